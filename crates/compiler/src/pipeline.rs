@@ -64,11 +64,11 @@ impl Pass for BoundedShapes {
     }
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
-        if !import::has_bounded_shapes(module) {
+        if !bounded::has_bounded_shapes(module) {
             return Ok(Changed::No);
         }
         let inlined = CallInliner.run(module)?;
-        *module = import::settle_bounded_shapes(module)?;
+        *module = bounded::settle_bounded_shapes(module)?;
         Ok(inlined.or(Changed::Yes))
     }
 }

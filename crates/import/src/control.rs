@@ -4,8 +4,8 @@ pub(crate) mod calls;
 pub(crate) mod conditionals;
 pub(crate) mod custom_calls;
 pub(crate) mod loop_bounds;
+pub(crate) mod loops;
 pub(crate) mod no_ops;
-pub(crate) mod passed_arguments;
 pub(crate) mod while_loops;
 
 use crate::node::rule::Rule;

@@ -2,7 +2,6 @@
 
 pub(crate) mod element_ops;
 pub(crate) mod elements;
-pub(crate) mod list;
 pub(crate) mod optionals;
 pub(crate) mod stacks;
 pub(crate) mod sums;

@@ -1,5 +1,13 @@
 //! A node while it is translated, and the rule that translates it: what all families are written against.
 
+pub(crate) mod accepted;
+pub(crate) mod composite_call;
 pub(crate) mod context;
+pub(crate) mod counted_loop;
 pub(crate) mod data_types;
+pub(crate) mod functions;
+pub(crate) mod inputs;
+pub(crate) mod name;
 pub(crate) mod rule;
+pub(crate) mod sizes;
+pub(crate) mod trial;

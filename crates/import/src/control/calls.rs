@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
 use crate::values::value::Value;
-use support::{Code, Error, Result};
+use support::{Error, Result};
 use tf::Function;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -14,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("_Arg", |cx| {
         Err(Error::invalid(format!(
             "it stands for an argument of a function, but the graph is none: feed '{}:0' in the config",
-            cx.node.name
+            cx.node().name
         )))
     }),
     rule_values("_Retval", |_| Ok(Vec::new())),
@@ -22,28 +22,19 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// Calls the function of attribute `f`.
 fn call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let (name, _) = cx.node.attributes.func("f")?;
-    let function = function(cx, name)?;
+    let (name, _) = cx.attributes().func("f")?;
+    let function = cx.function(name)?;
     inline(cx, function)
 }
 
 /// A node whose op is no registered op, but the name of a function.
 pub(crate) fn call_of_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let function = function(cx, &cx.node.op)?;
+    let function = cx.function(&cx.node().op)?;
     inline(cx, function)
-}
-
-/// A function of the library.
-pub(crate) fn function<'p>(cx: &NodeContext<'_, 'p>, name: &str) -> Result<&'p Function> {
-    cx.importer.program.library.get(name).ok_or_else(|| {
-        Error::invalid(format!("function '{name}' is not in the graph's library"))
-            .coded(Code::FunctionLibrary)
-    })
 }
 
 /// The values of a function's results, its body translated here.
 pub(crate) fn inline<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Vec<Value>> {
-    let prefix = format!("{}/", cx.name);
-    let arguments = cx.inputs.clone();
-    cx.importer.translate_function(function, &arguments, &prefix)
+    let arguments = cx.inputs().to_vec();
+    cx.translate_function(function, &arguments)
 }

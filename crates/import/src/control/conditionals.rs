@@ -3,15 +3,12 @@
 //! A branch is a computation of its own. It takes a tuple of what its function reads from outside, constants left out,
 //! and returns the function's results, then the new value of each variable that some branch writes.
 
-use crate::builder::scope::Scope;
-use crate::control::calls::function;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
-use crate::values::local_state::join_ranges;
-use crate::values::value::{Value, VariableId};
+use crate::values::value::Value;
 use crate::values::value_type::{self, ValueType, rebuild};
-use crate::walk::importer::needed_nodes;
+use bounded::{Scope, VariableId, join_ranges, list};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
 use shape::{Literal, PrimitiveType, Scalar};
@@ -34,8 +31,8 @@ const MAX_CONSTANT_ELEMENTS: i64 = 64;
 fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let condition = cx.input(0)?;
     let condition = cx.truth(condition)?;
-    let then_branch = function(cx, cx.node.attributes.func("then_branch")?.0)?;
-    let else_branch = function(cx, cx.node.attributes.func("else_branch")?.0)?;
+    let then_branch = cx.function(cx.attributes().func("then_branch")?.0)?;
+    let else_branch = cx.function(cx.attributes().func("else_branch")?.0)?;
     if let Some(known) = cx.fold(condition) {
         let chosen = if known.scalar_at(0).as_i64() == Some(1) { then_branch } else { else_branch };
         return inline_branch(cx, chosen);
@@ -48,8 +45,8 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let index = cx.input(0)?;
     let sizes = cx.sizes(index);
     cx.check(sizes.is_empty(), || format!("branch_index must be a scalar, but has shape {}", list(&sizes)))?;
-    let names: Vec<String> = cx.node.attributes.funcs("branches")?.iter().map(|f| f.0.to_owned()).collect();
-    let branches: Vec<&Function> = names.iter().map(|name| function(cx, name)).collect::<Result<_>>()?;
+    let names: Vec<String> = cx.attributes().funcs("branches")?.iter().map(|f| f.0.to_owned()).collect();
+    let branches: Vec<&Function> = names.iter().map(|name| cx.function(name)).collect::<Result<_>>()?;
     let Some(&last) = branches.last() else {
         return Err(cx.invalid("needs at least one branch"));
     };
@@ -67,9 +64,8 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// The branch that is known to be chosen, in place of the conditional.
 fn inline_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Vec<Value>> {
-    let prefix = format!("{}/", cx.name);
-    let arguments = cx.inputs[1..].to_vec();
-    cx.importer.translate_function(function, &arguments, &prefix)
+    let arguments = cx.inputs()[1..].to_vec();
+    cx.translate_function(function, &arguments)
 }
 
 /// A branch that has been translated, its computation still open.
@@ -97,20 +93,20 @@ fn conditional<'p>(
     selector: InstructionId,
     functions: &[&'p Function],
 ) -> Result<Vec<Value>> {
-    cx.importer.count_branches(functions.len())?;
+    cx.count_branches(functions.len())?;
     let mut branches = Vec::new();
-    let mut pushes = cx.importer.pushes();
+    let mut pushes = cx.pushes();
     let before = pushes.clone();
     for (index, &function) in functions.iter().enumerate() {
         // Only one branch runs, so that only what the most eager one pushes counts.
-        cx.importer.set_pushes(&before);
+        cx.set_pushes(&before);
         branches.push(translate_branch(cx, function, index)?);
-        pushes = cx.importer.most_pushes(&pushes);
+        pushes = cx.most_pushes(&pushes);
     }
-    cx.importer.set_pushes(&pushes);
+    cx.set_pushes(&pushes);
     let mut written: BTreeMap<VariableId, String> = BTreeMap::new();
     for branch in &branches {
-        for (&variable, writer) in &branch.scope.written {
+        for (&variable, writer) in branch.scope.written() {
             written.entry(variable).or_insert_with(|| writer.clone());
         }
     }
@@ -136,17 +132,17 @@ fn conditional<'p>(
         let mut leaves: Vec<InstructionId> =
             value_type.leaves().iter().map(|_| next(cx)).collect::<Result<_>>()?;
         if let ([leaf], true) = (leaves.as_slice(), range != Range::UNKNOWN) {
-            cx.importer.scope().ranges.insert(*leaf, range);
+            cx.note_range(*leaf, range);
         }
         if let [leaf] = leaves.as_mut_slice() {
             let known: Vec<Option<&Known>> = known.iter().map(|known| known[k].as_ref()).collect();
             *leaf = without_branches(cx, *leaf, selector, &known)?;
         }
-        values.push(rebuild(cx.importer, value_type, &leaves));
+        values.push(rebuild(cx, value_type, &leaves));
     }
     for (variable, writer) in written {
         let value = next(cx)?;
-        cx.importer.write_variable(variable, value, &writer);
+        cx.write_variable(variable, value, &writer);
     }
     Ok(values)
 }
@@ -159,11 +155,11 @@ fn known_outside(cx: &mut NodeContext<'_, '_>, result: Value) -> Option<Known> {
     {
         return Some(Known::Constant(literal));
     }
-    let scope = cx.importer.scope_ref();
-    let (captures, instruction) = (scope.captures.as_ref()?, &scope.computation[id]);
+    let scope = cx.scope_ref();
+    let (captures, instruction) = (scope.captures()?, &scope.computation()[id]);
     match *instruction.op() {
-        Op::GetTupleElement { index } if instruction.operands()[0] == captures.parameter => {
-            captures.outer.get(index).map(|&outer| Known::Outer(outer))
+        Op::GetTupleElement { index } if instruction.operands()[0] == captures.parameter() => {
+            captures.outer().get(index).map(|&outer| Known::Outer(outer))
         }
         _ => None,
     }
@@ -225,7 +221,7 @@ fn translate_branch<'p>(
     function: &'p Function,
     index: usize,
 ) -> Result<Branch> {
-    let inputs = &cx.inputs[1..];
+    let inputs = &cx.inputs()[1..];
     cx.check(inputs.len() == function.arguments.len(), || {
         format!(
             "branch '{}' takes {} arguments, but the node has {} inputs",
@@ -234,29 +230,24 @@ fn translate_branch<'p>(
             inputs.len()
         )
     })?;
-    let needed = needed_nodes(cx.importer.program, function);
-    let mut inner = Scope::branch(&function.name);
-    inner.branch = Some(index);
-    inner.metadata = cx.importer.scope_ref().metadata.clone();
-    let prefix = format!("{}/", cx.name);
+    let needed = cx.needed_nodes(function);
+    let inner = cx.branch_scope(&function.name, index);
     let inputs = inputs.to_vec();
     let (scope, (results, types, ranges, known)) = cx.within(inner, |cx| {
         let arguments: Vec<Value> = inputs
             .iter()
             .zip(&function.arguments)
-            .map(|(&value, argument)| cx.importer.bring_in(value, needed.contains(argument)))
+            .map(|(&value, argument)| cx.bring_in(value, needed.contains(argument)))
             .collect();
-        let mut results = cx.importer.translate_function(function, &arguments, &prefix)?;
+        let mut results = cx.translate_function(function, &arguments)?;
         let (mut types, mut ranges, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for result in &mut results {
             // A reference that a branch returns is read there.
-            if let Value::Reference(variable) = *result {
-                *result = Value::Array(cx.importer.read_variable(variable));
-            }
-            types.push(value_type::value_type(cx.importer, *result));
+            *result = cx.dereferenced(*result);
+            types.push(value_type::value_type(cx, *result));
             known.push(known_outside(cx, *result));
             ranges.push(match *result {
-                Value::Array(id) if is_integer(cx, id) => cx.importer.range(id),
+                Value::Array(id) if is_integer(cx, id) => cx.range(id),
                 _ => Range::UNKNOWN,
             });
         }
@@ -266,7 +257,7 @@ fn translate_branch<'p>(
 }
 
 fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {
-    let array = cx.importer.scope_ref().shape(id).as_array();
+    let array = cx.scope_ref().shape(id).as_array();
     array.is_some_and(|array| array.rank() == 0 && array.element_type.is_signed_integer())
 }
 
@@ -313,16 +304,16 @@ fn finish_branch(
     let (scope, elements) = cx.within(scope, |cx| {
         let mut elements = Vec::new();
         for (value, value_type) in results.into_iter().zip(types) {
-            let value = value_type::coerce(cx.importer, value, value_type)?;
-            elements.extend(value_type::leaves(cx.importer, value));
+            let value = value_type::coerce(cx, value, value_type)?;
+            elements.extend(value_type::leaves(cx, value));
         }
         for &variable in written.keys() {
-            elements.push(cx.importer.read_variable(variable));
+            elements.push(cx.read_variable(variable));
         }
         Ok(elements)
     })?;
     let (computation, captured) = scope.finish(&elements);
-    let computation = cx.importer.module.add_computation(computation);
+    let computation = cx.add_computation(computation);
     let tuple = cx.op(Op::Tuple {}, &captured)?;
     Ok((tuple, computation))
 }

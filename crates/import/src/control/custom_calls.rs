@@ -1,8 +1,9 @@
 //! Nodes that the user has something done with: functions of their own, and asserts that are kept.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::custom_call::{ASSERT, ASSERT_OR_ABORT};
 use hlo::{Op, RawAttributes};
 use shape::{Literal, Shape};
@@ -24,9 +25,9 @@ const MAX_TEXT: usize = 1000;
 
 /// A function of the user's, with the node's inputs and attributes.
 fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (op, symbol) = (attributes.text("_op")?, attributes.text("_symbol")?.to_owned());
-    cx.importer.scope().metadata.op_type = op.to_owned();
+    cx.set_op_type(op);
     let inputs = cx.inputs_from(0)?;
     let shapes = output_shapes(cx, &inputs)?;
     let backend_config = attributes_as_json(attributes.values());
@@ -47,8 +48,8 @@ fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// The shapes of a node's outputs: what the user says, or the node, or like the first input.
 fn output_shapes(cx: &NodeContext<'_, '_>, inputs: &[hlo::InstructionId]) -> Result<Vec<Shape>> {
-    let said = CustomOutput::parse_all(cx.node.attributes.text("_outputs")?)?;
-    let stated: Vec<PartialShape> = stated_shapes(&cx.node.attributes)?;
+    let said = CustomOutput::parse_all(cx.attributes().text("_outputs")?)?;
+    let stated: Vec<PartialShape> = stated_shapes(cx.attributes())?;
     let of_input = |number: usize| {
         let input = inputs.get(number).map(|&id| cx.sizes(id));
         input.ok_or_else(|| {
@@ -56,7 +57,7 @@ fn output_shapes(cx: &NodeContext<'_, '_>, inputs: &[hlo::InstructionId]) -> Res
         })
     };
     let mut shapes = Vec::new();
-    for number in 0..cx.node.output_types.len() {
+    for number in 0..cx.node().output_types.len() {
         let sizes = match (said.get(number), stated.get(number)) {
             (Some(CustomOutput { shape: CustomShape::Sizes(sizes), .. }), _) => sizes.clone(),
             (Some(CustomOutput { shape: CustomShape::OfInput(input), .. }), _) => of_input(*input)?,
@@ -157,7 +158,7 @@ fn push_text(json: &mut String, text: &str) {
 
 /// `Assert(condition, data)`: fails the run if the condition is false, with TensorFlow's words as far as they are known.
 fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    cx.importer.scope().metadata.op_type = "Assert".to_owned();
+    cx.set_op_type("Assert");
     let condition = cx.input(0)?;
     let sizes = cx.sizes(condition);
     cx.check(sizes.is_empty(), || format!("the condition must be a scalar, but has shape {}", list(&sizes)))?;
@@ -165,12 +166,12 @@ fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if is_known == Some(1) {
         return Ok(Vec::new());
     }
-    let mut data = Vec::with_capacity(cx.inputs.len());
-    for k in 1..cx.inputs.len() {
+    let mut data = Vec::with_capacity(cx.inputs().len());
+    for k in 1..cx.inputs().len() {
         data.push(format!("[{}]", summary(cx, k)?));
     }
-    let message = format!("assertion failed: {} (node '{}')", data.join(" "), cx.name);
-    let target = if cx.node.attributes.bool_or("aborts", false)? { ASSERT_OR_ABORT } else { ASSERT };
+    let message = format!("assertion failed: {} (node '{}')", data.join(" "), cx.name());
+    let target = if cx.attributes().bool_or("aborts", false)? { ASSERT_OR_ABORT } else { ASSERT };
     let call = Op::CustomCall {
         custom_call_target: target.to_owned(),
         backend_config: message,
@@ -183,8 +184,8 @@ fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// What is known of an input of an assert: its elements, or else its type and shape.
 fn summary(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<String> {
-    let limit = usize::try_from(cx.node.attributes.int_or("summarize", 3)?).unwrap_or(usize::MAX);
-    let producer = cx.node.inputs.get(k).map(|input| &cx.graph.nodes[input.node]);
+    let limit = usize::try_from(cx.attributes().int_or("summarize", 3)?).unwrap_or(usize::MAX);
+    let producer = cx.node().inputs.get(k).map(|input| &cx.graph().nodes[input.node]);
     if let Some(node) = producer.filter(|node| node.op == "Const")
         && let Ok(strings) = node.attributes.tensor_strings("value")
     {
@@ -193,7 +194,7 @@ fn summary(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<String> {
     }
     let id = match cx.value(k)? {
         Value::Array(id) => id,
-        Value::Reference(variable) => cx.importer.read_variable(variable),
+        Value::Reference(variable) => cx.read_variable(variable),
         other => return Ok(other.kind().to_owned()),
     };
     let array = cx.array(id);
@@ -203,7 +204,7 @@ fn summary(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<String> {
             Ok(shortened((0..count).map(|at| element(&literal, at)), count, limit))
         }
         None => {
-            let name = cx.node.inputs.get(k).map(|input| cx.graph.output_type(*input).base());
+            let name = cx.node().inputs.get(k).map(|input| cx.graph().output_type(*input).base());
             let name = name.map_or_else(|| array.element_type.to_string(), |t| t.name().to_owned());
             Ok(format!("{name}{}", list(&array.sizes())))
         }

@@ -4,12 +4,14 @@
 //! the state may become anything. What `hlo::analysis` says of that holds for the loop itself. A loop that nothing bounds
 //! gets the user's promise (`--loop-bound`), which the loop then also checks, or else a message for whoever needs a bound.
 
-use crate::builder::scope::{LoopFacts, Scope};
-use crate::control::while_loops::Loop;
+use crate::control::loops::Loop;
 use crate::node::context::NodeContext;
-use crate::values::local_state::join_ranges;
+use crate::node::functions::FunctionPart;
+use crate::node::name::name_within;
+use crate::node::trial::Outcome;
 use crate::values::value::Value;
 use crate::values::value_type::ValueType;
+use bounded::{LoopFacts, join_ranges};
 use hlo::analysis::{Range, TripCount, range_in, state_ranges, state_ranges_within, trip_count};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{PrimitiveType, Shape};
@@ -35,18 +37,15 @@ pub(crate) fn prospect<'p>(
     leaves: &[(InstructionId, Shape)],
 ) -> Prospect {
     let unknown = || Prospect { trips: TripCount::default(), ranges: vec![Range::UNKNOWN; types.len()] };
-    if cx.importer.is_trial {
+    if cx.is_analysis() {
         // Nothing on trial asks for the bound of a loop within, and what it leaves behind is found without: else the work
         // would double with each loop around another.
         return unknown();
     }
-    let snapshot = cx.importer.snapshot();
-    let collected = cx.importer.collected.take();
-    cx.importer.is_trial = true;
-    let found = on_trial(cx, of, types, leaves);
-    cx.importer.is_trial = false;
-    cx.importer.restore(&snapshot);
-    cx.importer.collected = collected;
+    let found = cx.trial(|cx| {
+        cx.begin_analysis();
+        on_trial(cx, of, types, leaves).map(Outcome::RollBack)
+    });
     // What cannot be translated is reported when it is translated in earnest.
     found.unwrap_or_else(|_| unknown())
 }
@@ -58,18 +57,18 @@ fn on_trial<'p>(
     leaves: &[(InstructionId, Shape)],
 ) -> Result<Prospect> {
     let facts = LoopFacts { bound: None, why_unbounded: "its bound is only being looked for".to_owned() };
-    let scope = Scope::of_loop(&of.condition.name, leaves, facts);
+    let scope = cx.loop_scope(&of.condition.name, leaves, facts);
     let (condition, predicate) = of.translate_condition(cx, scope, types)?;
     let body = condition.of_same_loop(&of.body.name);
     let (mut body, next) = cx.within(body, |cx| integers_of_body(cx, of, types))?;
 
-    let captures = body.captures.as_ref().expect("a loop captures");
-    let (outer, count) = (captures.outer.clone(), captures.outer.len());
+    let captures = body.captures().expect("a loop captures");
+    let (outer, count) = (captures.outer().to_vec(), captures.outer().len());
     let shapes = captures.shapes().to_vec();
     let mut elements = Vec::new();
     let mut others = Vec::new();
     for index in 0..count {
-        let is_captured = body.captures.as_ref().is_some_and(|captures| captures.is_captured(index));
+        let is_captured = body.captures().is_some_and(|captures| captures.is_captured(index));
         elements.push(match next.get(&index) {
             Some(&next) => next,
             None if is_captured => body.element(index),
@@ -86,9 +85,9 @@ fn on_trial<'p>(
     let (mut condition, _) = condition.finish_at(predicate);
     let parameter = condition.parameters()[0];
     condition.set_shape(parameter, body[body.parameters()[0]].shape().clone());
-    let initial: Vec<Range> = outer.iter().map(|&outer| cx.importer.range(outer)).collect();
+    let initial: Vec<Range> = outer.iter().map(|&outer| cx.range(outer)).collect();
     let of_element = |index: usize| initial.get(index).copied().unwrap_or(Range::UNKNOWN);
-    let module = &cx.importer.module;
+    let module = cx.module();
     let trips = trip_count(module, &condition, &body, &of_element);
     let states = match promised(cx) {
         Some(most) => state_ranges_within(module, &condition, &body, &of_element, most),
@@ -120,7 +119,7 @@ fn integers_of_body<'p>(
             && shape.element_count() == 1
             && (shape.element_type.is_integer() || shape.element_type == PrimitiveType::Pred)
             && let Some(id) = slice_of_body(cx, of.body, k, &arguments)
-            && cx.importer.scope_ref().shape(id).as_array() == Some(shape)
+            && cx.scope_ref().shape(id).as_array() == Some(shape)
         {
             next.insert(index, id);
         }
@@ -141,15 +140,12 @@ fn slice_of_body<'p>(
     if needed.len() > MAX_SLICE {
         return None;
     }
-    let snapshot = cx.importer.snapshot();
-    let given = body.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
-    let prefix = format!("{}/", cx.name);
-    let values = cx.importer.translate_graph(&body.graph, given, Some(&needed), &prefix);
-    let value = values.ok().and_then(|values| values.get(&output.node)?.get(output.index).copied());
-    if value.is_none() {
-        cx.importer.restore(&snapshot);
-    }
-    match value? {
+    let part = FunctionPart { function: body, output, needed: &needed };
+    let value = cx.trial(|cx| {
+        let value = cx.translate_output(&part, arguments)?;
+        Ok::<_, Error>(if value.is_some() { Outcome::Keep(value) } else { Outcome::RollBack(None) })
+    });
+    match value.ok().flatten()? {
         Value::Array(id) => Some(id),
         _ => None,
     }
@@ -193,9 +189,10 @@ pub(crate) fn inductive(
         let next = after(&guess);
         let mut is_stable = true;
         for k in 0..results.len() {
-            let wider = match is_given_up[k] {
-                true => at(&known, k),
-                false => narrow(at(&known, k), join_ranges(guess[k], at(&next, k))),
+            let wider = if is_given_up[k] {
+                at(&known, k)
+            } else {
+                narrow(at(&known, k), join_ranges(guess[k], at(&next, k)))
             };
             if wider == guess[k] {
                 continue;
@@ -228,20 +225,6 @@ pub(crate) fn range_of_state(
     range_in(module, body, id, &of_leaf)
 }
 
-/// The name of a node in a function: behind the names of the calls and loops that lead there. The nodes of TensorFlow 1's
-/// loops have the loop's scope in their names, which is not said twice.
-pub(crate) fn name_within(prefix: &str, node_name: &str) -> String {
-    let scope = prefix.strip_suffix("/while_context/").unwrap_or_default();
-    let starts = std::iter::once(0).chain(scope.match_indices('/').map(|(at, _)| at + 1));
-    let repeated = starts.map(|start| scope.split_at(start)).find(|(_, scope)| {
-        !scope.is_empty() && node_name.strip_prefix(scope).is_some_and(|rest| rest.starts_with('/'))
-    });
-    match repeated {
-        Some((before, _)) => format!("{before}{node_name}"),
-        None => format!("{prefix}{node_name}"),
-    }
-}
-
 /// The names by which a bound may be promised for a loop: the node's, with or without the calls that lead to it, and what
 /// stands before `/while_context`.
 pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
@@ -255,8 +238,8 @@ pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
 
 /// The most iterations that the user promises of a loop.
 pub(crate) fn promised(cx: &NodeContext<'_, '_>) -> Option<u64> {
-    let names = names(&cx.name, &cx.node.name);
-    let promised = names.iter().find_map(|name| cx.importer.program.loop_bounds.get(name));
+    let names = names(cx.name(), &cx.node().name);
+    let promised = names.iter().find_map(|name| cx.program().loop_bounds.get(name));
     promised.and_then(|&bound| u64::try_from(bound).ok())
 }
 
@@ -268,14 +251,15 @@ pub(crate) fn why_unbounded<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> Stri
         origins => origins.join(", "),
     };
     let (condition, op) = of.condition_node();
-    let condition = name_within(&format!("{}/", cx.name), condition);
-    let names = names(&cx.name, &cx.node.name);
-    let short = names.iter().min_by_key(|name| name.len()).unwrap_or(&cx.name);
+    let condition = name_within(&format!("{}/", cx.name()), condition);
+    let names = names(cx.name(), &cx.node().name);
+    let short = names.iter().map(String::as_str).min_by_key(|name| name.len()).unwrap_or(cx.name());
     format!(
         "nothing bounds how often the loop '{}' (op '{}') runs: its condition, node '{condition}' (op '{op}'), depends on \
          {origins}. Make the limit a constant, or promise the most iterations with --loop-bound {short}=N: the loop then \
          stops after N.",
-        cx.name, cx.node.op
+        cx.name(),
+        cx.node().op
     )
 }
 
@@ -289,9 +273,9 @@ fn origins<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> Vec<String> {
             continue;
         }
         match of.inputs[k] {
-            Value::Array(id) => found.extend(cx.importer.origins(id)),
+            Value::Array(id) => found.extend(cx.origins(id)),
             Value::Resource(variable) | Value::Reference(variable) => {
-                found.insert(format!("the variable '{}'", cx.importer.variable_name(variable)));
+                found.insert(format!("the variable '{}'", cx.variable_name(variable)));
             }
             _ => {}
         }
@@ -337,29 +321,4 @@ pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_scope_of_a_loop_is_said_once() {
-        for (prefix, node, name) in [
-            ("rnn/while/while_context/", "rnn/while/add", "rnn/while/add"),
-            (
-                "call/rnn/while/while_context/",
-                "rnn/while/in/while_context",
-                "call/rnn/while/in/while_context",
-            ),
-            ("call/rnn/while/in/while_context/", "rnn/while/in/x", "call/rnn/while/in/x"),
-            ("rnn/while/while_context/", "rnn/while_1/add", "rnn/while/while_context/rnn/while_1/add"),
-            ("rnn/while/while_context/", "rnn/while", "rnn/while/while_context/rnn/while"),
-            ("rnn/while/", "rnn/while/add", "rnn/while/rnn/while/add"),
-            ("", "x", "x"),
-            ("/while_context/", "/x", "/while_context//x"),
-        ] {
-            assert_eq!(name_within(prefix, node), name, "{node} in {prefix}");
-        }
-    }
 }

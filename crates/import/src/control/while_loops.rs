@@ -4,21 +4,19 @@
 //! which stays as it is, and the variables that they touch. Arguments that the body returns unchanged are not carried:
 //! they are captured, and small constants among them are built again inside, so that shapes and axes stay known there.
 
-use crate::builder::scope::{LoopFacts, Scope};
-use crate::control::calls::function;
-use crate::control::loop_bounds::{inductive, promised, prospect, range_of_state, why_unbounded};
+use crate::control::loop_bounds::{Prospect, inductive, promised, prospect, range_of_state, why_unbounded};
+use crate::control::loops::Loop;
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
-use crate::values::value::{Value, VariableId};
+use crate::node::trial::Outcome;
+use crate::values::value::Value;
 use crate::values::value_type::{self, ValueType, leaves, rebuild};
-use crate::walk::importer::needed_nodes;
+use bounded::{LoopFacts, Scope, VariableId};
 use hlo::analysis::{Range, induction_variables, state_ranges, trip_count};
 use hlo::{ComparisonDirection, Computation, InstructionId, Op};
 use shape::{Literal, PrimitiveType, Scalar, Shape};
-use std::cell::Cell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use support::{Code, Error, Result};
-use tf::{Function, NodeId};
 
 pub(crate) const RULES: &[Rule] = &[
     rule_values("While", while_op).effect(),
@@ -33,18 +31,34 @@ const MAX_ROUNDS: usize = 10;
 /// TensorFlow 1's loops put rows together like that.
 const MAX_UNROLLED: u64 = 128;
 
-/// A loop's functions and inputs.
-pub(crate) struct Loop<'p> {
-    pub(crate) condition: &'p Function,
-    pub(crate) body: &'p Function,
-    /// The values before the loop, all of them; references among those that are carried have been read.
-    pub(crate) inputs: Vec<Value>,
-    /// Which of them change.
-    pub(crate) carried: Vec<usize>,
-    pub(crate) condition_needs: BTreeSet<NodeId>,
-    pub(crate) body_needs: BTreeSet<NodeId>,
-    /// Whether an array that it carries was found to have another shape after an iteration.
-    changes_shapes: Cell<bool>,
+/// The first stage of a loop's translation: what is known before its body is translated.
+struct Probe<'p> {
+    parts: Loop<'p>,
+    /// The values that it carries, before it, and their types.
+    initial: Vec<Value>,
+    initial_types: Vec<ValueType>,
+    /// These types without room for what lists get.
+    opened: Vec<ValueType>,
+    /// How often it runs, if that is known.
+    trips: Option<u64>,
+    /// The most iterations that the user promises.
+    promised: Option<u64>,
+    known: Known,
+}
+
+/// What may be relied on while a loop is translated.
+struct Known {
+    facts: LoopFacts,
+    /// Of each value that it carries: what is known of it when the body begins.
+    ranges: Vec<Range>,
+}
+
+/// The second stage: a translation whose types stay from one iteration to the next.
+struct Settled {
+    types: Vec<ValueType>,
+    round: Round,
+    /// The number of arrays that the loop carries.
+    count: usize,
 }
 
 /// A condition and a body that have been translated, their computations still open.
@@ -57,157 +71,84 @@ struct Round {
     types: Vec<ValueType>,
 }
 
-/// `While(inputs...)`: applies `body` to the values as long as `cond` of them is true.
-fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let of = Loop::new(cx)?;
-    let initial: Vec<Value> = of.carried.iter().map(|&k| of.inputs[k]).collect();
-    let initial_types: Vec<ValueType> =
-        initial.iter().map(|&value| value_type::value_type(cx.importer, value)).collect();
-    let opened = value_type::open(&initial_types);
-    let start = of.start(cx, &initial, &opened)?;
-    let ahead = prospect(cx, &of, &opened, &start);
-    let mut trips = ahead.trips;
-    let promised = promised(cx).filter(|&promised| trips.bound.is_none_or(|bound| bound > promised));
-    if promised == Some(0) {
-        trips.exact = Some(0);
-    }
-    let bound = promised.or(trips.bound);
-    let why_unbounded = if bound.is_none() { why_unbounded(cx, &of) } else { String::new() };
-    let facts = LoopFacts { bound, why_unbounded };
-    let snapshot = cx.importer.snapshot();
-    let types = of.find_types(cx, &initial, &initial_types, opened, &facts, &ahead.ranges);
-    if trips.exact == Some(0) {
-        return of.without_iterations(cx, &initial, types);
-    }
-    let settled = types.and_then(|mut types| {
-        let (round, start) = of.settled(cx, &initial, &mut types, &facts, &ahead.ranges)?;
-        Ok((types, round, start))
-    });
-    let count = trips.exact.filter(|&count| promised.is_none() && count <= MAX_UNROLLED);
-    match (settled, count) {
-        (Ok((types, round, start)), _) => of.build(cx, &initial_types, types, round, start, promised),
-        (Err(_), Some(count)) if of.changes_shapes.get() && !cx.importer.is_trial => {
-            cx.importer.restore(&snapshot);
-            of.unrolled(cx, count)
-        }
-        (Err(error), _) => Err(error),
+/// A reason why a loop is not translated.
+enum Failure {
+    /// An array that it carries has another shape after an iteration.
+    NewShape(Error),
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
     }
 }
 
-impl<'p> Loop<'p> {
-    fn new(cx: &mut NodeContext<'_, 'p>) -> Result<Self> {
-        let condition = function(cx, cx.node.attributes.func("cond")?.0)?;
-        let body = function(cx, cx.node.attributes.func("body")?.0)?;
-        let count = cx.inputs.len();
-        for (function, what) in [(condition, "condition"), (body, "body")] {
-            cx.check(function.arguments.len() == count, || {
-                format!(
-                    "the loop's {what} '{}' takes {} arguments, but the node has {count} inputs",
-                    function.name,
-                    function.arguments.len()
-                )
-            })?;
-        }
-        cx.check(body.results.len() == count && condition.results.len() == 1, || {
-            format!(
-                "the loop's body must return {count} values and its condition one, not {} and {}",
-                body.results.len(),
-                condition.results.len()
-            )
-        })?;
-        let passed = cx.importer.passed_arguments(body);
-        let carried: Vec<usize> = (0..count).filter(|&k| passed[k] != Some(k)).collect();
-        let mut inputs = cx.inputs.clone();
-        for &k in &carried {
-            if let Value::Reference(variable) = inputs[k] {
-                inputs[k] = Value::Array(cx.importer.read_variable(variable));
+impl Failure {
+    fn into_error(self) -> Error {
+        let (Self::NewShape(error) | Self::Other(error)) = self;
+        error
+    }
+}
+
+/// `While(inputs...)`: applies `body` to the values as long as `cond` of them is true.
+fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let probe = Probe::new(Loop::new(cx)?, cx)?;
+    let types = probe.find_types(cx);
+    if probe.trips == Some(0) {
+        return probe.without_iterations(cx, types);
+    }
+    match types.and_then(|types| probe.settle(cx, types)) {
+        Ok(settled) => probe.build(cx, settled),
+        Err(failure) => match (failure, probe.trips) {
+            (Failure::NewShape(_), Some(count))
+                if probe.promised.is_none() && count <= MAX_UNROLLED && !cx.is_analysis() =>
+            {
+                probe.parts.unrolled(cx, count)
             }
-        }
-        let (condition_needs, body_needs) =
-            (needed_nodes(cx.importer.program, condition), needed_nodes(cx.importer.program, body));
-        let changes_shapes = Cell::new(false);
-        Ok(Self { condition, body, inputs, carried, condition_needs, body_needs, changes_shapes })
+            (failure, _) => Err(failure.into_error()),
+        },
     }
+}
 
-    /// The name and op of the node that decides.
-    pub(crate) fn condition_node(&self) -> (&'p str, &'p str) {
-        let graph = &self.condition.graph;
-        let mut node = &graph.nodes[self.condition.results[0].node];
-        while let ("Identity", [input]) = (node.op.as_str(), node.inputs.as_slice()) {
-            node = &graph.nodes[input.node];
-        }
-        (&node.name, &node.op)
+/// The arrays that carried values of these types are made of before the loop.
+fn start(
+    cx: &mut NodeContext<'_, '_>,
+    initial: &[Value],
+    types: &[ValueType],
+) -> Result<Vec<(InstructionId, Shape)>> {
+    let mut start = Vec::new();
+    for (&value, value_type) in initial.iter().zip(types) {
+        let value = value_type::coerce(cx, value, value_type)?;
+        start.extend(leaves(cx, value));
     }
+    let shape = |id: InstructionId| (id, cx.scope_ref().shape(id).clone());
+    Ok(start.into_iter().map(shape).collect())
+}
 
-    /// The arrays that the carried values are made of before the loop.
-    fn start(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        initial: &[Value],
-        types: &[ValueType],
-    ) -> Result<Vec<(InstructionId, Shape)>> {
-        let mut start = Vec::new();
-        for (&value, value_type) in initial.iter().zip(types) {
-            let value = value_type::coerce(cx.importer, value, value_type)?;
-            start.extend(leaves(cx.importer, value));
-        }
-        let shape = |id: InstructionId| (id, cx.importer.scope_ref().shape(id).clone());
-        Ok(start.into_iter().map(shape).collect())
-    }
-
-    /// The arguments of the condition or the body, whose scope is the innermost.
-    pub(crate) fn arguments(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        function: &Function,
-        needed: &BTreeSet<NodeId>,
-        types: &[ValueType],
-    ) -> Result<Vec<Value>> {
-        let mut carried = BTreeMap::new();
-        let mut index = 0;
-        for (&k, value_type) in self.carried.iter().zip(types) {
-            let count = value_type.leaves().len();
-            let leaves: Vec<InstructionId> =
-                (index..index + count).map(|index| cx.importer.scope().element(index)).collect();
-            index += count;
-            carried.insert(k, rebuild(cx.importer, value_type, &leaves));
-        }
-        let mut arguments = Vec::new();
-        for (k, (&value, argument)) in self.inputs.iter().zip(&function.arguments).enumerate() {
-            arguments.push(match carried.get(&k) {
-                Some(&value) => value,
-                None => cx.importer.bring_in(value, needed.contains(argument)),
-            });
-        }
-        Ok(arguments)
-    }
-
-    /// Translates the condition; its scope and the truth value.
-    pub(crate) fn translate_condition(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        scope: Scope,
-        types: &[ValueType],
-    ) -> Result<(Scope, InstructionId)> {
-        let prefix = format!("{}/", cx.name);
-        let (scope, predicate) = cx.within(scope, |cx| {
-            let arguments = self.arguments(cx, self.condition, &self.condition_needs, types)?;
-            let results = cx.importer.translate_function(self.condition, &arguments, &prefix)?;
-            let predicate = match results[0] {
-                Value::Array(id) => id,
-                Value::Reference(variable) => cx.importer.read_variable(variable),
-                other => return Err(cx.invalid(format!("the loop's condition is {}", other.kind()))),
-            };
-            cx.truth(predicate)
-        })?;
-        if let Some((&variable, writer)) = scope.written.iter().next() {
-            return Err(Error::unsupported(format!(
-                "the condition of the loop '{}' writes '{}' (node '{writer}'); only its body may",
-                cx.name,
-                cx.importer.variable_name(variable)
-            )));
-        }
-        Ok((scope, predicate))
+impl<'p> Probe<'p> {
+    /// Looks at the loop before its body is translated.
+    fn new(parts: Loop<'p>, cx: &mut NodeContext<'_, 'p>) -> Result<Self> {
+        let initial: Vec<Value> = parts.carried.iter().map(|&k| parts.inputs[k]).collect();
+        let initial_types: Vec<ValueType> =
+            initial.iter().map(|&value| value_type::value_type(cx, value)).collect();
+        let opened = value_type::open(&initial_types);
+        let start = start(cx, &initial, &opened)?;
+        let Prospect { trips, ranges } = prospect(cx, &parts, &opened, &start);
+        let promised = promised(cx).filter(|&promised| trips.bound.is_none_or(|bound| bound > promised));
+        let exact = if promised == Some(0) { Some(0) } else { trips.exact };
+        let bound = promised.or(trips.bound);
+        let why_unbounded = if bound.is_none() { why_unbounded(cx, &parts) } else { String::new() };
+        let facts = LoopFacts { bound, why_unbounded };
+        Ok(Self {
+            parts,
+            initial,
+            initial_types,
+            opened,
+            trips: exact,
+            promised,
+            known: Known { facts, ranges },
+        })
     }
 
     /// Translates condition and body with values of the given types.
@@ -216,29 +157,24 @@ impl<'p> Loop<'p> {
         cx: &mut NodeContext<'_, 'p>,
         types: &[ValueType],
         start: &[(InstructionId, Shape)],
-        facts: &LoopFacts,
-        ranges: &[Range],
+        known: &Known,
     ) -> Result<Round> {
-        let mut scope = Scope::of_loop(&self.condition.name, start, facts.clone());
-        scope.metadata = cx.importer.scope_ref().metadata.clone();
-        let (condition, predicate) = self.translate_condition(cx, scope, types)?;
-        let body = condition.of_same_loop(&self.body.name);
-        let prefix = format!("{}/", cx.name);
+        let parts = &self.parts;
+        let scope = cx.loop_scope(&parts.condition.name, start, known.facts.clone());
+        let (condition, predicate) = parts.translate_condition(cx, scope, types)?;
+        let body = condition.of_same_loop(&parts.body.name);
         let (body, (results, types)) = cx.within(body, |cx| {
-            let arguments = self.arguments(cx, self.body, &self.body_needs, types)?;
-            for (&k, &range) in self.carried.iter().zip(ranges) {
+            let arguments = parts.arguments(cx, parts.body, &parts.body_needs, types)?;
+            for (&k, &range) in parts.carried.iter().zip(&known.ranges) {
                 if let (Value::Array(id), true) = (arguments[k], range != Range::UNKNOWN) {
-                    cx.importer.scope().ranges.insert(id, range);
+                    cx.note_range(id, range);
                 }
             }
-            let all = cx.importer.translate_function(self.body, &arguments, &prefix)?;
+            let all = cx.translate_function(parts.body, &arguments)?;
             let (mut results, mut types) = (Vec::new(), Vec::new());
-            for &k in &self.carried {
-                let result = match all[k] {
-                    Value::Reference(variable) => Value::Array(cx.importer.read_variable(variable)),
-                    other => other,
-                };
-                types.push(value_type::value_type(cx.importer, result));
+            for &k in &parts.carried {
+                let result = cx.dereferenced(all[k]);
+                types.push(value_type::value_type(cx, result));
                 results.push(result);
             }
             Ok((results, types))
@@ -252,183 +188,136 @@ impl<'p> Loop<'p> {
         cx: &mut NodeContext<'_, 'p>,
         types: &[ValueType],
         start: &[(InstructionId, Shape)],
-        facts: &LoopFacts,
-        ranges: &[Range],
     ) -> Result<Round> {
-        let snapshot = cx.importer.snapshot();
-        let collected = cx.importer.collected.take();
-        let round = self.translate(cx, types, start, facts, ranges);
-        cx.importer.collected = collected;
+        let round = cx.trial(|cx| {
+            cx.return_problems();
+            self.translate(cx, types, start, &self.known).map(Outcome::Keep)
+        });
         match round {
-            Err(_) if cx.importer.collected.is_some() => {
-                cx.importer.restore(&snapshot);
-                self.translate(cx, types, start, facts, ranges)
-            }
+            Err(_) if cx.is_collecting() => self.translate(cx, types, start, &self.known),
             round => round,
         }
     }
 
     /// What the types become when the body made values of the types `results`.
-    fn next_types(&self, before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
-        for ((&k, before), result) in self.carried.iter().zip(before).zip(results) {
+    fn next_types(&self, before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>, Failure> {
+        for (place, (before, result)) in before.iter().zip(results).enumerate() {
             if let Err(error) = value_type::join(before, result) {
-                self.changes_shapes
-                    .set(matches!((before, result), (ValueType::Array(_), ValueType::Array(_))));
-                let name = &self.body.graph.nodes[self.body.arguments[k]].name;
-                return Err(error.context(format!(
+                let (k, name) = (self.parts.carried[place], self.parts.carried_name(place));
+                let error = error.context(format!(
                     "loop variable {k} ('{name}') must have one type and shape in all iterations, at the beginning and at the \
                      end of the body"
-                )));
+                ));
+                return Err(match (before, result) {
+                    (ValueType::Array(_), ValueType::Array(_)) => Failure::NewShape(error),
+                    _ => Failure::Other(error),
+                });
             }
         }
-        value_type::carried(before, results)
+        Ok(value_type::carried(before, results)?)
     }
 
     /// The types of what the loop carries, with room for what lists get.
-    fn find_types(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        initial: &[Value],
-        initial_types: &[ValueType],
-        opened: Vec<ValueType>,
-        facts: &LoopFacts,
-        ranges: &[Range],
-    ) -> Result<Vec<ValueType>> {
-        if !opened.iter().any(|value_type| matches!(value_type, ValueType::List(_))) {
-            return Ok(opened);
+    fn find_types(&self, cx: &mut NodeContext<'_, 'p>) -> Result<Vec<ValueType>, Failure> {
+        let mut types = self.opened.clone();
+        if !types.iter().any(|value_type| matches!(value_type, ValueType::List(_))) {
+            return Ok(types);
         }
-        if cx.importer.is_trial {
-            return Err(cx.invalid("loops that carry lists are not looked at on trial"));
+        if cx.is_analysis() {
+            return Err(cx.invalid("loops that carry lists are not looked at on trial").into());
         }
-        let snapshot = cx.importer.snapshot();
-        let mut types = opened;
         for _ in 0..MAX_ROUNDS {
-            let start = self.start(cx, initial, &types)?;
-            let round = self.translate_or_collect(cx, &types, &start, facts, ranges)?;
-            cx.importer.restore(&snapshot);
-            let next = self.next_types(&types, &round.types)?;
+            let results = cx.trial(|cx| {
+                let start = start(cx, &self.initial, &types)?;
+                self.translate_or_collect(cx, &types, &start).map(|round| Outcome::RollBack(round.types))
+            })?;
+            let next = self.next_types(&types, &results)?;
             if next == types {
-                let settled = value_type::settle(initial_types, &types, &round.types, facts.bound);
+                let settled =
+                    value_type::settle(&self.initial_types, &types, &results, self.known.facts.bound);
                 return settled.map_err(|place| {
-                    let name = &self.body.graph.nodes[self.body.arguments[self.carried[place]]].name;
-                    Error::unsupported(format!(
+                    let name = self.parts.carried_name(place);
+                    let error = Error::unsupported(format!(
                         "the tensor list of the loop variable '{name}' needs a place for each iteration, but {}",
-                        facts.why_unbounded
-                    )).coded(Code::LoopBound)
+                        self.known.facts.why_unbounded
+                    ));
+                    error.coded(Code::LoopBound).into()
                 });
             }
             types = next;
         }
-        Err(self.unsettled(cx))
+        Err(unsettled(cx).into())
     }
 
-    fn unsettled(&self, cx: &NodeContext<'_, '_>) -> Error {
-        Error::unsupported(format!(
-            "the types of what the loop '{}' carries still change after {MAX_ROUNDS} rounds",
-            cx.name
-        ))
-    }
-
-    /// Translates until the types stay; the last translation, and the arrays before the loop.
-    fn settled(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        initial: &[Value],
-        types: &mut Vec<ValueType>,
-        facts: &LoopFacts,
-        ranges: &[Range],
-    ) -> Result<(Round, Vec<(InstructionId, Shape)>)> {
+    /// Translates until the types stay; the last translation.
+    fn settle(&self, cx: &mut NodeContext<'_, 'p>, mut types: Vec<ValueType>) -> Result<Settled, Failure> {
         for _ in 0..MAX_ROUNDS {
-            let snapshot = cx.importer.snapshot();
-            let start = self.start(cx, initial, types)?;
-            let round = self.translate_or_collect(cx, types, &start, facts, ranges)?;
-            let next = self.next_types(types, &round.types)?;
-            if next == *types {
-                return Ok((round, start));
+            let round = cx.trial(|cx| {
+                let start = start(cx, &self.initial, &types)?;
+                let round = self.translate_or_collect(cx, &types, &start)?;
+                let next = self.next_types(&types, &round.types)?;
+                if next == types {
+                    return Ok(Outcome::Keep(Some((round, start.len()))));
+                }
+                types = next;
+                Ok::<_, Failure>(Outcome::RollBack(None))
+            })?;
+            if let Some((round, count)) = round {
+                return Ok(Settled { types, round, count });
             }
-            cx.importer.restore(&snapshot);
-            *types = next;
         }
-        Err(self.unsettled(cx))
+        Err(unsettled(cx).into())
     }
 
     /// The values behind a loop that never runs: those before it. Lists get the types that they would have.
     fn without_iterations(
         &self,
         cx: &mut NodeContext<'_, 'p>,
-        initial: &[Value],
-        types: Result<Vec<ValueType>>,
+        types: Result<Vec<ValueType>, Failure>,
     ) -> Result<Vec<Value>> {
-        self.learn_elements(cx, initial);
-        let mut values = self.inputs.clone();
+        self.learn_elements(cx);
+        let mut values = self.parts.inputs.clone();
         if let Ok(types) = types {
-            for ((&k, &value), value_type) in self.carried.iter().zip(initial).zip(&types) {
-                values[k] = value_type::coerce(cx.importer, value, value_type)?;
-            }
-        }
-        Ok(values)
-    }
-
-    /// The values behind a loop that runs so often, its body translated for each iteration.
-    fn unrolled(&self, cx: &mut NodeContext<'_, 'p>, count: u64) -> Result<Vec<Value>> {
-        let prefix = format!("{}/", cx.name);
-        let mut values = self.inputs.clone();
-        for _ in 0..count {
-            let next = cx.importer.translate_function(self.body, &values, &prefix)?;
-            for &k in &self.carried {
-                values[k] = match next[k] {
-                    Value::Reference(variable) => Value::Array(cx.importer.read_variable(variable)),
-                    other => other,
-                };
+            for ((&k, &value), value_type) in self.parts.carried.iter().zip(&self.initial).zip(&types) {
+                values[k] = value_type::coerce(cx, value, value_type)?;
             }
         }
         Ok(values)
     }
 
     /// Translates a body that never runs, for what it says about the elements of tensor arrays and stacks.
-    fn learn_elements(&self, cx: &mut NodeContext<'_, 'p>, initial: &[Value]) {
-        let snapshot = cx.importer.snapshot();
-        let collected = cx.importer.collected.take();
+    fn learn_elements(&self, cx: &mut NodeContext<'_, 'p>) {
         let facts = LoopFacts { bound: Some(0), why_unbounded: String::new() };
-        let types: Vec<ValueType> =
-            initial.iter().map(|&value| value_type::value_type(cx.importer, value)).collect();
-        if let Ok(start) = self.start(cx, initial, &types) {
-            // What is wrong in it does not matter, since it is not part of the program.
-            let _unused = self.translate(cx, &types, &start, &facts, &[]);
-        }
-        let learned = cx.importer.element_shapes();
-        cx.importer.restore(&snapshot);
-        cx.importer.collected = collected;
-        cx.importer.learn_element_shapes(learned);
+        let known = Known { facts, ranges: Vec::new() };
+        let learned = cx.trial(|cx| {
+            cx.return_problems();
+            if let Ok(start) = start(cx, &self.initial, &self.initial_types) {
+                // What is wrong in it does not matter, since it is not part of the program.
+                let _unused = self.translate(cx, &self.initial_types, &start, &known);
+            }
+            Ok::<_, Error>(Outcome::RollBack(cx.element_shapes()))
+        });
+        cx.learn_element_shapes(learned.unwrap_or_default());
     }
 
     /// Makes the `while` of what was translated; the values behind it.
-    fn build(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        initial_types: &[ValueType],
-        types: Vec<ValueType>,
-        round: Round,
-        start: Vec<(InstructionId, Shape)>,
-        promised: Option<u64>,
-    ) -> Result<Vec<Value>> {
+    fn build(&self, cx: &mut NodeContext<'_, 'p>, settled: Settled) -> Result<Vec<Value>> {
+        let Settled { types, round, count } = settled;
         let Round { mut condition, mut predicate, body, results, .. } = round;
-        let (mut body, mut next) = cx.within(body, |cx| {
+        let (mut body, next) = cx.within(body, |cx| {
             let mut next = Vec::new();
             for (&value, value_type) in results.iter().zip(&types) {
-                let value = value_type::coerce(cx.importer, value, value_type)?;
-                next.extend(leaves(cx.importer, value));
+                let value = value_type::coerce(cx, value, value_type)?;
+                next.extend(leaves(cx, value));
             }
             Ok(next)
         })?;
-        let mut next: BTreeMap<usize, InstructionId> = next.drain(..).enumerate().collect();
-        let written = self.add_written(cx, &mut body, &mut next);
-        if let Some(promised) = promised {
-            (condition, predicate) =
-                self.add_guard(cx, condition, predicate, &mut body, &mut next, promised)?;
+        let mut next: BTreeMap<usize, InstructionId> = next.into_iter().enumerate().collect();
+        let written = add_written(cx, &mut body, &mut next);
+        if let Some(promised) = self.promised {
+            (condition, predicate) = add_guard(cx, condition, predicate, &mut body, &mut next, promised)?;
         }
-        let captures = body.captures.as_ref().expect("a loop captures");
-        let outer = captures.outer.clone();
+        let outer = body.captures().map(|captures| captures.outer().to_vec()).unwrap_or_default();
         let elements: Vec<InstructionId> = (0..outer.len())
             .map(|index| next.get(&index).copied().unwrap_or_else(|| body.element(index)))
             .collect();
@@ -439,8 +328,8 @@ impl<'p> Loop<'p> {
         let exits = exits(cx, &condition, &body, &outer);
 
         let tuple = cx.op(Op::Tuple {}, &outer)?;
-        let condition = cx.importer.module.add_computation(condition);
-        let body = cx.importer.module.add_computation(body);
+        let condition = cx.add_computation(condition);
+        let body = cx.add_computation(body);
         let made = cx.op(Op::While { condition, body }, &[tuple])?;
         let after = |cx: &mut NodeContext<'_, 'p>, index: usize| -> Result<InstructionId> {
             if let Some(literal) = exits[index].as_ref().and_then(|exit| exit.value.clone()) {
@@ -448,75 +337,82 @@ impl<'p> Loop<'p> {
             }
             let id = cx.tuple_element(made, index)?;
             if let Some(exit) = &exits[index] {
-                cx.importer.scope().ranges.insert(id, exit.range);
+                cx.note_range(id, exit.range);
             }
             Ok(id)
         };
-        let mut values = self.inputs.clone();
-        let closed = value_type::closed(initial_types, &types);
+        let mut values = self.parts.inputs.clone();
+        let closed = value_type::closed(&self.initial_types, &types);
         let mut index = 0;
-        for (&k, value_type) in self.carried.iter().zip(&closed) {
+        for (&k, value_type) in self.parts.carried.iter().zip(&closed) {
             let count = value_type.leaves().len();
             let leaves: Vec<InstructionId> =
                 (index..index + count).map(|index| after(cx, index)).collect::<Result<_>>()?;
             index += count;
-            values[k] = rebuild(cx.importer, value_type, &leaves);
+            values[k] = rebuild(cx, value_type, &leaves);
         }
-        debug_assert_eq!(index, start.len(), "closed types have as many arrays as carried ones");
+        debug_assert_eq!(index, count, "closed types have as many arrays as carried ones");
         for (variable, (index, writer)) in written {
             let value = after(cx, index)?;
-            cx.importer.write_variable(variable, value, &writer);
+            cx.write_variable(variable, value, &writer);
         }
         Ok(values)
     }
+}
 
-    /// Makes the variables that the body writes part of the state; their elements and writers.
-    fn add_written(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        body: &mut Scope,
-        next: &mut BTreeMap<usize, InstructionId>,
-    ) -> BTreeMap<VariableId, (usize, String)> {
-        let mut written = BTreeMap::new();
-        for (variable, writer) in body.written.clone() {
-            let outer = cx.importer.read_variable(variable);
-            let shape = cx.importer.scope_ref().shape(outer).clone();
-            body.capture_variable(variable, outer, &shape);
-            let captures = body.captures.as_ref().expect("a loop captures");
-            let index = captures.variables()[&variable];
-            next.insert(index, body.variables[&variable]);
-            written.insert(variable, (index, writer));
-        }
-        written
-    }
+fn unsettled(cx: &NodeContext<'_, '_>) -> Error {
+    Error::unsupported(format!(
+        "the types of what the loop '{}' carries still change after {MAX_ROUNDS} rounds",
+        cx.name()
+    ))
+}
 
-    /// Makes the loop stop after as many iterations as the user promised at most.
-    fn add_guard(
-        &self,
-        cx: &mut NodeContext<'_, 'p>,
-        condition: Scope,
-        predicate: InstructionId,
-        body: &mut Scope,
-        next: &mut BTreeMap<usize, InstructionId>,
-        promised: u64,
-    ) -> Result<(Scope, InstructionId)> {
-        let limit = Literal::scalar(i64::try_from(promised).unwrap_or(i64::MAX));
-        let zero = cx.literal(Literal::scalar(0i64));
-        let shape = Shape::array(PrimitiveType::S64, &[]);
-        let index = body.capture_apart(zero, &shape);
-        let counter = body.element(index);
-        let one = body.add_constant(Literal::scalar(1i64));
-        let more = body.add(&cx.importer.module, Op::Add {}, &[counter, one], None)?;
-        next.insert(index, more);
-        let mut condition = condition;
-        condition.match_elements(body);
-        let counter = condition.element(index);
-        cx.within(condition, |cx| {
-            let limit = cx.literal(limit);
-            let runs = cx.compare(ComparisonDirection::Lt, counter, limit)?;
-            cx.op(Op::And {}, &[predicate, runs])
-        })
+/// Makes the variables that the body writes part of the state; their elements and writers.
+fn add_written(
+    cx: &mut NodeContext<'_, '_>,
+    body: &mut Scope,
+    next: &mut BTreeMap<usize, InstructionId>,
+) -> BTreeMap<VariableId, (usize, String)> {
+    let mut written = BTreeMap::new();
+    for (variable, writer) in body.written().clone() {
+        let outer = cx.read_variable(variable);
+        let shape = cx.scope_ref().shape(outer).clone();
+        body.capture_variable(variable, outer, &shape);
+        let index = body.captures().and_then(|captures| captures.variables().get(&variable).copied());
+        let (Some(index), Some(value)) = (index, body.variable(variable)) else {
+            unreachable!("a loop captures the variables that it writes")
+        };
+        next.insert(index, value);
+        written.insert(variable, (index, writer));
     }
+    written
+}
+
+/// Makes the loop stop after as many iterations as the user promised at most.
+fn add_guard(
+    cx: &mut NodeContext<'_, '_>,
+    condition: Scope,
+    predicate: InstructionId,
+    body: &mut Scope,
+    next: &mut BTreeMap<usize, InstructionId>,
+    promised: u64,
+) -> Result<(Scope, InstructionId)> {
+    let limit = Literal::scalar(i64::try_from(promised).unwrap_or(i64::MAX));
+    let zero = cx.literal(Literal::scalar(0i64));
+    let shape = Shape::array(PrimitiveType::S64, &[]);
+    let index = body.capture_apart(zero, &shape);
+    let counter = body.element(index);
+    let one = body.add_constant(Literal::scalar(1i64));
+    let more = body.add(cx.module(), Op::Add {}, &[counter, one], None)?;
+    next.insert(index, more);
+    let mut condition = condition;
+    condition.match_elements(body);
+    let counter = condition.element(index);
+    cx.within(condition, |cx| {
+        let limit = cx.literal(limit);
+        let runs = cx.compare(ComparisonDirection::Lt, counter, limit)?;
+        cx.op(Op::And {}, &[predicate, runs])
+    })
 }
 
 /// What an element of the state is behind a loop.
@@ -533,14 +429,14 @@ fn exits(
     body: &Computation,
     outer: &[InstructionId],
 ) -> Vec<Option<Exit>> {
-    let module = &cx.importer.module;
+    let module = cx.module();
     let is_scalar = |id: InstructionId| {
-        let array = cx.importer.scope_ref().shape(id).as_array();
+        let array = cx.scope_ref().shape(id).as_array();
         array.filter(|array| array.rank() == 0 && array.element_type.is_signed_integer())
     };
     let initial: Vec<Range> = outer
         .iter()
-        .map(|&outer| if is_scalar(outer).is_some() { cx.importer.range(outer) } else { Range::UNKNOWN })
+        .map(|&outer| if is_scalar(outer).is_some() { cx.range(outer) } else { Range::UNKNOWN })
         .collect();
     let of_element = |index: usize| initial.get(index).copied().unwrap_or_default();
     let trips = trip_count(module, condition, body, &of_element);
@@ -562,7 +458,7 @@ fn exits(
     let exit = |(k, &outer): (usize, &InstructionId)| {
         let array = is_scalar(outer)?;
         let after = range_of_state(module, body, results[k], if ran { &last } else { &states });
-        let range = if ran { after } else { crate::values::local_state::join_ranges(initial[k], after) };
+        let range = if ran { after } else { bounded::join_ranges(initial[k], after) };
         let value = range.value().map(|value| Literal::from_scalars(array.clone(), [Scalar::Signed(value)]));
         (range != Range::UNKNOWN).then_some(Exit { range, value })
     };

@@ -3,11 +3,12 @@
 //!
 //! Positions out of range are clamped, as in XLA. What nobody wrote is zeros.
 
-use crate::lists::list::{Bounds, Content, ElementType, Length, List};
-use crate::node::context::{NodeContext, list as in_words};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
+use crate::values::list::{Bounds, Content, ElementType, Length, List};
 use crate::values::value::Value;
+use bounded::list as in_words;
 use hlo::InstructionId;
 use shape::Literal;
 use support::{Code, Error, Result};
@@ -76,7 +77,7 @@ fn push_back(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn pop_back(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let list = cx.list(0)?;
     let element = cx.element_or_declared(&list, 1)?;
-    let is_entry = cx.importer.scopes.len() == 1;
+    let is_entry = cx.level() == 0;
     cx.check(!(is_entry && list.length == Length::Known(0)), || "the list is empty".to_owned())?;
     let (rest, value) = cx.pop(&list, &element)?;
     Ok(vec![cx.new_list(rest), value])
@@ -87,7 +88,7 @@ fn set_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
     let index = cx.position_input(1)?;
     let element = cx.element_input(2)?;
-    if cx.node.attributes.bool_or("resize_if_index_out_of_bounds", false)? {
+    if cx.attributes().bool_or("resize_if_index_out_of_bounds", false)? {
         make_longer(cx, &mut list, index)?;
     }
     cx.write_element(&mut list, index, element)?;
@@ -98,7 +99,7 @@ fn set_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> Result<()> {
     let highest = match index {
         Length::Known(index) => Some(index),
-        Length::Dynamic(id) => cx.importer.range(id).high,
+        Length::Dynamic(id) => cx.range(id).high,
     };
     if let (Length::Known(length), Some(highest)) = (list.length, highest)
         && highest < length
@@ -130,7 +131,7 @@ fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> 
 /// What an index depends on, for messages.
 fn index_origins(cx: &NodeContext<'_, '_>, index: Length) -> String {
     let Length::Dynamic(id) = index else { return String::new() };
-    match cx.importer.origins(id).as_slice() {
+    match cx.origins(id).as_slice() {
         [] => String::new(),
         origins => format!(" (it depends on {})", origins.join(", ")),
     }

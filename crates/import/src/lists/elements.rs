@@ -1,13 +1,12 @@
 //! Reading and writing the elements of tensor lists.
 
-use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType, is_zero, join_contents};
-use crate::node::context::{NodeContext, list as in_words};
+use crate::node::context::NodeContext;
+use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType, is_zero, join_contents};
 use crate::values::value::{ListId, Value};
-use crate::values::value_type::{ValueType, coerce, convert_elements, leaves, rebuild, value_type, zeros};
-use crate::walk::importer::Importer;
+use crate::values::value_type::{ValueType, coerce, convert_elements, leaves, rebuild, value_type};
+use bounded::list as in_words;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
-use std::collections::BTreeSet;
 use support::{Code, Error, Result};
 
 /// Elements that are known at compile time and have at most so many numbers are no reason for a buffer.
@@ -30,32 +29,18 @@ impl ElementType {
     }
 }
 
-impl Importer<'_> {
-    /// The loops that an instruction depends on, in words.
-    pub(crate) fn loops_before(&self, id: InstructionId) -> Vec<String> {
-        let mut found = BTreeSet::new();
-        for (level, id) in self.dependencies(id) {
-            let instruction = &self.scopes[level].computation[id];
-            if let Op::While { .. } = instruction.op() {
-                found.insert(format!("the loop '{}'", instruction.metadata().op_name));
-            }
-        }
-        found.into_iter().collect()
-    }
-}
-
 impl NodeContext<'_, '_> {
     /// The list at an input.
     pub(crate) fn list(&self, k: usize) -> Result<List> {
         match self.value(k)? {
-            Value::List(id) => Ok(self.importer.lists[id].clone()),
+            Value::List(id) => Ok(self[id].clone()),
             other => Err(self.invalid(format!("input {k} must be a tensor list, but is {}", other.kind()))),
         }
     }
 
     /// A list as a value.
     pub(crate) fn new_list(&mut self, list: List) -> Value {
-        let id: ListId = self.importer.lists.push(list);
+        let id: ListId = self.add_list(list);
         Value::List(id)
     }
 
@@ -128,12 +113,12 @@ impl NodeContext<'_, '_> {
 
     /// That a number of elements depends on the run, where an array is to be made of them.
     pub(crate) fn unknown_length(&self, length: InstructionId, of: &str, mend: &str) -> Error {
-        let loops = self.importer.loops_before(length);
+        let loops = self.loops_before(length);
         let by = match loops.as_slice() {
             [] => String::new(),
             loops => format!(" after {}", loops.join(" and ")),
         };
-        let origins = self.importer.origins(length);
+        let origins = self.origins(length);
         let origins = match origins.as_slice() {
             [] => String::new(),
             origins => format!(": it depends on {}", origins.join(", ")),
@@ -171,7 +156,7 @@ impl NodeContext<'_, '_> {
 
     /// The type of elements of these sizes and of the type that the attribute names.
     pub(crate) fn element_of(&self, sizes: Option<Vec<i64>>) -> Result<ElementType> {
-        if self.node.attributes.ty("element_dtype")?.base() == tf::DataType::Variant {
+        if self.attributes().ty("element_dtype")?.base() == tf::DataType::Variant {
             return Ok(ElementType::Unknown(None));
         }
         let element_type = self.type_attribute("element_dtype")?;
@@ -220,19 +205,19 @@ impl NodeContext<'_, '_> {
             Content::Uniform(literal) => return Ok(Value::Array(self.literal(literal.clone()))),
             Content::Buffers(_) if list.is_open() => {
                 let leaves = self.placeholders(&value_type)?;
-                return Ok(rebuild(self.importer, &value_type, &leaves));
+                return Ok(rebuild(self, &value_type, &leaves));
             }
             Content::Buffers(buffers) if list.capacity != Some(0) => buffers.clone(),
             _ => {
                 let leaves = self.zero_leaves(&value_type)?;
-                return Ok(rebuild(self.importer, &value_type, &leaves));
+                return Ok(rebuild(self, &value_type, &leaves));
             }
         };
         let mut parts = Vec::new();
         for buffer in buffers {
             parts.push(self.row(buffer, position)?);
         }
-        Ok(rebuild(self.importer, &value_type, &parts))
+        Ok(rebuild(self, &value_type, &parts))
     }
 
     /// One position of a buffer's leading dimension, which has at least one.
@@ -282,7 +267,7 @@ impl NodeContext<'_, '_> {
     fn zero_leaves(&mut self, value_type: &ValueType) -> Result<Vec<InstructionId>> {
         let mut made = Vec::new();
         for leaf in value_type.leaves() {
-            made.push(zeros(self.importer, leaf.element_type, &leaf.sizes())?);
+            made.push(self.zeros(leaf.element_type, &leaf.sizes())?);
         }
         Ok(made)
     }
@@ -297,7 +282,7 @@ impl NodeContext<'_, '_> {
 
     /// The type of a value as an element.
     pub(crate) fn element_type_of(&self, value: Value) -> Result<ElementType> {
-        match value_type(self.importer, value) {
+        match value_type(self, value) {
             ValueType::Array(shape) => Ok(ElementType::Array(shape)),
             ValueType::List(list) => {
                 Ok(ElementType::List(Box::new(ListType { bounds: Bounds::default(), ..list })))
@@ -356,8 +341,8 @@ impl NodeContext<'_, '_> {
     /// The arrays of an element, of the type that the list holds.
     fn element_leaves(&mut self, value: Value, element: &ElementType) -> Result<Vec<InstructionId>> {
         let have = self.element_type_of(value)?;
-        let parts = leaves(self.importer, value);
-        convert_elements(self.importer, &parts, &have, element, &[])
+        let parts = leaves(self, value);
+        convert_elements(self, &parts, &have, element, &[])
     }
 
     pub(crate) fn with_row(
@@ -378,9 +363,9 @@ impl NodeContext<'_, '_> {
     /// The list as one of another type.
     pub(crate) fn coerced(&mut self, list: &List, wanted: &ListType) -> Result<List> {
         let value = self.new_list(list.clone());
-        match coerce(self.importer, value, &ValueType::List(wanted.clone()))? {
+        match coerce(self, value, &ValueType::List(wanted.clone()))? {
             Value::List(id) => {
-                let mut list = self.importer.lists[id].clone();
+                let mut list = self[id].clone();
                 if let Length::Dynamic(id) = list.length {
                     list.length = self.known(id);
                 }
@@ -469,7 +454,7 @@ impl NodeContext<'_, '_> {
                     list.length = length;
                     return Ok(());
                 };
-                let most = self.importer.range(new).high.unwrap_or(capacity);
+                let most = self.range(new).high.unwrap_or(capacity);
                 self.make_place_anyway(list, most)?;
                 self.clear_from(list, old, most)?;
                 list.count_more((most - list.bounds.most).max(0));
@@ -495,12 +480,7 @@ impl NodeContext<'_, '_> {
             cleared.push(match position {
                 Length::Known(position) => {
                     let kept = self.slice_in(buffer, 0, 0, position.clamp(0, sizes[0]))?;
-                    crate::values::value_type::pad_end(
-                        self.importer,
-                        kept,
-                        0,
-                        sizes[0] - position.clamp(0, sizes[0]),
-                    )?
+                    self.pad_end(kept, 0, sizes[0] - position.clamp(0, sizes[0]))?
                 }
                 Length::Dynamic(id) => {
                     let positions = self.iota(PrimitiveType::S32, &sizes, 0)?;

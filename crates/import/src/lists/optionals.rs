@@ -4,11 +4,11 @@
 //! run leaves nothing, and nobody reads that.
 
 use crate::lists::element_ops::zero_list;
-use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::lists::sums::rebuilt;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
+use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::values::value::Value;
 use crate::values::value_type::ValueType;
 use hlo::{ComparisonDirection, InstructionId};
@@ -30,7 +30,7 @@ fn optional_none(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// `OptionalFromValue(x)`.
 fn optional_from_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    if cx.inputs.len() != 1 {
+    if cx.inputs().len() != 1 {
         return Err(Error::unsupported("optionals of several components are not supported"));
     }
     let component = match cx.value(0)? {
@@ -65,9 +65,9 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         return Ok(vec![cx.value(0)?]);
     }
     let optional = cx.list(0)?;
-    let shapes = cx.node.attributes.shapes("output_shapes")?;
+    let shapes = cx.attributes().shapes("output_shapes")?;
     let shape = shapes.into_iter().next().unwrap_or(tf::PartialShape::UNKNOWN);
-    let data_type = cx.node.attributes.types("output_types")?.into_iter().next();
+    let data_type = cx.attributes().types("output_types")?.into_iter().next();
     let ElementType::OneOf(choices) = &optional.element else {
         // There never was a value.
         let sizes = shape.sizes().ok_or_else(|| cx.invalid("the optional never has a value"))?;
@@ -115,7 +115,7 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// The number of the innermost branch that is being built.
 fn branch(cx: &NodeContext<'_, '_>) -> Option<usize> {
-    cx.importer.scopes.iter().rev().find_map(|scope| scope.branch)
+    cx.branch()
 }
 
 /// Whether sizes are those that the graph declares, as far as it does.

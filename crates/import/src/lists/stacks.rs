@@ -5,15 +5,15 @@
 //! that the graph may push: as many as `max_size` says, else as often as each push may run. Even if that were wrong, no
 //! memory would be overrun: slices beyond the end are moved to it.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
-use crate::values::local_state::join_ranges;
-use crate::values::value::{StackId, TensorArrayId, Value, VariableId};
-use crate::walk::importer::Importer;
+use crate::values::stack::{Elements, Stack};
+use crate::values::value::{StackId, Value};
+use bounded::{join_ranges, list};
 use hlo::analysis::Range;
 use hlo::{InstructionId, Op};
-use shape::{ArrayShape, Literal, PrimitiveType};
+use shape::{ArrayShape, PrimitiveType};
 use support::{Code, Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
@@ -30,41 +30,6 @@ pub(crate) const RULES: &[Rule] = &[
 /// Elements with at most so many numbers are looked at.
 const MAX_CONSTANT_ELEMENTS: i64 = 64;
 
-/// A stack.
-#[derive(Clone, Debug)]
-pub(crate) struct Stack {
-    /// The node that makes it.
-    name: String,
-    /// The scope that it lives in.
-    level: usize,
-    /// `None` if it holds handles.
-    element_type: Option<PrimitiveType>,
-    /// Of a stack of handles the tensor array that is pushed, one and the same in the graph.
-    handle: Option<TensorArrayId>,
-    /// The places that the graph asks for; `None` if that is left to the compiler.
-    max_size: Option<i64>,
-    /// The buffer's places and one element, once something was pushed.
-    elements: Option<Elements>,
-    /// The number of elements: an `s32` scalar.
-    size: VariableId,
-    /// The most that was pushed so far.
-    pub(crate) pushes: i64,
-    /// What is known of all that was pushed, of integer scalars only.
-    range: Option<Range>,
-    /// What every element that was pushed is, if that is known: gradients put shapes away like that. `Some(None)` if they
-    /// differ.
-    constant: Option<Option<Literal>>,
-    /// Whether somebody relies on that or on the range.
-    was_used: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Elements {
-    buffer: VariableId,
-    places: i64,
-    element: ArrayShape,
-}
-
 /// `StackV2(max_size)`; without one, or with -1, the stack grows in TensorFlow.
 fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>> {
     let mut max_size = None;
@@ -73,11 +38,11 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
         let known = cx.fold(size).and_then(|literal| literal.scalar_at(0).as_i64());
         max_size = known.filter(|&size| size >= 0);
     }
-    let holds_handles = cx.node.attributes.ty("elem_type")? == tf::DataType::Resource;
+    let holds_handles = cx.attributes().ty("elem_type")? == tf::DataType::Resource;
     let element_type = if holds_handles { None } else { Some(cx.type_attribute("elem_type")?) };
-    let (name, level) = (cx.name.clone(), cx.importer.level());
+    let (name, level) = (cx.name().to_owned(), cx.level());
     let empty = cx.scalar(PrimitiveType::S32, 0.0);
-    let size = cx.importer.new_local(&name, level, empty);
+    let size = cx.new_local(&name, level, empty);
     let stack = Stack {
         name,
         level,
@@ -91,57 +56,57 @@ fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>>
         constant: None,
         was_used: false,
     };
-    Ok(vec![Value::Stack(cx.importer.stacks.push(stack))])
+    Ok(vec![Value::Stack(cx.add_stack(stack))])
 }
 
 /// `StackPushV2(handle, elem) = elem`.
 fn push(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.stack(0)?;
-    if cx.importer.stacks[id].element_type.is_none() {
+    if cx[id].element_type.is_none() {
         return push_handle(cx, id);
     }
     let value = cx.input(1)?;
     let shape = cx.array(value);
     count_push(cx, id, value)?;
     let Elements { buffer, places, element } = elements(cx, id, &shape)?;
-    let name = &cx.importer.stacks[id].name;
+    let name = &cx[id].name;
     cx.check(shape == element, || {
         format!(
             "stack '{name}' holds elements of shape {element}, but one of shape {shape} is pushed; all elements of a \
              stack must have one shape"
         )
     })?;
-    let size = cx.importer.stacks[id].size;
-    let at = cx.importer.read_variable(size);
-    let old = cx.importer.read_variable(buffer);
+    let size = cx[id].size;
+    let at = cx.read_variable(size);
+    let old = cx.read_variable(buffer);
     // Without a place there is nothing to push: the loop around this never runs.
     if places > 0 {
         let new = cx.update_element(old, value, at)?;
-        let writer = cx.name.clone();
-        cx.importer.write_variable(buffer, new, &writer);
+        let writer = cx.name().to_owned();
+        cx.write_variable(buffer, new, &writer);
     }
     let more = cx.add_scalar(at, 1.0)?;
-    let writer = cx.name.clone();
-    cx.importer.write_variable(size, more, &writer);
+    let writer = cx.name().to_owned();
+    cx.write_variable(size, more, &writer);
     Ok(vec![Value::Array(value)])
 }
 
 /// The handle of a tensor array that each iteration makes anew, so that its gradient is found in the loop that goes back.
 fn push_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
     let value = cx.value(1)?;
-    let before = cx.importer.stacks[id].handle;
+    let before = cx[id].handle;
     match value {
         Value::TensorArray(array) if before.is_none_or(|before| before == array) => {
-            cx.importer.stacks[id].handle = Some(array);
+            cx[id].handle = Some(array);
             Ok(vec![value])
         }
         Value::TensorArray(_) => {
-            let name = &cx.importer.stacks[id].name;
+            let name = &cx[id].name;
             Err(Error::unsupported(format!("stack '{name}' holds handles of different tensor arrays")))
         }
         other => Err(Error::unsupported(format!(
             "stack '{}' holds {}; of handles only those of tensor arrays can be pushed",
-            cx.importer.stacks[id].name,
+            cx[id].name,
             other.kind()
         ))),
     }
@@ -150,40 +115,32 @@ fn push_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> 
 /// The tensor array of an earlier iteration: only its gradients can be used, as gradients of loops do. They are the same
 /// ones wherever its handle comes from in one iteration.
 fn pop_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
-    let Some(array) = cx.importer.stacks[id].handle else {
-        let name = &cx.importer.stacks[id].name;
+    let Some(array) = cx[id].handle else {
+        let name = &cx[id].name;
         return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
     };
-    let level = cx.importer.level();
-    if let Some(&earlier) = cx.importer.scope().earlier_arrays.get(&array) {
-        return Ok(vec![Value::TensorArray(earlier)]);
-    }
-    let earlier = cx.importer.tensor_arrays[array].of_earlier_iteration(level);
-    let earlier = cx.importer.tensor_arrays.push(earlier);
-    cx.importer.scope().earlier_arrays.insert(array, earlier);
+    let earlier = cx.earlier_array(array);
     Ok(vec![Value::TensorArray(earlier)])
 }
 
 /// Counts how often this push may run, and what is known of its value.
 fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -> Result<()> {
-    let Stack { name, level, max_size, .. } = &cx.importer.stacks[id];
+    let Stack { name, level, max_size, .. } = &cx[id];
     if max_size.is_none() {
-        let runs = cx.importer.runs_within(*level).map_err(|why| {
+        let runs = cx.runs_within(*level).map_err(|why| {
             Error::unsupported(format!("stack '{name}' needs a place for each iteration, but {why}"))
                 .coded(Code::LoopBound)
         })?;
-        let stack = &mut cx.importer.stacks[id];
+        let stack = &mut cx[id];
         stack.pushes = stack.pushes.saturating_add(runs);
     }
-    let range = match cx.importer.scope_ref().shape(value).as_array() {
-        Some(array) if array.rank() == 0 && array.element_type.is_signed_integer() => {
-            cx.importer.range(value)
-        }
+    let range = match cx.scope_ref().shape(value).as_array() {
+        Some(array) if array.rank() == 0 && array.element_type.is_signed_integer() => cx.range(value),
         _ => Range::UNKNOWN,
     };
     let is_small = cx.array(value).element_count() <= MAX_CONSTANT_ELEMENTS;
     let constant = if is_small { cx.fold(value) } else { None };
-    let stack = &mut cx.importer.stacks[id];
+    let stack = &mut cx[id];
     let joined = stack.range.map_or(range, |all| join_ranges(all, range));
     let constant = match &stack.constant {
         None => constant,
@@ -191,9 +148,9 @@ fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -
     };
     if stack.was_used && (stack.range != Some(joined) || stack.constant.as_ref() != Some(&constant)) {
         let name = stack.name.clone();
-        cx.importer.lessons.distrust(&name);
+        cx.lessons_mut().distrust(&name);
     }
-    let stack = &mut cx.importer.stacks[id];
+    let stack = &mut cx[id];
     stack.range = Some(joined);
     stack.constant = Some(constant);
     Ok(())
@@ -201,7 +158,7 @@ fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -
 
 /// The buffer of a stack; the first push shows what the elements are.
 fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Result<Elements> {
-    let stack = cx.importer.stacks[id].clone();
+    let stack = cx[id].clone();
     let mut elements = match stack.elements {
         Some(elements) => elements,
         None => {
@@ -209,10 +166,10 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
             cx.check(shape.element_type == element_type, || {
                 format!("stack '{}' holds {element_type}, not {}", stack.name, shape.element_type)
             })?;
-            let learned = cx.importer.lessons.places(&stack.name);
+            let learned = cx.lessons().places(&stack.name);
             let places = stack.max_size.unwrap_or_else(|| stack.pushes.max(learned));
             let sizes = [&[places], &shape.sizes()[..]].concat();
-            let zeros = cx.importer.zeros_at(stack.level, element_type, &sizes);
+            let zeros = cx.zeros_at(stack.level, element_type, &sizes);
             let zeros = zeros.map_err(|e| {
                 e.context(format!(
                     "stack '{}' of {places} elements of shape {}",
@@ -220,26 +177,26 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
                     list(&shape.sizes())
                 ))
             })?;
-            let buffer = cx.importer.new_local(&stack.name, stack.level, zeros);
+            let buffer = cx.new_local(&stack.name, stack.level, zeros);
             Elements { buffer, places, element: shape.clone() }
         }
     };
     if stack.max_size.is_none() && stack.pushes > elements.places {
         // More is pushed than the first push could know of: next time there is room.
-        cx.importer.lessons.need_places(&stack.name, stack.pushes);
+        cx.lessons_mut().need_places(&stack.name, stack.pushes);
     }
     elements.places = elements.places.max(0);
-    cx.importer.stacks[id].elements = Some(elements.clone());
+    cx[id].elements = Some(elements.clone());
     Ok(elements)
 }
 
 /// `StackPopV2(handle)`: the element that was pushed last.
 fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.stack(0)?;
-    if cx.importer.stacks[id].element_type.is_none() {
+    if cx[id].element_type.is_none() {
         return pop_handle(cx, id);
     }
-    let Stack { name, elements, size, range, constant, .. } = cx.importer.stacks[id].clone();
+    let Stack { name, elements, size, range, constant, .. } = cx[id].clone();
     let Some(Elements { buffer, places, element }) = elements else {
         return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
     };
@@ -247,19 +204,19 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     cx.check(wanted == element.element_type, || {
         format!("stack '{name}' holds {}, not {wanted}", element.element_type)
     })?;
-    let at = cx.importer.read_variable(size);
+    let at = cx.read_variable(size);
     let fewer = cx.add_scalar(at, -1.0)?;
-    let buffer = cx.importer.read_variable(buffer);
-    let writer = cx.name.clone();
-    cx.importer.write_variable(size, fewer, &writer);
+    let buffer = cx.read_variable(buffer);
+    let writer = cx.name().to_owned();
+    cx.write_variable(size, fewer, &writer);
     if places == 0 {
         return Ok(vec![Value::Array(cx.splat(element.element_type, &element.sizes(), 0.0)?)]);
     }
-    let is_trusted = !cx.importer.lessons.is_distrusted(&name);
+    let is_trusted = !cx.lessons().is_distrusted(&name);
     if let Some(Some(constant)) = constant
         && is_trusted
     {
-        cx.importer.stacks[id].was_used = true;
+        cx[id].was_used = true;
         return Ok(vec![Value::Array(cx.literal(constant))]);
     }
     let value = cx.element_at(buffer, fewer)?;
@@ -267,10 +224,10 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         && range != Range::UNKNOWN
         && is_trusted
     {
-        cx.importer.stacks[id].was_used = true;
+        cx[id].was_used = true;
         // What was never written is 0.
         let range = join_ranges(range, Range::exactly(0));
-        cx.importer.scope().ranges.insert(value, range);
+        cx.note_range(value, range);
     }
     Ok(vec![Value::Array(value)])
 }
@@ -319,27 +276,5 @@ impl NodeContext<'_, '_> {
             start.resize(rank, zero);
         }
         Ok(start)
-    }
-}
-
-impl Importer<'_> {
-    /// How much was pushed so far, for each stack.
-    pub(crate) fn pushes(&self) -> Vec<i64> {
-        self.stacks.values().map(|stack| stack.pushes).collect()
-    }
-
-    /// Goes back to what was pushed before; of stacks that are new since then what they hold stays.
-    pub(crate) fn set_pushes(&mut self, pushes: &[i64]) {
-        for (k, stack) in self.stacks.values_mut().enumerate() {
-            if let Some(&pushes) = pushes.get(k) {
-                stack.pushes = pushes;
-            }
-        }
-    }
-
-    /// The larger of what was pushed so far and something else.
-    pub(crate) fn most_pushes(&self, others: &[i64]) -> Vec<i64> {
-        let most = |(k, pushes): (usize, i64)| others.get(k).map_or(pushes, |&other| other.max(pushes));
-        self.pushes().into_iter().enumerate().map(most).collect()
     }
 }

@@ -1,7 +1,7 @@
 //! Sums and zeros of tensor lists, which gradients need.
 
-use crate::lists::list::{Content, ElementType, Length, List, ListType};
 use crate::node::context::NodeContext;
+use crate::values::list::{Content, ElementType, Length, List, ListType};
 use crate::values::value::Value;
 use crate::values::value_type::{ValueType, rebuild};
 use hlo::{InstructionId, Op};
@@ -10,7 +10,7 @@ use support::{Error, Result};
 /// `AddN(x0, x1, ...)` of lists: the sums of their elements.
 pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut sum = cx.list(0)?;
-    for k in 1..cx.inputs.len() {
+    for k in 1..cx.inputs().len() {
         let other = cx.list(k)?;
         sum = add_lists(cx, sum, other)?;
     }
@@ -106,8 +106,8 @@ pub(crate) fn rebuilt(
     list: &ListType,
     leaves: &[InstructionId],
 ) -> Result<List> {
-    match rebuild(cx.importer, &ValueType::List(list.clone()), leaves) {
-        Value::List(id) => Ok(cx.importer.lists[id].clone()),
+    match rebuild(cx, &ValueType::List(list.clone()), leaves) {
+        Value::List(id) => Ok(cx[id].clone()),
         other => Err(Error::internal(format!("a list became {}", other.kind()))),
     }
 }

@@ -6,11 +6,12 @@
 //! they are asked for. What was never written reads as zeros, and an index beyond the ends means the nearest element, so
 //! that no memory is overrun.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
-use crate::values::value::{TensorArrayId, Value, VariableId};
+use crate::values::tensor_array::TensorArray;
+use crate::values::value::{TensorArrayId, Value};
+use bounded::{Reducer, VariableId, list};
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
@@ -53,53 +54,22 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("TensorArrayCloseV3", |_| Ok(Vec::new())),
 ];
 
-/// A tensor array.
-#[derive(Clone, Debug)]
-pub(crate) struct TensorArray {
-    /// The node that makes it.
-    pub(crate) name: String,
-    /// The scope that it lives in.
-    pub(crate) level: usize,
-    pub(crate) element_type: PrimitiveType,
-    /// The places of the buffer.
-    pub(crate) places: i64,
-    /// Of an array that grows the number of elements, an `s32` scalar.
-    pub(crate) length: Option<VariableId>,
-    /// Whether writing adds.
-    pub(crate) accumulates: bool,
-    /// The sizes of an element, if something shows them.
-    pub(crate) element: Option<Vec<i64>>,
-    /// The buffer, once it is needed.
-    pub(crate) buffer: Option<VariableId>,
-    /// Whether it is one of an earlier iteration, whose elements are gone.
-    pub(crate) is_gone: bool,
-    /// The gradient arrays of this one, by the name of the gradient.
-    pub(crate) gradients: BTreeMap<String, TensorArrayId>,
-}
-
-impl TensorArray {
-    /// What is left of it in another loop, in a scope that is open there: its size and what its elements look like.
-    pub(crate) fn of_earlier_iteration(&self, level: usize) -> Self {
-        Self { level, buffer: None, length: None, is_gone: true, gradients: BTreeMap::new(), ..self.clone() }
-    }
-}
-
 /// `TensorArrayV3(size) = handle, flow`.
 pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let size = cx.constant_i64(0)?;
     cx.check(size >= 0, || format!("TensorArray size must be >= 0, not {size}"))?;
     let element_type = cx.type_attribute("dtype")?;
-    let grows = cx.node.attributes.bool_or("dynamic_size", false)?;
-    let element = cx.node.attributes.shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
-    let (name, level) = (cx.name.clone(), cx.importer.level());
+    let grows = cx.attributes().bool_or("dynamic_size", false)?;
+    let element = cx.attributes().shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
+    let (name, level) = (cx.name().to_owned(), cx.level());
     let mut length = None;
     if grows {
         let initial = cx.integers(PrimitiveType::S32, &[size])?;
         let initial = cx.reshape(initial, &[])?;
-        length = Some(cx.importer.new_local(&name, level, initial));
+        length = Some(cx.new_local(&name, level, initial));
     }
     let array = TensorArray {
-        places: if grows { size.max(cx.importer.lessons.places(&name)) } else { size },
+        places: if grows { size.max(cx.lessons().places(&name)) } else { size },
         name,
         level,
         element_type,
@@ -110,9 +80,9 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         is_gone: false,
         gradients: BTreeMap::new(),
     };
-    let id = cx.importer.tensor_arrays.push(array);
+    let id = cx.add_tensor_array(array);
     let mut values = vec![Value::TensorArray(id)];
-    if cx.node.output_types.len() > 1 {
+    if cx.node().output_types.len() > 1 {
         values.push(Value::Array(cx.scalar(PrimitiveType::F32, 0.0)));
     }
     Ok(values)
@@ -121,12 +91,12 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// `TensorArrayGradV3(handle, flow) = grad_handle, flow`: an array of the same size that adds up what is written.
 pub(super) fn gradient(cx: &mut NodeContext<'_, '_>, has_prefix: bool) -> Result<Vec<Value>> {
     let forward = cx.tensor_array_input()?;
-    let source = cx.node.attributes.text("source")?.to_owned();
+    let source = cx.attributes().text("source")?.to_owned();
     let prefix = if has_prefix { cx.constant_sizes(2)? } else { Vec::new() };
-    let id = match cx.importer.tensor_arrays[forward].gradients.get(&source) {
+    let id = match cx[forward].gradients.get(&source) {
         Some(&id) => id,
         None => {
-            let array = cx.importer.tensor_arrays[forward].clone();
+            let array = cx[forward].clone();
             let element = array.element.as_ref().map(|element| [&prefix, &element[..]].concat());
             let gradient = TensorArray {
                 element,
@@ -137,13 +107,13 @@ pub(super) fn gradient(cx: &mut NodeContext<'_, '_>, has_prefix: bool) -> Result
                 gradients: BTreeMap::new(),
                 ..array
             };
-            let id = cx.importer.tensor_arrays.push(gradient);
-            cx.importer.tensor_arrays[forward].gradients.insert(source, id);
+            let id = cx.add_tensor_array(gradient);
+            cx[forward].gradients.insert(source, id);
             id
         }
     };
     let mut values = vec![Value::TensorArray(id)];
-    if cx.node.output_types.len() > 1 {
+    if cx.node().output_types.len() > 1 {
         values.push(cx.value(1)?);
     }
     Ok(values)
@@ -161,9 +131,9 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let sizes = cx.sizes(value);
     cx.check_element(id, cx.element_type(value), &sizes)?;
     let buffer = cx.buffer(id)?;
-    let old = cx.importer.read_variable(buffer);
-    if cx.importer.tensor_arrays[id].places > 0 {
-        if cx.importer.tensor_arrays[id].accumulates {
+    let old = cx.read_variable(buffer);
+    if cx[id].places > 0 {
+        if cx[id].accumulates {
             let before = cx.element_at(old, index)?;
             value = cx.sum(before, value)?;
         }
@@ -175,19 +145,19 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// Notes how long an array that grows becomes by a write.
 fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Result<()> {
-    let Some(length) = cx.importer.tensor_arrays[id].length else { return Ok(()) };
-    let Some(most) = cx.importer.range(index).high else {
+    let Some(length) = cx[id].length else { return Ok(()) };
+    let Some(most) = cx.range(index).high else {
         return Err(unbounded(cx, id, index));
     };
     let places = most.saturating_add(1);
-    if places > cx.importer.tensor_arrays[id].places {
-        let name = cx.importer.tensor_arrays[id].name.clone();
-        cx.importer.lessons.need_places(&name, places);
-        if cx.importer.tensor_arrays[id].buffer.is_none() {
-            cx.importer.tensor_arrays[id].places = places;
+    if places > cx[id].places {
+        let name = cx[id].name.clone();
+        cx.lessons_mut().need_places(&name, places);
+        if cx[id].buffer.is_none() {
+            cx[id].places = places;
         }
     }
-    let old = cx.importer.read_variable(length);
+    let old = cx.read_variable(length);
     let behind = cx.add_scalar(index, 1.0)?;
     let new = cx.op(Op::Maximum {}, &[old, behind])?;
     cx.write_local(length, new);
@@ -195,10 +165,10 @@ fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -
 }
 
 fn unbounded(cx: &NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Error {
-    let array = &cx.importer.tensor_arrays[id];
+    let array = &cx[id];
     let name = &array.name;
-    let why = cx.importer.runs_within(array.level).err().unwrap_or_else(|| {
-        let origins = cx.importer.origins(index);
+    let why = cx.runs_within(array.level).err().unwrap_or_else(|| {
+        let origins = cx.origins(index);
         let origins = if origins.is_empty() { "how the loop runs".to_owned() } else { origins.join(", ") };
         format!("it depends on {origins}. Give the TensorArray its size.")
     });
@@ -213,7 +183,7 @@ pub(super) fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
     let index = cx.input(1)?;
     let (buffer, element) = cx.contents(id, None)?;
-    if cx.importer.tensor_arrays[id].places == 0 {
+    if cx[id].places == 0 {
         return cx.splat(element.element_type, &element.sizes(), 0.0);
     }
     cx.element_at(buffer, index)
@@ -228,10 +198,10 @@ pub(super) fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         format!("indices must be a vector, but have shape {}", list(&index_sizes))
     })?;
     let (buffer, _) = cx.contents(id, Some("element_shape"))?;
-    if is_dense(cx, indices, cx.importer.tensor_arrays[id].places) {
+    if is_dense(cx, indices, cx[id].places) {
         return cx.slice_in(buffer, 0, 0, index_sizes[0]);
     }
-    crate::ops::array::gather::gather_along(cx, buffer, indices, 0, 0)
+    cx.gather_along(buffer, indices, 0, 0)
 }
 
 /// `TensorArrayPack(handle, flow) = value`: all elements.
@@ -261,14 +231,14 @@ pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         )
     })?;
     grow_to_rows(cx, id, indices)?;
-    if is_dense(cx, indices, cx.importer.tensor_arrays[id].places) {
+    if is_dense(cx, indices, cx[id].places) {
         write_rows(cx, id, value)?;
     } else {
         cx.check_element(id, cx.element_type(value), &sizes[1..])?;
         let buffer = cx.buffer(id)?;
-        let old = cx.importer.read_variable(buffer);
-        let reducer = if cx.importer.tensor_arrays[id].accumulates { Reducer::Add } else { Reducer::Replace };
-        let new = crate::ops::array::scatter::scatter_rows(cx, old, indices, value, reducer)?;
+        let old = cx.read_variable(buffer);
+        let reducer = if cx[id].accumulates { Reducer::Add } else { Reducer::Replace };
+        let new = cx.scatter_rows(old, indices, value, reducer)?;
         cx.write_local(buffer, new);
     }
     Ok(vec![cx.value(3)?])
@@ -276,7 +246,7 @@ pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// An array that grows gets as long as the largest index of a scatter wants it.
 fn grow_to_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, indices: InstructionId) -> Result<()> {
-    if cx.importer.tensor_arrays[id].length.is_none() || cx.sizes(indices) == [0] {
+    if cx[id].length.is_none() || cx.sizes(indices) == [0] {
         return Ok(());
     }
     let most = cx.reduce(indices, Reducer::Maximum, &[0])?;
@@ -294,25 +264,26 @@ pub(super) fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// Writes rows to the first elements.
 fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: InstructionId) -> Result<()> {
     let sizes = cx.sizes(value);
-    let places = cx.importer.tensor_arrays[id].places;
+    let places = cx[id].places;
     cx.check(sizes.first().is_some_and(|&rows| rows <= places), || {
         format!("a value of shape {} has no row for each of {places} elements", list(&sizes))
     })?;
     cx.check_element(id, cx.element_type(value), &sizes[1..])?;
     let buffer = cx.buffer(id)?;
-    let (whole, accumulates) = (sizes[0] == places, cx.importer.tensor_arrays[id].accumulates);
+    let (whole, accumulates) = (sizes[0] == places, cx[id].accumulates);
     let new = match (whole, accumulates) {
         (true, false) => value,
         (_, true) => {
             let mut padding = vec![(0, 0, 0); sizes.len()];
             padding[0].1 = places - sizes[0];
-            let zero = cx.scalar(cx.element_type(value), 0.0);
+            let element_type = cx.element_type(value);
+            let zero = cx.scalar(element_type, 0.0);
             let value = cx.pad(value, zero, &padding)?;
-            let old = cx.importer.read_variable(buffer);
+            let old = cx.read_variable(buffer);
             cx.sum(old, value)?
         }
         (false, false) => {
-            let old = cx.importer.read_variable(buffer);
+            let old = cx.read_variable(buffer);
             let rest = cx.slice_in(old, 0, sizes[0], places)?;
             cx.concatenate(&[value, rest], 0)?
         }
@@ -324,11 +295,11 @@ fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: Instructio
 /// `TensorArrayConcatV3(handle, flow) = value, lengths`: the elements one after the other.
 pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let id = cx.tensor_array_input()?;
-    let places = cx.importer.tensor_arrays[id].places;
-    if cx.importer.tensor_arrays[id].element.is_none() && places == 0 {
-        let rest = cx.node.attributes.shape_or("element_shape_except0", tf::PartialShape::UNKNOWN)?;
+    let places = cx[id].places;
+    if cx[id].element.is_none() && places == 0 {
+        let rest = cx.attributes().shape_or("element_shape_except0", tf::PartialShape::UNKNOWN)?;
         if let Some(rest) = rest.sizes() {
-            cx.importer.tensor_arrays[id].element = Some([&[0], &rest[..]].concat());
+            cx[id].element = Some([&[0], &rest[..]].concat());
         }
     }
     let (buffer, element) = cx.contents(id, None)?;
@@ -358,11 +329,11 @@ pub(super) fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if lengths.iter().any(|&other| other != length) {
         return Err(Error::unsupported(format!(
             "TensorArray '{}' would hold elements of different lengths {}; compiled code has one shape for all elements",
-            cx.importer.tensor_arrays[id].name,
+            cx[id].name,
             list(&lengths)
         )));
     }
-    if cx.importer.tensor_arrays[id].length.is_some() && count > 0 {
+    if cx[id].length.is_some() && count > 0 {
         let last = cx.integers(PrimitiveType::S32, &[count - 1])?;
         let last = cx.reshape(last, &[])?;
         grow(cx, id, last)?;
@@ -375,10 +346,11 @@ pub(super) fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// `TensorArraySizeV3(handle, flow) = size`.
 pub(super) fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let id = cx.tensor_array_input()?;
-    match cx.importer.tensor_arrays[id].length {
-        Some(length) => Ok(cx.importer.read_variable(length)),
+    match cx[id].length {
+        Some(length) => Ok(cx.read_variable(length)),
         None => {
-            let size = cx.integers(PrimitiveType::S32, &[cx.importer.tensor_arrays[id].places])?;
+            let places = cx[id].places;
+            let size = cx.integers(PrimitiveType::S32, &[places])?;
             cx.reshape(size, &[])
         }
     }
@@ -398,19 +370,19 @@ impl NodeContext<'_, '_> {
 
     /// The number of elements of an array that is to become one tensor: HLO's shapes are static.
     fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
-        let TensorArray { places, length, .. } = self.importer.tensor_arrays[id];
+        let TensorArray { places, length, .. } = self[id];
         let Some(length) = length else { return Ok(places) };
-        let length = self.importer.read_variable(length);
+        let length = self.read_variable(length);
         if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
             return Ok(known.clamp(0, places));
         }
-        let of = format!("TensorArray '{}'", self.importer.tensor_arrays[id].name);
+        let of = format!("TensorArray '{}'", self[id].name);
         Err(self.unknown_length(length, &of, "give the TensorArray its size without dynamic_size"))
     }
 
     /// Takes note of an element's shape; an error if others have another.
     fn check_element(&mut self, id: TensorArrayId, element_type: PrimitiveType, sizes: &[i64]) -> Result<()> {
-        let array = &self.importer.tensor_arrays[id];
+        let array = &self[id];
         self.check(array.element_type == element_type, || {
             format!("TensorArray '{}' holds {}, not {element_type}", array.name, array.element_type)
         })?;
@@ -425,13 +397,13 @@ impl NodeContext<'_, '_> {
                 )
             });
         }
-        self.importer.tensor_arrays[id].element = Some(sizes.to_vec());
+        self[id].element = Some(sizes.to_vec());
         Ok(())
     }
 
     /// The buffer of an array, whose elements' shape is known; zeros if it is new.
     fn buffer(&mut self, id: TensorArrayId) -> Result<VariableId> {
-        let array = &self.importer.tensor_arrays[id];
+        let array = &self[id];
         if let Some(buffer) = array.buffer {
             return Ok(buffer);
         }
@@ -445,10 +417,10 @@ impl NodeContext<'_, '_> {
         let (level, element_type, name) = (array.level, array.element_type, array.name.clone());
         let element = array.element.clone().unwrap_or_default();
         let sizes = [&[array.places], &element[..]].concat();
-        let zeros = self.importer.zeros_at(level, element_type, &sizes);
+        let zeros = self.zeros_at(level, element_type, &sizes);
         let zeros = zeros.map_err(|e| e.context(format!("TensorArray '{name}' of {} elements", sizes[0])))?;
-        let buffer = self.importer.new_local(&name, level, zeros);
-        self.importer.tensor_arrays[id].buffer = Some(buffer);
+        let buffer = self.new_local(&name, level, zeros);
+        self[id].buffer = Some(buffer);
         Ok(buffer)
     }
 
@@ -458,7 +430,7 @@ impl NodeContext<'_, '_> {
         id: TensorArrayId,
         attribute: Option<&str>,
     ) -> Result<(InstructionId, ArrayShape)> {
-        let array = &self.importer.tensor_arrays[id];
+        let array = &self[id];
         let (element_type, name) = (array.element_type, array.name.clone());
         let wanted = self.output_type(0)?;
         self.check(wanted == element_type, || {
@@ -466,7 +438,7 @@ impl NodeContext<'_, '_> {
         })?;
         let mut element = array.element.clone();
         if let (None, Some(attribute)) = (&element, attribute) {
-            element = self.node.attributes.shape_or(attribute, tf::PartialShape::UNKNOWN)?.sizes();
+            element = self.attributes().shape_or(attribute, tf::PartialShape::UNKNOWN)?.sizes();
         }
         let element = element.ok_or_else(|| {
             self.invalid(format!(
@@ -474,9 +446,9 @@ impl NodeContext<'_, '_> {
                  TensorArray an element_shape"
             ))
         })?;
-        self.importer.tensor_arrays[id].element = Some(element.clone());
+        self[id].element = Some(element.clone());
         let buffer = self.buffer(id)?;
-        let elements = self.importer.read_variable(buffer);
+        let elements = self.read_variable(buffer);
         Ok((elements, ArrayShape::new(element_type, &element)))
     }
 
@@ -488,7 +460,7 @@ impl NodeContext<'_, '_> {
 
     /// Gives a local variable a new value.
     fn write_local(&mut self, variable: VariableId, value: InstructionId) {
-        let writer = self.name.clone();
-        self.importer.write_variable(variable, value, &writer);
+        let writer = self.name().to_owned();
+        self.write_variable(variable, value, &writer);
     }
 }

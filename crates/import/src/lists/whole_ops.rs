@@ -1,15 +1,13 @@
 //! Tensor lists as a whole: made of tensors, made into tensors, taken apart and put together.
 
-use crate::builder::reducer::Reducer;
 use crate::lists::element_ops::{known_positions, zero_list};
-use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType};
-use crate::node::context::{NodeContext, list as in_words};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
-use crate::ops::array::gather::gather_along;
-use crate::ops::array::scatter::{Indices, scatter};
+use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::values::value::Value;
-use crate::values::value_type::zeros;
+use bounded::list as in_words;
+use bounded::{Indices, Reducer};
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
@@ -84,13 +82,13 @@ fn stacked(
             };
             let have = cx.sizes(*buffer)[0];
             let kept = cx.slice_in(*buffer, 0, 0, count.min(have))?;
-            crate::values::value_type::pad_end(cx.importer, kept, 0, (count - have).max(0))
+            cx.pad_end(kept, 0, (count - have).max(0))
         }
         Content::Uniform(literal) => {
             let element = cx.literal(literal.clone());
-            crate::values::value_type::repeat(cx.importer, element, &[count])
+            cx.repeat(element, &[count])
         }
-        Content::Empty | Content::Zeros => zeros(cx.importer, shape.element_type, &sizes),
+        Content::Empty | Content::Zeros => cx.zeros(shape.element_type, &sizes),
     }
 }
 
@@ -112,8 +110,8 @@ fn array_element(cx: &mut NodeContext<'_, '_>, list: &List, k: usize) -> Result<
 /// `TensorListStack(list, element_shape)`.
 fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let list = cx.list(0)?;
-    let declared = cx.node.attributes.int_or("num_elements", -1)?;
-    if cx.node.attributes.ty("element_dtype")?.base() == tf::DataType::Variant {
+    let declared = cx.attributes().int_or("num_elements", -1)?;
+    if cx.attributes().ty("element_dtype")?.base() == tf::DataType::Variant {
         return Ok(vec![cx.value(0)?]);
     }
     if let Length::Known(length) = list.length {
@@ -142,7 +140,7 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         _ => 1,
     };
     let whole = stacked(cx, &list, &shape, count)?;
-    Ok(vec![Value::Array(gather_along(cx, whole, indices, 0, 0)?)])
+    Ok(vec![Value::Array(cx.gather_along(whole, indices, 0, 0)?)])
 }
 
 /// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: row `i` goes to position `indices[i]`.
@@ -150,7 +148,7 @@ fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let tensor = cx.input(0)?;
     let rows = rows_of(cx, tensor)?;
     check_declared(cx, &rows.element, 2)?;
-    let declared = if cx.inputs.len() > 3 { cx.constant_i64(3)? } else { -1 };
+    let declared = if cx.inputs().len() > 3 { cx.constant_i64(3)? } else { -1 };
     let highest = match known_positions(cx, 1)? {
         Some(positions) => {
             cx.check(positions.iter().all(|&p| p >= 0 && (declared < 0 || p < declared)), || {
@@ -189,8 +187,9 @@ fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         }
     }
     list.element = list.element.join(&rows.element)?;
-    cx.inputs.swap(1, 2);
-    let list = scattered(cx, list, tensor)?;
+    let mut inputs = cx.inputs().to_vec();
+    inputs.swap(1, 2);
+    let list = cx.with_inputs(inputs, |cx| scattered(cx, list, tensor))?;
     Ok(vec![cx.new_list(list)])
 }
 
@@ -212,7 +211,7 @@ fn scattered(cx: &mut NodeContext<'_, '_>, list: List, tensor: InstructionId) ->
     if let (Content::Buffers(buffers), false) = (&mut list.content, list.capacity == Some(0))
         && let [buffer] = buffers.as_mut_slice()
     {
-        *buffer = scatter(cx, *buffer, indices, tensor, Indices::Scalars, Reducer::Replace)?;
+        *buffer = cx.scatter(*buffer, indices, tensor, Indices::Scalars, Reducer::Replace)?;
     }
     Ok(list)
 }
@@ -225,7 +224,7 @@ fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<V
         (_, ElementType::Array(shape)) => shape.clone(),
         (Some(k), _) => array_element(cx, &list, k)?,
         (None, _) => {
-            let sizes = cx.node.attributes.shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
+            let sizes = cx.attributes().shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
             match cx.element_of(sizes)? {
                 ElementType::Array(shape) => shape,
                 _ => return Err(cx.invalid("the shape of the list's elements is not known")),
@@ -351,7 +350,7 @@ fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         let Value::List(id) = cx.read_element(&lists, Length::Known(i), &lists.element)? else {
             return Err(cx.invalid("input 0 must be a vector of lists"));
         };
-        let mut one = cx.importer.lists[id].clone();
+        let mut one = cx[id].clone();
         let row = cx.read_element(&rows, Length::Known(i), &rows.element)?;
         cx.push(&mut one, row)?;
         let one = cx.new_list(one);
@@ -363,7 +362,7 @@ fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// A vector of lists: a list of them.
 pub(crate) fn pack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut batch = zero_list(ElementType::Unknown(None), 0);
-    for k in 0..cx.inputs.len() {
+    for k in 0..cx.inputs().len() {
         let one = cx.value(k)?;
         cx.push(&mut batch, one)?;
     }
@@ -374,7 +373,7 @@ pub(crate) fn pack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 pub(crate) fn unpack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let lists = cx.list(0)?;
     let count = cx.known_length(&lists)?;
-    let outputs = cx.node.output_types.len();
+    let outputs = cx.node().output_types.len();
     cx.check(usize::try_from(count) == Ok(outputs), || {
         format!("the node has {outputs} outputs, but there are {count} lists")
     })?;

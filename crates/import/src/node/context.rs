@@ -1,37 +1,151 @@
-//! What a rule sees of its node: inputs, attributes, compile-time constants. Building is in `build`.
+//! A node while it is translated: its inputs, attributes, compile-time constants, and the functions that it calls.
 
-use crate::bounded::takes_bounded;
-use crate::builder::fold::{MAX_ADDITIONS, fold, fold_element, linear_element};
-use crate::values::value::{Value, VariableId};
-use crate::walk::importer::Importer;
+use crate::node::accepted::takes_bounded;
+use crate::node::functions::{FunctionPart, Functions};
+use crate::values::state::State;
+use crate::values::value::Value;
+use bounded::{Scope, VariableId, list};
 use hlo::InstructionId;
-use shape::{ArrayShape, Literal, PrimitiveType};
+use shape::{Literal, PrimitiveType};
+use std::collections::BTreeSet;
+use std::ops::{Deref, DerefMut};
 use support::{Code, Error, Result};
-use tf::DataType;
+use tf::{DataType, Function, NodeId};
 
 /// No shape has so many elements: arithmetic with the numbers of elements, of bytes and of bits stays within `i64`.
 const MOST_ELEMENTS: i64 = 1 << 56;
 
-/// One node while it is translated. Everything that is built through it carries the node's op and name.
+/// One node while it is translated. Everything that is built through it carries the node's op and name; what a
+/// [`State`] does, and with it a builder, it does.
 pub(crate) struct NodeContext<'i, 'p> {
-    pub(crate) importer: &'i mut Importer<'p>,
-    pub(crate) node: &'p tf::Node,
+    state: &'i mut State<'p>,
+    functions: &'i mut dyn Functions<'p>,
+    node: &'p tf::Node,
     /// The graph or function that the node is of.
-    pub(crate) graph: &'p tf::Graph,
+    graph: &'p tf::Graph,
     /// The node's name, with the names of the calls that lead to it before it.
+    name: String,
+    inputs: Vec<Value>,
+}
+
+/// A node in its graph, and what comes in.
+pub(crate) struct NodeInputs<'p> {
+    pub(crate) node: &'p tf::Node,
+    pub(crate) graph: &'p tf::Graph,
     pub(crate) name: String,
     pub(crate) inputs: Vec<Value>,
 }
 
+impl<'p> Deref for NodeContext<'_, 'p> {
+    type Target = State<'p>;
+
+    fn deref(&self) -> &State<'p> {
+        self.state
+    }
+}
+
+impl DerefMut for NodeContext<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.state
+    }
+}
+
+impl<'i, 'p> NodeContext<'i, 'p> {
+    /// A node that is about to be translated.
+    pub(crate) fn new(
+        state: &'i mut State<'p>,
+        functions: &'i mut dyn Functions<'p>,
+        node: NodeInputs<'p>,
+    ) -> Self {
+        let NodeInputs { node, graph, name, inputs } = node;
+        Self { state, functions, node, graph, name, inputs }
+    }
+}
+
 impl<'p> NodeContext<'_, 'p> {
-    /// An error about this node; the driver adds its name, op and input shapes.
-    pub(crate) fn invalid(&self, message: impl Into<String>) -> Error {
-        Error::invalid(message)
+    /// The node.
+    pub(crate) fn node(&self) -> &'p tf::Node {
+        self.node
     }
 
-    /// Refuses unless `holds`.
-    pub(crate) fn check(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
-        if holds { Ok(()) } else { Err(self.invalid(message())) }
+    /// The graph or function that the node is of.
+    pub(crate) fn graph(&self) -> &'p tf::Graph {
+        self.graph
+    }
+
+    /// The node's attributes.
+    pub(crate) fn attributes(&self) -> &'p tf::Attributes {
+        &self.node.attributes
+    }
+
+    /// The node's name, with the names of the calls that lead to it before it.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whatever comes in.
+    pub(crate) fn inputs(&self) -> &[Value] {
+        &self.inputs
+    }
+
+    /// The same node with other inputs.
+    pub(crate) fn with_inputs<R>(&mut self, inputs: Vec<Value>, build: impl FnOnce(&mut Self) -> R) -> R {
+        let outer = std::mem::replace(&mut self.inputs, inputs);
+        let result = build(self);
+        self.inputs = outer;
+        result
+    }
+
+    /// Builds in a scope of its own; gives that back.
+    pub(crate) fn within<R>(
+        &mut self,
+        scope: Scope,
+        build: impl FnOnce(&mut Self) -> Result<R>,
+    ) -> Result<(Scope, R)> {
+        let level = self.open(scope);
+        let built = build(self);
+        // What is said of this node is about the computation around that scope.
+        let scope = self.close(level);
+        self.forget_earlier_arrays(level);
+        Ok((scope, built?))
+    }
+
+    /// A function of the library.
+    pub(crate) fn function(&self, name: &str) -> Result<&'p Function> {
+        self.program().library.get(name).ok_or_else(|| {
+            Error::invalid(format!("function '{name}' is not in the graph's library"))
+                .coded(Code::FunctionLibrary)
+        })
+    }
+
+    /// Translates a function's body in place; the values of its results.
+    pub(crate) fn translate_function(
+        &mut self,
+        function: &'p Function,
+        arguments: &[Value],
+    ) -> Result<Vec<Value>> {
+        let prefix = format!("{}/", self.name);
+        self.functions.translate(self.state, function, arguments, &prefix)
+    }
+
+    /// Translates the nodes that one output of a function's body needs; its value, if there is such an output.
+    pub(crate) fn translate_output(
+        &mut self,
+        part: &FunctionPart<'p, '_>,
+        arguments: &[Value],
+    ) -> Result<Option<Value>> {
+        let prefix = format!("{}/", self.name);
+        self.functions.translate_output(self.state, part, arguments, &prefix)
+    }
+
+    /// The nodes of a function that a call must run.
+    pub(crate) fn needed_nodes(&self, function: &'p Function) -> BTreeSet<NodeId> {
+        self.functions.needed_nodes(function)
+    }
+
+    /// For each result of a function the argument that it is, if it is one.
+    pub(crate) fn passed_arguments(&mut self, function: &'p Function) -> Vec<Option<usize>> {
+        self.functions.passed_arguments(function)
     }
 
     /// The array at an input; a reference to a variable is read now.
@@ -45,10 +159,10 @@ impl<'p> NodeContext<'_, 'p> {
                 )).coded(Code::BoundedSize))
             }
             Value::Array(id) => Ok(id),
-            Value::Reference(variable) => Ok(self.importer.read_variable(variable)),
+            Value::Reference(variable) => Ok(self.read_variable(variable)),
             Value::Resource(variable) => Err(self.invalid(format!(
                 "input {k} is the handle of variable '{}', but the op wants its value: put a ReadVariableOp between",
-                self.importer.variable_name(variable)
+                self.variable_name(variable)
             ))),
             other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_)) => Err(self.invalid(format!(
                 "input {k} is {}, but the op wants an array",
@@ -68,10 +182,7 @@ impl<'p> NodeContext<'_, 'p> {
     /// Each output is the input of its position. References to variables are read.
     pub(crate) fn pass_on(&mut self) -> Result<Vec<Value>> {
         (0..self.node.output_types.len())
-            .map(|k| match self.value(k)? {
-                Value::Reference(variable) => Ok(Value::Array(self.importer.read_variable(variable))),
-                value => Ok(value),
-            })
+            .map(|k| self.value(k).map(|value| self.dereferenced(value)))
             .collect()
     }
 
@@ -89,26 +200,6 @@ impl<'p> NodeContext<'_, 'p> {
             Value::Resource(variable) | Value::Reference(variable) => Ok(variable),
             _ => Err(self.invalid(format!("input {k} must be a variable"))),
         }
-    }
-
-    /// The shape of an array.
-    pub(crate) fn array(&self, id: InstructionId) -> ArrayShape {
-        self.importer.scope_ref().shape(id).expect_array().clone()
-    }
-
-    /// The sizes of an array.
-    pub(crate) fn sizes(&self, id: InstructionId) -> Vec<i64> {
-        self.array(id).sizes()
-    }
-
-    /// The rank of an array.
-    pub(crate) fn rank(&self, id: InstructionId) -> usize {
-        self.importer.scope_ref().shape(id).expect_array().rank()
-    }
-
-    /// The element type of an array.
-    pub(crate) fn element_type(&self, id: InstructionId) -> PrimitiveType {
-        self.importer.scope_ref().shape(id).expect_array().element_type
     }
 
     /// The element type that a type attribute names.
@@ -141,24 +232,16 @@ impl<'p> NodeContext<'_, 'p> {
     /// The value of an input that must be known at compile time.
     pub(crate) fn constant(&mut self, k: usize) -> Result<Literal> {
         let id = self.input(k)?;
-        let (module, scope) = self.importer.module_and_scope();
-        match fold(module, scope, id) {
+        match self.fold(id) {
             Some(literal) => Ok(literal),
             None => Err(self.not_constant(k, id)),
         }
     }
 
-    /// The value of an instruction, if it is known at compile time.
-    pub(crate) fn fold(&mut self, id: InstructionId) -> Option<Literal> {
-        let (module, scope) = self.importer.module_and_scope();
-        fold(module, scope, id)
-    }
-
     /// One integer of an input, if that one is known at compile time.
     pub(crate) fn constant_element(&mut self, k: usize, position: usize) -> Result<Option<i64>> {
         let id = self.input(k)?;
-        let (module, scope) = self.importer.module_and_scope();
-        Ok(fold_element(module, scope, id, position))
+        Ok(self.fold_element(id, position))
     }
 
     /// `end[position] - begin[position]`, if both are known up to the same run-time value.
@@ -169,9 +252,8 @@ impl<'p> NodeContext<'_, 'p> {
         position: usize,
     ) -> Result<Option<i64>> {
         let (end, begin) = (self.input(end)?, self.input(begin)?);
-        let (module, scope) = self.importer.module_and_scope();
-        let end = linear_element(module, scope, end, position, MAX_ADDITIONS);
-        let begin = linear_element(module, scope, begin, position, MAX_ADDITIONS);
+        let end = self.linear_element(end, position);
+        let begin = self.linear_element(begin, position);
         Ok(match (end, begin) {
             (Some(end), Some(begin)) if end.base == begin.base => end.offset.checked_sub(begin.offset),
             _ => None,
@@ -179,9 +261,9 @@ impl<'p> NodeContext<'_, 'p> {
     }
 
     /// The error of an input that must be known at compile time and is not.
-    pub(crate) fn not_constant(&self, k: usize, id: InstructionId) -> Error {
-        self.importer.wanted_constants.borrow_mut().insert((self.name.clone(), k));
-        let origins = self.importer.origins(id);
+    pub(crate) fn not_constant(&mut self, k: usize, id: InstructionId) -> Error {
+        self.state.want_constant(&self.name, k);
+        let origins = self.origins(id);
         let origins = match origins.as_slice() {
             [] => "it is too large to be evaluated at compile time".to_owned(),
             origins => format!("it depends on {}", origins.join(", ")),
@@ -221,22 +303,23 @@ impl<'p> NodeContext<'_, 'p> {
         Ok(sizes)
     }
 
-    /// A dimension number, negative ones counted from the end.
-    pub(crate) fn dimension(&self, axis: i64, rank: usize) -> Result<usize> {
-        let rank = rank as i64;
-        let dimension = if axis < 0 { axis + rank } else { axis };
-        self.check((0..rank).contains(&dimension), || {
-            format!(
-                "axis {axis} is out of range for a tensor of rank {rank}: it must be in [{}, {rank})",
-                -rank
-            )
-        })?;
-        Ok(dimension as usize)
+    /// Adds the node to an error that does not name it.
+    pub(crate) fn at_node(&self, error: Error) -> Error {
+        let named = [format!("'{}'", self.name), format!("`{}`", self.name)];
+        if named.iter().any(|name| error.message().contains(name)) || error.message().contains("node '") {
+            return error;
+        }
+        let shape = |value: &Value| match value {
+            Value::Array(id) => self.scope_ref().shape(*id).to_string(),
+            Value::Resource(v) | Value::Reference(v) => {
+                format!("variable '{}'", self.variable_name(*v))
+            }
+            other => other.kind().to_owned(),
+        };
+        let inputs: Vec<String> = self.inputs.iter().take(8).map(shape).collect();
+        let inputs =
+            if inputs.is_empty() { String::new() } else { format!(", inputs {}", inputs.join(", ")) };
+        let message = format!("{} (node '{}', op '{}'{inputs})", error.message(), self.name, self.node.op);
+        error.with_message(message)
     }
-}
-
-/// A shape as TensorFlow prints it: `[2,3]`.
-pub(crate) fn list(sizes: &[i64]) -> String {
-    let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
-    format!("[{}]", sizes.join(","))
 }

@@ -3,6 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::values::value::Value;
 use hlo::InstructionId;
+use std::collections::BTreeMap;
 use support::Result;
 use tf::DataType;
 
@@ -74,4 +75,24 @@ pub(crate) const fn rule_values(
     translate: fn(&mut NodeContext<'_, '_>) -> Result<Vec<Value>>,
 ) -> Rule {
     Rule { op, translation: Translation::Values(translate), types: [None; 3], has_effect: false }
+}
+
+/// Rules by op.
+pub(crate) struct RuleTable(BTreeMap<&'static str, &'static Rule>);
+
+impl RuleTable {
+    /// A table of rules, one for each op.
+    pub(crate) fn new(rules: impl Iterator<Item = &'static Rule>) -> Self {
+        Self(rules.map(|rule| (rule.op, rule)).collect())
+    }
+
+    /// The rule of an op.
+    pub(crate) fn find(&self, op: &str) -> Option<&'static Rule> {
+        self.0.get(op).copied()
+    }
+
+    /// All rules, by name of their op.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Rule> {
+        self.0.values().copied()
+    }
 }

@@ -13,6 +13,7 @@ pub(crate) mod ragged_ranges;
 pub(crate) mod scatter;
 pub(crate) mod selections;
 pub(crate) mod shapes;
+pub(crate) mod slice_spec;
 pub(crate) mod space_to_depth;
 pub(crate) mod strided_slice;
 pub(crate) mod unique;

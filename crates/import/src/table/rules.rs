@@ -1,7 +1,6 @@
 //! All rules: those of all folders.
 
-use crate::node::rule::Rule;
-use std::collections::BTreeMap;
+use crate::node::rule::{Rule, RuleTable};
 use std::sync::LazyLock;
 
 /// The families' rules, folder by folder.
@@ -24,13 +23,8 @@ fn all() -> impl Iterator<Item = &'static Rule> {
     FOLDERS.iter().copied().flatten().copied().flatten()
 }
 
-static BY_OP: LazyLock<BTreeMap<&'static str, &'static Rule>> =
-    LazyLock::new(|| all().map(|rule| (rule.op, rule)).collect());
-
-/// The rule of an op.
-pub(crate) fn find(op: &str) -> Option<&'static Rule> {
-    BY_OP.get(op).copied()
-}
+/// The rules by op.
+pub(crate) static RULES: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(all()));
 
 /// An op that can be imported.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,12 +38,13 @@ pub struct SupportedOp {
 /// Every op that can be imported, by name.
 pub fn supported_ops() -> Vec<SupportedOp> {
     let types = |rule: &Rule| rule.types.iter().flatten().map(|t| (t.attribute, t.types)).collect();
-    BY_OP.values().map(|rule| SupportedOp { name: rule.op, types: types(rule) }).collect()
+    RULES.iter().map(|rule| SupportedOp { name: rule.op, types: types(rule) }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::accepted::{ELEMENTWISE, OTHERS};
 
     #[test]
     fn every_op_has_one_rule() {
@@ -58,5 +53,13 @@ mod tests {
         let twice: Vec<&[&str]> = names.windows(2).filter(|pair| pair[0] == pair[1]).collect();
         assert!(twice.is_empty(), "rows of the same op: {twice:?}");
         assert_eq!(supported_ops().len(), names.len());
+    }
+
+    #[test]
+    fn ops_that_accept_bounded_arrays_have_rules_and_stand_in_one_list() {
+        for op in ELEMENTWISE.split(' ').chain(OTHERS.split(' ')) {
+            assert!(RULES.find(op).is_some(), "{op}");
+        }
+        assert!(!ELEMENTWISE.split(' ').any(|op| OTHERS.split(' ').any(|other| other == op)));
     }
 }

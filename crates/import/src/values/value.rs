@@ -1,28 +1,22 @@
-//! What flows along a TF graph's edges while it is imported.
+//! Values that flow along the edges of a TensorFlow graph while it is imported.
 
+use bounded::VariableId;
 use hlo::InstructionId;
 
 support::id_type!(
-    /// A variable: of the config, by its position, or behind those a local one, which is the state of a stack or of a
-    /// tensor array.
-    VariableId,
-    "variable"
-);
-
-support::id_type!(
-    /// A tensor list: an entry of the importer's table.
+    /// A tensor list: an entry of the state's table.
     ListId,
     "list"
 );
 
 support::id_type!(
-    /// A stack: an entry of the importer's table.
+    /// A stack: an entry of the state's table.
     StackId,
     "stack"
 );
 
 support::id_type!(
-    /// A tensor array: an entry of the importer's table.
+    /// A tensor array: an entry of the state's table.
     TensorArrayId,
     "tensor array"
 );

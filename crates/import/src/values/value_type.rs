@@ -12,12 +12,12 @@
 //!
 //! Values other than lists have their types from the beginning, so that without lists one round of each is enough.
 
-use crate::bounded::crossing;
-use crate::lists::list::{Bounds, Content, ElementType, Length, List, ListType};
+use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType};
+use crate::values::state::State;
 use crate::values::value::Value;
-use crate::walk::importer::Importer;
-use hlo::{InstructionId, Op, PaddingConfig, PaddingDimension};
-use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+use bounded::crossing;
+use hlo::InstructionId;
+use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 
 /// What a value that passes from one computation into another is.
@@ -43,44 +43,38 @@ impl ValueType {
 }
 
 /// The type of a value of the computation being built.
-pub(crate) fn value_type(importer: &Importer<'_>, value: Value) -> ValueType {
+pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
     match value {
-        Value::Array(id) => ValueType::Array(importer.scope_ref().shape(id).expect_array().clone()),
-        Value::List(id) => ValueType::List(importer.lists[id].list_type()),
+        Value::Array(id) => ValueType::Array(state.scope_ref().shape(id).expect_array().clone()),
+        Value::List(id) => ValueType::List(state[id].list_type()),
         other => ValueType::Same(other),
     }
 }
 
 /// The arrays that a value is made of, in a fixed order.
-pub(crate) fn leaves(importer: &Importer<'_>, value: Value) -> Vec<InstructionId> {
+pub(crate) fn leaves(state: &State<'_>, value: Value) -> Vec<InstructionId> {
     match value {
-        Value::Array(id) => crossing::parts(importer.scope_ref(), id),
-        Value::List(id) => importer.lists[id].leaves(),
+        Value::Array(id) => crossing::parts(state.scope_ref(), id),
+        Value::List(id) => state[id].leaves(),
         _ => Vec::new(),
     }
 }
 
 /// The value of a type that arrays of the computation being built make, as many as [`ValueType::leaves`].
-pub(crate) fn rebuild(
-    importer: &mut Importer<'_>,
-    value_type: &ValueType,
-    leaves: &[InstructionId],
-) -> Value {
+pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[InstructionId]) -> Value {
     match value_type {
-        ValueType::Array(shape) => Value::Array(crossing::assembled(importer, shape, leaves)),
+        ValueType::Array(shape) => Value::Array(crossing::assembled(state, shape, leaves)),
         ValueType::List(list_type) => {
             let mut list = rebuild_list(list_type, leaves);
             if let Length::Dynamic(id) = list.length {
                 // Behind a loop that runs a known number of times the length is a constant.
-                let (module, scope) = importer.module_and_scope();
-                let known =
-                    crate::builder::fold::fold(module, scope, id).and_then(|l| l.scalar_at(0).as_i64());
+                let known = state.fold(id).and_then(|l| l.scalar_at(0).as_i64());
                 list.length = known.map_or(Length::Dynamic(id), Length::Known);
             }
             if let (Length::Known(length), Some(_)) = (list.length, list.capacity) {
                 list.bounds.most = length;
             }
-            Value::List(importer.lists.push(list))
+            Value::List(state.add_list(list))
         }
         ValueType::Same(value) => *value,
     }
@@ -102,6 +96,30 @@ fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
     };
     let element = list_type.element.clone();
     List { element, capacity: list_type.capacity, content, length, bounds, only: None }
+}
+
+impl State<'_> {
+    /// What stands in the innermost scope for a value of the scope around it: captured, or built again if it is a small
+    /// constant.
+    pub(crate) fn bring_in(&mut self, value: Value, is_needed: bool) -> Value {
+        match value {
+            Value::Array(_) | Value::List(_) if !is_needed => Value::Opaque,
+            Value::Array(id) => {
+                let outer = self.scope_at(self.level() - 1);
+                let (shape, parts) = (outer.shape(id).expect_array().clone(), crossing::parts(outer, id));
+                let inner: Vec<InstructionId> =
+                    parts.into_iter().map(|part| self.bring_in_array(part)).collect();
+                Value::Array(crossing::assembled(self, &shape, &inner))
+            }
+            Value::List(_) => {
+                let list_type = value_type(self, value);
+                let inner: Vec<InstructionId> =
+                    leaves(self, value).into_iter().map(|leaf| self.bring_in_array(leaf)).collect();
+                rebuild(self, &list_type, &inner)
+            }
+            handle => handle,
+        }
+    }
 }
 
 /// The least type that values of both types can have.
@@ -126,31 +144,31 @@ fn kind(value_type: &ValueType) -> &'static str {
 }
 
 /// The value as one of a type that [`join`] made of its own.
-pub(crate) fn coerce(importer: &mut Importer<'_>, value: Value, value_type: &ValueType) -> Result<Value> {
+pub(crate) fn coerce(state: &mut State<'_>, value: Value, value_type: &ValueType) -> Result<Value> {
     if let (Value::Array(id), ValueType::Array(wanted)) = (value, value_type) {
-        return Ok(Value::Array(crossing::coerced(importer, id, wanted)?));
+        return Ok(Value::Array(crossing::coerced(state, id, wanted)?));
     }
     let (Value::List(id), ValueType::List(wanted)) = (value, value_type) else { return Ok(value) };
-    let have = importer.lists[id].list_type();
+    let have = state[id].list_type();
     if have == *wanted {
         return Ok(value);
     }
-    let leaves = importer.lists[id].leaves();
-    let leaves = convert_list(importer, &leaves, &have, wanted, &[])?;
+    let leaves = state[id].leaves();
+    let leaves = convert_list(state, &leaves, &have, wanted, &[])?;
     // Made of just the arrays that the type says, even if the length among them is a constant.
     let mut list = rebuild_list(wanted, &leaves);
-    list.bounds = importer.lists[id].bounds;
+    list.bounds = state[id].bounds;
     list.bounds.fixed |= wanted.bounds.fixed;
     if let (None, Some(&length)) = (wanted.length, leaves.last()) {
         // Known here, but not of other values of the type: it stays one of the arrays.
         list.length = Length::Dynamic(length);
     }
-    Ok(Value::List(importer.lists.push(list)))
+    Ok(Value::List(state.add_list(list)))
 }
 
 /// The arrays of lists, which are the elements of an array of lists of sizes `prefix`, as those of another type.
 fn convert_list(
-    importer: &mut Importer<'_>,
+    state: &mut State<'_>,
     leaves: &[InstructionId],
     from: &ListType,
     to: &ListType,
@@ -167,18 +185,18 @@ fn convert_list(
                 let have = from.capacity.ok_or_else(no_capacity)?;
                 let inner = [prefix, &[have]].concat();
                 let buffers = &leaves[..leaves.len() - usize::from(from.length.is_none())];
-                for buffer in convert_elements(importer, buffers, &from.element, &to.element, &inner)? {
-                    converted.push(pad_end(importer, buffer, prefix.len(), capacity - have)?);
+                for buffer in convert_elements(state, buffers, &from.element, &to.element, &inner)? {
+                    converted.push(state.pad_end(buffer, prefix.len(), capacity - have)?);
                 }
             }
             Content::Uniform(literal) => {
-                let element = importer.scope().add_constant(literal.clone());
-                converted.push(repeat(importer, element, &[prefix, &[capacity]].concat())?);
+                let element = state.literal(literal.clone());
+                converted.push(state.repeat(element, &[prefix, &[capacity]].concat())?);
             }
             Content::Empty | Content::Zeros => {
                 for leaf in to.element.leaves() {
                     let sizes = [prefix, &[capacity], &leaf.sizes()].concat();
-                    converted.push(zeros(importer, leaf.element_type, &sizes)?);
+                    converted.push(state.zeros(leaf.element_type, &sizes)?);
                 }
             }
         }
@@ -186,8 +204,8 @@ fn convert_list(
     match (from.length, to.length) {
         (Some(length), None) => {
             let length = i32::try_from(length).map_err(|_| Error::unsupported("a list is too long"))?;
-            let length = importer.scope().add_constant(Literal::scalar(length));
-            converted.push(repeat(importer, length, prefix)?);
+            let length = state.literal(Literal::scalar(length));
+            converted.push(state.repeat(length, prefix)?);
         }
         (None, None) => converted.extend(leaves.last()),
         (_, Some(_)) => {}
@@ -197,7 +215,7 @@ fn convert_list(
 
 /// The arrays of an array of elements of sizes `prefix`, as those of another type.
 pub(crate) fn convert_elements(
-    importer: &mut Importer<'_>,
+    state: &mut State<'_>,
     leaves: &[InstructionId],
     from: &ElementType,
     to: &ElementType,
@@ -205,10 +223,10 @@ pub(crate) fn convert_elements(
 ) -> Result<Vec<InstructionId>> {
     match (from, to) {
         (ElementType::List(from), ElementType::List(to)) if from != to => {
-            convert_list(importer, leaves, from, to, prefix)
+            convert_list(state, leaves, from, to, prefix)
         }
         (ElementType::OneOf(from), ElementType::OneOf(to)) if from != to => {
-            convert_choices(importer, leaves, from, to, prefix)
+            convert_choices(state, leaves, from, to, prefix)
         }
         _ => Ok(leaves.to_vec()),
     }
@@ -216,7 +234,7 @@ pub(crate) fn convert_elements(
 
 /// The same for what optionals hold; what it is not is zeros.
 fn convert_choices(
-    importer: &mut Importer<'_>,
+    state: &mut State<'_>,
     leaves: &[InstructionId],
     from: &[ListType],
     to: &[ListType],
@@ -235,63 +253,9 @@ fn convert_choices(
             Some(have) => (have, &leaves[start..start + have.leaves().len()]),
             None => (&empty, &leaves[..0]),
         };
-        converted.extend(convert_list(importer, parts, have, choice, prefix)?);
+        converted.extend(convert_list(state, parts, have, choice, prefix)?);
     }
     Ok(converted)
-}
-
-fn add(
-    importer: &mut Importer<'_>,
-    op: Op,
-    operands: &[InstructionId],
-    shape: Option<&Shape>,
-) -> Result<InstructionId> {
-    importer.count_instruction()?;
-    let (module, scope) = importer.module_and_scope();
-    scope.add(module, op, operands, shape)
-}
-
-/// An array of copies of an array.
-pub(crate) fn repeat(importer: &mut Importer<'_>, id: InstructionId, sizes: &[i64]) -> Result<InstructionId> {
-    if sizes.is_empty() {
-        return Ok(id);
-    }
-    let array = importer.scope_ref().shape(id).expect_array().clone();
-    let shape = Shape::array(array.element_type, &[sizes, &array.sizes()].concat());
-    let dimensions = (sizes.len()..sizes.len() + array.rank()).collect();
-    add(importer, Op::Broadcast { dimensions }, &[id], Some(&shape))
-}
-
-/// An array of zeros.
-pub(crate) fn zeros(
-    importer: &mut Importer<'_>,
-    element_type: PrimitiveType,
-    sizes: &[i64],
-) -> Result<InstructionId> {
-    let zero = importer.scope().add_constant(crate::builder::operations::scalar_literal(element_type, 0.0));
-    repeat(importer, zero, sizes)
-}
-
-/// Zeros behind the end of a dimension.
-pub(crate) fn pad_end(
-    importer: &mut Importer<'_>,
-    id: InstructionId,
-    dimension: usize,
-    count: i64,
-) -> Result<InstructionId> {
-    if count == 0 {
-        return Ok(id);
-    }
-    let array = importer.scope_ref().shape(id).expect_array().clone();
-    let zero =
-        importer.scope().add_constant(crate::builder::operations::scalar_literal(array.element_type, 0.0));
-    let of = |d: usize| PaddingDimension {
-        edge_padding_low: 0,
-        edge_padding_high: if d == dimension { count } else { 0 },
-        interior_padding: 0,
-    };
-    let padding = PaddingConfig { dimensions: (0..array.rank()).map(of).collect() };
-    add(importer, Op::Pad { padding }, &[id, zero], None)
 }
 
 /// The types to begin with: those of the initial values, lists without a capacity.
@@ -414,7 +378,8 @@ pub(crate) fn closed(initial: &[ValueType], carried: &[ValueType]) -> Vec<ValueT
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lists::list::Bounds;
+    use crate::values::list::Bounds;
+    use shape::PrimitiveType;
 
     fn list(capacity: i64, length: Option<i64>, content: Content<()>) -> ListType {
         let element = ElementType::Array(ArrayShape::new(PrimitiveType::F32, &[3]));

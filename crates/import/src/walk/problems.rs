@@ -1,41 +1,21 @@
-//! All that [`import`](crate::import()) would stop at, found in one go.
+//! Everything that an import would stop at, found in one go.
 
+use crate::node::rule::RuleTable;
+use crate::values::collected::MAX_PROBLEMS;
+use crate::values::lessons::Lessons;
+use crate::values::state::State;
 use crate::values::value::Value;
-use crate::walk::importer::Importer;
+use crate::walk::entry::add_variables_and_feeds;
+use crate::walk::graph_walk::Walk;
+use crate::walk::rounds::import_in_rounds;
 use crate::walk::unsupported;
-use crate::{add_variables_and_feeds, import_program};
 use std::collections::BTreeMap;
 use support::{Code, Error};
 use tf::{NodeId, Problem, Program};
 
-/// The most problems that are collected.
-const MAX_PROBLEMS: usize = 1000;
-
-/// The problems of the nodes while they are translated one after another, without those that depend on one that failed.
-#[derive(Debug, Default)]
-pub(crate) struct Collected {
-    pub(crate) problems: Vec<Problem>,
-    /// How many nodes have failed, with or without a problem of their own.
-    pub(crate) failures: usize,
-}
-
-impl Collected {
-    /// Whether no more problems are wanted.
-    pub(crate) fn is_full(&self) -> bool {
-        self.problems.len() >= MAX_PROBLEMS
-    }
-
-    pub(crate) fn add(&mut self, node: &str, op: &str, error: Error) {
-        if !self.is_full() {
-            self.problems.push(Problem::of_node(node, op, error));
-        }
-    }
-}
-
-/// Everything that keeps a program from being imported: every node that no rule takes, and every node whose inputs or
-/// attributes are wrong, as far as they can be judged. None means that [`import`](crate::import()) succeeds.
-pub fn problems(program: &Program) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = unsupported::find(program)
+/// Everything that keeps a program from being imported.
+pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = unsupported::find(rules, program)
         .into_iter()
         .map(|node| {
             let error = Error::unsupported(node.reason).coded(Code::UnsupportedOp);
@@ -43,22 +23,22 @@ pub fn problems(program: &Program) -> Vec<Problem> {
         })
         .collect();
     problems.truncate(MAX_PROBLEMS);
-    let mut importer = Importer::new(program, "tfcompile");
-    importer.collected = Some(Collected::default());
-    let whole = match add_variables_and_feeds(&mut importer) {
+    let mut state = State::new(program, Lessons::default());
+    state.collect_problems();
+    let whole = match add_variables_and_feeds(&mut state) {
         Ok(_) => {
-            let parameters = importer.scope_ref().computation.parameters().to_vec();
+            let parameters = state.scope_ref().computation().parameters().to_vec();
             let feeds = program.feeds.iter().zip(parameters);
             let given: BTreeMap<NodeId, Vec<Value>> =
                 feeds.map(|(feed, parameter)| (feed.tensor.node, vec![Value::Array(parameter)])).collect();
-            importer.translate_graph(&program.graph, given, None, "").err()
+            Walk::new(program, rules).translate_graph(&mut state, &program.graph, given, None, "").err()
         }
         Err(error) => Some(error),
     };
-    problems.extend(importer.collected.take().unwrap_or_default().problems);
+    problems.extend(state.take_collected().problems);
     problems.extend(whole.map(Problem::of_graph));
     if problems.is_empty() {
-        problems.extend(import_program(program).err().map(Problem::of_graph));
+        problems.extend(import_in_rounds(rules, program).0.err().map(Problem::of_graph));
     }
     problems
 }

@@ -1,8 +1,7 @@
 //! Refuses what has no rule before anything is built: all such nodes in one error.
 
-use crate::node::rule::Rule;
-use crate::table::rules;
-use crate::walk::importer::needed_nodes;
+use crate::node::rule::{Rule, RuleTable};
+use crate::walk::graph_walk::needed_nodes;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
 use tf::proto::attr_value::Value;
@@ -20,7 +19,7 @@ pub(crate) struct Unsupported {
 }
 
 /// Every node that cannot be compiled, in the graph and in all functions that it reaches.
-pub(crate) fn find(program: &Program) -> Vec<Unsupported> {
+pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
     let mut found = Vec::new();
     let mut waiting = vec![(String::new(), &program.graph, None)];
     let mut seen = BTreeSet::new();
@@ -29,7 +28,7 @@ pub(crate) fn find(program: &Program) -> Vec<Unsupported> {
             if needed.as_ref().is_some_and(|needed: &BTreeSet<NodeId>| !needed.contains(&id)) {
                 continue;
             }
-            if let Some(reason) = reason(program, node) {
+            if let Some(reason) = reason(rules, program, node) {
                 let name = format!("{place}{}", node.name);
                 found.push(Unsupported { name, op: node.op.clone(), reason });
             }
@@ -37,7 +36,7 @@ pub(crate) fn find(program: &Program) -> Vec<Unsupported> {
                 if seen.insert(name.to_owned())
                     && let Some(function) = program.library.get(name)
                 {
-                    let needed = needed_nodes(program, function);
+                    let needed = needed_nodes(rules, program, function);
                     waiting.push((format!("{name}/"), &function.graph, Some(needed)));
                 }
             }
@@ -47,9 +46,9 @@ pub(crate) fn find(program: &Program) -> Vec<Unsupported> {
 }
 
 /// An error that lists every node that cannot be compiled.
-pub(crate) fn check(program: &Program) -> Result<()> {
+pub(crate) fn check(rules: &RuleTable, program: &Program) -> Result<()> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for node in find(program) {
+    for node in find(rules, program) {
         found.entry(node.reason).or_default().push(format!("'{}'", node.name));
     }
     if found.is_empty() {
@@ -72,9 +71,9 @@ pub(crate) fn check(program: &Program) -> Result<()> {
 }
 
 /// Why a node cannot be compiled.
-pub(crate) fn reason(program: &Program, node: &Node) -> Option<String> {
+pub(crate) fn reason(rules: &RuleTable, program: &Program, node: &Node) -> Option<String> {
     let types = node_types(node);
-    match rules::find(&node.op) {
+    match rules.find(&node.op) {
         Some(rule) => unsupported_type(rule, node),
         None if node.op == "_Arg" || program.library.get(&node.op).is_some() => None,
         None => match node.op.as_str() {
@@ -133,8 +132,8 @@ fn advice(op: &str) -> Option<&'static str> {
 }
 
 /// Why the op of a node, or a type of it, cannot be compiled.
-pub(crate) fn reason_of_op(node: &Node) -> Option<String> {
-    match rules::find(&node.op) {
+pub(crate) fn reason_of_op(rules: &RuleTable, node: &Node) -> Option<String> {
+    match rules.find(&node.op) {
         Some(rule) => unsupported_type(rule, node),
         None => Some(explained(&node.op, &node_types(node))),
     }

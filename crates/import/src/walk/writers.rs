@@ -1,8 +1,8 @@
 //! Whether a program could write a variable: in a branch that is never taken, it does not, and yet the variable is one that
 //! the config rightly lists as written.
 
-use crate::table::rules;
-use crate::values::value::VariableId;
+use crate::node::rule::RuleTable;
+use bounded::VariableId;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Id;
 use tf::{Graph, NodeId, OutputId, Program, Resource};
@@ -23,7 +23,7 @@ type Place<'p> = (Option<&'p str>, OutputId);
 type Readers = BTreeMap<OutputId, Vec<(NodeId, usize)>>;
 
 /// Whether some node of the program writes through a handle of a variable, be it run or not.
-pub(crate) fn may_write(program: &Program, variable: VariableId) -> bool {
+pub(crate) fn may_write(rules: &RuleTable, program: &Program, variable: VariableId) -> bool {
     let resource = &program.variables[variable.index()].resource;
     let is_handle =
         |op: &str| matches!(op, "VarHandleOp" | "_XlaAotOnlyVarHandleOp" | "VariableV2" | "Variable");
@@ -54,7 +54,7 @@ pub(crate) fn may_write(program: &Program, variable: VariableId) -> bool {
             let called = called_functions(program, node);
             // The first input is what an op writes; optimisers write several.
             let is_target = position == 0 || node.op.contains("Apply");
-            if called.is_empty() && is_target && rules::find(&node.op).is_some_and(|rule| rule.has_effect) {
+            if called.is_empty() && is_target && rules.find(&node.op).is_some_and(|rule| rule.has_effect) {
                 return true;
             }
             let first = usize::from(CHOOSERS.contains(&node.op.as_str()));

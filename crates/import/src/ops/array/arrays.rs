@@ -1,10 +1,9 @@
 //! Ops that rearrange and repeat elements.
 
-use crate::bounded::{Size, bounds};
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{Reducer, Size, bounds, list};
 use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
 use shape::index::element_count;
@@ -79,7 +78,7 @@ fn expand_dims(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
-    let axes = cx.node.attributes.ints_or("squeeze_dims", Vec::new())?;
+    let axes = cx.attributes().ints_or("squeeze_dims", Vec::new())?;
     let mut dropped = Vec::new();
     for axis in axes {
         let dimension = cx.dimension(axis, sizes.len())?;
@@ -148,7 +147,7 @@ fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let positions = cx.iota(shape.element_type, &shape.sizes(), 0)?;
     let zeros = cx.splat_like(x, 0.0)?;
-    let to_apply = cx.importer.reducer(Reducer::Replace, shape.element_type)?;
+    let to_apply = cx.reducer(Reducer::Replace, shape.element_type)?;
     let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
     let op =
         Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
@@ -233,7 +232,7 @@ fn one_hot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let depth = cx.constant_i64(1)?;
     cx.check(depth >= 0, || format!("depth must not be negative, but is {depth}"))?;
     let shape = cx.array(indices);
-    let axis = cx.node.attributes.int_or("axis", -1)?;
+    let axis = cx.attributes().int_or("axis", -1)?;
     cx.check(axis >= -1, || format!("axis must be -1 or a dimension, but is {axis}"))?;
     let axis = cx.dimension(axis, shape.rank() + 1)?;
     let mut sizes = shape.sizes();

@@ -1,8 +1,8 @@
 //! `Slice` and `StridedSlice` where a size comes from a run: of the array, or of the slice.
 
-use crate::bounded::Size;
-use crate::node::context::{NodeContext, list};
-use crate::ops::array::strided_slice::{DenseDimension, DenseSpec, FinalDimension};
+use crate::node::context::NodeContext;
+use crate::ops::array::slice_spec::{DenseDimension, DenseSpec, FinalDimension};
+use bounded::{Size, list};
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -45,9 +45,9 @@ pub(crate) fn slice_bounded(
                 let negative = cx.compare_scalar(hlo::ComparisonDirection::Lt, asked, 0.0)?;
                 let asked = cx.select(negative, rest, asked)?;
                 let length = cx.op(Op::Minimum {}, &[asked, rest])?;
-                let known = wanted.or_else(|| cx.importer.range(size).high.filter(|&high| high >= 0));
+                let known = wanted.or_else(|| cx.range(size).high.filter(|&high| high >= 0));
                 // A size of -1 may come from a run as well: then all that is left.
-                let low = wanted.or_else(|| cx.importer.range(size).low).unwrap_or(-1);
+                let low = wanted.or_else(|| cx.range(size).low).unwrap_or(-1);
                 let bound = if low < 0 { room } else { known.map_or(room, |known| known.min(room)) };
                 Size { bound, size: Some(length) }
             }

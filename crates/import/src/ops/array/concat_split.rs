@@ -1,10 +1,11 @@
 //! Joining arrays and taking them apart.
 
 use crate::lists::whole_ops::{pack_lists, unpack_lists};
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::InstructionId;
 use support::{Code, Error, Result};
 
@@ -19,7 +20,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// `ConcatV2(x0, x1, ..., axis)`.
 fn concat_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let last = cx.inputs.len().saturating_sub(1);
+    let last = cx.inputs().len().saturating_sub(1);
     concat(cx, last)
 }
 
@@ -27,7 +28,7 @@ fn concat_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn concat(cx: &mut NodeContext<'_, '_>, axis_input: usize) -> Result<InstructionId> {
     let axis = cx.constant_i64(axis_input)?;
     let mut inputs = Vec::new();
-    for k in (0..cx.inputs.len()).filter(|&k| k != axis_input) {
+    for k in (0..cx.inputs().len()).filter(|&k| k != axis_input) {
         let x = cx.input(k)?;
         // Scalars join as vectors of one.
         let x = if cx.rank(x) == 0 { cx.reshape(x, &[1])? } else { x };
@@ -48,7 +49,7 @@ fn concat(cx: &mut NodeContext<'_, '_>, axis_input: usize) -> Result<Instruction
 
 /// `Pack` of arrays, or of tensor lists.
 fn pack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    match cx.inputs.first() {
+    match cx.inputs().first() {
         Some(Value::List(_)) => pack_lists(cx),
         _ => Ok(vec![Value::Array(pack(cx)?)]),
     }
@@ -56,7 +57,7 @@ fn pack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 
 /// `Unpack` of an array, or of a vector of tensor lists.
 fn unpack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    match cx.inputs.first() {
+    match cx.inputs().first() {
         Some(Value::List(_)) => unpack_lists(cx),
         _ => Ok(unpack(cx)?.into_iter().map(Value::Array).collect()),
     }
@@ -67,7 +68,7 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
     let first = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
     let sizes = cx.sizes(first);
-    let axis = cx.node.attributes.int_or("axis", 0)?;
+    let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len() + 1)?;
     let mut expanded = sizes.clone();
     expanded.insert(axis, 1);
@@ -86,7 +87,7 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let mut sizes = cx.sizes(x);
-    let axis = cx.node.attributes.int_or("axis", 0)?;
+    let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len())?;
     check_known(cx, x, axis)?;
     let count = sizes.remove(axis);
@@ -106,18 +107,19 @@ fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 
 /// What comes apart has a size that is known.
 fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Result<()> {
-    match cx.array(x).dimensions[axis].is_dynamic {
-        true => Err(Error::unsupported(format!(
+    if cx.array(x).dimensions[axis].is_dynamic {
+        Err(Error::unsupported(format!(
             "dimension {axis} comes apart, but its size only a run knows; take slices of it instead"
         ))
-        .coded(Code::BoundedSize)),
-        false => Ok(()),
+        .coded(Code::BoundedSize))
+    } else {
+        Ok(())
     }
 }
 
 /// The node says how many outputs it has.
 fn check_outputs(cx: &NodeContext<'_, '_>, count: i64) -> Result<()> {
-    let outputs = cx.node.output_types.len();
+    let outputs = cx.node().output_types.len();
     cx.check(usize::try_from(count) == Ok(outputs), || {
         format!("the node has {outputs} outputs, but the tensor comes apart into {count}")
     })
@@ -130,7 +132,7 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let sizes = cx.sizes(x);
     let axis = cx.dimension(axis, sizes.len())?;
     check_known(cx, x, axis)?;
-    let count = cx.node.output_types.len() as i64;
+    let count = cx.node().output_types.len() as i64;
     cx.check(count > 0 && sizes[axis] % count == 0, || {
         format!("dimension {axis} of {} must divide evenly into {count} parts", list(&sizes))
     })?;

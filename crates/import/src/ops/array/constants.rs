@@ -1,13 +1,13 @@
 //! Constants, and arrays filled with one value.
 
-use crate::bounded::{bounds, run_time};
 use crate::lists::element_ops::zero_list;
-use crate::lists::list::ElementType;
 use crate::lists::sums;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
+use crate::values::list::ElementType;
 use crate::values::value::Value;
+use bounded::{bounds, run_time};
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal};
 use support::Result;
@@ -28,7 +28,7 @@ const SPLAT_ELEMENTS: i64 = 32;
 
 /// The tensor in the graph. Strings have no value, but may flow to where nobody reads them.
 fn constant(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     if attributes.ty("dtype")? == DataType::String {
         return Ok(vec![Value::Opaque]);
     }
@@ -37,9 +37,10 @@ fn constant(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         None => {
             let literal = attributes.tensor("value")?;
             let shape = literal.array_shape().clone();
-            match shape.element_count() >= SPLAT_ELEMENTS && literal.is_splat() {
-                true => splat(cx, first_element(&literal), &shape)?,
-                false => cx.literal(literal),
+            if shape.element_count() >= SPLAT_ELEMENTS && literal.is_splat() {
+                splat(cx, first_element(&literal), &shape)?
+            } else {
+                cx.literal(literal)
             }
         }
     };
@@ -95,11 +96,11 @@ fn empty(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// What the branch of a conditional returns where the other branch has an intermediate value: zeros, or an empty
 /// list.
 fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    if cx.node.attributes.ty("dtype")? == DataType::Variant {
+    if cx.attributes().ty("dtype")? == DataType::Variant {
         let none = zero_list(ElementType::Unknown(None), 0);
         return Ok(vec![cx.new_list(none)]);
     }
-    let shape = cx.node.attributes.shape("shape")?;
+    let shape = cx.attributes().shape("shape")?;
     let sizes = shape.sizes();
     let sizes =
         sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} must be known at compile time")))?;

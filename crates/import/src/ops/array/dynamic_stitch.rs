@@ -1,9 +1,10 @@
 //! `DynamicStitch`: rows of several tensors at positions that are known at compile time, as the shapes are that the
 //! gradients of reductions put together.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::InstructionId;
 use support::Result;
 
@@ -15,9 +16,9 @@ pub(crate) const RULES: &[Rule] = &[
 /// `DynamicStitch(indices..., data...)`: `result[indices[k][i]] = data[k][i]`, of equal indices the last counts. Rows that
 /// nobody writes are zeros; TensorFlow leaves them open.
 fn dynamic_stitch(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let count = cx.inputs.len() / 2;
-    cx.check(count > 0 && cx.inputs.len() == 2 * count, || {
-        format!("there must be as many indices as data, but the inputs are {}", cx.inputs.len())
+    let count = cx.inputs().len() / 2;
+    cx.check(count > 0 && cx.inputs().len() == 2 * count, || {
+        format!("there must be as many indices as data, but the inputs are {}", cx.inputs().len())
     })?;
     let mut parts = Vec::new();
     // For each row of the result the part and the row in it.

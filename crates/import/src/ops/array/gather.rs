@@ -1,8 +1,9 @@
 //! Gathers. Indices out of range are clamped, as in XLA.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -19,106 +20,25 @@ pub(crate) const RULES: &[Rule] = &[
 /// `Gather(params, indices) = params[indices, ...]`.
 fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (params, indices) = (cx.input(0)?, cx.input(1)?);
-    let indices = as_unsigned(cx, indices)?;
-    gather_along(cx, params, indices, 0, 0)
-}
-
-/// 64-bit indices as XLA's `TorchIndexSelect` takes them: as unsigned numbers of 32 bits, so that a negative index is
-/// beyond the end and clamped to it.
-fn as_unsigned(cx: &mut NodeContext<'_, '_>, indices: InstructionId) -> Result<InstructionId> {
-    match cx.element_type(indices) {
-        PrimitiveType::S64 => cx.convert(indices, PrimitiveType::U32),
-        _ => Ok(indices),
-    }
+    let indices = cx.as_unsigned(indices)?;
+    cx.gather_along(params, indices, 0, 0)
 }
 
 /// The same on the value of a variable; leading `batch_dims` dimensions are matched.
 fn resource_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
-    let params = cx.importer.read_variable(variable);
+    let params = cx.read_variable(variable);
     let indices = cx.input(1)?;
-    let batch_dims = cx.node.attributes.int_or("batch_dims", 0)?;
-    gather_along(cx, params, indices, batch_dims, batch_dims)
+    let batch_dims = cx.attributes().int_or("batch_dims", 0)?;
+    cx.gather_along(params, indices, batch_dims, batch_dims)
 }
 
 /// `GatherV2(params, indices, axis)` with `batch_dims`.
 fn gather_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (params, indices) = (cx.input(0)?, cx.input(1)?);
     let axis = cx.constant_i64(2)?;
-    let batch_dims = cx.node.attributes.int_or("batch_dims", 0)?;
-    gather_along(cx, params, indices, axis, batch_dims)
-}
-
-/// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, the index at dimension `axis`.
-pub(crate) fn gather_along(
-    cx: &mut NodeContext<'_, '_>,
-    params: InstructionId,
-    indices: InstructionId,
-    axis: i64,
-    batch_dims: i64,
-) -> Result<InstructionId> {
-    let (sizes, index_sizes) = (cx.sizes(params), cx.sizes(indices));
-    let index_rank = index_sizes.len() as i64;
-    let batch = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
-    let axis = cx.dimension(axis, sizes.len())?;
-    let fits = (0..=index_rank).contains(&batch) && batch as usize <= axis;
-    cx.check(fits, || {
-        format!("batch_dims {batch_dims} must be within the indices' {index_rank} dimensions and not beyond axis {axis}")
-    })?;
-    let batch = batch as usize;
-    cx.check(sizes[..batch] == index_sizes[..batch], || {
-        format!("the first {batch} dimensions must agree: {} vs. {}", list(&sizes), list(&index_sizes))
-    })?;
-    let result = [&sizes[..axis], &index_sizes[batch..], &sizes[axis + 1..]].concat();
-    if result.contains(&0) || sizes[axis] == 0 {
-        let element_type = cx.element_type(params);
-        return cx.splat(element_type, &result, 0.0);
-    }
-    let mut gather_dimension_numbers = GatherDimensionNumbers {
-        collapsed_slice_dims: vec![axis],
-        start_index_map: vec![axis],
-        index_vector_dim: index_sizes.len(),
-        ..Default::default()
-    };
-    let mut indices = indices;
-    if batch > 0 {
-        indices = with_batch_positions(cx, indices, batch)?;
-        gather_dimension_numbers.collapsed_slice_dims = (0..batch).chain([axis]).collect();
-        gather_dimension_numbers.start_index_map = (0..batch).chain([axis]).collect();
-    }
-    let behind = axis + index_sizes.len() - batch;
-    gather_dimension_numbers.offset_dims = (batch..axis).chain(behind..result.len()).collect();
-    let mut slice_sizes = sizes.clone();
-    for &d in &gather_dimension_numbers.collapsed_slice_dims {
-        slice_sizes[d] = 1;
-    }
-    cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
-}
-
-/// Index vectors `[position in each batch dimension..., index]`.
-fn with_batch_positions(
-    cx: &mut NodeContext<'_, '_>,
-    indices: InstructionId,
-    batch: usize,
-) -> Result<InstructionId> {
-    let mut index_type = cx.element_type(indices);
-    if index_type.byte_size() < 4 {
-        index_type = PrimitiveType::S32;
-    }
-    let indices = if index_type == PrimitiveType::S64 {
-        as_unsigned(cx, indices)?
-    } else {
-        cx.convert(indices, index_type)?
-    };
-    let index_type = cx.element_type(indices);
-    let mut sizes = cx.sizes(indices);
-    sizes.push(1);
-    let mut parts = Vec::new();
-    for d in 0..batch {
-        parts.push(cx.iota(index_type, &sizes, d)?);
-    }
-    parts.push(cx.reshape(indices, &sizes)?);
-    cx.concatenate(&parts, sizes.len() - 1)
+    let batch_dims = cx.attributes().int_or("batch_dims", 0)?;
+    cx.gather_along(params, indices, axis, batch_dims)
 }
 
 /// `GatherNd(params, indices)`: the last dimension of the indices counts the leading dimensions of `params`.
@@ -160,8 +80,8 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, lengths) = (cx.input(0)?, cx.input(1)?);
     let rank = cx.rank(x);
-    let seq = cx.dimension(cx.node.attributes.int("seq_dim")?, rank)?;
-    let batch = cx.dimension(cx.node.attributes.int_or("batch_dim", 0)?, rank)?;
+    let seq = cx.dimension(cx.attributes().int("seq_dim")?, rank)?;
+    let batch = cx.dimension(cx.attributes().int_or("batch_dim", 0)?, rank)?;
     let (sizes, length_sizes) = (cx.sizes(x), cx.sizes(lengths));
     cx.check(seq != batch && length_sizes == [sizes[batch]], || {
         format!(
@@ -181,7 +101,7 @@ fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut order: Vec<usize> = vec![batch, seq];
     order.extend((0..rank).filter(|d| *d != batch && *d != seq));
     let front = cx.transpose(x, &order)?;
-    let gathered = gather_along(cx, front, from, 1, 1)?;
+    let gathered = cx.gather_along(front, from, 1, 1)?;
     let mut back = vec![0; rank];
     order.iter().enumerate().for_each(|(at, &d)| back[d] = at);
     cx.transpose(gathered, &back)

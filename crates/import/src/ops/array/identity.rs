@@ -1,8 +1,9 @@
 //! Ops that pass their inputs on.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
+use bounded::list;
 use hlo::InstructionId;
 use support::Result;
 
@@ -23,7 +24,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// `EnsureShape(x) = x`, refused at compile time if `x` has another shape.
 fn ensure_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let (sizes, wanted) = (cx.sizes(x), cx.node.attributes.shape("shape")?);
+    let (sizes, wanted) = (cx.sizes(x), cx.attributes().shape("shape")?);
     let known = cx.array(x).dimensions;
     let fits = wanted.dimensions.as_ref().is_none_or(|wanted| {
         wanted.len() == known.len()

@@ -1,8 +1,9 @@
 //! Padding.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::InstructionId;
 use support::Result;
 
@@ -36,19 +37,18 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     let (rank, element_type) = (cx.rank(x), cx.element_type(x));
     let padding: Vec<(i64, i64, i64)> =
         paddings(cx, rank)?.into_iter().map(|(low, high)| (low, high, 0)).collect();
-    let value = match has_value {
-        true => {
-            let value = cx.input(2)?;
-            cx.reshape(value, &[])?
-        }
-        false => cx.scalar(element_type, 0.0),
+    let value = if has_value {
+        let value = cx.input(2)?;
+        cx.reshape(value, &[])?
+    } else {
+        cx.scalar(element_type, 0.0)
     };
     cx.pad(x, value, &padding)
 }
 
 /// 1 if the mirror leaves out the element at the edge (`REFLECT`), 0 if it repeats it (`SYMMETRIC`).
 fn excluded_edge(cx: &NodeContext<'_, '_>) -> Result<i64> {
-    match cx.node.attributes.text("mode")? {
+    match cx.attributes().text("mode")? {
         "REFLECT" => Ok(1),
         "SYMMETRIC" => Ok(0),
         other => Err(cx.invalid(format!("mode '{other}' is neither REFLECT nor SYMMETRIC"))),

@@ -1,10 +1,9 @@
 //! Positions as numbers, and dense arrays from lists of positions.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use crate::ops::array::scatter::{Indices, scatter};
+use bounded::{Indices, Reducer, list};
 use hlo::{InstructionId, Op};
 use support::{Error, Result};
 
@@ -48,7 +47,7 @@ fn sparse_to_dense(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             "sparse_indices without elements, into a scalar; use the value itself",
         ));
     }
-    scatter(cx, dense, indices, values, Indices::Vectors, Reducer::Replace)
+    cx.scatter(dense, indices, values, Indices::Vectors, Reducer::Replace)
 }
 
 /// `UnravelIndex(indices, dims)`: row-major positions as indices, one row for each dimension.

@@ -1,8 +1,8 @@
 //! Sequences of several lengths, one behind the other.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
-use crate::ops::array::gather::gather_along;
+use bounded::list;
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::{Code, Error, Result};
@@ -36,7 +36,7 @@ fn ragged_range(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     if let [Some(starts), Some(limits), Some(deltas)] = &known {
         return known_ranges(cx, [starts, limits, deltas], rows, splits_type);
     }
-    moving_ranges(cx, known[2].as_ref(), (rows, &sizes), splits_type)
+    moving_ranges(cx, known[2].as_ref(), rows, &sizes, splits_type)
 }
 
 /// The element of a row, or of all rows.
@@ -135,7 +135,8 @@ fn known_ranges(
 fn moving_ranges(
     cx: &mut NodeContext<'_, '_>,
     deltas: Option<&Literal>,
-    (rows, sizes): (i64, &[Option<i64>]),
+    rows: i64,
+    sizes: &[Option<i64>],
     splits_type: PrimitiveType,
 ) -> Result<Vec<InstructionId>> {
     let starts = cx.input(0)?;
@@ -168,7 +169,7 @@ fn moving_ranges(
     let starts = match sizes[0] {
         Some(_) => {
             let rows = cx.integers(PrimitiveType::S32, &row_of)?;
-            gather_along(cx, starts, rows, 0, 0)?
+            cx.gather_along(starts, rows, 0, 0)?
         }
         None => cx.broadcast(starts, &[total], &[])?,
     };

@@ -1,11 +1,11 @@
 //! Scatters. Indices out of range are left out, as in XLA.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
 use crate::values::value::Value;
-use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
+use bounded::{Indices, Reducer, list};
+use hlo::{ComparisonDirection, InstructionId};
 use shape::PrimitiveType;
 use shape::index::element_count;
 use support::Result;
@@ -103,104 +103,28 @@ pub(crate) const RULES: &[Rule] = &[
     rule("SegmentMin", |cx| known_segments(cx, Reducer::Minimum)).types("T", REAL),
 ];
 
-/// How the indices of a scatter are stored.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Indices {
-    /// The last dimension of the indices counts leading dimensions of the buffer.
-    Vectors,
-    /// Each index is a position along the buffer's first dimension.
-    Scalars,
-}
-
-/// Combines `updates` into `buffer` at `indices`. A scalar update goes everywhere.
-pub(crate) fn scatter(
-    cx: &mut NodeContext<'_, '_>,
-    buffer: InstructionId,
-    indices: InstructionId,
-    mut updates: InstructionId,
-    kind: Indices,
-    reducer: Reducer,
-) -> Result<InstructionId> {
-    let (sizes, index_sizes) = (cx.sizes(buffer), cx.sizes(indices));
-    cx.check(!sizes.is_empty(), || "the target must have at least one dimension".to_owned())?;
-    let (rows, depth) = match (kind, index_sizes.split_last()) {
-        (Indices::Scalars, _) => (&index_sizes[..], 1),
-        (Indices::Vectors, Some((&depth, rows))) => (rows, depth.max(0) as usize),
-        (Indices::Vectors, None) => return Err(cx.invalid("indices must have at least one dimension")),
-    };
-    cx.check(depth <= sizes.len(), || {
-        format!("index vectors of {depth} elements are too long for a target of shape {}", list(&sizes))
-    })?;
-    let expected = [rows, &sizes[depth..]].concat();
-    let update_sizes = cx.sizes(updates);
-    if update_sizes.is_empty() && !expected.is_empty() {
-        updates = cx.broadcast(updates, &expected, &[])?;
-    } else {
-        cx.check(update_sizes == expected, || {
-            format!(
-                "updates must have the shape {} (indices {}, target {}), but have {}",
-                list(&expected),
-                list(&index_sizes),
-                list(&sizes),
-                list(&update_sizes)
-            )
-        })?;
-    }
-    if expected.contains(&0) || rows.contains(&0) {
-        return Ok(buffer);
-    }
-    let element_type = cx.element_type(buffer);
-    // Adding truth values is `or`, as it is in TensorFlow.
-    let reducer = match (reducer, element_type) {
-        (Reducer::Add, PrimitiveType::Pred) => Reducer::Or,
-        (reducer, _) => reducer,
-    };
-    let to_apply = cx.importer.reducer(reducer, element_type)?;
-    let scatter_dimension_numbers = ScatterDimensionNumbers {
-        update_window_dims: (rows.len()..expected.len()).collect(),
-        inserted_window_dims: (0..depth).collect(),
-        scatter_dims_to_operand_dims: (0..depth).collect(),
-        index_vector_dim: rows.len(),
-        ..Default::default()
-    };
-    let op =
-        Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
-    cx.op(op, &[buffer, indices, updates])
-}
-
-/// Combines rows of `updates` into the rows of `buffer` that `indices`, a vector, name.
-pub(crate) fn scatter_rows(
-    cx: &mut NodeContext<'_, '_>,
-    buffer: InstructionId,
-    indices: InstructionId,
-    updates: InstructionId,
-    reducer: Reducer,
-) -> Result<InstructionId> {
-    scatter(cx, buffer, indices, updates, Indices::Scalars, reducer)
-}
-
 /// `ScatterNd(indices, updates, shape)`: sums of updates in an array of zeros.
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (indices, updates) = (cx.input(0)?, cx.input(1)?);
     let sizes = cx.constant_sizes(2)?;
     let element_type = cx.element_type(updates);
     let zeros = cx.splat(element_type, &sizes, 0.0)?;
-    scatter(cx, zeros, indices, updates, Indices::Vectors, Reducer::Add)
+    cx.scatter(zeros, indices, updates, Indices::Vectors, Reducer::Add)
 }
 
 /// `TensorScatter*(x, indices, updates)`.
 fn tensor_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (x, indices, updates) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
-    scatter(cx, x, indices, updates, Indices::Vectors, reducer)
+    cx.scatter(x, indices, updates, Indices::Vectors, reducer)
 }
 
 /// Updates rows of a variable.
 fn resource_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer, vectors: bool) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let (indices, updates) = (cx.input(1)?, cx.input(2)?);
-    let value = cx.importer.read_variable(variable);
+    let value = cx.read_variable(variable);
     let kind = if vectors { Indices::Vectors } else { Indices::Scalars };
-    let updated = scatter(cx, value, indices, updates, kind, reducer)?;
+    let updated = cx.scatter(value, indices, updates, kind, reducer)?;
     cx.assign_variable(variable, updated)
 }
 
@@ -226,7 +150,7 @@ fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<In
     let neutral = cx.literal(neutral);
     let result = [&[count][..], &sizes[id_sizes.len()..]].concat();
     let start = cx.broadcast(neutral, &result, &[])?;
-    scatter(cx, start, ids, data, Indices::Scalars, reducer)
+    cx.scatter(start, ids, data, Indices::Scalars, reducer)
 }
 
 /// The lowest or the largest finite number of a floating-point type.
@@ -237,10 +161,7 @@ pub(crate) fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> sha
         PrimitiveType::F32 => f64::from(f32::MAX),
         _ => f64::MAX,
     };
-    crate::builder::operations::scalar_literal(
-        element_type,
-        if reducer == Reducer::Maximum { -largest } else { largest },
-    )
+    bounded::scalar_literal(element_type, if reducer == Reducer::Maximum { -largest } else { largest })
 }
 
 /// `SegmentSum(data, segment_ids)` and its kin: rows of equal ids combined, 0 where an id has none (1 for products). The ids must be known,
@@ -265,14 +186,14 @@ fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Inst
     let element_type = cx.element_type(data);
     let neutral = cx.literal(reducer.neutral(element_type));
     let start = cx.broadcast(neutral, &result, &[])?;
-    let combined = scatter(cx, start, ids, data, Indices::Scalars, reducer)?;
+    let combined = cx.scatter(start, ids, data, Indices::Scalars, reducer)?;
     if matches!(reducer, Reducer::Add | Reducer::Multiply) || result.contains(&0) {
         return Ok(combined);
     }
     // The largest and the smallest of no rows are 0.
     let empty = cx.splat(PrimitiveType::S32, &[count], 0.0)?;
     let ones = cx.splat(PrimitiveType::S32, &id_sizes, 1.0)?;
-    let filled = scatter(cx, empty, ids, ones, Indices::Scalars, Reducer::Replace)?;
+    let filled = cx.scatter(empty, ids, ones, Indices::Scalars, Reducer::Replace)?;
     let filled = cx.compare_scalar(ComparisonDirection::Ne, filled, 0.0)?;
     let filled = cx.broadcast(filled, &result, &[0])?;
     let zero = cx.splat_like(combined, 0.0)?;

@@ -1,11 +1,9 @@
 //! Ops that select elements: as many as there turn out to be, which gives results of bounded size, or one of two for each place.
 
-use crate::bounded::Size;
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
-use crate::ops::array::gather::gather_along;
+use bounded::{Reducer, Size, list};
 use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op};
 use shape::index::{element_count, row_major_strides};
 use shape::{PrimitiveType, Shape};
@@ -67,7 +65,7 @@ fn dynamic_partition(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     let rows = element_count(&index_sizes).unwrap_or(i64::MAX);
     cx.s32(rows)?;
     let row_sizes = [&[rows][..], &sizes[index_sizes.len()..]].concat();
-    let count = cx.node.output_types.len();
+    let count = cx.node().output_types.len();
     let data = cx.reshape(data, &row_sizes)?;
     let partitions = cx.reshape(partitions, &[rows])?;
     if rows == 0 {
@@ -78,7 +76,7 @@ fn dynamic_partition(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     let to_apply = ascending(cx, PrimitiveType::S32, PrimitiveType::S32)?;
     let sorted = cx.op(Op::Sort { dimension: 0, is_stable: true, to_apply }, &[partitions, positions])?;
     let order = cx.tuple_element(sorted, 1)?;
-    let data = gather_along(cx, data, order, 0, 0)?;
+    let data = cx.gather_along(data, order, 0, 0)?;
     let mut results = Vec::new();
     for partition in 0..count {
         let before = counted(cx, partitions, ComparisonDirection::Lt, partition)?;
@@ -112,8 +110,8 @@ fn ascending(
     builder.parameter("x", Shape::scalar(value));
     builder.parameter("y", Shape::scalar(value));
     let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type: ComparisonType::Default };
-    let root = builder.op(&cx.importer.module, op, &[a, b])?;
-    Ok(cx.importer.module.add_computation(builder.finish(root)))
+    let root = builder.op(cx.module(), op, &[a, b])?;
+    Ok(cx.add_computation(builder.finish(root)))
 }
 
 /// `Select(cond, x, y)`: `cond` is a scalar, has the shape of `x`, or is a vector over its first dimension.

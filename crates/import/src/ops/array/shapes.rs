@@ -1,8 +1,9 @@
 //! Ops that answer with shapes: constants but for the true sizes of bounded dimensions.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
+use bounded::list;
 use hlo::InstructionId;
 use shape::index::element_count;
 use support::Result;
@@ -103,7 +104,7 @@ fn concat_offset(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut offsets = Vec::new();
     let first = cx.constant_i64s(1)?;
     let axis = cx.dimension(axis, first.len())?;
-    for k in 1..cx.inputs.len() {
+    for k in 1..cx.inputs().len() {
         let sizes = cx.constant_i64s(k)?;
         let fits = sizes.len() == first.len() && (0..sizes.len()).all(|d| d == axis || sizes[d] == first[d]);
         cx.check(fits, || {

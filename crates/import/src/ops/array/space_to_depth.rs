@@ -1,9 +1,10 @@
 //! Blocks of pixels moved into features or into the batch, and back.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::windows::Format;
+use bounded::list;
 use hlo::{InstructionId, SliceDimension};
 use support::Result;
 
@@ -18,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// The attribute `block_size`.
 fn block_size(cx: &NodeContext<'_, '_>) -> Result<i64> {
-    let block = cx.node.attributes.int("block_size")?;
+    let block = cx.attributes().int("block_size")?;
     // Its square is the most that is computed from it.
     cx.check((2..=1 << 30).contains(&block), || {
         format!("block_size must be at least 2 and at most 2^30, but is {block}")

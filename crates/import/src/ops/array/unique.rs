@@ -3,11 +3,10 @@
 //! Elements (or rows of them) are told apart by keys, integers that are equal where the elements are. Sorting by one
 //! column of keys after the other numbers the groups of equal ones; the first element of each group stands for it.
 
-use crate::builder::reducer::Reducer;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
-use crate::ops::array::gather::gather_along;
+use bounded::Reducer;
 use hlo::{
     ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op,
     ScatterDimensionNumbers,
@@ -73,7 +72,7 @@ fn distinct(
     let group = groups(cx, keys, rows)?;
     let row = cx.iota(S32, &[rows], 0)?;
     let first = scattered(cx, group, row, rows as f64, Reducer::Minimum)?;
-    let mut stands_for = gather_along(cx, first, group, 0, 0)?;
+    let mut stands_for = cx.gather_along(first, group, 0, 0)?;
     if let Some(is_nan) = is_nan {
         stands_for = cx.select(is_nan, row, stands_for)?;
     }
@@ -85,9 +84,9 @@ fn distinct(
         ones = cx.convert(exists, S32)?;
     }
     let (_, before) = cx.ranks(is_first)?;
-    let number = gather_along(cx, before, stands_for, 0, 0)?;
+    let number = cx.gather_along(before, stands_for, 0, 0)?;
     let (positions, count) = cx.kept_positions(is_first)?;
-    let elements = gather_along(cx, split.data, positions, axis as i64, 0)?;
+    let elements = cx.gather_along(split.data, positions, axis as i64, 0)?;
     let mut true_sizes = vec![None; sizes.len()];
     true_sizes[axis] = Some(count);
     let elements = cx.bounded(elements, &true_sizes)?;
@@ -110,7 +109,7 @@ fn scattered(
     reducer: Reducer,
 ) -> Result<InstructionId> {
     let into = cx.splat_like(values, initial)?;
-    let to_apply = cx.importer.reducer(reducer, S32)?;
+    let to_apply = cx.reducer(reducer, S32)?;
     let scatter_dimension_numbers = ScatterDimensionNumbers::of_vector();
     let op =
         Op::Scatter { scatter_dimension_numbers, indices_are_sorted: false, unique_indices: false, to_apply };
@@ -216,7 +215,7 @@ fn refined(cx: &mut NodeContext<'_, '_>, group: InstructionId, keys: Instruction
     let number = cx.add(before, begins)?;
     let number = cx.add_scalar(number, -1.0)?;
     let zeros = cx.splat_like(number, 0.0)?;
-    cx.scatter_rows(zeros, order, number)
+    cx.replace_rows(zeros, order, number)
 }
 
 /// The order of a sort by an `s32`, then by a key; a third operand is carried along.
@@ -226,13 +225,13 @@ fn by_group_and_key(cx: &mut NodeContext<'_, '_>, key: PrimitiveType) -> Result<
     let [x, y] = ["x", "y"].map(|name| builder.parameter(name, Shape::scalar(key)));
     let [_, _] = ["i", "j"].map(|name| builder.parameter(name, Shape::scalar(S32)));
     let compare = |direction| Op::Compare { direction, comparison_type: ComparisonType::Default };
-    let module = &cx.importer.module;
+    let module = cx.module();
     let less = builder.op(module, compare(ComparisonDirection::Lt), &[a, b])?;
     let same = builder.op(module, compare(ComparisonDirection::Eq), &[a, b])?;
     let key_less = builder.op(module, compare(ComparisonDirection::Lt), &[x, y])?;
     let both = builder.op(module, Op::And {}, &[same, key_less])?;
     let root = builder.op(module, Op::Or {}, &[less, both])?;
-    Ok(cx.importer.module.add_computation(builder.finish(root)))
+    Ok(cx.add_computation(builder.finish(root)))
 }
 
 /// `ListDiff(x, y)`: the elements of `x` that `y` has not, and their positions. If both are known at compile time, so is the
@@ -285,7 +284,7 @@ fn difference(
         is_kept = cx.op(Op::And {}, &[is_kept, exists])?;
     }
     let (positions, count) = cx.kept_positions(is_kept)?;
-    let values = gather_along(cx, of_x.data, positions, 0, 0)?;
+    let values = cx.gather_along(of_x.data, positions, 0, 0)?;
     let positions = cx.convert(positions, index_type)?;
     Ok(vec![cx.bounded(values, &[Some(count)])?, cx.bounded(positions, &[Some(count)])?])
 }

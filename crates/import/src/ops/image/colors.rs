@@ -1,10 +1,10 @@
 //! Colours of images: the last dimension has red, green and blue, or hue, saturation and value.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::math::reductions::accumulation_type;
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -88,12 +88,11 @@ fn rgb_of_hsv(cx: &mut NodeContext<'_, '_>, [hue, saturation, value]: Channels) 
     let mut channel = |centre: f64, is_outside: bool| {
         let from_centre = cx.add_scalar(sixths, -centre)?;
         let distance = cx.op(Op::Abs {}, &[from_centre])?;
-        let strength = match is_outside {
-            true => cx.add_scalar(distance, -1.0)?,
-            false => {
-                let two = cx.splat_like(distance, 2.0)?;
-                cx.sub(two, distance)?
-            }
+        let strength = if is_outside {
+            cx.add_scalar(distance, -1.0)?
+        } else {
+            let two = cx.splat_like(distance, 2.0)?;
+            cx.sub(two, distance)?
         };
         let strength = cx.op(Op::Clamp {}, &[zero, strength, one])?;
         let coloured = cx.mul(saturation, strength)?;

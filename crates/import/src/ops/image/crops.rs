@@ -1,10 +1,9 @@
 //! Parts of images at a size of their own.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use crate::ops::array::scatter::{Indices, scatter};
+use bounded::{Indices, Reducer, list};
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -80,7 +79,7 @@ fn crop_and_resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         }
         other => return Err(cx.invalid(format!("method must be bilinear or nearest, but is '{other}'"))),
     };
-    let outside = cx.node.attributes.float_or("extrapolation_value", 0.0)?;
+    let outside = cx.attributes().float_or("extrapolation_value", 0.0)?;
     let outside = cx.splat_like(value, outside.into())?;
     let (down, across) = (y(cx, vertical.is_inside)?, x(cx, horizontal.is_inside)?);
     let is_inside = cx.op(Op::And {}, &[down, across])?;
@@ -123,7 +122,7 @@ fn sides(
         cx.reshape(corner, &[count])
     };
     let (y1, x1, y2, x2) = (corner(cx, 0)?, corner(cx, 1)?, corner(cx, 2)?, corner(cx, 3)?);
-    Ok((side(cx, y1, y2, (image[0], crop[0]), step)?, side(cx, x1, x2, (image[1], crop[1]), step)?))
+    Ok((side(cx, y1, y2, image[0], crop[0], step)?, side(cx, x1, x2, image[1], crop[1], step)?))
 }
 
 /// The positions from `start` to `end`, shares of an image's side of `size` pixels, at `count` pixels of a crop.
@@ -131,7 +130,8 @@ fn side(
     cx: &mut NodeContext<'_, '_>,
     start: InstructionId,
     end: InstructionId,
-    (size, count): (i64, i64),
+    size: i64,
+    count: i64,
     step: Step,
 ) -> Result<Side> {
     let last = (size - 1) as f64;
@@ -261,7 +261,7 @@ fn crop_grad_image(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         let column = cx.broadcast(column, &grid, &[0, 2])?;
         let indices = triples(cx, [number, row, column])?;
         let values = cx.convert(values, element_type)?;
-        sum = scatter(cx, sum, indices, values, Indices::Vectors, Reducer::Add)?;
+        sum = cx.scatter(sum, indices, values, Indices::Vectors, Reducer::Add)?;
         Ok(())
     };
     match cx.text_or("method", "bilinear")? {
@@ -342,7 +342,7 @@ fn crop_grad_boxes(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             let change = cx.mul(slope, gradient)?;
             let zero = cx.splat_like(change, 0.0)?;
             let change = cx.select(is_inside, change, zero)?;
-            let moved = movement(cx, (image[axis], sizes[axis]), end)?;
+            let moved = movement(cx, image[axis], sizes[axis], end)?;
             let moved = cx.broadcast(moved, &sizes, &[axis])?;
             let change = cx.mul(change, moved)?;
             let sum = cx.reduce(change, Reducer::Add, &[1, 2, 3])?;
@@ -366,7 +366,7 @@ fn slope(
 }
 
 /// How far each of a crop's `count` pixels moves on an image's side of `size` pixels with the start or the end of its box.
-fn movement(cx: &mut NodeContext<'_, '_>, (size, count): (i64, i64), end: bool) -> Result<InstructionId> {
+fn movement(cx: &mut NodeContext<'_, '_>, size: i64, count: i64, end: bool) -> Result<InstructionId> {
     let last = (size - 1) as f64;
     if count == 1 {
         return cx.splat(PrimitiveType::F32, &[1], 0.5 * last);

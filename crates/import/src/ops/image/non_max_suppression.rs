@@ -1,19 +1,18 @@
 //! Boxes that do not overlap, best scores first.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
-use crate::ops::array::gather::gather_along;
 use crate::ops::array::scatter::finite_limit;
 use crate::ops::image::suppression::{Chosen, Limits, Similarity, box_sides, suppress};
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{PrimitiveType, Shape};
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule("NonMaxSuppression", |cx| {
-        let overlap = cx.node.attributes.float_or("iou_threshold", 0.5)?;
+        let overlap = cx.attributes().float_or("iou_threshold", 0.5)?;
         let overlap = cx.scalar(PrimitiveType::F32, overlap.into());
         let chosen = of_boxes(cx, Some(overlap), None, None)?;
         chosen_only(cx, chosen.positions, &chosen)
@@ -70,9 +69,10 @@ fn padded_or_chosen(
     matrix: InstructionId,
     chosen: &Chosen,
 ) -> Result<InstructionId> {
-    match cx.node.attributes.bool_or("pad_to_max_output_size", false)? {
-        true => first_row(cx, matrix),
-        false => chosen_only(cx, matrix, chosen),
+    if cx.attributes().bool_or("pad_to_max_output_size", false)? {
+        first_row(cx, matrix)
+    } else {
+        chosen_only(cx, matrix, chosen)
     }
 }
 
@@ -210,7 +210,7 @@ impl Combined {
                     && (kinds == 1 || kinds == classes) =>
             {
                 let most = per_class.saturating_mul(classes);
-                let pads_per_class = cx.node.attributes.bool_or("pad_per_class", false)?;
+                let pads_per_class = cx.attributes().bool_or("pad_per_class", false)?;
                 let results = if pads_per_class { total.min(most) } else { total };
                 Ok(Self { batch, kinds, candidates, classes, per_class: per_class.min(candidates), results })
             }
@@ -252,11 +252,11 @@ fn combined(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let class = quotient(cx, best.place, per_class)?;
     let kind = if kinds == 1 { cx.splat_like(class, 0.0)? } else { class };
     let number = cx.mul_scalar(kind, candidates as f64)?;
-    let position = gather_along(cx, best.positions, best.place, 1, 1)?;
+    let position = cx.gather_along(best.positions, best.place, 1, 1)?;
     let number = cx.add(number, position)?;
     let boxes = cx.reshape(boxes, &[batch, kinds * candidates, 4])?;
-    let mut boxes = gather_along(cx, boxes, number, 1, 1)?;
-    if cx.node.attributes.bool_or("clip_boxes", true)? {
+    let mut boxes = cx.gather_along(boxes, number, 1, 1)?;
+    if cx.attributes().bool_or("clip_boxes", true)? {
         let (zero, one) = (cx.splat_like(boxes, 0.0)?, cx.splat_like(boxes, 1.0)?);
         let lower = cx.op(Op::Minimum {}, &[boxes, one])?;
         boxes = cx.op(Op::Maximum {}, &[lower, zero])?;
@@ -299,15 +299,15 @@ fn best_first(
     let place = cx.iota(PrimitiveType::S32, all, 1)?;
     let scalars = [PrimitiveType::F32, PrimitiveType::F32, PrimitiveType::S32, PrimitiveType::S32];
     let scalars = scalars.map(Shape::scalar);
-    let metadata = cx.importer.scope_ref().metadata.clone();
-    let module = &mut cx.importer.module;
+    let metadata = cx.metadata().clone();
+    let module = cx.module_mut();
     let to_apply =
         ::composite::build(module, "higher_score", &metadata, &scalars, |_, p| vec![p[1].lt(p[0])])?;
     let pair = cx.op(Op::Sort { dimension: 1, is_stable: true, to_apply }, &[scores, place])?;
     let (scores, place) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
     let class = quotient(cx, place, sizes.per_class)?;
     let per_class = cx.reshape(chosen.counts, &[sizes.batch, sizes.classes])?;
-    let count = gather_along(cx, per_class, class, 1, 1)?;
+    let count = cx.gather_along(per_class, class, 1, 1)?;
     let first = cx.mul_scalar(class, sizes.per_class as f64)?;
     let number = cx.sub(place, first)?;
     let is_candidate = cx.compare(ComparisonDirection::Lt, number, count)?;

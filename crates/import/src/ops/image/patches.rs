@@ -1,9 +1,10 @@
 //! Patches of images as features.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use bounded::list;
 use hlo::{InstructionId, SliceDimension, WindowDimension};
 use support::{Error, Result};
 

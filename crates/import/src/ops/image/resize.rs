@@ -1,9 +1,9 @@
 //! Images of another size.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{Reducer, list};
 use hlo::{DotDimensionNumbers, GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
@@ -27,8 +27,8 @@ struct Sampling {
 
 impl Sampling {
     fn of_node(cx: &NodeContext<'_, '_>) -> Result<Self> {
-        let align_corners = cx.node.attributes.bool_or("align_corners", false)?;
-        let half_pixel_centers = cx.node.attributes.bool_or("half_pixel_centers", false)?;
+        let align_corners = cx.attributes().bool_or("align_corners", false)?;
+        let half_pixel_centers = cx.attributes().bool_or("half_pixel_centers", false)?;
         cx.check(!(align_corners && half_pixel_centers), || {
             "align_corners and half_pixel_centers cannot both be true: they place pixels differently"
                 .to_owned()
@@ -49,10 +49,8 @@ impl Sampling {
     fn nearest(self, from: i64, to: i64) -> Vec<i32> {
         let scale = self.scale(from, to);
         let source = |pixel: i64| {
-            let position = match self.half_pixel_centers {
-                true => (pixel as f32 + 0.5) * scale,
-                false => pixel as f32 * scale,
-            };
+            let position =
+                if self.half_pixel_centers { (pixel as f32 + 0.5) * scale } else { pixel as f32 * scale };
             let source = if self.align_corners { position.round() } else { position.floor() };
             (source as i64).clamp(0, from - 1) as i32
         };
@@ -63,9 +61,10 @@ impl Sampling {
     fn positions(self, from: i64, to: i64) -> Vec<f32> {
         let scale = self.scale(from, to);
         let position = |pixel: i64| {
-            let position = match self.half_pixel_centers {
-                true => (pixel as f32 + 0.5) * scale - 0.5,
-                false => pixel as f32 * scale,
+            let position = if self.half_pixel_centers {
+                (pixel as f32 + 0.5) * scale - 0.5
+            } else {
+                pixel as f32 * scale
             };
             position.clamp(0.0, (from - 1) as f32)
         };
@@ -271,7 +270,7 @@ fn resize_nearest_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(gradient);
     let size = cx.constant_sizes(1)?;
     let sources = nearest_sources(cx, &size, &sizes)?;
-    let to_apply = cx.importer.reducer(Reducer::Add, element_type)?;
+    let to_apply = cx.reducer(Reducer::Add, element_type)?;
     for (dimension, sources) in [1, 2].into_iter().zip(sources) {
         let mut sizes = cx.sizes(gradient);
         let indices = cx.literal(Literal::from_elements(&[sources.len() as i64], &sources));

@@ -1,8 +1,8 @@
 //! Greedy suppression: of overlapping candidates the one with the highest score stays, in a loop whose rounds choose one
 //! candidate of each group.
 
-use crate::builder::reducer::Reducer;
 use crate::node::context::NodeContext;
+use bounded::Reducer;
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
@@ -40,6 +40,55 @@ pub(crate) struct Chosen {
     pub(crate) scores: InstructionId,
     /// How many, `s32[groups]`.
     pub(crate) counts: InstructionId,
+}
+
+/// State of the loop.
+#[derive(Clone, Copy)]
+struct State {
+    /// Scores of the candidates that may still be chosen, `[groups, candidates]`; minus infinity for the others.
+    live: InstructionId,
+    /// The highest of these in each group.
+    best: InstructionId,
+    /// Candidates chosen so far and their scores, `[rounds, groups]`.
+    positions: InstructionId,
+    scores: InstructionId,
+    /// How many were chosen in each group.
+    counts: InstructionId,
+    /// Array of the [`Similarity`].
+    likeness: InstructionId,
+    /// From the [`Limits`].
+    similarity: InstructionId,
+    score: InstructionId,
+    sigma: Option<InstructionId>,
+    outputs_now: Option<InstructionId>,
+}
+
+impl State {
+    fn to_vec(self) -> Vec<InstructionId> {
+        let Self { live, best, positions, scores, counts, likeness, similarity, score, sigma, outputs_now } =
+            self;
+        let mut state = vec![live, best, positions, scores, counts, likeness, similarity, score];
+        state.extend([sigma, outputs_now].into_iter().flatten());
+        state
+    }
+
+    /// The same with the arrays that stand for these within the loop or after it.
+    fn replaced(self, state: &[InstructionId]) -> Self {
+        let mut state = state.iter().copied();
+        let mut next = |old| state.next().unwrap_or(old);
+        Self {
+            live: next(self.live),
+            best: next(self.best),
+            positions: next(self.positions),
+            scores: next(self.scores),
+            counts: next(self.counts),
+            likeness: next(self.likeness),
+            similarity: next(self.similarity),
+            score: next(self.score),
+            sigma: self.sigma.map(&mut next),
+            outputs_now: self.outputs_now.map(&mut next),
+        }
+    }
 }
 
 /// The sides of boxes `[groups, candidates, 4]` of two opposite corners `y, x, y, x`, and their areas:
@@ -87,66 +136,90 @@ pub(crate) fn suppress(
     let best = cx.reduce(live, Reducer::Maximum, &[1])?;
     let positions = cx.splat(PrimitiveType::S32, &[rounds, groups], 0.0)?;
     let chosen_scores = cx.splat(element_type, &[rounds, groups], 0.0)?;
-    let limit = match limits.outputs_now {
-        Some(limit) => limit,
-        None => cx.literal(Literal::scalar(rounds as i32)),
-    };
+    // Without a limit of the run's, the loop compares with this constant, built again inside.
+    if limits.outputs_now.is_none() {
+        cx.literal(Literal::scalar(rounds as i32));
+    }
     let likeness = match similarity {
         Similarity::Boxes(id) => id,
         // Columns become rows, which lie together.
         Similarity::Overlaps(id) => cx.transpose(id, &[1, 0])?,
     };
-    let mut carried =
-        vec![live, best, positions, chosen_scores, counts, likeness, limits.similarity, limits.score];
-    carried.extend([limits.sigma, limits.outputs_now.map(|_| limit)].into_iter().flatten());
-    let (has_sigma, has_limit) = (limits.sigma.is_some(), limits.outputs_now.is_some());
+    let initial = State {
+        live,
+        best,
+        positions,
+        scores: chosen_scores,
+        counts,
+        likeness,
+        similarity: limits.similarity,
+        score: limits.score,
+        sigma: limits.sigma,
+        outputs_now: limits.outputs_now,
+    };
     let goes_on = |cx: &mut NodeContext<'_, '_>, index: InstructionId, state: &[InstructionId]| {
-        let highest = cx.reduce(state[1], Reducer::Maximum, &[0])?;
+        let state = initial.replaced(state);
+        let highest = cx.reduce(state.best, Reducer::Maximum, &[0])?;
         let is_left = cx.compare_scalar(ComparisonDirection::Gt, highest, f64::NEG_INFINITY)?;
-        let limit = match has_limit {
-            true => state[state.len() - 1],
-            false => cx.literal(Literal::scalar(rounds as i32)),
+        let limit = match state.outputs_now {
+            Some(limit) => limit,
+            None => cx.literal(Literal::scalar(rounds as i32)),
         };
         let is_wanted = cx.compare(ComparisonDirection::Lt, index, limit)?;
         cx.op(Op::And {}, &[is_left, is_wanted])
     };
-    let made = cx.bounded_loop(rounds as u64, &carried, goes_on, |cx, index, state| {
-        let mut next = state.to_vec();
-        let is_live = cx.compare_scalar(ComparisonDirection::Gt, state[1], f64::NEG_INFINITY)?;
-        let position = first_of(cx, state[0], state[1])?;
-        let alike = match similarity {
-            Similarity::Boxes(_) => intersections(cx, state[5], position, &sizes)?,
-            Similarity::Overlaps(_) => {
-                let row = cx.reshape(position, &[])?;
-                let row = cx.dynamic_row(state[5], row)?;
-                cx.reshape(row, &sizes)?
-            }
-        };
-        let alike = cx.convert(alike, element_type)?;
-        let sigma = has_sigma.then(|| state[8]);
-        let lowered = lowered(cx, state[0], alike, (state[6], state[7]), sigma)?;
-        let number = cx.iota(PrimitiveType::S32, &sizes, 1)?;
-        let chosen = cx.broadcast(position, &sizes, &[0])?;
-        let is_chosen = cx.compare(ComparisonDirection::Eq, number, chosen)?;
-        let gone = cx.splat_like(lowered, f64::NEG_INFINITY)?;
-        next[0] = cx.select(is_chosen, gone, lowered)?;
-        next[1] = cx.reduce(next[0], Reducer::Maximum, &[1])?;
-        let (none, no_score) = (cx.splat_like(position, 0.0)?, cx.splat_like(state[1], 0.0)?);
-        let row = cx.select(is_live, position, none)?;
-        next[2] = cx.with_dynamic_row(state[2], row, index)?;
-        let row = cx.select(is_live, state[1], no_score)?;
-        next[3] = cx.with_dynamic_row(state[3], row, index)?;
-        let one = cx.convert(is_live, PrimitiveType::S32)?;
-        next[4] = cx.add(state[4], one)?;
-        Ok(next)
+    let made = cx.bounded_loop(rounds as u64, &initial.to_vec(), goes_on, |cx, index, state| {
+        Ok(round(cx, initial.replaced(state), index, similarity, &sizes)?.to_vec())
     })?;
+    let made = initial.replaced(&made);
     let padded = |cx: &mut NodeContext<'_, '_>, id: InstructionId| {
         let rows = cx.transpose(id, &[1, 0])?;
         let zero = cx.element_type(rows);
         let zero = cx.scalar(zero, 0.0);
         cx.pad(rows, zero, &[(0, 0, 0), (0, limits.outputs - rounds, 0)])
     };
-    Ok(Chosen { positions: padded(cx, made[2])?, scores: padded(cx, made[3])?, counts: made[4] })
+    Ok(Chosen {
+        positions: padded(cx, made.positions)?,
+        scores: padded(cx, made.scores)?,
+        counts: made.counts,
+    })
+}
+
+/// The state after a round: one more candidate of each group is chosen, if there is one.
+fn round(
+    cx: &mut NodeContext<'_, '_>,
+    state: State,
+    index: InstructionId,
+    similarity: Similarity,
+    sizes: &[i64],
+) -> Result<State> {
+    let is_live = cx.compare_scalar(ComparisonDirection::Gt, state.best, f64::NEG_INFINITY)?;
+    let position = first_of(cx, state.live, state.best)?;
+    let alike = match similarity {
+        Similarity::Boxes(_) => intersections(cx, state.likeness, position, sizes)?,
+        Similarity::Overlaps(_) => {
+            let row = cx.reshape(position, &[])?;
+            let row = cx.dynamic_row(state.likeness, row)?;
+            cx.reshape(row, sizes)?
+        }
+    };
+    let element_type = cx.element_type(state.live);
+    let alike = cx.convert(alike, element_type)?;
+    let lowered = lowered(cx, &state, alike)?;
+    let number = cx.iota(PrimitiveType::S32, sizes, 1)?;
+    let chosen = cx.broadcast(position, sizes, &[0])?;
+    let is_chosen = cx.compare(ComparisonDirection::Eq, number, chosen)?;
+    let gone = cx.splat_like(lowered, f64::NEG_INFINITY)?;
+    let live = cx.select(is_chosen, gone, lowered)?;
+    let best = cx.reduce(live, Reducer::Maximum, &[1])?;
+    let (none, no_score) = (cx.splat_like(position, 0.0)?, cx.splat_like(state.best, 0.0)?);
+    let row = cx.select(is_live, position, none)?;
+    let positions = cx.with_dynamic_row(state.positions, row, index)?;
+    let row = cx.select(is_live, state.best, no_score)?;
+    let scores = cx.with_dynamic_row(state.scores, row, index)?;
+    let one = cx.convert(is_live, PrimitiveType::S32)?;
+    let counts = cx.add(state.counts, one)?;
+    Ok(State { live, best, positions, scores, counts, ..state })
 }
 
 /// The first position in each row that holds a value; 0 where there is none.
@@ -164,15 +237,10 @@ fn first_of(
     cx.reduce(number, Reducer::Minimum, &[1])
 }
 
-/// Scores `[groups, candidates]` behind a choice to which they are alike: too similar ones are minus infinity, or all are
-/// lowered as far as `sigma` says, those at most the threshold to minus infinity.
-fn lowered(
-    cx: &mut NodeContext<'_, '_>,
-    scores: InstructionId,
-    alike: InstructionId,
-    (similarity, threshold): (InstructionId, InstructionId),
-    sigma: Option<InstructionId>,
-) -> Result<InstructionId> {
+/// Scores of the live candidates after a choice to which they are alike: too similar ones are minus infinity, or all are lowered
+/// as far as `sigma` says, those at most the threshold to minus infinity.
+fn lowered(cx: &mut NodeContext<'_, '_>, state: &State, alike: InstructionId) -> Result<InstructionId> {
+    let State { live: scores, similarity, score: threshold, sigma, .. } = *state;
     let sizes = cx.sizes(scores);
     let gone = cx.splat_like(scores, f64::NEG_INFINITY)?;
     let limit = cx.broadcast(similarity, &sizes, &[])?;

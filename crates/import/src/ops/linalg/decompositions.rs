@@ -1,10 +1,11 @@
 //! Decompositions of matrices, and what they solve: of the last two dimensions, each matrix by itself.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use ::composite::Expression;
 use ::composite::linear_algebra as matrices;
+use bounded::list;
 use hlo::{InstructionId, Op, TriangularTranspose};
 use shape::PrimitiveType;
 use support::Result;
@@ -80,7 +81,7 @@ fn cholesky(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `MatrixTriangularSolve(a, b)`; batch dimensions are broadcast.
 fn triangular_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ((a, a_sizes), (b, b_sizes)) = (square(cx, 0)?, matrix(cx, 1)?);
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (lower, adjoint) = (attributes.bool_or("lower", true)?, attributes.bool_or("adjoint", false)?);
     let (n, rows) = (a_sizes[a_sizes.len() - 1], b_sizes[b_sizes.len() - 2]);
     cx.check(n == rows, || {
@@ -103,7 +104,7 @@ fn triangular_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `MatrixSolve(a, b)`, of `a` or its adjoint.
 fn solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ((a, a_sizes), (b, b_sizes)) = (square(cx, 0)?, matrix(cx, 1)?);
-    let adjoint = cx.node.attributes.bool_or("adjoint", false)?;
+    let adjoint = cx.attributes().bool_or("adjoint", false)?;
     let n = a_sizes[a_sizes.len() - 1];
     let fits = batch_of(&a_sizes) == batch_of(&b_sizes) && b_sizes[b_sizes.len() - 2] == n;
     cx.check(fits, || {
@@ -119,7 +120,7 @@ fn solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `MatrixInverse(a)`, of `a` or its adjoint.
 fn inverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, sizes) = square(cx, 0)?;
-    let adjoint = cx.node.attributes.bool_or("adjoint", false)?;
+    let adjoint = cx.attributes().bool_or("adjoint", false)?;
     if sizes.contains(&0) {
         return Ok(a);
     }
@@ -181,7 +182,7 @@ fn lu(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 /// `Qr(a)`.
 fn qr(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (a, sizes) = matrix(cx, 0)?;
-    let full = cx.node.attributes.bool_or("full_matrices", false)?;
+    let full = cx.attributes().bool_or("full_matrices", false)?;
     cx.composite(&[a], |_, operands| {
         let (q, r) = matrices::qr(stack(operands[0]), full);
         [q, r].map(|x| matrices::of_stack(x, batch_of(&sizes)).convert(operands[0].element_type())).to_vec()
@@ -189,12 +190,12 @@ fn qr(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 }
 
 fn self_adjoint_eig(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let with_vectors = cx.node.attributes.bool_or("compute_v", true)?;
+    let with_vectors = cx.attributes().bool_or("compute_v", true)?;
     eigh(cx, true, with_vectors)
 }
 
 fn xla_self_adjoint_eig(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let lower = cx.node.attributes.bool_or("lower", true)?;
+    let lower = cx.attributes().bool_or("lower", true)?;
     eigh(cx, lower, true)
 }
 
@@ -205,16 +206,17 @@ fn eigh(cx: &mut NodeContext<'_, '_>, lower: bool, with_vectors: bool) -> Result
     cx.composite(&[a], |function, operands| {
         let (values, vectors) = matrices::eigh(stack(operands[0]), lower);
         let values = values.reshape(&sizes[..sizes.len() - 1]).convert(outputs[0]);
-        let vectors = match with_vectors {
-            true => matrices::of_stack(vectors, batch_of(&sizes)).convert(outputs[1]),
-            false => function.splat(outputs[1], &[0], 0.0),
+        let vectors = if with_vectors {
+            matrices::of_stack(vectors, batch_of(&sizes)).convert(outputs[1])
+        } else {
+            function.splat(outputs[1], &[0], 0.0)
         };
         vec![values, vectors]
     })
 }
 
 fn svd(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let with_vectors = attributes.bool_or("compute_uv", true)?;
     let full = attributes.bool_or("full_matrices", false)?;
     singular(cx, with_vectors, full)
@@ -232,9 +234,12 @@ fn singular(cx: &mut NodeContext<'_, '_>, with_vectors: bool, full: bool) -> Res
         let [u, s, v] = matrices::svd(stack(operands[0]), full);
         let values = [batch_of(&sizes), &s.sizes()[1..]].concat();
         let s = s.reshape(&values).convert(element_type);
-        let side = |x: Expression<'_>| match with_vectors {
-            true => matrices::of_stack(x, batch_of(&sizes)).convert(element_type).id(),
-            false => function.splat(element_type, &[0], 0.0).id(),
+        let side = |x: Expression<'_>| {
+            if with_vectors {
+                matrices::of_stack(x, batch_of(&sizes)).convert(element_type).id()
+            } else {
+                function.splat(element_type, &[0], 0.0).id()
+            }
         };
         vec![s, function.expression(side(u)), function.expression(side(v))]
     })
@@ -261,7 +266,7 @@ fn least_squares(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(fits, || {
         format!("the matrices {} do not fit the right sides {}", list(&a_sizes), list(&b_sizes))
     })?;
-    let is_fast = cx.node.attributes.bool_or("fast", true)?;
+    let is_fast = cx.attributes().bool_or("fast", true)?;
     let element_type = cx.element_type(b);
     let result = [batch_of(&a_sizes), &[a_sizes[a_sizes.len() - 1], b_sizes[b_sizes.len() - 1]]].concat();
     if a_sizes.contains(&0) || b_sizes.contains(&0) {
@@ -270,9 +275,10 @@ fn least_squares(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.composite_one(&[a, b, regularizer], |_, operands| {
         let (a, b) = (stack(operands[0]), stack(operands[1]));
         let regularizer = operands[2].convert(a.element_type().real_part());
-        let x = match is_fast {
-            true => matrices::normal_least_squares(a, b, regularizer),
-            false => matrices::least_squares(a, b),
+        let x = if is_fast {
+            matrices::normal_least_squares(a, b, regularizer)
+        } else {
+            matrices::least_squares(a, b)
         };
         matrices::of_stack(x, batch_of(&a_sizes)).convert(element_type)
     })

@@ -1,9 +1,9 @@
 //! Sums of products by a formula of subscripts.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, DotDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ fn xla_einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Result<InstructionId> {
-    let equation = cx.node.attributes.text("equation")?;
+    let equation = cx.attributes().text("equation")?;
     let equation: String = equation.chars().filter(|c| !c.is_whitespace()).collect();
     let wrong = |why: &str| format!("the equation '{equation}' {why}");
     let (left, output) = equation.split_once("->").ok_or_else(|| cx.invalid(wrong("has no ->")))?;

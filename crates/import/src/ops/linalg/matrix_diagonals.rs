@@ -3,9 +3,10 @@
 //! Diagonal `d` holds the elements at `column - row = d`. Several diagonals are stored as rows of one length, the highest
 //! number first; a shorter one begins at the row's start or ends at its end, as the alignment says.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -313,7 +314,7 @@ fn matrix_diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let diagonals = cx.input(0)?;
     let element_type = cx.element_type(diagonals);
     let zero = cx.scalar(element_type, 0.0);
-    diagonal_matrices(cx, diagonals, &Band::MAIN, (-1, -1), zero)
+    diagonal_matrices(cx, diagonals, &Band::MAIN, -1, -1, zero)
 }
 
 /// `MatrixDiagV2(diagonals, k, num_rows, num_cols, padding)`; a number of -1 is the smallest that fits.
@@ -324,14 +325,15 @@ fn matrix_diag_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let padding = cx.input(4)?;
     let rank = cx.rank(padding);
     cx.check(rank == 0, || format!("padding_value must be a scalar, but has rank {rank}"))?;
-    diagonal_matrices(cx, diagonals, &band, wanted, padding)
+    diagonal_matrices(cx, diagonals, &band, wanted.0, wanted.1, padding)
 }
 
 fn diagonal_matrices(
     cx: &mut NodeContext<'_, '_>,
     diagonals: InstructionId,
     band: &Band,
-    (rows, columns): (i64, i64),
+    rows: i64,
+    columns: i64,
     padding: InstructionId,
 ) -> Result<InstructionId> {
     let sizes = cx.sizes(diagonals);

@@ -1,9 +1,9 @@
 //! Products of matrices, and of vectors in space.
 
-use crate::builder::operations::broadcast_sizes;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{broadcast_sizes, list};
 use hlo::{DotDimensionNumbers, InstructionId, Op};
 use support::Result;
 
@@ -46,7 +46,7 @@ pub(crate) fn matrices(
             list(&b_sizes)
         )
     })?;
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let transpose_a = attributes.bool_or("transpose_a", false)?;
     let transpose_b = attributes.bool_or("transpose_b", false)?;
     let (a_inner, b_inner) = (usize::from(!transpose_a), usize::from(transpose_b));
@@ -98,7 +98,7 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             list(&y_sizes)
         )
     })?;
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (adj_x, adj_y) = (attributes.bool_or("adj_x", false)?, attributes.bool_or("adj_y", false)?);
     if adj_x {
         x = cx.conjugate(x)?;

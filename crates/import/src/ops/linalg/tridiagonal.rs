@@ -3,9 +3,10 @@
 //! A matrix is its three diagonals, each as long as it has rows: the one above the main diagonal ends, the one below it
 //! begins with an element that counts for nothing.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -87,7 +88,7 @@ fn tridiagonal_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.check(batch == right_batch && rows == right_rows && i32::try_from(*rows).is_ok(), || {
         format!("diagonals {} do not fit the right-hand side {}", list(&sizes), list(&right_sizes))
     })?;
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     if attributes.bool_or("perturb_singular", false)? {
         return Err(Error::unsupported(
             "perturb_singular; leave it false, and singular systems give inf or NaN",

@@ -1,10 +1,11 @@
 //! Elementwise arithmetic: one HLO opcode each, or a few.
 
 use crate::lists::sums;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -61,7 +62,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// `AddN(x0, x1, ...) = x0 + x1 + ...`, all of one shape; or lists.
 fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    if cx.inputs.iter().any(|input| matches!(input, Value::List(_))) {
+    if cx.inputs().iter().any(|input| matches!(input, Value::List(_))) {
         return sums::add_n(cx);
     }
     let inputs = cx.inputs_from(0)?;

@@ -26,7 +26,7 @@ fn cast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     if from.is_complex() && !to.is_complex() {
         x = cx.op(Op::Real {}, &[x])?;
-    } else if cx.node.attributes.bool_or("Truncate", false)? {
+    } else if cx.attributes().bool_or("Truncate", false)? {
         x = truncate(cx, x, from, to)?;
     }
     cx.convert(x, to)
@@ -160,19 +160,4 @@ fn complex_bitcast(
 fn to_bool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     cx.truth(x)
-}
-
-impl NodeContext<'_, '_> {
-    /// Whether a value counts as true in a condition: a scalar if it is not 0, an array if it has elements.
-    pub(crate) fn truth(&mut self, x: InstructionId) -> Result<InstructionId> {
-        let shape = self.array(x);
-        if shape.rank() > 0 {
-            let any = if shape.element_count() > 0 { 1.0 } else { 0.0 };
-            return Ok(self.scalar(PrimitiveType::Pred, any));
-        }
-        match shape.element_type {
-            PrimitiveType::Pred => Ok(x),
-            _ => self.compare_scalar(ComparisonDirection::Ne, x, 0.0),
-        }
-    }
 }

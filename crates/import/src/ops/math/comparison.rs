@@ -1,9 +1,9 @@
 //! Comparisons.
 
-use crate::builder::operations::broadcast_sizes;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{broadcast_sizes, list};
 use hlo::{ComparisonDirection, InstructionId};
 use shape::PrimitiveType;
 use support::Result;
@@ -28,7 +28,7 @@ fn order(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result
 fn equality(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result<InstructionId> {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     if broadcast_sizes(&cx.sizes(x), &cx.sizes(y)).is_none()
-        && !cx.node.attributes.bool_or("incompatible_shape_error", true)?
+        && !cx.attributes().bool_or("incompatible_shape_error", true)?
     {
         let differs = direction == ComparisonDirection::Ne;
         return Ok(cx.scalar(PrimitiveType::Pred, if differs { 1.0 } else { 0.0 }));
@@ -44,10 +44,11 @@ fn approximate_equal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         format!("Incompatible shapes: {} vs. {}", list(&x_sizes), list(&y_sizes))
     })?;
     let difference = cx.sub(x, y)?;
-    let distance = match cx.element_type(difference).is_unsigned_integer() {
-        true => difference,
-        false => cx.op(hlo::Op::Abs {}, &[difference])?,
+    let distance = if cx.element_type(difference).is_unsigned_integer() {
+        difference
+    } else {
+        cx.op(hlo::Op::Abs {}, &[difference])?
     };
-    let tolerance = f64::from(cx.node.attributes.float("tolerance")?);
+    let tolerance = f64::from(cx.attributes().float("tolerance")?);
     cx.compare_scalar(ComparisonDirection::Lt, distance, tolerance)
 }

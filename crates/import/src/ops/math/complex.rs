@@ -27,20 +27,3 @@ fn angle(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (re, im) = cx.parts(x)?;
     cx.op(Op::Atan2 {}, &[im, re])
 }
-
-impl NodeContext<'_, '_> {
-    /// Real and imaginary part.
-    pub(crate) fn parts(&mut self, x: InstructionId) -> Result<(InstructionId, InstructionId)> {
-        Ok((self.op(Op::Real {}, &[x])?, self.op(Op::Imag {}, &[x])?))
-    }
-
-    /// The complex conjugate; real numbers as they are.
-    pub(crate) fn conjugate(&mut self, x: InstructionId) -> Result<InstructionId> {
-        if !self.element_type(x).is_complex() {
-            return Ok(x);
-        }
-        let (re, im) = self.parts(x)?;
-        let im = self.neg(im)?;
-        self.op(Op::Complex {}, &[re, im])
-    }
-}

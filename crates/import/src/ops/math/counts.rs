@@ -1,10 +1,9 @@
 //! How often values occur.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use crate::ops::array::scatter::{Indices, scatter};
+use bounded::{Indices, Reducer, list};
 use hlo::InstructionId;
 use shape::index::element_count;
 use support::Result;
@@ -37,10 +36,11 @@ fn bincount(cx: &mut NodeContext<'_, '_>, by_rows: bool) -> Result<InstructionId
     })?;
     let element_type = cx.element_type(weights);
     let count = element_count(&sizes).unwrap_or(i64::MAX);
-    let is_binary = by_rows && cx.node.attributes.bool_or("binary_output", false)?;
-    let updates = match weight_sizes == sizes && !is_binary {
-        true => cx.reshape(weights, &[count])?,
-        false => cx.splat(element_type, &[count], 1.0)?,
+    let is_binary = by_rows && cx.attributes().bool_or("binary_output", false)?;
+    let updates = if weight_sizes == sizes && !is_binary {
+        cx.reshape(weights, &[count])?
+    } else {
+        cx.splat(element_type, &[count], 1.0)?
     };
     let reducer = if is_binary { Reducer::Replace } else { Reducer::Add };
     let index_type = cx.element_type(x);
@@ -50,9 +50,9 @@ fn bincount(cx: &mut NodeContext<'_, '_>, by_rows: bool) -> Result<InstructionId
         let (row, value) = (cx.reshape(row, &pair)?, cx.reshape(x, &pair)?);
         let indices = cx.concatenate(&[row, value], 1)?;
         let bins = cx.splat(element_type, &[rows, size], 0.0)?;
-        return scatter(cx, bins, indices, updates, Indices::Vectors, reducer);
+        return cx.scatter(bins, indices, updates, Indices::Vectors, reducer);
     }
     let indices = cx.reshape(x, &[count])?;
     let bins = cx.splat(element_type, &[size], 0.0)?;
-    scatter(cx, bins, indices, updates, Indices::Scalars, reducer)
+    cx.scatter(bins, indices, updates, Indices::Scalars, reducer)
 }

@@ -1,8 +1,9 @@
 //! Discrete Fourier transforms.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{FftType, InstructionId, Op, SliceDimension};
 use shape::PrimitiveType;
 use support::Result;

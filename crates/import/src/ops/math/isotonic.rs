@@ -1,12 +1,11 @@
 //! Isotonic regression: the nearest rows that never rise.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
-use crate::ops::array::gather::gather_along;
 use crate::ops::math::scans::running_sum;
 use crate::ops::math::searches::positions;
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -56,7 +55,7 @@ fn isotonic_regression(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId
     let segments = positions(cx, ends, number, ComparisonDirection::Ge)?;
     let divisors = cx.convert(counts, output_type)?;
     let means = cx.div(sums, divisors)?;
-    let solution = gather_along(cx, means, segments, 1, 1)?;
+    let solution = cx.gather_along(means, segments, 1, 1)?;
     let segments = cx.convert(segments, PrimitiveType::S32)?;
     Ok(vec![cx.reshape(solution, &sizes)?, cx.reshape(segments, &sizes)?])
 }
@@ -99,9 +98,8 @@ fn pool(cx: &mut NodeContext<'_, '_>, state: &[InstructionId], length: i64) -> R
     let acts = cx.op(Op::Or {}, &[joins, takes])?;
     let nowhere = cx.splat_like(place, -1.0)?;
     let place = cx.select(acts, place, nowhere)?;
-    let replace = |cx: &mut NodeContext<'_, '_>, buffer, new| {
-        crate::ops::array::scatter::scatter_rows(cx, buffer, place, new, Reducer::Replace)
-    };
+    let replace =
+        |cx: &mut NodeContext<'_, '_>, buffer, new| cx.scatter_rows(buffer, place, new, Reducer::Replace);
     let (sums, counts) = (replace(cx, sums, new_sum)?, replace(cx, counts, new_count)?);
     let taken_now = cx.convert(takes, PrimitiveType::S32)?;
     let joined_now = cx.convert(joins, PrimitiveType::S32)?;

@@ -26,9 +26,10 @@ fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let (start_input, delta_input) = (cx.input(0)?, cx.input(2)?);
     let element_type = cx.element_type(start_input);
-    let size = match element_type.is_integer() {
-        true => integer_count(cx, &bounds)?,
-        false => float_count(cx, &bounds, element_type)?,
+    let size = if element_type.is_integer() {
+        integer_count(cx, &bounds)?
+    } else {
+        float_count(cx, &bounds, element_type)?
     };
     let (start, delta) = (cx.reshape(start_input, &[])?, cx.reshape(delta_input, &[])?);
     let steps = cx.iota(element_type, &[size], 0)?;
@@ -49,7 +50,7 @@ fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> 
     cx.check(delta != 0, || "delta must not be 0".to_owned())?;
     let [start, limit] = [cx.reshape(inputs[0], &[])?, cx.reshape(inputs[1], &[])?];
     let (first, last) = if delta > 0 { (start, limit) } else { (limit, start) };
-    let span = (cx.importer.range(last).high, cx.importer.range(first).low);
+    let span = (cx.range(last).high, cx.range(first).low);
     let span = span.0.zip(span.1).and_then(|(high, low)| high.checked_sub(low));
     let Some(bound) = span.map(|span| span.max(0) as u64).filter(|&span| span < i32::MAX as u64) else {
         let unknown = if cx.fold(limit).is_none() { 1 } else { 0 };

@@ -1,10 +1,9 @@
 //! Reductions along axes that are known at compile time.
 
-use crate::bounded::Size;
-use crate::builder::reducer::{Reducer, highest, lowest};
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::{Reducer, Size, highest, lowest};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -58,7 +57,7 @@ fn keep_dims(
     sizes: &[i64],
     axes: &[usize],
 ) -> Result<InstructionId> {
-    if !cx.node.attributes.bool_or("keep_dims", false)? {
+    if !cx.attributes().bool_or("keep_dims", false)? {
         return Ok(reduced);
     }
     let kept: Vec<i64> = (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();

@@ -1,9 +1,9 @@
 //! Sums, products and logarithms of sums of exponentials of all elements up to each one.
 
-use crate::builder::reducer::Reducer;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::Reducer;
 use hlo::{ComparisonDirection, InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
 use support::Result;
@@ -70,7 +70,7 @@ fn scan(
     let axis = cx.constant_i64(1)?;
     let axis = cx.dimension(axis, cx.rank(x))?;
     let (exclusive, reverse) =
-        (cx.node.attributes.bool_or("exclusive", false)?, cx.node.attributes.bool_or("reverse", false)?);
+        (cx.attributes().bool_or("exclusive", false)?, cx.attributes().bool_or("reverse", false)?);
     if cx.is_bounded(x) {
         // What is not there adds nothing, wherever it comes to lie.
         let bounded = cx.split(x)?;

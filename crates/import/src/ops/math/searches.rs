@@ -1,10 +1,9 @@
 //! Positions among sorted values, and whether a class is among the most likely ones.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
-use crate::ops::array::gather::gather_along;
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::index::element_count;
 use shape::{Literal, PrimitiveType};
@@ -19,7 +18,7 @@ pub(crate) const RULES: &[Rule] = &[
         .types("out_type", INDICES),
     rule("Bucketize", bucketize).types("T", BUCKETIZED),
     rule("InTopK", |cx| {
-        let k = cx.node.attributes.int("k")?;
+        let k = cx.attributes().int("k")?;
         let k = cx.scalar(PrimitiveType::S64, k as f64);
         in_top_k(cx, k)
     })
@@ -78,7 +77,7 @@ pub(crate) fn positions(
         // The last value of the next `step` ones; beyond the end there are none, so that they are not passed.
         let next = cx.add_scalar(found, step as f64)?;
         let last = cx.add_scalar(next, -1.0)?;
-        let value = gather_along(cx, sorted, last, 1, 1)?;
+        let value = cx.gather_along(sorted, last, 1, 1)?;
         let beyond = cx.compare(direction, values, value)?;
         let exists = cx.compare_scalar(ComparisonDirection::Le, next, length as f64)?;
         let passed = cx.op(Op::And {}, &[beyond, exists])?;
@@ -92,7 +91,7 @@ pub(crate) fn positions(
 /// its own type.
 fn bucketize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let boundaries = cx.node.attributes.floats("boundaries")?;
+    let boundaries = cx.attributes().floats("boundaries")?;
     cx.check(boundaries.is_sorted(), || "the boundaries must be sorted".to_owned())?;
     let wide = match cx.element_type(x) {
         PrimitiveType::F64 => PrimitiveType::F64,

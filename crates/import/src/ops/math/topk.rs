@@ -1,8 +1,9 @@
 //! The largest elements.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
+use bounded::list;
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -13,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[
 ];
 
 fn top_k_v1(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let k = cx.node.attributes.int("k")?;
+    let k = cx.attributes().int("k")?;
     top_k(cx, k)
 }
 
@@ -67,7 +68,7 @@ fn top_k(cx: &mut NodeContext<'_, '_>, k: i64) -> Result<Vec<InstructionId>> {
 fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (k, largest) = (attributes.int("k")?, attributes.bool_or("is_max_k", true)?);
     let dimension = attributes.int_or("reduction_dimension", -1)?;
     let dimension = cx.dimension(dimension, sizes.len())?;

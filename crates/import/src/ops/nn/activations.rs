@@ -1,8 +1,9 @@
 //! Activation functions and their gradients. NaN is kept throughout.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -45,7 +46,7 @@ fn relu6(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `LeakyRelu(x) = x > 0 ? x : alpha * x`.
 fn leaky_relu(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let alpha = cx.node.attributes.float_or("alpha", 0.2)?;
+    let alpha = cx.attributes().float_or("alpha", 0.2)?;
     leaky_relu_of(cx, x, alpha)
 }
 
@@ -146,7 +147,7 @@ fn relu6_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `LeakyReluGrad(g, x) = x > 0 ? g : alpha * g`.
 fn leaky_relu_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (g, x) = gradient_inputs(cx)?;
-    let alpha = f64::from(cx.node.attributes.float_or("alpha", 0.2)?);
+    let alpha = f64::from(cx.attributes().float_or("alpha", 0.2)?);
     let positive = cx.compare_scalar(ComparisonDirection::Gt, x, 0.0)?;
     let scaled = cx.mul_scalar(g, alpha)?;
     cx.select(positive, g, scaled)

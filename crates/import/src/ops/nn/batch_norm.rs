@@ -1,12 +1,12 @@
 //! Batch normalization, with what is fused to it.
 
-use crate::builder::reducer::Reducer;
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
 use crate::ops::nn::pooling::check_same;
 use crate::ops::nn::windows::Format;
+use bounded::Reducer;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -43,7 +43,7 @@ fn fused_batch_norm(cx: &mut NodeContext<'_, '_>, sixth_output: bool) -> Result<
     let wide = cx.element_type(scale);
     // The statistics' type may be wider than the input's; everything is computed in it.
     let x = cx.convert(x, wide)?;
-    let mut outputs = if cx.node.attributes.bool_or("is_training", true)? {
+    let mut outputs = if cx.attributes().bool_or("is_training", true)? {
         training(cx, x, [scale, offset], feature_index)?
     } else {
         inference(cx, x, [scale, offset], feature_index)?
@@ -63,7 +63,7 @@ fn feature_index(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<usize> {
 }
 
 fn epsilon(cx: &NodeContext<'_, '_>) -> Result<f32> {
-    cx.node.attributes.float_or("epsilon", 1e-4)
+    cx.attributes().float_or("epsilon", 1e-4)
 }
 
 fn inference(
@@ -100,7 +100,7 @@ fn training(
     }
     let samples: f64 = (0..sizes.len()).filter(|&d| d != feature_index).map(|d| sizes[d] as f64).product();
     let corrected = cx.mul_scalar(variance, samples / (samples - 1.0).max(1.0))?;
-    let factor = cx.node.attributes.float_or("exponential_avg_factor", 1.0)?;
+    let factor = cx.attributes().float_or("exponential_avg_factor", 1.0)?;
     if factor == 1.0 {
         return Ok(vec![y, mean, corrected, mean, variance]);
     }
@@ -129,7 +129,7 @@ fn moving_average(
 /// in XLA (TensorFlow's optimizer makes no such node).
 fn fused_batch_norm_ex(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut outputs = fused_batch_norm(cx, true)?;
-    let side_inputs = cx.node.attributes.int_or("num_side_inputs", 0)?;
+    let side_inputs = cx.attributes().int_or("num_side_inputs", 0)?;
     cx.check((0..=1).contains(&side_inputs), || {
         format!("num_side_inputs must be 0 or 1, but is {side_inputs}")
     })?;
@@ -161,7 +161,7 @@ fn fused_batch_norm_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruction
     }
     let (gradient, x) = (cx.convert(gradient, wide)?, cx.convert(x, wide)?);
     let epsilon = epsilon(cx)?;
-    let [dx, dscale, doffset] = if cx.node.attributes.bool_or("is_training", true)? {
+    let [dx, dscale, doffset] = if cx.attributes().bool_or("is_training", true)? {
         let op = Op::BatchNormGrad { epsilon, feature_index };
         let results = cx.op(op, &[x, scale, mean, variance, gradient])?;
         [cx.tuple_element(results, 0)?, cx.tuple_element(results, 1)?, cx.tuple_element(results, 2)?]

@@ -1,10 +1,10 @@
 //! Biases: an offset for each channel.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::math::reductions::accumulation_type;
+use bounded::{Reducer, list};
 use hlo::InstructionId;
 use support::Result;
 

@@ -1,9 +1,10 @@
 //! Convolutions.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window};
 use support::Result;
 
@@ -144,7 +145,8 @@ pub(crate) fn convolve_depthwise(
     cx.check_rank("the input", &sizes, 4)?;
     let attributes = ConvAttributes::of_node(cx, 4)?;
     check_depthwise(cx, &attributes, &sizes, &filter_sizes)?;
-    let filter = cx.reshape(filter, &depthwise_as_grouped(cx, &filter_sizes)?)?;
+    let grouped_sizes = depthwise_as_grouped(cx, &filter_sizes)?;
+    let filter = cx.reshape(filter, &grouped_sizes)?;
     grouped(cx, input, filter, &attributes, sizes[attributes.format.feature])
 }
 
@@ -181,7 +183,7 @@ pub(crate) fn depthwise_as_grouped(cx: &NodeContext<'_, '_>, filter: &[i64]) -> 
 fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
     let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
-    let batch_dims = cx.node.attributes.int_or("batch_dims", 1)?;
+    let batch_dims = cx.attributes().int_or("batch_dims", 1)?;
     let spatial = filter_sizes.len().saturating_sub(2);
     let fits =
         filter_sizes.len() >= 2 && batch_dims >= 0 && sizes.len() as i64 == batch_dims + spatial as i64 + 1;
@@ -197,7 +199,7 @@ fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let merged = cx.checked_product(batch)?;
     let input = cx.reshape(input, &[&[merged], rest].concat())?;
     let attributes = ConvAttributes::of_node(cx, spatial + 2)?;
-    let groups = cx.node.attributes.int_or("groups", 1)?;
+    let groups = cx.attributes().int_or("groups", 1)?;
     let found = attributes.groups(cx, &cx.sizes(input), &filter_sizes)?;
     cx.check(groups == found || groups == 1, || {
         format!("groups is {groups}, but the input has {found} times the filter's input features")

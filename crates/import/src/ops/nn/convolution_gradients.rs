@@ -1,9 +1,10 @@
 //! The gradients of convolutions, themselves convolutions. That of the input is the transposed convolution.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::convolution::{ConvAttributes, check_depthwise, depthwise_as_grouped};
+use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use support::Result;
 

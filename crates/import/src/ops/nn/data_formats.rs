@@ -1,7 +1,8 @@
 //! Dimensions and sizes in one data format, wanted in another.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use support::Result;
 

@@ -4,6 +4,8 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, Translation, rule};
 use crate::ops::linalg::products::matrices;
+use crate::ops::math::{arithmetic, division, trigonometry};
+use crate::ops::nn::activations;
 use crate::ops::nn::activations::leaky_relu_of;
 use crate::ops::nn::convolution::{ConvAttributes, convolve, convolve_depthwise};
 use crate::ops::nn::pooling::check_same;
@@ -67,20 +69,24 @@ const UNARY_OPS: &[&str] = &[
 
 /// The names in a list attribute.
 fn names(cx: &NodeContext<'_, '_>, attribute: &str) -> Result<Vec<String>> {
-    let names = cx.node.attributes.strings_or(attribute, Vec::new())?;
+    let names = cx.attributes().strings_or(attribute, Vec::new())?;
     Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// The families of the ops that may follow a product or stand in a chain.
+const FAMILIES: [&[Rule]; 4] = [activations::RULES, arithmetic::RULES, division::RULES, trigonometry::RULES];
+
+/// The rule of such an op.
+fn rule_of(op: &str) -> Option<&'static Rule> {
+    FAMILIES.iter().copied().flatten().find(|rule| rule.op == op)
 }
 
 /// The rule of a unary op, applied to an array.
 fn apply(cx: &mut NodeContext<'_, '_>, op: &str, x: InstructionId) -> Result<InstructionId> {
-    let translation = crate::table::rules::find(op).map(|rule| rule.translation);
-    let Some(Translation::One(translate)) = translation else {
+    let Some(Translation::One(translate)) = rule_of(op).map(|rule| rule.translation) else {
         return Err(Error::internal(format!("{op} has no rule with one result")));
     };
-    let inputs = std::mem::replace(&mut cx.inputs, vec![Value::Array(x)]);
-    let result = translate(cx);
-    cx.inputs = inputs;
-    result
+    cx.with_inputs(vec![Value::Array(x)], translate)
 }
 
 /// The ops that `op_names` lists, one after the other.
@@ -125,13 +131,13 @@ fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Forma
                     check_same(cx, what, &cx.sizes(vector), &features)?;
                     operands.push(vector);
                 }
-                let epsilon = cx.node.attributes.float_or("epsilon", 1e-4)?;
+                let epsilon = cx.attributes().float_or("epsilon", 1e-4)?;
                 result =
                     cx.op(Op::BatchNormInference { epsilon, feature_index: format.feature }, &operands)?;
                 next += 4;
             }
             "LeakyRelu" => {
-                let alpha = cx.node.attributes.float_or("leakyrelu_alpha", 0.2)?;
+                let alpha = cx.attributes().float_or("leakyrelu_alpha", 0.2)?;
                 result = leaky_relu_of(cx, result, alpha)?;
             }
             op if ACTIVATIONS.contains(&op) => result = apply(cx, op, result)?,
@@ -271,7 +277,7 @@ mod tests {
     #[test]
     fn every_op_that_can_be_fused_has_a_rule_with_one_result() {
         for op in ACTIVATIONS.iter().chain(UNARY_OPS) {
-            let translation = crate::table::rules::find(op).map(|rule| rule.translation);
+            let translation = rule_of(op).map(|rule| rule.translation);
             assert!(matches!(translation, Some(Translation::One(_))), "{op}");
         }
     }

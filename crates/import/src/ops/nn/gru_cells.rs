@@ -1,9 +1,10 @@
 //! GRU cells that one op computes, and their gradients.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
 use crate::ops::nn::lstm_cells::one_minus;
+use bounded::list;
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -73,7 +74,8 @@ impl Given {
 /// `[x, state] . w + b`.
 fn affine(
     cx: &mut NodeContext<'_, '_>,
-    (x, state): (InstructionId, InstructionId),
+    x: InstructionId,
+    state: InstructionId,
     w: InstructionId,
     b: InstructionId,
 ) -> Result<InstructionId> {
@@ -95,12 +97,12 @@ fn gru_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     if given.is_empty() {
         return Ok(vec![given.h_prev; 4]);
     }
-    let gates = affine(cx, (given.x, given.h_prev), given.w_ru, given.b_ru)?;
+    let gates = affine(cx, given.x, given.h_prev, given.w_ru, given.b_ru)?;
     let gates = cx.op(Op::Logistic {}, &[gates])?;
     let r = cx.slice_in(gates, 1, 0, given.cell)?;
     let u = cx.slice_in(gates, 1, given.cell, 2 * given.cell)?;
     let kept = cx.mul(given.h_prev, r)?;
-    let c = affine(cx, (given.x, kept), given.w_c, given.b_c)?;
+    let c = affine(cx, given.x, kept, given.w_c, given.b_c)?;
     let c = cx.op(Op::Tanh {}, &[c])?;
     let difference = cx.sub(given.h_prev, c)?;
     let moved = cx.mul(u, difference)?;

@@ -1,10 +1,10 @@
 //! Local response normalization.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::nn::pooling::check_same;
+use bounded::{Reducer, list};
 use hlo::{InstructionId, Op, Window, WindowDimension};
 use shape::PrimitiveType;
 use support::Result;
@@ -24,7 +24,7 @@ struct Response {
 
 impl Response {
     fn of_node(cx: &NodeContext<'_, '_>) -> Result<Self> {
-        let attributes = &cx.node.attributes;
+        let attributes = &cx.attributes();
         let radius = attributes.int_or("depth_radius", 5)?;
         cx.check((0..=i64::from(i32::MAX)).contains(&radius), || {
             format!("depth_radius must be between 0 and 2^31, but is {radius}")

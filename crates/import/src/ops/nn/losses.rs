@@ -1,10 +1,10 @@
 //! Softmax and cross entropy.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::math::reductions::accumulation_type;
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use support::Result;
 

@@ -1,10 +1,10 @@
 //! LSTM cells that one op computes, and their gradients. Sequences of them are in `lstm_sequences`.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
+use bounded::{Reducer, list};
 use hlo::{InstructionId, Op};
 use support::Result;
 
@@ -118,7 +118,7 @@ impl Sizes {
 
 /// The peepholes at inputs `first` to `first + 2`, if the attribute says that they are used.
 pub(crate) fn peepholes(cx: &mut NodeContext<'_, '_>, first: usize) -> Result<Option<Peepholes>> {
-    if !cx.node.attributes.bool_or("use_peephole", false)? {
+    if !cx.attributes().bool_or("use_peephole", false)? {
         return Ok(None);
     }
     Ok(Some([cx.input(first)?, cx.input(first + 1)?, cx.input(first + 2)?]))
@@ -202,7 +202,8 @@ pub(crate) fn backward(
     order: GateOrder,
     step: &Step,
     cs_prev: InstructionId,
-    (cs_grad, h_grad): (InstructionId, InstructionId),
+    cs_grad: InstructionId,
+    h_grad: InstructionId,
     peepholes: Option<Peepholes>,
 ) -> Result<(InstructionId, InstructionId)> {
     let &Step { i, f, o, ci, co, .. } = step;
@@ -245,7 +246,8 @@ pub(crate) fn peephole_gradients(
     cx: &mut NodeContext<'_, '_>,
     order: GateOrder,
     gates: InstructionId,
-    (cs_prev, cs): (InstructionId, InstructionId),
+    cs_prev: InstructionId,
+    cs: InstructionId,
     are_used: bool,
 ) -> Result<Peepholes> {
     let sizes = cx.sizes(cs);
@@ -272,8 +274,8 @@ fn lstm_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let sizes = Sizes::of(cx, &x_sizes, 1)?;
     let cell = Cell {
         order: GateOrder::Icfo,
-        forget_bias: cx.node.attributes.float_or("forget_bias", 1.0)?.into(),
-        cell_clip: cx.node.attributes.float_or("cell_clip", 3.0)?.into(),
+        forget_bias: cx.attributes().float_or("forget_bias", 1.0)?.into(),
+        cell_clip: cx.attributes().float_or("cell_clip", 3.0)?.into(),
     };
     let peepholes = peepholes(cx, 4)?;
     if sizes.state().contains(&0) {
@@ -313,7 +315,7 @@ fn lstm_block_cell_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
     }
     let step = Step { i: given[0], cs: given[1], f: given[2], o: given[3], ci: given[4], co: given[5] };
     let order = GateOrder::Icfo;
-    let (gates, cs_prev_grad) = backward(cx, order, &step, cs_prev, (given[6], given[7]), peepholes)?;
-    let [wci, wcf, wco] = peephole_gradients(cx, order, gates, (cs_prev, step.cs), peepholes.is_some())?;
+    let (gates, cs_prev_grad) = backward(cx, order, &step, cs_prev, given[6], given[7], peepholes)?;
+    let [wci, wcf, wco] = peephole_gradients(cx, order, gates, cs_prev, step.cs, peepholes.is_some())?;
     Ok(vec![cs_prev_grad, gates, wci, wcf, wco])
 }

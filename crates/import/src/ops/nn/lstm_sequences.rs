@@ -1,26 +1,26 @@
 //! LSTM cells over a sequence, and their gradients: a loop of steps, with the products that need no state outside of it.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_many};
 use crate::ops::linalg::products::dot;
 use crate::ops::nn::lstm_cells::{
     Cell, GateOrder, Peepholes, Sizes, Step, backward, peephole_gradients, peepholes,
 };
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, DotDimensionNumbers, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
     rule_many("BlockLSTM", |cx| {
-        let forget_bias = cx.node.attributes.float_or("forget_bias", 1.0)?.into();
-        let cell_clip = cx.node.attributes.float_or("cell_clip", 3.0)?.into();
+        let forget_bias = cx.attributes().float_or("forget_bias", 1.0)?.into();
+        let cell_clip = cx.attributes().float_or("cell_clip", 3.0)?.into();
         block_lstm(cx, &Cell { order: GateOrder::Icfo, forget_bias, cell_clip })
     })
     .types("T", FLOATS_TO_32_BITS),
     rule_many("BlockLSTMV2", |cx| {
-        let cell_clip = cx.node.attributes.float_or("cell_clip", 0.0)?.into();
+        let cell_clip = cx.attributes().float_or("cell_clip", 0.0)?.into();
         block_lstm(cx, &Cell { order: GateOrder::Ifco, forget_bias: 0.0, cell_clip })
     })
     .types("T", FLOATS_TO_32_BITS),
@@ -241,7 +241,7 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
         }
         let step = Step { i: rows[1], cs: rows[2], f: rows[3], o: rows[4], ci: rows[5], co: rows[6] };
         let (cs_grad, h_grad) = (cx.add(state[1], rows[7])?, cx.add(state[2], rows[8])?);
-        let (gates, cs_prev_grad) = backward(cx, order, &step, rows[0], (cs_grad, h_grad), peepholes)?;
+        let (gates, cs_prev_grad) = backward(cx, order, &step, rows[0], cs_grad, h_grad, peepholes)?;
         let h_prev_grad = dot(cx, gates, state[3], 0, 1, 1)?;
         let gates = cx.with_dynamic_row(state[0], gates, position)?;
         Ok([&[gates, cs_prev_grad, h_prev_grad], &state[3..]].concat())
@@ -266,6 +266,6 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
     }
     let b_grad = cx.reduce(gates, Reducer::Add, &[0, 1])?;
     let (cs_before, cs) = (without_padding(cx, cs_before, steps)?, without_padding(cx, given[1], steps)?);
-    let [wci, wcf, wco] = peephole_gradients(cx, order, gates, (cs_before, cs), peepholes.is_some())?;
+    let [wci, wcf, wco] = peephole_gradients(cx, order, gates, cs_before, cs, peepholes.is_some())?;
     Ok(vec![x_grad, cs_prev_grad, h_prev_grad, w_grad, wci, wcf, wco, b_grad])
 }

@@ -1,11 +1,11 @@
 //! Pooling: the largest element of each window, or the mean.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::math::reductions::accumulation_type;
 use crate::ops::nn::windows::{Format, Padding, WindowStep};
+use bounded::{Reducer, list};
 use hlo::{InstructionId, Window, WindowDimension};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::{Error, Result};
@@ -33,10 +33,10 @@ impl PoolWindows {
     /// `at + 1` if the node has those.
     pub(crate) fn of_node(cx: &mut NodeContext<'_, '_>, sizes: &[i64], at: usize) -> Result<Self> {
         let rank = sizes.len();
-        let (filter, strides) = if cx.inputs.len() > at {
+        let (filter, strides) = if cx.inputs().len() > at {
             (cx.constant_i64s(at)?, cx.constant_i64s(at + 1)?)
         } else {
-            (cx.node.attributes.ints("ksize")?, cx.node.attributes.ints("strides")?)
+            (cx.attributes().ints("ksize")?, cx.attributes().ints("strides")?)
         };
         cx.check_positive("ksize", &filter, rank)?;
         cx.check_positive("strides", &strides, rank)?;

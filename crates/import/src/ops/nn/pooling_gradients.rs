@@ -1,11 +1,11 @@
 //! The gradients of pooling.
 
-use crate::builder::reducer::{Reducer, lowest};
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
 use crate::ops::math::reductions::accumulation_type;
 use crate::ops::nn::pooling::{PoolWindows, check_same, divide_by_counts};
+use bounded::{Reducer, lowest};
 use hlo::{
     ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op, Window,
     WindowDimension,
@@ -34,7 +34,7 @@ fn max_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instructio
     let gradient = cx.convert(gradient, element_type)?;
     let zero = cx.scalar(element_type, 0.0);
     let select = not_less(cx, element_type)?;
-    let scatter = cx.importer.reducer(Reducer::Add, element_type)?;
+    let scatter = cx.reducer(Reducer::Add, element_type)?;
     let result =
         cx.op(Op::SelectAndScatter { window: pool.window, select, scatter }, &[x, gradient, zero])?;
     let wanted = cx.output_type(0)?;
@@ -43,7 +43,7 @@ fn max_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instructio
 
 /// The computation `(x, y) -> x >= y`.
 fn not_less(cx: &mut NodeContext<'_, '_>, element_type: PrimitiveType) -> Result<ComputationId> {
-    let module = &mut cx.importer.module;
+    let module = cx.module_mut();
     let mut builder = ComputationBuilder::new(format!("ge.{element_type}"));
     let x = builder.parameter("x", Shape::scalar(element_type));
     let y = builder.parameter("y", Shape::scalar(element_type));
@@ -99,7 +99,7 @@ fn max_pool_grad_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instr
 
 /// The computation `((x, g), (y, h)) -> x >= y ? (x, g) : (y, h)`.
 fn larger_of_pairs(cx: &mut NodeContext<'_, '_>, element_type: PrimitiveType) -> Result<ComputationId> {
-    let module = &mut cx.importer.module;
+    let module = cx.module_mut();
     let mut builder = ComputationBuilder::new(format!("larger_of_pairs.{element_type}"));
     let [x, g, y, h] = ["x", "g", "y", "h"].map(|name| builder.parameter(name, Shape::scalar(element_type)));
     let ge = Op::Compare { direction: ComparisonDirection::Ge, comparison_type: ComparisonType::Default };

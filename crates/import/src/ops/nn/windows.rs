@@ -1,6 +1,7 @@
 //! What convolutions, pooling and the like have in common: data formats, padding, windows.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
+use bounded::list;
 use hlo::{InstructionId, WindowDimension};
 use support::Result;
 
@@ -94,7 +95,7 @@ pub(crate) enum Padding {
 impl Padding {
     /// The attribute `padding`, with `explicit_paddings` for all `rank` dimensions of the array.
     pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
-        match cx.node.attributes.text("padding")? {
+        match cx.attributes().text("padding")? {
             "SAME" => return Ok(Self::Same),
             "VALID" => return Ok(Self::Valid),
             "EXPLICIT" => {}
@@ -102,7 +103,7 @@ impl Padding {
                 return Err(cx.invalid(format!("padding '{other}' is not SAME, VALID or EXPLICIT")));
             }
         }
-        let values = cx.node.attributes.ints_or("explicit_paddings", Vec::new())?;
+        let values = cx.attributes().ints_or("explicit_paddings", Vec::new())?;
         cx.check(values.len() == 2 * rank, || {
             format!(
                 "explicit_paddings must hold a pair for each of the {rank} dimensions, but are {}",
@@ -197,8 +198,8 @@ impl NodeContext<'_, '_> {
     /// A list attribute with one positive integer for each of the array's dimensions; absent or empty, `default`.
     pub(crate) fn positive_ints(&self, name: &str, rank: usize, default: Option<i64>) -> Result<Vec<i64>> {
         let mut values = match default {
-            Some(_) => self.node.attributes.ints_or(name, Vec::new())?,
-            None => self.node.attributes.ints(name)?,
+            Some(_) => self.attributes().ints_or(name, Vec::new())?,
+            None => self.attributes().ints(name)?,
         };
         if let (Some(default), true) = (default, values.is_empty()) {
             values = vec![default; rank];

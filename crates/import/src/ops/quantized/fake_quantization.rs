@@ -1,8 +1,8 @@
 //! Fake quantization, and its gradients: floats rounded to the steps that integers of few bits would have.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
+use bounded::{Reducer, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use support::Result;
 
@@ -41,9 +41,9 @@ fn channel(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<usize> {
 
 /// The smallest and the largest integer.
 fn integers(cx: &NodeContext<'_, '_>) -> Result<(f32, f32)> {
-    let bits = cx.node.attributes.int_or("num_bits", 8)?;
+    let bits = cx.attributes().int_or("num_bits", 8)?;
     cx.check((2..=16).contains(&bits), || format!("num_bits must be between 2 and 16, but is {bits}"))?;
-    let least = if cx.node.attributes.bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
+    let least = if cx.attributes().bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
     Ok((least, ((1u32 << bits) - 1) as f32))
 }
 
@@ -64,7 +64,7 @@ struct Steps {
 impl Steps {
     /// Of the attributes `min` and `max`, in float32 arithmetic.
     fn of_attributes(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
-        let attributes = &cx.node.attributes;
+        let attributes = &cx.attributes();
         let (min, max) = (attributes.float_or("min", -6.0)?, attributes.float_or("max", 6.0)?);
         cx.check(min < max && (max - min).is_finite(), || {
             format!("min must be less than max, but they are {min} and {max}")
@@ -175,7 +175,8 @@ impl Steps {
         cx: &mut NodeContext<'_, '_>,
         gradient: InstructionId,
         x: InstructionId,
-        (end, beyond): (InstructionId, ComparisonDirection),
+        end: InstructionId,
+        beyond: ComparisonDirection,
     ) -> Result<InstructionId> {
         let wide = self.wide(cx, end, x)?;
         let is_beyond = cx.compare(beyond, x, wide)?;
@@ -209,7 +210,7 @@ fn vars_gradient(cx: &mut NodeContext<'_, '_>, per_channel: bool) -> Result<Vec<
     let dimensions: Vec<usize> = if per_channel { vec![channel(cx, x)?] } else { Vec::new() };
     let steps = Steps::of_inputs(cx, 2, x, &dimensions)?;
     let of_input = steps.gradient(cx, gradient, x)?;
-    let of_low = steps.gradient_of_end(cx, gradient, x, (steps.low, ComparisonDirection::Lt))?;
-    let of_high = steps.gradient_of_end(cx, gradient, x, (steps.high, ComparisonDirection::Gt))?;
+    let of_low = steps.gradient_of_end(cx, gradient, x, steps.low, ComparisonDirection::Lt)?;
+    let of_high = steps.gradient_of_end(cx, gradient, x, steps.high, ComparisonDirection::Gt)?;
     Ok(vec![of_input, of_low, of_high])
 }

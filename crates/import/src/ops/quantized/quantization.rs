@@ -1,10 +1,10 @@
 //! Quantization: values rounded to few steps, and back.
 
-use crate::builder::reducer::{Reducer, highest, lowest};
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::array::scatter::finite_limit;
+use bounded::{Reducer, highest, list, lowest};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{PrimitiveType, Scalar};
 use support::{Error, Result};
@@ -37,8 +37,8 @@ struct Steps {
 /// the integers of so many bits, such that 0 stays 0.
 fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let attributes = &cx.node.attributes;
-    let is_given = attributes.bool_or("range_given", cx.node.op.ends_with("V3"))?;
+    let attributes = &cx.attributes();
+    let is_given = attributes.bool_or("range_given", cx.node().op.ends_with("V3"))?;
     let axis = slice_axis(cx, x)?;
     let half_up = match cx.text_or("round_mode", "HALF_TO_EVEN")? {
         "HALF_TO_EVEN" => false,
@@ -47,12 +47,11 @@ fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId
             return Err(cx.invalid(format!("round_mode must be HALF_TO_EVEN or HALF_UP, but is '{other}'")));
         }
     };
-    let (low, high) = match is_given {
-        true => (cx.input(1)?, cx.input(2)?),
-        false => {
-            let dimensions: Vec<usize> = (0..cx.rank(x)).filter(|&d| Some(d) != axis).collect();
-            (cx.reduce(x, Reducer::Minimum, &dimensions)?, cx.reduce(x, Reducer::Maximum, &dimensions)?)
-        }
+    let (low, high) = if is_given {
+        (cx.input(1)?, cx.input(2)?)
+    } else {
+        let dimensions: Vec<usize> = (0..cx.rank(x)).filter(|&d| Some(d) != axis).collect();
+        (cx.reduce(x, Reducer::Minimum, &dimensions)?, cx.reduce(x, Reducer::Maximum, &dimensions)?)
     };
     check_range(cx, x, low, high, axis)?;
     let steps = steps(cx, low, high)?;
@@ -64,19 +63,18 @@ fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId
         inside = cx.op(Op::Clamp {}, &[low, x, high])?;
     }
     let scaled = cx.mul(inside, scale)?;
-    let rounded = match half_up {
-        true => {
-            let raised = cx.add_scalar(scaled, 0.5)?;
-            cx.op(Op::Floor {}, &[raised])?
-        }
-        false => cx.op(Op::RoundNearestEven {}, &[scaled])?,
+    let rounded = if half_up {
+        let raised = cx.add_scalar(scaled, 0.5)?;
+        cx.op(Op::Floor {}, &[raised])?
+    } else {
+        cx.op(Op::RoundNearestEven {}, &[scaled])?
     };
     cx.mul(rounded, inverse)
 }
 
 /// The dimension whose slices have ranges of their own; none if all of the array has one.
 fn slice_axis(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<Option<usize>> {
-    let axis = cx.node.attributes.int_or("axis", -1)?;
+    let axis = cx.attributes().int_or("axis", -1)?;
     if axis == -1 {
         return Ok(None);
     }
@@ -146,10 +144,10 @@ fn integer_range(
     cx: &mut NodeContext<'_, '_>,
     like: InstructionId,
 ) -> Result<(InstructionId, InstructionId)> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let is_signed = attributes.bool_or("signed_input", true)?;
     let narrow = if attributes.bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
-    let known = match cx.node.op.as_str() {
+    let known = match cx.node().op.as_str() {
         "QuantizeAndDequantizeV3" => {
             cx.input(3).map(|bits| cx.fold(bits))?.and_then(|l| l.scalar_at(0).as_i64())
         }
@@ -175,19 +173,18 @@ fn integer_range(
     let power = cx.op(Op::Power {}, &[two, bits])?;
     let power = cx.broadcast(power, &sizes, &[])?;
     let most = cx.add_scalar(power, -1.0)?;
-    let least = match is_signed {
-        true => {
-            let negative = cx.neg(power)?;
-            cx.add_scalar(negative, narrow)?
-        }
-        false => cx.splat_like(like, 0.0)?,
+    let least = if is_signed {
+        let negative = cx.neg(power)?;
+        cx.add_scalar(negative, narrow)?
+    } else {
+        cx.splat_like(like, 0.0)?
     };
     Ok((least, most))
 }
 
 /// A number as the nearest of a floating-point type.
 fn rounded(element_type: PrimitiveType, value: f64) -> f64 {
-    let literal = crate::builder::operations::scalar_literal(element_type, value);
+    let literal = bounded::scalar_literal(element_type, value);
     match literal.scalar_at(0) {
         Scalar::Float(value) => value,
         _ => value,
@@ -235,7 +232,7 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             cx.add(scaled, low)?
         }
         "SCALED" => {
-            let narrow = if cx.node.attributes.bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
+            let narrow = if cx.attributes().bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
             let most_wide = cx.splat_like(high, most)?;
             let mut scale = cx.div(high, most_wide)?;
             if least < 0.0 {
@@ -245,7 +242,7 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             }
             cx.mul(numbers, scale)?
         }
-        "MIN_FIRST" if axis.is_none() => min_first(cx, numbers, low, range, (least, most))?,
+        "MIN_FIRST" if axis.is_none() => min_first(cx, numbers, low, range, least, most)?,
         mode => {
             return Err(Error::unsupported(format!(
                 "mode {mode} with axis {axis:?}; only MIN_COMBINED and SCALED, and MIN_FIRST without an axis"
@@ -262,7 +259,8 @@ fn min_first(
     numbers: InstructionId,
     low: InstructionId,
     range: InstructionId,
-    (least, most): (f64, f64),
+    least: f64,
+    most: f64,
 ) -> Result<InstructionId> {
     let count = cx.splat_like(range, most - least)?;
     let step = cx.div(range, count)?;
@@ -282,7 +280,7 @@ fn min_first(
 /// and mapped on the range in bfloat16; the dimensions are reversed if `transpose_output` says so.
 fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (low, high) = (attributes.float("min_range")?, attributes.float("max_range")?);
     let mode = cx.text_or("mode", "MIN_COMBINED")?;
     let (element_type, sizes) = (cx.element_type(x), cx.sizes(x));
@@ -310,7 +308,7 @@ fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let scale = narrow(narrow(high - low) / 255.0);
     let scaled = cx.mul_scalar(numbers, scale)?;
     let values = cx.add_scalar(scaled, low)?;
-    if !cx.node.attributes.bool_or("transpose_output", false)? {
+    if !cx.attributes().bool_or("transpose_output", false)? {
         return Ok(values);
     }
     let reversed: Vec<usize> = (0..sizes.len()).rev().collect();
@@ -356,7 +354,7 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
             Ok(vec![cx.convert(rounded, target)?, low, high])
         }
         "SCALED" => {
-            let narrow = if cx.node.attributes.bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
+            let narrow = if cx.attributes().bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
             let (least, most) = (cx.splat_like(low, least + narrow)?, cx.splat_like(low, most)?);
             let unlimited = cx.splat_like(low, f64::from(f32::MAX))?;
             let side = |cx: &mut NodeContext<'_, '_>, integer, end| {
@@ -385,7 +383,7 @@ fn ensured_range(
     low: InstructionId,
     high: InstructionId,
 ) -> Result<(InstructionId, InstructionId)> {
-    let least = cx.node.attributes.float_or("ensure_minimum_range", 0.01)?;
+    let least = cx.attributes().float_or("ensure_minimum_range", 0.01)?;
     let (size, other) = (cx.op(Op::Abs {}, &[low])?, cx.op(Op::Abs {}, &[high])?);
     let size = cx.op(Op::Maximum {}, &[size, other])?;
     let (zero, one) = (cx.splat_like(low, 0.0)?, cx.splat_like(low, 1.0)?);

@@ -1,11 +1,12 @@
 //! Convolutions of uniformly quantized tensors.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
 use crate::ops::quantized::uniform_quantization::{
     Quantization, Requantization, bounds, centred, check_factors, dynamic, ratio, spread,
 };
 use ::composite::{Expression, Function};
+use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use prost::Message;
 use shape::PrimitiveType;
@@ -64,7 +65,7 @@ impl Geometry {
             )
         })?;
         let labels = labels(cx, rank)?;
-        let attributes = &cx.node.attributes;
+        let attributes = &cx.attributes();
         Ok(Self {
             window: window(cx, &labels, left, right)?,
             labels,
@@ -85,7 +86,7 @@ impl Geometry {
 
 /// What each dimension is: by the attribute, or batch (output features), features, then the spatial dimensions.
 fn labels(cx: &NodeContext<'_, '_>, rank: usize) -> Result<ConvolutionDimensionNumbers> {
-    let bytes = cx.node.attributes.string_or("dimension_numbers", Default::default())?;
+    let bytes = cx.attributes().string_or("dimension_numbers", Default::default())?;
     let numbers = DimensionNumbers::decode(bytes.as_ref()).map_err(|e| {
         cx.invalid(format!("dimension_numbers is no UniformQuantizedConvolutionDimensionNumbersAttr: {e}"))
     })?;
@@ -147,8 +148,8 @@ fn window(
     let strides = cx.positive_ints("window_strides", spatial, Some(1))?;
     let left_dilations = cx.positive_ints("lhs_dilation", spatial, Some(1))?;
     let right_dilations = cx.positive_ints("rhs_dilation", spatial, Some(1))?;
-    let explicit = cx.node.attributes.ints_or("explicit_padding", Vec::new())?;
-    let mode = cx.node.attributes.text("padding")?;
+    let explicit = cx.attributes().ints_or("explicit_padding", Vec::new())?;
+    let mode = cx.attributes().text("padding")?;
     cx.check(["EXPLICIT", "SAME", "VALID"].contains(&mode), || {
         format!("padding must be EXPLICIT, SAME or VALID, but is '{mode}'")
     })?;

@@ -3,9 +3,10 @@
 //! Rounding is that of TensorFlow's kernels: a ratio of scales is a multiplier of 31 bits and a shift, products are
 //! rounded once. What TensorFlow lets overflow becomes the nearest number that fits, as in XLA.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
 use ::composite::{Expression, Function};
+use bounded::list;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -43,7 +44,7 @@ impl Quantization {
         axis: &str,
         sizes: &[i64],
     ) -> Result<Self> {
-        let number = cx.node.attributes.int_or(axis, -1)?;
+        let number = cx.attributes().int_or(axis, -1)?;
         let rank = sizes.len() as i64;
         cx.check((-1..rank).contains(&number), || {
             format!("{axis} must be -1 or one of the {rank} dimensions, but is {number}")
@@ -82,7 +83,7 @@ fn check_parameters(
 
 /// The least and the most that a quantized number may be, attributes of the node.
 pub(crate) fn bounds(cx: &NodeContext<'_, '_>, prefix: &str) -> Result<[f64; 2]> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let mut ends = [0.0; 2];
     for (end, name) in ends.iter_mut().zip(["min_val", "max_val"]) {
         let name = format!("{prefix}quantization_{name}");

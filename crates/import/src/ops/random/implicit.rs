@@ -34,10 +34,9 @@ fn stream(cx: &mut NodeContext<'_, '_>, blocks: i64) -> Result<(InstructionId, I
         Op::RngGetAndUpdateState { delta: blocks.max(1) },
         &[],
     )?;
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (seed, seed2) = (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
-    let stream = cx.importer.random_streams;
-    cx.importer.random_streams += 1;
+    let stream = cx.next_random_stream();
     // Odd multipliers keep different seeds different.
     let key = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
@@ -101,7 +100,8 @@ fn random_uniform_int(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// Calls a function of a generator of the node's own and of other operands. `numbers` is how many it draws, of a type.
 fn drawn(
     cx: &mut NodeContext<'_, '_>,
-    (element_type, numbers): (PrimitiveType, i64),
+    element_type: PrimitiveType,
+    numbers: i64,
     others: &[InstructionId],
     body: impl for<'f> FnOnce(&mut Generator<'f>, &[Expression<'f>]) -> Expression<'f>,
 ) -> Result<InstructionId> {
@@ -127,7 +127,7 @@ fn random_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let float = drawn_type(element_type);
     // Numbers come in pairs along one dimension, whose size may be odd.
     let count = element_count(&sizes).unwrap_or(i64::MAX).saturating_mul(2);
-    drawn(cx, (float, count), &[], |generator, _| generator.normal(float, &sizes).convert(element_type))
+    drawn(cx, float, count, &[], |generator, _| generator.normal(float, &sizes).convert(element_type))
 }
 
 /// Normal, within two standard deviations.
@@ -136,7 +136,7 @@ fn truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let element_type = cx.type_attribute("dtype")?;
     let float = drawn_type(element_type);
     let count = element_count(&sizes).unwrap_or(i64::MAX);
-    drawn(cx, (float, count), &[], |generator, _| {
+    drawn(cx, float, count, &[], |generator, _| {
         let uniform = generator.uniform(float, &sizes, true);
         random::standard_truncated_normal(uniform).convert(element_type)
     })
@@ -169,7 +169,7 @@ fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<Instru
         });
     }
     let count = element_count(&sizes).unwrap_or(i64::MAX);
-    drawn(cx, (float, count), &parameters, |generator, parameters| {
+    drawn(cx, float, count, &parameters, |generator, parameters| {
         let uniform = generator.uniform(float, &sizes, true);
         let parameters = [0, 1, 2, 3].map(|k| parameters[k].convert(float));
         random::truncated_normal(uniform, parameters).convert(element_type)
@@ -185,7 +185,7 @@ fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = [sizes[0], samples, sizes[1]];
     let count = element_count(&sizes).unwrap_or(i64::MAX);
     let noise =
-        drawn(cx, (float, count), &[], |generator, _| (-generator.uniform(float, &sizes, true).log()).log())?;
+        drawn(cx, float, count, &[], |generator, _| (-generator.uniform(float, &sizes, true).log()).log())?;
     largest_class(cx, logits, noise)
 }
 
@@ -201,10 +201,10 @@ fn random_shuffle(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let index_type = if rows <= i64::from(i32::MAX) { PrimitiveType::S32 } else { PrimitiveType::S64 };
     let positions = cx.iota(index_type, &[rows], 0)?;
     let scalars = [PrimitiveType::U64, PrimitiveType::U64, index_type, index_type].map(Shape::scalar);
-    let metadata = cx.importer.scope_ref().metadata.clone();
-    let module = &mut cx.importer.module;
+    let metadata = cx.metadata().clone();
+    let module = cx.module_mut();
     let to_apply = ::composite::build(module, "by_key", &metadata, &scalars, |_, p| vec![p[0].lt(p[1])])?;
     let pair = cx.op(Op::Sort { dimension: 0, is_stable: true, to_apply }, &[keys, positions])?;
     let order = cx.tuple_element(pair, 1)?;
-    crate::ops::array::gather::gather_along(cx, x, order, 0, 0)
+    cx.gather_along(x, order, 0, 0)
 }

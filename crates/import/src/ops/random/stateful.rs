@@ -4,9 +4,10 @@ use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
 use crate::ops::random::stateless::{Distribution, algorithm, range};
-use crate::values::value::{Value, VariableId};
+use crate::values::value::Value;
 use ::composite::Expression;
 use ::composite::random::Generator;
+use bounded::VariableId;
 use hlo::{InstructionId, RandomAlgorithm};
 use shape::PrimitiveType;
 use support::Result;
@@ -35,7 +36,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// The generator's variable, its value, and what of it is the counter.
 fn state(cx: &mut NodeContext<'_, '_>) -> Result<(VariableId, InstructionId, RandomAlgorithm, i64)> {
     let variable = cx.variable(0)?;
-    let value = cx.importer.read_variable(variable);
+    let value = cx.read_variable(variable);
     let (algorithm, words) = algorithm(cx, 1)?;
     let shape = cx.array(value);
     let fits = shape.element_type == PrimitiveType::S64 && shape.rank() == 1 && shape.size(0) > words;
@@ -77,8 +78,8 @@ fn draw(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<Vec<
         let numbers = distribution.numbers(&mut generator, element_type, &sizes, &operands[1..]);
         vec![numbers, with_counter(operands[0], generator.counter, words)]
     })?;
-    let name = cx.name.clone();
-    cx.importer.write_variable(variable, results[1], &name);
+    let name = cx.name().to_owned();
+    cx.write_variable(variable, results[1], &name);
     Ok(vec![Value::Array(results[0])])
 }
 
@@ -100,8 +101,8 @@ fn skip(cx: &mut NodeContext<'_, '_>, reads: bool) -> Result<Vec<Value>> {
         }
         with_counter(operands[0], function.concatenate(&counter_words, 0), words)
     })?;
-    let name = cx.name.clone();
-    cx.importer.write_variable(variable, state, &name);
+    let name = cx.name().to_owned();
+    cx.write_variable(variable, state, &name);
     if !reads {
         return Ok(Vec::new());
     }

@@ -1,13 +1,13 @@
 //! Random numbers of a seed, or of a key and a counter, that the graph gives: the same numbers in every run. Those of
 //! Philox are TensorFlow's, those of ThreeFry, which TensorFlow's CPU kernels lack, XLA's.
 
-use crate::builder::reducer::Reducer;
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use ::composite::Expression;
 use ::composite::philox::{self, Philox};
 use ::composite::random::{self, Generator};
+use bounded::{Reducer, list};
 use hlo::{InstructionId, RandomAlgorithm};
 use shape::PrimitiveType;
 use support::Result;
@@ -210,7 +210,7 @@ fn key_counter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         let philox = Philox::of_seeds(operands[0]);
         vec![philox.key.reshape(&[1]), philox.counter]
     })?;
-    if cx.node.output_types.len() == 3 {
+    if cx.node().output_types.len() == 3 {
         results.push(cx.scalar(PrimitiveType::S32, PHILOX as f64));
     }
     Ok(results)

@@ -8,10 +8,11 @@ mod adam;
 mod ftrl;
 pub(crate) mod sparse;
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
-use crate::values::value::{Value, VariableId};
+use crate::values::value::Value;
+use bounded::{VariableId, list};
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
@@ -81,7 +82,7 @@ fn variables<const N: usize>(
     let mut values = [None; N];
     for (k, (variable, value)) in variables.iter_mut().zip(&mut values).enumerate() {
         let id = cx.variable(k)?;
-        *value = Some(cx.importer.read_variable(id));
+        *value = Some(cx.read_variable(id));
         *variable = Some(id);
     }
     let variables = variables.map(|variable| variable.expect("every one is found"));
@@ -91,7 +92,7 @@ fn variables<const N: usize>(
         let array = cx.array(value);
         let fits = array.element_type == element_type && array.sizes() == sizes;
         cx.check(fits, || {
-            let name = cx.importer.variable_name(variable);
+            let name = cx.variable_name(variable);
             let shape = list(&sizes);
             format!("variable '{name}' has shape {array}, but the op updates {element_type} of shape {shape}")
         })?;
@@ -186,8 +187,10 @@ impl Update<'_, '_, '_> {
     /// `a * b + c * d`.
     fn blend(
         &mut self,
-        (a, b): (InstructionId, InstructionId),
-        (c, d): (InstructionId, InstructionId),
+        a: InstructionId,
+        b: InstructionId,
+        c: InstructionId,
+        d: InstructionId,
     ) -> Result<InstructionId> {
         let left = self.mul(a, b)?;
         let right = self.mul(c, d)?;
@@ -197,7 +200,8 @@ impl Update<'_, '_, '_> {
     /// `a > b ? on_true : on_false`.
     fn select_greater(
         &mut self,
-        (a, b): (InstructionId, InstructionId),
+        a: InstructionId,
+        b: InstructionId,
         on_true: InstructionId,
         on_false: InstructionId,
     ) -> Result<InstructionId> {
@@ -262,7 +266,7 @@ fn proximal_step(
     let rest = u.sub(magnitude, threshold)?;
     let rest = u.max(rest, zero)?;
     let shrunk = u.mul(sign, rest)?;
-    let chosen = u.select_greater((l1, zero), shrunk, moved)?;
+    let chosen = u.select_greater(l1, zero, shrunk, moved)?;
     let one = u.number(1.0);
     let decay = u.mul(l2, lr)?;
     let divisor = u.add(one, decay)?;
@@ -282,7 +286,7 @@ fn proximal_gradient_descent(
 /// `accum = accum * momentum + grad`; `var -= accum * lr`, with Nesterov's look ahead
 /// `var -= grad * lr + accum * momentum * lr`.
 fn momentum(u: &mut Update<'_, '_, '_>, [var, accum]: [InstructionId; 2]) -> Result<[InstructionId; 2]> {
-    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
+    let is_nesterov = u.cx.attributes().bool_or("use_nesterov", false)?;
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;
@@ -290,7 +294,7 @@ fn momentum(u: &mut Update<'_, '_, '_>, [var, accum]: [InstructionId; 2]) -> Res
     let accum = u.add(kept, grad)?;
     let step = if is_nesterov {
         let ahead = u.mul(accum, momentum)?;
-        u.blend((grad, lr), (ahead, lr))?
+        u.blend(grad, lr, ahead, lr)?
     } else {
         u.mul(accum, lr)?
     };
@@ -304,7 +308,7 @@ fn keras_momentum(
     u: &mut Update<'_, '_, '_>,
     [var, accum]: [InstructionId; 2],
 ) -> Result<[InstructionId; 2]> {
-    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
+    let is_nesterov = u.cx.attributes().bool_or("use_nesterov", false)?;
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;

@@ -1,14 +1,13 @@
 //! Variables: TF 2's resources and TF 1's references, read and written in execution order.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_values};
-use crate::values::value::{Value, VariableId};
-use crate::walk::importer::Importer;
-use crate::walk::writers::may_write;
+use crate::values::value::Value;
+use bounded::{VariableId, list};
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
-use support::{Code, Error, Id, Result};
+use support::{Id, Result};
 use tf::Resource;
 
 pub(crate) const RULES: &[Rule] = &[
@@ -34,16 +33,16 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// The variable of the config that a node declares.
 fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Result<VariableId> {
-    let attributes = &cx.node.attributes;
-    let resource = Resource::of_node(cx.node);
-    let variables = &cx.importer.program.variables;
+    let attributes = &cx.attributes();
+    let resource = Resource::of_node(cx.node());
+    let variables = &cx.program().variables;
     let found = variables.iter().position(|variable| variable.resource == resource);
-    let found = found.or_else(|| variables.iter().position(|variable| variable.node_name == cx.node.name));
+    let found = found.or_else(|| variables.iter().position(|variable| variable.node_name == cx.node().name));
     let Some(position) = found else {
         return Err(cx.invalid(format!(
             "Variable: {} not configured: the node '{}' (op '{}') is needed, so list it in the config: variable {{ \
              node_name: \"{}\" shape {{ ... }} type: DT_... }}",
-            cx.node.name, cx.name, cx.node.op, cx.node.name
+            cx.node().name, cx.name(), cx.node().op, cx.node().name
         )));
     };
     let variable = &variables[position];
@@ -51,7 +50,9 @@ fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Resu
     cx.check(data_type.base() == variable.data_type.base(), || {
         format!(
             "variable '{}' has type {data_type} in the graph (node '{}'), but {} in the config",
-            variable.node_name, cx.name, variable.data_type
+            variable.node_name,
+            cx.name(),
+            variable.data_type
         )
     })?;
     let declared = attributes.shape_or("shape", tf::PartialShape::UNKNOWN)?;
@@ -65,7 +66,7 @@ fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Resu
         format!(
             "variable '{}' has shape {declared} in the graph (node '{}'), but {} in the config",
             variable.node_name,
-            cx.name,
+            cx.name(),
             list(&variable.shape)
         )
     })?;
@@ -75,10 +76,10 @@ fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Resu
 /// The variable's value now.
 fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
-    let value = cx.importer.read_variable(variable);
+    let value = cx.read_variable(variable);
     let (wanted, have) = (cx.output_type(0)?, cx.element_type(value));
     cx.check(wanted == have, || {
-        format!("variable '{}' has type {have}, but is read as {wanted}", cx.importer.variable_name(variable))
+        format!("variable '{}' has type {have}, but is read as {wanted}", cx.variable_name(variable))
     })?;
     Ok(value)
 }
@@ -86,14 +87,14 @@ fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// Whether the variable has a value: known when it is compiled.
 fn is_initialized(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
-    let known = !cx.importer.is_unset(variable);
+    let known = !cx.is_unset(variable);
     Ok(cx.scalar(PrimitiveType::Pred, if known { 1.0 } else { 0.0 }))
 }
 
 /// The sizes of a variable.
 fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
-    let value = cx.importer.read_variable(variable);
+    let value = cx.read_variable(variable);
     let (sizes, out_type) = (cx.sizes(value), cx.output_type(0)?);
     cx.integers(out_type, &sizes)
 }
@@ -105,32 +106,32 @@ impl NodeContext<'_, '_> {
         variable: VariableId,
         value: InstructionId,
     ) -> Result<Vec<Value>> {
-        if self.importer.keeps_shape(variable) {
-            let old = self.importer.read_variable(variable);
+        if self.keeps_shape(variable) {
+            let old = self.read_variable(variable);
             let (old, new) = (self.array(old), self.array(value));
             self.check(old == new, || {
                 format!(
                     "variable '{}' has shape {old}, but is assigned a value of shape {new}; compiled code updates \
                      variables in place, so their shapes stay",
-                    self.importer.variable_name(variable)
+                    self.variable_name(variable)
                 )
             })?;
         } else {
             self.check_replaced(variable, value)?;
         }
-        let name = self.name.clone();
-        self.importer.write_variable(variable, value, &name);
+        let name = self.name().to_owned();
+        self.write_variable(variable, value, &name);
         // TF 1's assignments return the reference.
-        let returns_reference = !self.node.output_types.is_empty();
+        let returns_reference = !self.node().output_types.is_empty();
         Ok(if returns_reference { vec![Value::Reference(variable)] } else { Vec::new() })
     }
 
     /// A value that replaces a variable's is of its type.
     fn check_replaced(&self, variable: VariableId, value: InstructionId) -> Result<()> {
-        let data_type = self.importer.program.variables.get(variable.index()).map(|of| of.data_type);
+        let data_type = self.program().variables.get(variable.index()).map(|of| of.data_type);
         let (wanted, have) = (data_type.and_then(tf::DataType::primitive_type), self.element_type(value));
         self.check(wanted == Some(have), || {
-            format!("variable '{}' is assigned a value of type {have}", self.importer.variable_name(variable))
+            format!("variable '{}' is assigned a value of type {have}", self.variable_name(variable))
         })
     }
 }
@@ -145,7 +146,7 @@ fn assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn assign_sum(cx: &mut NodeContext<'_, '_>, op: Op) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let delta = cx.input(1)?;
-    let old = cx.importer.read_variable(variable);
+    let old = cx.read_variable(variable);
     same_shape(cx, old, delta)?;
     let new = cx.op(op, &[old, delta])?;
     cx.assign_variable(variable, new)
@@ -156,49 +157,4 @@ fn same_shape(cx: &NodeContext<'_, '_>, variable: InstructionId, delta: Instruct
     cx.check(old == delta, || {
         format!("the variable has shape {}, but its update has shape {}", list(&old), list(&delta))
     })
-}
-
-/// The error of a variable that was read before it had a value.
-pub(crate) fn uninitialized(importer: &Importer<'_>) -> Option<Error> {
-    let variable = importer.read_unset?;
-    Some(Error::invalid(format!(
-        "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
-        importer.variable_name(variable)
-    )).coded(Code::Uninitialized))
-}
-
-/// What the config says about readonly variables must be true.
-pub(crate) fn check_written(importer: &Importer<'_>) -> Result<()> {
-    for (position, variable) in importer.program.variables.iter().enumerate() {
-        let writer = importer.scope_ref().written.get(&VariableId::from_index(position));
-        let name = &variable.node_name;
-        match (writer, variable.readonly) {
-            (Some(writer), true) => {
-                return Err(Error::invalid(format!(
-                    "Variable \"{name}\" is marked as readonly, but is modified by the computation: node '{writer}' \
-                     writes it. Remove `readonly: true` from the config, or fetch something that does not need that \
-                     node."
-                )));
-            }
-            // A branch that is never taken would write it: it keeps its value.
-            (None, false) if may_write(importer.program, VariableId::from_index(position)) => {}
-            (None, false) => {
-                let hint = match variable.node {
-                    Some(_) => {
-                        "no node that the fetches need writes it. Set `readonly: true` in the config, or fetch \
-                                the update (or a node that depends on it)"
-                    }
-                    None => {
-                        "no variable of that name is needed by the fetches. Correct the name, or remove it from \
-                             the config"
-                    }
-                };
-                return Err(Error::invalid(format!(
-                    "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: {hint}."
-                )));
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

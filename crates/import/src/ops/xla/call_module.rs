@@ -1,7 +1,8 @@
 //! `XlaCallModule`: a program of StableHLO inside of a graph, as jax2tf and exporters write it.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
+use bounded::list;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ fn call_module(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     }
     let program = read(cx)?;
     check_operands(cx, &program, &operands)?;
-    let entry = adopt(&mut cx.importer.module, &program.module);
+    let entry = adopt(cx.module_mut(), &program.module);
     let result = cx.op(Op::Call { to_apply: entry }, &operands)?;
     // What stands behind the results are values that checks of the program compare.
     (0..program.interface.fetches().len()).map(|k| cx.tuple_element(result, k)).collect()
@@ -29,7 +30,7 @@ fn call_module(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 
 /// Where the processor stands among several platforms; nothing if there is only one.
 fn platform(cx: &NodeContext<'_, '_>) -> Result<Option<usize>> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let platforms = attributes.strings_or("platforms", Vec::new())?;
     let disabled = attributes.strings_or("disabled_checks", Vec::new())?;
     let found = platforms.iter().position(|platform| platform.eq_ignore_ascii_case(b"cpu"));
@@ -43,7 +44,7 @@ fn platform(cx: &NodeContext<'_, '_>) -> Result<Option<usize>> {
 
 /// The program in the attribute `module`.
 fn read(cx: &NodeContext<'_, '_>) -> Result<stablehlo::Imported> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     if attributes.int_or("version", 0)? > LATEST_VERSION {
         return Err(Error::unsupported("the module's version is newer than any that is known"));
     }
@@ -63,7 +64,7 @@ fn read(cx: &NodeContext<'_, '_>) -> Result<stablehlo::Imported> {
         Ok(text) if !bytes.starts_with(&mlir::BYTECODE_MAGIC) => mlir::parse(text),
         _ => mlir::parse_bytecode(&bytes),
     };
-    let within = |error: Error| error.context(format!("node {}: its module", cx.node.name));
+    let within = |error: Error| error.context(format!("node {}: its module", cx.node().name));
     stablehlo::import(&source.map_err(within)?).map_err(within)
 }
 

@@ -1,7 +1,8 @@
 //! Ops of several devices, for a program that runs on one.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
+use bounded::list;
 use hlo::InstructionId;
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -28,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 /// `DeviceIndex`: where the CPU stands in a list of kinds of devices; the list's length if it does not.
 fn device_index(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let names = cx.node.attributes.strings("device_names")?;
+    let names = cx.attributes().strings("device_names")?;
     let position = names.iter().position(|name| name.as_ref() == b"CPU").unwrap_or(names.len());
     cx.integers(PrimitiveType::S32, &[position as i64]).and_then(|id| cx.reshape(id, &[]))
 }
@@ -79,6 +80,6 @@ fn other_program(cx: &NodeContext<'_, '_>) -> Error {
     Error::unsupported(format!(
         "{} exchanges a tensor with another program, but a compiled function runs by itself: feed what is received and \
          fetch what is sent",
-        cx.node.op
+        cx.node().op
     ))
 }

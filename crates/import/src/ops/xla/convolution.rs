@@ -1,8 +1,9 @@
 //! XLA's convolution, as an op with all that XLA's has.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule};
+use bounded::list;
 use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use support::Result;
 
@@ -18,7 +19,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// the result unless that is narrower than the operands'.
 fn xla_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut lhs, mut rhs) = (cx.input(0)?, cx.input(1)?);
-    let bytes = cx.node.attributes.string("dimension_numbers")?;
+    let bytes = cx.attributes().string("dimension_numbers")?;
     let dim_labels = hlo::proto::convolution_dimension_numbers_from_bytes(&bytes).map_err(|error| {
         cx.invalid(format!(
             "dimension_numbers is no serialized ConvolutionDimensionNumbers: {}",
@@ -27,7 +28,7 @@ fn xla_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })?;
     let window = window(cx, rhs, &dim_labels)?;
     let feature_group_count = cx.constant_i64(6)?;
-    let batch_group_count = cx.node.attributes.int_or("batch_group_count", 1)?;
+    let batch_group_count = cx.attributes().int_or("batch_group_count", 1)?;
     let element_type = cx.output_type(0)?;
     let widest = cx.element_type(lhs).bit_width().max(cx.element_type(rhs).bit_width());
     if element_type.bit_width() >= widest {

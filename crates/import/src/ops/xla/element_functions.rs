@@ -1,9 +1,8 @@
 //! Functions of elements: what reductions, scatters and sorts of a graph apply, as computations of scalars.
 
-use crate::builder::scope::Scope;
-use crate::control::calls::function;
 use crate::node::context::NodeContext;
 use crate::values::value::Value;
+use bounded::Scope;
 use hlo::{ComputationId, Op};
 use shape::{PrimitiveType, Shape};
 use support::Result;
@@ -17,8 +16,8 @@ impl NodeContext<'_, '_> {
         types: &[PrimitiveType],
         results: &[PrimitiveType],
     ) -> Result<ComputationId> {
-        let name = self.node.attributes.func(attribute)?.0.to_owned();
-        let function = function(self, &name)?;
+        let name = self.attributes().func(attribute)?.0.to_owned();
+        let function = self.function(&name)?;
         self.check(function.arguments.len() == types.len() && !types.is_empty(), || {
             format!(
                 "{attribute} '{name}' is given {} elements, but takes {} arguments",
@@ -27,10 +26,9 @@ impl NodeContext<'_, '_> {
             )
         })?;
         let (inner, parameters) = Scope::of_elements(&name, types);
-        let prefix = format!("{}/", self.name);
         let (scope, root) = self.within(inner, |cx| {
             let arguments: Vec<Value> = parameters.iter().map(|&id| Value::Array(id)).collect();
-            let made = cx.importer.translate_function(function, &arguments, &prefix)?;
+            let made = cx.translate_function(function, &arguments)?;
             let mut elements = Vec::with_capacity(made.len());
             for value in made {
                 let Value::Array(id) = value else {
@@ -39,8 +37,7 @@ impl NodeContext<'_, '_> {
                 };
                 elements.push(id);
             }
-            let shapes: Vec<Shape> =
-                elements.iter().map(|&id| cx.importer.scope_ref().shape(id).clone()).collect();
+            let shapes: Vec<Shape> = elements.iter().map(|&id| cx.scope_ref().shape(id).clone()).collect();
             let fits = shapes.iter().cloned().eq(results.iter().map(|&t| Shape::scalar(t)));
             cx.check(fits, || {
                 let words = |shapes: Vec<Shape>| {
@@ -59,6 +56,6 @@ impl NodeContext<'_, '_> {
                 "{attribute} '{name}' reads or writes a variable; it may use its arguments and constants only"
             ))
         })?;
-        Ok(self.importer.module.add_computation(computation))
+        Ok(self.add_computation(computation))
     }
 }

@@ -1,10 +1,11 @@
 //! XLA's own instructions as ops: products, slices, pads, gathers. Reductions, sorts and scatters are in `xla_reductions`,
 //! convolutions in `xla_convolution`.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::{InstructionId, Op, RandomAlgorithm};
 use shape::{PrimitiveType, Shape};
 use support::{Error, Result};
@@ -44,7 +45,7 @@ const RANDOM_BITS: &[DataType] = &[DataType::Uint8, DataType::Uint32, DataType::
 /// `XlaDot(lhs, rhs)`, computed in the type of the result unless that is narrower than the operands'.
 fn xla_dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut lhs, mut rhs) = (cx.input(0)?, cx.input(1)?);
-    let bytes = cx.node.attributes.string("dimension_numbers")?;
+    let bytes = cx.attributes().string("dimension_numbers")?;
     let dot_dimension_numbers = hlo::proto::dot_dimension_numbers_from_bytes(&bytes)
         .map_err(|error| not_serialized(cx, "DotDimensionNumbers", &error))?;
     let element_type = cx.output_type(0)?;
@@ -126,10 +127,10 @@ fn xla_dynamic_update_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionI
 fn xla_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices) = (cx.input(0)?, cx.input(1)?);
     let slice_sizes = cx.constant_sizes(2)?;
-    let bytes = cx.node.attributes.string("dimension_numbers")?;
+    let bytes = cx.attributes().string("dimension_numbers")?;
     let gather_dimension_numbers = hlo::proto::gather_dimension_numbers_from_bytes(&bytes)
         .map_err(|error| not_serialized(cx, "GatherDimensionNumbers", &error))?;
-    let indices_are_sorted = cx.node.attributes.bool_or("indices_are_sorted", false)?;
+    let indices_are_sorted = cx.attributes().bool_or("indices_are_sorted", false)?;
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted }, &[x, indices])
 }
 
@@ -185,7 +186,7 @@ fn xla_optimization_barrier(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruct
 /// `XlaReducePrecision(x)`: rounded to a format with fewer bits, in the same type. More bits than the type has change
 /// nothing.
 fn xla_reduce_precision(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let attributes = &cx.node.attributes;
+    let attributes = &cx.attributes();
     let (exponent, mantissa) = (attributes.int("exponent_bits")?, attributes.int("mantissa_bits")?);
     cx.check(exponent >= 1 && mantissa >= 0, || {
         format!(
@@ -285,7 +286,7 @@ fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<Instruc
         bounded.sizes[wanted] = None;
         return cx.bounded(bounded.data, &bounded.sizes);
     }
-    let instruction = &cx.importer.scope_ref().computation[x];
+    let instruction = &cx.scope_ref().computation()[x];
     let is_set = instruction.metadata().op_type == "XlaSetDynamicDimensionSize";
     let whole = match instruction.op() {
         Op::Slice { slice }
@@ -300,7 +301,7 @@ fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<Instruc
 
 /// The whole as the only shard, or the other way round.
 fn one_shard(cx: &mut NodeContext<'_, '_>, sharding: &str) -> Result<InstructionId> {
-    let text = cx.node.attributes.string(sharding)?;
+    let text = cx.attributes().string(sharding)?;
     // Without a message the sharding is `REPLICATED`; with one it may name other devices.
     if !text.is_empty() {
         return Err(Error::unsupported(

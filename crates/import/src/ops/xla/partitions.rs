@@ -1,9 +1,10 @@
 //! Arrays cut into equal blocks along several dimensions, and put together again.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::{InstructionId, SliceDimension};
 use support::Result;
 
@@ -31,8 +32,8 @@ struct Partition {
 
 impl Partition {
     fn of_node(cx: &NodeContext<'_, '_>, attribute: &str) -> Result<Self> {
-        let counts = cx.node.attributes.ints(attribute)?;
-        let mut paddings = cx.node.attributes.ints_or("paddings", Vec::new())?;
+        let counts = cx.attributes().ints(attribute)?;
+        let mut paddings = cx.attributes().ints_or("paddings", Vec::new())?;
         if paddings.is_empty() {
             paddings = vec![0; counts.len()];
         }
@@ -45,7 +46,7 @@ impl Partition {
             )
         })?;
         let blocks = counts.iter().try_fold(1i64, |product, &count| product.checked_mul(count));
-        let n = cx.node.attributes.int("N")?;
+        let n = cx.attributes().int("N")?;
         cx.check(blocks == Some(n), || {
             format!("N is {n}, but {attribute} {} makes another number of blocks", list(&counts))
         })?;
@@ -142,7 +143,7 @@ fn assign_concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 /// The blocks of a variable's value.
 fn read_split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let variable = cx.variable(0)?;
-    let value = cx.importer.read_variable(variable);
+    let value = cx.read_variable(variable);
     let (wanted, have) = (cx.type_attribute("T")?, cx.element_type(value));
     cx.check(wanted == have, || format!("the variable has type {have}, but is read as {wanted}"))?;
     split(cx, value)

@@ -1,9 +1,10 @@
 //! XLA's instructions that apply a function of the graph to elements: reductions, windows, scatters, sorts.
 
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule, rule_many};
 use crate::ops::xla::instructions::not_serialized;
+use bounded::list;
 use hlo::{
     ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op, Window,
     WindowDimension,
@@ -49,7 +50,7 @@ fn xla_reduce(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     })?;
     let rank = cx.rank(operands[0]);
     let mut dimensions = Vec::new();
-    for dimension in cx.node.attributes.ints("dimensions_to_reduce")? {
+    for dimension in cx.attributes().ints("dimensions_to_reduce")? {
         let fits = (0..rank as i64).contains(&dimension) && !dimensions.contains(&(dimension as usize));
         cx.check(fits, || {
             format!("dimensions_to_reduce names {dimension}: each of the {rank} dimensions may come once")
@@ -131,10 +132,10 @@ fn xla_select_and_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId>
 /// `XlaScatter(x, scatter_indices, updates)`: windows that do not fit are left out.
 fn xla_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let operands = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
-    let bytes = cx.node.attributes.string("dimension_numbers")?;
+    let bytes = cx.attributes().string("dimension_numbers")?;
     let scatter_dimension_numbers = hlo::proto::scatter_dimension_numbers_from_bytes(&bytes)
         .map_err(|error| not_serialized(cx, "ScatterDimensionNumbers", &error))?;
-    let indices_are_sorted = cx.node.attributes.bool_or("indices_are_sorted", false)?;
+    let indices_are_sorted = cx.attributes().bool_or("indices_are_sorted", false)?;
     let element = cx.element_type(operands[0]);
     let to_apply = cx.element_function("update_computation", &[element, element], &[element])?;
     let op = Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices: false, to_apply };
@@ -160,26 +161,27 @@ fn ascending(cx: &mut NodeContext<'_, '_>, operands: &[InstructionId]) -> Result
         sides.push(builder.parameter(&format!("x{k}"), Shape::scalar(element_type)));
         sides.push(builder.parameter(&format!("y{k}"), Shape::scalar(element_type)));
     }
-    let comparison_type = match cx.element_type(operands[0]).is_floating_point() {
-        true => ComparisonType::TotalOrder,
-        false => ComparisonType::Default,
+    let comparison_type = if cx.element_type(operands[0]).is_floating_point() {
+        ComparisonType::TotalOrder
+    } else {
+        ComparisonType::Default
     };
     let op = Op::Compare { direction: ComparisonDirection::Lt, comparison_type };
-    let module = &mut cx.importer.module;
+    let module = cx.module_mut();
     let root = builder.op(module, op, &sides[..2])?;
     Ok(module.add_computation(builder.finish(root)))
 }
 
 /// `XlaVariadicSort(x..., dimension)`: `comparator` takes two elements of each array.
 fn xla_variadic_sort(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let last = cx.inputs.len().saturating_sub(1);
+    let last = cx.inputs().len().saturating_sub(1);
     let mut operands = cx.inputs_from(0)?;
     operands.truncate(last);
     cx.check(!operands.is_empty(), || "there must be at least one array".to_owned())?;
     let dimension = cx.constant_i64(last)?;
     let rank = cx.rank(operands[0]);
     let dimension = cx.dimension(dimension, rank)?;
-    let is_stable = cx.node.attributes.bool_or("is_stable", false)?;
+    let is_stable = cx.attributes().bool_or("is_stable", false)?;
     let pairs: Vec<PrimitiveType> = types(cx, &operands).into_iter().flat_map(|t| [t, t]).collect();
     let to_apply = cx.element_function("comparator", &pairs, &[PrimitiveType::Pred])?;
     let made = cx.op(Op::Sort { dimension, is_stable, to_apply }, &operands)?;

@@ -10,7 +10,7 @@ pub(super) fn squares(
     accum: InstructionId,
     grad: InstructionId,
 ) -> Result<InstructionId> {
-    if !u.cx.node.attributes.bool_or("update_slots", true)? {
+    if !u.cx.attributes().bool_or("update_slots", true)? {
         return Ok(accum);
     }
     let square = u.square(grad)?;
@@ -82,7 +82,7 @@ pub(super) fn adagrad_da(
     let rest = u.sub(magnitude, threshold)?;
     let rest = u.max(rest, zero)?;
     let shrunk = u.mul(sign, rest)?;
-    let chosen = u.select_greater((l1, zero), shrunk, sum)?;
+    let chosen = u.select_greater(l1, zero, shrunk, sum)?;
     let negative = u.unary(Op::Negate {}, lr)?;
     let numerator = u.mul(negative, chosen)?;
     let rate = u.mul(step, lr)?;
@@ -103,7 +103,7 @@ pub(super) fn adadelta(
     let grad = u.gradient(6)?;
     let fresh = u.one_minus(rho)?;
     let square = u.square(grad)?;
-    let accum = u.blend((accum, rho), (square, fresh))?;
+    let accum = u.blend(accum, rho, square, fresh)?;
     let shifted = u.add(accum_update, epsilon)?;
     let root = u.unary(Op::Sqrt {}, shifted)?;
     let shifted = u.add(accum, epsilon)?;
@@ -113,6 +113,6 @@ pub(super) fn adadelta(
     let step = u.mul(change, lr)?;
     let var = u.sub(var, step)?;
     let square = u.square(change)?;
-    let accum_update = u.blend((accum_update, rho), (square, fresh))?;
+    let accum_update = u.blend(accum_update, rho, square, fresh)?;
     Ok([var, accum, accum_update])
 }

@@ -49,14 +49,14 @@ pub(super) fn adam(
     u: &mut Update<'_, '_, '_>,
     [var, m, v]: [InstructionId; 3],
 ) -> Result<[InstructionId; 3]> {
-    let is_nesterov = u.cx.node.attributes.bool_or("use_nesterov", false)?;
+    let is_nesterov = u.cx.attributes().bool_or("use_nesterov", false)?;
     let alpha = unbiased_rate(u, 3)?;
     let [beta1, beta2, epsilon] = u.scalars(6)?;
     let grad = u.gradient(9)?;
     let [m, v] = means(u, [m, v], [beta1, beta2], grad)?;
     let direction = if is_nesterov {
         let fresh = u.one_minus(beta1)?;
-        u.blend((grad, fresh), (beta1, m))?
+        u.blend(grad, fresh, beta1, m)?
     } else {
         m
     };

@@ -28,7 +28,7 @@ pub(super) fn ftrl(
     [var, accum, linear]: [InstructionId; 3],
     has_shrinkage: bool,
 ) -> Result<[InstructionId; 3]> {
-    let times_lr = u.cx.node.attributes.bool_or("multiply_linear_by_lr", false)?;
+    let times_lr = u.cx.attributes().bool_or("multiply_linear_by_lr", false)?;
     let grad = u.gradient(3)?;
     let [lr, l1, l2] = u.scalars(4)?;
     let two = u.number(2.0);
@@ -69,7 +69,7 @@ pub(super) fn ftrl(
     let shrunk = u.div(rest, divisor)?;
     let magnitude = u.unary(Op::Abs {}, linear)?;
     let zero = u.number(0.0);
-    let var = u.select_greater((magnitude, threshold), shrunk, zero)?;
+    let var = u.select_greater(magnitude, threshold, shrunk, zero)?;
     Ok([var, sum, linear])
 }
 
@@ -83,7 +83,7 @@ pub(super) fn sign_update(
     let [lr, base, sign_decay, beta] = u.scalars(2)?;
     let grad = u.gradient(6)?;
     let fresh = u.one_minus(beta)?;
-    let m = u.blend((m, beta), (grad, fresh))?;
+    let m = u.blend(m, beta, grad, fresh)?;
     let grad_sign = u.unary(Op::Sign {}, grad)?;
     let mean_sign = u.unary(Op::Sign {}, m)?;
     let agreement = u.mul(grad_sign, mean_sign)?;

@@ -5,10 +5,11 @@ use super::adagrad::{adadelta, adagrad, adagrad_da, adagrad_v2, proximal_adagrad
 use super::adam::{centered_rms_prop, rms_prop};
 use super::ftrl::ftrl;
 use super::{Update, assign, keras_momentum, momentum, proximal_gradient_descent, variables};
-use crate::node::context::{NodeContext, list};
+use crate::node::context::NodeContext;
 use crate::node::data_types::*;
 use crate::node::rule::{Rule, rule_values};
 use crate::values::value::Value;
+use bounded::list;
 use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
@@ -88,7 +89,7 @@ fn sparse<const N: usize>(
     let mut carried = values.to_vec();
     carried.extend([gradient, indices]);
     let mut scalars = Vec::new();
-    for k in (N..cx.inputs.len()).filter(|&k| k != indices_at && k != indices_at - 1) {
+    for k in (N..cx.inputs().len()).filter(|&k| k != indices_at && k != indices_at - 1) {
         let id = cx.input(k)?;
         scalars.push(match cx.fold(id) {
             Some(known) => Inside::Known(known),
@@ -113,7 +114,7 @@ fn sparse<const N: usize>(
         let number = cx.convert(number, PrimitiveType::S64)?;
         let gradient = cx.dynamic_row(state[N], number)?;
         // The step sees the inputs of the op that updates whole variables.
-        let outside = std::mem::take(&mut cx.inputs);
+        let outside = std::mem::take(&mut cx.inputs());
         let mut inputs = outside[..N].to_vec();
         let mut scalars = scalars.iter();
         for k in (N..outside.len()).filter(|&k| k != indices_at) {
@@ -124,9 +125,8 @@ fn sparse<const N: usize>(
             };
             inputs.push(Value::Array(id));
         }
-        cx.inputs = inputs;
-        let new = step(&mut Update { cx: &mut *cx, element_type, sizes: row_sizes.clone() }, old);
-        cx.inputs = outside;
+        let sizes = row_sizes.clone();
+        let new = cx.with_inputs(inputs, |cx| step(&mut Update { cx, element_type, sizes }, old));
         let mut next = state.to_vec();
         let is_row = cx.broadcast(is_row, &row_sizes, &[])?;
         for (k, new) in new?.into_iter().enumerate() {

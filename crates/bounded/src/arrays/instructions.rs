@@ -1,0 +1,375 @@
+//! Instructions on bounded operands: the same on the whole arrays, and the sizes that the result has.
+
+use super::{Bounded, Size, Sizes};
+use crate::builder::Builder;
+use hlo::{
+    GatherDimensionNumbers, InstructionId, Op, PaddingConfig, SliceDimension, Traits, Window, WindowDimension,
+};
+use shape::Shape;
+use support::{Code, Error, Result};
+
+impl Builder {
+    /// Whether an instruction on these operands has to care for true sizes.
+    pub fn has_bounded(&self, op: &Op, operands: &[InstructionId]) -> bool {
+        match op {
+            Op::GetTupleElement { .. } => self.scope_ref().tuple_sizes(operands[0]).is_some(),
+            _ => operands.iter().any(|&id| self.is_bounded(id)),
+        }
+    }
+
+    /// Adds an instruction on bounded operands. An error for opcodes that would take what lies behind true sizes for
+    /// elements.
+    pub fn bounded_op(
+        &mut self,
+        op: Op,
+        operands: &[InstructionId],
+        wanted: Option<&Shape>,
+    ) -> Result<InstructionId> {
+        if let Op::GetTupleElement { .. } = op {
+            let sizes = self.scope_ref().tuple_sizes(operands[0]).unwrap_or_default().to_vec();
+            let element = self.static_op(op, operands, wanted)?;
+            return self.bounded(element, &sizes);
+        }
+        let mut parts = Vec::with_capacity(operands.len());
+        for &operand in operands {
+            parts.push(self.split(operand)?);
+        }
+        let wanted = wanted.map(|shape| match shape.as_array() {
+            Some(array) => Shape::array(array.element_type, &array.sizes()),
+            None => shape.clone(),
+        });
+        let wanted = wanted.as_ref();
+        match &op {
+            Op::Reduce { dimensions, .. } => {
+                let dimensions = dimensions.clone();
+                return self.bounded_reduce(op, &parts, &dimensions);
+            }
+            Op::Reshape {} => {
+                let have = self.sizes(parts[0].data);
+                let to = wanted.and_then(Shape::as_array).map(|array| array.sizes()).unwrap_or_default();
+                let sizes = self.reshaped_sizes(&have, &parts[0].sizes, &to)?;
+                return self.reshape_to(operands[0], &sizes);
+            }
+            Op::Concatenate { dimension } => return self.bounded_concatenate(&parts, *dimension),
+            Op::Reverse { dimensions } => return self.bounded_reverse(&parts[0], dimensions),
+            Op::Pad { padding } => return self.bounded_pad(&parts, padding),
+            _ => {}
+        }
+        let (op, parts) = self.windows_apart(op, parts)?;
+        let (parts, sizes) = self.prepared(&op, parts)?;
+        let made = match op {
+            Op::Sort { dimension, is_stable, to_apply } if sizes[dimension].is_some() => {
+                let size = sizes[dimension].expect("it was asked for");
+                self.bounded_sort(&parts, dimension, is_stable, to_apply, size)?
+            }
+            op => {
+                let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
+                self.static_op(op, &data, wanted)?
+            }
+        };
+        if self.scope_ref().shape(made).as_array().is_some() {
+            return self.bounded(made, &sizes);
+        }
+        if sizes.iter().any(Option::is_some) {
+            self.scope().set_tuple_sizes(made, sizes);
+        }
+        Ok(made)
+    }
+
+    /// Operands without anything behind their true sizes that would count, and the sizes of the result.
+    fn prepared(&mut self, op: &Op, mut parts: Vec<Bounded>) -> Result<(Vec<Bounded>, Sizes)> {
+        let sizes = match op {
+            op if op.opcode().traits().contains(Traits::ELEMENTWISE) => self.common_sizes(&parts)?,
+            Op::Clamp {} | Op::OptimizationBarrier {} => self.common_sizes(&parts)?,
+            Op::BitcastConvert {} => parts[0].sizes.clone(),
+            Op::Broadcast { dimensions } => {
+                let rank = dimensions.iter().map(|&d| d + 1).max().unwrap_or(0);
+                let mut sizes = vec![None; rank];
+                dimensions.iter().zip(&parts[0].sizes).for_each(|(&d, &size)| sizes[d] = size);
+                sizes
+            }
+            Op::Transpose { dimensions } => dimensions.iter().map(|&d| parts[0].sizes[d]).collect(),
+            Op::Slice { slice } => self.sliced_sizes(&parts[0], slice)?,
+            Op::DynamicSlice { dynamic_slice_sizes } => {
+                let have = self.sizes(parts[0].data);
+                let whole = (0..have.len()).map(|d| dynamic_slice_sizes[d] == have[d]);
+                let sizes = whole.zip(&parts[0].sizes).map(|(whole, &size)| size.filter(|_| whole));
+                sizes.collect()
+            }
+            Op::DynamicUpdateSlice {} if parts[1..].iter().all(Bounded::is_static) => parts[0].sizes.clone(),
+            Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
+                self.gathered_sizes(&parts, gather_dimension_numbers, slice_sizes)
+            }
+            Op::Dot { dot_dimension_numbers: numbers } => {
+                let (lhs, rhs) = (parts[0].sizes.clone(), parts[1].sizes.clone());
+                for (part, contracted) in
+                    parts.iter_mut().zip([&numbers.lhs_contracting_dims, &numbers.rhs_contracting_dims])
+                {
+                    let element_type = self.element_type(part.data);
+                    let zero = self.scalar(element_type, 0.0);
+                    // What either side lacks must not be multiplied with garbage on the other.
+                    part.data = self.masked(part, contracted, zero)?;
+                }
+                for (&l, &r) in numbers.lhs_contracting_dims.iter().zip(&numbers.rhs_contracting_dims) {
+                    for (side, own, other) in [(0, l, rhs[r]), (1, r, lhs[l])] {
+                        let mut masked = parts[side].clone();
+                        masked.sizes[own] = other;
+                        let element_type = self.element_type(masked.data);
+                        let zero = self.scalar(element_type, 0.0);
+                        parts[side].data = self.masked(&masked, &[own], zero)?;
+                    }
+                }
+                let mut sizes = Vec::new();
+                for (&l, &r) in numbers.lhs_batch_dims.iter().zip(&numbers.rhs_batch_dims) {
+                    sizes.push(self.common_size(lhs[l], rhs[r])?);
+                }
+                let free = |sizes: &Sizes, batch: &[usize], contracted: &[usize]| -> Sizes {
+                    let kept = (0..sizes.len()).filter(|d| !batch.contains(d) && !contracted.contains(d));
+                    kept.map(|d| sizes[d]).collect()
+                };
+                sizes.extend(free(&lhs, &numbers.lhs_batch_dims, &numbers.lhs_contracting_dims));
+                sizes.extend(free(&rhs, &numbers.rhs_batch_dims, &numbers.rhs_contracting_dims));
+                sizes
+            }
+            Op::Scatter { scatter_dimension_numbers: numbers, .. } if parts.len() == 3 => {
+                let window: Vec<usize> = numbers.update_window_dims.clone();
+                // Updates and indices go together; what is not there goes nowhere.
+                let scattered: Vec<usize> =
+                    (0..parts[2].sizes.len()).filter(|d| !window.contains(d)).collect();
+                let of_indices: Vec<usize> =
+                    (0..parts[1].sizes.len()).filter(|&d| d != numbers.index_vector_dim).collect();
+                let element_type = self.element_type(parts[1].data);
+                let nowhere = self.nowhere(element_type);
+                for (&of_update, &of_index) in scattered.iter().zip(&of_indices) {
+                    let mut masked = parts[1].clone();
+                    masked.sizes[of_index] =
+                        self.common_size(parts[1].sizes[of_index], parts[2].sizes[of_update])?;
+                    parts[1].data = self.masked(&masked, &[of_index], nowhere)?;
+                }
+                parts[0].sizes.clone()
+            }
+            Op::TopK { .. } => {
+                let last = parts[0].sizes.len() - 1;
+                let element_type = self.element_type(parts[0].data);
+                let lowest = self.literal(crate::builder::lowest(element_type));
+                parts[0].data = self.masked(&parts[0], &[last], lowest)?;
+                let mut sizes = parts[0].sizes.clone();
+                sizes[last] = None;
+                sizes
+            }
+            Op::Sort { .. } => self.common_sizes(&parts)?,
+            Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
+            _ => return Err(refused(op)),
+        };
+        Ok((parts, sizes))
+    }
+
+    /// Sizes along dimensions that several arrays share. Scalars take part in none.
+    fn common_sizes(&mut self, parts: &[Bounded]) -> Result<Sizes> {
+        let rank = parts.iter().map(|part| part.sizes.len()).max().unwrap_or(0);
+        let mut sizes = vec![None; rank];
+        for part in parts.iter().filter(|part| part.sizes.len() == rank) {
+            for (size, &of_part) in sizes.iter_mut().zip(&part.sizes) {
+                *size = self.common_size(*size, of_part)?;
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// One size of two that should be equal: the smaller one, so that nothing undefined counts.
+    pub(super) fn common_size(
+        &mut self,
+        a: Option<InstructionId>,
+        b: Option<InstructionId>,
+    ) -> Result<Option<InstructionId>> {
+        match (a, b) {
+            (Some(a), Some(b)) if a != b => Ok(Some(self.op(Op::Minimum {}, &[a, b])?)),
+            (a, b) => Ok(a.or(b)),
+        }
+    }
+
+    /// A reduction starts from its neutral element, which therefore stands for what is not there.
+    fn bounded_reduce(&mut self, op: Op, parts: &[Bounded], dimensions: &[usize]) -> Result<InstructionId> {
+        let (arrays, initial) = parts.split_at(parts.len() / 2);
+        let sizes = self.common_sizes(arrays)?;
+        let mut data = Vec::with_capacity(parts.len());
+        for (array, initial) in arrays.iter().zip(initial) {
+            let array = Bounded { data: array.data, sizes: sizes.clone() };
+            data.push(self.masked(&array, dimensions, initial.data)?);
+        }
+        data.extend(initial.iter().map(|part| part.data));
+        let kept: Sizes = (0..sizes.len()).filter(|d| !dimensions.contains(d)).map(|d| sizes[d]).collect();
+        let made = self.static_op(op, &data, None)?;
+        if arrays.len() == 1 {
+            return self.bounded(made, &kept);
+        }
+        if kept.iter().any(Option::is_some) {
+            self.scope().set_tuple_sizes(made, kept);
+        }
+        Ok(made)
+    }
+
+    /// Windows see the initial value where nothing is, as they do in padding; the sizes are the numbers of windows.
+    fn windowed_sizes(&mut self, op: &Op, parts: &mut [Bounded], window: &Window) -> Result<Sizes> {
+        let (arrays, initial) = parts.split_at_mut(parts.len() / 2);
+        let sizes = self.common_sizes(arrays)?;
+        let bounded = || window.dimensions.iter().enumerate().filter(|&(d, _)| sizes[d].is_some());
+        if bounded().any(|(_, dimension)| dimension.base_dilation != 1) {
+            return Err(refused(op));
+        }
+        // A window of one element sees what it makes an element of.
+        let seen: Vec<usize> = bounded()
+            .filter(|&(_, dimension)| *dimension != WindowDimension::of_size(1))
+            .map(|(d, _)| d)
+            .collect();
+        for (array, initial) in arrays.iter_mut().zip(initial) {
+            array.sizes.clone_from(&sizes);
+            array.data = self.masked(array, &seen, initial.data)?;
+        }
+        let mut counts = sizes.clone();
+        for &d in &seen {
+            let WindowDimension { size, stride, padding_low, padding_high, window_dilation, .. } =
+                window.dimensions[d];
+            let more = padding_low + padding_high - ((size - 1) * window_dilation + 1) + stride;
+            let (more, stride, none) = (self.s32(more)?, self.s32(stride)?, self.s32(0)?);
+            let Some(size) = sizes[d] else { continue };
+            let last = self.add(size, more)?;
+            let last = self.op(Op::Maximum {}, &[last, none])?;
+            counts[d] = Some(self.div(last, stride)?);
+        }
+        Ok(counts)
+    }
+
+    /// Arrays one after the other: each begins where the true elements of the one before end.
+    fn bounded_concatenate(&mut self, parts: &[Bounded], dimension: usize) -> Result<InstructionId> {
+        let mut sizes = vec![None; parts[0].sizes.len()];
+        for part in parts {
+            for (d, size) in sizes.iter_mut().enumerate().filter(|(d, _)| *d != dimension) {
+                *size = self.common_size(*size, part.sizes[d])?;
+            }
+        }
+        let ends_bounded = parts[..parts.len() - 1].iter().all(|part| part.sizes[dimension].is_none());
+        let mut end = self.s32(0)?;
+        let mut is_known = true;
+        let mut joined = None;
+        if !ends_bounded {
+            let mut whole = self.sizes(parts[0].data);
+            whole[dimension] = 0;
+            for part in parts {
+                whole[dimension] += self.sizes(part.data)[dimension];
+            }
+            let element_type = self.element_type(parts[0].data);
+            joined = Some(self.splat(element_type, &whole, 0.0)?);
+        }
+        for part in parts {
+            if let Some(so_far) = joined {
+                let origin = self.s32(0)?;
+                let starts = (0..sizes.len()).map(|d| if d == dimension { end } else { origin });
+                let operands: Vec<InstructionId> = [so_far, part.data].into_iter().chain(starts).collect();
+                joined = Some(self.op(Op::DynamicUpdateSlice {}, &operands)?);
+            }
+            is_known &= part.sizes[dimension].is_none();
+            let bound = self.sizes(part.data)[dimension];
+            let size = self.size_value(Size { bound, size: part.sizes[dimension] })?;
+            end = self.add(end, size)?;
+        }
+        let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
+        let made = match joined {
+            Some(joined) => joined,
+            None => self.concatenate(&data, dimension)?,
+        };
+        sizes[dimension] = (!is_known).then_some(end);
+        self.bounded(made, &sizes)
+    }
+
+    /// The last true element becomes the first: what is not there comes to lie in front, and is cut off.
+    fn bounded_reverse(&mut self, part: &Bounded, dimensions: &[usize]) -> Result<InstructionId> {
+        let mut data = self.reverse(part.data, dimensions.to_vec())?;
+        for &dimension in dimensions {
+            let Some(size) = part.sizes[dimension] else { continue };
+            let bound = self.sizes(data)[dimension];
+            let whole = self.s32(bound)?;
+            let begin = self.sub(whole, size)?;
+            data = self.take(data, dimension, begin, 1, Size::known(bound))?;
+        }
+        self.bounded(data, &part.sizes)
+    }
+
+    /// What lies behind the true elements becomes padding too.
+    fn bounded_pad(&mut self, parts: &[Bounded], padding: &PaddingConfig) -> Result<InstructionId> {
+        let all: Vec<usize> = (0..parts[0].sizes.len()).collect();
+        let data = self.masked(&parts[0], &all, parts[1].data)?;
+        let mut sizes = parts[0].sizes.clone();
+        for (size, padding) in sizes.iter_mut().zip(&padding.dimensions) {
+            let Some(true_size) = *size else { continue };
+            let (zero, interior) = (self.s32(0)?, self.s32(padding.interior_padding)?);
+            let gaps = self.add_scalar(true_size, -1.0)?;
+            let gaps = self.op(Op::Maximum {}, &[gaps, zero])?;
+            let inside = self.times(gaps, interior)?;
+            let inner = self.add(true_size, inside)?;
+            let around = (padding.edge_padding_low + padding.edge_padding_high) as f64;
+            let padded = self.add_scalar(inner, around)?;
+            *size = Some(self.op(Op::Maximum {}, &[padded, zero])?);
+        }
+        let made = self.static_op(Op::Pad { padding: padding.clone() }, &[data, parts[1].data], None)?;
+        self.bounded(made, &sizes)
+    }
+
+    /// Of a part of a dimension there is what lies before its true size.
+    fn sliced_sizes(&mut self, part: &Bounded, slice: &[SliceDimension]) -> Result<Sizes> {
+        let have = self.sizes(part.data);
+        let mut sizes = part.sizes.clone();
+        for (d, size) in sizes.iter_mut().enumerate() {
+            let (Some(true_size), SliceDimension { start, limit, stride }) = (*size, slice[d]) else {
+                continue;
+            };
+            if (start, limit, stride) == (0, have[d], 1) {
+                continue;
+            }
+            let (low, high) = (self.s32(start)?, self.s32(limit.max(start))?);
+            let end = self.clamped(true_size, low, high)?;
+            let reached = self.sub(end, low)?;
+            let reached = self.add_scalar(reached, (stride - 1) as f64)?;
+            let step = self.s32(stride)?;
+            *size = Some(if stride == 1 { reached } else { self.div(reached, step)? });
+        }
+        Ok(sizes)
+    }
+
+    /// Whole slices of a bounded dimension keep its size; dimensions of the indices keep theirs.
+    fn gathered_sizes(
+        &self,
+        parts: &[Bounded],
+        numbers: &GatherDimensionNumbers,
+        slice_sizes: &[i64],
+    ) -> Sizes {
+        let have = self.sizes(parts[0].data);
+        let gone =
+            |d: &usize| numbers.collapsed_slice_dims.contains(d) || numbers.operand_batching_dims.contains(d);
+        let mut slices = (0..have.len())
+            .filter(|d| !gone(d))
+            .map(|d| parts[0].sizes[d].filter(|_| slice_sizes[d] == have[d]));
+        let mut places =
+            (0..parts[1].sizes.len()).filter(|&d| d != numbers.index_vector_dim).map(|d| parts[1].sizes[d]);
+        let places_count =
+            parts[1].sizes.len() - usize::from(numbers.index_vector_dim < parts[1].sizes.len());
+        let rank = numbers.offset_dims.len() + places_count;
+        (0..rank)
+            .map(|d| {
+                if numbers.offset_dims.contains(&d) {
+                    slices.next().flatten()
+                } else {
+                    places.next().flatten()
+                }
+            })
+            .collect()
+    }
+}
+
+fn refused(op: &Op) -> Error {
+    Error::unsupported(format!(
+        "an input has a dimension whose size only a run knows, and {} cannot leave out what is not there; give the \
+         input a fixed size first, as XlaRemoveDynamicDimensionSize or Pad do",
+        op.opcode().name()
+    )).coded(Code::BoundedSize)
+}

@@ -1,0 +1,46 @@
+//! What lies behind true sizes, made harmless.
+
+use super::Bounded;
+use crate::builder::Builder;
+use hlo::{ComparisonDirection, InstructionId};
+use shape::PrimitiveType;
+use support::Result;
+
+impl Builder {
+    /// Whether each element of an array of these sizes lies before `size` along a dimension.
+    pub fn before(&mut self, sizes: &[i64], dimension: usize, size: InstructionId) -> Result<InstructionId> {
+        let positions = self.iota(PrimitiveType::S32, sizes, dimension)?;
+        let size = self.broadcast(size, sizes, &[])?;
+        self.compare(ComparisonDirection::Lt, positions, size)
+    }
+
+    /// The whole array, with a scalar in place of what lies behind the true sizes of some dimensions.
+    pub fn masked(
+        &mut self,
+        array: &Bounded,
+        dimensions: &[usize],
+        value: InstructionId,
+    ) -> Result<InstructionId> {
+        let sizes = self.sizes(array.data);
+        let mut data = array.data;
+        for &dimension in dimensions {
+            let Some(size) = array.sizes[dimension] else { continue };
+            let exists = self.before(&sizes, dimension, size)?;
+            let value = self.broadcast(value, &sizes, &[])?;
+            data = self.select(exists, data, value)?;
+        }
+        Ok(data)
+    }
+
+    /// The same with a number, in all dimensions.
+    pub fn masked_with(&mut self, id: InstructionId, value: f64) -> Result<InstructionId> {
+        let array = self.split(id)?;
+        if array.is_static() {
+            return Ok(id);
+        }
+        let element_type = self.element_type(id);
+        let value = self.scalar(element_type, value);
+        let dimensions: Vec<usize> = (0..array.sizes.len()).collect();
+        self.masked(&array, &dimensions, value)
+    }
+}

@@ -1,0 +1,127 @@
+//! Pieces of arrays whose place or length only a run knows.
+
+use super::Size;
+use crate::builder::Builder;
+use hlo::{ComparisonDirection, InstructionId, Op};
+use shape::PrimitiveType;
+use support::Result;
+
+impl Builder {
+    /// Elements `begin, begin + stride, ...` of a dimension, `length` of them. All must be in the array; `begin` is an
+    /// `s32` scalar.
+    pub fn take(
+        &mut self,
+        id: InstructionId,
+        dimension: usize,
+        begin: InstructionId,
+        stride: i64,
+        length: Size,
+    ) -> Result<InstructionId> {
+        let mut sizes = self.split(id)?.sizes;
+        let data = self.split(id)?.data;
+        let have = self.sizes(data)[dimension];
+        let piece = if stride == 1 && length.bound > 0 {
+            self.take_row(data, dimension, begin, length.bound)?
+        } else {
+            let steps = self.iota(PrimitiveType::S32, &[length.bound], 0)?;
+            let offsets = self.mul_scalar(steps, stride as f64)?;
+            let begin = self.broadcast(begin, &[length.bound], &[])?;
+            let positions = self.add(begin, offsets)?;
+            let (zero, last) =
+                (self.splat_like(positions, 0.0)?, self.splat_like(positions, (have - 1).max(0) as f64)?);
+            let positions = self.clamped(positions, zero, last)?;
+            self.gather_along(data, positions, dimension as i64, 0)?
+        };
+        sizes[dimension] = length.size;
+        self.bounded(piece, &sizes)
+    }
+
+    /// `bound` elements from `begin` on, whatever is beyond the end.
+    fn take_row(
+        &mut self,
+        data: InstructionId,
+        dimension: usize,
+        begin: InstructionId,
+        bound: i64,
+    ) -> Result<InstructionId> {
+        let element_type = self.element_type(data);
+        let zero = self.scalar(element_type, 0.0);
+        let mut padding = vec![(0, 0, 0); self.rank(data)];
+        let begins_at_0 = self.fold(begin).is_some_and(|begin| begin.scalar_at(0).as_i64() == Some(0));
+        if !begins_at_0 {
+            padding[dimension].1 = bound;
+        }
+        let padded = self.pad(data, zero, &padding)?;
+        let mut dynamic_slice_sizes = self.sizes(data);
+        if begins_at_0 {
+            return self.slice_in(padded, dimension, 0, bound.min(dynamic_slice_sizes[dimension]));
+        }
+        dynamic_slice_sizes[dimension] = bound;
+        let origin = self.s32(0)?;
+        let starts = (0..dynamic_slice_sizes.len()).map(|d| if d == dimension { begin } else { origin });
+        let operands: Vec<InstructionId> = std::iter::once(padded).chain(starts).collect();
+        self.op(Op::DynamicSlice { dynamic_slice_sizes }, &operands)
+    }
+
+    /// The rows (elements of dimension 0) for which `keep`, a `pred` vector of their number, holds, in their order, and
+    /// how many they are: an `s32` scalar. Their positions, an `s32` vector; zeros behind them.
+    pub fn kept_positions(&mut self, keep: InstructionId) -> Result<(InstructionId, InstructionId)> {
+        let rows = self.sizes(keep)[0];
+        let places = self.ranks(keep)?;
+        let (count, place) = places;
+        let row = self.iota(PrimitiveType::S32, &[rows], 0)?;
+        let nowhere = self.splat_like(row, rows as f64)?;
+        let place = self.select(keep, place, nowhere)?;
+        let zeros = self.splat_like(row, 0.0)?;
+        let positions = self.replace_rows(zeros, place, row)?;
+        Ok((positions, count))
+    }
+
+    /// How many elements of a `pred` vector hold, and how many before each: `s32`.
+    pub fn ranks(&mut self, keep: InstructionId) -> Result<(InstructionId, InstructionId)> {
+        let ones = self.convert(keep, PrimitiveType::S32)?;
+        let count = self.reduce(ones, crate::builder::Reducer::Add, &[0])?;
+        let mut sums = ones;
+        let (size, zero) = (self.sizes(keep)[0], self.scalar(PrimitiveType::S32, 0.0));
+        let mut distance = 1;
+        while distance < size {
+            let kept = self.slice_in(sums, 0, 0, size - distance)?;
+            let before = self.pad(kept, zero, &[(distance, 0, 0)])?;
+            sums = self.add(before, sums)?;
+            distance *= 2;
+        }
+        Ok((count, self.sub(sums, ones)?))
+    }
+
+    /// `into[index[i]] = values[i]` for distinct indices; those out of range are nowhere.
+    pub fn replace_rows(
+        &mut self,
+        into: InstructionId,
+        index: InstructionId,
+        values: InstructionId,
+    ) -> Result<InstructionId> {
+        let element_type = self.element_type(into);
+        let to_apply = self.reducer(crate::builder::Reducer::Replace, element_type)?;
+        let scatter_dimension_numbers = hlo::ScatterDimensionNumbers {
+            inserted_window_dims: vec![0],
+            scatter_dims_to_operand_dims: vec![0],
+            index_vector_dim: 1,
+            update_window_dims: (1..self.rank(values)).collect(),
+            ..Default::default()
+        };
+        let op = Op::Scatter {
+            scatter_dimension_numbers,
+            indices_are_sorted: false,
+            unique_indices: true,
+            to_apply,
+        };
+        self.op(op, &[into, index, values])
+    }
+
+    /// The index counted from the end if it is negative: `s32` scalars.
+    pub fn wrapped(&mut self, index: InstructionId, size: InstructionId) -> Result<InstructionId> {
+        let negative = self.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
+        let from_end = self.add(index, size)?;
+        self.select(negative, from_end, index)
+    }
+}

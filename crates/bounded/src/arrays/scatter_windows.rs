@@ -1,0 +1,206 @@
+//! Scatters whose windows have sizes that a run knows.
+
+use super::{Bounded, Sizes};
+use crate::builder::Builder;
+use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
+use shape::PrimitiveType;
+use support::{Error, Result};
+
+/// A dimension of the windows whose true size a run knows.
+struct Cut {
+    /// Its place in the updates.
+    of_update: usize,
+    /// Its place in the operand.
+    of_operand: usize,
+    /// Its true size.
+    size: InstructionId,
+}
+
+impl Builder {
+    /// `scatter` of windows as one of their parts: along each dimension of bounded size every element of a window becomes an
+    /// update with an index of its own. What is not there goes nowhere, and so do windows that do not fit in as a whole.
+    pub(super) fn windows_apart(&mut self, op: Op, mut parts: Vec<Bounded>) -> Result<(Op, Vec<Bounded>)> {
+        let Op::Scatter { scatter_dimension_numbers: numbers, .. } = &op else { return Ok((op, parts)) };
+        if parts.len() != 3 {
+            return Ok((op, parts));
+        }
+        let numbers = numbers.clone();
+        let cuts = cuts(&numbers, &parts);
+        if cuts.is_empty() {
+            return Ok((op, parts));
+        }
+        if !numbers.input_batching_dims.is_empty() {
+            return Err(Error::unsupported(
+                "scatter with batching dimensions and windows of a size that only a run knows; make the batch indices",
+            ));
+        }
+        let mut indices = self.vectors_last(&parts[1], numbers.index_vector_dim)?;
+        // No place within an array wraps in it.
+        let index_type = PrimitiveType::S64;
+        indices.data = self.convert(indices.data, index_type)?;
+        let batch = indices.sizes.len() - 1;
+        let mut sizes = self.sizes(indices.data);
+        let components = sizes[batch] as usize;
+        // The places of the parts within their windows follow the indices' own dimensions.
+        let whole: Vec<i64> = self.sizes(parts[2].data);
+        sizes.splice(batch..batch, cuts.iter().map(|cut| whole[cut.of_update]));
+        let shared: Vec<usize> = (0..batch).collect();
+        let one = &sizes[..sizes.len() - 1];
+        let mut columns = Vec::with_capacity(components);
+        for component in 0..components {
+            let column = self.column(indices.data, component)?;
+            columns.push(self.broadcast(column, one, &shared)?);
+        }
+        let mut fits: Option<InstructionId> = None;
+        let mut targets = numbers.scatter_dims_to_operand_dims.clone();
+        for (k, cut) in cuts.iter().enumerate() {
+            let component = match targets.iter().position(|&dimension| dimension == cut.of_operand) {
+                Some(component) => component,
+                None => {
+                    targets.push(cut.of_operand);
+                    let zero = self.scalar(index_type, 0.0);
+                    columns.push(self.broadcast(zero, one, &[])?);
+                    columns.len() - 1
+                }
+            };
+            let exists = self.before(one, batch + k, cut.size)?;
+            let is_within = self.window_fits(columns[component], cut, &parts[0], one)?;
+            for holds in [exists, is_within] {
+                fits = Some(match fits {
+                    Some(fits) => self.op(Op::And {}, &[fits, holds])?,
+                    None => holds,
+                });
+            }
+            let places = self.iota(index_type, one, batch + k)?;
+            columns[component] = self.add(columns[component], places)?;
+        }
+        let fits = fits.ok_or_else(|| Error::internal("there is a dimension of bounded size"))?;
+        let nowhere = self.nowhere(index_type);
+        let nowhere = self.broadcast(nowhere, one, &[])?;
+        let mut column_sizes = one.to_vec();
+        column_sizes.push(1);
+        for column in &mut columns {
+            let kept = self.select(fits, *column, nowhere)?;
+            *column = self.reshape(kept, &column_sizes)?;
+        }
+        indices.sizes.splice(batch..batch, cuts.iter().map(|_| None));
+        indices.data = self.op(Op::Concatenate { dimension: column_sizes.len() - 1 }, &columns)?;
+
+        let (updates, window) = self.windows_last(&parts[2], &numbers, &cuts)?;
+        let mut inserted = numbers.inserted_window_dims.clone();
+        inserted.extend(cuts.iter().map(|cut| cut.of_operand));
+        inserted.sort_unstable();
+        let numbers = ScatterDimensionNumbers {
+            update_window_dims: window,
+            inserted_window_dims: inserted,
+            scatter_dims_to_operand_dims: targets,
+            index_vector_dim: column_sizes.len() - 1,
+            ..numbers
+        };
+        parts[1] = indices;
+        parts[2] = updates;
+        let Op::Scatter { unique_indices, to_apply, .. } = op else {
+            return Err(Error::internal("it was a scatter"));
+        };
+        let op = Op::Scatter {
+            scatter_dimension_numbers: numbers,
+            indices_are_sorted: false,
+            unique_indices,
+            to_apply,
+        };
+        Ok((op, parts))
+    }
+
+    /// An index that no array has.
+    pub(super) fn nowhere(&mut self, element_type: PrimitiveType) -> InstructionId {
+        let nowhere = if element_type.is_signed_integer() { -1.0 } else { f64::from(u32::MAX) };
+        self.scalar(element_type, nowhere)
+    }
+
+    /// The indices with their vectors along the last dimension.
+    fn vectors_last(&mut self, indices: &Bounded, vector: usize) -> Result<Bounded> {
+        let rank = indices.sizes.len();
+        if vector == rank {
+            let mut sizes = self.sizes(indices.data);
+            sizes.push(1);
+            let mut of_parts = indices.sizes.clone();
+            of_parts.push(None);
+            return Ok(Bounded { data: self.reshape(indices.data, &sizes)?, sizes: of_parts });
+        }
+        let order: Vec<usize> = (0..rank).filter(|&d| d != vector).chain([vector]).collect();
+        self.reordered(indices, &order)
+    }
+
+    fn reordered(&mut self, array: &Bounded, order: &[usize]) -> Result<Bounded> {
+        let sizes: Sizes = order.iter().map(|&d| array.sizes[d]).collect();
+        Ok(Bounded { data: self.transpose(array.data, order)?, sizes })
+    }
+
+    /// One component of all index vectors, which lie along the last dimension.
+    fn column(&mut self, indices: InstructionId, component: usize) -> Result<InstructionId> {
+        let sizes = self.sizes(indices);
+        let last = sizes.len() - 1;
+        let column = self.slice_in(indices, last, component as i64, component as i64 + 1)?;
+        self.reshape(column, &sizes[..last])
+    }
+
+    /// Whether windows that begin there lie within the operand's true size.
+    fn window_fits(
+        &mut self,
+        starts: InstructionId,
+        cut: &Cut,
+        operand: &Bounded,
+        sizes: &[i64],
+    ) -> Result<InstructionId> {
+        let have = match operand.sizes[cut.of_operand] {
+            Some(size) => size,
+            None => {
+                let size = self.sizes(operand.data)[cut.of_operand];
+                self.s32(size)?
+            }
+        };
+        let element_type = self.element_type(starts);
+        let most = self.sub(have, cut.size)?;
+        let zero = self.s32(0)?;
+        let is_narrower = self.compare(ComparisonDirection::Ge, most, zero)?;
+        let is_narrower = self.broadcast(is_narrower, sizes, &[])?;
+        let most = self.op(Op::Maximum {}, &[most, zero])?;
+        let most = self.convert(most, element_type)?;
+        let most = self.broadcast(most, sizes, &[])?;
+        let begins = self.compare_scalar(ComparisonDirection::Ge, starts, 0.0)?;
+        let ends = self.compare(ComparisonDirection::Le, starts, most)?;
+        let within = self.op(Op::And {}, &[begins, ends])?;
+        self.op(Op::And {}, &[within, is_narrower])
+    }
+
+    /// The updates with the dimensions of the indices first, then those of the parts, then what is left of the windows; and
+    /// where these are.
+    fn windows_last(
+        &mut self,
+        updates: &Bounded,
+        numbers: &ScatterDimensionNumbers,
+        cuts: &[Cut],
+    ) -> Result<(Bounded, Vec<usize>)> {
+        let rank = updates.sizes.len();
+        let is_cut = |d: &usize| cuts.iter().any(|cut| cut.of_update == *d);
+        let mut order: Vec<usize> = (0..rank).filter(|d| !numbers.update_window_dims.contains(d)).collect();
+        order.extend(cuts.iter().map(|cut| cut.of_update));
+        let first = order.len();
+        order.extend(numbers.update_window_dims.iter().filter(|d| !is_cut(d)));
+        let mut updates = self.reordered(updates, &order)?;
+        // What is not there has an index that says so.
+        updates.sizes[first - cuts.len()..first].fill(None);
+        Ok((updates, (first..rank).collect()))
+    }
+}
+
+/// The dimensions of the windows that are bounded.
+fn cuts(numbers: &ScatterDimensionNumbers, parts: &[Bounded]) -> Vec<Cut> {
+    let of_windows = (0..parts[0].sizes.len())
+        .filter(|d| !numbers.inserted_window_dims.contains(d) && !numbers.input_batching_dims.contains(d));
+    let pairs = numbers.update_window_dims.iter().zip(of_windows);
+    let cut = |(&of_update, of_operand): (&usize, usize)| {
+        parts[2].sizes[of_update].map(|size| Cut { of_update, of_operand, size })
+    };
+    pairs.filter_map(cut).collect()
+}

@@ -1,0 +1,372 @@
+//! HLO under construction: the finished computations, those that are open, and how much more may be built.
+//!
+//! Knows HLO and nothing of the language that is translated to it. A scope is an open computation; branches and bodies of
+//! loops open scopes of their own and take from the enclosing ones what they read.
+
+mod fold;
+mod gather;
+mod operations;
+mod reducer;
+mod scatter;
+mod scope;
+mod variables;
+
+pub use fold::LinearElement;
+pub use operations::{broadcast_sizes, integer_vector, list, scalar_literal, scalar_of};
+pub use reducer::{Reducer, highest, lowest};
+pub use scatter::Indices;
+pub use scope::{Captures, LoopFacts, Scope, check_size};
+pub use variables::VariableId;
+
+use hlo::analysis::{Range, range_in};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata};
+use shape::{ArrayShape, Literal, PrimitiveType, Shape};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use support::{Code, Error, Result};
+
+/// How many instructions may be built in all: some nodes make one for each of their outputs.
+const MAX_INSTRUCTIONS: usize = 250_000;
+
+/// How many branches all conditionals together may have: what generating code takes grows faster than their number.
+const MAX_BRANCHES: usize = 10_000;
+
+/// A module under construction.
+#[derive(Debug)]
+pub struct Builder {
+    module: Module,
+    /// The entry, and on it the computations that are being built, the innermost last.
+    scopes: Vec<Scope>,
+    reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
+    budget: Budget,
+}
+
+/// What has been built so far.
+#[derive(Clone, Copy, Debug, Default)]
+struct Budget {
+    instructions: usize,
+    branches: usize,
+}
+
+/// The state of a builder before something that may be given up. Finished computations stay: nothing calls them then.
+#[derive(Debug)]
+pub struct Checkpoint {
+    budget: Budget,
+    scopes: usize,
+}
+
+impl Builder {
+    /// A builder that adds to a module; the entry is open.
+    pub fn new(module: Module) -> Self {
+        Self {
+            module,
+            scopes: vec![Scope::entry("main")],
+            reducers: BTreeMap::new(),
+            budget: Budget::default(),
+        }
+    }
+
+    /// The finished computations.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// The finished computations, to add to.
+    pub fn module_mut(&mut self) -> &mut Module {
+        &mut self.module
+    }
+
+    /// Adds a finished computation.
+    pub fn add_computation(&mut self, computation: Computation) -> ComputationId {
+        self.module.add_computation(computation)
+    }
+
+    /// The module, with a tuple of these as the entry's result. Computations that nothing calls are dropped.
+    pub fn finish(mut self, elements: &[InstructionId]) -> Module {
+        let (entry, _) = self.close(0).finish(elements);
+        self.finish_with(entry)
+    }
+
+    /// The same with one instruction as the entry's result.
+    pub fn finish_at(mut self, root: InstructionId) -> Module {
+        let (entry, _) = self.close(0).finish_at(root);
+        self.finish_with(entry)
+    }
+
+    fn finish_with(mut self, entry: Computation) -> Module {
+        let entry = self.module.add_computation(entry);
+        self.module.set_entry(entry);
+        // Reducers and branches that were built for what nobody needs.
+        self.module.remove_unreachable_computations();
+        self.module
+    }
+
+    /// The state before something that may be given up.
+    pub fn checkpoint(&self) -> Checkpoint {
+        Checkpoint { budget: self.budget, scopes: self.scopes.len() }
+    }
+
+    /// Gives up what came since.
+    pub fn roll_back(&mut self, to: &Checkpoint) {
+        self.budget = to.budget;
+        self.scopes.truncate(to.scopes);
+    }
+
+    /// Closes the scopes that were opened since, but keeps count of what was built.
+    pub fn close_since(&mut self, before: &Checkpoint) {
+        self.scopes.truncate(before.scopes);
+    }
+
+    /// Opens a scope within the innermost; its level.
+    pub fn open(&mut self, mut scope: Scope) -> usize {
+        scope.fold_steps_left = Rc::clone(&self.scope_ref().fold_steps_left);
+        self.scopes.push(scope);
+        self.level()
+    }
+
+    /// Closes the scope of a level; scopes that an error left open in it are given up.
+    pub fn close(&mut self, level: usize) -> Scope {
+        self.scopes.truncate(level + 1);
+        self.scopes.pop().expect("the scope of a level is open until it is closed")
+    }
+
+    /// A scope that is open, by its level: the entry has 0.
+    pub fn scope_at(&self, level: usize) -> &Scope {
+        &self.scopes[level]
+    }
+
+    /// The number of the innermost branch that is being built.
+    pub fn branch(&self) -> Option<usize> {
+        self.scopes.iter().rev().find_map(|scope| scope.branch)
+    }
+
+    /// A scope for a branch of a conditional, with the metadata of the innermost.
+    pub fn branch_scope(&self, name: &str, index: usize) -> Scope {
+        let mut scope = Scope::branch(name);
+        scope.branch = Some(index);
+        scope.metadata = self.scope_ref().metadata.clone();
+        scope
+    }
+
+    /// A scope for a computation of a loop, with the metadata of the innermost: its parameter's first elements are what the
+    /// loop carries.
+    pub fn loop_scope(&self, name: &str, carried: &[(InstructionId, Shape)], facts: LoopFacts) -> Scope {
+        let mut scope = Scope::of_loop(name, carried, facts);
+        scope.metadata = self.scope_ref().metadata.clone();
+        scope
+    }
+
+    /// Where the instructions come from that are built next in the innermost scope.
+    pub fn metadata(&self) -> &OpMetadata {
+        &self.scope_ref().metadata
+    }
+
+    /// Changes that; what it was.
+    pub fn set_metadata(&mut self, metadata: OpMetadata) -> OpMetadata {
+        std::mem::replace(&mut self.scope().metadata, metadata)
+    }
+
+    /// Changes the op that the metadata names.
+    pub fn set_op_type(&mut self, op: &str) {
+        self.scope().metadata.op_type = op.to_owned();
+    }
+
+    /// Notes what is known of an integer beside what follows from its operands.
+    pub fn note_range(&mut self, id: InstructionId, range: Range) {
+        self.scope().ranges.insert(id, range);
+    }
+
+    /// The computation being built.
+    pub fn scope(&mut self) -> &mut Scope {
+        self.scopes.last_mut().expect("a scope is open until the module is finished")
+    }
+
+    /// The computation being built, to look at.
+    pub fn scope_ref(&self) -> &Scope {
+        self.scopes.last().expect("a scope is open until the module is finished")
+    }
+
+    /// The finished computations, and the one being built.
+    pub fn module_and_scope(&mut self) -> (&Module, &mut Scope) {
+        (&self.module, self.scopes.last_mut().expect("a scope is open until the module is finished"))
+    }
+
+    /// Counts an instruction that is about to be built; an error when there are too many.
+    pub fn count_instruction(&mut self) -> Result<()> {
+        self.budget.instructions += 1;
+        if self.budget.instructions <= MAX_INSTRUCTIONS {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "the graph needs more than {MAX_INSTRUCTIONS} instructions once its function calls are inlined; split it \
+             into several programs"
+        )).coded(Code::TooLarge))
+    }
+
+    /// Counts the branches of a conditional that is about to be built; an error when there are too many.
+    pub fn count_branches(&mut self, branches: usize) -> Result<()> {
+        self.budget.branches = self.budget.branches.saturating_add(branches);
+        if self.budget.branches <= MAX_BRANCHES {
+            return Ok(());
+        }
+        Err(Error::unsupported(format!(
+            "the graph's conditionals have more than {MAX_BRANCHES} branches; split it into several programs"
+        ))
+        .coded(Code::TooLarge))
+    }
+
+    /// The scalar computation of a reducer, made once for each type.
+    pub fn reducer(&mut self, reducer: Reducer, element_type: PrimitiveType) -> Result<ComputationId> {
+        if let Some(&id) = self.reducers.get(&(reducer, element_type)) {
+            return Ok(id);
+        }
+        let id = reducer.build(&mut self.module, element_type)?;
+        self.reducers.insert((reducer, element_type), id);
+        Ok(id)
+    }
+
+    /// The scope that is being built, counted from the entry.
+    pub fn level(&self) -> usize {
+        self.scopes.len() - 1
+    }
+
+    /// An array of zeros in a scope that is open.
+    pub fn zeros_at(
+        &mut self,
+        level: usize,
+        element_type: PrimitiveType,
+        sizes: &[i64],
+    ) -> Result<InstructionId> {
+        let zero = scalar_literal(element_type, 0.0);
+        self.filled_at(level, zero, sizes)
+    }
+
+    /// An array of copies of a scalar in a scope that is open.
+    pub fn filled_at(&mut self, level: usize, scalar: Literal, sizes: &[i64]) -> Result<InstructionId> {
+        let shape = Shape::array(scalar.array_shape().element_type, sizes);
+        if shape::index::element_count(sizes).is_none() {
+            return Err(Error::unsupported(format!("an array of sizes {sizes:?} is too large")));
+        }
+        self.count_instruction()?;
+        let Self { module, scopes, .. } = self;
+        let id = scopes[level].add_constant(scalar);
+        match sizes {
+            [] => Ok(id),
+            _ => scopes[level].add(module, Op::Broadcast { dimensions: Vec::new() }, &[id], Some(&shape)),
+        }
+    }
+
+    /// What is known of an integer of the computation being built.
+    pub fn range(&self, id: InstructionId) -> Range {
+        self.range_at(self.level(), id)
+    }
+
+    /// What is known of an integer of a scope that is open.
+    pub fn range_at(&self, level: usize, id: InstructionId) -> Range {
+        let scope = &self.scopes[level];
+        let of_leaf = |leaf: InstructionId| {
+            if let Some(&range) = scope.ranges.get(&leaf) {
+                return Some(range);
+            }
+            let captures = scope.captures.as_ref()?;
+            let instruction = &scope.computation[leaf];
+            let Op::GetTupleElement { index } = *instruction.op() else { return None };
+            let is_fixed = instruction.operands()[0] == captures.parameter && captures.is_captured(index);
+            is_fixed.then(|| self.range_at(level - 1, captures.outer[index]))
+        };
+        range_in(&self.module, &scope.computation, id, &of_leaf)
+    }
+
+    /// How often what is being built runs at most for each time that a scope around it does. `Err` says which loop has
+    /// no bound.
+    pub fn runs_within(&self, level: usize) -> Result<i64, String> {
+        let mut runs: i64 = 1;
+        for facts in self.scopes[level + 1..].iter().filter_map(|scope| scope.loop_facts.as_ref()) {
+            let bound = facts.bound.ok_or_else(|| facts.why_unbounded.clone())?;
+            runs = runs.saturating_mul(i64::try_from(bound).unwrap_or(i64::MAX));
+        }
+        Ok(runs)
+    }
+
+    /// An instruction of the computation being built and all that it depends on, each with the number of its scope: what
+    /// a branch or a body takes from outside is followed there.
+    pub fn dependencies(&self, id: InstructionId) -> BTreeSet<(usize, InstructionId)> {
+        let mut seen = BTreeSet::new();
+        let mut stack = vec![(self.scopes.len() - 1, id)];
+        while let Some((level, id)) = stack.pop() {
+            if !seen.insert((level, id)) {
+                continue;
+            }
+            let scope = &self.scopes[level];
+            let instruction = &scope.computation[id];
+            match (instruction.op(), &scope.captures) {
+                (Op::GetTupleElement { index }, Some(captures))
+                    if instruction.operands()[0] == captures.parameter =>
+                {
+                    stack.extend(captures.outer().get(*index).map(|&outer| (level - 1, outer)));
+                }
+                _ => stack.extend(instruction.operands().iter().map(|&operand| (level, operand))),
+            }
+        }
+        seen
+    }
+
+    /// The loops that an instruction depends on, in words.
+    pub fn loops_before(&self, id: InstructionId) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        for (level, id) in self.dependencies(id) {
+            let instruction = &self.scopes[level].computation[id];
+            if let Op::While { .. } = instruction.op() {
+                found.insert(format!("the loop '{}'", instruction.metadata().op_name));
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// An error about what is translated; the caller says where it is.
+    pub fn invalid(&self, message: impl Into<String>) -> Error {
+        Error::invalid(message)
+    }
+
+    /// Refuses unless `holds`.
+    pub fn check(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+        if holds { Ok(()) } else { Err(self.invalid(message())) }
+    }
+
+    /// The shape of an array.
+    pub fn array(&self, id: InstructionId) -> ArrayShape {
+        self.scope_ref().shape(id).expect_array().clone()
+    }
+
+    /// The sizes of an array.
+    pub fn sizes(&self, id: InstructionId) -> Vec<i64> {
+        self.array(id).sizes()
+    }
+
+    /// The rank of an array.
+    pub fn rank(&self, id: InstructionId) -> usize {
+        self.scope_ref().shape(id).expect_array().rank()
+    }
+
+    /// The element type of an array.
+    pub fn element_type(&self, id: InstructionId) -> PrimitiveType {
+        self.scope_ref().shape(id).expect_array().element_type
+    }
+
+    /// A dimension number, negative ones counted from the end.
+    pub fn dimension(&self, axis: i64, rank: usize) -> Result<usize> {
+        let rank = rank as i64;
+        let dimension = if axis < 0 { axis + rank } else { axis };
+        self.check((0..rank).contains(&dimension), || {
+            format!(
+                "axis {axis} is out of range for a tensor of rank {rank}: it must be in [{}, {rank})",
+                -rank
+            )
+        })?;
+        Ok(dimension as usize)
+    }
+}
+/// The range of a value that is in one of two.
+pub fn join_ranges(a: Range, b: Range) -> Range {
+    Range { low: a.low.zip(b.low).map(|(a, b)| a.min(b)), high: a.high.zip(b.high).map(|(a, b)| a.max(b)) }
+}

@@ -1,0 +1,204 @@
+//! Compile-time constants: evaluates what has been built so far, as far as it depends on no parameter.
+
+use crate::builder::{Builder, Scope};
+use evaluator::{Evaluator, Limits};
+use hlo::{InstructionId, Module, Op, Opcode};
+use shape::{ArrayShape, Literal, Shape};
+
+/// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
+const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
+
+/// Constants with at most so many elements are built again inside of a branch or a loop.
+const MAX_COPIED_ELEMENTS: i64 = 1024;
+
+/// How many steps all evaluations of an import may take together: a graph may hold any number of loops of constants that
+/// run for ever.
+pub(crate) const MAX_STEPS: u64 = 1 << 23;
+
+/// How many steps one evaluation may take.
+const MAX_STEPS_OF_ONE: u64 = 1 << 22;
+
+/// The value of an instruction, if it depends on constants only and is small. Each instruction is evaluated once.
+fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
+    let mut stack = vec![id];
+    while let Some(&top) = stack.last() {
+        if scope.folded.contains_key(&top) {
+            stack.pop();
+            continue;
+        }
+        let instruction = &scope.computation[top];
+        if let Op::Constant { literal } = instruction.op() {
+            let value = Some(literal.clone());
+            scope.folded.insert(top, value);
+            continue;
+        }
+        if let Some(empty) = empty_array(instruction.shape()) {
+            scope.folded.insert(top, Some(empty));
+            continue;
+        }
+        if !may_fold(instruction.op(), instruction.shape()) {
+            scope.folded.insert(top, None);
+            continue;
+        }
+        let operands = instruction.operands();
+        let unknown = operands.iter().find(|operand| !scope.folded.contains_key(operand));
+        if let Some(&unknown) = unknown {
+            stack.push(unknown);
+            continue;
+        }
+        let values: Option<Vec<&Literal>> = operands.iter().map(|o| scope.folded[o].as_ref()).collect();
+        let limit = scope.fold_steps_left.get().min(MAX_STEPS_OF_ONE);
+        let (value, steps) = match values {
+            Some(values) => evaluate_instruction(module, scope, top, &values, limit),
+            None => (None, 0),
+        };
+        scope.fold_steps_left.set(scope.fold_steps_left.get().saturating_sub(steps));
+        scope.folded.insert(top, value);
+    }
+    scope.folded[&id].clone()
+}
+
+impl Builder {
+    /// The value of an instruction, if it is known at compile time.
+    pub fn fold(&mut self, id: InstructionId) -> Option<Literal> {
+        let (module, scope) = self.module_and_scope();
+        fold(module, scope, id)
+    }
+
+    /// Treats an instruction as one whose value only a run knows, even if it is a constant.
+    pub(crate) fn forbid_folding(&mut self, id: InstructionId) {
+        self.scope().folded.insert(id, None);
+    }
+
+    /// The integer at a position of a short vector, even if its neighbours are not known: what comes out of a concatenation
+    /// is looked up in what went in.
+    pub fn fold_element(&mut self, id: InstructionId, position: usize) -> Option<i64> {
+        let element = self.linear_element(id, position)?;
+        element.base.is_none().then_some(element.offset)
+    }
+
+    /// The integer at a position of a vector, relative to what it is added to. `None` if it is no integer.
+    pub fn linear_element(&mut self, id: InstructionId, position: usize) -> Option<LinearElement> {
+        let (module, scope) = self.module_and_scope();
+        linear_element(module, scope, id, position, MAX_ADDITIONS)
+    }
+
+    /// What stands in the innermost scope for an array of the enclosing one: captured, or built again if it is a small
+    /// constant, so that shapes and axes stay known.
+    pub fn bring_in_array(&mut self, id: InstructionId) -> InstructionId {
+        let Self { module, scopes, .. } = self;
+        let [.., outer, inner] = scopes.as_mut_slice() else {
+            unreachable!("a branch lies in another scope")
+        };
+        let shape = outer.shape(id).clone();
+        let is_small = shape.as_array().is_some_and(|a| a.element_count() <= MAX_COPIED_ELEMENTS);
+        let known = if is_small { fold(module, outer, id) } else { None };
+        match known {
+            Some(literal) => inner.add_constant(literal),
+            None => inner.capture(id, &shape),
+        }
+    }
+}
+
+/// An integer as `base + offset`, where the base is an element that is known at run time only; without a base the
+/// offset is the value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinearElement {
+    /// The instruction and the position of the element.
+    pub base: Option<(InstructionId, usize)>,
+    /// What is added to it.
+    pub offset: i64,
+}
+
+/// How many additions are followed.
+const MAX_ADDITIONS: usize = 32;
+
+/// The integer at a position of a vector, relative to what it is added to. `None` if it is no integer.
+fn linear_element(
+    module: &Module,
+    scope: &mut Scope,
+    mut id: InstructionId,
+    mut position: usize,
+    additions: usize,
+) -> Option<LinearElement> {
+    loop {
+        if let Some(literal) = fold(module, scope, id) {
+            let in_range = (position as i64) < literal.array_shape().element_count();
+            let offset = if in_range { literal.scalar_at(position).as_i64()? } else { return None };
+            return Some(LinearElement { base: None, offset });
+        }
+        let unknown = LinearElement { base: Some((id, position)), offset: 0 };
+        let instruction = &scope.computation[id];
+        match instruction.op() {
+            Op::Reshape {} => id = instruction.operands()[0],
+            Op::Broadcast { dimensions } if dimensions.is_empty() => {
+                (id, position) = (instruction.operands()[0], 0);
+            }
+            Op::Concatenate { .. } => {
+                if instruction.shape().as_array()?.rank() != 1 {
+                    return Some(unknown);
+                }
+                let mut operands = instruction.operands().iter();
+                id = loop {
+                    let &operand = operands.next()?;
+                    let size = scope.computation[operand].shape().as_array()?.size(0) as usize;
+                    if position < size {
+                        break operand;
+                    }
+                    position -= size;
+                };
+            }
+            Op::Slice { slice } => {
+                let [dimension] = slice.as_slice() else { return Some(unknown) };
+                position = (dimension.start + position as i64 * dimension.stride) as usize;
+                id = instruction.operands()[0];
+            }
+            Op::Add {} if additions > 0 => {
+                let (a, b) = (instruction.operands()[0], instruction.operands()[1]);
+                let a = linear_element(module, scope, a, position, additions - 1)?;
+                let b = linear_element(module, scope, b, position, additions - 1)?;
+                return match (a.base, b.base, a.offset.checked_add(b.offset)) {
+                    (base, None, Some(offset)) | (None, base, Some(offset)) => {
+                        Some(LinearElement { base, offset })
+                    }
+                    _ => Some(unknown),
+                };
+            }
+            _ => return Some(unknown),
+        }
+    }
+}
+
+/// The value of an array without elements: known whatever it depends on.
+fn empty_array(shape: &Shape) -> Option<Literal> {
+    let array = shape.as_array().filter(|array| array.element_count() == 0 && array.is_static())?;
+    Literal::from_bytes(ArrayShape::new(array.element_type, &array.sizes()), Default::default())
+}
+
+/// Whether an instruction has a value at compile time once its operands have one.
+fn may_fold(op: &Op, shape: &Shape) -> bool {
+    let small = shape
+        .leaves()
+        .iter()
+        .all(|(_, leaf)| leaf.is_static() && leaf.element_count() <= MAX_FOLDED_ELEMENTS);
+    let pure = !matches!(
+        op.opcode(),
+        Opcode::Parameter | Opcode::Rng | Opcode::RngGetAndUpdateState | Opcode::CustomCall | Opcode::Infeed
+    );
+    small && pure
+}
+
+/// Evaluates one instruction on known operands; also says how many steps that took.
+fn evaluate_instruction(
+    module: &Module,
+    scope: &Scope,
+    id: InstructionId,
+    operands: &[&Literal],
+    max_steps: u64,
+) -> (Option<Literal>, u64) {
+    let instruction = &scope.computation[id];
+    let limits = Limits { max_steps, max_live_bytes: 1 << 26, max_depth: 16 };
+    let mut evaluator = Evaluator::with_limits(module, limits);
+    let value = evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands).ok();
+    (value, max_steps - evaluator.steps_left())
+}

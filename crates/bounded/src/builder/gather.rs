@@ -1,0 +1,88 @@
+//! Gathers along one dimension. Indices out of range are clamped, as in XLA.
+
+use crate::builder::{Builder, list};
+use hlo::{GatherDimensionNumbers, InstructionId, Op};
+use shape::PrimitiveType;
+use support::Result;
+
+impl Builder {
+    /// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, the index at dimension `axis`.
+    pub fn gather_along(
+        &mut self,
+        params: InstructionId,
+        indices: InstructionId,
+        axis: i64,
+        batch_dims: i64,
+    ) -> Result<InstructionId> {
+        let (sizes, index_sizes) = (self.sizes(params), self.sizes(indices));
+        let index_rank = index_sizes.len() as i64;
+        let batch = if batch_dims < 0 { batch_dims + index_rank } else { batch_dims };
+        let axis = self.dimension(axis, sizes.len())?;
+        let fits = (0..=index_rank).contains(&batch) && batch as usize <= axis;
+        self.check(fits, || {
+            format!("batch_dims {batch_dims} must be within the indices' {index_rank} dimensions and not beyond axis {axis}")
+        })?;
+        let batch = batch as usize;
+        self.check(sizes[..batch] == index_sizes[..batch], || {
+            format!("the first {batch} dimensions must agree: {} vs. {}", list(&sizes), list(&index_sizes))
+        })?;
+        let result = [&sizes[..axis], &index_sizes[batch..], &sizes[axis + 1..]].concat();
+        if result.contains(&0) || sizes[axis] == 0 {
+            let element_type = self.element_type(params);
+            return self.splat(element_type, &result, 0.0);
+        }
+        let mut gather_dimension_numbers = GatherDimensionNumbers {
+            collapsed_slice_dims: vec![axis],
+            start_index_map: vec![axis],
+            index_vector_dim: index_sizes.len(),
+            ..Default::default()
+        };
+        let mut indices = indices;
+        if batch > 0 {
+            indices = self.with_batch_positions(indices, batch)?;
+            gather_dimension_numbers.collapsed_slice_dims = (0..batch).chain([axis]).collect();
+            gather_dimension_numbers.start_index_map = (0..batch).chain([axis]).collect();
+        }
+        let behind = axis + index_sizes.len() - batch;
+        gather_dimension_numbers.offset_dims = (batch..axis).chain(behind..result.len()).collect();
+        let mut slice_sizes = sizes.clone();
+        for &d in &gather_dimension_numbers.collapsed_slice_dims {
+            slice_sizes[d] = 1;
+        }
+        self.op(
+            Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false },
+            &[params, indices],
+        )
+    }
+
+    /// 64-bit indices as XLA's `TorchIndexSelect` takes them: as unsigned numbers of 32 bits, so that a negative index is
+    /// beyond the end and clamped to it.
+    pub fn as_unsigned(&mut self, indices: InstructionId) -> Result<InstructionId> {
+        match self.element_type(indices) {
+            PrimitiveType::S64 => self.convert(indices, PrimitiveType::U32),
+            _ => Ok(indices),
+        }
+    }
+
+    /// Index vectors `[position in each batch dimension..., index]`.
+    fn with_batch_positions(&mut self, indices: InstructionId, batch: usize) -> Result<InstructionId> {
+        let mut index_type = self.element_type(indices);
+        if index_type.byte_size() < 4 {
+            index_type = PrimitiveType::S32;
+        }
+        let indices = if index_type == PrimitiveType::S64 {
+            self.as_unsigned(indices)?
+        } else {
+            self.convert(indices, index_type)?
+        };
+        let index_type = self.element_type(indices);
+        let mut sizes = self.sizes(indices);
+        sizes.push(1);
+        let mut parts = Vec::new();
+        for d in 0..batch {
+            parts.push(self.iota(index_type, &sizes, d)?);
+        }
+        parts.push(self.reshape(indices, &sizes)?);
+        self.concatenate(&parts, sizes.len() - 1)
+    }
+}

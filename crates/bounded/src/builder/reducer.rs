@@ -1,0 +1,115 @@
+//! The scalar computations that reductions and scatters apply.
+
+use crate::builder::scalar_literal;
+use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, Module, Op};
+use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
+use support::Result;
+
+/// What a reduction or a scatter does with the value so far and the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reducer {
+    /// `x + y`.
+    Add,
+    /// `x - y`.
+    Subtract,
+    /// `x * y`.
+    Multiply,
+    /// `x / y`.
+    Divide,
+    /// The larger one; NaN if one is.
+    Maximum,
+    /// The largest that is a number: NaN is passed over.
+    LargestNumber,
+    /// The smaller one; NaN if one is.
+    Minimum,
+    /// Both, bit by bit.
+    And,
+    /// Either, bit by bit.
+    Or,
+    /// The next value in place of the one so far.
+    Replace,
+}
+
+impl Reducer {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Subtract => "subtract",
+            Self::Multiply => "multiply",
+            Self::Divide => "divide",
+            Self::Maximum => "maximum",
+            Self::LargestNumber => "largest_number",
+            Self::Minimum => "minimum",
+            Self::And => "and",
+            Self::Or => "or",
+            Self::Replace => "replace",
+        }
+    }
+
+    /// The value that changes nothing.
+    pub fn neutral(self, element_type: PrimitiveType) -> Literal {
+        match self {
+            Self::Add | Self::Subtract | Self::Or | Self::Replace => scalar_literal(element_type, 0.0),
+            Self::Multiply | Self::Divide | Self::And => scalar_literal(element_type, 1.0),
+            Self::Maximum | Self::LargestNumber => lowest(element_type),
+            Self::Minimum => highest(element_type),
+        }
+    }
+
+    /// Adds the computation `(x, y) -> x op y` to a module.
+    pub fn build(self, module: &mut Module, element_type: PrimitiveType) -> Result<ComputationId> {
+        let mut builder = ComputationBuilder::new(format!("{}.{element_type}", self.name()));
+        let x = builder.parameter("x", Shape::scalar(element_type));
+        let y = builder.parameter("y", Shape::scalar(element_type));
+        let op = match self {
+            Self::Add => Op::Add {},
+            Self::Subtract => Op::Subtract {},
+            Self::Multiply => Op::Multiply {},
+            Self::Divide => Op::Divide {},
+            Self::Maximum => Op::Maximum {},
+            Self::LargestNumber if element_type.is_floating_point() => {
+                let op = Op::Compare {
+                    direction: ComparisonDirection::Gt,
+                    comparison_type: ComparisonType::Default,
+                };
+                // False for NaN, which `x`, at first -inf, can never be.
+                let is_larger = builder.op(module, op, &[y, x])?;
+                let root = builder.op(module, Op::Select {}, &[is_larger, y, x])?;
+                return Ok(module.add_computation(builder.finish(root)));
+            }
+            Self::LargestNumber => Op::Maximum {},
+            Self::Minimum => Op::Minimum {},
+            Self::And => Op::And {},
+            Self::Or => Op::Or {},
+            Self::Replace => return Ok(module.add_computation(builder.finish(y))),
+        };
+        let root = builder.op(module, op, &[x, y])?;
+        Ok(module.add_computation(builder.finish(root)))
+    }
+}
+
+fn scalar(element_type: PrimitiveType, value: Scalar) -> Literal {
+    Literal::from_scalars(ArrayShape::new(element_type, &[]), [value])
+}
+
+/// The smallest value of a type, -inf for floats.
+pub fn lowest(element_type: PrimitiveType) -> Literal {
+    let bits = element_type.bit_width();
+    match element_type {
+        PrimitiveType::Pred => scalar(element_type, Scalar::Pred(false)),
+        t if t.is_signed_integer() => scalar(t, Scalar::Signed(i64::MIN >> (64 - bits))),
+        t if t.is_unsigned_integer() => scalar(t, Scalar::Unsigned(0)),
+        t => scalar_literal(t, f64::NEG_INFINITY),
+    }
+}
+
+/// The largest value of a type, inf for floats.
+pub fn highest(element_type: PrimitiveType) -> Literal {
+    let bits = element_type.bit_width();
+    match element_type {
+        PrimitiveType::Pred => scalar(element_type, Scalar::Pred(true)),
+        t if t.is_signed_integer() => scalar(t, Scalar::Signed(i64::MAX >> (64 - bits))),
+        t if t.is_unsigned_integer() => scalar(t, Scalar::Unsigned(u64::MAX >> (64 - bits))),
+        t => scalar_literal(t, f64::INFINITY),
+    }
+}

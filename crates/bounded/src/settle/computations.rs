@@ -1,0 +1,168 @@
+//! Loops and branches with arrays of bounded size in HLO that others wrote: the computations that they call, settled.
+//!
+//! Between computations an array of bounded size is a tuple: the whole array, then the true size of each bounded dimension as an
+//! `s32`. A computation is settled once, whoever calls it.
+
+use crate::builder::Scope;
+use crate::settle::{Settler, Value, sets_sizes, whole};
+use hlo::{ComputationId, InstructionId, Op, OpMetadata};
+use shape::{ArrayShape, PrimitiveType, Shape};
+use support::{Error, Result};
+
+/// How deep computations may call each other.
+const MAX_DEPTH: usize = 100;
+
+impl Settler {
+    /// Whether these computations, called for a value of this shape, see arrays of bounded size.
+    pub(crate) fn see_sizes(&self, called: &[ComputationId], shape: &Shape) -> bool {
+        !is_static(shape) || called.iter().any(|&id| sets_sizes(self.module(), id))
+    }
+
+    /// `while(state), condition, body` with settled computations.
+    pub(crate) fn settled_while(
+        &mut self,
+        condition: ComputationId,
+        body: ComputationId,
+        state: &Value,
+        shape: &Shape,
+    ) -> Result<Value> {
+        let state = self.encoded(state, shape)?;
+        let (condition, body) = (self.settled_computation(condition)?, self.settled_computation(body)?);
+        let done = self.static_op(Op::While { condition, body }, &[state], None)?;
+        self.decoded(done, shape)
+    }
+
+    /// `conditional(chooser, x, y), branches` with settled branches, of which one runs.
+    pub(crate) fn settled_branches(
+        &mut self,
+        branches: &[ComputationId],
+        chooser: InstructionId,
+        arguments: &[&Value],
+        shape: &Shape,
+    ) -> Result<Value> {
+        let mut operands = vec![chooser];
+        let mut branch_computations = Vec::with_capacity(branches.len());
+        for (&branch, &argument) in branches.iter().zip(arguments) {
+            let body = &self.module()[branch];
+            let parameter = body.parameters().first().map(|&id| body[id].shape().clone());
+            let parameter = parameter.ok_or_else(|| Error::invalid("a branch takes one argument"))?;
+            operands.push(self.encoded(argument, &parameter)?);
+            branch_computations.push(self.settled_computation(branch)?);
+        }
+        let done = self.static_op(Op::Conditional { branch_computations }, &operands, None)?;
+        self.decoded(done, shape)
+    }
+
+    /// The computation of one parameter that does the same with encoded arrays.
+    fn settled_computation(&mut self, id: ComputationId) -> Result<ComputationId> {
+        if let Some(&settled) = self.settled.get(&id) {
+            return Ok(settled);
+        }
+        if self.level() >= MAX_DEPTH {
+            return Err(Error::unsupported(format!("computations that call each other {MAX_DEPTH} deep")));
+        }
+        let source = self.module()[id].clone();
+        let [parameter] = *source.parameters() else {
+            return Err(Error::invalid(format!("'{}' takes one argument", source.name())));
+        };
+        let level = self.open(Scope::entry(source.name()));
+        let shape = source[parameter].shape();
+        let name = source[parameter].name();
+        let given = self.scope().add_entry_parameter(name, encoded_shape(shape), OpMetadata::default());
+        let argument = self.decoded(given, shape)?;
+        let value = self.settled_body(&source, &argument)?;
+        let root = self.encoded(&value, source[source.root()].shape())?;
+        let (computation, _) = self.close(level).finish_at(root);
+        let settled = self.add_computation(computation);
+        self.settled.insert(id, settled);
+        Ok(settled)
+    }
+
+    /// A value as one instruction between computations.
+    fn encoded(&mut self, value: &Value, shape: &Shape) -> Result<InstructionId> {
+        match shape {
+            Shape::Tuple(elements) => {
+                let values = self.elements(value)?;
+                if values.len() != elements.len() {
+                    return Err(Error::internal("a value has the elements that its shape says"));
+                }
+                let pairs = values.iter().zip(elements);
+                let encoded: Vec<InstructionId> =
+                    pairs.map(|(value, shape)| self.encoded(value, shape)).collect::<Result<_>>()?;
+                self.static_op(Op::Tuple {}, &encoded, None)
+            }
+            Shape::Token => self.joined(value),
+            Shape::Array(array) => {
+                let Value::One(id) = *value else {
+                    return Err(Error::internal("an array is one value"));
+                };
+                let part = self.split(id)?;
+                if array.is_static() {
+                    return Ok(part.data);
+                }
+                let mut encoded = vec![part.data];
+                for (dimension, size) in
+                    bounded_dimensions(array).zip(&part.sizes).filter_map(|(d, s)| Some((d?, s)))
+                {
+                    encoded.push(match *size {
+                        Some(size) => size,
+                        None => self.s32(array.size(dimension))?,
+                    });
+                }
+                self.static_op(Op::Tuple {}, &encoded, None)
+            }
+        }
+    }
+
+    /// What [`Self::encoded`] made of a value of this shape.
+    fn decoded(&mut self, id: InstructionId, shape: &Shape) -> Result<Value> {
+        match shape {
+            Shape::Tuple(elements) => {
+                let mut values = Vec::with_capacity(elements.len());
+                for (index, shape) in elements.iter().enumerate() {
+                    let element = self.static_op(Op::GetTupleElement { index }, &[id], None)?;
+                    values.push(self.decoded(element, shape)?);
+                }
+                Ok(Value::Many(values))
+            }
+            Shape::Array(array) if !array.is_static() => {
+                let data = self.static_op(Op::GetTupleElement { index: 0 }, &[id], None)?;
+                let mut sizes = Vec::with_capacity(array.rank());
+                let mut index = 0;
+                for dimension in bounded_dimensions(array) {
+                    sizes.push(match dimension {
+                        Some(_) => {
+                            index += 1;
+                            Some(self.static_op(Op::GetTupleElement { index }, &[id], None)?)
+                        }
+                        None => None,
+                    });
+                }
+                Ok(Value::One(self.bounded(data, &sizes)?))
+            }
+            Shape::Array(_) | Shape::Token => Ok(Value::One(id)),
+        }
+    }
+}
+
+/// Each dimension if it is bounded.
+fn bounded_dimensions(array: &ArrayShape) -> impl Iterator<Item = Option<usize>> + '_ {
+    array.dimensions.iter().enumerate().map(|(d, dimension)| dimension.is_dynamic.then_some(d))
+}
+
+fn is_static(shape: &Shape) -> bool {
+    shape.leaves().iter().all(|(_, array)| array.is_static())
+}
+
+/// The shape of what a value of this shape is between computations.
+fn encoded_shape(shape: &Shape) -> Shape {
+    match shape {
+        Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(encoded_shape).collect()),
+        Shape::Array(array) if !array.is_static() => {
+            let count = bounded_dimensions(array).flatten().count();
+            let sizes = std::iter::repeat_n(Shape::scalar(PrimitiveType::S32), count);
+            Shape::Tuple(std::iter::once(whole(shape)).chain(sizes).collect())
+        }
+        Shape::Array(_) | Shape::Token => whole(shape),
+    }
+}

@@ -1,0 +1,135 @@
+//! A loop's functions and inputs, and their translation.
+
+use crate::node::context::NodeContext;
+use crate::values::value::Value;
+use crate::values::value_type::{ValueType, rebuild};
+use bounded::Scope;
+use hlo::InstructionId;
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Error, Result};
+use tf::{Function, NodeId};
+
+/// A loop's functions and inputs.
+pub(crate) struct Loop<'p> {
+    pub(crate) condition: &'p Function,
+    pub(crate) body: &'p Function,
+    /// The values before the loop, all of them; references among those that are carried have been read.
+    pub(crate) inputs: Vec<Value>,
+    /// Which of them change.
+    pub(crate) carried: Vec<usize>,
+    pub(crate) condition_needs: BTreeSet<NodeId>,
+    pub(crate) body_needs: BTreeSet<NodeId>,
+}
+
+impl<'p> Loop<'p> {
+    /// The loop of a node.
+    pub(crate) fn new(cx: &mut NodeContext<'_, 'p>) -> Result<Self> {
+        let condition = cx.function(cx.attributes().func("cond")?.0)?;
+        let body = cx.function(cx.attributes().func("body")?.0)?;
+        let count = cx.inputs().len();
+        for (function, what) in [(condition, "condition"), (body, "body")] {
+            cx.check(function.arguments.len() == count, || {
+                format!(
+                    "the loop's {what} '{}' takes {} arguments, but the node has {count} inputs",
+                    function.name,
+                    function.arguments.len()
+                )
+            })?;
+        }
+        cx.check(body.results.len() == count && condition.results.len() == 1, || {
+            format!(
+                "the loop's body must return {count} values and its condition one, not {} and {}",
+                body.results.len(),
+                condition.results.len()
+            )
+        })?;
+        let passed = cx.passed_arguments(body);
+        let carried: Vec<usize> = (0..count).filter(|&k| passed[k] != Some(k)).collect();
+        let mut inputs = cx.inputs().to_vec();
+        for &k in &carried {
+            inputs[k] = cx.dereferenced(inputs[k]);
+        }
+        let (condition_needs, body_needs) = (cx.needed_nodes(condition), cx.needed_nodes(body));
+        Ok(Self { condition, body, inputs, carried, condition_needs, body_needs })
+    }
+
+    /// The name and op of the node that decides.
+    pub(crate) fn condition_node(&self) -> (&'p str, &'p str) {
+        let graph = &self.condition.graph;
+        let mut node = &graph.nodes[self.condition.results[0].node];
+        while let ("Identity", [input]) = (node.op.as_str(), node.inputs.as_slice()) {
+            node = &graph.nodes[input.node];
+        }
+        (&node.name, &node.op)
+    }
+
+    /// The arguments of the condition or the body, whose scope is the innermost.
+    pub(crate) fn arguments(
+        &self,
+        cx: &mut NodeContext<'_, 'p>,
+        function: &Function,
+        needed: &BTreeSet<NodeId>,
+        types: &[ValueType],
+    ) -> Result<Vec<Value>> {
+        let mut carried = BTreeMap::new();
+        let mut index = 0;
+        for (&k, value_type) in self.carried.iter().zip(types) {
+            let count = value_type.leaves().len();
+            let leaves: Vec<InstructionId> =
+                (index..index + count).map(|index| cx.scope().element(index)).collect();
+            index += count;
+            carried.insert(k, rebuild(cx, value_type, &leaves));
+        }
+        let mut arguments = Vec::new();
+        for (k, (&value, argument)) in self.inputs.iter().zip(&function.arguments).enumerate() {
+            arguments.push(match carried.get(&k) {
+                Some(&value) => value,
+                None => cx.bring_in(value, needed.contains(argument)),
+            });
+        }
+        Ok(arguments)
+    }
+
+    /// Translates the condition; its scope and the truth value.
+    pub(crate) fn translate_condition(
+        &self,
+        cx: &mut NodeContext<'_, 'p>,
+        scope: Scope,
+        types: &[ValueType],
+    ) -> Result<(Scope, InstructionId)> {
+        let (scope, predicate) = cx.within(scope, |cx| {
+            let arguments = self.arguments(cx, self.condition, &self.condition_needs, types)?;
+            let results = cx.translate_function(self.condition, &arguments)?;
+            let predicate = match cx.dereferenced(results[0]) {
+                Value::Array(id) => id,
+                other => return Err(cx.invalid(format!("the loop's condition is {}", other.kind()))),
+            };
+            cx.truth(predicate)
+        })?;
+        if let Some((&variable, writer)) = scope.written().iter().next() {
+            return Err(Error::unsupported(format!(
+                "the condition of the loop '{}' writes '{}' (node '{writer}'); only its body may",
+                cx.name(),
+                cx.variable_name(variable)
+            )));
+        }
+        Ok((scope, predicate))
+    }
+
+    /// The values behind a loop that runs so often, its body translated for each iteration.
+    pub(crate) fn unrolled(&self, cx: &mut NodeContext<'_, 'p>, count: u64) -> Result<Vec<Value>> {
+        let mut values = self.inputs.clone();
+        for _ in 0..count {
+            let next = cx.translate_function(self.body, &values)?;
+            for &k in &self.carried {
+                values[k] = cx.dereferenced(next[k]);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The name in the body of the value at a place among those that the loop carries.
+    pub(crate) fn carried_name(&self, place: usize) -> &'p str {
+        &self.body.graph.nodes[self.body.arguments[self.carried[place]]].name
+    }
+}

@@ -1,0 +1,35 @@
+//! The ops whose rules are right for arrays of bounded size.
+
+/// Element by element, so that the result has the sizes of the inputs: also where the rule makes a constant.
+pub(crate) const ELEMENTWISE: &str = "\
+    Abs Acos Acosh Add AddN AddV2 Angle ApproximateEqual Asin Asinh Atan Atan2 Atanh BitwiseAnd \
+    BitwiseOr BitwiseXor Cast Ceil CheckNumerics ClipByValue Complex ComplexAbs Conj Cos Cosh Digamma Div \
+    DivNoNan Elu EluGrad Equal Erf Erfc Erfinv Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Imag Inv \
+    InvGrad Invert IsFinite IsInf IsNan LeakyRelu LeakyReluGrad LeftShift Less LessEqual Lgamma Log Log1p \
+    LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul MulNoNan Ndtri Neg NextAfter NotEqual OnesLike Pow \
+    Real RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad RightShift Rint Round Rsqrt RsqrtGrad \
+    Select SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sin Sinh Softplus SoftplusGrad Softsign SoftsignGrad \
+    Sqrt SqrtGrad Square SquaredDifference Sub Tan Tanh TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy \
+    ZerosLike";
+
+/// Those that ask for true sizes where they need them.
+pub(crate) const OTHERS: &str = "\
+    All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BroadcastTo Concat ConcatV2 \
+    ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
+    GatherV2 L2Loss ListDiff LogSoftmax MatMul Max Mean Min OneHot Pack Pad PadV2 Prod Range Rank Reshape \
+    ResourceGather Reverse ReverseV2 ScatterNd SegmentMaxV2 SegmentMinV2 SegmentProdV2 SegmentSumV2 Shape \
+    ShapeN Size Slice Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits Split SplitV \
+    Squeeze StridedSlice Sum TensorScatterAdd TensorScatterMax TensorScatterMin TensorScatterSub \
+    TensorScatterUpdate Tile TopK TopKV2 Transpose Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 Unpack \
+    UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
+    XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
+
+/// Whether an op works on arrays of bounded size. Those that hand values on, such as `Identity`, need not ask.
+pub(crate) fn takes_bounded(op: &str) -> bool {
+    keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
+}
+
+/// Whether an op's result is as large as its inputs are, broadcast.
+pub(crate) fn keeps_input_sizes(op: &str) -> bool {
+    ELEMENTWISE.split(' ').any(|other| other == op)
+}

@@ -1,0 +1,39 @@
+//! Calls of functions that are written as expressions.
+
+use crate::node::context::NodeContext;
+use ::composite::{Expression, Function};
+use hlo::{InstructionId, Op};
+use shape::Shape;
+use support::Result;
+
+impl NodeContext<'_, '_> {
+    /// Calls a function of these operands; its results, one or several.
+    ///
+    /// It is a computation of its own, named after the node's op, so that the HLO shows what belongs together.
+    pub(crate) fn composite(
+        &mut self,
+        operands: &[InstructionId],
+        body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,
+    ) -> Result<Vec<InstructionId>> {
+        let parameters: Vec<Shape> = operands.iter().map(|&id| self.array(id).into()).collect();
+        let metadata = self.metadata().clone();
+        let name = self.node().op.clone();
+        let module = self.module_mut();
+        let to_apply = ::composite::build(module, &name, &metadata, &parameters, body)?;
+        let result = self.op(Op::Call { to_apply }, operands)?;
+        let elements = self.scope_ref().shape(result).as_tuple().map(<[Shape]>::len);
+        match elements {
+            None => Ok(vec![result]),
+            Some(count) => (0..count).map(|k| self.tuple_element(result, k)).collect(),
+        }
+    }
+
+    /// Calls a function of these operands with one result.
+    pub(crate) fn composite_one(
+        &mut self,
+        operands: &[InstructionId],
+        body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Expression<'f>,
+    ) -> Result<InstructionId> {
+        Ok(self.composite(operands, |function, arguments| vec![body(function, arguments)])?[0])
+    }
+}

@@ -1,0 +1,398 @@
+//! The state of an import: the HLO under construction, and what the handles that flow along edges stand for.
+
+use crate::values::collected::Collected;
+use crate::values::lessons::Lessons;
+use crate::values::list::List;
+use crate::values::stack::Stack;
+use crate::values::tensor_array::TensorArray;
+use crate::values::value::{ListId, StackId, TensorArrayId, Value};
+use bounded::{Builder, Checkpoint, VariableId};
+use hlo::{InstructionId, Module, Op};
+use shape::Literal;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Deref, DerefMut, Index, IndexMut};
+use support::{Id, IdVec};
+use tf::{Program, VariableState};
+
+/// What a program has become so far. Everything that a [`Builder`] does, it does.
+pub(crate) struct State<'p> {
+    program: &'p Program,
+    builder: Builder,
+    /// The tensor lists: their instructions are of the computation in which the value was made.
+    lists: IdVec<ListId, List>,
+    stacks: IdVec<StackId, Stack>,
+    tensor_arrays: IdVec<TensorArrayId, TensorArray>,
+    /// Tensor arrays whose handles were popped from a stack, by the level of the scope and those that were pushed.
+    earlier_arrays: BTreeMap<(usize, TensorArrayId), TensorArrayId>,
+    /// The state of stacks and tensor arrays: variables behind those of the config.
+    locals: Vec<Local>,
+    /// What was learned when the program was imported before.
+    lessons: Lessons,
+    /// How many random number generators there are so far: each gets a stream of its own.
+    random_streams: u64,
+    /// The inputs that a rule wanted the value of and did not get: node and position.
+    wanted_constants: BTreeSet<(String, usize)>,
+    /// What stands in the entry for variables without a value.
+    unset: BTreeMap<VariableId, InstructionId>,
+    /// The variable that was read first before it had a value.
+    read_unset: Option<VariableId>,
+    /// What is wrong, if that is collected.
+    collected: Collected,
+    mode: Mode,
+}
+
+/// How nodes are translated at the moment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mode {
+    /// What is wrong is collected instead of returned at the first.
+    is_collecting: bool,
+    /// A loop's state is being looked at before the loop is translated.
+    is_analysis: bool,
+}
+
+/// A variable that the program does not know of.
+#[derive(Debug)]
+struct Local {
+    /// The node that made it.
+    node: String,
+    /// The scope that it lives in, counted from the entry.
+    level: usize,
+}
+
+/// The state before something that may be given up. Lists and local variables stay: nothing refers to them then.
+pub(crate) struct Snapshot {
+    builder: Checkpoint,
+    random_streams: u64,
+    stacks: IdVec<StackId, Stack>,
+    tensor_arrays: IdVec<TensorArrayId, TensorArray>,
+    mode: Mode,
+}
+
+impl<'p> State<'p> {
+    /// Nothing but an open entry.
+    pub(crate) fn new(program: &'p Program, lessons: Lessons) -> Self {
+        Self {
+            program,
+            builder: Builder::new(Module::new("tfcompile")),
+            lists: IdVec::new(),
+            stacks: IdVec::new(),
+            tensor_arrays: IdVec::new(),
+            earlier_arrays: BTreeMap::new(),
+            locals: Vec::new(),
+            lessons,
+            random_streams: 0,
+            wanted_constants: BTreeSet::new(),
+            unset: BTreeMap::new(),
+            read_unset: None,
+            collected: Collected::default(),
+            mode: Mode::default(),
+        }
+    }
+
+    /// The program that is imported.
+    pub(crate) fn program(&self) -> &'p Program {
+        self.program
+    }
+
+    /// The module, with a tuple of these as the entry's result.
+    pub(crate) fn finish(&mut self, elements: &[InstructionId]) -> Module {
+        std::mem::replace(&mut self.builder, Builder::new(Module::new(""))).finish(elements)
+    }
+
+    /// The state before something that may be given up.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            builder: self.builder.checkpoint(),
+            random_streams: self.random_streams,
+            stacks: self.stacks.clone(),
+            tensor_arrays: self.tensor_arrays.clone(),
+            mode: self.mode,
+        }
+    }
+
+    /// Ends what began with a snapshot, and gives up what came since unless that is kept.
+    pub(crate) fn end_trial(&mut self, snapshot: Snapshot, is_kept: bool) {
+        self.mode = snapshot.mode;
+        if is_kept {
+            return;
+        }
+        self.builder.roll_back(&snapshot.builder);
+        self.random_streams = snapshot.random_streams;
+        self.stacks = snapshot.stacks;
+        self.tensor_arrays = snapshot.tensor_arrays;
+    }
+
+    /// Collects what is wrong from here on.
+    pub(crate) fn collect_problems(&mut self) {
+        self.mode.is_collecting = true;
+    }
+
+    /// Returns what is wrong until the trial ends that is under way.
+    pub(crate) fn return_problems(&mut self) {
+        self.mode.is_collecting = false;
+    }
+
+    /// The problems so far, if they are collected.
+    pub(crate) fn collected(&mut self) -> Option<&mut Collected> {
+        self.mode.is_collecting.then_some(&mut self.collected)
+    }
+
+    /// Whether what is wrong is collected instead of returned at the first.
+    pub(crate) fn is_collecting(&self) -> bool {
+        self.mode.is_collecting
+    }
+
+    /// All problems that have been collected.
+    pub(crate) fn take_collected(&mut self) -> Collected {
+        std::mem::take(&mut self.collected)
+    }
+
+    /// Only looks at loops' states until the trial ends that is under way.
+    pub(crate) fn begin_analysis(&mut self) {
+        self.mode = Mode { is_collecting: false, is_analysis: true };
+    }
+
+    /// Whether a loop's state is being looked at before the loop is translated.
+    pub(crate) fn is_analysis(&self) -> bool {
+        self.mode.is_analysis
+    }
+
+    /// What was learned so far.
+    pub(crate) fn lessons(&self) -> &Lessons {
+        &self.lessons
+    }
+
+    /// Learns more.
+    pub(crate) fn lessons_mut(&mut self) -> &mut Lessons {
+        &mut self.lessons
+    }
+
+    /// The number of a random number generator.
+    pub(crate) fn next_random_stream(&mut self) -> u64 {
+        self.random_streams += 1;
+        self.random_streams - 1
+    }
+
+    /// Notes that a rule wanted the value of a node's input.
+    pub(crate) fn want_constant(&mut self, node: &str, input: usize) {
+        self.wanted_constants.insert((node.to_owned(), input));
+    }
+
+    /// The inputs that rules wanted the value of and did not get.
+    pub(crate) fn take_wanted_constants(&mut self) -> BTreeSet<(String, usize)> {
+        std::mem::take(&mut self.wanted_constants)
+    }
+
+    /// A new list.
+    pub(crate) fn add_list(&mut self, list: List) -> ListId {
+        self.lists.push(list)
+    }
+
+    /// A new stack.
+    pub(crate) fn add_stack(&mut self, stack: Stack) -> StackId {
+        self.stacks.push(stack)
+    }
+
+    /// A new tensor array.
+    pub(crate) fn add_tensor_array(&mut self, array: TensorArray) -> TensorArrayId {
+        self.tensor_arrays.push(array)
+    }
+
+    /// The tensor array of an earlier iteration, as whose handle this one's was popped from a stack here.
+    pub(crate) fn earlier_array(&mut self, array: TensorArrayId) -> TensorArrayId {
+        let level = self.level();
+        if let Some(&earlier) = self.earlier_arrays.get(&(level, array)) {
+            return earlier;
+        }
+        let earlier = self[array].of_earlier_iteration(level);
+        let earlier = self.tensor_arrays.push(earlier);
+        self.earlier_arrays.insert((level, array), earlier);
+        earlier
+    }
+
+    /// Forgets the handles that were popped in the scope of a level, which is closed.
+    pub(crate) fn forget_earlier_arrays(&mut self, level: usize) {
+        self.earlier_arrays.retain(|&(at, _), _| at < level);
+    }
+
+    /// How much was pushed so far, for each stack.
+    pub(crate) fn pushes(&self) -> Vec<i64> {
+        self.stacks.values().map(|stack| stack.pushes).collect()
+    }
+
+    /// Goes back to what was pushed before; of stacks that are new since then what they hold stays.
+    pub(crate) fn set_pushes(&mut self, pushes: &[i64]) {
+        for (k, stack) in self.stacks.values_mut().enumerate() {
+            if let Some(&pushes) = pushes.get(k) {
+                stack.pushes = pushes;
+            }
+        }
+    }
+
+    /// The larger of what was pushed so far and something else.
+    pub(crate) fn most_pushes(&self, others: &[i64]) -> Vec<i64> {
+        let most = |(k, pushes): (usize, i64)| others.get(k).map_or(pushes, |&other| other.max(pushes));
+        self.pushes().into_iter().enumerate().map(most).collect()
+    }
+
+    /// The shapes of tensor arrays' elements, as far as they are known.
+    pub(crate) fn element_shapes(&self) -> Vec<Option<Vec<i64>>> {
+        self.tensor_arrays.values().map(|array| array.element.clone()).collect()
+    }
+
+    /// Takes over such shapes where none were known.
+    pub(crate) fn learn_element_shapes(&mut self, learned: Vec<Option<Vec<i64>>>) {
+        for (array, learned) in self.tensor_arrays.values_mut().zip(learned) {
+            array.element = array.element.take().or(learned);
+        }
+    }
+}
+
+impl State<'_> {
+    /// The name of a variable in messages.
+    pub(crate) fn variable_name(&self, variable: VariableId) -> &str {
+        match self.program.variables.get(variable.index()) {
+            Some(variable) => &variable.node_name,
+            None => &self.locals[variable.index() - self.program.variables.len()].node,
+        }
+    }
+
+    /// A new local variable of a node, with a value in a scope that is open.
+    pub(crate) fn new_local(&mut self, node: &str, level: usize, value: InstructionId) -> VariableId {
+        self.locals.push(Local { node: node.to_owned(), level });
+        let variable = VariableId::from_index(self.program.variables.len() + self.locals.len() - 1);
+        self.add_variable(variable, level, value);
+        variable
+    }
+
+    /// The scope that a variable lives in: the entry for those of the config.
+    pub(crate) fn variable_level(&self, variable: VariableId) -> usize {
+        let local = variable.index().checked_sub(self.program.variables.len());
+        local.map_or(0, |local| self.locals[local].level)
+    }
+
+    /// Gives a variable of the config no value: something stands for it in the entry.
+    pub(crate) fn add_unset_variable(&mut self, variable: VariableId) {
+        let nothing = self.literal(Literal::scalar(false));
+        self.add_variable(variable, 0, nothing);
+        self.unset.insert(variable, nothing);
+    }
+
+    /// The variable that was read first before it had a value.
+    pub(crate) fn read_unset(&self) -> Option<VariableId> {
+        self.read_unset
+    }
+
+    /// The current value of a variable: as the code before this point left it.
+    pub(crate) fn read_variable(&mut self, variable: VariableId) -> InstructionId {
+        if self.is_unset(variable) {
+            self.read_unset.get_or_insert(variable);
+        }
+        self.variable_value(variable)
+    }
+
+    /// The value itself; of a reference to a variable what that holds now.
+    pub(crate) fn dereferenced(&mut self, value: Value) -> Value {
+        match value {
+            Value::Reference(variable) => Value::Array(self.read_variable(variable)),
+            value => value,
+        }
+    }
+
+    /// Whether a variable has no value at this point.
+    pub(crate) fn is_unset(&self, variable: VariableId) -> bool {
+        self.unset.get(&variable).is_some_and(|&nothing| self.untouched_variable(variable) == Some(nothing))
+    }
+
+    /// Whether a variable has the same shape from first to last.
+    pub(crate) fn keeps_shape(&self, variable: VariableId) -> bool {
+        let variable = self.program.variables.get(variable.index());
+        variable.is_none_or(|variable| variable.state == VariableState::Kept)
+    }
+
+    /// Gives a variable a new value.
+    pub(crate) fn write_variable(&mut self, variable: VariableId, value: InstructionId, writer: &str) {
+        let is_local =
+            variable.index() >= self.program.variables.len() && self.variable_level(variable) == self.level();
+        self.set_variable(variable, value, (!is_local).then_some(writer));
+    }
+
+    /// The feeds, variables and random numbers that an instruction depends on, in words.
+    pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
+        let mut found = BTreeSet::new();
+        for (level, id) in self.dependencies(id) {
+            let scope = self.scope_at(level);
+            let instruction = &scope.computation()[id];
+            match (instruction.op(), scope.captures()) {
+                (Op::Parameter { number }, None) => found.insert(self.parameter_origin(*number)),
+                (Op::RngGetAndUpdateState { .. }, _) => {
+                    found.insert(format!("random numbers (node '{}')", instruction.metadata().op_name))
+                }
+                _ => false,
+            };
+        }
+        found.into_iter().collect()
+    }
+
+    fn parameter_origin(&self, number: usize) -> String {
+        match self.program.feeds.get(number) {
+            Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
+            None => {
+                let variables = self.program.variables.iter();
+                let mut given = variables.filter(|variable| variable.state != VariableState::Unset);
+                let variable = given.nth(number - self.program.feeds.len());
+                format!("the variable '{}'", variable.map_or("", |variable| &variable.node_name))
+            }
+        }
+    }
+}
+
+impl Deref for State<'_> {
+    type Target = Builder;
+
+    fn deref(&self) -> &Builder {
+        &self.builder
+    }
+}
+
+impl DerefMut for State<'_> {
+    fn deref_mut(&mut self) -> &mut Builder {
+        &mut self.builder
+    }
+}
+
+impl Index<ListId> for State<'_> {
+    type Output = List;
+
+    fn index(&self, id: ListId) -> &List {
+        &self.lists[id]
+    }
+}
+
+impl Index<StackId> for State<'_> {
+    type Output = Stack;
+
+    fn index(&self, id: StackId) -> &Stack {
+        &self.stacks[id]
+    }
+}
+
+impl IndexMut<StackId> for State<'_> {
+    fn index_mut(&mut self, id: StackId) -> &mut Stack {
+        &mut self.stacks[id]
+    }
+}
+
+impl Index<TensorArrayId> for State<'_> {
+    type Output = TensorArray;
+
+    fn index(&self, id: TensorArrayId) -> &TensorArray {
+        &self.tensor_arrays[id]
+    }
+}
+
+impl IndexMut<TensorArrayId> for State<'_> {
+    fn index_mut(&mut self, id: TensorArrayId) -> &mut TensorArray {
+        &mut self.tensor_arrays[id]
+    }
+}

@@ -1,0 +1,266 @@
+//! The walk over a program: nodes in execution order, each by its rule, into the computation being built.
+
+use crate::control::calls::call_of_op;
+use crate::node::context::{NodeContext, NodeInputs};
+use crate::node::functions::{FunctionPart, Functions};
+use crate::node::name::name_within;
+use crate::node::rule::{Rule, RuleTable, Translation};
+use crate::values::state::State;
+use crate::values::value::Value;
+use crate::walk::{passed_arguments, unsupported};
+use hlo::{InstructionId, OpMetadata};
+use std::collections::{BTreeMap, BTreeSet};
+use support::{Code, Coded as _, Error, ErrorKind, Result};
+use tf::{Function, Graph, NodeId};
+
+/// How deep calls and conditionals may nest.
+const MAX_DEPTH: usize = 50;
+
+/// How many nodes may be translated in all, those of functions once for each call, those of loops once for each round in
+/// which the types of what they carry are looked for: loops in loops multiply the rounds.
+const MAX_NODES: usize = 500_000;
+
+/// A walk over a program's graph and the functions that it calls.
+pub(crate) struct Walk<'p> {
+    program: &'p tf::Program,
+    rules: &'static RuleTable,
+    depth: usize,
+    nodes: usize,
+    passed: passed_arguments::Known,
+}
+
+impl<'p> Walk<'p> {
+    /// A walk that is about to begin.
+    pub(crate) fn new(program: &'p tf::Program, rules: &'static RuleTable) -> Self {
+        Self { program, rules, depth: 0, nodes: 0, passed: passed_arguments::Known::new() }
+    }
+
+    /// Translates a graph whose nodes of op `_Arg` are given; `needed` leaves out what has no use.
+    pub(crate) fn translate_graph(
+        &mut self,
+        state: &mut State<'p>,
+        graph: &'p Graph,
+        mut values: BTreeMap<NodeId, Vec<Value>>,
+        needed: Option<&BTreeSet<NodeId>>,
+        prefix: &str,
+    ) -> Result<BTreeMap<NodeId, Vec<Value>>> {
+        if self.depth >= MAX_DEPTH {
+            return Err(Error::invalid(format!(
+                "functions call each other more than {MAX_DEPTH} levels deep at '{}'; recursion cannot be compiled",
+                prefix.trim_end_matches('/')
+            )).coded(Code::FunctionLibrary));
+        }
+        self.depth += 1;
+        let result = self.translate_nodes(state, graph, &mut values, needed, prefix);
+        self.depth -= 1;
+        result.map(|()| values)
+    }
+
+    fn translate_nodes(
+        &mut self,
+        state: &mut State<'p>,
+        graph: &'p Graph,
+        values: &mut BTreeMap<NodeId, Vec<Value>>,
+        needed: Option<&BTreeSet<NodeId>>,
+        prefix: &str,
+    ) -> Result<()> {
+        for id in graph.topological_order().coded(Code::Graph)? {
+            if values.contains_key(&id) || needed.is_some_and(|needed| !needed.contains(&id)) {
+                continue;
+            }
+            self.nodes += 1;
+            if self.nodes > MAX_NODES {
+                return Err(Error::invalid(format!(
+                    "the graph has more than {MAX_NODES} nodes once its function calls are inlined and its loops are tried; split \
+                     it into several programs, or nest fewer loops that carry lists"
+                )).coded(Code::TooLarge));
+            }
+            let made = if state.is_collecting() {
+                self.try_node(state, graph, id, values, prefix)
+            } else {
+                Some(self.translate_node(state, graph, id, values, prefix)?)
+            };
+            // A node that failed has no values, and so fail those that read it.
+            if let Some(made) = made {
+                values.insert(id, made);
+            }
+        }
+        Ok(())
+    }
+
+    /// Translates a node if it can be. Else collects why, unless that is known or is the fault of another node.
+    fn try_node(
+        &mut self,
+        state: &mut State<'p>,
+        graph: &'p Graph,
+        id: NodeId,
+        values: &BTreeMap<NodeId, Vec<Value>>,
+        prefix: &str,
+    ) -> Option<Vec<Value>> {
+        let node = &graph.nodes[id];
+        let before = state.checkpoint();
+        let collected = state.collected()?;
+        let (failures, is_full) = (collected.failures, collected.is_full());
+        let is_ready = !is_full
+            && node.inputs.iter().all(|input| values.contains_key(&input.node))
+            && unsupported::reason(self.rules, self.program, node).is_none();
+        let error = if is_ready {
+            match self.translate_node(state, graph, id, values, prefix) {
+                Ok(made) => return Some(made),
+                Err(error) => Some(error),
+            }
+        } else {
+            None
+        };
+        // Whatever was open inside of the node is given up.
+        state.close_since(&before);
+        state.set_metadata(OpMetadata::default());
+        let collected = state.collected()?;
+        if let Some(error) = error
+            && collected.failures == failures
+        {
+            collected.add(&name_within(prefix, &node.name), &node.op, error);
+        }
+        collected.failures += 1;
+        None
+    }
+
+    fn translate_node(
+        &mut self,
+        state: &mut State<'p>,
+        graph: &'p Graph,
+        id: NodeId,
+        values: &BTreeMap<NodeId, Vec<Value>>,
+        prefix: &str,
+    ) -> Result<Vec<Value>> {
+        let node = &graph.nodes[id];
+        let name = name_within(prefix, &node.name);
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for input in &node.inputs {
+            let value = values.get(&input.node).and_then(|outputs| outputs.get(input.index));
+            inputs.push(*value.ok_or_else(|| {
+                let producer = &graph.nodes[input.node];
+                Error::invalid(format!(
+                    "node '{name}' (op '{}') reads output {} of node '{}' (op '{}'), which makes no such value",
+                    node.op, input.index, producer.name, producer.op
+                ))
+            })?);
+        }
+        let metadata =
+            OpMetadata { op_type: node.op.clone(), op_name: name.clone(), ..OpMetadata::default() };
+        let outer = state.set_metadata(metadata);
+        let rule = self.rules.find(&node.op);
+        let mut cx = NodeContext::new(state, self, NodeInputs { node, graph, name, inputs });
+        let result = translate(rule, &mut cx);
+        let result = result.map_err(|error| {
+            let code = match error.kind() {
+                ErrorKind::Unsupported => Code::OpCase,
+                _ => Code::OpMeaning,
+            };
+            cx.at_node(error.coded(code))
+        });
+        state.set_metadata(outer);
+        result
+    }
+}
+
+impl<'p> Functions<'p> for Walk<'p> {
+    fn translate(
+        &mut self,
+        state: &mut State<'p>,
+        function: &'p Function,
+        arguments: &[Value],
+        prefix: &str,
+    ) -> Result<Vec<Value>> {
+        if arguments.len() != function.arguments.len() {
+            return Err(Error::invalid(format!(
+                "function '{}' takes {} arguments, but is given {}",
+                function.name,
+                function.arguments.len(),
+                arguments.len()
+            ))
+            .coded(Code::FunctionLibrary));
+        }
+        let given = function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
+        let needed = self.needed_nodes(function);
+        let values = self.translate_graph(state, &function.graph, given, Some(&needed), prefix)?;
+        let result = |output: &tf::OutputId| {
+            values.get(&output.node).and_then(|outputs| outputs.get(output.index)).copied().ok_or_else(|| {
+                Error::invalid(format!(
+                    "function '{}' returns output {} of node '{}', which makes no such value",
+                    function.name, output.index, function.graph.nodes[output.node].name
+                ))
+            })
+        };
+        function.results.iter().map(result).collect()
+    }
+
+    fn translate_output(
+        &mut self,
+        state: &mut State<'p>,
+        part: &FunctionPart<'p, '_>,
+        arguments: &[Value],
+        prefix: &str,
+    ) -> Result<Option<Value>> {
+        let FunctionPart { function, output, needed } = *part;
+        let given = function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
+        let values = self.translate_graph(state, &function.graph, given, Some(needed), prefix)?;
+        Ok(values.get(&output.node).and_then(|outputs| outputs.get(output.index)).copied())
+    }
+
+    fn needed_nodes(&self, function: &'p Function) -> BTreeSet<NodeId> {
+        needed_nodes(self.rules, self.program, function)
+    }
+
+    fn passed_arguments(&mut self, function: &'p Function) -> Vec<Option<usize>> {
+        passed_arguments::passed_arguments(&self.program.library, &mut self.passed, function)
+    }
+}
+
+/// Applies the node's rule, or calls the function that its op names.
+fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+    let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
+    match rule {
+        Some(Rule { translation: Translation::One(translate), .. }) => {
+            let made = translate(cx)?;
+            Ok(arrays(vec![cx.with_input_sizes(made)?]))
+        }
+        Some(Rule { translation: Translation::Many(translate), .. }) => Ok(arrays(translate(cx)?)),
+        Some(Rule { translation: Translation::Values(translate), .. }) => {
+            let mut made = translate(cx)?;
+            for value in &mut made {
+                if let Value::Array(id) = value {
+                    *id = cx.with_input_sizes(*id)?;
+                }
+            }
+            Ok(made)
+        }
+        None => call_of_op(cx),
+    }
+}
+
+/// The nodes of a function that a call must run: what results and control results need, and effects.
+pub(crate) fn needed_nodes(
+    rules: &RuleTable,
+    program: &tf::Program,
+    function: &Function,
+) -> BTreeSet<NodeId> {
+    let graph = &function.graph;
+    let effects = graph.nodes.iter().filter(|(_, node)| match rules.find(&node.op) {
+        Some(rule) => rule.has_effect,
+        // A call may write variables inside.
+        None => program.library.get(&node.op).is_some(),
+    });
+    let mut stack: Vec<NodeId> = effects.map(|(id, _)| id).collect();
+    stack.extend(function.results.iter().map(|output| output.node));
+    stack.extend(&function.control_results);
+    let mut needed = BTreeSet::new();
+    while let Some(id) = stack.pop() {
+        if needed.insert(id) {
+            let node = &graph.nodes[id];
+            stack.extend(node.inputs.iter().map(|input| input.node));
+            stack.extend(&node.control_inputs);
+        }
+    }
+    needed
+}
