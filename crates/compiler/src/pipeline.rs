@@ -197,7 +197,7 @@ pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
     let chaining = ConvolutionChaining {
         max_stages: plan::MAX_STAGES,
         saving: Box::new(move |module, computation, chain| {
-            plan::chain_saving(module, computation, chain, &targets, &options)
+            plan::chain_saving(module, computation, chain, &targets, options.winograd)
         }),
     };
     let mut pipeline = pipeline();

@@ -1,6 +1,6 @@
 //! The attributes that payloads carry, with XLA's names (`xla/xla_data.proto`).
 
-use crate::module::ComputationId;
+use crate::ids::{ComputationId, InstructionId};
 
 /// The value of an attribute that this compiler carries along.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -240,9 +240,9 @@ pub enum ComparisonType {
     TotalOrder,
 }
 
-/// Why instructions were fused.
+/// The kind of fusion that XLA's text names. Other compilers may give it another meaning; see [`FusionKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FusionKind {
+pub enum XlaFusionKind {
     /// `kLoop`: one loop nest over the result, everything computed where it is used.
     Loop,
     /// `kInput`: the root is a reduction, what feeds it is computed in its loop.
@@ -251,6 +251,46 @@ pub enum FusionKind {
     Output,
     /// `kCustom`: as its name says.
     Custom,
+}
+
+/// The computation that one fusion performs. Each kind has one strategy in the plan; the ids are those of instructions of
+/// the body. HLO text does not spell it: it follows from the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FusionKind {
+    /// One loop nest over the elements of the root.
+    Loop,
+    /// The root updates a slice of an array in place.
+    Update,
+    /// The root is a reduction.
+    Reduce,
+    /// The root is a windowed reduction.
+    ReduceWindow,
+    /// Reductions along rows and work that needs their results: each row is walked several times.
+    Rows,
+    /// One loop nest with several results: the root is a tuple.
+    MultiOutput,
+    /// A dot with elementwise work on its tiles.
+    Dot {
+        /// The dot.
+        dot: InstructionId,
+    },
+    /// A convolution with elementwise work on its tiles.
+    Convolution {
+        /// The convolution.
+        convolution: InstructionId,
+    },
+    /// Several convolutions, each of which reads the result of the one before.
+    Chain {
+        /// The last convolution.
+        last: InstructionId,
+    },
+    /// Two dots with walks along rows between them.
+    Attention {
+        /// The first dot: queries times keys.
+        scores: InstructionId,
+        /// The second dot: weights times values.
+        values: InstructionId,
+    },
 }
 
 /// Distributions of `rng`.

@@ -1,6 +1,7 @@
 //! Builds a computation with inferred shapes.
 
-use crate::computation::{Computation, InstructionId};
+use crate::computation::Computation;
+use crate::ids::InstructionId;
 use crate::infer::infer_shape;
 use crate::instruction::OpMetadata;
 use crate::module::Module;

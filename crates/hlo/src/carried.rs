@@ -1,6 +1,6 @@
 //! What modules say to other compilers and other machines: read, kept and printed, never looked into.
 
-use crate::computation::InstructionId;
+use crate::ids::InstructionId;
 
 /// What an instruction carries for others. None of it changes a value; the front of the compiler drops it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

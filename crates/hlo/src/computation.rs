@@ -1,19 +1,13 @@
 //! A computation: a graph of instructions with one root, and the only way to edit it.
 
 use crate::carried::Carried;
+use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
-use crate::module::ComputationId;
 use crate::opcode::Op;
 use shape::{ProgramShape, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 use support::IdVec;
-
-support::id_type!(
-    /// An instruction of one computation.
-    InstructionId,
-    "%"
-);
 
 /// A graph of instructions. Removed instructions leave a hole, so ids stay valid for the computation's life.
 #[derive(Clone, Debug, PartialEq)]

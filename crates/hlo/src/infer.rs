@@ -15,7 +15,8 @@ mod slicing;
 mod special;
 mod window;
 
-use crate::module::{ComputationId, Module};
+use crate::ids::ComputationId;
+use crate::module::Module;
 use crate::opcode::{Arity, Op};
 use shape::{ArrayShape, Dimension, PrimitiveType, ProgramShape, Shape};
 use support::{Error, Result};

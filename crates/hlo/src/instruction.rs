@@ -1,7 +1,7 @@
 //! One instruction of a computation.
 
 use crate::carried::Carried;
-use crate::computation::InstructionId;
+use crate::ids::InstructionId;
 use crate::opcode::{Op, Opcode, Traits};
 use shape::Shape;
 

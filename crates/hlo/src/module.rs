@@ -1,16 +1,11 @@
 //! A module: computations, one of which is the entry.
 
 use crate::computation::Computation;
+use crate::ids::ComputationId;
 use shape::ShapeIndex;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 use support::IdVec;
-
-support::id_type!(
-    /// A computation of one module.
-    ComputationId,
-    "computation"
-);
 
 /// Whether a result must or may live in its parameter's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! answer for it.
 
 use crate::attributes::*;
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
 use crate::text::{AttributePrinter, AttributeReader};
 use shape::Literal;
 use support::Result;
@@ -220,7 +220,7 @@ opcodes! {
     Expm1                 = "exponential-minus-one",    exactly(1),  {},                                          ELEMENTWISE;
     Fft                   = "fft",                      exactly(1),  { fft_type: FftType, fft_length: Sizes },    NONE;
     Floor                 = "floor",                    exactly(1),  {},                                          ELEMENTWISE;
-    Fusion                = "fusion",                   VARIADIC,    { kind: FusionKind, calls: ComputationId },  NONE;
+    Fusion                = "fusion",                   VARIADIC,    { xla_kind: XlaFusionKind as "kind", kind: FusionKind as "calls", calls: ComputationId }, NONE;
     Gather                = "gather",                   exactly(2),  { gather_dimension_numbers: GatherDimensionNumbers, slice_sizes: Sizes, indices_are_sorted: bool = false }, NONE;
     GetDimensionSize      = "get-dimension-size",       exactly(1),  { dimension: usize as "dimensions" },                        NONE;
     GetTupleElement       = "get-tuple-element",        exactly(1),  { index: usize },                            NONE;

@@ -24,8 +24,10 @@ pub use read::{
 
 pub use read_module::{is_hlo_proto, read_hlo_proto};
 
-use crate::computation::{Computation, InstructionId};
-use crate::module::{AliasKind, ComputationId, Module};
+use crate::computation::Computation;
+use crate::ids::ComputationId;
+use crate::ids::InstructionId;
+use crate::module::{AliasKind, Module};
 use crate::opcode::Op;
 use crate::text::{computation_order, instruction_order, sanitized};
 use crate::xla_types::check_xla_types;

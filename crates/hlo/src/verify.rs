@@ -5,10 +5,12 @@
 
 mod alias;
 mod calls;
+mod fusion;
 mod graph;
 mod instruction;
 
-use crate::computation::{Computation, InstructionId};
+use crate::computation::Computation;
+use crate::ids::InstructionId;
 use crate::module::Module;
 use std::fmt;
 use support::{Error, Result};
@@ -49,6 +51,7 @@ pub fn verify_all(module: &Module) -> Vec<VerifyError> {
         }
     }
     if errors.found.is_empty() {
+        fusion::verify(module, &mut errors);
         alias::verify(module, &mut errors);
     }
     errors.found

@@ -4,11 +4,11 @@
 //! function of the kernel, the target and the options, and short, so that all of it can be measured.
 
 use crate::contraction::convolution::{self, ConvolutionKind, GradientTransform};
+use crate::contraction::dot;
 use crate::contraction::packing::Packing;
-use crate::contraction::{chain, dot};
 use crate::fusion::Fusion;
 use crate::strategy::{InstructionPlan, Options, Strategy};
-use hlo::{Computation, InstructionId, Module};
+use hlo::{Computation, FusionKind, InstructionId, Module};
 use std::fmt;
 use target::Target;
 
@@ -182,15 +182,12 @@ pub fn candidates(
 }
 
 pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
-    if crate::reduction::rows::is_rows(fusion) || matches!(fusion.root_op(), hlo::Op::Tuple {}) {
-        return Vec::new();
-    }
-    let all = if fusion.find_dot().is_some() {
-        dot::candidates(fusion, target)
-    } else if fusion.find_convolution().is_some() && !chain::is_chain(fusion) {
-        convolution::candidates(fusion, target, options)
-    } else {
-        Vec::new()
+    let all = match fusion.kind() {
+        FusionKind::Dot { dot } => dot::candidates(fusion, dot, target),
+        FusionKind::Convolution { convolution } => {
+            convolution::candidates(fusion, convolution, target, options.winograd)
+        }
+        _ => Vec::new(),
     };
     let mut found = Vec::new();
     for candidate in all {

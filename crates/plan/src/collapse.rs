@@ -4,7 +4,7 @@
 //! addresses come out the same wherever both dimensions arrive side by side, and nothing in between looks at either.
 
 use crate::fusion::{Fusion, Position};
-use hlo::{InstructionId, Op, Traits};
+use hlo::{InstructionId, Op};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -141,11 +141,8 @@ impl Walk<'_, '_> {
             Ok(shape) if shape.rank() == follows.len() => follows.clone(),
             _ => Vec::new(),
         };
-        let is_elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE)
-            || matches!(
-                op,
-                Op::Clamp {} | Op::Map { .. } | Op::OptimizationBarrier {} | Op::AddDependency {}
-            );
+        let is_elementwise = op.is_elementwise()
+            || matches!(op, Op::Map { .. } | Op::OptimizationBarrier {} | Op::AddDependency {});
         match op {
             _ if is_elementwise => pending.extend(operands.iter().map(|&o| (o, same(o)))),
             Op::Constant { literal } => {

@@ -7,3 +7,17 @@ pub(crate) mod dot;
 pub(crate) mod epilogue;
 pub(crate) mod packing;
 pub(crate) mod tile;
+
+use crate::candidate::Candidate;
+use convolution::Winograd;
+use target::Target;
+
+/// The target of a contraction's plan, and the caller's decisions.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Planner<'a> {
+    pub(crate) target: &'a Target,
+    /// The transforms that convolutions may use.
+    pub(crate) winograd: Winograd,
+    /// The plan to make instead of the cost model's.
+    pub(crate) candidate: Option<Candidate>,
+}

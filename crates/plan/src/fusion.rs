@@ -1,6 +1,6 @@
 //! One view of a kernel's body, whether it is a fusion or a single instruction.
 
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use shape::Shape;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -67,6 +67,11 @@ impl<'m> Fusion<'m> {
                 Self { module, caller, instruction, body, root, is_fused: false, part: None }
             }
         })
+    }
+
+    /// The kind of the caller's instruction.
+    pub fn kind(&self) -> FusionKind {
+        FusionKind::with_hero(self.caller[self.instruction].op(), self.instruction)
     }
 
     /// The same body, of which another instruction is what is wanted.
@@ -139,24 +144,6 @@ impl<'m> Fusion<'m> {
             }
         }
         all.filter(|id| needed.contains(id)).collect()
-    }
-
-    /// The body's dot, if it has one.
-    pub fn find_dot(&self) -> Option<InstructionId> {
-        self.instructions().into_iter().find(|&id| matches!(self.body[id].op(), Op::Dot { .. }))
-    }
-
-    /// The body's convolution, if it has one; of several, the last one that the root depends on.
-    pub fn find_convolution(&self) -> Option<InstructionId> {
-        let up_to_root = |instructions: Vec<InstructionId>| {
-            let end = instructions.iter().position(|&id| id == self.root)?;
-            instructions[..=end]
-                .iter()
-                .rev()
-                .copied()
-                .find(|&id| matches!(self.body[id].op(), Op::Convolution { .. }))
-        };
-        up_to_root(self.instructions())
     }
 
     /// The instruction whose elements the kernel computes: the root, or the update of a root that writes a slice.

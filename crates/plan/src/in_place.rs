@@ -1,7 +1,7 @@
 //! Which operands a kernel may write its result over.
 
 use crate::fusion::{Fusion, Position};
-use hlo::{InstructionId, Op, Traits};
+use hlo::{InstructionId, Op};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
 
@@ -55,8 +55,7 @@ pub(crate) fn reads(fusion: &Fusion<'_>, start: InstructionId, starts: &[Instruc
 /// Whether element `i` of the result, as it lies in memory, needs only elements `i` of operands of the same size.
 fn keeps_elements(fusion: &Fusion<'_>, id: InstructionId) -> bool {
     let op = fusion.body[id].op();
-    op.opcode().traits().contains(Traits::ELEMENTWISE)
-        || matches!(op, Op::Clamp {} | Op::Reshape {} | Op::Bitcast {} | Op::OptimizationBarrier {})
+    op.is_elementwise() || matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::OptimizationBarrier {})
 }
 
 /// Operands that the result may be written over element by element: they are read nowhere else, and have elements of as

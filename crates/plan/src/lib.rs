@@ -40,7 +40,7 @@ pub use fusion::{Fusion, Position, RowSlice};
 pub use loops::LoopPlan;
 pub use multi_output::{MultiOutputPlan, Output, OutputReduction, Placement, outputs};
 pub use planner::{attention_pays, plan, plan_with};
-pub use reduction::reduce::{ReduceKind, ReducePlan, is_associative};
+pub use reduction::reduce::{ReduceKind, ReducePlan};
 pub use reduction::reduce_window::{ReduceWindowPlan, WindowSegment, WindowWalk};
 pub use reduction::rows::{RowValue, RowsPlan, Sweep};
 pub use sort::{FEW, NETWORK_ROWS, SortItems, SortKey, SortLayout, SortPlan};

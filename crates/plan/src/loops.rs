@@ -84,7 +84,7 @@ fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
         && instructions.iter().all(|&id| {
             let op = fusion.body[id].op();
             let is_cheap = !crate::tasks::is_transcendental(op) && !matches!(op, Op::Remainder {});
-            let is_plain = op.opcode().traits().contains(Traits::ELEMENTWISE)
+            let is_plain = op.is_elementwise()
                 || matches!(
                     op,
                     Op::Broadcast { .. }
@@ -94,29 +94,14 @@ fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
                         | Op::Slice { .. }
                         | Op::Constant { .. }
                         | Op::Iota { .. }
-                        | Op::Clamp {}
                 );
             is_cheap && is_plain
         })
 }
 
-/// Whether an op can be computed element by element inside of a loop nest.
+/// An error for an op that cannot be computed element by element inside a loop nest.
 pub(crate) fn check_fusible(op: &Op) -> Result<()> {
-    let traits = op.opcode().traits();
-    let reindexes = traits.contains(Traits::ELEMENTWISE) || traits.contains(Traits::REINDEXES);
-    if reindexes
-        || matches!(
-            op,
-            Op::Clamp {}
-                | Op::BitcastConvert {}
-                | Op::Constant { .. }
-                | Op::Iota { .. }
-                | Op::Gather { .. }
-                | Op::Pad { .. }
-                | Op::Map { .. }
-                | Op::Concatenate { .. }
-        )
-    {
+    if op.is_fusible() {
         return Ok(());
     }
     Err(Error::unsupported(format!("opcode {}", op.opcode().name())))

@@ -7,7 +7,7 @@ use crate::loops::{self, LoopPlan};
 use crate::reduction::reduce;
 use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
-use hlo::{ComputationId, InstructionId, Op};
+use hlo::{ComputationId, InstructionId, Op, is_associative};
 use shape::Shape;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -232,7 +232,7 @@ fn reduced_dimensions(fusion: &Fusion<'_>, outputs: &[Output], rank: usize) -> R
         let sizes = fusion.body[output.value].shape().expect_array().sizes();
         let is_reduced: Vec<bool> =
             (0..sizes.len()).filter(|&d| sizes[d] != 1).map(|d| dimensions.contains(&d)).collect();
-        let is_known = reduce::is_associative(&fusion.module[reduction.to_apply]);
+        let is_known = is_associative(&fusion.module[reduction.to_apply]);
         let is_column = is_reduced.last() == Some(&false) && is_reduced.contains(&true);
         if !is_known || !is_column || common.as_ref().is_some_and(|c| *c != is_reduced) {
             return Err(Error::unsupported("reductions of several kinds in one loop nest"));

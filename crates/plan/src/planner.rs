@@ -1,14 +1,13 @@
 //! Plans a module: the strategy of each instruction.
 
-use crate::candidate::Candidate;
-use crate::contraction::{attention, chain, convolution, dot};
+use crate::contraction::{Planner, attention, chain, convolution, dot};
 use crate::fusion::Fusion;
 use crate::movement::{overwritten, update};
 use crate::reduction::{reduce, reduce_window, rows};
 use crate::strategy::{ComputationPlan, InstructionPlan, ModulePlan, Options, Strategy};
 use crate::tasks::{self, Work};
 use crate::{fft, loops, multi_output, sort, tuning};
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use target::Target;
@@ -36,7 +35,8 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
                 ignored.insert(kernel);
                 None
             });
-            match plan_instruction(module, computation, instruction, candidate, (target, options)) {
+            let planner = Planner { target, winograd: options.winograd, candidate };
+            match plan_instruction(module, computation, instruction, planner) {
                 Ok(mut plan) => {
                     plan.work = work(module, computation, instruction, &plan)?;
                     plan.tuned = candidate;
@@ -87,8 +87,9 @@ pub fn attention_pays(
     id: InstructionId,
     targets: &[Target],
 ) -> bool {
-    let pays = |fusion: &Fusion<'_>| targets.iter().all(|target| attention::plan(fusion, target).is_ok());
-    Fusion::of(module, computation, id).is_ok_and(|fusion| attention::is_attention(&fusion) && pays(&fusion))
+    let Ok(fusion) = Fusion::of(module, computation, id) else { return false };
+    let FusionKind::Attention { scores, values } = fusion.kind() else { return false };
+    targets.iter().all(|target| attention::plan(&fusion, scores, values, target).is_ok())
 }
 
 /// The strategy of one instruction.
@@ -96,9 +97,9 @@ fn plan_instruction(
     module: &Module,
     computation: &Computation,
     id: InstructionId,
-    candidate: Option<Candidate>,
-    (target, options): (&Target, &Options),
+    planner: Planner<'_>,
 ) -> Result<InstructionPlan> {
+    let target = planner.target;
     let instruction = &computation[id];
     for (_, leaf) in instruction.shape().leaves() {
         if !leaf.is_row_major() {
@@ -154,19 +155,17 @@ fn plan_instruction(
         }
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
-            return match fusion.root_op() {
-                _ if attention::is_attention(&fusion) => attention::plan(&fusion, target),
-                _ if rows::is_rows(&fusion) => rows::plan(&fusion, target),
-                Op::Reduce { .. } => reduce::plan(&fusion, target),
-                Op::ReduceWindow { .. } => reduce_window::plan(&fusion, target),
-                Op::Tuple {} => multi_output::plan(&fusion, target),
-                _ if fusion.find_dot().is_some() => dot::plan(&fusion, candidate, target),
-                _ if chain::is_chain(&fusion) => chain::plan(&fusion, target),
-                _ if fusion.find_convolution().is_some() => {
-                    convolution::plan(&fusion, candidate, target, options)
-                }
-                Op::DynamicUpdateSlice {} => update::plan(&fusion, target),
-                _ => loops::plan(&fusion, target),
+            return match fusion.kind() {
+                FusionKind::Attention { scores, values } => attention::plan(&fusion, scores, values, target),
+                FusionKind::Rows => rows::plan(&fusion, target),
+                FusionKind::Reduce => reduce::plan(&fusion, target),
+                FusionKind::ReduceWindow => reduce_window::plan(&fusion, target),
+                FusionKind::MultiOutput => multi_output::plan(&fusion, target),
+                FusionKind::Dot { dot } => dot::plan(&fusion, dot, planner),
+                FusionKind::Convolution { convolution } => convolution::plan(&fusion, convolution, planner),
+                FusionKind::Chain { .. } => chain::plan(&fusion, target),
+                FusionKind::Update => update::plan(&fusion, target),
+                FusionKind::Loop => loops::plan(&fusion, target),
             };
         }
     };

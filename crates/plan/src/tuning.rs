@@ -13,6 +13,8 @@
 //! sorted, so that tables can be committed, compared and merged.
 
 use crate::candidate::{self, Candidate};
+use crate::contraction::convolution;
+use crate::contraction::packing::constant_operand;
 use crate::fusion::{Fusion, Position};
 use crate::strategy::Options;
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, Window};
@@ -168,19 +170,13 @@ pub fn machine(target: &Target) -> String {
 
 /// What the plan knows of a contraction's kernel; nothing for other kernels.
 pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
-    let is_other = crate::reduction::rows::is_rows(fusion) || matches!(fusion.root_op(), Op::Tuple {});
-    if is_other {
-        return None;
-    }
     let body = fusion.body;
-    let id = fusion.find_dot().or_else(|| fusion.find_convolution())?;
+    let id = fusion.kind().hero()?;
     let operand = |k: usize| {
         let operand = *body[id].operands().get(k)?;
         let shape = body[operand].shape().as_array()?;
         let is_constant = match fusion.position(operand) {
-            Position::Operand(number) => {
-                crate::contraction::packing::constant_operand(fusion, number).is_some()
-            }
+            Position::Operand(number) => constant_operand(fusion, number).is_some(),
             Position::Inside => false,
         };
         Some((shape, is_constant))
@@ -194,10 +190,8 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             format!("dot {}{left} {}{right}", of_operand(lhs), of_operand(rhs))
         }
         Op::Convolution { window, dim_labels, feature_group_count, .. } => {
-            let what = match crate::contraction::convolution::is_kernel_gradient(body[id].op()) {
-                true => "kernel-gradient",
-                false => "convolution",
-            };
+            let is_gradient = convolution::is_kernel_gradient(body[id].op());
+            let what = if is_gradient { "kernel-gradient" } else { "convolution" };
             let numbers =
                 [&[dim_labels.input_batch_dimension][..], &[dim_labels.input_feature_dimension]].concat();
             let labels = numbers.iter().map(usize::to_string).collect::<Vec<_>>().join("");

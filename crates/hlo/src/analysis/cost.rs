@@ -8,8 +8,10 @@
 
 use super::{Range, range_in, trip_count};
 use crate::attributes::{Window, WindowDimension};
-use crate::computation::{Computation, InstructionId};
-use crate::module::{ComputationId, Module};
+use crate::computation::Computation;
+use crate::ids::ComputationId;
+use crate::ids::InstructionId;
+use crate::module::Module;
 use crate::opcode::{Op, Traits};
 use shape::{ArrayShape, Shape};
 use std::iter::Sum;

@@ -1,7 +1,7 @@
 //! Opcodes that call whole computations.
 
 use super::{Inference, without_layout};
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
 use shape::{PrimitiveType, Shape};
 use support::Result;
 

@@ -2,7 +2,7 @@
 
 use super::{Inference, array_of};
 use crate::attributes::{GatherDimensionNumbers, ScatterDimensionNumbers};
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
 use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 

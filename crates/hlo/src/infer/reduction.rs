@@ -2,7 +2,7 @@
 
 use super::{Inference, array_of, retyped};
 use crate::attributes::Window;
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
 use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 

@@ -4,9 +4,10 @@ use super::from_text::attribute;
 use super::messages::*;
 use super::{Numbers, literal, shape_proto, signed};
 use crate::attributes::*;
-use crate::computation::InstructionId;
+use crate::ids::ComputationId;
+use crate::ids::InstructionId;
 use crate::instruction::{Instruction, OpMetadata};
-use crate::module::{ComputationId, Module};
+use crate::module::Module;
 use crate::opcode::Op;
 use support::Result;
 
@@ -142,7 +143,7 @@ fn fill(message: &mut HloInstructionProto, op: &Op) {
             message.fft_type = *fft_type as i32;
             message.fft_length = fft_length.clone();
         }
-        Op::Fusion { kind, .. } => message.fusion_kind = format!("k{kind:?}"),
+        Op::Fusion { xla_kind, .. } => message.fusion_kind = format!("k{xla_kind:?}"),
         Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted } => {
             message.gather_dimension_numbers = Some(gather_proto(gather_dimension_numbers));
             message.gather_slice_sizes = slice_sizes.clone();

@@ -4,7 +4,8 @@ use super::attribute_list::RawAttribute;
 use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use crate::attributes::*;
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
+use crate::module::Module;
 use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
@@ -55,6 +56,7 @@ pub(crate) struct AttributeReader<'a, 't> {
     /// The instruction, for errors.
     pub(super) lexer: Lexer<'t>,
     pub(super) attributes: Vec<RawAttribute<'t>>,
+    pub(super) module: &'a Module,
     pub(super) computations: &'a BTreeMap<String, ComputationId>,
     /// Computations that stand in the place of names, by where they start.
     pub(super) inline: &'a BTreeMap<usize, ComputationId>,
@@ -279,6 +281,16 @@ impl Attribute for ComputationId {
     }
 }
 
+/// Follows from the body that is called, so it is not printed.
+impl Attribute for FusionKind {
+    fn print(&self, _name: &str, _printer: &mut AttributePrinter<'_>) {}
+
+    fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
+        let calls = ComputationId::parse(name, reader)?;
+        Ok(calls.map(|calls| Self::of_body(&reader.module[calls])))
+    }
+}
+
 /// The branches of a conditional: a list, or the true and the false computation where a predicate chooses.
 impl Attribute for Vec<ComputationId> {
     fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
@@ -344,7 +356,7 @@ words! {
     ComparisonDirection: "EQ, NE, GE, GT, LE or LT" {
         "EQ" => Eq, "NE" => Ne, "GE" => Ge, "GT" => Gt, "LE" => Le, "LT" => Lt,
     }
-    FusionKind: "a kind of fusion such as kLoop" {
+    XlaFusionKind: "a kind of fusion such as kLoop" {
         "kLoop" => Loop, "kInput" => Input, "kOutput" => Output, "kCustom" => Custom,
     }
     RandomDistribution: "rng_uniform or rng_normal" {

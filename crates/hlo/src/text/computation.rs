@@ -7,7 +7,7 @@ use super::lexer::{Lexer, Token};
 use super::parser::ModuleParser;
 use super::shape::{fits, node_count, read_shape};
 use crate::computation::Computation;
-use crate::module::ComputationId;
+use crate::ids::ComputationId;
 use crate::opcode::Op;
 use shape::Shape;
 use std::collections::{BTreeMap, BTreeSet};

@@ -10,9 +10,9 @@ use super::shape::{fits, read_shape, shape_is_next};
 use crate::attributes::{ComparisonType, RawAttributes, RawValue};
 use crate::carried::Carried;
 use crate::computation::Computation;
+use crate::ids::ComputationId;
 use crate::infer::infer_shape;
 use crate::instruction::OpMetadata;
-use crate::module::ComputationId;
 use crate::opcode::{Op, Opcode, Traits};
 use shape::{ArrayShape, Layout, PrimitiveType, Shape};
 use std::collections::BTreeMap;
@@ -176,6 +176,7 @@ impl<'t> ComputationParser<'_, 't> {
             text,
             lexer: head.start.clone(),
             attributes,
+            module: &self.context.module,
             computations: &self.context.computations,
             inline: &inline,
         };

@@ -1,7 +1,9 @@
 //! Names as XLA's text allows them.
 
-use crate::computation::{Computation, InstructionId};
-use crate::module::{ComputationId, Module};
+use crate::computation::Computation;
+use crate::ids::ComputationId;
+use crate::ids::InstructionId;
+use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Words of the grammar, which no name may be. Names of element types are reserved too.

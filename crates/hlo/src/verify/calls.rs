@@ -1,7 +1,8 @@
 //! Calls between computations: who is called exists, nobody calls itself, calls do not nest too deep.
 
 use super::{Errors, MAX_CALL_DEPTH};
-use crate::module::{ComputationId, Module};
+use crate::ids::ComputationId;
+use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Checks the calls; whether called computations can be looked at.

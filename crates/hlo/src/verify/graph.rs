@@ -1,7 +1,8 @@
 //! The graph of one computation: root, parameters, operands, users, no cycle.
 
 use super::Errors;
-use crate::computation::{Computation, InstructionId};
+use crate::computation::Computation;
+use crate::ids::InstructionId;
 use crate::opcode::Op;
 use std::collections::{BTreeMap, BTreeSet};
 

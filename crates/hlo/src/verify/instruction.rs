@@ -1,8 +1,9 @@
 //! Each instruction: its shape follows from its operands, and its payload is sound.
 
 use super::Errors;
-use crate::computation::{Computation, InstructionId};
+use crate::computation::Computation;
 use crate::custom_call::{CustomCallKind, custom_call};
+use crate::ids::InstructionId;
 use crate::infer::infer_shape;
 use crate::module::Module;
 use crate::opcode::Op;

@@ -9,7 +9,7 @@ use crate::element::Element;
 use crate::elemental;
 use crate::index::Position;
 use crate::math;
-use hlo::{InstructionId, Op, Traits};
+use hlo::{InstructionId, Op};
 use plan::Position as Place;
 use shape::{PrimitiveType, ShapeIndex};
 use support::{Error, Result};
@@ -88,7 +88,7 @@ impl KernelContext<'_> {
         }
         let body = self.fusion.body;
         let op = body[id].op();
-        if op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {}) {
+        if op.is_elementwise() {
             return self.elementwise(id, position);
         }
         match op {

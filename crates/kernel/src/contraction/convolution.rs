@@ -16,7 +16,7 @@ use crate::index::{Index, Position};
 use nest::{FunctionBuilder, ValueId};
 use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
-use support::{Error, Result};
+use support::Result;
 
 /// Emits a register tile at a first feature, of so many vectors of features.
 type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
@@ -38,11 +38,6 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result
     }
 }
 
-/// The convolution in front of the root.
-fn convolution(cx: &KernelContext<'_>) -> Result<hlo::InstructionId> {
-    cx.fusion().find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))
-}
-
 /// Computes what follows the convolution for some neighbouring features and stores the result.
 fn finish(
     cx: &mut KernelContext<'_>,
@@ -51,8 +46,7 @@ fn finish(
     lanes: u32,
     value: Element,
 ) -> Result<()> {
-    let convolution = convolution(cx)?;
-    tile::finish(cx, convolution, plan.accumulator, position, (lanes, value))
+    tile::finish(cx, plan.hero, plan.accumulator, position, (lanes, value))
 }
 
 /// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.

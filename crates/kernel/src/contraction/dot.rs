@@ -15,7 +15,7 @@ use crate::context::tasks::Span;
 use crate::contraction::tile;
 use crate::element::Element;
 use crate::index::{Index, Position};
-use hlo::{InstructionId, Op};
+use hlo::Op;
 use nest::ValueId;
 use plan::{DotKind, DotPlan, Packing};
 use shape::PrimitiveType;
@@ -92,7 +92,7 @@ struct Part {
 
 /// Computes what follows the dot for some elements and stores the result.
 fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
-    let dot = find_dot(cx)?;
+    let dot = plan.hero;
     let shape = cx.shape(dot)?;
     let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion().body[dot].op() else {
         return Err(Error::internal("the dot is a dot"));
@@ -109,11 +109,6 @@ fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Re
         Ok(Position::Multi(position))
     })?;
     tile::finish(cx, dot, plan.accumulator, &position, (element.lanes, element.value))
-}
-
-/// The body's dot.
-fn find_dot(cx: &KernelContext<'_>) -> Result<InstructionId> {
-    cx.fusion().find_dot().ok_or_else(|| Error::internal("the body has a dot"))
 }
 
 /// A row-major number as an index for each dimension.

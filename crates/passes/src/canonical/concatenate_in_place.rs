@@ -4,7 +4,7 @@
 //! that the chain begins with is never made: the plan sees that all of it is overwritten.
 
 use crate::pass::{Changed, Pass};
-use hlo::{Computation, InstructionId, Module, Op, Traits};
+use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::Result;
@@ -72,9 +72,9 @@ fn is_made_by_contraction(computation: &Computation, id: InstructionId) -> bool 
         let Some(at) = pending.pop() else { return false };
         let op = computation[at].op();
         match op {
-            Op::Dot { .. } | Op::Convolution { .. } => return count(at) == count(id),
-            Op::Reshape {} | Op::Bitcast {} | Op::Clamp {} => {}
-            _ if op.opcode().traits().contains(Traits::ELEMENTWISE) => {}
+            _ if op.is_contraction() => return count(at) == count(id),
+            Op::Reshape {} | Op::Bitcast {} => {}
+            _ if op.is_elementwise() => {}
             _ => continue,
         }
         pending.extend(computation[at].operands().iter().filter(|&&operand| count(operand) == count(id)));

@@ -1,8 +1,8 @@
 //! Attention fusion: two products, and the walk along rows between them, become one kernel.
 
-use crate::fusion::chaining::joined;
+use super::chaining::join;
 use crate::pass::{Changed, Pass};
-use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op};
 use support::Result;
 
 /// Whether an instruction that computes attention should be.
@@ -34,7 +34,7 @@ impl Pass for AttentionFusion {
             let mut is_swept = false;
             for last in module[id].post_order() {
                 let Some(chain) = chain(module, id, last) else { continue };
-                let Some(fusion) = joined(module, id, &chain) else { continue };
+                let Some(fusion) = join(module, id, &chain, kind) else { continue };
                 // What is not wanted has no users, and is swept; the names after it count on from its own.
                 is_swept = true;
                 changed = true;
@@ -58,14 +58,10 @@ fn chain(module: &Module, id: ComputationId, last: InstructionId) -> Option<Vec<
     let weights = contracted(module, caller, last)?;
     let mut chain = vec![last];
     let softmax = behind_reshapes(caller, weights, last, &mut chain)?;
-    let Op::Fusion { calls, .. } = caller[softmax].op() else { return None };
-    let body = &module[*calls];
-    let reduces = body.instructions().any(|(_, i)| matches!(i.op(), Op::Reduce { .. }));
-    let contracts =
-        body.instructions().any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }));
-    if !reduces || contracts || caller[softmax].shape().as_array().is_none() {
+    let Op::Fusion { kind: FusionKind::Rows | FusionKind::Reduce, .. } = caller[softmax].op() else {
         return None;
-    }
+    };
+    caller[softmax].shape().as_array()?;
     // Of what is walked, one array is a product.
     let mut found = None;
     for &operand in caller[softmax].operands() {
@@ -82,16 +78,20 @@ fn chain(module: &Module, id: ComputationId, last: InstructionId) -> Option<Vec<
     Some(chain)
 }
 
-/// What an instruction, or its body's only dot, contracts on the left: an operand of the instruction.
+/// The kind of a fusion of two dots.
+fn kind(dots: &[InstructionId]) -> Option<FusionKind> {
+    let &[scores, values] = dots else { return None };
+    Some(FusionKind::Attention { scores, values })
+}
+
+/// The left operand of an instruction, or of its body's dot: an operand of the instruction.
 fn contracted(module: &Module, caller: &Computation, id: InstructionId) -> Option<InstructionId> {
     let instruction = &caller[id];
     match instruction.op() {
         Op::Dot { .. } => Some(instruction.operands()[0]),
-        Op::Fusion { calls, .. } => {
+        Op::Fusion { kind: FusionKind::Dot { dot }, calls, .. } => {
             let body = &module[*calls];
-            let mut dots = body.instructions().filter(|(_, i)| matches!(i.op(), Op::Dot { .. }));
-            let (Some((_, dot)), None) = (dots.next(), dots.next()) else { return None };
-            match body[dot.operands()[0]].op() {
+            match body[body[*dot].operands()[0]].op() {
                 Op::Parameter { number } => Some(instruction.operands()[*number]),
                 _ => None,
             }

@@ -1,5 +1,6 @@
 //! Convolution chaining: neighbouring convolutions become one kernel where that saves time.
 
+use super::body::{FusedBody, add_fusion};
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op, OpMetadata};
 use std::collections::{BTreeMap, BTreeSet};
@@ -113,100 +114,81 @@ fn sequences(module: &Module, id: ComputationId) -> Vec<Vec<InstructionId>> {
     found
 }
 
-/// What the only convolution of an instruction, or of its body, convolves: an operand of the instruction.
+/// The array that the convolution of an instruction, or of its body, reads: an operand of the instruction.
 fn input_of(module: &Module, computation: &Computation, id: InstructionId) -> Option<InstructionId> {
     let instruction = &computation[id];
-    let Op::Fusion { kind: FusionKind::Output, calls } = instruction.op() else {
-        let is_convolution = matches!(instruction.op(), Op::Convolution { .. });
-        return is_convolution.then(|| instruction.operands()[0]);
-    };
-    let body = &module[*calls];
-    let mut convolutions = body.instructions().filter(|(_, i)| matches!(i.op(), Op::Convolution { .. }));
-    let (Some((_, convolution)), None) = (convolutions.next(), convolutions.next()) else { return None };
-    match body[convolution.operands()[0]].op() {
-        Op::Parameter { number } => Some(instruction.operands()[*number]),
+    match instruction.op() {
+        Op::Convolution { .. } => Some(instruction.operands()[0]),
+        Op::Fusion { kind: FusionKind::Convolution { convolution }, calls, .. } => {
+            let body = &module[*calls];
+            match body[body[*convolution].operands()[0]].op() {
+                Op::Parameter { number } => Some(instruction.operands()[*number]),
+                _ => None,
+            }
+        }
         _ => None,
     }
 }
 
 /// Replaces the last instruction of a chain with a fusion of all; the others lose their only reader.
 fn fuse(module: &mut Module, id: ComputationId, chain: &[InstructionId]) {
-    let (Some(new), Some(&last)) = (joined(module, id, chain), chain.last()) else { return };
+    let kind = |heroes: &[InstructionId]| heroes.last().map(|&last| FusionKind::Chain { last });
+    let (Some(new), Some(&last)) = (join(module, id, chain, kind), chain.last()) else { return };
     module.computation_mut(id).replace_all_uses(last, new);
 }
 
 /// Adds a fusion of instructions and bodies of fusions, each of which reads those before it; the last one is its result.
-pub(crate) fn joined(
+/// `kind` is given the contractions in the new body, in the order of the chain.
+pub(crate) fn join(
     module: &mut Module,
     id: ComputationId,
     chain: &[InstructionId],
+    kind: impl FnOnce(&[InstructionId]) -> Option<FusionKind>,
 ) -> Option<InstructionId> {
-    let mut fused = Computation::new("fused_computation");
+    let caller = &module[id];
     let mut operands: Vec<InstructionId> = Vec::new();
     for &link in chain {
-        for &operand in module[id][link].operands() {
+        for &operand in caller[link].operands() {
             if !chain.contains(&operand) && !operands.contains(&operand) {
                 operands.push(operand);
             }
         }
     }
-    // Where the values of the caller are in the fused computation.
-    let mut copies = BTreeMap::new();
-    for (number, &operand) in operands.iter().enumerate() {
-        let shape = module[id][operand].shape().clone();
-        let op = Op::Parameter { number };
-        let parameter = fused.add(&format!("param_{number}"), op, shape, &[], OpMetadata::default());
-        copies.insert(operand, parameter);
-    }
-    let mut root = None;
+    let mut body = FusedBody::new(caller, &operands);
+    let mut heroes = Vec::new();
     for &link in chain {
-        let copy = copy_link(module, &module[id], link, &mut fused, &copies);
-        copies.insert(link, copy);
-        root = Some(copy);
+        heroes.extend(copy_link(module, caller, link, &mut body));
     }
-    let (root, &last) = (root?, chain.last()?);
-    fused.set_root(root);
-    let (shape, metadata) = (module[id][last].shape().clone(), metadata(module, &module[id], last));
-    let calls = module.add_computation(fused);
-    let op = Op::Fusion { kind: FusionKind::Output, calls };
-    let caller = module.computation_mut(id);
-    Some(caller.add("fusion", op, shape, &operands, metadata))
+    let &last = chain.last()?;
+    let (root, kind, metadata) = (body.get(last)?, kind(&heroes)?, metadata(module, caller, last));
+    Some(add_fusion(module, id, kind, body.finish(&[root]), &operands, metadata))
 }
 
-/// Copies an instruction, or the body of a fusion, and gives what stands for its result.
+/// Copies an instruction, or the body of a fusion; returns the copy of its contraction.
 fn copy_link(
     module: &Module,
     caller: &Computation,
     link: InstructionId,
-    fused: &mut Computation,
-    outside: &BTreeMap<InstructionId, InstructionId>,
-) -> InstructionId {
+    fused: &mut FusedBody,
+) -> Option<InstructionId> {
     let instruction = &caller[link];
-    let Op::Fusion { calls, .. } = instruction.op() else {
-        let operands: Vec<InstructionId> = instruction.operands().iter().map(|o| outside[o]).collect();
-        let (op, shape) = (instruction.op().clone(), instruction.shape().clone());
-        return fused.add(instruction.name(), op, shape, &operands, instruction.metadata().clone());
+    let Op::Fusion { kind, calls, .. } = instruction.op() else {
+        let copy = fused.copy(caller, link);
+        return FusionKind::with_hero(instruction.op(), copy).hero();
     };
     let body = &module[*calls];
     let mut copies = BTreeMap::new();
     for id in body.post_order() {
-        let inner = &body[id];
-        let copy = match inner.op() {
-            Op::Parameter { number } => outside[&instruction.operands()[*number]],
-            op => {
-                let operands: Vec<InstructionId> = inner.operands().iter().map(|o| copies[o]).collect();
-                fused.add(
-                    inner.name(),
-                    op.clone(),
-                    inner.shape().clone(),
-                    &operands,
-                    inner.metadata().clone(),
-                )
-            }
+        let copy = if let Op::Parameter { number } = body[id].op() {
+            fused.get(instruction.operands()[*number])?
+        } else {
+            let operands: Vec<InstructionId> = body[id].operands().iter().map(|o| copies[o]).collect();
+            fused.copy_one(body, id, &operands)
         };
         copies.insert(id, copy);
     }
-    copies[&body.root()]
+    fused.set(link, copies[&body.root()]);
+    kind.hero().map(|hero| copies[&hero])
 }
 
 /// Of the instruction, or of what its body ends with.

@@ -3,9 +3,10 @@
 mod group;
 mod rewrite;
 
+use crate::fusion::body;
 use crate::pass::{Changed, Pass};
 use group::Groups;
-use hlo::{ComputationId, InstructionId, Module, Op, OpMetadata};
+use hlo::{ComputationId, InstructionId, Module, Op};
 use rewrite::Fused;
 use shape::Literal;
 use std::collections::BTreeMap;
@@ -65,7 +66,7 @@ impl InstructionFusion {
                     let shape = literal.shape();
                     module.computation_mut(id).add("", Op::Constant { literal }, shape, &[], metadata)
                 }
-                (Some(fused), None) => add_fusion(module, id, root, fused, &replaced),
+                (Some(fused), None) => add_fusion(module, id, fused, &replaced),
                 (None, None) => continue,
             };
             replaced.insert(root, new);
@@ -89,15 +90,10 @@ fn splat(computation: &hlo::Computation, id: InstructionId) -> Option<Literal> {
 fn add_fusion(
     module: &mut Module,
     id: ComputationId,
-    root: InstructionId,
     fused: Fused,
     replaced: &BTreeMap<InstructionId, InstructionId>,
 ) -> InstructionId {
-    let shape = module[id][root].shape().clone();
-    let metadata: OpMetadata = fused.metadata;
-    let calls = module.add_computation(fused.computation);
     let operands: Vec<InstructionId> =
         fused.operands.iter().map(|o| replaced.get(o).copied().unwrap_or(*o)).collect();
-    let op = Op::Fusion { kind: fused.kind, calls };
-    module.computation_mut(id).add("fusion", op, shape, &operands, metadata)
+    body::add_fusion(module, id, fused.kind, fused.computation, &operands, fused.metadata)
 }

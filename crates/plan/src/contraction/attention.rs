@@ -11,7 +11,7 @@ use crate::fusion::{Fusion, Position};
 use crate::reduction::rows::{self, RowsPlan};
 use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
-use hlo::{InstructionId, Op, Traits};
+use hlo::{CACHE_LINE, InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
@@ -57,22 +57,21 @@ const FEW_TASKS: i64 = 8;
 /// More scratch for each worker than this is refused.
 const MAX_SCRATCH: u64 = 8 << 20;
 
-/// Whether a body is for [`plan`]: it has two dots, of which one needs the other.
-pub(crate) fn is_attention(fusion: &Fusion<'_>) -> bool {
-    let is_dot = |id: &&InstructionId| matches!(fusion.body[**id].op(), Op::Dot { .. });
-    fusion.instructions().iter().filter(is_dot).count() == 2
-}
-
-/// Plans a body for which [`is_attention`] holds. An error if it is something else, or if one kernel does not pay.
-pub fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
-    let parts = Parts::of(fusion)?;
+/// Plans a body of two dots. An error if it does not compute attention, or if one kernel does not pay.
+pub fn plan(
+    fusion: &Fusion<'_>,
+    scores: InstructionId,
+    values: InstructionId,
+    target: &Target,
+) -> Result<InstructionPlan> {
+    let parts = Parts::of(fusion, scores, values)?;
     let handed = fusion.caller[fusion.instruction].operands().len();
     let first = fusion.part(parts.scores_root, None);
     let between = fusion.part(parts.softmax_root, Some((parts.scores_root, handed)));
     let last = fusion.part(fusion.root, Some((parts.weights, handed + 1)));
     check_walks(&between, parts.scores_root)?;
-    let mut scores = dot::plan_part(&first, target)?;
-    let mut values = dot::plan_part(&last, target)?;
+    let mut scores = dot::plan_part(&first, scores, target)?;
+    let mut values = dot::plan_part(&last, values, target)?;
     let walked = rows::plan(&between, target)?;
     let Strategy::Rows(mut softmax) = walked.strategy else {
         return Err(Error::internal("rows are walked"));
@@ -145,8 +144,7 @@ fn blocks(batch: i64, tiles: i64, tile_rows: i64) -> i64 {
 
 /// Elements of a row rounded up to whole cache lines.
 fn padded(n: i64, size: i64) -> i64 {
-    const LINE: i64 = 64;
-    let together = (LINE / size.max(1)).max(1);
+    let together = (CACHE_LINE / size.max(1)).max(1);
     n.saturating_add(together - 1) / together * together
 }
 
@@ -160,13 +158,8 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(fusion: &Fusion<'_>) -> Result<Self> {
+    fn of(fusion: &Fusion<'_>, first: InstructionId, second: InstructionId) -> Result<Self> {
         let body = fusion.body;
-        let is_dot = |id: &InstructionId| matches!(body[*id].op(), Op::Dot { .. });
-        let dots: Vec<InstructionId> = fusion.instructions().into_iter().filter(is_dot).collect();
-        let &[first, second] = &dots[..] else {
-            return Err(Error::internal("attention has two dots"));
-        };
         let &[weights, values] = body[second].operands() else {
             return Err(Error::internal("a dot has two operands"));
         };
@@ -185,9 +178,7 @@ impl Parts {
         while let &[user] = body[scores_root].users() {
             let op = body[user].op();
             let is_reshape = matches!(op, Op::Reshape {} | Op::Bitcast {});
-            let is_elementwise =
-                op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
-            if user == softmax_root || !(is_reshape || is_elementwise) {
+            if user == softmax_root || !(is_reshape || op.is_elementwise()) {
                 break;
             }
             renumbers |= is_reshape;
@@ -203,7 +194,7 @@ fn check_walks(between: &Fusion<'_>, scores: InstructionId) -> Result<()> {
     let whole = body[scores].shape().expect_array().sizes();
     for id in between.instructions() {
         let op = body[id].op();
-        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let elementwise = op.is_elementwise();
         let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Broadcast { .. });
         let makes = matches!(op, Op::Constant { .. } | Op::Iota { .. } | Op::Reduce { .. });
         if !elementwise && !moves && !makes {
@@ -245,10 +236,10 @@ fn check_products(scores: &DotPlan, values: &DotPlan, softmax: &RowsPlan, handed
         let is_ready = plan.rhs_packing == Packing::None || plan.keeps_panels;
         plan.lhs_packing == Packing::None && is_ready && plan.kind != DotKind::Complex
     };
-    match is_joined && is_walked && fits(scores) && fits(values) && shape.m > 0 && shape.batch > 0 {
-        true => Ok(()),
-        false => Err(unsupported("whose products do not fit one another")),
+    if is_joined && is_walked && fits(scores) && fits(values) && shape.m > 0 && shape.batch > 0 {
+        return Ok(());
     }
+    Err(unsupported("whose products do not fit one another"))
 }
 
 fn unsupported(what: &str) -> Error {

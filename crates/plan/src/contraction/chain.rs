@@ -2,12 +2,13 @@
 
 mod cost;
 
-use super::convolution::{ConvolutionDims, ConvolutionPlan, bands, has_tiles, stage_plan};
+use super::Planner;
+use super::convolution::{ConvolutionDims, ConvolutionPlan, Stage, Winograd, bands};
+use super::packing::is_read_once;
 use crate::fusion::{Fusion, Position};
-use crate::strategy::{InstructionPlan, Options, Strategy};
+use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks;
-use cost::Stage;
-use hlo::{Computation, InstructionId, Module, Op, Traits};
+use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use support::{Error, Result};
@@ -41,18 +42,13 @@ pub const MAX_STAGES: usize = 4;
 /// More scratch for each worker than this is refused.
 const MAX_SCRATCH: u64 = 64 << 20;
 
-/// Whether a body is for [`plan`]: it has several convolutions.
-pub(crate) fn is_chain(fusion: &Fusion<'_>) -> bool {
-    let is_convolution = |&&id: &&InstructionId| matches!(fusion.body[id].op(), Op::Convolution { .. });
-    fusion.instructions().iter().filter(is_convolution).count() > 1
-}
-
 /// Plans a body of several convolutions, each of which reads what follows the one before.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
-    let options = Options::default();
-    let roots = roots(fusion)?;
-    let views: Vec<Fusion<'_>> = roots.iter().map(|&root| fusion.up_to(root)).collect();
-    let stages = views.iter().map(stage).collect::<Result<Vec<Stage>>>()?;
+    let planner = Planner { target, winograd: Winograd::default(), candidate: None };
+    let links = links(fusion)?;
+    let views: Vec<Fusion<'_>> = links.iter().map(|link| fusion.up_to(link.root)).collect();
+    let stages = views.iter().zip(&links).map(|(view, link)| stage(view, link.hero));
+    let stages = stages.collect::<Result<Vec<cost::Stage>>>()?;
     let cut = cost::cut(&stages, target)
         .filter(|cut| cut.scratch_bytes <= MAX_SCRATCH)
         .ok_or_else(|| Error::unsupported("a chain of convolutions that is no sequence of bands"))?;
@@ -63,7 +59,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let (mut planned, mut packed, mut band) = (Vec::new(), Vec::new(), 0);
     for (k, (view, lines)) in views.iter().zip(&lines).enumerate() {
         let input = (k > 0).then(|| operands + k);
-        let (convolution, constants) = stage_plan(view, input, Some(lines), (target, &options, None))?;
+        let stage = Stage { fusion: view, hero: links[k].hero, input, bands: Some(lines) };
+        let (convolution, constants) = stage.plan(planner)?;
         if convolution.kind.tiling().is_none() {
             return Err(Error::unsupported("a convolution without tiles in a chain"));
         }
@@ -85,8 +82,14 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     Ok(InstructionPlan { packed, tasks, worker_scratch_bytes: band, ..InstructionPlan::new(strategy) })
 }
 
-/// What each stage hands on, in order; an error if the body is no chain.
-fn roots(fusion: &Fusion<'_>) -> Result<Vec<InstructionId>> {
+/// One convolution of a body, and the last instruction of the work that follows it.
+struct Link {
+    hero: InstructionId,
+    root: InstructionId,
+}
+
+/// The convolutions of a body, in order; an error if the body is no chain.
+fn links(fusion: &Fusion<'_>) -> Result<Vec<Link>> {
     let no_chain = || Error::unsupported("opcode convolution behind a contraction in one fusion");
     let body = fusion.body;
     let mut convolutions = Vec::new();
@@ -104,7 +107,7 @@ fn roots(fusion: &Fusion<'_>) -> Result<Vec<InstructionId>> {
             depth.insert(id, deepest + 1);
             continue;
         }
-        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let elementwise = op.is_elementwise();
         let skips = operands.iter().any(|o| !matches!(below(o), 0) && below(o) != deepest);
         if deepest > 0 && (!elementwise || skips) {
             return Err(no_chain());
@@ -131,7 +134,7 @@ fn roots(fusion: &Fusion<'_>) -> Result<Vec<InstructionId>> {
             return Err(no_chain());
         }
     }
-    Ok(roots)
+    Ok(convolutions.into_iter().zip(roots).map(|(hero, root)| Link { hero, root }).collect())
 }
 
 /// Whether what follows a convolution needs nothing of other arrays but what depends on the feature alone: then it can be
@@ -151,9 +154,7 @@ fn needs_features_only(fusion: &Fusion<'_>) -> bool {
             Op::Broadcast { dimensions }
                 if is_inside && dimensions.iter().all(|&d| d + 1 == shape.rank()) => {}
             Op::Constant { literal } if is_inside && literal.is_splat() => {}
-            op if is_inside
-                && (op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})) =>
-            {
+            op if is_inside && op.is_elementwise() => {
                 pending.extend(body[id].operands());
             }
             _ if shape.rank() == 0 => {}
@@ -164,9 +165,8 @@ fn needs_features_only(fusion: &Fusion<'_>) -> bool {
 }
 
 /// The convolution in front of a view's root and what follows it.
-fn stage(fusion: &Fusion<'_>) -> Result<Stage> {
+fn stage(fusion: &Fusion<'_>, id: InstructionId) -> Result<cost::Stage> {
     let body = fusion.body;
-    let id = fusion.find_convolution().ok_or_else(|| Error::internal("each stage has a convolution"))?;
     let array = |id: InstructionId| {
         body[id].shape().as_array().ok_or_else(|| Error::unsupported("a chain of tuples"))
     };
@@ -182,7 +182,7 @@ fn stage(fusion: &Fusion<'_>) -> Result<Stage> {
             pending.extend(body[next].operands());
         }
     }
-    Ok(Stage {
+    Ok(cost::Stage {
         dims,
         element_bytes: array(fusion.root)?.element_type.byte_size() as u64,
         kernel_bytes: kernel.byte_size(),
@@ -197,31 +197,30 @@ pub fn chain_saving(
     computation: &Computation,
     chain: &[InstructionId],
     targets: &[Target],
-    options: &Options,
+    winograd: Winograd,
 ) -> Option<u64> {
     if chain.len() < 2 || chain.len() > MAX_STAGES {
         return None;
     }
-    let mut stages = Vec::new();
+    let (mut stages, mut views) = (Vec::new(), Vec::new());
     for (k, &id) in chain.iter().enumerate() {
         let fusion = Fusion::of(module, computation, id).ok()?;
-        let convolution = fusion.find_convolution()?;
-        if is_chain(&fusion) || roots(&fusion).is_err() {
-            return None;
-        }
+        let FusionKind::Convolution { convolution } = fusion.kind() else { return None };
+        links(&fusion).ok()?;
         if k + 1 < chain.len() && !needs_features_only(&fusion) {
             return None;
         }
         if k > 0 && !is_only_reader(&fusion, convolution, chain[k - 1]) {
             return None;
         }
-        stages.push(stage(&fusion).ok()?);
+        stages.push(stage(&fusion, convolution).ok()?);
+        views.push((fusion, convolution));
     }
     let mut saved = None;
     for target in targets {
-        for (stage, &id) in stages.iter().zip(chain) {
-            let fusion = Fusion::of(module, computation, id).ok()?;
-            if !has_tiles(&fusion, &stage.dims, (target, options)) {
+        for (stage, (fusion, hero)) in stages.iter().zip(&views) {
+            let view = Stage { fusion, hero: *hero, input: None, bands: None };
+            if !view.has_tiles(&stage.dims, target, winograd) {
                 return None;
             }
         }
@@ -238,7 +237,7 @@ fn is_only_reader(fusion: &Fusion<'_>, convolution: InstructionId, before: Instr
     let operands = fusion.caller[fusion.instruction].operands();
     fusion.operand(number) == before
         && operands.iter().filter(|&&operand| operand == before).count() == 1
-        && crate::contraction::packing::is_read_once(fusion, number)
+        && is_read_once(fusion, number)
         && fusion.caller[before].users().len() == 1
         && fusion.caller.root() != before
 }

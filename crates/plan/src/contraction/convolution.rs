@@ -26,16 +26,16 @@ pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
 pub use winograd_gradient::{WinogradGradientPlan, WinogradGradientScratch};
 pub use winograd_matrices::{GradientTransform, Transform};
 
+use super::Planner;
 use super::epilogue::check_epilogue;
 use super::packing::{Packing, constant_operand, is_read_once};
 use super::tile::accumulator;
-use crate::candidate::Candidate;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
-use crate::strategy::{InstructionPlan, Options, PackedConstant, Strategy};
+use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
 use crate::tasks::Work;
 use bands::Lines;
-use hlo::Op;
+use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
@@ -83,6 +83,8 @@ impl ConvolutionKind {
 /// How a convolution looks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvolutionPlan {
+    /// The convolution.
+    pub hero: InstructionId,
     /// Its extents.
     pub dims: ConvolutionDims,
     /// Its loops.
@@ -95,16 +97,14 @@ pub struct ConvolutionPlan {
     pub kernel_operand: usize,
 }
 
-/// Plans a body that holds convolutions, with elementwise work behind each; as a candidate says, if one is given.
+/// Plans a body of a convolution and elementwise work on its result.
 pub(crate) fn plan(
     fusion: &Fusion<'_>,
-    candidate: Option<Candidate>,
-    target: &Target,
-    options: &Options,
+    hero: InstructionId,
+    planner: Planner<'_>,
 ) -> Result<InstructionPlan> {
-    let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
-    check_epilogue(fusion, id)?;
-    let (plan, packed) = stage_plan(fusion, None, None, (target, options, candidate))?;
+    check_epilogue(fusion, hero)?;
+    let (plan, packed) = Stage { fusion, hero, input: None, bands: None }.plan(planner)?;
     let (tasks, worker_scratch_bytes) = match &plan.kind {
         ConvolutionKind::Dense(dense) => (dense.tasks(), 0),
         ConvolutionKind::Depthwise(depthwise) => (depthwise.tasks(), 0),
@@ -124,138 +124,156 @@ pub(crate) fn plan(
     Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
 }
 
-/// Plans the convolution in front of a body's root, in bands or as a whole, and packs its constants. The input is an
-/// operand of the fusion unless its number is given.
-pub(crate) fn stage_plan(
-    fusion: &Fusion<'_>,
-    input_number: Option<usize>,
-    bands: Option<&[Lines]>,
-    decisions: (&Target, &Options, Option<Candidate>),
-) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
-    let plan = stage_loops(fusion, input_number, bands, decisions)?;
-    let ConvolutionPlan { dims, kind, accumulator, kernel_operand, .. } = &plan;
-    let mut packed = Vec::new();
-    let bytes = match (kind, kernel_constant(fusion, *kernel_operand)) {
-        (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
-            Some(pack::panels(literal, dims, dense, *accumulator))
-        }
-        (ConvolutionKind::Winograd(winograd), Some(literal))
-            if winograd.kernel_packing == Packing::Constant =>
-        {
-            Some(winograd_matrices::panels(literal, dims, winograd, *accumulator))
-        }
-        _ => None,
-    };
-    packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(*kernel_operand), bytes }));
-    if let ConvolutionKind::Gradient(gradient) = kind {
-        packed.push(PackedConstant { operand: None, bytes: gradient.table().into() });
-    }
-    if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
-        packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
-    }
-    Ok((plan, packed))
+/// A convolution and the elementwise work that follows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Stage<'s, 'm> {
+    /// The body, up to the result of the stage.
+    pub(crate) fusion: &'s Fusion<'m>,
+    /// The convolution.
+    pub(crate) hero: InstructionId,
+    /// The number of the input among the kernel's operands, if it is not an operand of the fusion.
+    pub(crate) input: Option<usize>,
+    /// The lines of each band, if it is computed in bands.
+    pub(crate) bands: Option<&'s [Lines]>,
 }
 
-/// The kernel's values, if they are known and the kernel alone reads them: it does not see a packed operand's own layout.
-fn kernel_constant<'m>(fusion: &Fusion<'m>, kernel_operand: usize) -> Option<&'m Literal> {
-    constant_operand(fusion, kernel_operand).filter(|_| is_read_once(fusion, kernel_operand))
-}
+impl<'s, 'm> Stage<'s, 'm> {
+    /// Plans the loops and packs constants.
+    pub(crate) fn plan(self, planner: Planner<'_>) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
+        let plan = self.loops(planner)?;
+        let ConvolutionPlan { dims, kind, accumulator, kernel_operand, .. } = &plan;
+        let mut packed = Vec::new();
+        let bytes = match (kind, self.kernel_constant(*kernel_operand)) {
+            (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
+                Some(pack::panels(literal, dims, dense, *accumulator))
+            }
+            (ConvolutionKind::Winograd(winograd), Some(literal))
+                if winograd.kernel_packing == Packing::Constant =>
+            {
+                Some(winograd_matrices::panels(literal, dims, winograd, *accumulator))
+            }
+            _ => None,
+        };
+        packed.extend(bytes.map(|bytes| PackedConstant { operand: Some(*kernel_operand), bytes }));
+        if let ConvolutionKind::Gradient(gradient) = kind {
+            packed.push(PackedConstant { operand: None, bytes: gradient.table().into() });
+        }
+        if let Some(tiling) = kind.tiling().filter(|tiling| tiling.needs_table()) {
+            packed.push(PackedConstant { operand: None, bytes: tiling.table().into() });
+        }
+        Ok((plan, packed))
+    }
 
-/// As [`stage_plan`], without packing anything.
-fn stage_loops(
-    fusion: &Fusion<'_>,
-    input_number: Option<usize>,
-    bands: Option<&[Lines]>,
-    (target, options, candidate): (&Target, &Options, Option<Candidate>),
-) -> Result<ConvolutionPlan> {
-    let id = fusion.find_convolution().ok_or_else(|| Error::internal("the body has a convolution"))?;
-    let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
-    let operand = |k: usize| match fusion.position(fusion.body[id].operands()[k]) {
-        Position::Operand(number) => Ok(number),
-        Position::Inside => Err(Error::internal("a convolution's operands are in memory")),
-    };
-    let (input, kernel) = (shape(0), shape(1));
-    let input_operand = input_number.map_or_else(|| operand(0), Ok)?;
-    let kernel_operand = operand(1)?;
-    let result = fusion.body[id].shape().expect_array();
-    if [input, kernel, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
-        return Err(Error::unsupported(
-            "opcode convolution of pred; convert its operands to an integer type",
-        ));
+    /// The kernel's values, if they are known and the kernel alone reads them: it does not see a packed operand's own layout.
+    fn kernel_constant(self, kernel_operand: usize) -> Option<&'m Literal> {
+        let constant = constant_operand(self.fusion, kernel_operand);
+        constant.filter(|_| is_read_once(self.fusion, kernel_operand))
     }
-    let accumulator = accumulator(result.element_type);
-    if dims::is_kernel_gradient(fusion.body[id].op()) {
-        let arrays = [input, kernel, result];
-        let operands = (input_operand, kernel_operand);
-        return gradient_plan(fusion.body[id].op(), arrays, operands, (target, options, candidate));
+
+    /// The shape of an operand.
+    fn operand(self, number: usize) -> &'m ArrayShape {
+        let body = self.fusion.body;
+        body[body[self.hero].operands()[number]].shape().expect_array()
     }
-    let dims = ConvolutionDims::new(fusion.body[id].op(), input, kernel, result)?;
-    let constant = kernel_constant(fusion, kernel_operand);
-    let is_cheap = |from| is_cheap(from, accumulator, target);
-    let in_place = is_cheap(input.element_type) && is_cheap(kernel.element_type);
-    let with_constant = is_cheap(input.element_type) && constant.is_some();
-    let allowed = candidates::allowed(candidate, options.winograd);
-    let kind = None
-        .or_else(|| {
-            let choose = || winograd::choose(&dims, accumulator, constant.is_some(), allowed, target);
+
+    fn result(self) -> &'m ArrayShape {
+        self.fusion.body[self.hero].shape().expect_array()
+    }
+
+    /// As [`Self::plan`], without packing anything.
+    fn loops(self, planner: Planner<'_>) -> Result<ConvolutionPlan> {
+        let Self { fusion, hero, .. } = self;
+        let number = |k: usize| match fusion.position(fusion.body[hero].operands()[k]) {
+            Position::Operand(number) => Ok(number),
+            Position::Inside => Err(Error::internal("a convolution's operands are in memory")),
+        };
+        let (input, kernel, result) = (self.operand(0), self.operand(1), self.result());
+        let input_operand = self.input.map_or_else(|| number(0), Ok)?;
+        let kernel_operand = number(1)?;
+        if [input, kernel, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
+            return Err(Error::unsupported(
+                "opcode convolution of pred; convert its operands to an integer type",
+            ));
+        }
+        let accumulator = accumulator(result.element_type);
+        let (dims, kind) = if dims::is_kernel_gradient(fusion.body[hero].op()) {
+            self.gradient(accumulator, planner)?
+        } else {
+            let dims = ConvolutionDims::new(fusion.body[hero].op(), input, kernel, result)?;
+            let is_constant = self.kernel_constant(kernel_operand).is_some();
+            let kind = self.kind(&dims, accumulator, is_constant, planner);
+            (dims, kind)
+        };
+        Ok(ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand })
+    }
+
+    /// The loops of a convolution that is no gradient of a kernel.
+    fn kind(
+        self,
+        dims: &ConvolutionDims,
+        accumulator: PrimitiveType,
+        is_constant: bool,
+        planner: Planner<'_>,
+    ) -> ConvolutionKind {
+        let Planner { target, candidate, .. } = planner;
+        let bands = self.bands;
+        let is_cheap = |k: usize| is_cheap(self.operand(k).element_type, accumulator, target);
+        let in_place = is_cheap(0) && is_cheap(1);
+        let with_constant = is_cheap(0) && is_constant;
+        let allowed = candidates::allowed(candidate, planner.winograd);
+        None.or_else(|| {
+            let choose = || winograd::choose(dims, accumulator, is_constant, allowed, target);
             let winograd = bands.is_none().then(choose).flatten();
             winograd.filter(|_| in_place || with_constant).map(|w| ConvolutionKind::Winograd(Box::new(w)))
         })
         .or_else(|| {
-            let depthwise = depthwise::choose(&dims, accumulator, bands, candidate, target);
+            let depthwise = depthwise::choose(dims, accumulator, bands, candidate, target);
             depthwise.filter(|_| in_place).map(ConvolutionKind::Depthwise)
         })
         .or_else(|| {
-            let dense = dense::choose(&dims, accumulator, constant.is_some(), bands, candidate, target);
+            let dense = dense::choose(dims, accumulator, is_constant, bands, candidate, target);
             dense.filter(|_| in_place || with_constant).map(ConvolutionKind::Dense)
         })
-        .filter(|_| result.element_count() > 0)
-        .unwrap_or_else(|| general(&dims, accumulator, target));
-    Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand })
-}
-
-/// Whether a convolution of these extents, in front of a body's root, has a plan in tiles, and none that is better.
-pub(crate) fn has_tiles(
-    fusion: &Fusion<'_>,
-    dims: &ConvolutionDims,
-    (target, options): (&Target, &Options),
-) -> bool {
-    let Some(id) = fusion.find_convolution() else { return false };
-    let types = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array().element_type;
-    let result = fusion.body[id].shape().expect_array();
-    let accumulator = accumulator(result.element_type);
-    let is_plain = [types(0), types(1)]
-        .iter()
-        .all(|&from| from != PrimitiveType::Pred && is_cheap(from, accumulator, target));
-    let has_kind = || {
-        depthwise::choose(dims, accumulator, None, None, target).is_some()
-            || dense::choose(dims, accumulator, true, None, None, target).is_some()
-    };
-    let is_transformed = || winograd::choose(dims, accumulator, true, options.winograd, target).is_some();
-    is_plain && result.element_count() > 0 && has_kind() && !is_transformed()
-}
-
-/// Plans the gradient of a kernel that stands as it is.
-fn gradient_plan(
-    op: &Op,
-    [input, kernel, result]: [&ArrayShape; 3],
-    (input_operand, kernel_operand): (usize, usize),
-    (target, options, candidate): (&Target, &Options, Option<Candidate>),
-) -> Result<ConvolutionPlan> {
-    let accumulator = accumulator(result.element_type);
-    if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
-        return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
+        .filter(|_| self.result().element_count() > 0)
+        .unwrap_or_else(|| general(dims, accumulator, target))
     }
-    let dims = ConvolutionDims::of_gradient(op, input, kernel, result)?;
-    let allowed = candidates::allowed(candidate, options.winograd);
-    if let Some(patches) = winograd_gradient::choose(&dims, accumulator, allowed, target) {
-        let kind = ConvolutionKind::WinogradGradient(Box::new(patches));
-        return Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand });
+
+    /// The loops of the gradient of a kernel that stands as it is.
+    fn gradient(
+        self,
+        accumulator: PrimitiveType,
+        planner: Planner<'_>,
+    ) -> Result<(ConvolutionDims, ConvolutionKind)> {
+        let (input, kernel, target) = (self.operand(0), self.operand(1), planner.target);
+        if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
+            return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
+        }
+        let op = self.fusion.body[self.hero].op();
+        let dims = ConvolutionDims::of_gradient(op, input, kernel, self.result())?;
+        let allowed = candidates::allowed(planner.candidate, planner.winograd);
+        if let Some(patches) = winograd_gradient::choose(&dims, accumulator, allowed, target) {
+            return Ok((dims, ConvolutionKind::WinogradGradient(Box::new(patches))));
+        }
+        let gradient = gradient::choose(&dims, accumulator, planner.candidate, target).ok_or_else(|| {
+            Error::unsupported("gradient of a kernel of more than three spatial dimensions")
+        })?;
+        Ok((dims, ConvolutionKind::Gradient(gradient)))
     }
-    let gradient = gradient::choose(&dims, accumulator, candidate, target)
-        .ok_or_else(|| Error::unsupported("gradient of a kernel of more than three spatial dimensions"))?;
-    let kind = ConvolutionKind::Gradient(gradient);
-    Ok(ConvolutionPlan { dims, kind, accumulator, input_operand, kernel_operand })
+
+    /// True if a convolution of these extents has a plan in tiles, and none that is better.
+    pub(crate) fn has_tiles(self, dims: &ConvolutionDims, target: &Target, winograd: Winograd) -> bool {
+        let accumulator = accumulator(self.result().element_type);
+        let is_plain = [self.operand(0), self.operand(1)].iter().all(|shape| {
+            let from = shape.element_type;
+            from != PrimitiveType::Pred && is_cheap(from, accumulator, target)
+        });
+        let has_kind = || {
+            depthwise::choose(dims, accumulator, None, None, target).is_some()
+                || dense::choose(dims, accumulator, true, None, None, target).is_some()
+        };
+        let is_transformed = || winograd::choose(dims, accumulator, true, winograd, target).is_some();
+        is_plain && self.result().element_count() > 0 && has_kind() && !is_transformed()
+    }
 }
 
 /// Whether an element is converted to the accumulator's type each time it is read, rather than once.

@@ -13,15 +13,15 @@ pub use dims::{DotDims, Extent};
 
 pub(crate) use candidates::{candidate, candidates};
 
+use super::Planner;
 use super::epilogue::check_epilogue;
 use super::packing::{Packing, constant_operand, is_read_once};
 use super::tile::{self, Tile, accumulator};
-use crate::candidate::Candidate;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
 use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
 use crate::tasks::{self, Work};
-use hlo::Op;
+use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
@@ -53,6 +53,8 @@ pub enum DotKind {
 /// How a contraction looks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DotPlan {
+    /// The dot.
+    pub hero: InstructionId,
     /// Its extents.
     pub shape: DotShape,
     /// Its dimensions in both operands.
@@ -165,8 +167,8 @@ struct Facts {
 }
 
 /// The dot of a body as the rules of this file want it.
-fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
-    let (mut plan, result, rhs_is_constant) = described(fusion)?;
+fn chosen(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<(DotPlan, Facts)> {
+    let (mut plan, result, rhs_is_constant) = described(fusion, hero)?;
     let stored = fusion.shape().as_array().map(|shape| shape.element_type);
     // Unfinished sums are kept where the result's element of the same number will be.
     let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
@@ -180,8 +182,8 @@ fn chosen(fusion: &Fusion<'_>, target: &Target) -> Result<(DotPlan, Facts)> {
 }
 
 /// The loops of a dot that is a part of a kernel, with all panels of what is packed kept.
-pub(crate) fn plan_part(fusion: &Fusion<'_>, target: &Target) -> Result<DotPlan> {
-    let (mut plan, ..) = described(fusion)?;
+pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<DotPlan> {
+    let (mut plan, ..) = described(fusion, hero)?;
     choose(&mut plan, Facts { rhs_is_constant: false, keeps_sums: false }, target);
     plan.prefetches = false;
     plan.column_parts = 0;
@@ -198,8 +200,7 @@ pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
 
 /// What is known of a dot before its loops are chosen, the type of its result, and whether its right operand is a constant
 /// that may be packed.
-fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
-    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
+fn described(fusion: &Fusion<'_>, id: InstructionId) -> Result<(DotPlan, PrimitiveType, bool)> {
     let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
         return Err(Error::internal("the dot is a dot"));
     };
@@ -220,6 +221,7 @@ fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
     // The kernel does not see a packed operand's own layout, so nothing else may read it.
     let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
     let plan = DotPlan {
+        hero: id,
         shape: dims.shape(),
         kind: DotKind::Tiled,
         accumulator: accumulator(result.element_type),
@@ -246,16 +248,12 @@ fn described(fusion: &Fusion<'_>) -> Result<(DotPlan, PrimitiveType, bool)> {
     Ok((plan, result.element_type, constant.is_some()))
 }
 
-/// Plans a body that holds a dot, with elementwise work behind it; as a candidate says, if one is given.
-pub(crate) fn plan(
-    fusion: &Fusion<'_>,
-    candidate: Option<Candidate>,
-    target: &Target,
-) -> Result<InstructionPlan> {
-    let id = fusion.find_dot().ok_or_else(|| Error::internal("the body has a dot"))?;
-    let (mut plan, facts) = chosen(fusion, target)?;
+/// Plans a body of a dot and elementwise work on its result.
+pub(crate) fn plan(fusion: &Fusion<'_>, id: InstructionId, planner: Planner<'_>) -> Result<InstructionPlan> {
+    let target = planner.target;
+    let (mut plan, facts) = chosen(fusion, id, target)?;
     let (lhs_operand, rhs_operand) = (plan.lhs_operand, plan.rhs_operand);
-    if let Some(candidate) = candidate {
+    if let Some(candidate) = planner.candidate {
         candidates::apply(&mut plan, candidate, facts, target);
     }
     let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();

@@ -1,7 +1,7 @@
 //! Epilogues: elementwise work on the tiles that a contraction has computed.
 
 use crate::fusion::Fusion;
-use hlo::{InstructionId, Op, Traits};
+use hlo::{InstructionId, Op};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
@@ -12,10 +12,10 @@ pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: InstructionId) -> Result<
     for id in fusion.instructions() {
         let op = fusion.body[id].op();
         let reads_dot = fusion.body[id].operands().iter().any(|operand| behind.contains(operand));
-        let elementwise = op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {});
+        let elementwise = op.is_elementwise();
         let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
         let is_update = id == fusion.root && fusion.row_slice().is_some();
-        let is_contraction = matches!(op, Op::Dot { .. } | Op::Convolution { .. });
+        let is_contraction = op.is_contraction();
         if id != dot && (is_contraction || (reads_dot && !elementwise && !moves && !is_update)) {
             return Err(Error::unsupported(format!(
                 "opcode {} behind a contraction in one fusion",

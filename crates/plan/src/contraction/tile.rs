@@ -1,5 +1,6 @@
 //! Choosing a tile: a pure table of extents and registers.
 
+use hlo::CACHE_LINE;
 use shape::PrimitiveType;
 use target::{Architecture, Target};
 
@@ -41,9 +42,8 @@ const ENOUGH_ACCUMULATORS: u32 = 8;
 
 /// Columns of a panel of a constant operand: one cache line of them, on every target, or all if there are fewer.
 pub(crate) fn panel(n: i64, element_bytes: usize) -> i64 {
-    const LINE: usize = 64;
     let all = u64::try_from(n.max(1)).map_or(u64::MAX, u64::next_power_of_two);
-    ((LINE / element_bytes.max(1)).max(1) as i64).min(i64::try_from(all).unwrap_or(i64::MAX))
+    (CACHE_LINE / element_bytes.max(1) as i64).max(1).min(i64::try_from(all).unwrap_or(i64::MAX))
 }
 
 /// What is known of a product besides its extents.

@@ -5,7 +5,7 @@ use crate::fusion::Fusion;
 use crate::loops;
 use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
-use hlo::Op;
+use hlo::{Op, is_associative};
 use support::{Error, Result};
 use target::Target;
 
@@ -99,25 +99,6 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     plan.cuts = tasks::cut(tasks, &most);
     let tasks = tasks::count(&plan.cuts);
     Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Reduce(plan)) })
-}
-
-/// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
-pub fn is_associative(computation: &hlo::Computation) -> bool {
-    let root = &computation[computation.root()];
-    let of_parameters = root.operands().len() == 2
-        && root.operands()[0] != root.operands()[1]
-        && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }));
-    of_parameters
-        && matches!(
-            root.op(),
-            Op::Add {}
-                | Op::Multiply {}
-                | Op::Maximum {}
-                | Op::Minimum {}
-                | Op::And {}
-                | Op::Or {}
-                | Op::Xor {}
-        )
 }
 
 fn prev_power_of_two(size: i64, lanes: u32) -> u32 {

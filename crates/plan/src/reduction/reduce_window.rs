@@ -2,9 +2,8 @@
 
 use crate::fusion::Fusion;
 use crate::loops;
-use crate::reduction::reduce;
 use crate::strategy::{InstructionPlan, Strategy};
-use hlo::{Op, Window, WindowDimension};
+use hlo::{Op, Window, WindowDimension, is_associative};
 use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
@@ -84,7 +83,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let callee = &fusion.module[*to_apply];
     // Complex sums are sums of both parts.
     let has_parts = result.element_type.is_complex() && !matches!(callee[callee.root()].op(), Op::Add {});
-    let is_operation = leaves.len() == 1 && !has_parts && reduce::is_associative(callee);
+    let is_operation = leaves.len() == 1 && !has_parts && is_associative(callee);
     let mut dimensions = walks(window, &input, &counts, is_operation);
     let tasks = tasks(window, &counts, &mut dimensions);
     let lanes = match dimensions.last() {

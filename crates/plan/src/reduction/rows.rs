@@ -6,11 +6,10 @@ mod body;
 use crate::collapse::{self, Follows, Loop, Visits};
 use crate::fusion::Fusion;
 use crate::loops;
-use crate::reduction::reduce;
 use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
 use body::Body;
-use hlo::{InstructionId, Op};
+use hlo::{InstructionId, Op, is_associative};
 use support::{Error, Result};
 use target::Target;
 
@@ -85,17 +84,6 @@ fn follow_rows(sizes: &[i64], of: &[i64], is_row: impl Fn(usize) -> bool) -> Fol
     sizes.iter().map(|&size| if size == 1 { None } else { rows.next() }).collect()
 }
 
-/// Whether a body has a reduction of which something else in it takes the result.
-pub(crate) fn is_rows(fusion: &Fusion<'_>) -> bool {
-    let instructions = fusion.instructions();
-    let is_reduction = |id: &InstructionId| matches!(fusion.body[*id].op(), Op::Reduce { .. });
-    let is_taken = |&id: &InstructionId| {
-        let users = fusion.body[id].users();
-        users.iter().any(|&user| !matches!(fusion.body[user].op(), Op::Tuple {}))
-    };
-    instructions.len() > 1 && instructions.iter().filter(|id| is_reduction(id)).any(is_taken)
-}
-
 /// What is walked, and which of its dimensions make a row.
 struct Walked {
     sizes: Vec<i64>,
@@ -103,7 +91,7 @@ struct Walked {
     is_column: Vec<bool>,
 }
 
-/// Plans a body for which [`is_rows`] holds.
+/// Plans a fusion of kind `Rows`.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
     let walked = walked(fusion)?;
     let results = results(fusion);
@@ -182,7 +170,7 @@ fn walked(fusion: &Fusion<'_>) -> Result<Walked> {
         let sizes = fusion.body[input].shape().expect_array().sizes();
         let is_column = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
         let this = Walked { sizes, is_column };
-        if !reduce::is_associative(&fusion.module[*to_apply])
+        if !is_associative(&fusion.module[*to_apply])
             || !this.ends_in_columns()
             || fusion.body[initial].shape().as_array().is_none_or(|s| s.rank() != 0)
             || walked.as_ref().is_some_and(|other| !other.is_same(&this))

@@ -146,8 +146,7 @@ impl Nest<'_> {
         let sums = reduction.taps(cx, 0, at, &sums)?;
         // The pixel's number stands for all that it was made of.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        let convolution = super::convolution(cx)?;
-        tile::finish_rows(cx, convolution, sums, parts.len(), |cx, row, number, sum| {
+        tile::finish_rows(cx, self.plan.hero, sums, parts.len(), |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
             parts[number].pieces(cx, sum, |cx, offset, lanes, value| {
                 let at = at.plus_constant(offset).plus(&Index::lanes(i64::from(lanes > 1)));

@@ -121,8 +121,7 @@ impl Nest<'_> {
         let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
         let sums = self.taps(cx, 0, &pixels, (input, kernel), &sums)?;
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
-        let convolution = super::convolution(cx)?;
-        tile::finish_rows(cx, convolution, sums, vectors, |cx, pixel, vector, sum| {
+        tile::finish_rows(cx, self.plan.hero, sums, vectors, |cx, pixel, vector, sum| {
             let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
             let at =
                 at.plus_constant(vector as i64 * i64::from(lanes)).plus(&Index::lanes(i64::from(lanes > 1)));

@@ -4,6 +4,7 @@
 use crate::context::KernelContext;
 use crate::contraction::tile::Columns;
 use crate::index::Index;
+use hlo::CACHE_LINE;
 use nest::ValueId;
 use plan::ConvolutionPlan;
 use support::Result;
@@ -15,14 +16,11 @@ pub(super) struct Streams(Vec<(ValueId, i64)>);
 /// Sums of fewer products are done before a line has come.
 const ENOUGH_SUMMANDS: i64 = 48;
 
-/// Bytes of a cache line.
-const LINE: i64 = 64;
-
 impl Streams {
     /// What has the shape of the convolution, and is the result or an operand of what follows. Whatever is not read at the
     /// convolution's own positions is asked for in vain, which does no harm.
     pub(super) fn new(cx: &KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
-        let shape = cx.shape(super::convolution(cx)?)?;
+        let shape = cx.shape(plan.hero)?;
         let result = &cx.results()[0];
         if plan.dims.taps().saturating_mul(plan.dims.inputs) < ENOUGH_SUMMANDS
             || result.shape.sizes() != shape.sizes()
@@ -54,7 +52,7 @@ impl Streams {
         for &(pointer, size) in &self.0 {
             let pointer = cx.offset(pointer, first, size);
             let bytes = (last.offset + i64::from(last.valid)) * size;
-            for line in (0..bytes).step_by(LINE as usize) {
+            for line in (0..bytes).step_by(CACHE_LINE as usize) {
                 let line = cx.offset_bytes(pointer, line);
                 cx.prefetch(line, 1);
             }

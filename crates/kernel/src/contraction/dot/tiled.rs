@@ -1,11 +1,12 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
 use super::walk::{for_panels, for_rows, parts_end};
-use super::{DotElement, Part, Product, find_dot, finish, pack};
+use super::{DotElement, Part, Product, finish, pack};
 use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index};
+use hlo::CACHE_LINE;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{DotPlan, Packing};
 use support::Result;
@@ -130,8 +131,7 @@ fn tile(
     }
     let per_row = place.parts.len();
     if pass.is_last {
-        let dot = find_dot(cx)?;
-        return finish_rows(cx, dot, sums, per_row, |cx, row, number, sum| {
+        return finish_rows(cx, plan.hero, sums, per_row, |cx, row, number, sum| {
             let row = place.row.plus(row);
             hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });
@@ -177,8 +177,6 @@ impl Rounds<'_> {
         })
     }
 }
-
-const LINE: i64 = 64;
 
 /// Machines bring lines in pairs, or run ahead of what is asked for; asking for each one would keep the first cache from
 /// its own misses.
@@ -232,10 +230,10 @@ impl Ahead {
         };
         // The tile's part is a stream of lines along the summands. Neighbours in it are neighbours in memory only where
         // the operand is packed; else the tiles take the summands of a round in turns.
-        let streams = (columns * size + LINE - 1) / LINE;
+        let streams = (columns * size + CACHE_LINE - 1) / CACHE_LINE;
         let (turn, stream) = cx.div_rem(place.number, streams)?;
         let stream = cx.scalar_value(&stream)?;
-        let stream = cx.offset(first, stream, product.within_tile(LINE / size, size));
+        let stream = cx.offset(first, stream, product.within_tile(CACHE_LINE / size, size));
         let lines = match product.panel {
             Some(_) => {
                 let steps = (0..unroll).step_by(LINES_TOGETHER as usize);
@@ -260,9 +258,9 @@ impl Ahead {
         k: i64,
         unroll: i64,
     ) -> Result<Self> {
-        let step = LINE / unroll;
+        let step = CACHE_LINE / unroll;
         let bytes = columns * product.rhs_column;
-        if product.rhs_column != k * product.rhs_k || LINE % unroll != 0 || bytes < k * step {
+        if product.rhs_column != k * product.rhs_k || CACHE_LINE % unroll != 0 || bytes < k * step {
             return Ok(Self::default());
         }
         let (_, part) = cx.div_rem(place.number, bytes / (k * step))?;

@@ -20,7 +20,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
     // What is no sum of one array keeps its order.
     let is_sum = cx.results().len() == 1
         && matches!(cx.results()[0].shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
-        && plan::is_associative(&cx.module()[reduction.to_apply]);
+        && hlo::is_associative(&cx.module()[reduction.to_apply]);
     let sum = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);
     let carried = Carried { operations: if is_sum { &[sum] } else { &[] }, lanes: 1, inside: 1 };
     let mut indices = reduction.origin();

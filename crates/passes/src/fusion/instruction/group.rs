@@ -1,7 +1,8 @@
 //! Which instructions are computed together.
 
 use super::InstructionFusion;
-use hlo::{Computation, InstructionId, Op, Traits, Window};
+use crate::fusion::tiles::Tiles;
+use hlo::{CACHE_LINE, Computation, InstructionId, Op, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -42,10 +43,7 @@ pub(super) struct Groups<'c> {
     groups: BTreeMap<InstructionId, Group>,
     root_of: BTreeMap<InstructionId, InstructionId>,
     access: BTreeMap<InstructionId, Access>,
-    /// Contractions, and what may be computed on their tiles.
-    on_tiles: BTreeSet<InstructionId>,
-    /// What is computed on the tiles of another contraction than its only reader.
-    apart: BTreeSet<InstructionId>,
+    tiles: Tiles,
     /// Members of which a slice update's element `i` needs only element `i`, as they lie in memory.
     aligned: BTreeSet<InstructionId>,
 }
@@ -54,12 +52,11 @@ impl<'c> Groups<'c> {
     /// Groups what the computation needs, users before operands.
     pub(super) fn new(options: &'c InstructionFusion, computation: &'c Computation) -> Self {
         let order = computation.post_order();
-        let (on_tiles, apart) = on_tiles(computation, &order);
+        let tiles = Tiles::new(computation, &order, |id| may_follow(computation, id));
         let mut groups = Self {
             options,
             computation,
-            on_tiles,
-            apart,
+            tiles,
             aligned: BTreeSet::new(),
             order,
             groups: BTreeMap::new(),
@@ -84,8 +81,8 @@ impl<'c> Groups<'c> {
     fn joins(&self, id: InstructionId) -> Option<(InstructionId, Access)> {
         let instruction = &self.computation[id];
         let is_contraction = is_contraction(self.computation, id);
-        let may_join = is_inner(self.computation, id) || self.on_tiles.contains(&id);
-        if self.computation.root() == id || !may_join || self.apart.contains(&id) {
+        let may_join = is_inner(self.computation, id) || self.tiles.contains(id);
+        if self.computation.root() == id || !may_join || self.tiles.is_apart(id) {
             return None;
         }
         // Users that are not grouped are dead.
@@ -105,7 +102,7 @@ impl<'c> Groups<'c> {
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
             // What follows a contraction costs nothing on its tiles, so it goes nowhere else.
-            _ if self.on_tiles.contains(&id) && !self.is_on_tile(access) => false,
+            _ if self.tiles.contains(id) && !self.is_on_tile(access) => false,
             _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
                 !group.has_contraction
@@ -162,7 +159,7 @@ impl<'c> Groups<'c> {
             Op::DynamicSlice { .. } | Op::Pad { .. } if !only_first => Access::Repeated,
             // Reshapes keep the elements' numbers.
             Op::Reshape {} | Op::Bitcast {} => outer,
-            _ if is_elementwise(op) => outer,
+            _ if op.is_elementwise() => outer,
             _ => through,
         })
     }
@@ -199,7 +196,7 @@ impl<'c> Groups<'c> {
         users.copied().all(|user| match self.computation[user].op() {
             _ if user == root => self.computation[root].operands()[2..].iter().all(|&start| start != id),
             Op::Reshape {} | Op::Bitcast {} => self.aligned.contains(&user),
-            op => self.aligned.contains(&user) && is_elementwise(op) && count(user) == count(id),
+            op => self.aligned.contains(&user) && op.is_elementwise() && count(user) == count(id),
         })
     }
 
@@ -316,46 +313,17 @@ fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// Contractions, and what is the only reader of one, or of such a reader: elementwise instructions, reshapes, and
-/// transposes that leave rows whole. And those of them that a reader of several is not computed with: it goes where the
-/// fewest steps lead to it, so a sum of many products grows in one array, and no product waits in memory for the last.
-fn on_tiles(
-    computation: &Computation,
-    order: &[InstructionId],
-) -> (BTreeSet<InstructionId>, BTreeSet<InstructionId>) {
-    let mut steps: BTreeMap<InstructionId, usize> = BTreeMap::new();
-    let mut apart = BTreeSet::new();
-    for &id in order {
-        if is_contraction(computation, id) {
-            steps.insert(id, 0);
-            continue;
-        }
-        let op = computation[id].op();
-        let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
-        if !is_static(computation, id) || !(is_elementwise(op) || moves && keeps_rows(computation, id)) {
-            continue;
-        }
-        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
-        let continues = |operand: &InstructionId| {
-            steps.contains_key(operand)
-                && computation[*operand].users().len() == 1
-                && (moves || sizes(*operand) == sizes(id))
-        };
-        let operands: BTreeSet<InstructionId> =
-            computation[id].operands().iter().copied().filter(continues).collect();
-        // Of two as near as each other the later one: it need not wait for what the other's array holds.
-        let nearest = computation[id].operands().iter().rev().filter(|operand| operands.contains(operand));
-        let Some(&nearest) = nearest.min_by_key(|operand| steps[operand]) else { continue };
-        steps.insert(id, steps[&nearest] + 1);
-        apart.extend(operands.into_iter().filter(|&operand| operand != nearest));
-    }
-    (steps.into_keys().collect(), apart)
+/// True if an instruction can be computed on the tiles that it reads: elementwise instructions, reshapes, and transposes
+/// that leave rows whole.
+fn may_follow(computation: &Computation, id: InstructionId) -> bool {
+    let op = computation[id].op();
+    let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
+    is_static(computation, id) && (op.is_elementwise() || moves && keeps_rows(computation, id))
 }
 
 /// Whether an instruction moves rows of the innermost dimension, or pieces of whole cache lines, as they are: a reshape or a
 /// transpose that vectors along them need not know of.
 fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
-    const LINE: i64 = 64;
     let innermost = |id: InstructionId| {
         let array = computation[id].shape().as_array()?;
         Some((
@@ -365,11 +333,11 @@ fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
     };
     match computation[id].op() {
         Op::Transpose { dimensions } if dimensions.last().map(|last| last + 1) == Some(dimensions.len()) => {
-            innermost(id).is_some_and(|(row, size)| row * size % LINE == 0)
+            innermost(id).is_some_and(|(row, size)| row * size % CACHE_LINE == 0)
         }
         Op::Reshape {} | Op::Bitcast {} => match (innermost(computation[id].operands()[0]), innermost(id)) {
             (Some((from, size)), Some((to, _))) if from.min(to) > 0 => {
-                from == to || (from % to == 0 || to % from == 0) && from.min(to) * size % LINE == 0
+                from == to || (from % to == 0 || to % from == 0) && from.min(to) * size % CACHE_LINE == 0
             }
             _ => false,
         },
@@ -379,7 +347,7 @@ fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
 
 /// Whether an instruction is computed by tiles, on which elementwise work may follow.
 pub(super) fn is_contraction(computation: &Computation, id: InstructionId) -> bool {
-    matches!(computation[id].op(), Op::Dot { .. } | Op::Convolution { .. })
+    computation[id].op().is_contraction()
 }
 
 /// Whether an instruction writes a slice into an array.
@@ -420,10 +388,6 @@ fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, V
     }
 }
 
-fn is_elementwise(op: &Op) -> bool {
-    op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
-}
-
 /// Whether an instruction makes and reads arrays of known sizes only.
 fn is_static(computation: &Computation, id: InstructionId) -> bool {
     let is_static =
@@ -431,16 +395,19 @@ fn is_static(computation: &Computation, id: InstructionId) -> bool {
     is_static(&id) && computation[id].operands().iter().all(is_static)
 }
 
-/// Whether an instruction may be inside of a fusion.
+/// True if an instruction may be inside a fusion: it is fusible, and computing it there pays.
 fn is_inner(computation: &Computation, id: InstructionId) -> bool {
     let op = computation[id].op();
-    let fits = match op {
+    let pays = match op {
         Op::Reshape {} | Op::Bitcast {} => adds_only_ones(computation, id),
-        Op::Copy {} => false,
-        Op::Iota { .. } | Op::Pad { .. } | Op::Gather { .. } => true,
-        _ => is_elementwise(op) || op.opcode().traits().contains(Traits::REINDEXES),
+        Op::BitcastConvert {}
+        | Op::Concatenate { .. }
+        | Op::Constant { .. }
+        | Op::Copy {}
+        | Op::Map { .. } => false,
+        _ => true,
     };
-    fits && is_static(computation, id)
+    pays && op.is_fusible() && is_static(computation, id)
 }
 
 /// Whether a reshape only adds or drops dimensions of size 1: indices then need no division.

@@ -1,6 +1,6 @@
 //! What a kernel does, as far as it matters to who computes it together with others.
 
-use hlo::{Computation, InstructionId, Module, Op, Traits};
+use hlo::{Computation, InstructionId, Module, Op, is_associative};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
 
@@ -162,7 +162,7 @@ impl Kernel {
             }
             let instruction = &body.computation[id];
             let keeps = on_tile
-                && (is_elementwise(instruction.op())
+                && (instruction.op().is_elementwise()
                     || matches!(instruction.op(), Op::Reshape {} | Op::Bitcast {}));
             pending.extend(instruction.operands().iter().map(|&operand| (operand, keeps)));
         }
@@ -178,10 +178,6 @@ pub(super) fn memory(computation: &Computation, mut id: InstructionId) -> Instru
     id
 }
 
-fn is_elementwise(op: &Op) -> bool {
-    op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
-}
-
 /// Whether an instruction that is no fusion is a kernel of its own that only computes or joins elements.
 fn computes_alone(caller: &Computation, id: InstructionId) -> bool {
     let instruction = &caller[id];
@@ -189,7 +185,7 @@ fn computes_alone(caller: &Computation, id: InstructionId) -> bool {
         instruction.operands().iter().any(|&o| caller[o].shape().as_array().is_some_and(|s| s.rank() > 0));
     let op = instruction.op();
     has_array
-        && (is_elementwise(op)
+        && (op.is_elementwise()
             || matches!(op, Op::Concatenate { .. } | Op::DynamicUpdateSlice {} | Op::Reduce { .. }))
 }
 
@@ -209,7 +205,7 @@ fn is_computable(body: &Body<'_>, id: InstructionId, is_value: bool) -> bool {
         Op::Reduce { .. } => id == body.root,
         // One that places the results; others are computed by choosing.
         Op::Concatenate { .. } => !is_value && body.root == id,
-        op => is_elementwise(op),
+        op => op.is_elementwise(),
     }
 }
 
@@ -228,17 +224,9 @@ fn reduced(module: &Module, body: &Body<'_>) -> Option<Vec<bool>> {
     let root = &body.computation[body.root];
     let Op::Reduce { dimensions, to_apply } = root.op() else { return None };
     let &[input, initial] = root.operands() else { return None };
-    let applied = &module[*to_apply];
-    let operation = &applied[applied.root()];
-    let is_known = matches!(
-        operation.op(),
-        Op::Add {} | Op::Multiply {} | Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} | Op::Xor {}
-    ) && operation.operands().len() == 2
-        && operation.operands()[0] != operation.operands()[1]
-        && operation.operands().iter().all(|&o| matches!(applied[o].op(), Op::Parameter { .. }));
     let sizes = body.array(input)?.sizes();
     let reduced: Vec<bool> =
         (0..sizes.len()).filter(|&d| sizes[d] != 1).map(|d| dimensions.contains(&d)).collect();
     let is_column = reduced.last() == Some(&false) && reduced.contains(&true);
-    (is_known && is_column && body.array(initial)?.rank() == 0).then_some(reduced)
+    (is_associative(&module[*to_apply]) && is_column && body.array(initial)?.rank() == 0).then_some(reduced)
 }

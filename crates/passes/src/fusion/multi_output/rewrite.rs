@@ -1,18 +1,17 @@
 //! Puts the bodies of kernels into one computation.
 
 use super::body::{Body, memory};
+use crate::fusion::body::{FusedBody, add_fusion, replace_results};
 use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op, OpMetadata};
-use shape::Shape;
 use std::collections::BTreeMap;
 
 /// One computation in the making.
 struct Merged<'m> {
     module: &'m Module,
     caller: &'m Computation,
-    fused: Computation,
+    body: FusedBody,
     /// Arrays in memory, in the order of the parameters that they are.
     operands: Vec<InstructionId>,
-    parameters: BTreeMap<InstructionId, InstructionId>,
     /// The instruction in here that a member has become.
     made: BTreeMap<InstructionId, InstructionId>,
 }
@@ -23,9 +22,8 @@ pub(super) fn fuse(module: &mut Module, id: ComputationId, members: &[Instructio
     let mut merged = Merged {
         module,
         caller,
-        fused: Computation::new("fused_computation"),
+        body: FusedBody::new(caller, &[]),
         operands: Vec::new(),
-        parameters: BTreeMap::new(),
         made: BTreeMap::new(),
     };
     members.iter().for_each(|&member| merged.add(member));
@@ -45,32 +43,12 @@ pub(super) fn fuse(module: &mut Module, id: ComputationId, members: &[Instructio
     };
     let results: Vec<InstructionId> = members.iter().copied().filter(is_needed).collect();
     let roots: Vec<InstructionId> = results.iter().map(|member| merged.made[member]).collect();
-    let shapes: Vec<Shape> = results.iter().map(|&member| caller[member].shape().clone()).collect();
     let metadata = metadata(caller, members);
-    let Merged { mut fused, operands, .. } = merged;
-    if let [root] = roots[..] {
-        fused.set_root(root);
-        let op = fused[root].op().clone();
-        let kind = if matches!(op, Op::Reduce { .. }) { FusionKind::Input } else { FusionKind::Loop };
-        let calls = module.add_computation(fused);
-        let caller = module.computation_mut(id);
-        let op = Op::Fusion { kind, calls };
-        let fusion = caller.add("fusion", op, shapes[0].clone(), &operands, metadata);
-        caller.replace_all_uses(results[0], fusion);
-        return;
-    }
-    let shape = Shape::Tuple(shapes.clone());
-    let root = fused.add("", Op::Tuple {}, shape.clone(), &roots, OpMetadata::default());
-    fused.set_root(root);
-    let calls = module.add_computation(fused);
-    let caller = module.computation_mut(id);
-    let op = Op::Fusion { kind: FusionKind::Loop, calls };
-    let fusion = caller.add("fusion", op, shape, &operands, metadata);
-    for (index, (member, shape)) in results.into_iter().zip(shapes).enumerate() {
-        let metadata = caller[member].metadata().clone();
-        let element = caller.add("", Op::GetTupleElement { index }, shape, &[fusion], metadata);
-        caller.replace_all_uses(member, element);
-    }
+    let Merged { body, operands, .. } = merged;
+    let body = body.finish(&roots);
+    let kind = FusionKind::with_hero(body[body.root()].op(), body.root());
+    let fusion = add_fusion(module, id, kind, body, &operands, metadata);
+    replace_results(module.computation_mut(id), fusion, &results);
 }
 
 impl Merged<'_> {
@@ -79,18 +57,15 @@ impl Merged<'_> {
         let body = Body::of(self.module, self.caller, member);
         let mut copies: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
         for id in body.instructions() {
-            let instruction = &body.computation[id];
-            for &operand in instruction.operands() {
+            for &operand in body.computation[id].operands() {
                 if let Some(array) = body.outside(operand) {
                     let value = self.value(array);
                     copies.insert(operand, value);
                 }
             }
-            let operands: Vec<InstructionId> = instruction.operands().iter().map(|o| copies[o]).collect();
-            let (op, shape) = (instruction.op().clone(), instruction.shape().clone());
-            let copy =
-                self.fused.add(instruction.name(), op, shape, &operands, instruction.metadata().clone());
-            copies.insert(id, copy);
+            let operands: Vec<InstructionId> =
+                body.computation[id].operands().iter().map(|o| copies[o]).collect();
+            copies.insert(id, self.body.copy_one(body.computation, id, &operands));
         }
         self.made.insert(member, copies[&body.root]);
     }
@@ -101,19 +76,12 @@ impl Merged<'_> {
             return known;
         }
         if let Some(&made) = self.made.get(&memory(self.caller, array)) {
-            let shape = self.caller[array].shape().clone();
-            return self.fused.add("", Op::Reshape {}, shape, &[made], OpMetadata::default());
+            return self.body.reshape(made, self.caller[array].shape().clone());
         }
-        if let Some(&known) = self.parameters.get(&array) {
-            return known;
-        }
-        let number = self.operands.len();
-        let shape = self.caller[array].shape().clone();
-        let name = format!("param_{number}");
-        let parameter = self.fused.add(&name, Op::Parameter { number }, shape, &[], OpMetadata::default());
-        self.operands.push(array);
-        self.parameters.insert(array, parameter);
-        parameter
+        self.body.get(array).unwrap_or_else(|| {
+            self.operands.push(array);
+            self.body.parameter(self.caller, array)
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! Which instructions are walked together.
 
 use super::RowFusion;
-use super::rows::{Rows, is_elementwise};
+use super::rows::Rows;
+use crate::fusion::tiles::Tiles;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
-use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What becomes one fusion.
@@ -27,8 +27,7 @@ pub(super) struct Groups<'m> {
     order: Vec<InstructionId>,
     /// The places of live instructions in the order.
     place: BTreeMap<InstructionId, usize>,
-    /// What contractions compute on their tiles.
-    on_tiles: BTreeSet<InstructionId>,
+    tiles: Tiles,
     taken: BTreeSet<InstructionId>,
     pub(super) found: Vec<Group>,
 }
@@ -45,9 +44,9 @@ impl<'m> Groups<'m> {
         let computation = &module[id];
         let order = computation.post_order();
         let place = order.iter().enumerate().map(|(k, &id)| (id, k)).collect();
-        let on_tiles = on_tiles(computation, &order);
+        let tiles = Tiles::new(computation, &order, |id| computation[id].op().is_elementwise());
         let (taken, found) = (BTreeSet::new(), Vec::new());
-        let mut groups = Self { options, module, computation, order, place, on_tiles, taken, found };
+        let mut groups = Self { options, module, computation, order, place, tiles, taken, found };
         for k in 0..groups.order.len() {
             let seed = groups.order[k];
             if groups.taken.contains(&seed) {
@@ -68,7 +67,7 @@ impl<'m> Groups<'m> {
     }
 
     fn admits(&self, rows: &Rows, id: InstructionId, members: &BTreeSet<InstructionId>) -> bool {
-        if self.taken.contains(&id) || self.on_tiles.contains(&id) {
+        if self.taken.contains(&id) || self.tiles.contains(id) {
             return false;
         }
         match self.computation[id].op() {
@@ -207,24 +206,4 @@ impl<'m> Groups<'m> {
             _ => false,
         }
     }
-}
-
-/// Contractions, and elementwise instructions that are the only ones to read one, or to read such an instruction: they
-/// are computed on its tiles.
-fn on_tiles(computation: &Computation, order: &[InstructionId]) -> BTreeSet<InstructionId> {
-    let mut on_tiles = BTreeSet::new();
-    for &id in order {
-        let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
-        let continues = |&operand: &InstructionId| {
-            on_tiles.contains(&operand)
-                && computation[operand].users().len() == 1
-                && sizes(operand) == sizes(id)
-        };
-        let op = computation[id].op();
-        let is_contraction = matches!(op, Op::Dot { .. } | Op::Convolution { .. });
-        if is_contraction || is_elementwise(op) && computation[id].operands().iter().any(continues) {
-            on_tiles.insert(id);
-        }
-    }
-    on_tiles
 }

@@ -1,7 +1,7 @@
 //! Rows: the last dimensions of an array, and the shapes of what belongs to them.
 
 use super::RowFusion;
-use hlo::{Computation, InstructionId, Module, Op, Traits};
+use hlo::{Computation, InstructionId, Module, Op, is_associative};
 use shape::ArrayShape;
 
 /// The dimensions of arrays whose rows are walked.
@@ -75,7 +75,7 @@ impl Rows {
             return false;
         }
         match computation[id].op() {
-            op if is_elementwise(op) => true,
+            op if op.is_elementwise() => true,
             Op::Reshape {} | Op::Bitcast {} => {
                 is_of_rows && real(computation, operands[0]).is_some_and(|s| self.is_of_rows(s))
             }
@@ -98,21 +98,4 @@ impl Rows {
 /// The shape of an array whose sizes are known, of numbers that are not complex.
 fn real(computation: &Computation, id: InstructionId) -> Option<&ArrayShape> {
     computation[id].shape().as_array().filter(|shape| shape.is_static() && !shape.element_type.is_complex())
-}
-
-pub(super) fn is_elementwise(op: &Op) -> bool {
-    op.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(op, Op::Clamp {})
-}
-
-/// Whether a computation is one operation that may be applied in any order of its inputs (up to rounding).
-fn is_associative(computation: &Computation) -> bool {
-    let root = &computation[computation.root()];
-    let of_parameters = root.operands().len() == 2
-        && root.operands()[0] != root.operands()[1]
-        && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }));
-    let is_one = matches!(
-        root.op(),
-        Op::Add {} | Op::Multiply {} | Op::Maximum {} | Op::Minimum {} | Op::And {} | Op::Or {} | Op::Xor {}
-    );
-    of_parameters && is_one
 }

@@ -2,14 +2,12 @@
 
 use super::dims::ConvolutionDims;
 use super::tiling::three_dimensions;
-use super::{
-    ConvolutionPlan, Winograd, cost, dense, kernel_constant, stage_loops, winograd, winograd_gradient,
-};
+use super::{ConvolutionPlan, Stage, Winograd, cost, dense, winograd, winograd_gradient};
 use crate::candidate::Candidate;
 use crate::contraction::convolution::ConvolutionKind;
-use crate::contraction::tile;
+use crate::contraction::{Planner, tile};
 use crate::fusion::Fusion;
-use crate::strategy::Options;
+use hlo::InstructionId;
 use shape::PrimitiveType;
 use target::Target;
 
@@ -26,16 +24,22 @@ pub(super) fn allowed(candidate: Option<Candidate>, options: Winograd) -> Winogr
 }
 
 /// All of them, the one that the rules choose first.
-pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
-    let Ok(chosen) = stage_loops(fusion, None, None, (target, options, None)) else { return Vec::new() };
-    let is_constant = kernel_constant(fusion, chosen.kernel_operand).is_some();
+pub(crate) fn candidates(
+    fusion: &Fusion<'_>,
+    hero: InstructionId,
+    target: &Target,
+    winograd: Winograd,
+) -> Vec<Candidate> {
+    let stage = Stage { fusion, hero, input: None, bands: None };
+    let Ok(chosen) = stage.loops(Planner { target, winograd, candidate: None }) else { return Vec::new() };
+    let is_constant = stage.kernel_constant(chosen.kernel_operand).is_some();
     let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;
     match kind {
         ConvolutionKind::General { .. } => Vec::new(),
         ConvolutionKind::Gradient(gradient) => {
             let mut found = vec![gradient.candidate()];
             let forced = || winograd_gradient::choose(dims, *accumulator, Winograd::Forced(2), target);
-            if matches!(options.winograd, Winograd::Small | Winograd::Large) && forced().is_some() {
+            if matches!(winograd, Winograd::Small | Winograd::Large) && forced().is_some() {
                 found.push(Candidate::Winograd { outputs: 2 });
             }
             found.extend(gradients(dims, *accumulator, target));
@@ -67,14 +71,14 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target, options: &Options
         }
         ConvolutionKind::Dense(plan) => {
             let mut found = vec![plan.candidate()];
-            found.extend(transforms(dims, *accumulator, (is_constant, options.winograd), target));
+            found.extend(transforms(dims, *accumulator, is_constant, winograd, target));
             found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
             found.extend(other_order(plan, dims));
             found
         }
         ConvolutionKind::Winograd(plan) => {
             let mut found = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
-            found.extend(transforms(dims, *accumulator, (is_constant, options.winograd), target));
+            found.extend(transforms(dims, *accumulator, is_constant, winograd, target));
             if let Some(plan) = dense::choose(dims, *accumulator, is_constant, None, None, target) {
                 found.push(plan.candidate());
                 found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
@@ -89,7 +93,8 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target, options: &Options
 fn transforms(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
-    (is_constant, allowed): (bool, Winograd),
+    is_constant: bool,
+    allowed: Winograd,
     target: &Target,
 ) -> Vec<Candidate> {
     let outputs: &[u32] = match allowed {

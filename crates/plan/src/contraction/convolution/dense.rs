@@ -8,6 +8,7 @@ use crate::candidate::Candidate;
 use crate::contraction::packing::Packing;
 use crate::contraction::tile::{self, Tile};
 use crate::tasks::Work;
+use hlo::CACHE_LINE;
 use shape::PrimitiveType;
 use target::Target;
 
@@ -43,7 +44,6 @@ impl DensePlan {
     /// Bytes of the next panels to fetch for each summand of a tile of so many pixels: all tiles together fetch the panels that come next while the current ones, in the second-level cache, are in use. Nothing where the
     /// panels stay there, or are read so seldom that they come from memory as fast as they can.
     pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32, element_bytes: usize) -> Option<i64> {
-        const LINE: i64 = 64;
         let columns = self.tile.columns();
         let is_apart = self.panels_outside
             && self.kernel_packing == Packing::Constant
@@ -52,7 +52,7 @@ impl DensePlan {
         let all = self.tiling.taps_of_pixels.saturating_mul(dims.inputs).max(1);
         let panels = columns.saturating_mul(self.summands).saturating_mul(element_bytes as i64);
         let bytes = panels.saturating_mul(i64::from(pixels)) / all;
-        (is_apart && (1..=LINE).contains(&bytes)).then_some(bytes)
+        (is_apart && (1..=CACHE_LINE).contains(&bytes)).then_some(bytes)
     }
 
     /// The tasks of the kernel.

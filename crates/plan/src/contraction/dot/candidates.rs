@@ -5,6 +5,7 @@ use crate::candidate::Candidate;
 use crate::contraction::packing::Packing;
 use crate::contraction::tile::{self, Tile};
 use crate::fusion::Fusion;
+use hlo::InstructionId;
 use target::Target;
 
 /// Vectors of a tile, at most; more streams of panels outrun the prefetchers.
@@ -28,8 +29,8 @@ pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
 
 /// All of them, the one that the rules choose first: each width of a tile; then the chosen tile, or the chosen width, with
 /// other places, orders and passes.
-pub(crate) fn candidates(fusion: &Fusion<'_>, target: &Target) -> Vec<Candidate> {
-    let Ok((plan, facts)) = chosen(fusion, target) else { return Vec::new() };
+pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Vec<Candidate> {
+    let Ok((plan, facts)) = chosen(fusion, hero, target) else { return Vec::new() };
     let Some(first @ Candidate::Dot { rows, vectors, right, panels_outside, k_block }) = candidate(&plan)
     else {
         return Vec::new();
