@@ -1,4 +1,6 @@
 //! The files that are made of a model.
 
+pub(crate) mod kind;
 pub(crate) mod names;
 pub(crate) mod observer;
+pub(crate) mod request;

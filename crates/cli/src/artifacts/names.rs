@@ -1,34 +1,66 @@
 //! Names that follow from a model: those of the program, its class, and its files.
 
+use crate::artifacts::kind::Kind;
+use crate::files::hlo_formats::Format;
 use aot::SharedLibrary;
 use std::path::Path;
 use support::Result;
 
 /// Names of the files of a program for its target.
 pub(crate) struct FileNames {
-    pub(crate) program: String,
-    pub(crate) coff: bool,
-    pub(crate) object: String,
-    pub(crate) archive: String,
-    pub(crate) shared: String,
-    pub(crate) metadata: String,
+    name: String,
+    triple: String,
+    shared: String,
 }
 
 impl FileNames {
-    /// The names of a library's program.
-    pub(crate) fn new(library: &SharedLibrary<'_>) -> Result<Self> {
-        let name = library.name;
-        let shared = library.file_name()?;
-        let coff = shared.ends_with(".dll");
-        let suffix = if coff { "obj" } else { "o" };
-        Ok(Self {
-            program: name.to_owned(),
-            coff,
-            object: format!("{name}.{suffix}"),
-            archive: if coff { format!("{name}.lib") } else { format!("lib{name}.a") },
-            shared,
-            metadata: format!("{name}.metadata.{suffix}"),
-        })
+    /// The files of the program of this name. An error for a target without libraries.
+    pub(crate) fn new(name: &str, triple: &str) -> Result<Self> {
+        let shared = SharedLibrary { triple, entry_point: name, name }.file_name()?;
+        Ok(Self { name: name.to_owned(), triple: triple.to_owned(), shared })
+    }
+
+    /// The shared library of the program.
+    pub(crate) fn library(&self) -> SharedLibrary<'_> {
+        SharedLibrary { triple: &self.triple, entry_point: &self.name, name: &self.name }
+    }
+
+    /// The target.
+    pub(crate) fn triple(&self) -> &str {
+        &self.triple
+    }
+
+    /// True for the object files of Windows.
+    pub(crate) fn is_coff(&self) -> bool {
+        self.shared.ends_with(".dll")
+    }
+
+    /// The name of a file.
+    pub(crate) fn of(&self, kind: Kind) -> String {
+        let name = &self.name;
+        let object = if self.is_coff() { "obj" } else { "o" };
+        match kind {
+            Kind::Obj => format!("{name}.{object}"),
+            Kind::Header => format!("{name}.h"),
+            Kind::CHeader => format!("{name}_c.h"),
+            Kind::Rust => format!("{name}.rs"),
+            Kind::Archive if self.is_coff() => format!("{name}.lib"),
+            Kind::Archive => format!("lib{name}.a"),
+            Kind::Shared => self.shared.clone(),
+            Kind::Test => format!("{name}_test.c"),
+            Kind::Benchmark => format!("{name}_benchmark.c"),
+            Kind::Metadata => format!("{name}.metadata.{object}"),
+            Kind::SessionModule => format!("{name}.{}", Format::Snapshot.suffix()),
+            Kind::HloText => format!("{name}.{}", Format::Text.suffix()),
+            Kind::HloProto => format!("{name}.{}", Format::Proto.suffix()),
+            Kind::Stablehlo => format!("{name}.{}", Format::Stablehlo.suffix()),
+            Kind::Dot => format!("{name}.{}", Format::Dot.suffix()),
+            Kind::Html => format!("{name}.{}", Format::Html.suffix()),
+            Kind::Llvm => format!("{name}.ll"),
+            Kind::Asm => format!("{name}.s"),
+            Kind::Constants => format!("{name}.constants"),
+            Kind::EmptyObject => format!("{name}_constants.{object}"),
+        }
     }
 }
 
@@ -81,10 +113,7 @@ fn camel_case(name: &str) -> String {
         out.extend(chars.next().map(|c| c.to_ascii_uppercase()));
         out.push_str(chars.as_str());
     }
-    match out.starts_with(|c: char| c.is_ascii_alphabetic()) {
-        true => out,
-        false => format!("Model{out}"),
-    }
+    if out.starts_with(|c: char| c.is_ascii_alphabetic()) { out } else { format!("Model{out}") }
 }
 
 #[cfg(test)]

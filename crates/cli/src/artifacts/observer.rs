@@ -1,5 +1,6 @@
 //! The files of `build --emit` that are not code to link: HLO in its forms, LLVM's IR, assembly.
 
+use crate::artifacts::kind::Kind;
 use crate::files::hlo_formats::{Format, StageName, Surroundings, render};
 use compiler::{BackOptions, NoObserver, Observer, Point, Stage};
 use hlo::Module;
@@ -61,14 +62,16 @@ impl Observer for Keeper<'_> {
 }
 
 impl Kept {
-    /// The module in these forms.
+    /// The module in the forms that are among these kinds.
     pub(crate) fn rendered(
         &mut self,
-        formats: &[Format],
+        kinds: &[Kind],
         stage: StageName,
         back: &BackOptions,
         result_names: &[String],
-    ) -> Result<Vec<(Format, Vec<u8>)>> {
+    ) -> Result<Vec<(Kind, Vec<u8>)>> {
+        let formats: Vec<(Kind, Format)> =
+            kinds.iter().filter_map(|kind| Some((*kind, kind.format()?))).collect();
         if formats.is_empty() {
             return Ok(Vec::new());
         }
@@ -83,6 +86,6 @@ impl Kept {
             result_names: result_names.to_vec(),
             ..Surroundings::default()
         };
-        formats.iter().map(|&format| Ok((format, render(&module, format, &with)?))).collect()
+        formats.iter().map(|&(kind, format)| Ok((kind, render(&module, format, &with)?))).collect()
     }
 }

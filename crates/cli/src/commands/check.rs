@@ -22,6 +22,15 @@ pub(crate) struct Check {
     json: bool,
 }
 
+/// Names of what is counted.
+struct Nouns {
+    part: &'static str,
+    kind: &'static str,
+}
+
+const GRAPH: Nouns = Nouns { part: "node", kind: "op" };
+const PROGRAM: Nouns = Nouns { part: "instruction", kind: "opcode" };
+
 /// Nodes of one op with the same problem are listed up to so many.
 const LISTED: usize = 5;
 
@@ -46,7 +55,7 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     let checked =
         compiler::guarded(|| compiler::check(graph, &config, &missing, &bounds, &options, &mut progress))?;
     progress.finish();
-    report(arguments, &name, ("node", "op"), &checked, &notes)
+    report(arguments, &name, &GRAPH, &checked, &notes)
 }
 
 /// Examines a program of HLO or StableHLO.
@@ -59,20 +68,15 @@ fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Res
     let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
     progress.finish();
     let name = model.model.display().to_string();
-    report(arguments, &name, ("instruction", "opcode"), &checked, &[])
+    report(arguments, &name, &PROGRAM, &checked, &[])
 }
 
-/// Prints what was found; an error if something keeps the model from being compiled. `words` are for what is counted.
-fn report(
-    arguments: &Check,
-    name: &str,
-    words: (&str, &str),
-    checked: &Checked,
-    notes: &[String],
-) -> Result<()> {
-    match arguments.json {
-        true => print_json(&to_json(name, checked, notes))?,
-        false => outputs::print(&to_text(name, words, checked, notes))?,
+/// Prints what was found; an error if something keeps the model from being compiled. `nouns` name what is counted.
+fn report(arguments: &Check, name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> Result<()> {
+    if arguments.json {
+        print_json(&to_json(name, checked, notes))?
+    } else {
+        outputs::print(&to_text(name, nouns, checked, notes))?
     }
     let Some(first) = checked.problems.first() else { return Ok(()) };
     let count = match checked.problems.len() {
@@ -142,16 +146,17 @@ fn to_json(name: &str, checked: &Checked, notes: &[String]) -> Value {
     })
 }
 
-fn to_text(name: &str, words: (&str, &str), checked: &Checked, notes: &[String]) -> String {
+fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> String {
     let mut out = String::new();
     let nodes: usize = checked.ops.values().map(|(count, _)| count).sum();
     let counted = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    let _ = writeln!(out, "{name}: {} of {}", counted(nodes, words.0), counted(checked.ops.len(), words.1));
+    let _ =
+        writeln!(out, "{name}: {} of {}", counted(nodes, nouns.part), counted(checked.ops.len(), nouns.kind));
     for line in problem_lines(checked) {
         let _ = writeln!(out, "{line}");
     }
     let is_unsupported = |problem: &tf::Problem| problem.error.kind() == ErrorKind::Unsupported;
-    if words.1 == "op" && checked.problems.iter().any(is_unsupported) {
+    if nouns.kind == GRAPH.kind && checked.problems.iter().any(is_unsupported) {
         out.push_str(
             "hint: feed what unsupported nodes compute, or fetch something that does not need them\n",
         );
@@ -168,9 +173,10 @@ fn to_text(name: &str, words: (&str, &str), checked: &Checked, notes: &[String])
     let interface: Vec<Vec<String>> = interface(checked)
         .map(|a| {
             let renamed = a.name.as_deref().unwrap_or(&a.node);
-            let remark = match a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {
-                true => String::new(),
-                false => format!("for '{}', which is no C++ identifier", printable(renamed)),
+            let remark = if a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {
+                String::new()
+            } else {
+                format!("for '{}', which is no C++ identifier", printable(renamed))
             };
             vec![
                 a.kind.to_owned(),

@@ -1,9 +1,7 @@
 //! `tfcompile headers`.
 
 use crate::files::outputs;
-use crate::files::outputs::Output;
 use clap::Args;
-use std::borrow::Cow;
 use std::path::PathBuf;
 use support::Result;
 
@@ -18,11 +16,7 @@ pub(crate) struct Headers {
 
 /// Writes the C++ headers that the tool carries.
 pub(crate) fn run(arguments: &Headers) -> Result<()> {
-    let output = |(path, contents): &(&str, &'static str)| Output {
-        path: arguments.output.join(path),
-        parts: vec![Cow::Borrowed(contents.as_bytes())],
-    };
-    let files: Vec<Output<'_>> = aot::runtime_headers().iter().map(output).collect();
+    let files = outputs::runtime_headers(&arguments.output);
     outputs::create_directories(&files)?;
     outputs::write(&files)
 }

@@ -124,13 +124,14 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     let name = names::name_of(&arguments.model);
     let class = names::class_of(&name);
     let is_directory = arguments.model.is_dir();
-    let base = match is_directory {
-        true => arguments.model.as_path(),
-        false => arguments.model.parent().unwrap_or(Path::new("")),
+    let base = if is_directory {
+        arguments.model.as_path()
+    } else {
+        arguments.model.parent().unwrap_or(Path::new(""))
     };
     let mut copies: Vec<(PathBuf, Bytes)> = Vec::new();
     let of_model = ModelArgs { config: None, ..reading.clone() };
-    for path in model_files::inputs(&of_model, &[])? {
+    for path in model_files::inputs(&of_model, None)? {
         let below = path.strip_prefix(base).unwrap_or(&path);
         copies.push((Path::new("model").join(below), tf::source::read_bytes(&path)?));
     }
@@ -216,11 +217,12 @@ fn prefix(arguments: &Init) -> Result<PathBuf> {
 
 /// A path that stands in files of all build systems as it is; an error for one that would have to be quoted.
 fn plain(path: &str) -> Result<String> {
-    match path.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c)) {
-        true => Ok(path.to_owned()),
-        false => Err(Error::invalid(format!(
+    if path.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c)) {
+        Ok(path.to_owned())
+    } else {
+        Err(Error::invalid(format!(
             "'{path}' has characters that mean something to build systems: use letters, digits and any of / . _ - +"
-        ))),
+        )))
     }
 }
 

@@ -74,11 +74,12 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     } else if !(arguments.model.quiet && report.passed()) {
         outputs::print(&format!("{report}"))?;
     }
-    match report.passed() {
-        true => Ok(()),
-        false => Err(Error::internal(
+    if report.passed() {
+        Ok(())
+    } else {
+        Err(Error::internal(
             "the code does not compute what the program says; this is a defect of tfcompile, please report it",
-        )),
+        ))
     }
 }
 

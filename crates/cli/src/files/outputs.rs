@@ -30,6 +30,15 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     write(&files.iter().map(output).collect::<Vec<_>>())
 }
 
+/// The C++ headers that generated headers include, below a directory.
+pub(crate) fn runtime_headers(directory: &Path) -> Vec<Output<'static>> {
+    let output = |(path, contents): &(&str, &'static str)| Output {
+        path: directory.join(path),
+        parts: vec![Cow::Borrowed(contents.as_bytes())],
+    };
+    aot::runtime_headers().iter().map(output).collect()
+}
+
 /// Makes the directories of files.
 pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
     for output in outputs {

@@ -4,14 +4,14 @@ use crate::args::inference::InferArgs;
 use crate::args::model::ChoiceArgs;
 use crate::args::parse::loop_bounds;
 use crate::args::xla_flags::XlaFlags;
+use crate::artifacts::kind::Kind;
+use crate::artifacts::request::Request;
 use crate::files::outputs;
 use crate::files::outputs::Output;
-use crate::report::dump::{Dumper, Watch};
 use crate::report::stage_times::StageTimes;
 use aot::HeaderOptions;
 use clap::Args;
 use compiler::{AotOptions, BackOptions, Input};
-use std::borrow::Cow;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
@@ -92,30 +92,19 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     });
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
-    let (mut report, mut dumper) = (StageTimes::new(&[]), Dumper::new(xla));
-    let made =
-        compiler::guarded(|| compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper)))?;
-    dumper.finish()?;
-    if let Some(note) = crate::program::autotune::ignored(&made.ignored_choices) {
-        let _ = writeln!(std::io::stderr(), "note: {note}");
-    }
-    let constants = aot::empty_object(&flags.target_triple)?;
-    let makefile = makefile(prefix);
-    let mut files: Vec<(String, &[u8])> = vec![
-        (".o".to_owned(), &made.function_object),
-        (".h".to_owned(), made.header.as_bytes()),
-        ("_metadata.o".to_owned(), &made.metadata_object),
-        ("_constants.o".to_owned(), &constants),
-        ("_makefile.inc".to_owned(), makefile.as_bytes()),
-    ];
-    for (path, contents) in aot::runtime_headers() {
-        files.push((format!("_include/{path}"), contents.as_bytes()));
-    }
-    let output = |(suffix, contents): (String, &'_ [u8])| Output {
-        path: PathBuf::from(format!("{prefix}{suffix}")),
-        parts: vec![Cow::Owned(contents.to_vec())],
-    };
-    let files: Vec<Output<'_>> = files.into_iter().map(output).collect();
+    let kinds = vec![Kind::Obj, Kind::Header, Kind::Metadata, Kind::EmptyObject];
+    let artifacts = Request::new(kinds, options).make(input, &mut StageTimes::new(&[]), xla)?;
+    let at = |suffix: &str| PathBuf::from(format!("{prefix}{suffix}"));
+    let mut files = artifacts.outputs(|kind| {
+        at(match kind {
+            Kind::Header => ".h",
+            Kind::Metadata => "_metadata.o",
+            Kind::EmptyObject => "_constants.o",
+            _ => ".o",
+        })
+    })?;
+    files.push(Output { path: at("_makefile.inc"), parts: vec![makefile(prefix).into_bytes().into()] });
+    files.extend(outputs::runtime_headers(&at("_include")));
     outputs::create_directories(&files)?;
     outputs::write(&files)
 }

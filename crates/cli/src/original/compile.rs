@@ -1,9 +1,9 @@
 //! Compiling a graph: from flags to files.
 
-use crate::program::autotune;
-use crate::report::dump::{Dumper, Watch};
-
+use crate::args::parse::loop_bounds;
 use crate::args::xla_flags::XlaFlags;
+use crate::artifacts::kind::Kind;
+use crate::artifacts::request::Request;
 use crate::files::outputs;
 use crate::report::stage_times::StageTimes;
 use aot::HeaderOptions;
@@ -130,15 +130,32 @@ pub(crate) struct Compile {
     pub(crate) verbose: bool,
 }
 
-/// Runs the compiler and writes what it made.
+/// Compiles a graph and writes its files.
 pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     xla.warn();
     check_flags(flags)?;
+    let details: &[&str] = &["import", "fusion", "plan", "regions", "buffers", "codegen"];
+    let mut report = StageTimes::new(if flags.verbose { details } else { &[] });
+    let Some(input) = read(flags, &mut report)? else { return Ok(()) };
+    let artifacts = request(flags, xla)?.make(input, &mut report, xla)?;
+    let place = |kind: Kind| {
+        let found = places(flags).find(|(placed, _)| *placed == kind);
+        found.map(|(_, path)| path.to_owned()).unwrap_or_default()
+    };
+    outputs::write(&artifacts.outputs(place)?)?;
+    if flags.verbose {
+        report.print();
+    }
+    Ok(())
+}
+
+/// The graph and its config. `None` if the flags ask for the names of the fetched nodes instead, which are printed.
+fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
     let file = config_file(flags)?;
     if let Some((_, config)) = &file {
-        let fetch_nodes = tf::fetch_nodes(config)?;
+        let nodes = tf::fetch_nodes(config)?;
         if flags.dump_fetch_nodes {
-            return outputs::print(&fetch_nodes.join(","));
+            return outputs::print(&nodes.join(",")).map(|()| None);
         }
     }
     let path = given(flags.graph.as_ref()).ok_or_else(|| {
@@ -147,11 +164,6 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
             None => "Must specify --config: a file that names feeds and fetches; or --graph alone, to have them inferred",
         })
     })?;
-    let mut report = StageTimes::new(if flags.verbose {
-        &["import", "fusion", "plan", "regions", "buffers", "codegen"]
-    } else {
-        &[]
-    });
     let stated = file.as_ref().map(|(_, config)| config.clone());
     let options = flags.choice.options(stated, flags.inference.options()?)?;
     let model = compiler::guarded(|| tf::model::load(path, &options))?;
@@ -160,11 +172,16 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         None => (inferred(&model, &options.infer)?, None),
     };
     if flags.dump_fetch_nodes {
-        return outputs::print(&tf::fetch_nodes(&config)?.join(","));
+        let nodes = tf::fetch_nodes(&config)?;
+        return outputs::print(&nodes.join(",")).map(|()| None);
     }
-    let loop_bounds = crate::args::parse::loop_bounds(&flags.loop_bound)?;
-    let input = Input::of_model(model, config, bytes).with_loop_bounds(loop_bounds);
+    let loop_bounds = loop_bounds(&flags.loop_bound)?;
     report.ended("read", &String::new);
+    Ok(Some(Input::of_model(model, config, bytes).with_loop_bounds(loop_bounds)))
+}
+
+/// The build that the flags describe.
+fn request(flags: &Compile, xla: &XlaFlags) -> Result<Request> {
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {
         Error::invalid(
@@ -180,56 +197,25 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
         gen_program_shape: flags.gen_program_shape,
         ..HeaderOptions::default()
     };
-    let session_module = flags.out_session_module.is_some();
-    let mut options = AotOptions {
-        header,
-        session_module,
-        test_program: flags.out_test.is_some(),
-        benchmark_program: flags.out_benchmark.is_some(),
-        ..AotOptions::new(class, back)
-    };
-    let tuning = autotune::measure(&flags.autotune, &input, &options.back, &mut |_| ())?;
-    if let Some(tuning) = &tuning {
-        options.back.plan.choices = tuning.choices.clone();
-    }
-    let mut dumper = Dumper::new(xla);
-    let made =
-        compiler::guarded(|| compiler::build(input, &options, &mut Watch::new(&mut report, &mut dumper)))?;
-    dumper.finish()?;
-    if let Some(note) = crate::program::autotune::ignored(&made.ignored_choices) {
-        let _ = writeln!(std::io::stderr(), "note: {note}");
-    }
-    let mut files: Vec<(&Path, &[u8])> = vec![
-        (&flags.out_function_object, &made.function_object),
-        (&flags.out_header, made.header.as_bytes()),
-        (&flags.out_metadata_object, &made.metadata_object),
+    let kinds = places(flags).map(|(kind, _)| kind).collect();
+    let options = AotOptions { header, ..AotOptions::new(class, back) };
+    let mut request = Request::new(kinds, options);
+    request.autotune = flags.autotune.clone();
+    Ok(request)
+}
+
+/// The files to write, and where.
+fn places(flags: &Compile) -> impl Iterator<Item = (Kind, &Path)> {
+    let places = [
+        (Kind::Obj, Some(&flags.out_function_object)),
+        (Kind::Header, Some(&flags.out_header)),
+        (Kind::Metadata, Some(&flags.out_metadata_object)),
+        (Kind::SessionModule, flags.out_session_module.as_ref()),
+        (Kind::Test, flags.out_test.as_ref()),
+        (Kind::Benchmark, flags.out_benchmark.as_ref()),
+        (Kind::EmptyObject, flags.out_constant_buffers_object.as_ref()),
     ];
-    if let (Some(path), Some(snapshot)) = (&flags.out_session_module, &made.session_module) {
-        files.push((path, snapshot));
-    }
-    for (path, program) in
-        [(&flags.out_test, &made.test_program), (&flags.out_benchmark, &made.benchmark_program)]
-    {
-        if let (Some(path), Some(program)) = (path, program) {
-            files.push((path, program.as_bytes()));
-        }
-    }
-    let table = tuning.as_ref().map(crate::program::autotune::Tuning::table).transpose()?;
-    if let (Some(tuning), Some(table)) = (&tuning, &table) {
-        files.push((&tuning.path, table.as_bytes()));
-    }
-    let empty = match &flags.out_constant_buffers_object {
-        Some(_) => aot::empty_object(options.back.target.triple.as_str())?,
-        None => Vec::new(),
-    };
-    if let Some(path) = &flags.out_constant_buffers_object {
-        files.push((path, &empty));
-    }
-    outputs::write_all(&files)?;
-    if flags.verbose {
-        report.print();
-    }
-    Ok(())
+    places.into_iter().filter_map(|(kind, path)| Some((kind, path?.as_path())))
 }
 
 /// Flags of the original whose values this tool cannot honour.

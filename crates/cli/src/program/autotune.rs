@@ -31,19 +31,13 @@ pub(crate) fn measure(
     }
     let (ours, wanted) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
     if !back.variants.is_empty() || ours != wanted {
-        let wanted = match back.variants.is_empty() {
-            true => wanted,
-            false => "several processors".to_owned(),
-        };
+        let wanted = if back.variants.is_empty() { wanted } else { "several processors".to_owned() };
         return Err(Error::invalid(format!(
             "--autotune measures on this machine, [{ours}], and the code is for {wanted}: add --target-cpu=native, or use \
              --tuning with a file that was made there"
         )));
     }
-    let known = match path.exists() {
-        true => read(path)?,
-        false => Choices::default(),
-    };
+    let known = if path.exists() { read(path)? } else { Choices::default() };
     let options = PlanOptions { choices: Arc::new(known.clone()), ..back.plan.clone() };
     let back = BackOptions { plan: options.clone(), ..back.clone() };
     let input = input.clone();

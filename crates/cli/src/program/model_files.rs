@@ -9,9 +9,9 @@ use support::{Error, Result};
 /// The most files of one model; what is beyond them is no model.
 const MAX_FILES: usize = 100_000;
 
-/// The files that a model is read from, and others that the flags name. Of a checkpoint and of a SavedModel these are all
+/// The files that a model is read from, and the file of its tuning. Of a checkpoint and of a SavedModel these are all
 /// that lie where its parts lie, whether or not a part is needed.
-pub(crate) fn inputs(model: &ModelArgs, others: &[&Path]) -> Result<BTreeSet<PathBuf>> {
+pub(crate) fn inputs(model: &ModelArgs, tuning: Option<&Path>) -> Result<BTreeSet<PathBuf>> {
     let mut found = BTreeSet::new();
     let path = model.model.as_path();
     if path.is_dir() {
@@ -31,7 +31,7 @@ pub(crate) fn inputs(model: &ModelArgs, others: &[&Path]) -> Result<BTreeSet<Pat
         beginning_with(directory_of(checkpoint), prefix, &mut found)?;
     }
     found.extend(model.config.iter().cloned());
-    found.extend(others.iter().map(|path| path.to_path_buf()));
+    found.extend(tuning.map(Path::to_path_buf));
     Ok(found)
 }
 
@@ -58,10 +58,7 @@ fn beginning_with(directory: &Path, prefix: &str, found: &mut BTreeSet<PathBuf>)
     };
     for entry in fs::read_dir(directory).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
-        let path = match directory == Path::new(".") {
-            true => PathBuf::from(entry.file_name()),
-            false => entry.path(),
-        };
+        let path = if directory == Path::new(".") { PathBuf::from(entry.file_name()) } else { entry.path() };
         if entry.file_name().to_string_lossy().starts_with(prefix) && path.is_file() {
             found.insert(path);
         }

@@ -176,9 +176,10 @@ fn write_into(directory: &str, name: &str, bytes: &[u8]) -> Result<()> {
 /// `module_0000.NAME.SUFFIX`, as XLA names the files of the first module that it compiles.
 fn file_name(module: &str, suffix: &str) -> String {
     let long = format!("module_0000.{module}.{suffix}");
-    let name = match module.is_empty() || long.len() > MAX_FILE_NAME - ".hlo.pb".len() {
-        true => format!("module_0000.{suffix}"),
-        false => long,
+    let name = if module.is_empty() || long.len() > MAX_FILE_NAME - ".hlo.pb".len() {
+        format!("module_0000.{suffix}")
+    } else {
+        long
     };
     name.chars().map(|c| if "/\\[] ".contains(c) { '_' } else { c }).collect()
 }

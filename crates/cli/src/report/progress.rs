@@ -1,6 +1,7 @@
 //! What a compilation shows while it runs, on a terminal, and after it, with `-v`.
 
 use crate::args::model::ModelArgs;
+use crate::report::Reporter;
 use crate::report::stage_times::StageTimes;
 use compiler::Observer;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -22,10 +23,11 @@ impl Progress {
     /// Begins to show the compilation of a program, unless the flags or the output say otherwise.
     pub(crate) fn new(flags: &ModelArgs, name: &str) -> Self {
         let hidden = flags.quiet || flags.verbose;
-        let bar = match hidden {
-            true => ProgressBar::hidden(),
+        let bar = if hidden {
+            ProgressBar::hidden()
+        } else {
             // Draws nothing where standard error is no terminal.
-            false => ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr()),
+            ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
         };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}") {
             bar.set_style(style);
@@ -47,13 +49,8 @@ impl Progress {
         }
     }
 
-    /// Shows what is being done.
-    pub(crate) fn doing(&self, text: &str) {
-        self.bar.set_message(text.to_owned());
-    }
-
     /// Takes the line away, and prints the table of times if asked for.
-    pub(crate) fn finish(self) {
+    pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
         if self.verbose {
             self.report.print();
@@ -76,6 +73,20 @@ impl Observer for Progress {
             self.bar.set_message(next);
         }
         self.report.ended(stage, detail);
+    }
+}
+
+impl Reporter for Progress {
+    fn note(&mut self, text: &str) {
+        Self::note(self, text);
+    }
+
+    fn doing(&mut self, text: &str) {
+        self.bar.set_message(text.to_owned());
+    }
+
+    fn compiled(&mut self) {
+        self.finish();
     }
 }
 

@@ -1,5 +1,6 @@
 //! What `-v` prints: a time for each stage, and what it made.
 
+use crate::report::Reporter;
 use compiler::Observer;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -35,5 +36,12 @@ impl Observer for StageTimes {
             let _ = writeln!(std::io::stderr(), "== after {stage}\n{}", detail().trim_end());
         }
         self.last = Instant::now();
+    }
+}
+
+impl Reporter for StageTimes {
+    fn note(&mut self, text: &str) {
+        // Nobody is left to tell if standard error is closed.
+        let _ = writeln!(std::io::stderr(), "note: {text}");
     }
 }

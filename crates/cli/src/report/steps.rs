@@ -27,10 +27,11 @@ pub(crate) struct Steps {
 impl Steps {
     /// Begins to count so many steps. There is no bar if there is one step, nobody looks, or only results are wanted.
     pub(crate) fn new(count: u64, quiet: bool) -> Self {
-        let bar = match quiet || count == 1 {
-            true => ProgressBar::hidden(),
+        let bar = if quiet || count == 1 {
+            ProgressBar::hidden()
+        } else {
             // Draws nothing where standard error is no terminal.
-            false => ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr()),
+            ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr())
         };
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {eta} left") {
             bar.set_style(style);

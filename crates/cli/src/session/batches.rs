@@ -109,9 +109,10 @@ impl Batches {
     ) -> Result<()> {
         let Some(test) = &self.test else { return Ok(()) };
         let at_once = test.columns.iter().all(|column| fits(column.argument, &column.sizes(test.count)));
-        let batch = match at_once {
-            true => test.count,
-            false => test.columns.iter().map(Column::batch).min().unwrap_or(test.count),
+        let batch = if at_once {
+            test.count
+        } else {
+            test.columns.iter().map(Column::batch).min().unwrap_or(test.count)
         };
         for start in (0..test.count).step_by(batch).filter(|start| start + batch <= test.count) {
             let mut values = values.to_vec();
@@ -248,9 +249,10 @@ fn archive(path: &Path, signature: &Signature) -> Result<Vec<Column>> {
         }
         columns.push(Column { argument: at, content: Content::Rows(rows), shape: argument.shape.clone() });
     }
-    match columns.is_empty() {
-        true => Err(Error::invalid("none of its members is a feed of the model")),
-        false => Ok(columns),
+    if columns.is_empty() {
+        Err(Error::invalid("none of its members is a feed of the model"))
+    } else {
+        Ok(columns)
     }
 }
 

@@ -251,10 +251,7 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
     };
     for fetch in &config.fetch {
         let fetch = id(&fetch.id);
-        match has_outputs(&fetch.0) {
-            true => wanted.fetches.push(fetch),
-            false => wanted.targets.push(fetch.0),
-        }
+        if has_outputs(&fetch.0) { wanted.fetches.push(fetch) } else { wanted.targets.push(fetch.0) }
     }
     let resolved = compiler::guarded(|| tf::resolve(graph, &wanted))?;
     let mut arguments = Vec::new();

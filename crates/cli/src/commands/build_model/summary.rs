@@ -1,7 +1,9 @@
 //! What `build` prints: the files that it wrote, and the command that links them.
 
-use super::{Build, Emit, needs_headers};
+use super::{Build, needs_headers};
+use crate::artifacts::kind::Kind;
 use crate::artifacts::names::FileNames;
+use crate::artifacts::request::Artifacts;
 use crate::files::linker;
 use crate::files::outputs::Output;
 use crate::report::text::human_bytes;
@@ -9,7 +11,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 /// Each file with its size, and how to link them.
-pub(super) fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
+pub(super) fn table(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
     let line = |name: String, bytes: u64, more: String| (name, human_bytes(bytes), more);
     let mut lines: Vec<(String, String, String)> = outputs[..listed]
         .iter()
@@ -29,37 +31,47 @@ pub(super) fn summary(outputs: &[Output<'_>], listed: usize, link: &str) -> Stri
     out + link
 }
 
+/// What to know of a build: the choices measured, the command that links it, and the file of its weights.
+pub(super) fn hints(arguments: &Build, artifacts: &Artifacts, names: &FileNames) -> String {
+    let measured = artifacts.tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
+    let mut hints = measured.unwrap_or_default() + &link_line(arguments, names);
+    if artifacts.has(Kind::Constants) {
+        let file = names.of(Kind::Constants);
+        hints += &format!("weights: the program loads them from {file}, see the header\n");
+    }
+    hints
+}
+
 /// The command that makes a program of what was written, with a source file of the user's.
-pub(super) fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> String {
-    let emits = |emit: Emit| arguments.emit.contains(&emit);
-    let at = |file: &str| quoted(&arguments.output.join(file).display().to_string());
+fn link_line(arguments: &Build, names: &FileNames) -> String {
+    let emits = |emit: Kind| arguments.emit.contains(&emit);
+    let quoted_path = |file: &str| quoted(&arguments.output.join(file).display().to_string());
+    let at = |kind: Kind| quoted_path(&names.of(kind));
     let directory = quoted(&arguments.output.display().to_string());
-    let mut linked = if emits(Emit::Obj) {
-        at(&names.object)
-    } else if emits(Emit::Archive) {
-        at(&names.archive)
-    } else if emits(Emit::Shared) && names.coff {
-        at(&names.shared)
-    } else if emits(Emit::Shared) {
-        format!("{} {}", at(&names.shared), run_path(&arguments.output, &names.shared))
+    let mut linked = if emits(Kind::Obj) {
+        at(Kind::Obj)
+    } else if emits(Kind::Archive) {
+        at(Kind::Archive)
+    } else if emits(Kind::Shared) && names.is_coff() {
+        at(Kind::Shared)
+    } else if emits(Kind::Shared) {
+        format!("{} {}", at(Kind::Shared), run_path(&arguments.output, &names.of(Kind::Shared)))
     } else {
         return String::new();
     };
-    if emits(Emit::Rust) && !emits(Emit::Header) && !emits(Emit::CHeader) {
+    if emits(Kind::Rust) && !emits(Kind::Header) && !emits(Kind::CHeader) {
         return format!(
             "link: in a crate that depends on tfcompile-runtime, include {} and link {linked}\n",
-            at(&format!("{}.rs", names.program))
+            at(Kind::Rust)
         );
     }
-    if emits(Emit::Metadata) {
-        linked = format!("{linked} {}", at(&names.metadata));
+    if emits(Kind::Metadata) {
+        linked = format!("{linked} {}", at(Kind::Metadata));
     }
-    let runtime = match needs_headers(arguments) {
-        true => format!(" -I {}", at("include")),
-        false => String::new(),
-    };
+    let runtime =
+        if needs_headers(arguments) { format!(" -I {}", quoted_path("include")) } else { String::new() };
     // Microsoft's compiler links import libraries, MinGW's the library itself.
-    if names.coff && (emits(Emit::Obj) || emits(Emit::Archive)) {
+    if names.is_coff() && (emits(Kind::Obj) || emits(Kind::Archive)) {
         return format!(
             "link: cl /std:c++17 /O2 /EHsc{} /I {directory} main.cc {linked}\n",
             runtime.replace("-I", "/I")
@@ -69,11 +81,11 @@ pub(super) fn link_line(arguments: &Build, names: &FileNames, triple: &str) -> S
     let bare = match arguments.freestanding {
         true => " -ffreestanding",
         // The pool of threads of the C++ headers, with libraries before glibc 2.34.
-        false if emits(Emit::Header) && triple.contains("linux") => " -pthread",
+        false if emits(Kind::Header) && names.triple().contains("linux") => " -pthread",
         false => "",
     };
-    let cpp = linker::cpp_compiler(triple);
-    if emits(Emit::Header) || !emits(Emit::CHeader) {
+    let cpp = linker::cpp_compiler(names.triple());
+    if emits(Kind::Header) || !emits(Kind::CHeader) {
         format!(
             "link: {cpp} -std=c++17 -O2{bare}{sanitizer} -I {directory}{runtime} main.cc {linked} -o main\n"
         )
@@ -97,9 +109,10 @@ fn run_path(directory: &Path, library: &str) -> String {
 
 /// A word as the shell reads it.
 fn quoted(word: &str) -> String {
-    match word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c)) && !word.is_empty() {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c)) && !word.is_empty() {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
     }
 }
 

@@ -28,12 +28,13 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let mut results = Vec::new();
     let mut steps = Steps::new(count, arguments.model.quiet);
     for step in 0..count {
-        results = model.step(step, |session, feeds, fetches, targets| match traced == Some(step) {
-            false => session.run(feeds, fetches, targets),
-            true => {
+        results = model.step(step, |session, feeds, fetches, targets| {
+            if traced == Some(step) {
                 let (results, metadata) = session.run_traced(feeds, fetches, targets)?;
                 files.extend(trace::outputs(&arguments.trace, &metadata));
                 Ok(results)
+            } else {
+                session.run(feeds, fetches, targets)
             }
         })?;
         let named = model.fetches.iter().map(String::as_str).zip(&results);

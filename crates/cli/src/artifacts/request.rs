@@ -1,0 +1,172 @@
+//! One build: the kinds of files to make, how to make them, and the files made.
+
+use crate::args::tuning::AutotuneArgs;
+use crate::args::xla_flags::XlaFlags;
+use crate::artifacts::kind::Kind;
+use crate::artifacts::names::FileNames;
+use crate::artifacts::observer::Keeper;
+use crate::files::hlo_formats::StageName;
+use crate::files::linker::Linker;
+use crate::files::outputs::Output;
+use crate::program::autotune::{self, Tuning};
+use crate::report::Reporter;
+use crate::report::dump::{Dumper, Watch};
+use aot::{CHeaderOptions, Member, RustOptions};
+use compiler::{AotOptions, ConstantsFile, Input, Outputs};
+use std::path::PathBuf;
+use support::{Code, Coded as _, Result};
+
+/// A build as the flags describe it.
+pub(crate) struct Request {
+    kinds: Vec<Kind>,
+    options: AotOptions,
+    /// The stage of HLO that is written.
+    pub(crate) hlo_stage: StageName,
+    pub(crate) autotune: AutotuneArgs,
+    /// For [`Kind::Shared`].
+    pub(crate) linker: Option<Linker>,
+}
+
+/// A file of a build.
+struct Emission {
+    kind: Kind,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    /// In pieces, which may be larger than one would hold in memory twice.
+    Constants(ConstantsFile),
+}
+
+/// The files of a build.
+pub(crate) struct Artifacts {
+    emissions: Vec<Emission>,
+    /// The choices that were measured, if any were.
+    pub(crate) tuning: Option<Tuning>,
+}
+
+impl Request {
+    /// A build of these kinds of files, which `options` leaves open.
+    pub(crate) fn new(kinds: Vec<Kind>, mut options: AotOptions) -> Self {
+        let has = |kind: Kind| kinds.contains(&kind);
+        let no_std = options.header.freestanding;
+        options.c_header = has(Kind::CHeader).then(CHeaderOptions::default);
+        options.rust = has(Kind::Rust).then_some(RustOptions { no_std });
+        options.test_program = has(Kind::Test);
+        options.benchmark_program = has(Kind::Benchmark);
+        options.session_module = has(Kind::SessionModule);
+        options.back.llvm_ir = has(Kind::Llvm);
+        options.back.assembly = has(Kind::Asm);
+        let autotune = AutotuneArgs::default();
+        Self { kinds, options, hlo_stage: StageName::Import, autotune, linker: None }
+    }
+
+    /// Names of the files.
+    pub(crate) fn names(&self) -> Result<FileNames> {
+        FileNames::new(&self.options.back.entry_point, self.options.back.target.triple.as_str())
+    }
+
+    fn has(&self, kind: Kind) -> bool {
+        self.kinds.contains(&kind)
+    }
+
+    /// Compiles a model.
+    pub(crate) fn make(
+        mut self,
+        input: Input,
+        reporter: &mut dyn Reporter,
+        xla: &XlaFlags,
+    ) -> Result<Artifacts> {
+        let mut doing = |text: &str| reporter.doing(text);
+        let tuning = autotune::measure(&self.autotune, &input, &self.options.back, &mut doing)?;
+        if let Some(tuning) = &tuning {
+            self.options.back.plan.choices = tuning.choices.clone();
+        }
+        let mut dumper = Dumper::new(xla);
+        let (outputs, texts) = compiler::guarded(|| {
+            let mut watch = Watch::new(reporter, &mut dumper);
+            let is_rendered = self.kinds.iter().any(|kind| kind.format().is_some());
+            let mut keeper = Keeper::new(&mut watch, is_rendered.then_some(self.hlo_stage));
+            let outputs = compiler::build(input, &self.options, &mut keeper)?;
+            let mut kept = keeper.kept();
+            let mut texts =
+                kept.rendered(&self.kinds, self.hlo_stage, &self.options.back, &outputs.result_names)?;
+            texts.extend(kept.llvm_ir.map(|text| (Kind::Llvm, text.into_bytes())));
+            texts.extend(kept.assembly.map(|text| (Kind::Asm, text.into_bytes())));
+            Ok((outputs, texts))
+        })?;
+        dumper.finish()?;
+        if let Some(note) = autotune::ignored(&outputs.ignored_choices) {
+            reporter.note(&note);
+        }
+        reporter.compiled();
+        Ok(Artifacts { emissions: self.emissions(outputs, texts)?, tuning })
+    }
+
+    /// The files that are asked for, and the constants if they are in one.
+    fn emissions(&self, made: Outputs, texts: Vec<(Kind, Vec<u8>)>) -> Result<Vec<Emission>> {
+        let shared = match &self.linker {
+            Some(linker) => {
+                let linked =
+                    linker.link(&self.names()?.library(), &made.function_object, &made.metadata_object);
+                Some(linked.coded(Code::WriteFile)?)
+            }
+            None => None,
+        };
+        let archive = if self.has(Kind::Archive) {
+            let name = self.names()?.of(Kind::Obj);
+            Some(aot::archive(&[Member { name: &name, object: &made.function_object }])?)
+        } else {
+            None
+        };
+        let empty = if self.has(Kind::EmptyObject) {
+            Some(aot::empty_object(self.options.back.target.triple.as_str())?)
+        } else {
+            None
+        };
+        let files = [
+            (Kind::Obj, self.has(Kind::Obj).then_some(made.function_object)),
+            (Kind::Header, self.has(Kind::Header).then(|| made.header.into_bytes())),
+            (Kind::CHeader, made.c_header.map(String::into_bytes)),
+            (Kind::Rust, made.rust.map(String::into_bytes)),
+            (Kind::Test, made.test_program.map(String::into_bytes)),
+            (Kind::Benchmark, made.benchmark_program.map(String::into_bytes)),
+            (Kind::Archive, archive),
+            (Kind::Shared, shared),
+            (Kind::Metadata, self.has(Kind::Metadata).then_some(made.metadata_object)),
+            (Kind::SessionModule, made.session_module),
+            (Kind::EmptyObject, empty),
+        ];
+        let files = files.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).chain(texts);
+        let emission = |(kind, bytes)| Emission { kind, content: Content::Bytes(bytes) };
+        let constants = made
+            .constants_file
+            .map(|file| Emission { kind: Kind::Constants, content: Content::Constants(file) });
+        Ok(files.map(emission).chain(constants).collect())
+    }
+}
+
+impl Artifacts {
+    /// True if there is such a file.
+    pub(crate) fn has(&self, kind: Kind) -> bool {
+        self.emissions.iter().any(|emission| emission.kind == kind)
+    }
+
+    /// The files in their places, and the table of choices if some were measured.
+    pub(crate) fn outputs(&self, place: impl Fn(Kind) -> PathBuf) -> Result<Vec<Output<'_>>> {
+        let mut outputs = Vec::new();
+        for Emission { kind, content } in &self.emissions {
+            let parts = match content {
+                Content::Bytes(bytes) => vec![bytes.as_slice().into()],
+                Content::Constants(file) => file.parts()?,
+            };
+            outputs.push(Output { path: place(*kind), parts });
+        }
+        if let Some(tuning) = &self.tuning {
+            let table = tuning.table()?.into_bytes();
+            outputs.push(Output { path: tuning.path.clone(), parts: vec![table.into()] });
+        }
+        Ok(outputs)
+    }
+}
