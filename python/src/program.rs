@@ -157,9 +157,10 @@ impl Program {
             // SAFETY: a contiguous buffer that Python keeps while `arguments` lives; what is written overlaps nothing else, as was
             // checked, and Python code that changes an array during a run does so against the package's word.
             #[expect(unsafe_code, reason = "memory of Python's")]
-            operands.push(match is_written(&k) {
-                true => Operand::Write(unsafe { std::slice::from_raw_parts_mut(address, bytes) }),
-                false => Operand::Read(unsafe { std::slice::from_raw_parts(address, bytes) }),
+            operands.push(if is_written(&k) {
+                Operand::Write(unsafe { std::slice::from_raw_parts_mut(address, bytes) })
+            } else {
+                Operand::Read(unsafe { std::slice::from_raw_parts(address, bytes) })
             });
         }
         let mut outputs = Vec::new();

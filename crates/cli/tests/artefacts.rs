@@ -99,9 +99,10 @@ fn bare(directory: &Path, compiler: &str, source: &str) {
     let mut build = Command::new(compiler);
     build.current_dir(directory).args(WARNINGS);
     build.args(["-O2", "-nostdlib", "-static", "-ffreestanding", "-fno-stack-protector", "-fno-pie"]);
-    match source.ends_with("cc") {
-        true => build.args(["-std=c++17", "-fno-exceptions", "-fno-rtti"]),
-        false => build.arg("-std=c99"),
+    if source.ends_with("cc") {
+        build.args(["-std=c++17", "-fno-exceptions", "-fno-rtti"])
+    } else {
+        build.arg("-std=c99")
     };
     succeed(build.args([source, "layer.o", "splits.o", "-o", "program"]));
 }

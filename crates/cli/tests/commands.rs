@@ -45,9 +45,10 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("readable") {
         let path = entry.expect("readable").path();
-        match path.is_dir() {
-            true => found.extend(files(&path)),
-            false => found.push((path.clone(), std::fs::read(&path).expect("readable"))),
+        if path.is_dir() {
+            found.extend(files(&path))
+        } else {
+            found.push((path.clone(), std::fs::read(&path).expect("readable")))
         }
     }
     found.sort();

@@ -103,9 +103,10 @@ fn what_is_no_entry_is_a_miss() {
         ("empty", &empty),
     ];
     for (name, make) in cases {
-        match fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir()) {
-            true => fs::remove_dir(&path).expect("removable"),
-            false => drop(fs::remove_file(&path)),
+        if fs::symlink_metadata(&path).is_ok_and(|m| m.is_dir()) {
+            fs::remove_dir(&path).expect("removable")
+        } else {
+            drop(fs::remove_file(&path))
         }
         make();
         let text = compile(name);

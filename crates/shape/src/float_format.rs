@@ -152,9 +152,10 @@ impl FloatFormat {
         };
         if is_nan {
             let payload = (magnitude & ((1 << self.mantissa_bits) - 1)) << (52 - self.mantissa_bits);
-            return match self.has_infinity() {
-                true => f64::from_bits(sign | f64::INFINITY.to_bits() | payload),
-                false => f64::from_bits(sign | f64::NAN.to_bits()),
+            return if self.has_infinity() {
+                f64::from_bits(sign | f64::INFINITY.to_bits() | payload)
+            } else {
+                f64::from_bits(sign | f64::NAN.to_bits())
             };
         }
         f64::from_bits(sign | self.value(magnitude).to_bits())

@@ -8,11 +8,10 @@ pub(crate) fn name_of(path: &Path) -> Result<String, Error> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = stem.split('.').next().unwrap_or_default();
     let name: String = stem.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    match name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
-        true => Ok(name),
-        false => {
-            Err(Error(format!("'{}' gives no name for the model: set one with Model::name", path.display())))
-        }
+    if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        Ok(name)
+    } else {
+        Err(Error(format!("'{}' gives no name for the model: set one with Model::name", path.display())))
     }
 }
 

@@ -14,9 +14,10 @@ pub(crate) const HOW_TO_SAY: &str =
 pub(crate) fn find() -> Result<PathBuf, Error> {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
-        return match path.is_file() {
-            true => Ok(path),
-            false => Err(Error(format!("TFCOMPILE is '{}', where no file is; {HOW_TO_SAY}", path.display()))),
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Error(format!("TFCOMPILE is '{}', where no file is; {HOW_TO_SAY}", path.display())))
         };
     }
     let name = format!("tfcompile{}", std::env::consts::EXE_SUFFIX);

@@ -65,13 +65,12 @@ pub unsafe fn enter(
     if status == 0 {
         return Ok(());
     }
-    let error = match frame.error.is_null() {
-        true => Error::new("the compiled function failed"),
-        false => {
-            // SAFETY: the code sets `error` to a static message that ends in NUL.
-            let message: &'static CStr = unsafe { CStr::from_ptr(frame.error) };
-            Error::new(message.to_str().unwrap_or("the compiled function failed; its message is no UTF-8"))
-        }
+    let error = if frame.error.is_null() {
+        Error::new("the compiled function failed")
+    } else {
+        // SAFETY: the code sets `error` to a static message that ends in NUL.
+        let message: &'static CStr = unsafe { CStr::from_ptr(frame.error) };
+        Error::new(message.to_str().unwrap_or("the compiled function failed; its message is no UTF-8"))
     };
     #[cfg(feature = "std")]
     if status == ABORT {

@@ -71,11 +71,30 @@ fn tensor_process(device: usize) -> usize {
     2 + 2 * device
 }
 
+/// A row of a device's events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Lane {
+    device: usize,
+    number: usize,
+}
+
+/// A row of the timeline.
+#[derive(Clone, Copy)]
+struct Place {
+    process: usize,
+    thread: usize,
+}
+
+/// Phase and category of an event, as the format writes them.
+struct Kind {
+    phase: &'static str,
+    category: &'static str,
+}
+
 /// A tensor's life, and where its arrows begin.
 struct Tensor {
     object: usize,
-    device: usize,
-    lane: usize,
+    at: Lane,
     created: i64,
     /// When its maker ended.
     ready: i64,
@@ -108,13 +127,13 @@ impl Timeline {
     }
 
     /// An event of a kind, with what it has beside time and place.
-    fn event(&mut self, kind: (&str, &str), name: &str, place: (usize, usize), time: i64, more: Value) {
+    fn event(&mut self, kind: Kind, name: &str, place: Place, time: i64, more: Value) {
         let mut event = Map::new();
-        event.insert("ph".into(), kind.0.into());
-        event.insert("cat".into(), kind.1.into());
+        event.insert("ph".into(), kind.phase.into());
+        event.insert("cat".into(), kind.category.into());
         event.insert("name".into(), name.into());
-        event.insert("pid".into(), place.0.into());
-        event.insert("tid".into(), place.1.into());
+        event.insert("pid".into(), place.process.into());
+        event.insert("tid".into(), place.thread.into());
         event.insert("ts".into(), time.into());
         if let Value::Object(more) = more {
             event.extend(more);
@@ -130,12 +149,23 @@ impl Timeline {
                         0 => node.node_name.clone(),
                         _ => format!("{}:{index}", node.node_name),
                     };
-                    let object = self.create(&name, node, (device, lane), output.tensor_description.as_ref());
+                    let object = self.create(
+                        &name,
+                        node,
+                        Lane { device, number: lane },
+                        output.tensor_description.as_ref(),
+                    );
                     if !options.memory {
                         continue;
                     }
-                    let place = (tensor_process(device), lane);
-                    self.event(("N", "Tensor"), &name, place, node.all_start_micros, json!({"id": object}));
+                    let place = Place { process: tensor_process(device), thread: lane };
+                    self.event(
+                        Kind { phase: "N", category: "Tensor" },
+                        &name,
+                        place,
+                        node.all_start_micros,
+                        json!({"id": object}),
+                    );
                     let text = output
                         .tensor_description
                         .as_ref()
@@ -143,7 +173,13 @@ impl Timeline {
                         .unwrap_or_default();
                     let snapshot = json!({"snapshot": {"tensor_description": text.replace('"', "")}});
                     let more = json!({"id": object, "args": snapshot});
-                    self.event(("O", "Tensor"), &name, place, end_micros(node).saturating_sub(1), more);
+                    self.event(
+                        Kind { phase: "O", category: "Tensor" },
+                        &name,
+                        place,
+                        end_micros(node).saturating_sub(1),
+                        more,
+                    );
                 }
             }
         }
@@ -154,14 +190,13 @@ impl Timeline {
         &mut self,
         name: &str,
         node: &NodeExecStats,
-        (device, lane): (usize, usize),
+        at: Lane,
         description: Option<&tf::proto::TensorDescription>,
     ) -> usize {
         let allocation = description.and_then(|d| d.allocation_description.as_ref());
         let tensor = Tensor {
             object: self.order.len(),
-            device,
-            lane,
+            at,
             created: node.all_start_micros,
             ready: end_micros(node),
             last_use: end_micros(node),
@@ -189,11 +224,11 @@ impl Timeline {
                 args.insert("name".into(), node.node_name.as_str().into());
                 args.insert("op".into(), label.op.into());
                 args.extend(label.inputs.iter().enumerate().map(|(k, &i)| (format!("input{k}"), i.into())));
-                let place = (compute_process(device), lane);
+                let place = Place { process: compute_process(device), thread: lane };
                 let more = json!({"dur": node.all_end_rel_micros, "args": args});
-                self.event(("X", "Op"), label.op, place, node.all_start_micros, more);
+                self.event(Kind { phase: "X", category: "Op" }, label.op, place, node.all_start_micros, more);
                 for input in label.inputs {
-                    self.flow(input, node, (device, lane), options);
+                    self.flow(input, node, Lane { device, number: lane }, options);
                 }
             }
         }
@@ -235,7 +270,7 @@ impl Timeline {
     }
 
     /// A use of a tensor: it lives until then, and an arrow leads there from another lane.
-    fn flow(&mut self, input: &str, node: &NodeExecStats, to: (usize, usize), options: TimelineOptions) {
+    fn flow(&mut self, input: &str, node: &NodeExecStats, to: Lane, options: TimelineOptions) {
         // What is sent between devices has a number behind its maker's name.
         let maker = |name: &str| name.rfind("/_").filter(|&at| at > 0).map(|at| name[..at].to_owned());
         let name = if self.tensors.contains_key(input) { Some(input.to_owned()) } else { maker(input) };
@@ -244,14 +279,26 @@ impl Timeline {
             return;
         };
         tensor.last_use = tensor.last_use.max(end_micros(node).saturating_sub(1));
-        let from = (tensor.device, tensor.lane);
+        let from = tensor.at;
         let ready = tensor.ready;
         if options.dataflow && from != to {
             let id = self.flows;
             self.flows += 1;
-            let place = |(device, lane): (usize, usize)| (compute_process(device), lane);
-            self.event(("s", "DataFlow"), &name, place(from), ready, json!({"id": id}));
-            self.event(("t", "DataFlow"), &name, place(to), node.all_start_micros, json!({"id": id}));
+            let place = |at: Lane| Place { process: compute_process(at.device), thread: at.number };
+            self.event(
+                Kind { phase: "s", category: "DataFlow" },
+                &name,
+                place(from),
+                ready,
+                json!({"id": id}),
+            );
+            self.event(
+                Kind { phase: "t", category: "DataFlow" },
+                &name,
+                place(to),
+                node.all_start_micros,
+                json!({"id": id}),
+            );
         }
     }
 
@@ -267,8 +314,9 @@ impl Timeline {
                 Some((_, list)) => list.extend(changes),
                 None => allocators.push((allocator, changes.into())),
             }
-            let (place, id) = ((tensor_process(tensor.device), 0), tensor.object);
-            self.event(("D", "Tensor"), &name, place, last_use, json!({"id": id}));
+            let place = Place { process: tensor_process(tensor.at.device), thread: 0 };
+            let id = tensor.object;
+            self.event(Kind { phase: "D", category: "Tensor" }, &name, place, last_use, json!({"id": id}));
         }
         for (allocator, mut changes) in allocators {
             changes.sort();
@@ -277,7 +325,13 @@ impl Timeline {
                 total = total.saturating_add(bytes);
                 let mut args = Map::new();
                 args.insert(allocator.clone(), total.into());
-                self.event(("C", "Memory"), &allocator, (ALLOCATORS, 0), time, json!({ "args": args }));
+                self.event(
+                    Kind { phase: "C", category: "Memory" },
+                    &allocator,
+                    Place { process: ALLOCATORS, thread: 0 },
+                    time,
+                    json!({ "args": args }),
+                );
             }
         }
     }

@@ -92,10 +92,7 @@ impl Writer<'_> {
             U4 | U8 | U16 => U32,
             _ => return Some(sum),
         };
-        match self.draw.once_in(3) {
-            true => self.add_shaped(retyped(&array, wider), op, operands),
-            false => Some(sum),
-        }
+        if self.draw.once_in(3) { self.add_shaped(retyped(&array, wider), op, operands) } else { Some(sum) }
     }
 
     /// A bias, an activation, a transpose or nothing.
@@ -129,9 +126,10 @@ impl Writer<'_> {
         let batch = array.size(of_input[0]);
         let divides = |size: i64| move |g: &&i64| size > 0 && size % **g == 0;
         let of_features = self.draw.once_in(2);
-        let choices: Vec<i64> = match of_features {
-            true => [1, 1, 2, 3, features].iter().filter(divides(features)).copied().collect(),
-            false => [1, 1, 1, 2, 3].iter().filter(divides(batch)).copied().collect(),
+        let choices: Vec<i64> = if of_features {
+            [1, 1, 2, 3, features].iter().filter(divides(features)).copied().collect()
+        } else {
+            [1, 1, 1, 2, 3].iter().filter(divides(batch)).copied().collect()
         };
         let groups = if choices.is_empty() { 1 } else { self.draw.choose(&choices) };
         let mut sizes = vec![0; rank];

@@ -120,17 +120,16 @@ impl Writer<'_> {
         let next = inner.like(array);
         let one = inner.constant(whole(1));
         let count = inner.builder.op(inner.module, Op::Add {}, &[i, one]).expect("scalars");
-        let filled = match inner.draw.once_in(4) {
-            true => filled,
-            false => {
-                let sizes = [&[1][..], &array.sizes()].concat();
-                let shape = ArrayShape::new(array.element_type, &sizes).into();
-                let source = if inner.draw.once_in(2) { next } else { x };
-                let row = inner.builder.op_with_shape(inner.module, shape, Op::Reshape {}, &[source]);
-                let row = row.expect("as many elements");
-                let operands = [&[filled, row][..], &place].concat();
-                inner.builder.op(inner.module, Op::DynamicUpdateSlice {}, &operands).expect("a row")
-            }
+        let filled = if inner.draw.once_in(4) {
+            filled
+        } else {
+            let sizes = [&[1][..], &array.sizes()].concat();
+            let shape = ArrayShape::new(array.element_type, &sizes).into();
+            let source = if inner.draw.once_in(2) { next } else { x };
+            let row = inner.builder.op_with_shape(inner.module, shape, Op::Reshape {}, &[source]);
+            let row = row.expect("as many elements");
+            let operands = [&[filled, row][..], &place].concat();
+            inner.builder.op(inner.module, Op::DynamicUpdateSlice {}, &operands).expect("a row")
         };
         let kept = if inner.draw.once_in(3) { x } else { kept };
         let root = [count, next, kept, filled];

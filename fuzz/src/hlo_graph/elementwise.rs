@@ -90,9 +90,10 @@ impl Writer<'_> {
     /// says of one that is computed.
     pub(super) fn comparison(&mut self, element_type: PrimitiveType, are_exact: bool) -> Op {
         use ComparisonDirection::*;
-        let direction = match element_type.is_complex() {
-            true => self.draw.choose(&[Eq, Ne]),
-            false => self.draw.choose(&[Eq, Ne, Ge, Gt, Le, Lt]),
+        let direction = if element_type.is_complex() {
+            self.draw.choose(&[Eq, Ne])
+        } else {
+            self.draw.choose(&[Eq, Ne, Ge, Gt, Le, Lt])
         };
         let is_total = are_exact && element_type.is_floating_point() && self.draw.once_in(4);
         let comparison_type = if is_total { ComparisonType::TotalOrder } else { ComparisonType::Default };
@@ -134,9 +135,10 @@ impl Writer<'_> {
     pub(super) fn binary(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let y = self.like(array);
         let operands = if self.draw.once_in(2) { [x, y] } else { [y, x] };
-        let op = match self.draw.once_in(7) {
-            true => self.comparison(array.element_type, self.all_exact(&operands)),
-            false => self.binary_op(array.element_type),
+        let op = if self.draw.once_in(7) {
+            self.comparison(array.element_type, self.all_exact(&operands))
+        } else {
+            self.binary_op(array.element_type)
         };
         self.add(op, &operands)
     }
@@ -144,10 +146,8 @@ impl Writer<'_> {
     pub(super) fn ternary(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let is_ordered = !array.element_type.is_complex() && array.element_type != Pred;
         if is_ordered && self.draw.once_in(3) {
-            let bound = match self.draw.once_in(2) {
-                true => ArrayShape::new(array.element_type, &[]),
-                false => array.clone(),
-            };
+            let bound =
+                if self.draw.once_in(2) { ArrayShape::new(array.element_type, &[]) } else { array.clone() };
             let (low, high) = (self.like(&bound), self.like(&bound));
             return self.add(Op::Clamp {}, &[low, x, high]);
         }

@@ -21,10 +21,7 @@ impl Writer<'_> {
         if self.draw.once_in(2) {
             return Some(slice);
         }
-        let update = match self.draw.once_in(2) {
-            true => slice,
-            false => self.like(&self.array(slice)),
-        };
+        let update = if self.draw.once_in(2) { slice } else { self.like(&self.array(slice)) };
         operands.insert(1, update);
         self.add(Op::DynamicUpdateSlice {}, &operands)
     }
@@ -32,13 +29,12 @@ impl Writer<'_> {
     /// Indices of so many parts: their shape, with the dimension of the parts somewhere, and where it is.
     fn indices(&mut self, batches: &[i64], parts: usize) -> (InstructionId, usize) {
         let mut sizes = batches.to_vec();
-        let at = match parts == 1 && self.draw.once_in(3) {
-            true => sizes.len(),
-            false => {
-                let at = self.draw.below(sizes.len() + 1);
-                sizes.insert(at, parts as i64);
-                at
-            }
+        let at = if parts == 1 && self.draw.once_in(3) {
+            sizes.len()
+        } else {
+            let at = self.draw.below(sizes.len() + 1);
+            sizes.insert(at, parts as i64);
+            at
         };
         let element_type = self.draw.choose(INDICES);
         (self.exact_like(&ArrayShape::new(element_type, &sizes)), at)
@@ -66,10 +62,8 @@ impl Writer<'_> {
         collapsed.sort_unstable();
         // Perhaps one dimension that operand and indices share.
         let free: Vec<usize> = (0..rank).filter(|d| !indexed.contains(d)).collect();
-        let batching = match !free.is_empty() && self.draw.once_in(4) {
-            true => vec![self.draw.choose(&free)],
-            false => Vec::new(),
-        };
+        let batching =
+            if !free.is_empty() && self.draw.once_in(4) { vec![self.draw.choose(&free)] } else { Vec::new() };
         let mut batches = self.batches();
         for &d in &batching {
             slice_sizes[d] = 1;
@@ -111,12 +105,13 @@ impl Writer<'_> {
         window_dims.sort_unstable();
         let (mut batch, mut window) = (batches.iter(), windows.iter());
         let sizes: Vec<i64> = (0..windows.len() + batches.len())
-            .map(|d| match window_dims.contains(&d) {
-                true => {
+            .map(|d| {
+                if window_dims.contains(&d) {
                     let size = window.next().map_or(0, |&w| array.size(w));
                     if self.draw.once_in(3) { self.draw.between(0, size) } else { size }
+                } else {
+                    batch.next().copied().unwrap_or(0)
                 }
-                false => batch.next().copied().unwrap_or(0),
             })
             .collect();
         let updates = self.like(&ArrayShape::new(array.element_type, &sizes));

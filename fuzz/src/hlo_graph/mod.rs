@@ -301,12 +301,11 @@ impl<'m> Writer<'m> {
                 let sizes: Vec<i64> = kept.iter().map(|&d| wanted.size(d)).collect();
                 let part = ArrayShape::new(wanted.element_type, &sizes);
                 let fits = self.fitting(&part);
-                let part = match fits.is_empty() {
-                    false => self.draw.choose(&fits),
-                    true => {
-                        let literal = self.draw.literal(&part.into(), Numbers::Gentle);
-                        self.constant(literal)
-                    }
+                let part = if fits.is_empty() {
+                    let literal = self.draw.literal(&part.into(), Numbers::Gentle);
+                    self.constant(literal)
+                } else {
+                    self.draw.choose(&fits)
                 };
                 self.spread(part, &wanted, kept)
             }

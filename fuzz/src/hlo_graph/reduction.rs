@@ -90,12 +90,10 @@ impl Writer<'_> {
             }
             _ => {
                 let size = self.draw.choose(&[1, 2, 2, 3, 3, 5]);
-                match self.draw.once_in(2) {
-                    true => WindowDimension {
-                        stride: self.draw.between(1, size),
-                        ..WindowDimension::of_size(size)
-                    },
-                    false => self.window_dimension(size),
+                if self.draw.once_in(2) {
+                    WindowDimension { stride: self.draw.between(1, size), ..WindowDimension::of_size(size) }
+                } else {
+                    self.window_dimension(size)
                 }
             }
         });
@@ -169,9 +167,10 @@ impl Writer<'_> {
             keys.push(builder.parameter("b", shape));
         }
         let direction = self.draw.choose(&[ComparisonDirection::Lt, ComparisonDirection::Gt]);
-        let comparison_type = match array.element_type.is_floating_point() {
-            true => ComparisonType::TotalOrder,
-            false => ComparisonType::Default,
+        let comparison_type = if array.element_type.is_floating_point() {
+            ComparisonType::TotalOrder
+        } else {
+            ComparisonType::Default
         };
         let op = Op::Compare { direction, comparison_type };
         let root = builder.op(self.module, op, &keys[..2]).ok()?;

@@ -135,10 +135,13 @@ impl Writer {
             ("int", "N" | "num_split" | "num") => Value::I(self.draw.between(attr.minimum.max(1), 4)),
             ("int", "block_size") => Value::I(2),
             ("int", "axis" | "batch_dim" | "seq_dim" | "batch_dims") => Value::I(self.draw.between(-2, 2)),
-            ("int", name) if name.ends_with("_mask") => match self.draw.once_in(3) {
-                true => Value::I(self.draw.between(0, 7)),
-                false => Value::I(0),
-            },
+            ("int", name) if name.ends_with("_mask") => {
+                if self.draw.once_in(3) {
+                    Value::I(self.draw.between(0, 7))
+                } else {
+                    Value::I(0)
+                }
+            }
             ("int", "k" | "depth_radius") => Value::I(self.draw.between(0, 3)),
             ("int", _) => match default {
                 Some(default) => default,

@@ -58,9 +58,10 @@ impl Writer {
                         };
                         let sizes: Vec<i64> =
                             word.chars().map(|c| self.letter(c, &mut letters, all_equal)).collect();
-                        match is_sizes {
-                            true => self.integers(data_type, &[sizes.len() as i64], &sizes)?,
-                            false => self.tensor(data_type, &sizes)?,
+                        if is_sizes {
+                            self.integers(data_type, &[sizes.len() as i64], &sizes)?
+                        } else {
+                            self.tensor(data_type, &sizes)?
                         }
                     }
                 };

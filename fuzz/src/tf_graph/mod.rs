@@ -256,9 +256,12 @@ impl Writer {
             return None;
         }
         let shape = shape::ArrayShape::new(element_type, sizes);
-        let scalar = |&value: &i64| match element_type.is_signed_integer() {
-            true => shape::Scalar::Signed(value),
-            false => shape::Scalar::Unsigned(value as u64),
+        let scalar = |&value: &i64| {
+            if element_type.is_signed_integer() {
+                shape::Scalar::Signed(value)
+            } else {
+                shape::Scalar::Unsigned(value as u64)
+            }
         };
         Some(self.constant(data_type, &Literal::from_scalars(shape, values.iter().map(scalar))))
     }

@@ -67,10 +67,10 @@ pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
         let mut watch = Watch::new(&mut progress, &mut dumper);
         let program = input.without_checks()?.import(&mut watch)?;
         let values = if has_values {
-Arguments::read(&arguments.feeds, &Signature::of(&program), &initial, None)?.inputs.first
-} else {
-Vec::new()
-};
+            Arguments::read(&arguments.feeds, &Signature::of(&program), &initial, None)?.inputs.first
+        } else {
+            Vec::new()
+        };
         let with = Surroundings {
             is_scheduled: arguments.stage == StageName::Scheduled,
             arguments: values,

@@ -24,7 +24,8 @@ const Y1_ROOTS: [[f64; 2]; 2] =
 fn next_to<'f>(
     x: Expression<'f>,
     [root, tail]: [f64; 2],
-    (reach, coefficients): (f64, &[f64]),
+    reach: f64,
+    coefficients: &[f64],
     value: Expression<'f>,
 ) -> Expression<'f> {
     let distance = x - root - tail;
@@ -109,10 +110,10 @@ fn positive_only<'f>(x: Expression<'f>, result: Expression<'f>) -> Expression<'f
 /// `Y0(x)`: NaN below 0.
 pub fn bessel_y0(x: Expression<'_>) -> Expression<'_> {
     let near = rational(x * x, Y0_YP, Y0_YQ) + x.log() * power_series(x, 0) * FRAC_2_PI;
-    let near = next_to(x, Y0_ROOTS[0], (0.25, Y0_FIRST), near);
+    let near = next_to(x, Y0_ROOTS[0], 0.25, Y0_FIRST, near);
     let is_middle = x.gt(1.125) & x.lt(3.0);
     let near = is_middle.select(between(x, Y0_ROOTS, [2.0625, 0.9375], Y0_MIDDLE), near);
-    let near = next_to(x, Y0_ROOTS[1], (1.05, Y0_SECOND), near);
+    let near = next_to(x, Y0_ROOTS[1], 1.05, Y0_SECOND, near);
     positive_only(x, x.le(5.0).select(near, far(x, 0)[1]))
 }
 
