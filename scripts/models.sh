@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # Makes models that are too large to keep, once, and runs the oracle's checks on them.
 #   scripts/models.sh ORACLE NAME...      NAME: of ORACLE's make_models.py, or of scripts/reduced_models.py
-# Programs run on pools of ORACLE_THREADS threads, too (default 2 and 3).
+# Programs run on pools of ORACLE_THREADS threads, too (default 2 and 3). `make tools` has built the runner; ORACLE names another.
 set -eu
 
 oracle=$1
 shift
 here=$(dirname "$0")
+judge=${ORACLE:-$here/../target/release/oracle}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models
 reduced=$(python3 "$here/reduced_models.py" --list)
 python() {
@@ -43,7 +44,7 @@ for count in ${ORACLE_THREADS-2 3}; do threads+=("--threads=$count"); done
 check() { # check ANSWERS GRAPHS NAME...
   local answers=$1 graphs=$2
   shift 2
-  [ $# = 0 ] || cargo run --quiet --release -p conformance --bin oracle -- "$answers" "$@" --models "$graphs" "${threads[@]}"
+  [ $# = 0 ] || "$judge" "$answers" "$@" --models "$graphs" "${threads[@]}"
 }
 check "$oracle" "$cache/graphs" "${large_checks[@]}"
 check "$cache/reduced" "$cache/reduced/graphs" "${reduced_checks[@]}"

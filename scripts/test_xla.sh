@@ -23,7 +23,10 @@ if [ -d "$shared" ]; then
   graphs=("$shared/oracle/tfcompile_tests" "$shared/oracle/mnist_softmax" "$shared/oracle/cerebras14")
   recorded=$shared/conformance/cases
 fi
-cargo run --quiet ${RELEASE---release} -p conformance --bin hlo-cases -- $out --hlo tests/hlo --graphs "${graphs[@]}" \
+# The same command as `make tools`: alone, `-p conformance` unifies features otherwise and compiles the compiler again.
+cargo build --quiet ${RELEASE---release} -p cli -p conformance
+judged=target/$([ -n "${RELEASE---release}" ] && echo release || echo debug)/hlo-cases
+$judged $out --hlo tests/hlo --graphs "${graphs[@]}" \
   --models "${models[@]}" --cases "$recorded" --case-sample "$cases" "$@"
 python=$(scripts/venv.sh venv-xla jax==0.10.2)
 exec "$python" scripts/xla_judge.py $out

@@ -11,13 +11,15 @@ rm -rf $out
 [ $# -gt 0 ] || set -- fc fc_adam fc_batchnorm fc_batchnorm_adam fc_batchnorm_notrain fc_kerasbatchnorm \
   conv_fc conv_fc_adam conv_fc_batchnorm conv_fc_batchnorm_adam conv_fc_batchnorm_notrain \
   dynamic_rnn keras_rnn rnn_seq_length
+# The same command as `make tools`: alone, `-p conformance` unifies features otherwise and compiles the compiler again.
+cargo build --quiet ${RELEASE---release} -p cli -p conformance
+cases=target/$([ -n "${RELEASE---release}" ] && echo release || echo debug)/hlo-cases
 python=$(scripts/venv.sh venv-xla jax==0.10.2)
 failed=0
 printf '%-28s' experiment
 echo '     files  accepted  run, same    failed'
 for name in "$@"; do
-  cargo run --quiet ${RELEASE---release} -p conformance --bin hlo-cases -- "$out/$name" --models "$example/$name.pb" \
-    >/dev/null
+  $cases "$out/$name" --models "$example/$name.pb" >/dev/null
   "$python" scripts/xla_judge.py "$out/$name" >"$out/$name.log" || failed=1
   awk -v name="$name" '/^(HLO|Hlo|Stable)/ { f += $(NF - 4); a += $(NF - 3); r += $(NF - 2); x += $(NF - 1) }
     END { printf "%-28s %9d %9d %10d %9d\n", name, f, a, r, x }' "$out/$name.log"
