@@ -134,7 +134,7 @@ fn check_given(module: &Module) -> Result<()> {
 fn refuse_elided(module: &Module) -> Result<()> {
     for (_, computation) in module.computations() {
         for (_, instruction) in computation.instructions() {
-            if instruction.carried().is_some_and(|carried| carried.is_elided) {
+            if instruction.annotations().is_some_and(|annotations| annotations.is_elided) {
                 return Err(Error::invalid(format!(
                     "constant '{}' of {} is {{...}} in the text, which lacks its elements; print it with large constants",
                     instruction.name(),

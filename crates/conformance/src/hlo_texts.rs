@@ -39,7 +39,7 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
         std::fs::read(path).map_err(|e| Error::invalid(format!("cannot read {}: {e}", path.display())))
     };
     let module = hlo::parse(&String::from_utf8_lossy(&read(text)?))?;
-    let is_elided = |i: &hlo::Instruction| i.carried().is_some_and(|carried| carried.is_elided);
+    let is_elided = |i: &hlo::Instruction| i.annotations().is_some_and(|annotations| annotations.is_elided);
     if module.computations().any(|(_, c)| c.instructions().any(|(_, instruction)| is_elided(instruction))) {
         return Err(Error::unsupported("constants are left out of the text"));
     }

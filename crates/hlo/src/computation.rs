@@ -1,6 +1,6 @@
 //! A computation: a graph of instructions with one root, and the only way to edit it.
 
-use crate::carried::Carried;
+use crate::annotations::Annotations;
 use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
 use crate::opcode::Op;
@@ -44,7 +44,7 @@ impl Computation {
         self.name = name;
     }
 
-    /// The thread that runs it, as others name threads; empty for the main one. Carried, never looked into.
+    /// The thread that runs it, as others name threads; empty for the main one. Annotations, never looked into.
     pub fn execution_thread(&self) -> &str {
         &self.execution_thread
     }
@@ -110,7 +110,7 @@ impl Computation {
             operands: operands.to_vec(),
             users,
             metadata,
-            carried: None,
+            annotations: None,
         }))
     }
 
@@ -276,8 +276,8 @@ impl Computation {
     }
 
     /// Replaces what an instruction carries for others.
-    pub fn set_carried(&mut self, id: InstructionId, carried: Option<Carried>) {
-        self.expect_mut(id).carried = carried.map(Box::new);
+    pub fn set_annotations(&mut self, id: InstructionId, annotations: Option<Annotations>) {
+        self.expect_mut(id).annotations = annotations.map(Box::new);
     }
 
     /// Renames; a name that is taken gets a suffix.

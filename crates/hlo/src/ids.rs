@@ -1,13 +1,12 @@
-//! Ids of what a module holds.
-
-support::id_type!(
-    /// An instruction of one computation.
-    InstructionId,
-    "%"
-);
+//! Ids of the entities of a module.
 
 support::id_type!(
     /// A computation of one module.
     ComputationId,
     "computation"
+);
+support::id_type!(
+    /// An instruction of one computation.
+    InstructionId,
+    "%"
 );

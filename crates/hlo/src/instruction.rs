@@ -1,6 +1,6 @@
 //! One instruction of a computation.
 
-use crate::carried::Carried;
+use crate::annotations::Annotations;
 use crate::ids::InstructionId;
 use crate::opcode::{Op, Opcode, Traits};
 use shape::Shape;
@@ -27,7 +27,7 @@ pub struct Instruction {
     pub(crate) operands: Vec<InstructionId>,
     pub(crate) users: Vec<InstructionId>,
     pub(crate) metadata: OpMetadata,
-    pub(crate) carried: Option<Box<Carried>>,
+    pub(crate) annotations: Option<Box<Annotations>>,
 }
 
 impl Instruction {
@@ -80,8 +80,8 @@ impl Instruction {
         &self.metadata
     }
 
-    /// What it carries for others, if anything.
-    pub fn carried(&self) -> Option<&Carried> {
-        self.carried.as_deref()
+    /// Its annotations for other compilers, if it has any.
+    pub fn annotations(&self) -> Option<&Annotations> {
+        self.annotations.as_deref()
     }
 }

@@ -4,9 +4,9 @@
 //! private: reads go through indexing, edits through [`Computation`]'s methods, which keep the users right.
 
 pub mod analysis;
+mod annotations;
 mod attributes;
 mod builder;
-mod carried;
 mod computation;
 pub mod custom_call;
 mod fusion;
@@ -21,9 +21,9 @@ pub mod text;
 mod verify;
 mod xla_types;
 
+pub use annotations::Annotations;
 pub use attributes::*;
 pub use builder::ComputationBuilder;
-pub use carried::Carried;
 pub use computation::Computation;
 pub use fusion::{CACHE_LINE, is_associative};
 pub use ids::{ComputationId, InstructionId};

@@ -6,9 +6,7 @@
 
 use crate::attributes::*;
 use crate::ids::ComputationId;
-use crate::text::{AttributePrinter, AttributeReader};
 use shape::Literal;
-use support::Result;
 
 /// How many operands an opcode takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,7 +46,7 @@ const fn exactly(count: usize) -> Arity {
 
 // A field is `name: type`, then `as "text"` where XLA's text has another name for it, then `= value` where the text may
 // leave it out because it is that value.
-macro_rules! opcodes {
+macro_rules! define_opcodes {
     ($($variant:ident = $text:literal, $arity:expr,
        { $($field:ident : $type:ty $(as $attribute:literal)? $(= $default:expr)?),* }, $traits:ident;)*) => {
         /// An opcode with its payload, each field named as XLA's text spells it.
@@ -71,31 +69,6 @@ macro_rules! opcodes {
                 match self {
                     $(Self::$variant { .. } => Opcode::$variant,)*
                 }
-            }
-        }
-
-        impl Op {
-            /// Writes the attributes in the payload's order, without those that are at their default.
-            pub(crate) fn print_attributes(&self, printer: &mut AttributePrinter<'_>) {
-                match self {
-                    $(Self::$variant { $($field),* } => {
-                        $(printer.field([$($attribute,)? stringify!($field)][0], $field, &[$($default)?]);)*
-                        let _ = printer;
-                    })*
-                }
-            }
-
-            /// The opcode with the payload that these attributes spell.
-            pub(crate) fn parse_attributes(
-                opcode: Opcode,
-                reader: &mut AttributeReader<'_, '_>,
-            ) -> Result<Self> {
-                let _ = &reader;
-                Ok(match opcode {
-                    $(Opcode::$variant => Self::$variant {
-                        $($field: reader.field([$($attribute,)? stringify!($field)][0], &[$($default)?])?),*
-                    },)*
-                })
             }
         }
 
@@ -145,7 +118,7 @@ macro_rules! opcodes {
     };
 }
 
-/// A payload's field, if it is attributes that are carried along.
+/// A payload's field, if it is attributes that are kept as text.
 fn as_raw<T: std::any::Any>(field: &T) -> Option<&RawAttributes> {
     (field as &dyn std::any::Any).downcast_ref()
 }
@@ -154,10 +127,13 @@ fn as_raw_mut<T: std::any::Any>(field: &mut T) -> Option<&mut RawAttributes> {
     (field as &mut dyn std::any::Any).downcast_mut()
 }
 
-type Dims = Vec<usize>;
-type Sizes = Vec<i64>;
+pub(crate) type Dims = Vec<usize>;
+pub(crate) type Sizes = Vec<i64>;
 
-opcodes! {
+/// Hands all rows to a macro: `define_opcodes` here, the one of the attributes' text there.
+macro_rules! for_each_opcode {
+    ($rows:ident) => {
+        $rows! {
     // variant              text                        operands     payload                                      traits
     Abs                   = "abs",                      exactly(1),  {},                                          ELEMENTWISE;
     Acos                  = "acos",                     exactly(1),  {},                                          ELEMENTWISE;
@@ -291,7 +267,13 @@ opcodes! {
     Tuple                 = "tuple",                    VARIADIC,    {},                                          NONE;
     While                 = "while",                    exactly(1),  { condition: ComputationId, body: ComputationId }, NONE;
     Xor                   = "xor",                      exactly(2),  {},                                          COMMUTATIVE;
+        }
+    };
 }
+
+pub(crate) use for_each_opcode;
+
+for_each_opcode!(define_opcodes);
 
 impl Op {
     /// The computations it calls, in the order of the payload.

@@ -2,20 +2,23 @@
 //!
 //! The bytes that are written are a function of the module alone. What is read becomes text on the way.
 
+mod annotations_text;
 mod attributes_text;
-mod carried_text;
+mod data_messages;
+mod dimensions;
 mod from_text;
-mod header_text;
 mod instruction;
 mod instruction_messages;
 mod literal;
 mod messages;
+mod module_text;
 mod pbtxt;
 mod pbtxt_tables;
 mod read;
 mod read_literal;
 mod read_module;
 mod shape_text;
+mod text_form;
 
 pub use read::{
     convolution_dimension_numbers_from_bytes, dot_dimension_numbers_from_bytes,
@@ -25,8 +28,7 @@ pub use read::{
 pub use read_module::{is_hlo_proto, read_hlo_proto};
 
 use crate::computation::Computation;
-use crate::ids::ComputationId;
-use crate::ids::InstructionId;
+use crate::ids::{ComputationId, InstructionId};
 use crate::module::{AliasKind, Module};
 use crate::opcode::Op;
 use crate::text::{computation_order, instruction_order, sanitized};

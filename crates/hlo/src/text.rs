@@ -14,10 +14,11 @@ mod literal;
 mod names;
 mod number;
 mod parser;
+mod payload;
 mod printer;
 mod shape;
 
-pub(crate) use attribute::{AttributePrinter, AttributeReader, Value, read_list};
+pub(crate) use attribute::{Value, read_list};
 pub(crate) use escape::unescape;
 pub(crate) use lexer::{Lexer, Token};
 pub(crate) use literal::read_shaped_literal;

@@ -9,8 +9,7 @@
 use super::{Range, range_in, trip_count};
 use crate::attributes::{Window, WindowDimension};
 use crate::computation::Computation;
-use crate::ids::ComputationId;
-use crate::ids::InstructionId;
+use crate::ids::{ComputationId, InstructionId};
 use crate::module::Module;
 use crate::opcode::{Op, Traits};
 use shape::{ArrayShape, Shape};

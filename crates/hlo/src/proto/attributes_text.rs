@@ -1,16 +1,16 @@
 //! An instruction's attributes as XLA's text spells them.
 
 use super::TUPLE;
-use super::carried_text::{
-    enumerator, escaped, frontend_attributes_text, metadata_text, origin_text, sharding_text, statistics_text,
+use super::annotations_text::{
+    enumerator, frontend_attributes_text, metadata_text, origin_text, sharding_text, statistics_text,
 };
 use super::instruction_messages::{HloInstructionProto, IotaGroupsMessage, ToleranceMessage};
 use super::messages::{
     ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, ShapeProto, WindowDimensionProto,
 };
 use super::read_literal::read_literal;
-use super::read_module::{INFALLIBLE, Names, Shapes, list};
 use super::shape_text::shape_text;
+use super::text_form::{INFALLIBLE, Names, Shapes, escaped, list};
 use crate::infer::MAX_RANK;
 use crate::text::literal_to_text;
 use shape::{Literal, PrimitiveType};

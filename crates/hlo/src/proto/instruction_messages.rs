@@ -2,7 +2,7 @@
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 
-use super::messages::{
+use super::data_messages::{
     CholeskyOptionsProto, ConvolutionDimensionNumbersProto, DotDimensionNumbersProto,
     GatherDimensionNumbersProto, LiteralProto, OpMetadataProto, PaddingConfigProto,
     ScatterDimensionNumbersProto, ShapeProto, SliceDimensionsProto, TriangularSolveOptionsProto, WindowProto,

@@ -1,7 +1,7 @@
 //! Shapes of messages as text.
 
 use super::messages::{LayoutProto, ShapeProto};
-use super::read_module::list;
+use super::text_form::list;
 use super::{TOKEN, TUPLE};
 use shape::{PrimitiveType, Shape};
 use support::{Error, Result};

@@ -187,7 +187,7 @@ fn build(name: &str, pending: Vec<Pending>, root: usize) -> Computation {
         let id = computation.add_in_any_order(&name, right.op, right.shape, &operands, right.metadata);
         if let Some(mut carried) = right.carried {
             carried.control_predecessors = right.predecessors.iter().map(|&before| ids[before]).collect();
-            computation.set_carried(id, Some(carried));
+            computation.set_annotations(id, Some(carried));
         }
         ids.push(id);
     }

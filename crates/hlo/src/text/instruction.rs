@@ -6,9 +6,10 @@ use super::computation::{ComputationParser, Pending};
 use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use super::literal::read_literal;
+use super::payload::parse_attributes;
 use super::shape::{fits, read_shape, shape_is_next};
+use crate::annotations::Annotations;
 use crate::attributes::{ComparisonType, RawAttributes, RawValue};
-use crate::carried::Carried;
 use crate::computation::Computation;
 use crate::ids::ComputationId;
 use crate::infer::infer_shape;
@@ -63,7 +64,7 @@ pub(super) struct RightHandSide {
     pub(super) shape: Shape,
     pub(super) operands: Vec<usize>,
     pub(super) metadata: OpMetadata,
-    pub(super) carried: Option<Carried>,
+    pub(super) carried: Option<Annotations>,
     /// What has to be done before, as positions like the operands.
     pub(super) predecessors: Vec<usize>,
 }
@@ -86,7 +87,7 @@ struct Head<'t> {
 struct Said {
     op: Op,
     metadata: OpMetadata,
-    carried: Carried,
+    carried: Annotations,
     predecessors: Vec<usize>,
     /// The thread that an asynchronous instruction runs on.
     thread: String,
@@ -114,7 +115,7 @@ impl<'t> ComputationParser<'_, 't> {
             None => self.inferred(&head.start, &said.op, &head.operands)?,
         };
         self.count_shape(&head.start, &shape)?;
-        let carries = said.carried != Carried::default() || !said.predecessors.is_empty();
+        let carries = said.carried != Annotations::default() || !said.predecessors.is_empty();
         Ok(RightHandSide {
             op: said.op,
             shape,
@@ -181,7 +182,7 @@ impl<'t> ComputationParser<'_, 't> {
             inline: &inline,
         };
         let predecessors = read_predecessors(&mut reader, &self.names)?;
-        let mut carried = Carried { is_elided: head.is_elided, ..Carried::default() };
+        let mut carried = Annotations { is_elided: head.is_elided, ..Annotations::default() };
         let metadata = read_metadata(&mut reader, &mut carried.metadata)?;
         let is_payload = |name: &str| head.opcode == Opcode::CustomCall && name == "backend_config";
         carry(&mut reader, &mut carried, |name| SHARED.contains(&name) && !is_payload(name));
@@ -192,9 +193,9 @@ impl<'t> ComputationParser<'_, 't> {
         let op = match (head.payload.take(), head.wrapped) {
             (Some(op), _) => op,
             (None, Some(wrapped)) if head.opcode == Opcode::AsyncStart => {
-                Op::parse_attributes(wrapped, &mut reader)?
+                parse_attributes(wrapped, &mut reader)?
             }
-            (None, _) => Op::parse_attributes(head.opcode, &mut reader)?,
+            (None, _) => parse_attributes(head.opcode, &mut reader)?,
         };
         if let Op::Compare { comparison_type: ComparisonType::Default, .. } = op {
             // Says what the operands say, but is printed where it is not usual.
@@ -239,7 +240,7 @@ impl<'t> ComputationParser<'_, 't> {
         if let Op::CustomCall { .. } = said.op {
             carried.attributes.retain(|(name, _)| name != "backend_config");
         }
-        computation.set_carried(root, (carried != Carried::default()).then_some(carried));
+        computation.set_annotations(root, (carried != Annotations::default()).then_some(carried));
         computation.set_root(root);
         computation.set_execution_thread(said.thread.as_str());
         let mut attributes = RawAttributes::default();
@@ -342,7 +343,7 @@ fn transposed(shape: Shape, operand: &Shape, dimensions: &[usize]) -> Shape {
 }
 
 /// Moves attributes to what is carried.
-fn carry(reader: &mut AttributeReader<'_, '_>, carried: &mut Carried, is_carried: impl Fn(&str) -> bool) {
+fn carry(reader: &mut AttributeReader<'_, '_>, carried: &mut Annotations, is_carried: impl Fn(&str) -> bool) {
     let text = reader.text;
     for attribute in reader.attributes.iter_mut().filter(|a| !a.taken && is_carried(a.name)) {
         attribute.taken = true;

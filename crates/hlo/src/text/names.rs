@@ -1,8 +1,7 @@
 //! Names as XLA's text allows them.
 
 use crate::computation::Computation;
-use crate::ids::ComputationId;
-use crate::ids::InstructionId;
+use crate::ids::{ComputationId, InstructionId};
 use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 

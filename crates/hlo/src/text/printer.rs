@@ -4,9 +4,9 @@ use super::attribute::{AttributePrinter, write_list};
 use super::escape::write_quoted;
 use super::literal::write_literal;
 use super::names::{computation_names, instruction_names, sanitized};
+use super::payload;
 use crate::computation::Computation;
-use crate::ids::ComputationId;
-use crate::ids::InstructionId;
+use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
 use crate::module::{AliasKind, Module};
 use crate::opcode::Op;
@@ -129,7 +129,7 @@ pub fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
     let ids = computation.instructions().map(|(id, _)| id);
     depth_first(ids, |id| {
         let instruction = &computation[id];
-        let before = instruction.carried().map_or(&[][..], |carried| &carried.control_predecessors);
+        let before = instruction.annotations().map_or(&[][..], |carried| &carried.control_predecessors);
         let before = before.iter().filter(|&&id| computation.get(id).is_some());
         instruction.operands().iter().chain(before).copied().collect()
     })
@@ -172,7 +172,13 @@ pub fn instruction_texts(
         let names = instruction_names(computation);
         for (id, _) in computation.instructions() {
             let mut text = String::new();
-            print_instruction(computation, id, (&names, &computations), options, &mut text);
+            print_instruction(
+                computation,
+                id,
+                Names { instructions: &names, computations: &computations },
+                options,
+                &mut text,
+            );
             texts.insert((computation_id, id), text);
         }
     }
@@ -188,15 +194,22 @@ fn print_instructions(
     let names = instruction_names(computation);
     for id in instruction_order(computation) {
         out.push_str(if computation.root_if_set() == Some(id) { "  ROOT " } else { "  " });
-        print_instruction(computation, id, (&names, computations), options, out);
+        print_instruction(computation, id, Names { instructions: &names, computations }, options, out);
         out.push('\n');
     }
+}
+
+/// Names in the text.
+#[derive(Clone, Copy)]
+struct Names<'n> {
+    instructions: &'n BTreeMap<InstructionId, String>,
+    computations: &'n BTreeMap<ComputationId, String>,
 }
 
 fn print_instruction(
     computation: &Computation,
     id: InstructionId,
-    (names, computations): (&BTreeMap<InstructionId, String>, &BTreeMap<ComputationId, String>),
+    Names { instructions: names, computations }: Names<'_>,
     options: PrintOptions,
     out: &mut String,
 ) {
@@ -209,7 +222,10 @@ fn print_instruction(
     if !matches!(instruction.op(), Op::Parameter { .. } | Op::Constant { .. }) {
         let first = instruction.operands().first().map(|&operand| computation[operand].shape());
         let first_operand = first.and_then(Shape::as_array).map(|array| array.element_type);
-        instruction.op().print_attributes(&mut AttributePrinter { out, computations, first_operand });
+        payload::print_attributes(
+            instruction.op(),
+            &mut AttributePrinter { out, computations, first_operand },
+        );
         // XLA's parser asks for the dimensions unless a scalar is broadcast, though then the module is not valid.
         if let (Op::Broadcast { dimensions }, Some(array)) =
             (instruction.op(), first.and_then(Shape::as_array))
@@ -232,7 +248,7 @@ fn print_carried(
     names: &BTreeMap<InstructionId, String>,
     out: &mut String,
 ) {
-    let Some(carried) = instruction.carried() else { return };
+    let Some(carried) = instruction.annotations() else { return };
     print_attributes(&carried.attributes, out);
     let before = carried.control_predecessors.iter().filter(|&&id| computation.get(id).is_some());
     let before: Vec<&str> = before.map(|id| names[id].as_str()).collect();
@@ -270,7 +286,7 @@ fn print_operands(
         Op::Parameter { number } => write!(out, "{number}").expect(TAKES_EVERYTHING),
         Op::Constant { literal } => {
             // What was left out is zeros, and left out again if it is long.
-            let is_elided = instruction.carried().is_some_and(|carried| carried.is_elided);
+            let is_elided = instruction.annotations().is_some_and(|carried| carried.is_elided);
             let limit = if is_elided { SHORT } else { usize::MAX };
             write_literal(literal, limit.min(options.max_constant_elements), out);
         }
@@ -283,7 +299,7 @@ fn print_operands(
 
 fn print_metadata(instruction: &Instruction, out: &mut String) {
     let metadata = instruction.metadata();
-    let rest = instruction.carried().map_or("", |carried| &carried.metadata);
+    let rest = instruction.annotations().map_or("", |carried| &carried.metadata);
     if *metadata == OpMetadata::default() && rest.is_empty() {
         return;
     }

@@ -43,9 +43,9 @@ fn strip(computation: &mut Computation, id: InstructionId) -> bool {
         let shape = without_layouts(computation[id].shape());
         computation.set_shape(id, shape);
     }
-    let carries = computation[id].carried().is_some();
+    let carries = computation[id].annotations().is_some();
     if carries {
-        computation.set_carried(id, None);
+        computation.set_annotations(id, None);
     }
     has_layout || carries
 }

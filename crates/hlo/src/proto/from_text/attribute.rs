@@ -7,7 +7,7 @@ use super::{
     unknown,
 };
 use crate::attributes::Window;
-use crate::proto::instruction::window_proto;
+use crate::proto::dimensions::window_proto;
 use crate::proto::instruction_messages::*;
 use crate::proto::messages::{ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, OpMetadataProto};
 use crate::proto::{literal, shape_proto};

@@ -1,6 +1,6 @@
 //! `xla.OpSharding` from its text.
 
-use super::super::carried_text::{SHARD_GROUP_KINDS, SHARDING_KINDS};
+use super::super::annotations_text::{SHARD_GROUP_KINDS, SHARDING_KINDS};
 use super::{MAX_DEPTH, enumerator, metadata, numbers_up_to, unknown};
 use crate::proto::instruction_messages::ShardingMessage;
 use crate::text::{Lexer, Token, read_list};

@@ -5,7 +5,7 @@ use super::instruction_messages::{
     FrontendAttributesMessage, OriginalArrayMessage, OriginalValueMessage, ShardingMessage, StatisticsMessage,
 };
 use super::messages::{OpMetadataProto, ShapeProto};
-use super::read_module::{INFALLIBLE, list};
+use super::text_form::{INFALLIBLE, escaped, list};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::{Error, Result};
@@ -19,21 +19,6 @@ pub(super) const SHARDING_KINDS: [&str; 7] =
 
 /// The texts of `OpSharding.ShardGroupType`.
 pub(super) const SHARD_GROUP_KINDS: [&str; 2] = ["shard_as", "shard_like"];
-
-/// Bytes between quotes: what is not printed is octal, as in C.
-pub(super) fn escaped(bytes: &[u8]) -> String {
-    let mut text = String::new();
-    for &byte in bytes {
-        match byte {
-            b'"' => text.push_str("\\\""),
-            b'\\' => text.push_str("\\\\"),
-            b'\n' => text.push_str("\\n"),
-            b' '..=b'~' => text.push(byte as char),
-            _ => write!(text, "\\{byte:03o}").expect(INFALLIBLE),
-        }
-    }
-    text
-}
 
 /// The name of an enumerator.
 pub(super) fn enumerator(names: &[&'static str], value: i32, what: &str) -> Result<&'static str> {
@@ -158,14 +143,12 @@ pub(super) fn sharding_text(message: &ShardingMessage, depth: usize) -> Result<S
 
 /// `devices=[2,2]<=[4]T(1,0) last_tile_dims={manual}`.
 fn tiles_text(message: &ShardingMessage) -> Result<String> {
-    let devices = match message.iota_reshape_dims.is_empty() {
-        true => list(&message.tile_assignment_devices),
-        false if message.iota_transpose_perm.len() < 2 => {
-            format!("<=[{}]", list(&message.iota_reshape_dims))
-        }
-        false => {
-            format!("<=[{}]T({})", list(&message.iota_reshape_dims), list(&message.iota_transpose_perm))
-        }
+    let devices = if message.iota_reshape_dims.is_empty() {
+        list(&message.tile_assignment_devices)
+    } else if message.iota_transpose_perm.len() < 2 {
+        format!("<=[{}]", list(&message.iota_reshape_dims))
+    } else {
+        format!("<=[{}]T({})", list(&message.iota_reshape_dims), list(&message.iota_transpose_perm))
     };
     let mut text = format!("devices=[{}]{devices}", list(&message.tile_assignment_dimensions));
     if message.replicate_on_last_tile_dim {

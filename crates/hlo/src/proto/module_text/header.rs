@@ -1,11 +1,12 @@
 //! The attributes of a module as XLA's text spells them in its first line.
 
-use super::carried_text::{escaped, frontend_attributes_text, original_array_text};
-use super::messages::{
+use super::super::annotations_text::{frontend_attributes_text, original_array_text};
+use super::super::messages::{
     HloComputationProto, HloModuleProto, OriginalArrayMessage, OriginalValueRecoveryProto, ShapeProto,
 };
-use super::read_module::{INFALLIBLE, list, module_text};
-use super::shape_text::shape_text;
+use super::super::shape_text::shape_text;
+use super::super::text_form::{INFALLIBLE, escaped, list};
+use super::module_text;
 use std::fmt::Write;
 use support::{Error, Result};
 

@@ -1,10 +1,10 @@
-//! What modules say to other compilers and other machines: read, kept and printed, never looked into.
+//! Annotations of instructions for other compilers and other machines: read, kept and printed, never interpreted.
 
 use crate::ids::InstructionId;
 
-/// What an instruction carries for others. None of it changes a value; the front of the compiler drops it.
+/// Annotations of an instruction. None of them changes a value; the front of the compiler drops them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Carried {
+pub struct Annotations {
     /// Attributes as XLA's text has them, such as `sharding`, `frontend_attributes`, `backend_config`, `origin`: names and
     /// values, in the order of the text.
     pub attributes: Vec<(String, String)>,
@@ -16,7 +16,7 @@ pub struct Carried {
     pub is_elided: bool,
 }
 
-impl Carried {
+impl Annotations {
     /// The text of an attribute.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find_map(|(own, text)| (own == name).then_some(text.as_str()))
