@@ -15,6 +15,7 @@ mod pool;
 mod sections;
 mod upgrade;
 mod vhlo;
+mod vhlo_codes;
 mod vhlo_operations;
 
 use crate::ir::Module;
@@ -35,4 +36,11 @@ pub fn parse_bytecode(bytes: &[u8]) -> Result<Module> {
 /// An error about bytes that are no such file.
 fn damaged(what: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the bytecode is damaged: {what}"))
+}
+
+/// An error about what only a newer StableHLO has.
+fn newer(what: impl std::fmt::Display) -> Error {
+    Error::unsupported(format!(
+        "vhlo {what}, which StableHLO has not up to version 1.20.0: write the program for an older version"
+    ))
 }

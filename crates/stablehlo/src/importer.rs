@@ -1,17 +1,13 @@
-//! A module: its functions, which of them is the program, what its arguments and results are called.
+//! A module as a program: the function that is its entry, and the names of arguments and results.
 
-use crate::block::{Context, Scope};
 use crate::checks::Check;
 use crate::ops;
 use crate::types::shape_of;
-use hlo::{Computation, ComputationId, InstructionId, Interface, Module, Op};
-use mlir::{Attribute, Block, Elements, Operation, Type, ValueId};
+use crate::walk::{Importer, body_of, path_name, symbol};
+use hlo::{Interface, Module};
+use mlir::{Attribute, Operation, Type};
 use shape::Shape;
-use std::collections::{BTreeMap, HashMap};
 use support::{Error, Result};
-
-/// How deep functions may call each other and regions nest.
-const MAX_DEPTH: usize = 200;
 
 /// A program as HLO.
 #[derive(Clone, Debug)]
@@ -69,10 +65,6 @@ fn top_level<'s>(source: &'s mlir::Module, name: &mut &'s str) -> Result<Vec<&'s
     Ok(operations)
 }
 
-fn symbol(operation: &Operation) -> &str {
-    operation.attribute("sym_name").and_then(Attribute::text).unwrap_or("")
-}
-
 fn entry_of<'s>(functions: &[&'s Operation]) -> Result<&'s Operation> {
     if let Some(main) = functions.iter().find(|function| symbol(function) == "main") {
         return Ok(main);
@@ -107,7 +99,8 @@ fn import_function(
     entry: &Operation,
     name: &str,
 ) -> Result<Imported> {
-    let mut importer = Importer::new(source, functions, if name.is_empty() { symbol(entry) } else { name });
+    let name = if name.is_empty() { symbol(entry) } else { name };
+    let mut importer = Importer::new(source, functions, name, ops::convert);
     let body = body_of(entry)?;
     let (entry_computation, results) = importer.entry(symbol(entry), body)?;
     let id = importer.module.add_computation(entry_computation);
@@ -155,144 +148,4 @@ fn names(
         list.push(name);
     }
     Ok(list)
-}
-
-/// `result['loss'][0]` as `loss_0`; only what may stand in a C++ name is kept.
-fn path_name(path: &str) -> String {
-    let path = path.strip_prefix("result").unwrap_or(path);
-    let words = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
-    let name = words.collect::<Vec<_>>().join("_");
-    if name.starts_with(|c: char| c.is_ascii_digit()) { format!("result{name}") } else { name }
-}
-
-fn body_of(function: &Operation) -> Result<&Block> {
-    function.regions.first().and_then(|region| region.blocks.first()).ok_or_else(|| {
-        Error::invalid(format!("{}: function '{}' has no body", function.line, symbol(function)))
-    })
-}
-
-/// A module in the making.
-pub(crate) struct Importer<'s> {
-    pub(crate) source: &'s mlir::Module,
-    functions: BTreeMap<&'s str, &'s Operation>,
-    /// The constants by value: regions take copies of them.
-    pub(crate) constants: HashMap<ValueId, &'s Elements>,
-    pub(crate) module: Module,
-    /// The computations of functions; `None` while one is being made.
-    computations: BTreeMap<&'s str, Option<ComputationId>>,
-    pub(crate) checks: Vec<Check>,
-    depth: usize,
-}
-
-impl<'s> Importer<'s> {
-    fn new(source: &'s mlir::Module, functions: &[&'s Operation], name: &str) -> Self {
-        let mut constants = HashMap::new();
-        source.operations.iter().for_each(|operation| collect_constants(operation, &mut constants));
-        Self {
-            source,
-            functions: functions.iter().map(|function| (symbol(function), *function)).collect(),
-            constants,
-            module: Module::new(name),
-            computations: BTreeMap::new(),
-            checks: Vec::new(),
-            depth: 0,
-        }
-    }
-
-    /// The entry computation and the shapes of its results.
-    fn entry(&mut self, name: &str, body: &'s Block) -> Result<(Computation, Vec<Shape>)> {
-        let mut scope = Scope::new(name, true);
-        for &argument in &body.arguments {
-            let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
-            scope.define(argument, parameter);
-        }
-        let mut results = self.block(&mut scope, body)?;
-        let shapes = results.iter().map(|&id| scope.builder.shape(id).clone()).collect();
-        results.append(&mut scope.compared);
-        let root = scope.builder.op(&self.module, Op::Tuple {}, &results)?;
-        Ok((scope.builder.finish(root), shapes))
-    }
-
-    /// The computation of a function that is called.
-    pub(crate) fn function(&mut self, name: &str) -> Result<ComputationId> {
-        let Some((&name, &function)) = self.functions.get_key_value(name) else {
-            return Err(Error::invalid(format!("there is no function '{name}'")));
-        };
-        match self.computations.get(name) {
-            Some(Some(id)) => return Ok(*id),
-            Some(None) => return Err(Error::unsupported(format!("function '{name}' calls itself"))),
-            None => {}
-        }
-        self.computations.insert(name, None);
-        let body = body_of(function)?;
-        let mut scope = Scope::new(name, false);
-        for &argument in &body.arguments {
-            let value = &self.source[argument];
-            let parameter = scope.builder.parameter(&path_name(&value.name), shape_of(&value.value_type)?);
-            scope.define(argument, parameter);
-        }
-        let results = self.block(&mut scope, body)?;
-        let root = self.root(&mut scope, &results)?;
-        let id = self.module.add_computation(scope.builder.finish(root));
-        self.computations.insert(name, Some(id));
-        Ok(id)
-    }
-
-    /// What a computation returns: the only result, or a tuple.
-    pub(crate) fn root(&mut self, scope: &mut Scope, results: &[InstructionId]) -> Result<InstructionId> {
-        match results {
-            [only] => Ok(*only),
-            _ => scope.builder.op(&self.module, Op::Tuple {}, results),
-        }
-    }
-
-    /// Adds a block's operations to a scope; gives what the last one returns.
-    pub(crate) fn block(&mut self, scope: &mut Scope, block: &'s Block) -> Result<Vec<InstructionId>> {
-        self.depth += 1;
-        if self.depth > MAX_DEPTH {
-            return Err(Error::unsupported(format!("functions and regions nest deeper than {MAX_DEPTH}")));
-        }
-        let mut returned = Vec::new();
-        for operation in &block.operations {
-            let mut context = Context { importer: self, scope, operation, dequantizes: false };
-            if matches!(operation.name.as_str(), "func.return" | "stablehlo.return") {
-                returned = context.operands()?;
-                break;
-            }
-            let results = ops::convert(&mut context).map_err(|error| located(error, operation))?;
-            if results.len() != operation.results.len() {
-                let message = format!("made {} results, not {}", results.len(), operation.results.len());
-                return Err(located(Error::invalid(message), operation));
-            }
-            for (&value, result) in operation.results.iter().zip(results) {
-                scope.define(value, result);
-            }
-        }
-        self.depth -= 1;
-        Ok(returned)
-    }
-}
-
-/// The error with the operation that it is about, unless one within it is named already.
-fn located(error: Error, operation: &Operation) -> Error {
-    let named = error.message().split(": ").next().is_some_and(|line| line.parse::<usize>().is_ok());
-    if named {
-        return error;
-    }
-    error.context(match (operation.line, operation.location.as_str()) {
-        (0, "") => operation.name.clone(),
-        (0, location) => format!("{} ({location})", operation.name),
-        (line, _) => format!("{line}: {}", operation.name),
-    })
-}
-
-fn collect_constants<'s>(operation: &'s Operation, constants: &mut HashMap<ValueId, &'s Elements>) {
-    if let (Some(Attribute::Elements(elements)), [result]) =
-        (operation.attribute("value"), &operation.results[..])
-    {
-        constants.insert(*result, elements);
-    }
-    let blocks = operation.regions.iter().flat_map(|region| &region.blocks);
-    blocks.flat_map(|block| &block.operations).for_each(|inner| collect_constants(inner, constants));
 }

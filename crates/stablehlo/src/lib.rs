@@ -5,7 +5,6 @@
 //! in `ChloOps.td` say. Each becomes the opcode of its name or a few of them; there is one function for each in [`ops`],
 //! found by name. Functions become computations that are called, regions become computations.
 
-mod block;
 mod checks;
 mod flat_buffer;
 mod importer;
@@ -15,6 +14,7 @@ mod ops;
 mod quantized;
 mod regions;
 mod types;
+mod walk;
 mod writer;
 
 pub use checks::{Check, CheckKind};

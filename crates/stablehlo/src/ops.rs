@@ -1,5 +1,6 @@
 //! One function for each operation, found by name.
 
+mod check;
 mod chlo;
 mod complex;
 mod contraction;
@@ -14,13 +15,10 @@ mod reductions;
 mod scan;
 mod shaping;
 
-use crate::block::Context;
-use crate::{checks, quantized};
+use crate::quantized;
+use crate::walk::{Context, Convert};
 use hlo::InstructionId;
 use support::{Error, Result};
-
-/// Makes the results of an operation.
-type Convert = for<'c, 's, 'x> fn(&'x mut Context<'c, 's>) -> Result<Vec<InstructionId>>;
 
 /// The operation that a name stands for. A dialect's families answer in turn.
 fn find(name: &str) -> Option<Convert> {
@@ -39,15 +37,18 @@ fn find(name: &str) -> Option<Convert> {
 
 /// Adds the instructions of an operation; gives its results.
 pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
-    context.dequantizes = quantized::computes(context);
+    if !quantized::computes(context) {
+        return convert_numbers(context);
+    }
+    context.dequantize = Some(quantized::dequantize);
     let results = convert_numbers(context)?;
-    if context.dequantizes { quantized::quantize_results(context, results) } else { Ok(results) }
+    quantized::quantize_results(context, results)
 }
 
 fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let name = context.operation.name.as_str();
-    if checks::is_check(name) {
-        return checks::convert(context, name);
+    if check::is_check(name) {
+        return check::convert(context, name);
     }
     // What a probe writes down is its operand, which passes through it.
     if name == "interpreter.probe" {

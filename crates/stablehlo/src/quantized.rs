@@ -3,9 +3,10 @@
 //! An operation that computes does so with the real numbers: its operands are dequantized, its results quantized. One
 //! that moves elements, or that holds regions whose operations compute, takes the integers.
 
-use crate::block::Context;
+use crate::types::quantization;
+use crate::walk::Context;
 use hlo::{InstructionId, Op};
-use mlir::{Quantization, Type, ValueId};
+use mlir::{Quantization, ValueId};
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
@@ -46,14 +47,6 @@ const MOVES: [&str; 34] = [
     "stablehlo.tuple",
     "stablehlo.while",
 ];
-
-/// How a value's integers stand for real numbers, if they do.
-pub(crate) fn quantization(source: &mlir::Module, value: ValueId) -> Option<&Quantization> {
-    match source[value].value_type.as_tensor()?.element.as_ref() {
-        Type::Quantized(quantization) => Some(quantization),
-        _ => None,
-    }
-}
 
 /// Whether an operation computes with quantized tensors.
 pub(crate) fn computes(context: &Context<'_, '_>) -> bool {

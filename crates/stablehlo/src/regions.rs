@@ -1,7 +1,7 @@
 //! Regions as computations.
 
-use crate::block::{Context, Scope};
 use crate::types::shape_of;
+use crate::walk::{Context, Scope};
 use hlo::{ComputationId, InstructionId, Op};
 use mlir::{Block, Operation, Region, ValueId};
 use shape::Shape;

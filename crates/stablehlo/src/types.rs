@@ -1,7 +1,7 @@
 //! Types of values to shapes.
 
 use hlo::MAX_RANK;
-use mlir::{TensorType, Type};
+use mlir::{Quantization, TensorType, Type, ValueId};
 use shape::{ArrayShape, Dimension, Shape};
 use support::{Error, Result};
 
@@ -44,4 +44,12 @@ fn array_of(tensor: &TensorType) -> Result<ArrayShape> {
     };
     let dimensions = tensor.sizes.iter().enumerate().map(dimension).collect::<Result<_>>()?;
     Ok(ArrayShape { element_type, dimensions, layout: None })
+}
+
+/// How a value's integers stand for real numbers, if they do.
+pub(crate) fn quantization(source: &mlir::Module, value: ValueId) -> Option<&Quantization> {
+    match source[value].value_type.as_tensor()?.element.as_ref() {
+        Type::Quantized(quantization) => Some(quantization),
+        _ => None,
+    }
 }

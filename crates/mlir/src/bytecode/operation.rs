@@ -2,8 +2,8 @@
 
 use super::cursor::Cursor;
 use super::pool::Pool;
-use super::sections::{self, File, OperationName, since};
-use super::{damaged, upgrade, vhlo, vhlo_operations};
+use super::sections::{self, AttributeIndex, File, OperationName, TypeIndex, since};
+use super::{damaged, newer, upgrade, vhlo_operations};
 use crate::MAX_NESTING;
 use crate::attribute::{Attribute, Attributes};
 use crate::ir::{Block, Module, Operation, Region, Value, ValueId};
@@ -79,8 +79,9 @@ impl<'a> Reader<'a> {
             } else {
                 (cursor.number()?, Some(cursor.index()?))
             };
-            let name = location.map_or(Ok(String::new()), |location| self.pool.location(location))?;
-            types.push((self.pool.type_at(value_type as usize)?, name));
+            let name = location
+                .map_or(Ok(String::new()), |location| self.pool.location(AttributeIndex(location)))?;
+            types.push((self.pool.type_at(TypeIndex(value_type as usize))?, name));
         }
         self.define(types)
     }
@@ -114,7 +115,7 @@ impl<'a> Reader<'a> {
         let name = name.ok_or_else(|| damaged(format_args!("there is no operation name {index}")))?;
         let parts = cursor.byte()?;
         let has = |part: u8| parts & part != 0;
-        let location = self.pool.location(cursor.index()?)?;
+        let location = self.pool.location(AttributeIndex(cursor.index()?))?;
         let mut attributes = Attributes::default();
         if has(part::ATTRIBUTES) {
             attributes = dictionary(self.pool.next_attribute(cursor)?)?;
@@ -171,7 +172,7 @@ impl<'a> Reader<'a> {
             }
             ("vhlo", operation) => {
                 let names = vhlo_operations::attributes_of(operation);
-                for name in names.ok_or_else(|| vhlo::newer(format_args!("operation {operation}")))? {
+                for name in names.ok_or_else(|| newer(format_args!("operation {operation}")))? {
                     attributes.set(*name, self.pool.next_attribute(&mut data)?);
                 }
             }

@@ -5,7 +5,7 @@
 //! those handed out are counted.
 
 use super::cursor::Cursor;
-use super::sections::{Entry, File};
+use super::sections::{AttributeIndex, Entry, File, StringIndex, TypeIndex};
 use super::{builtin, damaged, vhlo};
 use crate::attribute::Attribute;
 use crate::types::Type;
@@ -58,30 +58,28 @@ impl<'a> Pool<'a> {
     }
 
     /// The attribute of a number.
-    pub(super) fn attribute(&mut self, index: usize) -> Result<Attribute> {
-        if let Some(Some((known, count))) = self.attributes.get(index) {
+    pub(super) fn attribute(&mut self, index: AttributeIndex) -> Result<Attribute> {
+        if let Some(Some((known, count))) = self.attributes.get(index.0) {
             let (known, count) = (known.clone(), *count);
             self.charge(count)?;
             return Ok(known);
         }
-        let entry = self.file.attributes.get(index).copied();
-        let entry = entry.ok_or_else(|| damaged(format_args!("there is no attribute {index}")))?;
+        let entry = self.file.attribute(index)?;
         let (read, count) = self.nested(|pool| pool.read_attribute(entry))?;
-        self.attributes[index] = Some((read.clone(), count));
+        self.attributes[index.0] = Some((read.clone(), count));
         Ok(read)
     }
 
     /// The type of a number.
-    pub(super) fn type_at(&mut self, index: usize) -> Result<Type> {
-        if let Some(Some((known, count))) = self.types.get(index) {
+    pub(super) fn type_at(&mut self, index: TypeIndex) -> Result<Type> {
+        if let Some(Some((known, count))) = self.types.get(index.0) {
             let (known, count) = (known.clone(), *count);
             self.charge(count)?;
             return Ok(known);
         }
-        let entry = self.file.types.get(index).copied();
-        let entry = entry.ok_or_else(|| damaged(format_args!("there is no type {index}")))?;
+        let entry = self.file.type_at(index)?;
         let (read, count) = self.nested(|pool| pool.read_type(entry))?;
-        self.types[index] = Some((read.clone(), count));
+        self.types[index.0] = Some((read.clone(), count));
         Ok(read)
     }
 
@@ -128,9 +126,8 @@ impl<'a> Pool<'a> {
     }
 
     /// The name in a location, empty if it has none: that of the outermost one.
-    pub(super) fn location(&mut self, index: usize) -> Result<String> {
-        let entry = self.file.attributes.get(index).copied();
-        let entry = entry.ok_or_else(|| damaged(format_args!("there is no attribute {index}")))?;
+    pub(super) fn location(&mut self, index: AttributeIndex) -> Result<String> {
+        let entry = self.file.attribute(index)?;
         let mut cursor = Cursor::new(entry.data);
         if entry.dialect != "builtin" || !entry.is_encoded || cursor.number()? != builtin::NAME_LOCATION {
             return Ok(String::new());
@@ -140,13 +137,13 @@ impl<'a> Pool<'a> {
 
     /// An attribute named by the next number.
     pub(super) fn next_attribute(&mut self, cursor: &mut Cursor<'_>) -> Result<Attribute> {
-        self.attribute(cursor.index()?)
+        self.attribute(AttributeIndex(cursor.index()?))
     }
 
     /// An attribute that may lack.
     pub(super) fn next_optional_attribute(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Attribute>> {
         let (index, is_there) = cursor.number_with_flag()?;
-        if is_there { self.attribute(index as usize).map(Some) } else { Ok(None) }
+        if is_there { self.attribute(AttributeIndex(index as usize)).map(Some) } else { Ok(None) }
     }
 
     /// A list of attributes.
@@ -156,7 +153,7 @@ impl<'a> Pool<'a> {
 
     /// A type named by the next number.
     pub(super) fn next_type(&mut self, cursor: &mut Cursor<'_>) -> Result<Type> {
-        self.type_at(cursor.index()?)
+        self.type_at(TypeIndex(cursor.index()?))
     }
 
     /// A list of types.
@@ -174,7 +171,7 @@ impl<'a> Pool<'a> {
 
     /// A string named by the next number; bytes that are no UTF-8 are replaced. Each 64 of them count as an attribute.
     pub(super) fn string(&mut self, cursor: &mut Cursor<'_>) -> Result<String> {
-        let bytes = self.file.string(cursor.index()?)?;
+        let bytes = self.file.string(StringIndex(cursor.index()?))?;
         self.charge(bytes.len() as u64 / 64)?;
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }

@@ -53,6 +53,18 @@ pub(super) struct OperationName<'a> {
     pub(super) is_registered: bool,
 }
 
+/// Position of a string in its section. Files may hold any number; only looking it up checks it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StringIndex(pub(super) usize);
+
+/// Position of an attribute in its section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AttributeIndex(pub(super) usize);
+
+/// Position of a type in its section.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TypeIndex(pub(super) usize);
+
 /// A file taken apart as far as nothing refers to anything else.
 pub(super) struct File<'a> {
     pub(super) version: u64,
@@ -111,17 +123,29 @@ impl<'a> File<'a> {
     }
 
     /// A string of the file.
-    pub(super) fn string(&self, index: usize) -> Result<&'a [u8]> {
+    pub(super) fn string(&self, index: StringIndex) -> Result<&'a [u8]> {
         string(&self.strings, index)
+    }
+
+    /// An attribute of the file, as it is stored.
+    pub(super) fn attribute(&self, index: AttributeIndex) -> Result<Entry<'a>> {
+        let entry = self.attributes.get(index.0).copied();
+        entry.ok_or_else(|| damaged(format_args!("there is no attribute {}", index.0)))
+    }
+
+    /// A type of the file, as it is stored.
+    pub(super) fn type_at(&self, index: TypeIndex) -> Result<Entry<'a>> {
+        let entry = self.types.get(index.0).copied();
+        entry.ok_or_else(|| damaged(format_args!("there is no type {}", index.0)))
     }
 }
 
-fn string<'a>(strings: &[&'a [u8]], index: usize) -> Result<&'a [u8]> {
-    strings.get(index).copied().ok_or_else(|| damaged(format_args!("there is no string {index}")))
+fn string<'a>(strings: &[&'a [u8]], index: StringIndex) -> Result<&'a [u8]> {
+    strings.get(index.0).copied().ok_or_else(|| damaged(format_args!("there is no string {}", index.0)))
 }
 
 /// A name among the strings.
-fn name<'a>(strings: &[&'a [u8]], index: usize) -> Result<&'a str> {
+fn name<'a>(strings: &[&'a [u8]], index: StringIndex) -> Result<&'a str> {
     std::str::from_utf8(string(strings, index)?).map_err(|_| damaged("a name is not UTF-8"))
 }
 
@@ -168,11 +192,11 @@ fn dialects<'a>(
     let mut dialects = Vec::new();
     for _ in 0..cursor.count()? {
         if version < since::DIALECT_VERSIONS {
-            dialects.push(name(strings, cursor.index()?)?);
+            dialects.push(name(strings, StringIndex(cursor.index()?))?);
             continue;
         }
         let (index, has_version) = cursor.number_with_flag()?;
-        dialects.push(name(strings, index as usize)?);
+        dialects.push(name(strings, StringIndex(index as usize))?);
         if has_version {
             section(&mut cursor)?;
         }
@@ -189,7 +213,7 @@ fn dialects<'a>(
             } else {
                 (cursor.number()?, true)
             };
-            let name = name(strings, index as usize)?;
+            let name = name(strings, StringIndex(index as usize))?;
             operations.push(OperationName { dialect, name, is_registered });
         }
     }

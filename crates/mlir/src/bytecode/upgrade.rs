@@ -3,7 +3,8 @@
 //! VHLO is StableHLO with a version at each name: attributes that have a default are written out, records are taken
 //! apart, symbols are strings. Older versions lack attributes that came later, whose defaults are what they meant.
 
-use super::vhlo;
+use super::newer;
+use super::vhlo::API_VERSIONS;
 use crate::attribute::{Attribute, Attributes};
 use crate::ir::{Operation, Region};
 use crate::types::Type;
@@ -14,7 +15,7 @@ pub(super) fn upgrade(mut operation: Operation) -> Result<Operation> {
     let Some(versioned) = operation.name.strip_prefix("vhlo.") else { return Ok(operation) };
     let name = match versioned.rsplit_once("_v") {
         Some((name, version)) if version.parse::<u32>().is_ok() => name.to_owned(),
-        _ => return Err(vhlo::newer(format_args!("operation {versioned}"))),
+        _ => return Err(newer(format_args!("operation {versioned}"))),
     };
     operation.name = match name.as_str() {
         "func" => "func.func".to_owned(),
@@ -124,15 +125,6 @@ fn renamed(operation: &str, key: String, value: Attribute) -> (String, Attribute
         (_, _, value) => (key, value),
     }
 }
-
-/// The interfaces of custom calls, by number.
-pub(super) const API_VERSIONS: [&str; 5] = [
-    "API_VERSION_UNSPECIFIED",
-    "API_VERSION_ORIGINAL",
-    "API_VERSION_STATUS_RETURNING",
-    "API_VERSION_STATUS_RETURNING_UNIFIED",
-    "API_VERSION_TYPED_FFI",
-];
 
 /// Whether StableHLO has a list of numbers where VHLO has a tensor.
 fn is_list(operation: &str, key: &str) -> bool {

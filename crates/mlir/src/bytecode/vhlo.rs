@@ -1,74 +1,95 @@
-//! Attributes and types of VHLO; their numbers are those of `VhloBytecode.cpp` in StableHLO.
+//! Attributes and types of VHLO.
 //!
 //! They come out as the text of a StableHLO program has them: an enumerator as its name, a record as a dictionary.
 
 use super::cursor::Cursor;
 use super::pool::Pool;
-use super::{builtin, damaged};
+use super::vhlo_codes::{AttributeCode, TypeCode};
+use super::{builtin, damaged, newer};
 use crate::attribute::{Attribute, Attributes};
 use crate::types::{Quantization, Type};
 use shape::PrimitiveType;
 use support::Result;
 
 pub(super) fn attribute(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Attribute> {
-    let kind = cursor.number()?;
-    if let Some(names) = enumerators(kind) {
+    let number = cursor.number()?;
+    let code = AttributeCode::from_number(number);
+    let code = code.ok_or_else(|| newer(format_args!("attribute {number}")))?;
+    let mut enumerator = |names: &[&str]| {
         let value = cursor.index()?;
         let name = names.get(value).filter(|name| !name.is_empty());
         let name =
-            name.ok_or_else(|| damaged(format_args!("enumerator {value} of vhlo attribute {kind}")))?;
-        return Ok(Attribute::Keyword((*name).to_owned()));
-    }
-    Ok(match kind {
-        1 => Attribute::list(pool.next_attributes(cursor)?),
-        2 => Attribute::Bool(cursor.number()? != 0),
-        6 => {
+            name.ok_or_else(|| damaged(format_args!("enumerator {value} of vhlo attribute {number}")))?;
+        Ok(Attribute::Keyword((*name).to_owned()))
+    };
+    match code {
+        AttributeCode::ComparisonDirection => enumerator(&["EQ", "NE", "GE", "GT", "LE", "LT"]),
+        AttributeCode::ComparisonType => enumerator(&["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"]),
+        AttributeCode::CustomCallApiVersion => enumerator(&API_VERSIONS),
+        AttributeCode::FftType => enumerator(&["FFT", "IFFT", "RFFT", "IRFFT"]),
+        AttributeCode::Precision => enumerator(&["DEFAULT", "HIGH", "HIGHEST"]),
+        AttributeCode::RngAlgorithm => enumerator(&["DEFAULT", "THREE_FRY", "PHILOX"]),
+        AttributeCode::RngDistribution => enumerator(&["", "UNIFORM", "NORMAL"]),
+        AttributeCode::Transpose => {
+            enumerator(&["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"])
+        }
+        AttributeCode::ResultAccuracyMode => enumerator(&["DEFAULT", "HIGHEST", "TOLERANCE"]),
+        AttributeCode::Array => Ok(Attribute::list(pool.next_attributes(cursor)?)),
+        AttributeCode::Boolean => Ok(Attribute::Bool(cursor.number()? != 0)),
+        AttributeCode::Float => {
+            let number_type = pool.next_type(cursor)?;
+            Ok(Attribute::Float(builtin::float(&number_type, cursor)?))
+        }
+        AttributeCode::Integer => {
+            let number_type = pool.next_type(cursor)?;
+            builtin::integer(&number_type, cursor)
+        }
+        AttributeCode::String => Ok(Attribute::String(pool.string(cursor)?)),
+        AttributeCode::Tensor => {
+            let tensor = pool.next_type(cursor)?;
+            Ok(Attribute::Elements(builtin::elements(&tensor, cursor.blob()?)?))
+        }
+        AttributeCode::Type => Ok(Attribute::Type(pool.next_type(cursor)?)),
+        AttributeCode::Dictionary
+        | AttributeCode::OutputOperandAlias
+        | AttributeCode::TypeExtensions
+        | AttributeCode::ResultAccuracy
+        | AttributeCode::SubAxisInfo
+        | AttributeCode::AxisRef
+        | AttributeCode::ReplicaGroupMeshAxes
+        | AttributeCode::MeshAxis
+        | AttributeCode::Mesh => {
             let mut fields = Attributes::default();
+            read_fields(pool, code, cursor, &mut fields)?;
+            Ok(Attribute::Dictionary(fields))
+        }
+    }
+}
+
+/// The names of versions of the interface of custom calls, by number.
+pub(super) const API_VERSIONS: [&str; 5] = [
+    "API_VERSION_UNSPECIFIED",
+    "API_VERSION_ORIGINAL",
+    "API_VERSION_STATUS_RETURNING",
+    "API_VERSION_STATUS_RETURNING_UNIFIED",
+    "API_VERSION_TYPED_FFI",
+];
+
+/// Reads the fields of an attribute that is a record.
+fn read_fields(
+    pool: &mut Pool<'_>,
+    code: AttributeCode,
+    cursor: &mut Cursor<'_>,
+    fields: &mut Attributes,
+) -> Result<()> {
+    match code {
+        AttributeCode::Dictionary => {
             for _ in 0..cursor.count()? {
                 let name = pool.text(cursor)?;
                 fields.set(name, pool.next_attribute(cursor)?);
             }
-            Attribute::Dictionary(fields)
         }
-        8 => {
-            let number_type = pool.next_type(cursor)?;
-            Attribute::Float(builtin::float(&number_type, cursor)?)
-        }
-        9 => {
-            let number_type = pool.next_type(cursor)?;
-            builtin::integer(&number_type, cursor)?
-        }
-        14 => Attribute::String(pool.string(cursor)?),
-        15 => {
-            let tensor = pool.next_type(cursor)?;
-            Attribute::Elements(builtin::elements(&tensor, cursor.blob()?)?)
-        }
-        17 => Attribute::Type(pool.next_type(cursor)?),
-        kind => Attribute::Dictionary(record(pool, kind, cursor)?),
-    })
-}
-
-/// The names of an enumeration's values, by number.
-fn enumerators(kind: u64) -> Option<&'static [&'static str]> {
-    Some(match kind {
-        3 => &["EQ", "NE", "GE", "GT", "LE", "LT"],
-        4 => &["NOTYPE", "FLOAT", "TOTALORDER", "SIGNED", "UNSIGNED"],
-        5 => &super::upgrade::API_VERSIONS,
-        7 => &["FFT", "IFFT", "RFFT", "IRFFT"],
-        11 => &["DEFAULT", "HIGH", "HIGHEST"],
-        12 => &["DEFAULT", "THREE_FRY", "PHILOX"],
-        13 => &["", "UNIFORM", "NORMAL"],
-        16 => &["TRANSPOSE_INVALID", "NO_TRANSPOSE", "TRANSPOSE", "ADJOINT"],
-        19 => &["DEFAULT", "HIGHEST", "TOLERANCE"],
-        _ => return None,
-    })
-}
-
-/// The fields of an attribute that has several.
-fn record(pool: &mut Pool<'_>, kind: u64, cursor: &mut Cursor<'_>) -> Result<Attributes> {
-    let mut fields = Attributes::default();
-    match kind {
-        10 => {
+        AttributeCode::OutputOperandAlias => {
             let list = |numbers: Vec<i64>| {
                 Attribute::list(numbers.into_iter().map(|number| Attribute::Integer(number.into())).collect())
             };
@@ -76,52 +97,45 @@ fn record(pool: &mut Pool<'_>, kind: u64, cursor: &mut Cursor<'_>) -> Result<Att
             fields.set("operand_index", Attribute::Integer(cursor.signed()?.into()));
             fields.set("operand_tuple_indices", list(signed_list(cursor)?));
         }
-        18 => {
+        AttributeCode::TypeExtensions => {
             let bound = |bound: i64| if bound == i64::MIN { -1 } else { bound };
             let bounds = signed_list(cursor)?.into_iter().map(bound).collect();
             fields.set("bounds", Attribute::Integers(bounds));
         }
-        20 => {
+        AttributeCode::ResultAccuracy => {
             let double = Type::Scalar(PrimitiveType::F64);
             fields.set("atol", Attribute::Float(builtin::float(&double, cursor)?));
             fields.set("rtol", Attribute::Float(builtin::float(&double, cursor)?));
             fields.set("ulps", Attribute::Integer(cursor.signed()?.into()));
             fields.set("mode", pool.next_attribute(cursor)?);
         }
-        21 => {
+        AttributeCode::SubAxisInfo => {
             fields.set("pre_size", Attribute::Integer(cursor.signed()?.into()));
             fields.set("size", Attribute::Integer(cursor.signed()?.into()));
         }
-        22 => {
+        AttributeCode::AxisRef => {
             fields.set("name", pool.next_attribute(cursor)?);
             if cursor.number()? != 0 {
                 fields.set("sub_axis_info", pool.next_attribute(cursor)?);
             }
         }
-        23 => {
+        AttributeCode::ReplicaGroupMeshAxes => {
             fields.set("mesh", pool.next_attribute(cursor)?);
             fields.set("axes", pool.next_attribute(cursor)?);
         }
-        24 => {
+        AttributeCode::MeshAxis => {
             fields.set("name", pool.next_attribute(cursor)?);
             fields.set("size", Attribute::Integer(cursor.signed()?.into()));
         }
-        25 => {
+        AttributeCode::Mesh => {
             fields.set("axes", pool.next_attribute(cursor)?);
             if let Some(devices) = pool.next_optional_attribute(cursor)? {
                 fields.set("device_ids", devices);
             }
         }
-        kind => return Err(newer(format_args!("attribute {kind}"))),
+        _ => {}
     }
-    Ok(fields)
-}
-
-/// An error about what only a newer StableHLO has.
-pub(super) fn newer(what: impl std::fmt::Display) -> support::Error {
-    support::Error::unsupported(format!(
-        "vhlo {what}, which StableHLO has not up to version 1.20.0: write the program for an older version"
-    ))
+    Ok(())
 }
 
 fn signed_list(cursor: &mut Cursor<'_>) -> Result<Vec<i64>> {
@@ -129,78 +143,67 @@ fn signed_list(cursor: &mut Cursor<'_>) -> Result<Vec<i64>> {
 }
 
 pub(super) fn read_type(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Type> {
-    let kind = cursor.number()?;
-    if let Some(number) = number_type(kind) {
-        return Ok(number);
-    }
-    Ok(match kind {
-        1 => {
+    use PrimitiveType as P;
+    let number = cursor.number()?;
+    let code = TypeCode::from_number(number).ok_or_else(|| newer(format_args!("type {number}")))?;
+    let other = |name: &str| Type::Other(name.to_owned());
+    Ok(match code {
+        TypeCode::Boolean => Type::Scalar(P::Pred),
+        TypeCode::Bf16 => Type::Scalar(P::Bf16),
+        TypeCode::F16 => Type::Scalar(P::F16),
+        TypeCode::F32 => Type::Scalar(P::F32),
+        TypeCode::F64 => Type::Scalar(P::F64),
+        TypeCode::F8E4M3Fn => Type::Scalar(P::F8e4m3fn),
+        TypeCode::F8E5M2 => Type::Scalar(P::F8e5m2),
+        TypeCode::S2 => Type::Scalar(P::S2),
+        TypeCode::S4 => Type::Scalar(P::S4),
+        TypeCode::S8 => Type::Scalar(P::S8),
+        TypeCode::S16 => Type::Scalar(P::S16),
+        TypeCode::S32 => Type::Scalar(P::S32),
+        TypeCode::S64 => Type::Scalar(P::S64),
+        TypeCode::U2 => Type::Scalar(P::U2),
+        TypeCode::U4 => Type::Scalar(P::U4),
+        TypeCode::U8 => Type::Scalar(P::U8),
+        TypeCode::U16 => Type::Scalar(P::U16),
+        TypeCode::U32 => Type::Scalar(P::U32),
+        TypeCode::U64 => Type::Scalar(P::U64),
+        TypeCode::F8E4M3Fnuz => Type::Scalar(P::F8e4m3fnuz),
+        TypeCode::F8E5M2Fnuz => Type::Scalar(P::F8e5m2fnuz),
+        TypeCode::F8E4M3B11Fnuz => Type::Scalar(P::F8e4m3b11fnuz),
+        TypeCode::F8E4M3 => Type::Scalar(P::F8e4m3),
+        TypeCode::F8E3M4 => Type::Scalar(P::F8e3m4),
+        TypeCode::F4E2M1Fn => Type::Scalar(P::F4e2m1fn),
+        TypeCode::F6E2M3Fn => Type::Scalar(P::F6e2m3fn),
+        TypeCode::F6E3M2Fn => Type::Scalar(P::F6e3m2fn),
+        TypeCode::F8E8M0Fnu => Type::Scalar(P::F8e8m0fnu),
+        TypeCode::Complex => {
             let part = pool.next_type(cursor)?;
             builtin::complex(&part)
         }
-        8 => Type::Function { inputs: pool.next_types(cursor)?, results: pool.next_types(cursor)? },
-        9 => Type::Index,
-        20 => {
+        TypeCode::Function => {
+            Type::Function { inputs: pool.next_types(cursor)?, results: pool.next_types(cursor)? }
+        }
+        TypeCode::Index => Type::Index,
+        TypeCode::RankedTensor => {
             let sizes = builtin::sizes(cursor)?;
             builtin::tensor(sizes, pool.next_type(cursor)?, None)
         }
-        21 => {
+        TypeCode::RankedTensorWithEncoding => {
             let encoding = pool.next_attribute(cursor)?;
             let sizes = builtin::sizes(cursor)?;
             builtin::tensor(sizes, pool.next_type(cursor)?, Some(encoding))
         }
-        22 => Type::Token,
-        23 => Type::Tuple(pool.next_types(cursor)?),
-        24 | 30 => quantized(pool, cursor, kind == 30)?,
-        33 => Type::None,
-        25 => Type::Other("an unranked tensor".to_owned()),
-        26 => Type::Other("!shape.witness".to_owned()),
-        41 => Type::Other("a buffer".to_owned()),
-        42 => Type::Other("!stablehlo.future".to_owned()),
-        kind => return Err(newer(format_args!("type {kind}"))),
+        TypeCode::Token => Type::Token,
+        TypeCode::Tuple => Type::Tuple(pool.next_types(cursor)?),
+        TypeCode::UniformQuantized => quantized(pool, cursor, false)?,
+        TypeCode::UniformQuantizedPerAxis => quantized(pool, cursor, true)?,
+        TypeCode::None => Type::None,
+        TypeCode::Tf32 => other("tf32"),
+        TypeCode::UnrankedTensor => other("an unranked tensor"),
+        TypeCode::Witness => other("!shape.witness"),
+        TypeCode::Buffer => other("a buffer"),
+        TypeCode::Future => other("!stablehlo.future"),
     })
-}
-
-/// The types of numbers.
-fn number_type(kind: u64) -> Option<Type> {
-    use PrimitiveType::*;
-    Some(Type::Scalar(match kind {
-        0 => Pred,
-        2 => Bf16,
-        3 => F16,
-        4 => F32,
-        5 => F64,
-        6 => F8e4m3fn,
-        7 => F8e5m2,
-        10 => S4,
-        11 => S8,
-        12 => S16,
-        13 => S32,
-        14 => S64,
-        15 => U4,
-        16 => U8,
-        17 => U16,
-        18 => U32,
-        19 => U64,
-        31 => S2,
-        32 => U2,
-        27 => F8e4m3fnuz,
-        28 => F8e5m2fnuz,
-        29 => F8e4m3b11fnuz,
-        34 => return other("tf32"),
-        35 => F8e4m3,
-        36 => F8e3m4,
-        37 => F4e2m1fn,
-        38 => F6e2m3fn,
-        39 => F6e3m2fn,
-        40 => F8e8m0fnu,
-        _ => return None,
-    }))
-}
-
-/// A type that nothing computes with, as text has it.
-fn other(name: &str) -> Option<Type> {
-    Some(Type::Other(name.to_owned()))
 }
 
 /// Integers that stand for real numbers, with a scale each for the indices of a dimension or one for all.

@@ -2,7 +2,7 @@
 
 use super::Convert;
 use super::shaping::expand;
-use crate::block::Context;
+use crate::walk::Context;
 use composite::{Expression, special};
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};

@@ -1,6 +1,6 @@
 //! Functions of complex numbers that HLO's opcodes of the same name do not have.
 
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;

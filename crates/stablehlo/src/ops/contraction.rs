@@ -1,7 +1,7 @@
 //! Products of matrices and convolutions.
 
 use super::Convert;
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use mlir::Attribute;
 use support::{Error, Result};

@@ -2,8 +2,8 @@
 //! part of their operand.
 
 use super::Convert;
-use crate::block::Context;
 use crate::regions::{block_of, captured};
+use crate::walk::Context;
 use hlo::{InstructionId, Op};
 use mlir::Block;
 use support::{Error, Result};

@@ -1,8 +1,7 @@
 //! Custom calls: checks, marks of partitioners, functions that StableHLO has no operation for.
 
-use super::{chlo, lapack};
-use crate::block::Context;
-use crate::checks;
+use super::{check, chlo, lapack};
+use crate::walk::Context;
 use composite::linear_algebra::Decomposition;
 use hlo::{InstructionId, Op};
 use mlir::Attribute;
@@ -21,8 +20,8 @@ const MARKS: [&str; 5] = [
 pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let view = context.view();
     let target = view.text("call_target_name")?;
-    if checks::is_check(target) {
-        return checks::convert(context, target);
+    if check::is_check(target) {
+        return check::convert(context, target);
     }
     if MARKS.contains(&target) {
         return context.operands();

@@ -1,7 +1,7 @@
 //! Operations whose result depends on the operands' elements at the same index.
 
 use super::{Convert, complex};
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use shape::PrimitiveType;
 use support::{Error, Result};

@@ -1,7 +1,7 @@
 //! Operations that read or write where indices say.
 
 use super::Convert;
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
 use shape::Shape;
 use support::{Error, Result};

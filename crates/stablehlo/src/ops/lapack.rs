@@ -4,7 +4,7 @@
 //! `info` is 0.
 
 use super::Convert;
-use crate::block::Context;
+use crate::walk::Context;
 use composite::linear_algebra::{Triangular, as_stack, of_stack};
 use composite::{Expression, Function, linear_algebra};
 use hlo::{InstructionId, TriangularTranspose};

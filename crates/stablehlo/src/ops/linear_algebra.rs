@@ -1,7 +1,7 @@
 //! Decompositions, transforms, normalisation, random numbers.
 
 use super::Convert;
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{FftType, InstructionId, Op, RandomAlgorithm, RandomDistribution, TriangularTranspose};
 use support::{Error, Result};
 

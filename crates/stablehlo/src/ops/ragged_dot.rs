@@ -1,6 +1,6 @@
 //! `chlo.ragged_dot`: products of groups of rows, of summands or of products, each group with a matrix of its own.
 
-use crate::block::Context;
+use crate::walk::Context;
 use composite::Expression;
 use hlo::{DotDimensionNumbers, InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};

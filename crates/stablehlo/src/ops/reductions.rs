@@ -2,7 +2,7 @@
 
 use super::Convert;
 use super::contraction::window;
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{InstructionId, Op};
 use support::{Error, Result};
 

@@ -1,7 +1,7 @@
 //! `chlo.scan`: a loop over one dimension of its inputs, whose carries go from step to step.
 
-use crate::block::{Context, Scope};
 use crate::regions::{block_of, captured};
+use crate::walk::{Context, Scope};
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use mlir::Block;
 use shape::{ArrayShape, PrimitiveType, Shape};
@@ -72,7 +72,7 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
         importer: context.importer,
         scope: &mut condition,
         operation: context.operation,
-        dequantizes: false,
+        dequantize: None,
     };
     let step = inner.op(Op::GetTupleElement { index: 0 }, &[tuple])?;
     let steps = inner.number(PrimitiveType::S64, scan.steps);
@@ -100,7 +100,7 @@ fn step_of<'s>(
     outside: &[mlir::ValueId],
 ) -> Result<InstructionId> {
     let mut inner =
-        Context { importer: context.importer, scope, operation: context.operation, dequantizes: false };
+        Context { importer: context.importer, scope, operation: context.operation, dequantize: None };
     let state = inner.elements_of(tuple)?;
     let step = state[0];
     let one = inner.number(PrimitiveType::S64, 1);

@@ -1,7 +1,7 @@
 //! Operations that move elements or make them of nothing: constants, broadcasts, slices, tuples.
 
 use super::Convert;
-use crate::block::Context;
+use crate::walk::Context;
 use hlo::{InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension};
 use mlir::Attribute;
 use shape::Shape;

@@ -1,12 +1,11 @@
 //! A computation in the making, and what the functions for operations do with it.
 
-use crate::importer::Importer;
+use super::Importer;
 use crate::operation::OperationView;
-use crate::quantized;
-use crate::types::shape_of;
+use crate::types::{quantization, shape_of};
 use composite::{Expression, Function};
 use hlo::{ComputationBuilder, InstructionId, Op, OpMetadata};
-use mlir::{Elements, Operation, ValueId};
+use mlir::{Elements, Operation, Quantization, ValueId};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::HashMap;
 use support::{Error, Result};
@@ -36,13 +35,16 @@ impl Scope {
     }
 }
 
+/// Makes real numbers of the integers that stand for them.
+pub(crate) type Dequantize = fn(&mut Context<'_, '_>, InstructionId, &Quantization) -> Result<InstructionId>;
+
 /// One operation and where its instructions go.
 pub(crate) struct Context<'c, 's> {
     pub(crate) importer: &'c mut Importer<'s>,
     pub(crate) scope: &'c mut Scope,
     pub(crate) operation: &'s Operation,
-    /// Whether operands and results are real numbers where their types are quantized.
-    pub(crate) dequantizes: bool,
+    /// Makes real numbers of operands whose types are quantized; the results are real numbers then, too.
+    pub(crate) dequantize: Option<Dequantize>,
 }
 
 impl<'s> Context<'_, 's> {
@@ -83,8 +85,8 @@ impl<'s> Context<'_, 's> {
     /// The instruction of an operand: the real numbers if the operation computes with quantized ones.
     fn number_of(&mut self, value: ValueId) -> Result<InstructionId> {
         let stored = self.value(value)?;
-        match quantized::quantization(self.importer.source, value) {
-            Some(quantization) if self.dequantizes => quantized::dequantize(self, stored, quantization),
+        match (quantization(self.importer.source, value), self.dequantize) {
+            (Some(quantization), Some(dequantize)) => dequantize(self, stored, quantization),
             _ => Ok(stored),
         }
     }
@@ -107,8 +109,8 @@ impl<'s> Context<'_, 's> {
         match self.operation.results.get(position) {
             Some(&value) => {
                 let shape = shape_of(&self.importer.source[value].value_type)?;
-                Ok(match (shape, quantized::quantization(self.importer.source, value)) {
-                    (Shape::Array(stored), Some(quantization)) if self.dequantizes => {
+                Ok(match (shape, quantization(self.importer.source, value)) {
+                    (Shape::Array(stored), Some(quantization)) if self.dequantize.is_some() => {
                         Shape::Array(stored.with_element_type(quantization.expressed))
                     }
                     (shape, _) => shape,
