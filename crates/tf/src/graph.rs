@@ -1,8 +1,9 @@
 //! Graphs whose inputs are resolved and whose types are checked.
 
+use crate::proto::attr_value::Value;
 use crate::{Attributes, DataType};
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use support::{Error, Id, IdVec, Result};
 
 support::id_type!(
@@ -48,6 +49,22 @@ impl Graph {
     /// The node of a name; takes time in proportion to the graph.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| id)
+    }
+
+    /// Adds a node `_Arg`.
+    pub(crate) fn push_argument(&mut self, name: &str, index: usize, data_type: DataType) -> NodeId {
+        let values = BTreeMap::from([
+            ("T".to_owned(), Value::Type(data_type.number()).into()),
+            ("index".to_owned(), Value::I(index as i64).into()),
+        ]);
+        self.nodes.push(Node {
+            name: name.to_owned(),
+            op: "_Arg".to_owned(),
+            inputs: Vec::new(),
+            control_inputs: Vec::new(),
+            attributes: Attributes::new(name, "_Arg", values),
+            output_types: vec![data_type],
+        })
     }
 
     /// The type of an output. Panics if there is no such output.

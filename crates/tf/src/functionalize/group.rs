@@ -151,6 +151,53 @@ impl Group {
     }
 }
 
+/// The deepest conditionals of the graph, as many as can be replaced in one step. Of several that have the same
+/// predicate and place, those that don't need each other's results are one, and those that share what must run once.
+pub(super) fn innermost(
+    graph: &Graph,
+    order: &[NodeId],
+    states: &States,
+    effects: &[NodeId],
+) -> Result<Vec<Conditional>> {
+    let groups = Group::all(graph, order, states, effects);
+    let depth = groups.iter().map(|group| group.outer.len()).max();
+    let (mut ready, mut blocked) = (Vec::new(), Vec::new());
+    for group in groups.into_iter().filter(|group| Some(group.outer.len()) == depth) {
+        group.conditionals(graph, order, states, &mut ready, &mut blocked)?;
+    }
+    // Blocked ones wait for others to go first. When there are none, their outermost conditionals go first: in a branch
+    // of those, what is between the parts of an inner one has no conditional around it.
+    if ready.is_empty() {
+        let around = blocked.iter().flat_map(|conditional| conditional.outer.iter());
+        let around: BTreeSet<OutputId> = around.map(|(predicate, _)| *predicate).collect();
+        let mut waiting = Vec::new();
+        for group in Group::all(graph, order, states, effects) {
+            if let Some(group) = group.outermost(&around, states, effects) {
+                group.conditionals(graph, order, states, &mut ready, &mut waiting)?;
+            }
+        }
+    }
+    // When there are none either, the error about them comes out of trying.
+    let chosen = if ready.is_empty() { blocked } else { ready };
+    let mut all: Vec<(usize, usize, Conditional)> = chosen
+        .into_iter()
+        .map(|conditional| {
+            let positions: Vec<usize> = conditional.ends().map(|id| states.position(id)).collect();
+            let first = positions.iter().min().copied().unwrap_or(0);
+            (first, positions.iter().max().copied().unwrap_or(0), conditional)
+        })
+        .collect();
+    // Conditionals whose ends don't interleave can't need each other both ways, so they become nodes of no cycle.
+    all.sort_by_key(|(first, last, _)| (*first, *last));
+    let mut end = None;
+    let apart = all.into_iter().filter(|(first, last, _)| {
+        let follows = end.is_none_or(|end| end < *first);
+        end = if follows { Some(*last) } else { end };
+        follows
+    });
+    Ok(apart.map(|(_, _, conditional)| conditional).collect())
+}
+
 /// The nodes of all branches that must not run in another conditional too: those with effects, and loops.
 fn once(conditional: &Conditional, graph: &Graph, states: &States) -> Result<BTreeSet<NodeId>> {
     let mut once = BTreeSet::new();

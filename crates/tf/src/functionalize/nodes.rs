@@ -2,7 +2,6 @@
 
 use super::Assumption;
 use crate::op_def;
-use crate::prepare::push_argument;
 use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_value::Value};
 use crate::{Attributes, DataType, Graph, Node, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,7 +140,7 @@ pub(super) fn push_arguments(graph: &mut Graph, wanted: &[(String, DataType)]) -
         while !taken.insert(name.clone()) {
             name = format!("{name}/{i}");
         }
-        arguments.push(push_argument(graph, &name, i, *data_type));
+        arguments.push(graph.push_argument(&name, i, *data_type));
     }
     arguments
 }

@@ -2,6 +2,7 @@
 
 use super::Assumption;
 use super::nodes::{canonical, is_merge, is_switch};
+use super::roots::Roots;
 use super::weak::WeakEdges;
 use crate::{DataType, Graph, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
@@ -150,6 +151,23 @@ impl States {
     }
 
     /// A node runs if all its inputs are alive.
+    /// Makes effects of nodes that others wait for where those run and the nodes may not.
+    pub(super) fn add_effects(&self, weak: &WeakEdges, order: &[NodeId], roots: &mut Roots) {
+        let reached: BTreeSet<NodeId> = order.iter().copied().collect();
+        let mut effects: BTreeSet<NodeId> = roots.effects.iter().copied().collect();
+        for (user, control) in weak.iter().filter(|(user, _)| reached.contains(user)) {
+            let none: Rc<Vec<Outcome>> = Rc::default();
+            let user = self.of_node(user).as_ref().unwrap_or(&none);
+            if let Some(state) = self.of_node(control)
+                && !includes(user, state)
+                && !excludes(user, state)
+            {
+                effects.insert(control);
+            }
+        }
+        roots.effects = effects.into_iter().collect();
+    }
+
     fn joined(&self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> State {
         let node = &graph.nodes[id];
         let data = node.inputs.iter().map(|&input| self.of_output(graph, input));

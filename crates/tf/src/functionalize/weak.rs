@@ -6,10 +6,8 @@
 
 use super::nodes::is_merge;
 use super::roots::{Redirects, Roots};
-use super::state::{Outcome, States, excludes, includes};
 use crate::{Graph, NodeId};
 use std::collections::BTreeSet;
-use std::rc::Rc;
 use support::{Error, Result};
 
 /// The most control inputs that nodes may get in place of `ControlTrigger` nodes.
@@ -70,23 +68,6 @@ impl WeakEdges {
     /// Makes an edge one that orders only.
     pub(super) fn insert(&mut self, user: NodeId, control: NodeId) {
         self.0.insert((user, control));
-    }
-
-    /// What someone waits for who runs where it may not run: it is an effect.
-    pub(super) fn add_effects(&self, states: &States, order: &[NodeId], roots: &mut Roots) {
-        let reached: BTreeSet<NodeId> = order.iter().copied().collect();
-        let mut effects: BTreeSet<NodeId> = roots.effects.iter().copied().collect();
-        for (user, control) in self.0.iter().filter(|(user, _)| reached.contains(user)) {
-            let none: Rc<Vec<Outcome>> = Rc::default();
-            let user = states.of_node(*user).as_ref().unwrap_or(&none);
-            if let Some(state) = states.of_node(*control)
-                && !includes(user, state)
-                && !excludes(user, state)
-            {
-                effects.insert(*control);
-            }
-        }
-        roots.effects = effects.into_iter().collect();
     }
 
     /// Follows what was waited for to where it stands now.

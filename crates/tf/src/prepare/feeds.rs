@@ -1,7 +1,7 @@
 //! What each feed is: its type and shape, from config and graph.
 
-use super::build::Signatures;
 use super::names::Names;
+use super::signatures::Signatures;
 use super::{FedOutput, config};
 use crate::proto::{Config, NodeDef, TensorShapeProto, attr_value::Value};
 use crate::{DataType, PartialShape};

@@ -3,7 +3,8 @@
 //! A function with attributes of its own is made once for each set of values that calls give. Calls are renamed to the
 //! instance: a node's op if it is a function, and every function among its attributes.
 
-use super::build::{Signatures, Typed, check_inputs, push_argument, push_node};
+use super::nodes::{check_inputs, push_node};
+use super::signatures::{Signatures, Typed};
 use crate::proto::{
     AttrValue, FunctionDef, FunctionDefLibrary, NameAttrList, NodeDef, OpDef, attr_value::Value,
 };
@@ -221,7 +222,7 @@ impl<'a> Body<'a> {
             .map(|n| (n.op.as_str(), n.name.as_str()))
             .collect();
         if !unknown.is_empty() {
-            return Err(super::build::unregistered(&unknown));
+            return Err(super::signatures::unregistered(&unknown));
         }
         let mut typed = Vec::with_capacity(kept.len());
         for (i, node) in kept.iter().enumerate() {
@@ -262,7 +263,7 @@ impl<'a> Body<'a> {
                     1 => arg.name.clone(),
                     _ => format!("{}:{}", arg.name, index - first),
                 };
-                arguments.push(push_argument(graph, &name, index, data_type));
+                arguments.push(graph.push_argument(&name, index, data_type));
             }
             if named.insert(&arg.name, Named::Argument(first..end)).is_some() {
                 return Err(Error::invalid(format!("two arguments have the name '{}'", arg.name)));

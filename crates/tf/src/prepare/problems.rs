@@ -1,7 +1,7 @@
 //! All that [`prepare`](super::prepare()) would stop at, found in one go.
 
-use super::build::{Signatures, unregistered};
 use super::names::{Input, Names};
+use super::signatures::{Signatures, unregistered};
 use super::{FedOutput, config, feeds, prune, variables};
 use crate::proto::{Config, FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use crate::{DataType, Graph, Problem, functionalize};

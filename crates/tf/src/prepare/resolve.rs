@@ -1,8 +1,9 @@
 //! A graph as it is executed node by node: pruned and typed, with its control flow as it stands.
 
-use super::build::{self, Signatures};
 use super::feeds::Argument;
+use super::main_graph;
 use super::names::Names;
+use super::signatures::Signatures;
 use super::{FedOutput, gradient, library, prune};
 use crate::proto::{Config, Fetch, GraphDef, NodeDef, TensorId};
 use crate::{FunctionLibrary, Graph, NodeId, OutputId};
@@ -64,7 +65,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
         }
     }
     check_placeholders(nodes, &needed)?;
-    let (mut program, outputs) = build::main_graph(nodes, &needed, arguments, &fed, &signatures)?;
+    let (mut program, outputs) = main_graph::main_graph(nodes, &needed, arguments, &fed, &signatures)?;
     let fetches = wanted.fetches.iter().map(|id| {
         outputs.fetch(id, &program.graph).map_err(|error| match outputs.kept(&id.0) {
             Some(node) if program.graph.nodes[node].output_types.is_empty() => Error::invalid(format!(

@@ -1,7 +1,7 @@
 //! What each variable is: its type and shape, from config and graph.
 
-use super::build::ids_by_name;
 use super::names::Names;
+use super::nodes::ids_by_name;
 use crate::proto::{Config, NodeDef, Variable as VariableProto, attr_value::Value};
 use crate::{DataType, Graph, PartialShape, Resource, Variable, VariableState};
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Function libraries and op signatures.
 
-use super::{AttrValue, NodeDef};
+use super::node::{AttrValue, NodeDef};
 use prost::Message;
 use std::collections::BTreeMap;
 

@@ -1,6 +1,7 @@
 //! Adds nodes to the graph of a gradient.
 
-use super::super::build::{Signatures, check_inputs, push_node};
+use super::super::nodes::{check_inputs, push_node};
+use super::super::signatures::Signatures;
 use crate::proto::{
     AttrValue, Dim, ListValue, NameAttrList, NodeDef, TensorProto, TensorShapeProto, attr_value::Value,
 };

@@ -1,8 +1,8 @@
 //! Which outputs are fed, and with what shape: placeholders, and what comes out of input pipelines.
 
 use super::super::FedOutput;
-use super::super::build::Signatures;
 use super::super::feeds::stated_shape;
+use super::super::signatures::Signatures;
 use super::edges::{Edges, Output};
 use super::{InferOptions, Inferred, proto, tensor_id};
 use crate::proto::{Feed, GraphDef, NodeDef, attr_value::Value};

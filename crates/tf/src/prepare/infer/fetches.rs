@@ -1,8 +1,8 @@
 //! What to fetch: what the user names, or the one end that a graph has.
 
 use super::super::FedOutput;
-use super::super::build::Signatures;
 use super::super::names::Names;
+use super::super::signatures::Signatures;
 use super::edges::Edges;
 use super::feeds::{Sources, label};
 use super::sinks::{Sinks, numeric_outputs};

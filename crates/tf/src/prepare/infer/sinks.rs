@@ -1,6 +1,6 @@
 //! What a graph computes and does not use itself: the ends of its nodes, without what training leaves lying about.
 
-use super::super::build::Signatures;
+use super::super::signatures::Signatures;
 use super::super::variables::is_variable;
 use super::edges::Edges;
 use super::feeds::{is_pipeline, is_placeholder};

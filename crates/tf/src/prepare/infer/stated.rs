@@ -1,8 +1,8 @@
 //! Configs that a model states: a signature's feeds and fetches, with sizes that it leaves open.
 
-use super::super::build::Signatures;
 use super::super::feeds::stated_shape;
 use super::super::names::{Input, Names};
+use super::super::signatures::Signatures;
 use super::super::{FedOutput, config, prune};
 use super::feeds::{Shapes, label};
 use super::names::Taken;

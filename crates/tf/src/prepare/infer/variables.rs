@@ -1,6 +1,6 @@
 //! The variables of a config: those that the fetches reach, each once, however many nodes name it.
 
-use super::super::build::Signatures;
+use super::super::signatures::Signatures;
 use super::super::variables::{is_variable, resource};
 use super::feeds::{Shapes, label};
 use super::writes::Writes;

@@ -1,6 +1,6 @@
 //! Which variables a program writes: handles and references followed forward to the ops that take them.
 
-use super::super::build::Signatures;
+use super::super::signatures::Signatures;
 use crate::DataType;
 use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use std::collections::{BTreeMap, BTreeSet};

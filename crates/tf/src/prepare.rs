@@ -1,18 +1,19 @@
 //! From files to a program: validation, feeds, pruning, types, functions, control flow.
 
-mod build;
 mod config;
 mod feeds;
 mod gradient;
 mod infer;
 mod library;
+mod main_graph;
 mod names;
+mod nodes;
 mod problems;
 mod prune;
 mod resolve;
+mod signatures;
 mod variables;
 
-pub(crate) use build::push_argument;
 pub use infer::{InferOptions, Inferred, infer};
 pub(crate) use infer::{Reached, complete, reach};
 pub use problems::{Examined, examine, is_prepared};
@@ -21,8 +22,8 @@ pub use resolve::{Resolved, Wanted, resolve};
 use crate::proto::attr_value::Value;
 use crate::proto::{AttrValue, Config, GraphDef};
 use crate::{Attributes, Fetch, Node, NodeId, OutputId, Program, functionalize};
-use build::Signatures;
 use names::Names;
+use signatures::Signatures;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, Result};
 
@@ -43,8 +44,8 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     let fed: BTreeMap<FedOutput, usize> =
         arguments.iter().enumerate().map(|(i, argument)| (argument.id.clone(), i)).collect();
     let needed = prune::needed(&config, &graph.node, &names, &fed).coded(Code::Graph)?;
-    let (mut program, outputs) =
-        build::main_graph(&graph.node, &needed, arguments, &fed, &signatures).coded(Code::NodeSignature)?;
+    let (mut program, outputs) = main_graph::main_graph(&graph.node, &needed, arguments, &fed, &signatures)
+        .coded(Code::NodeSignature)?;
 
     let mut targets = Vec::new();
     for fetch in &config.fetch {
@@ -63,7 +64,7 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     program.graph.topological_order().coded(Code::Graph)?;
     library::instantiate(&mut program, &signatures, graph.library.as_ref()).coded(Code::FunctionLibrary)?;
     gradient::expand(&mut program, &signatures).coded(Code::FunctionLibrary)?;
-    build::check_fills(&program).coded(Code::TooLarge)?;
+    nodes::check_fills(&program).coded(Code::TooLarge)?;
     functionalize::functionalize(&mut program).coded(Code::ControlFlow)?;
     Ok(program)
 }

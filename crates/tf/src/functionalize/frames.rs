@@ -5,20 +5,20 @@
 //! on one [side](sides): computed always, if the loop goes on, or when it ends. The first two become the functions `cond`
 //! and `body`; what is computed when the loop ends is computed after the `While`.
 
-mod build;
 mod parts;
 mod sides;
 mod tree;
+mod while_node;
 
 use super::MAX_VISITS;
 use super::nodes::{become_identity, is_enter, is_exit, is_loop};
 use super::roots::{Redirects, Roots, reachable};
 use crate::{FunctionLibrary, Graph, NodeId};
-use build::{Plan, Target};
 use sides::Loop;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tree::{FrameId, Frames};
+use while_node::{Plan, Target};
 
 /// Replaces every loop.
 pub(super) fn replace(graph: &mut Graph, library: &mut FunctionLibrary, roots: &mut Roots) -> Result<()> {

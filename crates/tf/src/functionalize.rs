@@ -14,13 +14,14 @@ mod conditional;
 mod frames;
 mod group;
 mod nodes;
+mod replacement;
 mod roots;
 mod state;
 mod weak;
 
 use crate::{FunctionLibrary, Graph, NodeId, OutputId, Program};
-use conditional::{Conditional, Place};
 use nodes::{is_loop, is_merge, is_switch, is_variable, push_identity};
+use replacement::Place;
 use roots::{Redirects, Roots, compact, reachable};
 use state::{Outcome, States, includes};
 use std::collections::{BTreeMap, BTreeSet};
@@ -163,8 +164,8 @@ fn replace_within(
             weak.redirect(&redirects);
             continue;
         }
-        weak.add_effects(&states, &order, &mut roots);
-        let conditionals = Conditional::innermost(graph, &order, &states, &roots.effects)?;
+        states.add_effects(&weak, &order, &mut roots);
+        let conditionals = group::innermost(graph, &order, &states, &roots.effects)?;
         if conditionals.is_empty() {
             check_roots(graph, &roots, &states)?;
             return Ok(roots);

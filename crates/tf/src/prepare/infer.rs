@@ -15,8 +15,8 @@ mod writes;
 
 pub(crate) use stated::{Reached, complete, reach};
 
-use super::build::Signatures;
 use super::names::Names;
+use super::signatures::Signatures;
 use super::{FedOutput, prune};
 use crate::proto::{Config, Dim, Fetch, GraphDef, TensorId, TensorShapeProto};
 use edges::Edges;

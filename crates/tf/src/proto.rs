@@ -6,6 +6,7 @@ mod checkpoint;
 mod config;
 mod function;
 mod graph;
+mod node;
 mod saved_model;
 mod session_config;
 mod step_stats;
@@ -18,7 +19,8 @@ pub use checkpoint::{
 };
 pub use config::{Config, Feed, Fetch, TensorId, Variable};
 pub use function::{ArgAttrs, ArgDef, AttrDef, FunctionDef, FunctionDefLibrary, GradientDef, OpDef};
-pub use graph::{AttrValue, GraphDef, ListValue, NameAttrList, NodeDef, VersionDef, attr_value};
+pub use graph::{GraphDef, VersionDef};
+pub use node::{AttrValue, ListValue, NameAttrList, NodeDef, attr_value};
 pub use saved_model::{
     AssetFileDef, BytesList, CollectionDef, MetaGraphDef, MetaInfoDef, NodeList, SavedModel, SignatureDef,
     TensorInfo,

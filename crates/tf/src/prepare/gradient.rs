@@ -9,7 +9,7 @@ mod builder;
 mod math;
 mod network;
 
-use super::build::{Signatures, push_argument};
+use super::signatures::Signatures;
 use crate::{DataType, Function, FunctionLibrary, Graph, NodeId, OutputId, Program};
 use builder::{Builder, Call};
 use std::collections::{BTreeMap, BTreeSet};
@@ -161,7 +161,7 @@ impl Expansion<'_> {
         for (k, &result) in results.iter().enumerate() {
             let data_type = builder.type_of(result);
             let argument = builder.unused_name("dy");
-            let argument = push_argument(builder.graph, &argument, forward + k, data_type);
+            let argument = builder.graph.push_argument(&argument, forward + k, data_type);
             arguments.push(argument);
             gradients.entry(result).or_default().push(OutputId { node: argument, index: 0 });
         }

@@ -1,0 +1,249 @@
+//! The `If` or `Case` that replaces a conditional.
+
+use super::branch::Branch;
+use super::conditional::Conditional;
+use super::nodes::{Choice, canonical, is_stateful, is_variable, push_arguments, push_index};
+use super::roots::{Redirects, Roots, compact, effects_of};
+use super::state::{Outcome, States};
+use super::weak::WeakEdges;
+use super::{Assumptions, Inherited, replace_within};
+use crate::{Function, FunctionLibrary, Graph, NodeId, OutputId};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use support::{Error, Result};
+
+/// What a conditional stands in.
+pub(super) struct Place<'a> {
+    /// All nodes that are needed.
+    pub(super) order: &'a [NodeId],
+    /// What must be computed.
+    pub(super) results: &'a [OutputId],
+    pub(super) weak: &'a WeakEdges,
+    /// The state of each `If` made.
+    pub(super) outer: &'a BTreeMap<NodeId, Rc<Vec<Outcome>>>,
+}
+
+/// What a conditional returns.
+enum Output {
+    /// An output of a `Merge`, or of a node between.
+    Value(OutputId),
+    /// The number of the input that a `Merge` takes.
+    Index(NodeId),
+}
+
+impl Conditional {
+    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch already. The answer is
+    /// the `If`, and what it stands for.
+    pub(super) fn build(
+        &self,
+        graph: &mut Graph,
+        library: &mut FunctionLibrary,
+        states: &States,
+        moved: &mut BTreeSet<NodeId>,
+        at: &Place<'_>,
+        visits: &mut usize,
+    ) -> Result<(NodeId, Redirects)> {
+        let branches: Vec<Branch> = (0..states.outcomes(self.predicate))
+            .map(|outcome| Branch::new(self, graph, states, outcome))
+            .collect::<Result<_>>()?;
+        for branch in &branches {
+            branch.check(self, graph, states)?;
+        }
+        self.move_effects(graph, &branches, moved)?;
+        let captures: BTreeSet<OutputId> = branches.iter().flat_map(|b| b.captures.iter().copied()).collect();
+        let captures: Vec<OutputId> = captures.into_iter().collect();
+        let mut waits_for: BTreeSet<NodeId> =
+            branches.iter().flat_map(|b| b.waits_for.iter().copied()).collect();
+        for merge in self.merges.keys() {
+            let outside = |id: &&NodeId| !branches.iter().any(|b| b.nodes.contains(id));
+            waits_for.extend(graph.nodes[*merge].control_inputs.iter().filter(outside));
+        }
+        waits_for.remove(&self.predicate.node);
+        waits_for.retain(|id| !self.merges.contains_key(id) && !self.between.contains(id));
+        let base = match (self.merges.first_key_value(), self.effects.first()) {
+            (Some((merge, _)), _) => graph.nodes[*merge].name.clone(),
+            (None, Some(effect)) => format!("{}/cond", graph.nodes[*effect].name),
+            (None, None) => return Err(Error::internal("a conditional without an end")),
+        };
+        let outputs = self.outputs(graph, states, &branches, at);
+        let mut functions = Vec::new();
+        let mut has_effects = false;
+        for branch in &branches {
+            let side = match (branches.len(), branch.outcome) {
+                (2, 0) => "else".to_owned(),
+                (2, _) => "then".to_owned(),
+                (_, outcome) => format!("branch{outcome}"),
+            };
+            let name = library.unused_name(&format!("{base}_{side}"));
+            let (mut function, inherited) = self.function(graph, states, branch, &captures, &outputs, at)?;
+            function.name.clone_from(&name);
+            if self.nests {
+                function = replaced(function, library, inherited, visits)?;
+            }
+            has_effects |= !function.control_results.is_empty();
+            library.insert(function);
+            functions.push(name);
+        }
+        let output_types = outputs
+            .iter()
+            .map(|output| match output {
+                Output::Value(value) => graph.output_type(*value),
+                Output::Index(_) => crate::DataType::Int32,
+            })
+            .collect();
+        let choice = Choice {
+            name: base,
+            selector: self.predicate,
+            inputs: captures,
+            control_inputs: waits_for.into_iter().collect(),
+            output_types,
+            functions: &functions,
+            has_effects,
+        };
+        let node = choice.push(graph);
+        let outputs = outputs.iter().enumerate().map(|(index, output)| match output {
+            Output::Value(value) => (*value, OutputId { node, index }),
+            Output::Index(merge) => (OutputId { node: *merge, index: 1 }, OutputId { node, index }),
+        });
+        let mut redirects = Redirects { outputs: outputs.collect(), nodes: BTreeMap::new() };
+        redirects.nodes.extend(self.ends().chain(self.between.iter().copied()).map(|id| (id, node)));
+        Ok((node, redirects))
+    }
+
+    /// Every `Merge`, and what others than the branches use of the nodes between.
+    fn outputs(&self, graph: &Graph, states: &States, branches: &[Branch], at: &Place<'_>) -> Vec<Output> {
+        let mut outputs = Vec::new();
+        for &merge in self.merges.keys() {
+            outputs.push(Output::Value(OutputId { node: merge, index: 0 }));
+            if states.is_index_used(merge) {
+                outputs.push(Output::Index(merge));
+            }
+        }
+        if self.between.is_empty() {
+            return outputs;
+        }
+        let inside: BTreeSet<NodeId> = branches.iter().flat_map(|b| b.nodes.iter().copied()).collect();
+        let is_ours = |id: NodeId| states.predicate(id) == Some(self.predicate);
+        let is_outside =
+            |id: &&NodeId| !inside.contains(id) && !self.merges.contains_key(id) && !is_ours(**id);
+        let users = at.order.iter().filter(is_outside).flat_map(|&id| graph.nodes[id].inputs.iter().copied());
+        let mut exported = BTreeSet::new();
+        for mut output in users.chain(at.results.iter().copied()) {
+            while is_ours(output.node) {
+                output = graph.nodes[output.node].inputs[0];
+            }
+            if self.between.contains(&output.node) {
+                exported.insert(output);
+            }
+        }
+        outputs.extend(exported.into_iter().map(Output::Value));
+        outputs
+    }
+
+    /// A node with an effect runs once, so it cannot stand in two conditionals.
+    fn move_effects(&self, graph: &Graph, branches: &[Branch], moved: &mut BTreeSet<NodeId>) -> Result<()> {
+        let body: BTreeSet<NodeId> = branches.iter().flat_map(|b| b.nodes.iter().copied()).collect();
+        for id in body.into_iter().filter(|&id| is_stateful(&graph.nodes[id].op)) {
+            let node = &graph.nodes[id];
+            if !moved.insert(id) && !is_variable(&node.op) {
+                return Err(Error::unsupported(format!(
+                    "node '{}' (op {}) has an effect, and two conditionals on '{}' of which one needs the other's \
+                     result both need it",
+                    node.name, node.op, graph.nodes[self.predicate.node].name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// A branch as a function, which gets its name later, and what is known of its nodes.
+    fn function(
+        &self,
+        graph: &Graph,
+        states: &States,
+        branch: &Branch,
+        captures: &[OutputId],
+        outputs: &[Output],
+        at: &Place<'_>,
+    ) -> Result<(Function, Inherited)> {
+        let mut body = Graph::default();
+        let wanted: Vec<_> =
+            captures.iter().enumerate().map(|(i, &o)| (format!("arg{i}"), graph.output_type(o))).collect();
+        let arguments = push_arguments(&mut body, &wanted);
+        let given: BTreeMap<OutputId, NodeId> =
+            captures.iter().copied().zip(arguments.iter().copied()).collect();
+        let mut ids: BTreeMap<NodeId, NodeId> = BTreeMap::new();
+        let find = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
+            let output = branch.source(self, graph, states, output);
+            match (ids.get(&output.node), given.get(&output)) {
+                (Some(&node), _) => Some(OutputId { node, index: output.index }),
+                (None, argument) => argument.map(|&node| OutputId { node, index: 0 }),
+            }
+        };
+        let resolve = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
+            find(ids, output).expect("what is no node here was captured")
+        };
+        for &id in &branch.nodes {
+            let mut node = graph.nodes[id].clone();
+            node.inputs.iter_mut().for_each(|input| *input = resolve(&ids, *input));
+            node.control_inputs = node.control_inputs.iter().filter_map(|c| ids.get(c).copied()).collect();
+            ids.insert(id, body.nodes.push(node));
+        }
+        let results = outputs
+            .iter()
+            .map(|output| match output {
+                Output::Value(value) => resolve(&ids, *value),
+                Output::Index(merge) => {
+                    let name = format!("{}/value_index", graph.nodes[*merge].name);
+                    let input = self.merges[merge][branch.outcome];
+                    OutputId { node: push_index(&mut body, &name, input), index: 0 }
+                }
+            })
+            .collect();
+        let mut control_results = effects_of(&body);
+        control_results.extend(self.effects.iter().filter_map(|id| ids.get(id)));
+        control_results.sort_unstable();
+        control_results.dedup();
+        let mut inherited = Inherited::default();
+        if self.nests {
+            let inside = |(node, control)| Some((*ids.get(&node)?, *ids.get(&control)?));
+            inherited.weak = at.weak.iter().filter_map(inside).collect();
+            for (id, outcomes) in at.outer.iter().filter_map(|(id, outcomes)| Some((*ids.get(id)?, outcomes)))
+            {
+                let rest = outcomes.iter().filter(|(predicate, _)| *predicate != self.predicate);
+                let mut rest: Vec<Outcome> = rest
+                    .map(|&(predicate, outcome)| Some((canonical(&body, find(&ids, predicate)?), outcome)))
+                    .collect::<Option<_>>()
+                    .ok_or_else(|| {
+                        Error::unsupported(format!(
+                            "what decides whether node '{}' (op {}) runs is not known in the branch of '{}'",
+                            body.nodes[id].name, body.nodes[id].op, graph.nodes[self.predicate.node].name
+                        ))
+                    })?;
+                rest.sort_unstable();
+                inherited.outer.insert(id, Rc::new(rest));
+            }
+        }
+        Ok((Function { name: String::new(), graph: body, arguments, results, control_results }, inherited))
+    }
+}
+
+/// A branch whose own conditionals are replaced.
+fn replaced(
+    function: Function,
+    library: &mut FunctionLibrary,
+    inherited: Inherited,
+    visits: &mut usize,
+) -> Result<Function> {
+    let Function { name, mut graph, arguments, results, control_results } = function;
+    let roots = Roots { results, effects: control_results, name: "result" };
+    let roots = replace_within(&mut graph, library, roots, &mut Assumptions::default(), inherited, visits)?;
+    let kept = compact(&mut graph, &roots, &arguments);
+    Ok(Function {
+        name,
+        control_results: effects_of(&graph),
+        graph,
+        arguments: arguments.iter().map(|id| kept[id]).collect(),
+        results: roots.results.iter().map(|o| OutputId { node: kept[&o.node], ..*o }).collect(),
+    })
+}

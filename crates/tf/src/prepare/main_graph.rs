@@ -1,0 +1,174 @@
+//! The main graph: nodes of the file with resolved inputs and checked types.
+
+use super::FedOutput;
+use super::feeds::Argument;
+use super::names::Input;
+use super::nodes::{check_inputs, push_node};
+use super::prune;
+use super::signatures::{Signatures, unregistered};
+use crate::proto::NodeDef;
+use crate::{Feed, FunctionLibrary, Graph, NodeId, OutputId, Program};
+use std::collections::BTreeMap;
+use support::{Code, Error, Id, Result};
+
+/// Which output of the finished graph an output of the original is.
+pub(super) struct Outputs<'a> {
+    fed: &'a BTreeMap<FedOutput, usize>,
+    kept: BTreeMap<&'a str, NodeId>,
+}
+
+impl Outputs<'_> {
+    /// The node of a name, if it was kept.
+    pub(super) fn kept(&self, name: &str) -> Option<NodeId> {
+        self.kept.get(name).copied()
+    }
+
+    /// The node of a fetch that has no outputs, and so is run for its effects.
+    pub(super) fn target(&self, id: &FedOutput, graph: &Graph) -> Option<NodeId> {
+        let node = *self.kept.get(id.0.as_str()).filter(|_| id.1 == 0)?;
+        graph.nodes[node].output_types.is_empty().then_some(node)
+    }
+
+    /// The output that a fetch names.
+    pub(super) fn fetch(&self, id: &FedOutput, graph: &Graph) -> Result<OutputId> {
+        if let Some(&feed) = self.fed.get(id) {
+            return Ok(OutputId { node: NodeId::from_index(feed), index: 0 });
+        }
+        let node = *self
+            .kept
+            .get(id.0.as_str())
+            .ok_or_else(|| Error::internal(format!("fetched node '{}' was pruned", id.0)))?;
+        let outputs = graph.nodes[node].output_types.len();
+        match usize::try_from(id.1) {
+            Ok(index) if index < outputs => Ok(OutputId { node, index }),
+            _ => Err(Error::invalid(format!(
+                "Invalid fetch id: {}:{}, output index should be < {outputs}: op {} has {outputs} outputs here",
+                id.0, id.1, graph.nodes[node].op
+            ))),
+        }
+    }
+}
+
+/// The graph of the nodes that are needed, arguments first. The program has no fetches, variables and functions yet.
+pub(super) fn main_graph<'a>(
+    nodes: &'a [NodeDef],
+    needed: &[bool],
+    arguments: Vec<Argument>,
+    fed: &'a BTreeMap<FedOutput, usize>,
+    signatures: &Signatures<'_>,
+) -> Result<(Program, Outputs<'a>)> {
+    let kept: Vec<&NodeDef> =
+        nodes.iter().zip(needed).filter(|(_, needed)| **needed).map(|(n, _)| n).collect();
+    let unknown: Vec<(&str, &str)> = kept
+        .iter()
+        .filter(|n| signatures.get(&n.op).is_none())
+        .map(|n| (n.op.as_str(), n.name.as_str()))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(unregistered(&unknown));
+    }
+    check_placeholders(&kept)?;
+
+    let mut graph = Graph::default();
+    let feeds = add_arguments(&mut graph, arguments, &kept);
+    let names = super::names::Names::new(nodes)?;
+    let ids: BTreeMap<&str, NodeId> = kept
+        .iter()
+        .enumerate()
+        .map(|(i, node)| (node.name.as_str(), NodeId::from_index(feeds.len() + i)))
+        .collect();
+    let mut wanted = Vec::with_capacity(kept.len());
+    for node in &kept {
+        let mut node = std::borrow::Cow::Borrowed(*node);
+        if node.op == "PlaceholderWithDefault" {
+            node.to_mut().op = "Identity".to_owned();
+            let dtype = node.attr.get("dtype").cloned().unwrap_or_default();
+            node.to_mut().attr.insert("T".to_owned(), dtype);
+        }
+        let typed = signatures.apply(&node, node.attr.clone())?;
+        let mut inputs = Vec::new();
+        let mut control_inputs = Vec::new();
+        for text in &node.input {
+            let input = Input::parse(text, &node.name)?;
+            let feed = prune::replaced_by(input, nodes, &names, fed).map(NodeId::from_index);
+            let at = feed.or_else(|| ids.get(input.node()).copied()).ok_or_else(|| {
+                Error::internal(format!("input '{text}' of node '{}' was pruned", node.name))
+            })?;
+            match (input, feed) {
+                (Input::Control(_), Some(_)) => {}
+                (Input::Control(_), None) => control_inputs.push(at),
+                (Input::Data(..), Some(_)) => inputs.push(OutputId { node: at, index: 0 }),
+                (Input::Data(_, index), None) => inputs.push(OutputId { node: at, index: index as usize }),
+            }
+        }
+        push_node(&mut graph, &node, typed.values, inputs, control_inputs, typed.output_types);
+        wanted.push(typed.input_types);
+    }
+    for (i, types) in wanted.iter().enumerate() {
+        check_inputs(&graph, NodeId::from_index(feeds.len() + i), types)?;
+    }
+    let program = Program {
+        graph,
+        library: FunctionLibrary::default(),
+        feeds,
+        fetches: Vec::new(),
+        variables: Vec::new(),
+        loop_bounds: BTreeMap::new(),
+    };
+    Ok((program, Outputs { fed, kept: ids }))
+}
+
+/// Refuses placeholders that are needed and not fed: all in one message, each with a node that needs it.
+fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
+    let is_placeholder = |node: &&&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
+    let mut users: BTreeMap<&str, Option<&str>> =
+        kept.iter().filter(is_placeholder).map(|node| (node.name.as_str(), None)).collect();
+    if users.is_empty() {
+        return Ok(());
+    }
+    for node in kept {
+        for input in &node.input {
+            if let Some(user) = users.get_mut(Input::parse(input, &node.name)?.node()) {
+                user.get_or_insert(&node.name);
+            }
+        }
+    }
+    let unfed: Vec<String> = kept
+        .iter()
+        .filter(is_placeholder)
+        .map(|placeholder| match users[placeholder.name.as_str()] {
+            Some(user) => format!("'{}' (needed by '{user}')", placeholder.name),
+            None => format!("'{}' (fetched)", placeholder.name),
+        })
+        .collect();
+    Err(Error::invalid(format!(
+        "placeholders that are needed but not fed: {}; give each a feed in the config: feed {{ id {{ node_name: \
+         \"...\" }} shape {{ ... }} }}",
+        unfed.join(", ")
+    ))
+    .coded(Code::Feed))
+}
+
+/// Adds a node `_Arg` for each feed. It takes the name of the node it replaces, unless that stays in the graph too.
+fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, kept: &[&NodeDef]) -> Vec<Feed> {
+    let mut taken: std::collections::BTreeSet<String> = kept.iter().map(|n| n.name.clone()).collect();
+    let mut feeds = Vec::new();
+    for (index, argument) in arguments.into_iter().enumerate() {
+        let mut name = match argument.id.1 {
+            0 => argument.id.0.clone(),
+            output => format!("aot_feed_{output}/{}", argument.id.0),
+        };
+        while !taken.insert(name.clone()) {
+            name = format!("aot_feed_{}/{name}", argument.id.1);
+        }
+        let node = graph.push_argument(&name, index, argument.data_type);
+        feeds.push(Feed {
+            tensor: OutputId { node, index: 0 },
+            id: argument.id,
+            name: argument.name,
+            shape: argument.shape,
+            data_type: argument.data_type,
+        });
+    }
+    feeds
+}
