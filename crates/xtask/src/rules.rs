@@ -188,4 +188,36 @@ pub const MAX_FILES_IN_FOLDER: usize = 30;
 pub type Cycle = (&'static str, &'static [&'static str], &'static str);
 
 /// Import cycles that are inherent: recursive grammars, and analyses that need each other.
-pub const CYCLES: &[Cycle] = &[];
+pub const CYCLES: &[Cycle] = &[
+    (
+        "crates/hlo/src/analysis",
+        &["condition", "induction", "range", "trip_count"],
+        "ranges in a loop follow from its trip count, which follows from ranges",
+    ),
+    (
+        "crates/hlo/src/text",
+        &["computation", "instruction", "parser"],
+        "recursive grammar: an instruction may hold computations in braces",
+    ),
+    ("crates/mlir/src", &["attribute", "types"], "attributes hold types, and types attributes"),
+    (
+        "crates/mlir/src/bytecode",
+        &["builtin", "pool", "vhlo"],
+        "attributes and types of each dialect refer to others by number",
+    ),
+    (
+        "crates/mlir/src/text",
+        &["attribute", "dense", "dialect", "types"],
+        "recursive grammar: attributes hold types, and types attributes",
+    ),
+    (
+        "crates/mlir/src/text",
+        &["assembly", "forms", "operation"],
+        "recursive grammar: operations hold regions of operations",
+    ),
+    (
+        "crates/tf/src/freeze",
+        &["convert", "functions"],
+        "bodies call functions, whose bodies are converted for the call",
+    ),
+];
