@@ -1,17 +1,18 @@
 //! Runs plans: ready nodes on the threads of a pool, what is quickly done at once where it became ready.
 
 mod execute;
+pub(crate) mod pool;
 mod state;
 
 use crate::context;
 use crate::device::DeviceId;
+use crate::executor::pool::{Help, Pool};
 use crate::kernels::{Background, Kernels, Site};
 use crate::lock::lock;
+use crate::plan::program::Program;
 use crate::plan::{Kind, Plan, PlanNode, at_node};
-use crate::pool::{Help, Pool};
-use crate::profile::Span;
-use crate::program::Program;
 use crate::recorder::Recorder;
+use crate::recorder::profile::Span;
 use crate::shared::Shared;
 use crate::value::Value;
 use state::State;

@@ -27,11 +27,9 @@
 
 mod buffer;
 mod clusters;
-mod config;
 mod context;
 mod device;
 mod executor;
-mod initialize;
 mod kernels;
 mod lock;
 mod op_kind;
@@ -39,12 +37,8 @@ mod ops;
 mod options;
 mod placement;
 mod plan;
-mod pool;
-mod profile;
-mod program;
 mod recorder;
 mod resources;
-mod rows;
 mod session;
 mod shared;
 mod signature;
@@ -52,9 +46,9 @@ mod value;
 
 pub use buffer::Buffer;
 pub use clusters::clusters;
-pub use config::{cluster_options, jit_level};
 pub use device::Device;
+pub use options::config::{cluster_options, jit_level};
 pub use options::{Launches, Options, Output, Rewrite};
-pub use profile::ClusterProfile;
+pub use recorder::profile::ClusterProfile;
 pub use session::Session;
 pub use value::{Handle, List, Stack, Strings, Tensor, TensorArray, Value, Variable};

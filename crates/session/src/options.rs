@@ -1,5 +1,7 @@
 //! How a session runs.
 
+pub(crate) mod config;
+
 use std::sync::Arc;
 use std::time::Duration;
 use support::Result;

@@ -3,6 +3,7 @@
 mod frames;
 mod inline;
 mod kind;
+pub(crate) mod program;
 
 pub(crate) use frames::{FrameId, ROOT, StaticFrame};
 pub(crate) use kind::Kind;

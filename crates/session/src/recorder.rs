@@ -1,7 +1,9 @@
 //! Recording of nodes that ran, and when.
 
+pub(crate) mod profile;
+
 use crate::lock::lock;
-use crate::profile::{KernelCounts, Span};
+use crate::recorder::profile::{KernelCounts, Span};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};

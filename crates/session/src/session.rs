@@ -1,16 +1,18 @@
 //! Sessions: a graph, its state, and runs of parts of it.
 
+mod initialize;
+
 use crate::device;
+use crate::executor::pool::Pool;
 use crate::executor::{self, Engine, Limits};
 use crate::kernels::{Background, Kernels};
 use crate::lock::lock;
 use crate::options::Options;
 use crate::placement::Placement;
 use crate::plan::Plan;
-use crate::pool::Pool;
-use crate::profile::ClusterProfile;
-use crate::program::Program;
+use crate::plan::program::Program;
 use crate::recorder::Recorder;
+use crate::recorder::profile::ClusterProfile;
 use crate::resources::Resources;
 use crate::shared::Shared;
 use crate::value::Variable;

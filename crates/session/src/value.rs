@@ -2,6 +2,7 @@
 
 mod handle;
 mod list;
+pub(crate) mod rows;
 
 pub use handle::{Handle, Stack, TensorArray, Variable};
 pub(crate) use handle::{Place, TensorArrayState};

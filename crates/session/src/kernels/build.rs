@@ -3,10 +3,11 @@
 use super::{Operand, Site};
 use crate::op_kind::{is_array, must_compile};
 use bytes::Bytes;
+use prost::Message;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use support::{Error, Id, Result};
-use tf::proto::{AttrValue, Dim, TensorProto, TensorShapeProto, attr_value::Value as Attr};
+use tf::proto::{AttrValue, Dim, NameAttrList, TensorProto, TensorShapeProto, attr_value::Value as Attr};
 use tf::{
     Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource,
     Variable, VariableState,
@@ -100,9 +101,37 @@ pub(super) fn hash_of_called(node: &Node, library: &FunctionLibrary) -> Vec<u8> 
     graph.nodes.push(node.clone());
     let mut hash = Sha256::new();
     for function in called(library, &graph).functions() {
-        hash.update(format!("{function:?}"));
+        add_function(function, &mut hash);
     }
     hash.finalize().to_vec()
+}
+
+/// Adds everything that a function computes to a hash; lists and texts after their lengths.
+fn add_function(function: &tf::Function, hash: &mut Sha256) {
+    let mut bytes = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    let mut numbers = Vec::new();
+    let mut list = |list: &mut dyn ExactSizeIterator<Item = u64>| {
+        numbers.extend((list.len() as u64).to_le_bytes());
+        list.for_each(|number| numbers.extend(number.to_le_bytes()));
+    };
+    let output = |output: &OutputId| (output.node.index() as u64) << 32 | output.index as u64;
+    let node = |id: &NodeId| id.index() as u64;
+    bytes(function.name.as_bytes());
+    list(&mut function.arguments.iter().map(node));
+    list(&mut function.results.iter().map(output));
+    list(&mut function.control_results.iter().map(node));
+    for Node { name, op, inputs, control_inputs, attributes, output_types } in function.graph.nodes.values() {
+        let attr = attributes.values().clone();
+        bytes(name.as_bytes());
+        bytes(&NameAttrList { name: op.clone(), attr }.encode_to_vec());
+        list(&mut inputs.iter().map(output));
+        list(&mut control_inputs.iter().map(node));
+        list(&mut output_types.iter().map(|t| t.number() as u64));
+    }
+    bytes(&numbers);
 }
 
 /// The functions that a graph calls, directly or not.

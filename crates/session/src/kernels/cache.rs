@@ -4,7 +4,7 @@ use super::build::{self, Source};
 use super::{Operand, Site};
 use crate::device::Device;
 use crate::op_kind::must_compile;
-use crate::profile::{ClusterProfile, KernelCounts, Profile};
+use crate::recorder::profile::{ClusterProfile, KernelCounts, Profile};
 use compiler::{BackOptions, Executable, Loadable};
 use hlo::{Identifier, Interface};
 use shape::ArrayShape;

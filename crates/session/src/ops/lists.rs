@@ -1,9 +1,9 @@
 //! Tensor lists: values that hold tensors, copied only where two hold the same list and one changes it.
 
 use super::{Context, Row};
-use crate::rows;
 use crate::value::List;
 use crate::value::list_of;
+use crate::value::rows;
 use crate::value::{Tensor, Value};
 use shape::PrimitiveType;
 use std::sync::Arc;

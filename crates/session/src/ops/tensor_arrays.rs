@@ -3,7 +3,7 @@
 use super::lists::split_rows;
 use super::{Context, Row};
 use crate::lock::lock;
-use crate::rows;
+use crate::value::rows;
 use crate::value::{Handle, Place, TensorArray, TensorArrayState};
 use crate::value::{Tensor, Value};
 use std::sync::{Arc, Mutex};
