@@ -5,6 +5,7 @@ use super::escape::{unescape, write_quoted};
 use super::lexer::{Lexer, Token};
 use crate::attributes::*;
 use crate::ids::ComputationId;
+use crate::module::Module;
 use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
