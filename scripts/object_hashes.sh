@@ -71,8 +71,8 @@ build() { # build TARGET STAGE NAME MODEL [CONFIG]: hashes of all files that the
   out=$(mktemp -d "$scratch/build.XXXXXX")
   if ! "$tool" build "$model" ${config:+--config "$config"} --target "$target" --quiet --name program --no-runtime-headers \
     --emit obj,header,c-header,rust,metadata,hlo-text --hlo-stage "$stage" -o "$out" 2>"$out/rejected"; then
-    # Without the folder that this run made up.
-    sed -i "s|$scratch||g" "$out/rejected"
+    # Without the folders of this run and of this checkout.
+    sed -i "s|$scratch||g; s|$PWD||g" "$out/rejected"
   else
     rm "$out/rejected"
   fi
