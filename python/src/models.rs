@@ -3,7 +3,8 @@
 use crate::failure::failed;
 use bytes::Bytes;
 use compiler::{
-    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, PassRun, Source, Stage, at_stage, guarded,
+    AotOptions, BackOptions, HloProgram, Input, LoopBounds, NoObserver, PassRun, Source, Stage, at_stage,
+    guarded,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

@@ -36,7 +36,7 @@ impl Streams {
                 arrays.push((memory.pointer, memory.shape.element_type.byte_size() as i64));
             }
         }
-        let bytes = arrays.iter().map(|a| a.1).sum::<i64>().saturating_mul(shape.element_count() as i64);
+        let bytes = arrays.iter().map(|a| a.1).sum::<i64>().saturating_mul(shape.element_count());
         let leaves = bytes as u64 > cx.target().l2_bytes / 2;
         Ok(if leaves { Self(arrays) } else { Self::default() })
     }
