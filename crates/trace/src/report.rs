@@ -3,14 +3,14 @@
 
 use serde_json::{Value, json};
 
-const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("style.css");
+const PAGE: &str = include_str!("report/page.html");
+const STYLE: &str = include_str!("report/style.css");
 const SCRIPTS: [&str; 5] = [
-    include_str!("words.js"),
-    include_str!("timeline.js"),
-    include_str!("table.js"),
-    include_str!("charts.js"),
-    include_str!("main.js"),
+    include_str!("report/words.js"),
+    include_str!("report/timeline.js"),
+    include_str!("report/table.js"),
+    include_str!("report/charts.js"),
+    include_str!("report/main.js"),
 ];
 
 /// What the page shows.
