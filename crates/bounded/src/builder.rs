@@ -5,6 +5,7 @@
 
 mod fold;
 mod gather;
+mod literals;
 mod operations;
 mod reducer;
 mod scatter;
@@ -12,7 +13,8 @@ mod scope;
 mod variables;
 
 pub use fold::LinearElement;
-pub use operations::{broadcast_sizes, integer_vector, list, scalar_literal, scalar_of};
+pub use literals::{integer_vector, scalar_literal, scalar_of};
+pub use operations::{broadcast_sizes, list};
 pub use reducer::{Reducer, highest, lowest};
 pub use scatter::Indices;
 pub use scope::{Captures, LoopFacts, Scope, check_size};

@@ -2,6 +2,7 @@
 
 pub(crate) mod entry;
 pub(crate) mod graph_walk;
+pub(crate) mod needed_nodes;
 pub(crate) mod passed_arguments;
 pub(crate) mod problems;
 pub(crate) mod rounds;

@@ -11,10 +11,6 @@ const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
 /// Constants with at most so many elements are built again inside of a branch or a loop.
 const MAX_COPIED_ELEMENTS: i64 = 1024;
 
-/// How many steps all evaluations of an import may take together: a graph may hold any number of loops of constants that
-/// run for ever.
-pub(crate) const MAX_STEPS: u64 = 1 << 23;
-
 /// How many steps one evaluation may take.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
 

@@ -13,6 +13,10 @@ use support::{Code, Error, Result};
 /// No array of a program is larger: more would be a mistake in the graph, and its sizes could overflow.
 const MAX_ARRAY_BYTES: u64 = 1 << 42;
 
+/// How many steps all evaluations of an import may take together: a graph may hold any number of loops of constants that
+/// run for ever.
+const MAX_FOLD_STEPS: u64 = 1 << 23;
+
 /// What a branch or a loop takes from the computation around it: the elements of its one parameter, a tuple.
 #[derive(Clone, Debug)]
 pub struct Captures {
@@ -78,7 +82,7 @@ impl Scope {
             ranges: BTreeMap::new(),
             folded: BTreeMap::new(),
             tuple_sizes: BTreeMap::new(),
-            fold_steps_left: Rc::new(Cell::new(crate::builder::fold::MAX_STEPS)),
+            fold_steps_left: Rc::new(Cell::new(MAX_FOLD_STEPS)),
         }
     }
 

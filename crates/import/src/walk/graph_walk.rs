@@ -7,6 +7,7 @@ use crate::node::name::name_within;
 use crate::node::rule::{Rule, RuleTable, Translation};
 use crate::values::state::State;
 use crate::values::value::Value;
+use crate::walk::needed_nodes::needed_nodes;
 use crate::walk::{passed_arguments, unsupported};
 use hlo::{InstructionId, OpMetadata};
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,30 +238,4 @@ fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Va
         }
         None => call_of_op(cx),
     }
-}
-
-/// The nodes of a function that a call must run: what results and control results need, and effects.
-pub(crate) fn needed_nodes(
-    rules: &RuleTable,
-    program: &tf::Program,
-    function: &Function,
-) -> BTreeSet<NodeId> {
-    let graph = &function.graph;
-    let effects = graph.nodes.iter().filter(|(_, node)| match rules.find(&node.op) {
-        Some(rule) => rule.has_effect,
-        // A call may write variables inside.
-        None => program.library.get(&node.op).is_some(),
-    });
-    let mut stack: Vec<NodeId> = effects.map(|(id, _)| id).collect();
-    stack.extend(function.results.iter().map(|output| output.node));
-    stack.extend(&function.control_results);
-    let mut needed = BTreeSet::new();
-    while let Some(id) = stack.pop() {
-        if needed.insert(id) {
-            let node = &graph.nodes[id];
-            stack.extend(node.inputs.iter().map(|input| input.node));
-            stack.extend(&node.control_inputs);
-        }
-    }
-    needed
 }

@@ -1,7 +1,7 @@
 //! Refuses what has no rule before anything is built: all such nodes in one error.
 
 use crate::node::rule::{Rule, RuleTable};
-use crate::walk::graph_walk::needed_nodes;
+use crate::walk::needed_nodes::needed_nodes;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
 use tf::proto::attr_value::Value;
