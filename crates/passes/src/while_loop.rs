@@ -13,6 +13,7 @@ pub(crate) mod operand_layout;
 mod outside;
 mod row_hoisting;
 mod rows;
+mod scalars;
 mod simplifier;
 mod split;
 mod state;

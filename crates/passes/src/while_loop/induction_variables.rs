@@ -1,6 +1,6 @@
 //! Counters that move alike become one.
 
-use super::{Loop, simplifier};
+use super::{Loop, scalars};
 use crate::pass::{Changed, Pass};
 use hlo::analysis;
 use hlo::{ComputationId, InstructionId, Module, Op};
@@ -80,8 +80,8 @@ fn relation(
     let base_start = found.initial_range(module, base).value()?;
     let offset = start.checked_sub(multiplier.checked_mul(base_start)?)?;
     // Constants of the type, so that they can be written down.
-    simplifier::integer(shape, offset.into())?;
-    simplifier::integer(shape, multiplier.into())?;
+    scalars::integer(shape, offset.into())?;
+    scalars::integer(shape, multiplier.into())?;
     Some(Relation { element, base, multiplier, offset })
 }
 
@@ -139,7 +139,7 @@ fn scaled(module: &mut Module, id: ComputationId, base: InstructionId, relation:
     let shape: ArrayShape = computation[base].shape().expect_array().clone();
     let metadata = computation[base].metadata().clone();
     let mut constant = |number: i64| {
-        let scalar = simplifier::integer(&shape, number.into()).expect("checked with the relation");
+        let scalar = scalars::integer(&shape, number.into()).expect("checked with the relation");
         let literal = Literal::from_scalars(shape.clone(), [scalar]);
         computation.add("", Op::Constant { literal }, shape.clone().into(), &[], metadata.clone())
     };

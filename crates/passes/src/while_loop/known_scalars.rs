@@ -1,6 +1,6 @@
 //! Integers in a loop whose ranges say what they are.
 
-use super::{Loop, simplifier};
+use super::{Loop, scalars};
 use hlo::analysis::{self, Range};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use shape::{Literal, PrimitiveType, Scalar};
@@ -122,7 +122,7 @@ fn value(computation: &Computation, id: InstructionId, range: Range) -> Option<S
     let shape = computation[id].shape().as_array()?;
     match shape.element_type {
         PrimitiveType::Pred => Some(Scalar::Pred(range.value()? != 0)),
-        _ => simplifier::integer(shape, range.value()?.into()),
+        _ => scalars::integer(shape, range.value()?.into()),
     }
 }
 

@@ -1,10 +1,11 @@
 //! Loops that run never or once, and state that nobody needs.
 
+use super::scalars::integer;
 use super::{Loop, known_scalars, state};
 use crate::pass::{Changed, Pass};
 use hlo::analysis::{self, state_element};
 use hlo::{ComputationId, InstructionId, Module, Op};
-use shape::{ArrayShape, Literal, Scalar};
+use shape::Literal;
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
@@ -114,17 +115,6 @@ fn counters_after(module: &mut Module, found: Loop, count: u64) -> bool {
         }
     }
     changed
-}
-
-/// A number as an element of a type, if the type has it.
-pub(super) fn integer(shape: &ArrayShape, value: i128) -> Option<Scalar> {
-    let (element_type, bits) = (shape.element_type, shape.element_type.bit_width());
-    if element_type.is_signed_integer() {
-        let half = 1i128 << (bits - 1);
-        return (-half..half).contains(&value).then_some(Scalar::Signed(value as i64));
-    }
-    let is_natural = element_type.is_unsigned_integer() && (0..1i128 << bits).contains(&value);
-    is_natural.then_some(Scalar::Unsigned(value as u64))
 }
 
 /// Reads invariants that start as the same instruction from the first of them.
