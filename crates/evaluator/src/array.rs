@@ -51,6 +51,22 @@ pub(crate) fn check_array(literal: &Literal) -> Result<()> {
     }
 }
 
+/// The only element of an array.
+pub(crate) fn scalar(literal: &Literal) -> Result<Scalar> {
+    match literal {
+        Literal::Array { shape, .. } if shape.element_count() == 1 => Ok(literal.scalar_at(0)),
+        other => Err(Error::invalid(format!("a scalar is wanted, but the value is {}", other.shape()))),
+    }
+}
+
+/// The value of a scalar `pred`.
+pub(crate) fn predicate(literal: &Literal) -> Result<bool> {
+    match scalar(literal)? {
+        Scalar::Pred(value) => Ok(value),
+        _ => Err(Error::invalid(format!("a pred[] is wanted, but the value is {}", literal.shape()))),
+    }
+}
+
 /// An array of numbers, each rounded to the element type.
 pub(crate) fn from_scalars(shape: &ArrayShape, scalars: impl IntoIterator<Item = Scalar>) -> Literal {
     let element_type = shape.element_type;

@@ -1,6 +1,6 @@
 //! Complex arithmetic and functions, in `f64`. A number is its real and imaginary part.
 
-use crate::elementwise::{Binary, Unary};
+use crate::operation::{Binary, Unary};
 use shape::Scalar;
 
 pub(crate) type Complex = [f64; 2];

@@ -1,6 +1,6 @@
 //! Evaluates computations, and the instructions that call them once: control flow.
 
-use crate::array::static_shape;
+use crate::array::{predicate, scalar, static_shape};
 use crate::data_movement;
 use crate::evaluator::Evaluator;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Op, Opcode, Traits};
@@ -275,30 +275,9 @@ fn check_arguments(computation: &Computation, arguments: &[Literal]) -> Result<(
     Ok(())
 }
 
-/// The only element of an array.
-pub(crate) fn scalar(literal: &Literal) -> Result<Scalar> {
-    match literal {
-        Literal::Array { shape, .. } if shape.element_count() == 1 => Ok(literal.scalar_at(0)),
-        other => Err(Error::invalid(format!("a scalar is wanted, but the value is {}", other.shape()))),
-    }
-}
-
-/// The value of a scalar `pred`.
-pub(crate) fn predicate(literal: &Literal) -> Result<bool> {
-    match scalar(literal)? {
-        Scalar::Pred(value) => Ok(value),
-        _ => Err(Error::invalid(format!("a pred[] is wanted, but the value is {}", literal.shape()))),
-    }
-}
-
 fn byte_size(literal: &Literal) -> u64 {
     match literal {
         Literal::Array { data, .. } => data.len() as u64,
         Literal::Tuple(elements) => elements.iter().map(byte_size).sum(),
     }
-}
-
-/// The value of a token.
-pub(crate) fn token() -> Literal {
-    Literal::Tuple(Vec::new())
 }

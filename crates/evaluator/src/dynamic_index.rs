@@ -1,6 +1,6 @@
 //! Indices that are values.
 
-use crate::computation::scalar;
+use crate::array::scalar;
 use shape::{Literal, Scalar};
 use support::{Error, Result};
 

@@ -1,71 +1,13 @@
 //! Elementwise instructions: which function an opcode is, and that function on numbers of any type.
 
 use crate::array::{array, check_array, from_bytes, from_scalars};
+use crate::operation::{Binary, Unary};
 use crate::parallel::for_each_row;
 use crate::{complex, convert, float, integer};
 use hlo::{ComparisonDirection, ComparisonType, Op};
 use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Scalar, Shape, Specials};
 use std::cmp::Ordering;
 use support::{Error, Result};
-
-/// A function of one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unary {
-    Abs,
-    Acos,
-    Acosh,
-    Asin,
-    Asinh,
-    Atanh,
-    Cbrt,
-    Ceil,
-    Copy,
-    Cos,
-    Cosh,
-    CountLeadingZeros,
-    Erf,
-    Exp,
-    Expm1,
-    Floor,
-    Imag,
-    IsFinite,
-    Log,
-    Log1p,
-    Logistic,
-    Negate,
-    Not,
-    PopulationCount,
-    Real,
-    RoundNearestAfz,
-    RoundNearestEven,
-    Rsqrt,
-    Sign,
-    Sin,
-    Sinh,
-    Sqrt,
-    Tan,
-    Tanh,
-}
-
-/// A function of two numbers of one type, to that type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Binary {
-    Add,
-    And,
-    Atan2,
-    Divide,
-    Maximum,
-    Minimum,
-    Multiply,
-    Or,
-    Power,
-    Remainder,
-    ShiftLeft,
-    ShiftRightArithmetic,
-    ShiftRightLogical,
-    Subtract,
-    Xor,
-}
 
 /// A function of as many numbers as the opcode has operands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,10 +26,10 @@ pub(crate) enum Function {
 impl Function {
     /// The function of an elementwise opcode; `None` for other opcodes.
     pub(crate) fn of(op: &Op) -> Option<Self> {
-        if let Some(function) = unary(op) {
+        if let Some(function) = Unary::of(op) {
             return Some(Self::Unary(function));
         }
-        if let Some(function) = binary(op) {
+        if let Some(function) = Binary::of(op) {
             return Some(Self::Binary(function));
         }
         match op {
@@ -363,65 +305,4 @@ fn order_of(x: Scalar, y: Scalar) -> Option<Option<Ordering>> {
         (Scalar::Float(x), Scalar::Float(y)) => Some(x.partial_cmp(&y)),
         _ => None,
     }
-}
-
-fn unary(op: &Op) -> Option<Unary> {
-    Some(match op {
-        Op::Abs {} => Unary::Abs,
-        Op::Acos {} => Unary::Acos,
-        Op::Acosh {} => Unary::Acosh,
-        Op::Asin {} => Unary::Asin,
-        Op::Asinh {} => Unary::Asinh,
-        Op::Atanh {} => Unary::Atanh,
-        Op::Cbrt {} => Unary::Cbrt,
-        Op::Ceil {} => Unary::Ceil,
-        Op::Copy {} => Unary::Copy,
-        Op::Cos {} => Unary::Cos,
-        Op::Cosh {} => Unary::Cosh,
-        Op::CountLeadingZeros {} => Unary::CountLeadingZeros,
-        Op::Erf {} => Unary::Erf,
-        Op::Exp {} => Unary::Exp,
-        Op::Expm1 {} => Unary::Expm1,
-        Op::Floor {} => Unary::Floor,
-        Op::Imag {} => Unary::Imag,
-        Op::IsFinite {} => Unary::IsFinite,
-        Op::Log {} => Unary::Log,
-        Op::Log1p {} => Unary::Log1p,
-        Op::Logistic {} => Unary::Logistic,
-        Op::Negate {} => Unary::Negate,
-        Op::Not {} => Unary::Not,
-        Op::PopulationCount {} => Unary::PopulationCount,
-        Op::Real {} => Unary::Real,
-        Op::RoundNearestAfz {} => Unary::RoundNearestAfz,
-        Op::RoundNearestEven {} => Unary::RoundNearestEven,
-        Op::Rsqrt {} => Unary::Rsqrt,
-        Op::Sign {} => Unary::Sign,
-        Op::Sin {} => Unary::Sin,
-        Op::Sinh {} => Unary::Sinh,
-        Op::Sqrt {} => Unary::Sqrt,
-        Op::Tan {} => Unary::Tan,
-        Op::Tanh {} => Unary::Tanh,
-        _ => return None,
-    })
-}
-
-fn binary(op: &Op) -> Option<Binary> {
-    Some(match op {
-        Op::Add {} => Binary::Add,
-        Op::And {} => Binary::And,
-        Op::Atan2 {} => Binary::Atan2,
-        Op::Divide {} => Binary::Divide,
-        Op::Maximum {} => Binary::Maximum,
-        Op::Minimum {} => Binary::Minimum,
-        Op::Multiply {} => Binary::Multiply,
-        Op::Or {} => Binary::Or,
-        Op::Power {} => Binary::Power,
-        Op::Remainder {} => Binary::Remainder,
-        Op::ShiftLeft {} => Binary::ShiftLeft,
-        Op::ShiftRightArithmetic {} => Binary::ShiftRightArithmetic,
-        Op::ShiftRightLogical {} => Binary::ShiftRightLogical,
-        Op::Subtract {} => Binary::Subtract,
-        Op::Xor {} => Binary::Xor,
-        _ => return None,
-    })
 }

@@ -1,6 +1,6 @@
 //! The evaluator's state: what is left of its budget, and the random number generator's counter.
 
-use crate::computation::scalar;
+use crate::array::scalar;
 use hlo::{ComputationId, Interface, Module, Op, TrueSize};
 use shape::{ArrayShape, Literal, Shape, ShapeIndex};
 use support::{Error, Result};

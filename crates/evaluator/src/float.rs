@@ -1,6 +1,6 @@
 //! Floating-point arithmetic of every width: computed in `f64`, rounded once.
 
-use crate::elementwise::{Binary, Unary};
+use crate::operation::{Binary, Unary};
 use shape::{FloatFormat, PrimitiveType, Scalar, Specials};
 
 /// A number rounded to an element type of its kind. Integers are wrapped where they are made.

@@ -1,6 +1,6 @@
 //! Integer arithmetic of every width: exact in `i128`, or modulo 2^128 where that is not wide enough, then wrapped.
 
-use crate::elementwise::{Binary, Unary};
+use crate::operation::{Binary, Unary};
 use shape::{PrimitiveType, Scalar};
 
 /// The value modulo 2^width, within the type's range.

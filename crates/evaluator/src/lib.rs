@@ -33,6 +33,7 @@ mod float;
 mod gather_scatter;
 mod integer;
 mod linear_algebra;
+mod operation;
 mod parallel;
 mod random;
 mod reduction;

@@ -1,8 +1,7 @@
 //! Random numbers: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
 //! SC 2011), laid out in the result as XLA lays them out, and the distributions of `rng` over them.
 
-use crate::array::{array, from_bytes, from_scalars};
-use crate::computation::scalar;
+use crate::array::{array, from_bytes, from_scalars, scalar};
 use crate::evaluator::Evaluator;
 use crate::float::round_float;
 use crate::integer::wrap;

@@ -1,7 +1,6 @@
 //! `reduce` and `map`: a computation applied to elements one by one.
 
-use crate::array::{array, arrays, check_array, dot, for_each_index, from_scalars, pack};
-use crate::computation::scalar;
+use crate::array::{array, arrays, check_array, dot, for_each_index, from_scalars, pack, scalar};
 use crate::evaluator::Evaluator;
 use hlo::ComputationId;
 use shape::index::row_major_strides;

@@ -1,9 +1,10 @@
 //! Computations on scalars, as `reduce`, `sort` and others call them for each element.
 
-use crate::computation::scalar;
-use crate::elementwise::{Binary, Function, apply_binary};
+use crate::array::scalar;
+use crate::elementwise::{Function, apply_binary};
 use crate::evaluator::Evaluator;
 use crate::float::round_scalar;
+use crate::operation::Binary;
 use hlo::{Computation, ComputationId, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;

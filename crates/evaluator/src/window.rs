@@ -1,7 +1,6 @@
 //! `reduce-window` and `select-and-scatter`.
 
-use crate::array::{View, array, arrays, for_each_index, from_scalars, pack};
-use crate::computation::scalar;
+use crate::array::{View, array, arrays, for_each_index, from_scalars, pack, scalar};
 use crate::evaluator::Evaluator;
 use crate::reduction::{Accumulators, inputs_and_inits};
 use hlo::{ComputationId, Window};
