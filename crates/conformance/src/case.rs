@@ -1,6 +1,6 @@
 //! One recorded case: an `.npz` file with a graph, its config, inputs and answers.
 
-use crate::compare::Tolerance;
+use crate::tolerance::Tolerance;
 use bytes::Bytes;
 use npz::Archive;
 use serde_json::Value;

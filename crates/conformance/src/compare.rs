@@ -1,21 +1,8 @@
 //! When a result is right: types, shapes, and elements within a tolerance of a recorded answer.
 
 use crate::case::Expected;
+use crate::tolerance::Tolerance;
 use shape::{ArrayShape, Literal, Scalar, index};
-
-/// How far a floating-point value may be off: `|got - want| <= absolute + relative * |want|`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Tolerance {
-    /// Whatever the value.
-    pub absolute: f64,
-    /// Times the wanted value.
-    pub relative: f64,
-}
-
-impl Tolerance {
-    /// Equal values only.
-    pub const EXACT: Self = Self { absolute: 0.0, relative: 0.0 };
-}
 
 /// Checks results against a case's answers; the message of the first difference, if there is one.
 pub fn check_results(

@@ -1,8 +1,8 @@
 //! A program in every form in which it can be given away, before and after optimisation, with arguments and the results of
 //! our compiled code: for XLA to parse, to run and to compare (`scripts/xla_judge.py`).
 
-use crate::compare::Tolerance;
 use crate::export::{draw_between, fusions_as_calls, is_comparable, write_file};
+use crate::tolerance::Tolerance;
 use compiler::{Executable, NoObserver};
 use hlo::Module;
 use shape::{Literal, PrimitiveType, Shape};

@@ -21,4 +21,5 @@ pub mod pool;
 pub mod programs;
 pub mod report;
 pub mod select;
+pub mod tolerance;
 pub mod worker;

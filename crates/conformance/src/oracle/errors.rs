@@ -5,7 +5,7 @@ use super::config;
 use super::program;
 use super::tools::{Model, Output, Settings, Tools, run, said};
 use super::{Check, read_json, values};
-use crate::compare::Tolerance;
+use crate::tolerance::Tolerance;
 use shape::Literal;
 use std::path::{Path, PathBuf};
 use std::process::Command;

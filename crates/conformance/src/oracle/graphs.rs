@@ -4,7 +4,7 @@ use super::config;
 use super::program::{self, Session};
 use super::tools::{Model, Settings, Tools, run, said};
 use super::{Check, entries, read_json, recipe, stem, values};
-use crate::compare::Tolerance;
+use crate::tolerance::Tolerance;
 use npz::Archive;
 use serde_json::Value;
 use shape::Literal;

@@ -4,7 +4,7 @@ use super::config;
 use super::program::{self, Session};
 use super::tools::{Model, Settings, Tools};
 use super::{Check, read_json, values};
-use crate::compare::Tolerance;
+use crate::tolerance::Tolerance;
 use serde_json::Value;
 use shape::Literal;
 use std::path::{Path, PathBuf};

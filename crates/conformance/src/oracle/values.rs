@@ -1,6 +1,7 @@
 //! Recorded arrays, and comparing bytes that came out of a program with them.
 
-use crate::compare::{Tolerance, matches};
+use crate::compare::matches;
+use crate::tolerance::Tolerance;
 use npz::Archive;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::path::Path;
