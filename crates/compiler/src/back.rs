@@ -1,6 +1,6 @@
 //! From HLO to object code.
 
-use crate::{Observer, PassRun, Point, pipeline_for};
+use crate::{Observer, PassRun, Point, counters, pipeline_for};
 use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsPool};
 use bytes::Bytes;
@@ -258,7 +258,7 @@ fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Obs
         return Err(Error::internal("versions of the code count different things"));
     }
     pool.give_to(&mut first.assignment);
-    let counters = crate::profile::describe(module, &first.counters);
+    let counters = counters::describe(module, &first.counters);
     Ok(Versions { first, others, counters })
 }
 

@@ -46,17 +46,19 @@ pub fn host(cpu: &str) -> Result<Target> {
     Target::new(&triple, cpu, "")
 }
 
+impl Loadable {
+    /// Loads the code.
+    pub fn load(self) -> Result<Executable> {
+        let Self { object, constants, interface, counters, memory, .. } = self;
+        let code = jit::Executable::load(&object, ENTRY_POINT, interface, memory, Some(constants))?;
+        Ok(Executable { code, counters })
+    }
+}
+
 impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
         Loadable::of(compiled)?.load()
-    }
-
-    /// Loads what was kept of one.
-    pub(crate) fn of(loadable: Loadable) -> Result<Self> {
-        let Loadable { object, constants, interface, counters, memory, .. } = loadable;
-        let code = jit::Executable::load(&object, ENTRY_POINT, interface, memory, Some(constants))?;
-        Ok(Self { code, counters })
     }
 
     /// The arguments and results.

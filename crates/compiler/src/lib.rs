@@ -6,6 +6,7 @@
 mod aot_build;
 mod back;
 mod check;
+mod counters;
 mod front;
 mod hlo_program;
 mod in_process;

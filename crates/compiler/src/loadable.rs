@@ -3,7 +3,6 @@
 //! A key is the hash of the module before any pass, of all options, and of what tells this build of the compiler from others. So
 //! an entry is never out of date; what is cut or changed is no entry, and is made again.
 
-use crate::in_process::Executable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module};
 use buffers::BufferAssignment;
 use codegen::{llvm_version, seal, unseal};
@@ -106,11 +105,6 @@ impl Loadable {
             cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),
             is_kept: false,
         })
-    }
-
-    /// Loads the code.
-    pub fn load(self) -> Result<Executable> {
-        Executable::of(self)
     }
 
     /// Bytes at the beginning of the temps that persist from run to run.
