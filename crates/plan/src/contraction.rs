@@ -5,6 +5,7 @@ pub(crate) mod chain;
 pub(crate) mod convolution;
 pub(crate) mod dot;
 pub(crate) mod epilogue;
+pub(crate) mod extents;
 pub(crate) mod packing;
 pub(crate) mod tile;
 

@@ -30,7 +30,8 @@ pub use contraction::convolution::{
     GradientTransform, Rectangle, Segment, SpatialDimension, Strip, TileSize, Tiling, Transform, Winograd,
     WinogradGradientPlan, WinogradGradientScratch, WinogradPlan, WinogradScratch,
 };
-pub use contraction::dot::{DotDims, DotKind, DotPlan, DotShape, Extent};
+pub use contraction::dot::{DotDims, DotKind, DotPlan, Extent};
+pub use contraction::extents::DotShape;
 pub use contraction::packing::Packing;
 pub use contraction::tile::{Tile, most_together};
 pub use fft::{

@@ -9,9 +9,11 @@ mod depthwise;
 mod dims;
 mod gradient;
 mod pack;
+mod rectangles;
 mod tiling;
 mod winograd;
 mod winograd_gradient;
+mod winograd_kernel;
 mod winograd_matrices;
 
 pub(crate) use candidates::candidates;
@@ -21,7 +23,8 @@ pub use dense::DensePlan;
 pub use depthwise::DepthwisePlan;
 pub use dims::{ConvolutionDims, Segment, SpatialDimension};
 pub use gradient::{GradientPlan, GradientSize, Strip};
-pub use tiling::{Rectangle, TileSize, Tiling};
+pub use rectangles::{Rectangle, TileSize};
+pub use tiling::Tiling;
 pub use winograd::{Winograd, WinogradPlan, WinogradScratch};
 pub use winograd_gradient::{WinogradGradientPlan, WinogradGradientScratch};
 pub use winograd_matrices::{GradientTransform, Transform};
@@ -150,7 +153,7 @@ impl<'s, 'm> Stage<'s, 'm> {
             (ConvolutionKind::Winograd(winograd), Some(literal))
                 if winograd.kernel_packing == Packing::Constant =>
             {
-                Some(winograd_matrices::panels(literal, dims, winograd, *accumulator))
+                Some(winograd_kernel::panels(literal, dims, winograd, *accumulator))
             }
             _ => None,
         };

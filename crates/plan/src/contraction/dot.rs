@@ -15,6 +15,7 @@ pub(crate) use candidates::{candidate, candidates};
 
 use super::Planner;
 use super::epilogue::check_epilogue;
+use super::extents::DotShape;
 use super::packing::{Packing, constant_operand, is_read_once};
 use super::tile::{self, Tile, accumulator};
 use crate::fusion::{Fusion, Position};
@@ -25,19 +26,6 @@ use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
-
-/// The extents of a contraction: `batch` products of `m x k` and `k x n`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DotShape {
-    /// Products.
-    pub batch: i64,
-    /// Rows of the left operand and the result.
-    pub m: i64,
-    /// Columns of the right operand and the result.
-    pub n: i64,
-    /// Summands.
-    pub k: i64,
-}
 
 /// The loops of a contraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! Choosing a tile: a pure table of extents and registers.
 
+use super::extents::DotShape;
 use hlo::CACHE_LINE;
 use shape::PrimitiveType;
 use target::{Architecture, Target};
@@ -172,8 +173,8 @@ pub(super) const MOST_ROWS_ALONG_K: i64 = 4;
 
 /// The tile of results computed one by one along `k`: up to four columns at once, and all rows if there are few, so that
 /// the right operand is read once.
-pub(super) fn row_dot(shape: super::dot::DotShape, element_bytes: usize, target: &Target) -> Tile {
-    let super::dot::DotShape { m, n, k, .. } = shape;
+pub(super) fn row_dot(shape: DotShape, element_bytes: usize, target: &Target) -> Tile {
+    let DotShape { m, n, k, .. } = shape;
     let lanes = target.lanes(element_bytes);
     let rows = if n > 1 && m <= MOST_ROWS_ALONG_K { m.max(1) as u32 } else { 1 };
     // A vector of each column, one of a row, and the sums.

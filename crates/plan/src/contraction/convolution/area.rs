@@ -1,8 +1,11 @@
 //! Areas of pixels with the same taps, cut into tiles of few sizes.
 
 use super::dims::{ConvolutionDims, Segment, SpatialDimension};
-use super::tiling::{LOOPS, MAX_SIZES, Rectangle, TileSize};
+use super::rectangles::{LOOPS, Rectangle, TileSize};
 use std::collections::BTreeMap;
+
+/// Each size of tiles has code of its own.
+pub(super) const MAX_SIZES: usize = 3;
 
 /// Pixels with the same taps, before they are cut into tiles.
 #[derive(Clone, Debug)]

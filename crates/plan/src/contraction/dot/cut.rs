@@ -1,6 +1,7 @@
 //! How a product's loops are cut into tasks, and which tasks follow each other: workers have neighbouring tasks.
 
-use super::{DotKind, DotPlan, DotShape};
+use super::{DotKind, DotPlan};
+use crate::contraction::extents::DotShape;
 use crate::contraction::packing::Packing;
 use crate::tasks;
 

@@ -1,6 +1,6 @@
 //! The dimensions of a contraction, in either operand.
 
-use super::DotShape;
+use crate::contraction::extents::DotShape;
 use hlo::DotDimensionNumbers;
 use shape::ArrayShape;
 use shape::index::row_major_strides;
