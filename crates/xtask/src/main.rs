@@ -16,7 +16,7 @@ use tree::SourceFile;
 
 const HELP: &str = "\
 cargo xtask tidy              check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be
-                              named, and whether links and paths in pages lead somewhere
+                              named, whether links and paths in pages lead somewhere, and what `cycles` lists
 cargo xtask cycles [CRATE]    list import cycles, large folders, and `mod.rs` files of all crates or of one
 ";
 
@@ -31,7 +31,11 @@ fn main() -> ExitCode {
         }
     };
     match words.as_slice() {
-        ["tidy"] => report(&tidy::check(&files)),
+        ["tidy"] => {
+            let mut findings = tidy::check(&files);
+            findings.extend(layout(&files, None));
+            report(&findings)
+        }
         ["cycles"] => report(&layout(&files, None)),
         ["cycles", name] => report(&layout(&files, Some(name))),
         _ => {

@@ -190,6 +190,11 @@ pub type Cycle = (&'static str, &'static [&'static str], &'static str);
 /// Import cycles that are inherent: recursive grammars, and analyses that need each other.
 pub const CYCLES: &[Cycle] = &[
     (
+        "crates/composite/src",
+        &["expression", "function"],
+        "recursive grammar: expressions call functions of expressions",
+    ),
+    (
         "crates/hlo/src/analysis",
         &["condition", "induction", "range", "trip_count"],
         "ranges in a loop follow from its trip count, which follows from ranges",
@@ -214,6 +219,21 @@ pub const CYCLES: &[Cycle] = &[
         "crates/mlir/src/text",
         &["assembly", "forms", "operation"],
         "recursive grammar: operations hold regions of operations",
+    ),
+    (
+        "crates/plan/src",
+        &[
+            "candidate",
+            "contraction",
+            "fft",
+            "loops",
+            "multi_output",
+            "reduction",
+            "sort",
+            "strategy",
+            "tuning",
+        ],
+        "a strategy holds the plan of any family, and plans of families hold plans of parts",
     ),
     (
         "crates/tf/src/freeze",
