@@ -1,16 +1,10 @@
 //! Candidates: the ways to compute one contraction that the plan tells apart, each with a name that stays the same.
 //!
-//! A cost model chooses one of them; a table of measured [`Choices`](crate::tuning::Choices) may say another. The list is a pure
+//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may say another. The list is a pure
 //! function of the kernel, the target and the options, and short, so that all of it can be measured.
 
-use crate::contraction::convolution::{self, ConvolutionKind, GradientTransform};
-use crate::contraction::dot;
-use crate::contraction::packing::Packing;
-use crate::fusion::Fusion;
-use crate::strategy::{InstructionPlan, Options, Strategy};
-use hlo::{Computation, FusionKind, InstructionId, Module};
+use crate::packing::Packing;
 use std::fmt;
-use target::Target;
 
 /// A contraction has no more candidates than this.
 pub const MAX_CANDIDATES: usize = 12;
@@ -66,26 +60,6 @@ pub enum Candidate {
 }
 
 impl Candidate {
-    /// What a plan does, if it has alternatives.
-    pub fn of(plan: &InstructionPlan) -> Option<Self> {
-        match &plan.strategy {
-            Strategy::Dot(dot) => dot::candidate(dot),
-            Strategy::Convolution(convolution) => match &convolution.kind {
-                ConvolutionKind::Dense(dense) => Some(dense.candidate()),
-                ConvolutionKind::Depthwise(depthwise) => Some(depthwise.candidate()),
-                ConvolutionKind::WinogradGradient(_) => {
-                    Some(Self::Winograd { outputs: GradientTransform::PIXELS as u32 })
-                }
-                ConvolutionKind::Winograd(winograd) => {
-                    Some(Self::Winograd { outputs: winograd.transform.outputs as u32 })
-                }
-                ConvolutionKind::Gradient(gradient) => Some(gradient.candidate()),
-                ConvolutionKind::General { .. } => None,
-            },
-            _ => None,
-        }
-    }
-
     /// The candidate of a name.
     pub fn parse(name: &str) -> Option<Self> {
         let mut words = name.split(',');
@@ -165,37 +139,6 @@ impl fmt::Display for Candidate {
             Self::Gradient { rows, vectors, taps } => write!(f, "gradient={rows}x{vectors},taps={taps}"),
         }
     }
-}
-
-/// What could compute an instruction of a computation, the cost model's choice first; nothing for what is no contraction,
-/// or can be computed in one way only.
-pub fn candidates(
-    module: &Module,
-    computation: &Computation,
-    id: InstructionId,
-    target: &Target,
-    options: &Options,
-) -> Vec<Candidate> {
-    let Ok(fusion) = Fusion::of(module, computation, id) else { return Vec::new() };
-    let found = of_fusion(&fusion, target, options);
-    if found.len() > 1 { found } else { Vec::new() }
-}
-
-pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
-    let all = match fusion.kind() {
-        FusionKind::Dot { dot } => dot::candidates(fusion, dot, target),
-        FusionKind::Convolution { convolution } => {
-            convolution::candidates(fusion, convolution, target, options.winograd)
-        }
-        _ => Vec::new(),
-    };
-    let mut found = Vec::new();
-    for candidate in all {
-        if found.len() < MAX_CANDIDATES && !found.contains(&candidate) {
-            found.push(candidate);
-        }
-    }
-    found
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ pub(crate) mod convolution;
 pub(crate) mod dot;
 pub(crate) mod epilogue;
 pub(crate) mod extents;
-pub(crate) mod packing;
+pub(crate) mod operands;
 pub(crate) mod tile;
 
 use crate::candidate::Candidate;

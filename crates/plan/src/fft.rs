@@ -8,7 +8,8 @@
 //! Radices and tables depend on lengths alone, so that versions for several processors share them.
 
 use crate::fusion::Fusion;
-use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
+use crate::kernel_plan::KernelPlan;
+use crate::packing::PackedConstant;
 use crate::tasks::Work;
 use bytes::Bytes;
 use hlo::{FftType, Op};
@@ -265,7 +266,7 @@ fn radices(n: i64) -> Option<Vec<i64>> {
 }
 
 /// A transform's plan.
-pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<KernelPlan<FftPlan>> {
     let Op::Fft { fft_type, fft_length } = fusion.root_op() else {
         return Err(Error::internal("the root is an fft"));
     };
@@ -336,8 +337,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<I
     let scratch_bytes = arrays.max().unwrap_or(0).saturating_mul(array_bytes);
     let worker_scratch_bytes = steps.iter().map(FftStep::worker_bytes).max().unwrap_or(0);
     let tasks = work.tasks().min(steps.iter().map(FftStep::units).max().unwrap_or(1)).max(1);
-    let plan = InstructionPlan::new(Strategy::Fft(Box::new(FftPlan { steps, array_bytes })));
-    Ok(InstructionPlan { packed, scratch_bytes, worker_scratch_bytes, tasks, ..plan })
+    let plan = KernelPlan::new(FftPlan { steps, array_bytes });
+    Ok(KernelPlan { packed, scratch_bytes, worker_scratch_bytes, tasks, ..plan })
 }
 
 /// What is done along each of the dimensions, in order.

@@ -3,7 +3,7 @@
 use crate::collapse::{self, Loop};
 use crate::fusion::Fusion;
 use crate::in_place::overwritable;
-use crate::strategy::{InstructionPlan, Strategy};
+use crate::kernel_plan::KernelPlan;
 use crate::tasks::{self, Work};
 use hlo::{Op, Traits};
 use shape::Shape;
@@ -49,7 +49,7 @@ impl LoopPlan {
 }
 
 /// Plans a body whose root is no contraction and no reduction.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<LoopPlan>> {
     let Shape::Array(result) = fusion.shape() else {
         return Err(Error::unsupported(format!("a result {} in one loop nest", fusion.shape())));
     };
@@ -70,7 +70,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let mut plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat, cuts: Vec::new() };
     plan.cuts = tasks::cut(Work::of_elements(fusion, result.element_count()).tasks(), &plan.steps());
     let tasks = tasks::count(&plan.cuts);
-    Ok(InstructionPlan { tasks, may_overwrite, ..InstructionPlan::new(Strategy::Loop(plan)) })
+    Ok(KernelPlan { tasks, may_overwrite, ..KernelPlan::new(plan) })
 }
 
 /// Values computed in one square, at most: its rows are computed one after another in straight code.

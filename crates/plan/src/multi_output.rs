@@ -3,9 +3,9 @@
 use crate::collapse::{self, Follows};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::reads;
+use crate::kernel_plan::KernelPlan;
 use crate::loops::{self, LoopPlan};
 use crate::reduction::reduce;
-use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
 use hlo::{ComputationId, InstructionId, Op, is_associative};
 use shape::Shape;
@@ -135,7 +135,7 @@ fn wide(fusion: &Fusion<'_>, id: InstructionId) -> Option<Vec<i64>> {
 }
 
 /// Plans a body whose root is a tuple.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<MultiOutputPlan>> {
     let outputs = outputs(fusion)?;
     let space = |output: &Output| wide(fusion, output.value);
     let sizes = outputs.first().and_then(space).ok_or_else(|| Error::unsupported("no results"))?;
@@ -177,8 +177,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     // A last block of columns that overlaps the one before reads again what was written.
     let is_read_again = reductions > 0 && extent % i64::from(lanes) != 0;
     let leaves_may_overwrite = if is_read_again { Vec::new() } else { overwritable(fusion, &outputs, &plan) };
-    let strategy = Strategy::MultiOutput(Box::new(plan));
-    Ok(InstructionPlan { tasks, leaves_may_overwrite, ..InstructionPlan::new(strategy) })
+    Ok(KernelPlan { tasks, leaves_may_overwrite, ..KernelPlan::new(plan) })
 }
 
 impl MultiOutputPlan {
@@ -200,10 +199,8 @@ impl MultiOutputPlan {
     /// front of it.
     fn cuts(&self, fusion: &Fusion<'_>) -> Vec<i64> {
         let elements: i64 = self.sizes.iter().product();
-        let tasks = match self.updates.is_empty() && elements > 0 {
-            true => Work::of_elements(fusion, elements).tasks(),
-            false => 1,
-        };
+        let is_cut = self.updates.is_empty() && elements > 0;
+        let tasks = if is_cut { Work::of_elements(fusion, elements).tasks() } else { 1 };
         let loops = self.nest.loops.iter().zip(self.steps());
         let most =
             |(l, steps): (&crate::collapse::Loop, i64)| if self.is_reduced[l.dimension] { 1 } else { steps };

@@ -3,8 +3,9 @@
 use crate::contraction::{Planner, attention, chain, convolution, dot};
 use crate::fusion::Fusion;
 use crate::movement::{overwritten, update};
+use crate::options::Options;
 use crate::reduction::{reduce, reduce_window, rows};
-use crate::strategy::{ComputationPlan, InstructionPlan, ModulePlan, Options, Strategy};
+use crate::strategy::{ComputationPlan, InstructionPlan, ModulePlan, Strategy};
 use crate::tasks::{self, Work};
 use crate::{fft, loops, multi_output, sort, tuning};
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
@@ -132,11 +133,15 @@ fn plan_instruction(
         Op::Scatter { .. } => Strategy::Scatter,
         Op::Sort { .. } | Op::TopK { .. } => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
-            return Ok(sort::plan(module, computation, id, work, target));
+            let plan = sort::plan(module, computation, id, work, target);
+            let is_top_k = matches!(instruction.op(), Op::TopK { .. });
+            let strategy = if is_top_k { Strategy::TopK } else { Strategy::Sort };
+            return Ok(plan.map(|plan| strategy(plan.map(Box::new))));
         }
         Op::Fft { .. } => {
             let fusion = Fusion::of(module, computation, id)?;
-            return fft::plan(&fusion, Work::of_kernel(&fusion), target);
+            let plan = fft::plan(&fusion, Work::of_kernel(&fusion), target)?;
+            return Ok(plan.map(|plan| Strategy::Fft(Box::new(plan))));
         }
         Op::RngBitGenerator { .. } => Strategy::RngBitGenerator,
         Op::RngGetAndUpdateState { .. } => Strategy::RngGetAndUpdateState,
@@ -155,21 +160,37 @@ fn plan_instruction(
         }
         _ => {
             let fusion = Fusion::of(module, computation, id)?;
-            return match fusion.kind() {
-                FusionKind::Attention { scores, values } => attention::plan(&fusion, scores, values, target),
-                FusionKind::Rows => rows::plan(&fusion, target),
-                FusionKind::Reduce => reduce::plan(&fusion, target),
-                FusionKind::ReduceWindow => reduce_window::plan(&fusion, target),
-                FusionKind::MultiOutput => multi_output::plan(&fusion, target),
-                FusionKind::Dot { dot } => dot::plan(&fusion, dot, planner),
-                FusionKind::Convolution { convolution } => convolution::plan(&fusion, convolution, planner),
-                FusionKind::Chain { .. } => chain::plan(&fusion, target),
-                FusionKind::Update => update::plan(&fusion, target),
-                FusionKind::Loop => loops::plan(&fusion, target),
-            };
+            return plan_fusion(&fusion, planner);
         }
     };
     Ok(InstructionPlan::new(strategy))
+}
+
+/// The strategy of a kernel, by its kind.
+fn plan_fusion(fusion: &Fusion<'_>, planner: Planner<'_>) -> Result<InstructionPlan> {
+    let target = planner.target;
+    Ok(match fusion.kind() {
+        FusionKind::Loop => loops::plan(fusion, target)?.map(Strategy::Loop),
+        FusionKind::Update => update::plan(fusion, target)?.map(Strategy::DynamicUpdateSlice),
+        FusionKind::Reduce => reduce::plan(fusion, target)?.map(Strategy::Reduce),
+        FusionKind::ReduceWindow => reduce_window::plan(fusion, target)?.map(Strategy::ReduceWindow),
+        FusionKind::Rows => rows::plan(fusion, target)?.map(Strategy::Rows),
+        FusionKind::MultiOutput => {
+            multi_output::plan(fusion, target)?.map(|plan| Strategy::MultiOutput(Box::new(plan)))
+        }
+        FusionKind::Dot { dot } => dot::plan(fusion, dot, planner)?.map(|plan| Strategy::Dot(Box::new(plan))),
+        FusionKind::Convolution { convolution } => {
+            let plan = convolution::plan(fusion, convolution, planner)?;
+            plan.map(|plan| Strategy::Convolution(Box::new(plan)))
+        }
+        FusionKind::Chain { .. } => {
+            chain::plan(fusion, target)?.map(|plan| Strategy::ConvolutionChain(Box::new(plan)))
+        }
+        FusionKind::Attention { scores, values } => {
+            let plan = attention::plan(fusion, scores, values, target)?;
+            plan.map(|plan| Strategy::Attention(Box::new(plan)))
+        }
+    })
 }
 
 /// Operand 0 may become the result.

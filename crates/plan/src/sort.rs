@@ -4,7 +4,7 @@
 //! and nothing else has to follow it, else together with the place where each has stood. Other comparisons sort places by
 //! calling the comparison.
 
-use crate::strategy::{InstructionPlan, Strategy};
+use crate::kernel_plan::KernelPlan;
 use crate::tasks::Work;
 use hlo::{ComparisonDirection, ComparisonType, Computation, InstructionId, Module, Op};
 use shape::PrimitiveType;
@@ -74,11 +74,9 @@ impl SortKey {
     /// Bits of the key.
     pub fn bits(&self) -> u32 {
         let t = self.element_type;
-        match t.is_floating_point() {
-            true if t.byte_size() == 2 && self.is_total => 16,
-            true => (8 * t.byte_size() as u32).max(32),
-            false => 8 * t.byte_size() as u32,
-        }
+        let is_widened = t.is_floating_point() && !(t.byte_size() == 2 && self.is_total);
+        let bits = 8 * t.byte_size() as u32;
+        if is_widened { bits.max(32) } else { bits }
     }
 
     /// Whether an element can be made of its key.
@@ -168,10 +166,10 @@ pub(crate) fn plan(
     id: InstructionId,
     work: Work,
     target: &Target,
-) -> InstructionPlan {
+) -> KernelPlan<Option<SortPlan>> {
     let instruction = &computation[id];
     let Some(shape) = computation[instruction.operands()[0]].shape().as_array() else {
-        return InstructionPlan::new(Strategy::Sort(None));
+        return KernelPlan::new(None);
     };
     let (dimension, key, needs_places) = match instruction.op() {
         Op::Sort { dimension, to_apply, .. } => {
@@ -197,22 +195,17 @@ pub(crate) fn plan(
     let fast = key
         .filter(|_| length > 1 && outer > 0 && inner > 0 && !is_few)
         .map(|key| choose(key, needs_places, [outer, length, inner], target));
-    let strategy = |plan| match instruction.op() {
-        Op::TopK { .. } => Strategy::TopK(plan),
-        _ => Strategy::Sort(plan),
-    };
     match fast {
         Some(sort) => {
             let (tasks, bytes) = (work.tasks().min(sort.steps()).max(1), sort.scratch_bytes());
             let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
-            let plan = InstructionPlan::new(strategy(Some(Box::new(sort))));
-            InstructionPlan { tasks, scratch_bytes, worker_scratch_bytes, ..plan }
+            let plan = KernelPlan::new(Some(sort));
+            KernelPlan { tasks, scratch_bytes, worker_scratch_bytes, ..plan }
         }
         // Two permutations of a sequence, of `i64`.
-        None => InstructionPlan {
-            scratch_bytes: (length.max(0) as u64).saturating_mul(16),
-            ..InstructionPlan::new(strategy(None))
-        },
+        None => {
+            KernelPlan { scratch_bytes: (length.max(0) as u64).saturating_mul(16), ..KernelPlan::new(None) }
+        }
     }
 }
 

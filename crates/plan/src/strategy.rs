@@ -1,23 +1,20 @@
 //! Types of a plan: the strategy and the resources of each instruction.
 
-use crate::candidate::Candidate;
 use crate::contraction::attention::AttentionPlan;
 use crate::contraction::chain::ChainPlan;
-use crate::contraction::convolution::{ConvolutionPlan, Winograd};
+use crate::contraction::convolution::ConvolutionPlan;
 use crate::contraction::dot::DotPlan;
 use crate::fft::FftPlan;
+use crate::kernel_plan::KernelPlan;
 use crate::loops::LoopPlan;
 use crate::multi_output::MultiOutputPlan;
 use crate::reduction::reduce::ReducePlan;
 use crate::reduction::reduce_window::ReduceWindowPlan;
 use crate::reduction::rows::RowsPlan;
 use crate::sort::SortPlan;
-use crate::tasks::Work;
-use crate::tuning::Choices;
 use bytes::Bytes;
 use hlo::{ComputationId, InstructionId};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Plans of the entry and of every computation that control flow reaches from it (not of those that fusions,
 /// reductions and their kind apply: these are emitted in place).
@@ -45,29 +42,7 @@ pub struct ComputationPlan {
 }
 
 /// The plan of one instruction.
-#[derive(Clone, Debug)]
-pub struct InstructionPlan {
-    /// How its code looks.
-    pub strategy: Strategy,
-    /// Constant operands in the layout that the kernel wants. The kernel does not read the operand itself.
-    pub packed: Vec<PackedConstant>,
-    /// Bytes of 64-byte aligned scratch for one call.
-    pub scratch_bytes: u64,
-    /// Into how many tasks the kernel's work is cut; 1 is serial. Tasks write disjoint memory, and each computes the same
-    /// bits whoever runs it, so the number depends on the work alone: never on how many workers there are.
-    pub tasks: i64,
-    /// What the kernel does, by rule of thumb; nothing for what needs no kernel.
-    pub work: Work,
-    /// Bytes of 64-byte aligned scratch for each worker; one task at a time uses it.
-    pub worker_scratch_bytes: u64,
-    /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
-    /// is written after the last read of element `i` of the operand, and nothing else of it is read after that.
-    pub may_overwrite: Vec<usize>,
-    /// The same for each leaf of a result that is a tuple: number of the leaf, number of the operand.
-    pub leaves_may_overwrite: Vec<(usize, usize)>,
-    /// What the caller's [`Choices`] said, if they did.
-    pub tuned: Option<Candidate>,
-}
+pub type InstructionPlan = KernelPlan<Strategy>;
 
 /// How an instruction's code looks.
 #[derive(Clone, Debug, PartialEq)]
@@ -119,44 +94,9 @@ pub enum Strategy {
     While,
 }
 
-/// Constants in a kernel's own layout.
-#[derive(Clone, Debug)]
-pub struct PackedConstant {
-    /// The position of the operand that the kernel reads in this form; nothing for tables that the plan made up.
-    pub operand: Option<usize>,
-    /// The packed elements; 64-byte aligned in the constants block.
-    pub bytes: Bytes,
-}
-
 impl Strategy {
     /// Whether there is no kernel: nothing is to be done, or it is the entry's own business.
     pub fn has_no_kernel(&self) -> bool {
         matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While | Self::CustomCall)
     }
-}
-
-impl InstructionPlan {
-    /// A strategy that needs nothing.
-    pub fn new(strategy: Strategy) -> Self {
-        Self {
-            strategy,
-            packed: Vec::new(),
-            scratch_bytes: 0,
-            tasks: 1,
-            work: Work::default(),
-            worker_scratch_bytes: 0,
-            may_overwrite: Vec::new(),
-            leaves_may_overwrite: Vec::new(),
-            tuned: None,
-        }
-    }
-}
-
-/// What the caller decides.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Which transforms convolutions may use that change how results are rounded.
-    pub winograd: Winograd,
-    /// What measuring has chosen; where it says nothing, the cost models choose.
-    pub choices: Arc<Choices>,
 }

@@ -1,136 +1,18 @@
-//! Tables of choices: which candidate a kernel is to be computed by, where measuring has found a better one than the cost
-//! model, and the text in which such tables are kept.
-//!
-//! ```text
-//! tfcompile-tuning 1
-//!
-//! [x86_64 sapphirerapids 32x64 fma l1=49152 l2=2097152]
-//! dot f32[128,768]c1 constant f32[768,768]c0 -> f32[128,768]; add; f32[768] => tile=8x3,right=constant,outer=panels,k-block=768
-//! ```
-//!
-//! A section belongs to a machine, as the plan sees it; a line to a kernel, by what the plan knows of it: shapes, types, what is
-//! constant, which operations follow. Constants' values, names and places in a program do not matter. Sections and lines are
-//! sorted, so that tables can be committed, compared and merged.
+//! Kernels and machines as tables of [`Choices`] name them, and the candidates of a kernel.
 
-use crate::candidate::{self, Candidate};
-use crate::contraction::convolution;
-use crate::contraction::packing::constant_operand;
+use crate::candidate::{Candidate, MAX_CANDIDATES};
+use crate::contraction::convolution::{self, ConvolutionKind, GradientTransform};
+use crate::contraction::dot;
+use crate::contraction::operands::constant_operand;
 use crate::fusion::{Fusion, Position};
-use crate::strategy::Options;
-use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, Window};
+use crate::options::Options;
+use crate::strategy::{InstructionPlan, Strategy};
+use hlo::{Computation, DotDimensionNumbers, FusionKind, InstructionId, Module, Op, Window};
 use shape::{ArrayShape, Shape};
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use support::{Error, Result};
 use target::{Architecture, Target};
 
-/// What a table begins with.
-const HEADER: &str = "tfcompile-tuning 1";
-
-/// A table has no more bytes and lines than these.
-pub const MAX_BYTES: usize = 16 << 20;
-const MAX_LINES: usize = 200_000;
-
-/// Between a kernel and its candidate.
-const ARROW: &str = " => ";
-
-/// Candidates by machine and kernel. The names of candidates are kept as they stand, so that those of other versions of the
-/// tool survive a merge.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Choices {
-    machines: BTreeMap<String, BTreeMap<String, String>>,
-}
-
-impl Choices {
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.machines.is_empty()
-    }
-
-    /// How many there are, of all machines.
-    pub fn len(&self) -> usize {
-        self.machines.values().map(BTreeMap::len).sum()
-    }
-
-    /// The candidate that is named for a kernel of a machine, by [`machine`] and [`kernel`]; nothing if its name is unknown.
-    pub fn get(&self, machine: &str, kernel: &str) -> Option<Candidate> {
-        Candidate::parse(self.machines.get(machine)?.get(kernel)?)
-    }
-
-    /// Says something of a kernel of a machine, instead of what was said before.
-    pub fn set(&mut self, machine: &str, kernel: &str, candidate: Candidate) {
-        let kernels = self.machines.entry(machine.to_owned()).or_default();
-        kernels.insert(kernel.to_owned(), candidate.to_string());
-    }
-
-    /// Takes over what another table says.
-    pub fn merge(&mut self, other: Self) {
-        for (machine, kernels) in other.machines {
-            self.machines.entry(machine).or_default().extend(kernels);
-        }
-    }
-
-    /// These choices and others, which go before these.
-    pub fn and(&self, others: &Self) -> Self {
-        let mut both = self.clone();
-        both.merge(others.clone());
-        both
-    }
-
-    /// Reads a table; `name` is told in errors.
-    pub fn parse(text: &str, name: &str) -> Result<Self> {
-        let wrong = |line: usize, what: &str| {
-            Error::invalid(format!(
-                "{name}:{}: {what}; delete the line, or the file, and measure again",
-                line + 1
-            ))
-        };
-        if text.len() > MAX_BYTES {
-            return Err(Error::invalid(format!("{name}: a tuning file has {MAX_BYTES} bytes at most")));
-        }
-        let mut lines = text.lines().enumerate();
-        if lines.next().map(|(_, line)| line.trim_end()) != Some(HEADER) {
-            return Err(Error::invalid(format!(
-                "{name}: no tuning file of this version, which begins with '{HEADER}'; name another file"
-            )));
-        }
-        let mut choices = Self::default();
-        let mut machine: Option<&str> = None;
-        for (number, line) in lines {
-            let line = line.trim_end();
-            if number > MAX_LINES {
-                return Err(wrong(number, "too many lines"));
-            }
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-                machine = Some(name);
-                continue;
-            }
-            let machine = machine.ok_or_else(|| wrong(number, "a kernel in front of the first [machine]"))?;
-            let (kernel, candidate) =
-                line.split_once(ARROW).ok_or_else(|| wrong(number, "no 'kernel => candidate'"))?;
-            let kernels = choices.machines.entry(machine.to_owned()).or_default();
-            if kernels.insert(kernel.to_owned(), candidate.to_owned()).is_some() {
-                return Err(wrong(number, "the kernel stands there twice"));
-            }
-        }
-        Ok(choices)
-    }
-
-    /// The table as text: the same for equal tables.
-    pub fn to_text(&self) -> String {
-        let mut text = format!("{HEADER}\n");
-        for (machine, kernels) in &self.machines {
-            let _ = write!(text, "\n[{machine}]\n");
-            for (kernel, candidate) in kernels {
-                let _ = writeln!(text, "{kernel}{ARROW}{candidate}");
-            }
-        }
-        text
-    }
-}
+pub use crate::choices::{Choices, MAX_BYTES};
 
 /// The candidate that the options' choices name for an instruction; an error is the kernel for which they name what is no
 /// candidate of it.
@@ -141,14 +23,67 @@ pub(crate) fn choose(
     target: &Target,
     options: &Options,
 ) -> std::result::Result<Option<Candidate>, String> {
-    let Some(kernels) = options.choices.machines.get(&machine(target)) else { return Ok(None) };
+    let Some(kernels) = options.choices.of_machine(&machine(target)) else { return Ok(None) };
     let Ok(fusion) = Fusion::of(module, computation, id) else { return Ok(None) };
     let Some(kernel) = kernel(&fusion) else { return Ok(None) };
     let Some(name) = kernels.get(&kernel) else { return Ok(None) };
     match Candidate::parse(name) {
-        Some(choice) if candidate::of_fusion(&fusion, target, options).contains(&choice) => Ok(Some(choice)),
+        Some(choice) if of_fusion(&fusion, target, options).contains(&choice) => Ok(Some(choice)),
         _ => Err(kernel),
     }
+}
+
+impl Candidate {
+    /// What a plan does, if it has alternatives.
+    pub fn of(plan: &InstructionPlan) -> Option<Self> {
+        match &plan.strategy {
+            Strategy::Dot(dot) => dot::candidate(dot),
+            Strategy::Convolution(convolution) => match &convolution.kind {
+                ConvolutionKind::Dense(dense) => Some(dense.candidate()),
+                ConvolutionKind::Depthwise(depthwise) => Some(depthwise.candidate()),
+                ConvolutionKind::WinogradGradient(_) => {
+                    Some(Self::Winograd { outputs: GradientTransform::PIXELS as u32 })
+                }
+                ConvolutionKind::Winograd(winograd) => {
+                    Some(Self::Winograd { outputs: winograd.transform.outputs as u32 })
+                }
+                ConvolutionKind::Gradient(gradient) => Some(gradient.candidate()),
+                ConvolutionKind::General { .. } => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+/// What could compute an instruction of a computation, the cost model's choice first; nothing for what is no contraction,
+/// or can be computed in one way only.
+pub fn candidates(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    target: &Target,
+    options: &Options,
+) -> Vec<Candidate> {
+    let Ok(fusion) = Fusion::of(module, computation, id) else { return Vec::new() };
+    let found = of_fusion(&fusion, target, options);
+    if found.len() > 1 { found } else { Vec::new() }
+}
+
+pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
+    let all = match fusion.kind() {
+        FusionKind::Dot { dot } => dot::candidates(fusion, dot, target),
+        FusionKind::Convolution { convolution } => {
+            convolution::candidates(fusion, convolution, target, options.winograd)
+        }
+        _ => Vec::new(),
+    };
+    let mut found = Vec::new();
+    for candidate in all {
+        if found.len() < MAX_CANDIDATES && !found.contains(&candidate) {
+            found.push(candidate);
+        }
+    }
+    found
 }
 
 /// What the plan knows of a machine.
@@ -272,71 +207,6 @@ fn of_window(window: &Window) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TABLE: &str = "tfcompile-tuning 1
-
-[aarch64 baseline 32x16 fma l1=32768 l2=524288]
-dot f32[3,4]c1 f32[4,5]c0 -> f32[3,5] => tile=3x2,right=in-place,outer=rows,k-block=4
-
-[x86_64 znver4 32x64 fma l1=32768 l2=1048576]
-convolution a => pixels=6x4,outer=pixels
-dot b => a name of later versions
-";
-
-    #[test]
-    fn tables_are_read_and_written_and_merged() {
-        let table = Choices::parse(TABLE, "t").unwrap();
-        assert_eq!(table.to_text(), TABLE);
-        assert_eq!((table.len(), table.is_empty()), (3, false));
-        let zen = "x86_64 znver4 32x64 fma l1=32768 l2=1048576";
-        let dense = |pixels| Candidate::Dense { pixels, vectors: 4, panels_outside: false };
-        assert_eq!(table.get(zen, "convolution a"), Some(dense(6)));
-        assert_eq!(
-            (table.get(zen, "dot b"), table.get(zen, "c"), table.get("", "dot b")),
-            (None, None, None)
-        );
-        let mut more = Choices::default();
-        more.set(zen, "convolution a", dense(5));
-        more.set("armv7", "dot c", Candidate::Winograd { outputs: 2 });
-        let mut both = table.clone();
-        both.merge(more);
-        assert_eq!(both.len(), 4);
-        assert_eq!(both.get(zen, "convolution a"), Some(dense(5)));
-        // What this version does not know stays.
-        assert!(both.to_text().contains("dot b => a name of later versions\n"));
-        assert_eq!(Choices::parse(&both.to_text(), "t").unwrap(), both);
-        assert_eq!(Choices::default().to_text(), "tfcompile-tuning 1\n");
-    }
-
-    #[test]
-    fn comments_and_other_ends_of_lines_are_read() {
-        let text = TABLE.replace('\n', "\r\n").replace("dot b", "# a comment\r\n\r\ndot b");
-        assert_eq!(Choices::parse(&text, "t").unwrap().to_text(), TABLE);
-    }
-
-    #[test]
-    fn what_is_no_table_is_refused_with_its_place() {
-        let cases = [
-            ("", "begins with 'tfcompile-tuning 1'"),
-            ("tfcompile-tuning 2\n", "begins with 'tfcompile-tuning 1'"),
-            ("{\"version\": 1}", "begins with 'tfcompile-tuning 1'"),
-            ("tfcompile-tuning 1\ndot => tile\n", "t:2: a kernel in front of the first [machine]"),
-            ("tfcompile-tuning 1\n[m]\ndot\n", "t:3: no 'kernel => candidate'"),
-            ("tfcompile-tuning 1\n[m]\na => b\na => c\n", "t:4: the kernel stands there twice"),
-            (
-                "tfcompile-tuning 1\n[m]\na => b\n[n]\na => b\n[m]\na => b\n",
-                "t:7: the kernel stands there twice",
-            ),
-        ];
-        for (text, wanted) in cases {
-            let error = Choices::parse(text, "t").unwrap_err();
-            assert!(error.message().contains(wanted), "{text:?}: {}", error.message());
-        }
-        let long = format!("tfcompile-tuning 1\n{}", "#\n".repeat(MAX_LINES + 1));
-        assert!(Choices::parse(&long, "t").unwrap_err().message().contains("too many lines"));
-        let large = "x".repeat(MAX_BYTES + 1);
-        assert!(Choices::parse(&large, "t").unwrap_err().message().contains("bytes at most"));
-    }
 
     #[test]
     fn machines_differ_by_what_plans_see() {

@@ -221,21 +221,6 @@ pub const CYCLES: &[Cycle] = &[
         "recursive grammar: operations hold regions of operations",
     ),
     (
-        "crates/plan/src",
-        &[
-            "candidate",
-            "contraction",
-            "fft",
-            "loops",
-            "multi_output",
-            "reduction",
-            "sort",
-            "strategy",
-            "tuning",
-        ],
-        "a strategy holds the plan of any family, and plans of families hold plans of parts",
-    ),
-    (
         "crates/tf/src/freeze",
         &["convert", "functions"],
         "bodies call functions, whose bodies are converted for the call",

@@ -3,8 +3,8 @@
 //! Each part is emitted as if it stood alone: for that time the context's body is the part, and what the part before has
 //! handed on is an operand, of which scratch holds the rows of the block alone.
 
-use super::dot::part as dot;
 use super::dot::walk::first_row;
+use super::dot::{Tiles, part as dot};
 use crate::context::parameters::Memory;
 use crate::context::tasks::Span;
 use crate::context::{KernelContext, Part};
@@ -13,7 +13,7 @@ use crate::reduction::rows;
 use buffers::ALIGNMENT;
 use hlo::InstructionId;
 use nest::{BinaryOp, Predicate, ValueId};
-use plan::{AttentionPlan, DotKind, DotPlan};
+use plan::{AttentionPlan, DotPlan};
 use shape::ArrayShape;
 use support::Result;
 
@@ -64,8 +64,8 @@ impl Panels<'_> {
     fn pack(&self, cx: &mut KernelContext<'_>, batch: &Index) -> Result<()> {
         let plan = self.plan;
         for (product, to) in [(&plan.scores, self.keys), (&plan.values, self.values)] {
-            if product.keeps_panels {
-                dot::pack_panels(cx, product, batch, to)?;
+            if let Some(tiles) = Tiles::of(product).filter(|tiles| tiles.tiled.keeps_panels) {
+                dot::pack_panels(cx, tiles, batch, to)?;
             }
         }
         Ok(())
@@ -100,8 +100,8 @@ impl<'p> Block<'p> {
         let number = cx.scalar_value(block)?;
         let tiles = cx.span(number, plan.blocks, plan.scores.steps()[2]);
         let mut rows = all;
-        if let Span::Part { begin, end, .. } = tiles {
-            rows = (first_row(cx, &plan.scores, begin), first_row(cx, &plan.scores, end));
+        if let (Span::Part { begin, end, .. }, Some(scores)) = (tiles, Tiles::of(&plan.scores)) {
+            rows = (first_row(cx, scores, begin), first_row(cx, scores, end));
         }
         for row in [rows.0, rows.1] {
             cx.learn(row, Facts::range(0, m));
@@ -144,7 +144,7 @@ impl<'p> Block<'p> {
 
     fn steps(&self, product: &DotPlan) -> Span {
         match self.tiles {
-            Some(tiles) if product.kind == DotKind::Tiled => tiles,
+            Some(tiles) if product.tiled().is_some() => tiles,
             _ => Span::All(product.steps()[2]),
         }
     }

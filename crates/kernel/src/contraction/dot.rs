@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use hlo::Op;
 use nest::ValueId;
-use plan::{DotKind, DotPlan, Packing};
+use plan::{DotLoops, DotPlan, Packing, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -43,7 +43,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     }
     let size = plan.accumulator.byte_size() as i64;
     let lhs = cx.operand(plan.lhs_operand)?.pointer;
-    let rhs = match plan.rhs_packing {
+    let rhs = match plan.rhs_packing() {
         Packing::Constant => {
             *cx.packed().first().ok_or_else(|| Error::internal("a packed operand is missing"))?
         }
@@ -52,7 +52,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     let constant_product = plan.padded_columns() * plan.shape.k * size;
     cx.for_tasks(|cx, task| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
-        if plan.tasks_by_rows {
+        if plan.tasks_by_rows() {
             steps.swap(1, 2);
             cuts.swap(1, 2);
         }
@@ -60,11 +60,11 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
         let &[batches, outer, inner] = &spans[..] else {
             return Err(Error::internal("a dot has three loops"));
         };
-        let (columns, rows) = if plan.tasks_by_rows { (inner, outer) } else { (outer, inner) };
+        let (columns, rows) = if plan.tasks_by_rows() { (inner, outer) } else { (outer, inner) };
         let part = Part { columns, rows };
         cx.for_span(batches, 1, |cx, batch| {
             let lhs = pack::batch_pointer(cx, lhs, &batch, &plan.dims.lhs_batch, plan.lhs_type)?;
-            let rhs = match plan.rhs_packing {
+            let rhs = match plan.rhs_packing() {
                 Packing::Constant => {
                     let number = cx.scalar_value(&batch)?;
                     cx.offset(rhs, number, constant_product)
@@ -72,13 +72,27 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
                 _ => pack::batch_pointer(cx, rhs, &batch, &plan.dims.rhs_batch, plan.rhs_type)?,
             };
             let product = pack::product(cx, plan, Product::in_place(plan, batch, lhs, rhs), part)?;
-            match plan.kind {
-                DotKind::Tiled => tiled::emit(cx, plan, &product, part),
-                DotKind::RowDot => row_dot::emit(cx, plan, &product, part),
-                DotKind::Complex => complex::emit(cx, plan, &product, part),
+            match &plan.loops {
+                DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
+                DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),
+                DotLoops::Complex { .. } => complex::emit(cx, plan, &product, part),
             }
         })
     })
+}
+
+/// A contraction in tiles.
+#[derive(Clone, Copy)]
+pub(crate) struct Tiles<'p> {
+    pub(crate) dot: &'p DotPlan,
+    pub(crate) tiled: &'p TiledDot,
+}
+
+impl<'p> Tiles<'p> {
+    /// A plan, if its loops are over tiles.
+    pub(crate) fn of(dot: &'p DotPlan) -> Option<Self> {
+        dot.tiled().map(|tiled| Self { dot, tiled })
+    }
 }
 
 /// A task's part of a product.
@@ -160,21 +174,22 @@ impl Product {
             panel: None,
             rhs_alignment: alignment(plan.accumulator),
         };
-        if plan.rhs_packing == Packing::Constant {
-            product.panels(plan, rhs);
+        let packed = Tiles::of(plan).filter(|tiles| tiles.tiled.rhs_packing == Packing::Constant);
+        if let Some(tiles) = packed {
+            product.panels(tiles, rhs);
         }
         product
     }
 
     /// The right operand as packed panels.
-    fn panels(&mut self, plan: &DotPlan, pointer: ValueId) {
-        let size = plan.accumulator.byte_size() as i64;
+    fn panels(&mut self, plan: Tiles<'_>, pointer: ValueId) {
+        let size = plan.dot.accumulator.byte_size() as i64;
         self.rhs = pointer;
-        self.rhs_column = plan.shape.k * size;
-        self.rhs_k = plan.panel * size;
-        self.panel = Some(plan.panel);
+        self.rhs_column = plan.dot.shape.k * size;
+        self.rhs_k = plan.tiled.panel * size;
+        self.panel = Some(plan.tiled.panel);
         // Panels and rows of panels are as wide as whole vectors, so the block's alignment carries over.
-        self.rhs_alignment = (i64::from(plan.tile.lanes) * size).min(64) as u32;
+        self.rhs_alignment = (i64::from(plan.tiled.tile.lanes) * size).min(64) as u32;
     }
 }
 

@@ -194,12 +194,9 @@ impl Split {
             let goes_on = is_elementwise(computation, at)
                 && *budget > copies.len()
                 && (at == id || may_compute(computation, at));
-            let missing: Vec<InstructionId> = match goes_on {
-                true => {
-                    computation[at].operands().iter().filter(|o| !copies.contains_key(o)).copied().collect()
-                }
-                false => Vec::new(),
-            };
+            let operands = if goes_on { computation[at].operands() } else { &[] };
+            let missing: Vec<InstructionId> =
+                operands.iter().filter(|o| !copies.contains_key(o)).copied().collect();
             if !missing.is_empty() {
                 pending.extend(missing);
                 continue;

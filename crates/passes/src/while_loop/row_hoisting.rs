@@ -62,10 +62,8 @@ fn hoist(module: &mut Module, found: Loop) -> bool {
         let shape = found.array(module, element).expect("a buffer is an array").clone();
         let metadata = module[found.body][slot].metadata().clone();
         let all = rows.batched(module, slot, row);
-        let whole = match *module[found.caller][all].shape().expect_array() == shape {
-            true => all,
-            false => rows.add(module, Op::Reshape {}, shape, &[all], metadata),
-        };
+        let is_whole = *module[found.caller][all].shape().expect_array() == shape;
+        let whole = if is_whole { all } else { rows.add(module, Op::Reshape {}, shape, &[all], metadata) };
         let caller = module.computation_mut(found.caller);
         for read in Loop::reads(caller, found.id, element) {
             caller.replace_all_uses(read, whole);

@@ -255,9 +255,10 @@ impl Rows {
     ) -> InstructionId {
         let is_lhs = self.kind(operands[0]) != Some(Kind::Same);
         let (rows, other) = if is_lhs { (operands[0], operands[1]) } else { (operands[1], operands[0]) };
-        let (contracting, other_contracting) = match is_lhs {
-            true => (&numbers.lhs_contracting_dims, &numbers.rhs_contracting_dims),
-            false => (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims),
+        let (contracting, other_contracting) = if is_lhs {
+            (&numbers.lhs_contracting_dims, &numbers.rhs_contracting_dims)
+        } else {
+            (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims)
         };
         let (x, kernel) = (self.batched[&(rows, row)], self.outside(module, other));
         let x_shape = module[self.found.caller][x].shape().expect_array().clone();
@@ -463,9 +464,10 @@ pub(super) fn index_constant(
     value: i64,
 ) -> InstructionId {
     let mask = u64::MAX >> (64 - element_type.bit_width());
-    let scalar = match element_type.is_signed_integer() {
-        true => Scalar::Signed(value),
-        false => Scalar::Unsigned(value as u64 & mask),
+    let scalar = if element_type.is_signed_integer() {
+        Scalar::Signed(value)
+    } else {
+        Scalar::Unsigned(value as u64 & mask)
     };
     let shape = ArrayShape::new(element_type, &[]);
     let literal = Literal::from_scalars(shape.clone(), [scalar]);

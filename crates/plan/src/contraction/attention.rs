@@ -5,11 +5,11 @@
 //! row, and are the left operand of the second product. What both products read again and again, keys and values, is
 //! packed into scratch where the plan of a product alone would pack it too, for all rows at once.
 
-use crate::contraction::dot::{self, DotKind, DotPlan, Extent};
-use crate::contraction::packing::Packing;
+use crate::contraction::dot::{self, DotLoops, DotPlan, Extent};
 use crate::fusion::{Fusion, Position};
+use crate::kernel_plan::KernelPlan;
+use crate::packing::Packing;
 use crate::reduction::rows::{self, RowsPlan};
-use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
 use hlo::{CACHE_LINE, InstructionId, Op};
 use shape::PrimitiveType;
@@ -63,7 +63,7 @@ pub fn plan(
     scores: InstructionId,
     values: InstructionId,
     target: &Target,
-) -> Result<InstructionPlan> {
+) -> Result<KernelPlan<AttentionPlan>> {
     let parts = Parts::of(fusion, scores, values)?;
     let handed = fusion.caller[fusion.instruction].operands().len();
     let first = fusion.part(parts.scores_root, None);
@@ -73,9 +73,7 @@ pub fn plan(
     let mut scores = dot::plan_part(&first, scores, target)?;
     let mut values = dot::plan_part(&last, values, target)?;
     let walked = rows::plan(&between, target)?;
-    let Strategy::Rows(mut softmax) = walked.strategy else {
-        return Err(Error::internal("rows are walked"));
-    };
+    let mut softmax = walked.strategy;
     let array = |id: InstructionId| fusion.body[id].shape().expect_array();
     check_products(&scores, &values, &softmax, handed)?;
     let element_type = array(parts.scores_root).element_type;
@@ -85,27 +83,26 @@ pub fn plan(
         return Err(unsupported("of other types than f32 and f64"));
     }
     // Blocks of rows are whole tiles of both products.
-    let are_tiled = scores.kind == DotKind::Tiled && values.kind == DotKind::Tiled;
     let (m, n, batch) = (scores.shape.m, scores.shape.n, scores.shape.batch);
     let mut tiles = 1;
-    if are_tiled {
-        let rows = scores.tile.rows.min(values.tile.rows);
+    if let (Some(first), Some(second)) = (scores.tiled(), values.tiled()) {
+        let rows = first.tile.rows.min(second.tile.rows);
         dot::limit_rows(&mut scores, rows, target);
         dot::limit_rows(&mut values, rows, target);
-        tiles = (m + i64::from(scores.tile.rows) - 1) / i64::from(scores.tile.rows);
+        tiles = (m + scores.tile_rows() - 1) / scores.tile_rows();
     }
     let size = element_type.byte_size() as i64;
     let row = if parts.renumbers { n } else { padded(n, size) };
-    let blocks = blocks(batch, tiles, i64::from(scores.tile.rows));
+    let blocks = blocks(batch, tiles, scores.tile_rows());
     let cuts = tasks::cut(Work::of_kernel(fusion).tasks(), &[batch, blocks]);
     let tasks = tasks::count(&cuts);
     if batch.saturating_mul(blocks) < Work::of_kernel(fusion).tasks().min(FEW_TASKS) {
         return Err(unsupported("in fewer tasks than its products have"));
     }
-    let most_rows = if blocks > 1 { (tiles + blocks - 1) / blocks * i64::from(scores.tile.rows) } else { m };
+    let most_rows = if blocks > 1 { (tiles + blocks - 1) / blocks * scores.tile_rows() } else { m };
     let block = [most_rows, row, size].iter().fold(1i64, |all, &count| all.saturating_mul(count));
-    let keys = if scores.keeps_panels { scores.rhs_scratch_bytes() } else { 0 };
-    let panels = if values.keeps_panels { values.rhs_scratch_bytes() } else { 0 };
+    let keys = if scores.keeps_panels() { scores.rhs_scratch_bytes() } else { 0 };
+    let panels = if values.keeps_panels() { values.rhs_scratch_bytes() } else { 0 };
     let scores_offset = keys.saturating_add(panels);
     let kept_offset = scores_offset.saturating_add(block.unsigned_abs()).next_multiple_of(64);
     let bytes = kept_offset.saturating_add(walked.worker_scratch_bytes);
@@ -129,8 +126,7 @@ pub fn plan(
         scores_offset,
         values_offset: keys,
     };
-    let instruction = InstructionPlan::new(Strategy::Attention(Box::new(plan)));
-    Ok(InstructionPlan { tasks, worker_scratch_bytes: bytes, ..instruction })
+    Ok(KernelPlan { tasks, worker_scratch_bytes: bytes, ..KernelPlan::new(plan) })
 }
 
 /// Into how many blocks the tiles of a product's rows are cut.
@@ -233,8 +229,9 @@ fn check_products(scores: &DotPlan, values: &DotPlan, softmax: &RowsPlan, handed
         && columns == [n]
         && softmax.row_results.is_empty();
     let fits = |plan: &DotPlan| {
-        let is_ready = plan.rhs_packing == Packing::None || plan.keeps_panels;
-        plan.lhs_packing == Packing::None && is_ready && plan.kind != DotKind::Complex
+        let is_ready = plan.rhs_packing() == Packing::None || plan.keeps_panels();
+        let is_complex = matches!(plan.loops, DotLoops::Complex { .. });
+        plan.lhs_packing == Packing::None && is_ready && !is_complex
     };
     if is_joined && is_walked && fits(scores) && fits(values) && shape.m > 0 && shape.batch > 0 {
         return Ok(());

@@ -4,9 +4,9 @@ mod cost;
 
 use super::Planner;
 use super::convolution::{ConvolutionDims, ConvolutionPlan, Stage, Winograd, bands};
-use super::packing::is_read_once;
+use super::operands::is_read_once;
 use crate::fusion::{Fusion, Position};
-use crate::strategy::{InstructionPlan, Strategy};
+use crate::kernel_plan::KernelPlan;
 use crate::tasks;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub const MAX_STAGES: usize = 4;
 const MAX_SCRATCH: u64 = 64 << 20;
 
 /// Plans a body of several convolutions, each of which reads what follows the one before.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ChainPlan>> {
     let planner = Planner { target, winograd: Winograd::default(), candidate: None };
     let links = links(fusion)?;
     let views: Vec<Fusion<'_>> = links.iter().map(|link| fusion.up_to(link.root)).collect();
@@ -78,8 +78,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         }
     }
     let tasks = lines[0].len() as i64;
-    let strategy = Strategy::ConvolutionChain(Box::new(ChainPlan { stages: planned }));
-    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes: band, ..InstructionPlan::new(strategy) })
+    let plan = ChainPlan { stages: planned };
+    Ok(KernelPlan { packed, tasks, worker_scratch_bytes: band, ..KernelPlan::new(plan) })
 }
 
 /// One convolution of a body, and the last instruction of the work that follows it.

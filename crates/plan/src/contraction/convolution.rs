@@ -31,11 +31,12 @@ pub use winograd_matrices::{GradientTransform, Transform};
 
 use super::Planner;
 use super::epilogue::check_epilogue;
-use super::packing::{Packing, constant_operand, is_read_once};
+use super::operands::{constant_operand, is_read_once};
 use super::tile::accumulator;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
-use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
+use crate::kernel_plan::KernelPlan;
+use crate::packing::{PackedConstant, Packing};
 use crate::tasks::Work;
 use bands::Lines;
 use hlo::InstructionId;
@@ -105,7 +106,7 @@ pub(crate) fn plan(
     fusion: &Fusion<'_>,
     hero: InstructionId,
     planner: Planner<'_>,
-) -> Result<InstructionPlan> {
+) -> Result<KernelPlan<ConvolutionPlan>> {
     check_epilogue(fusion, hero)?;
     let (plan, packed) = Stage { fusion, hero, input: None, bands: None }.plan(planner)?;
     let (tasks, worker_scratch_bytes) = match &plan.kind {
@@ -121,10 +122,8 @@ pub(crate) fn plan(
         }
         ConvolutionKind::General { chunks, .. } => (*chunks, 0),
     };
-    let strategy = Strategy::Convolution(Box::new(plan));
     let may_overwrite = if fusion.row_slice().is_some() { overwritable(fusion) } else { Vec::new() };
-    let instruction = InstructionPlan::new(strategy);
-    Ok(InstructionPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
+    Ok(KernelPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..KernelPlan::new(plan) })
 }
 
 /// A convolution and the elementwise work that follows it.

@@ -16,29 +16,19 @@ pub(crate) use candidates::{candidate, candidates};
 use super::Planner;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
-use super::packing::{Packing, constant_operand, is_read_once};
+use super::operands::{constant_operand, is_read_once};
 use super::tile::{self, Tile, accumulator};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
-use crate::strategy::{InstructionPlan, PackedConstant, Strategy};
+use crate::kernel_plan::KernelPlan;
+use crate::packing::{PackedConstant, Packing};
 use crate::tasks::{self, Work};
 use hlo::{InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
-/// The loops of a contraction.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DotKind {
-    /// Tiles of rows and vectors of columns, accumulated over the summands.
-    Tiled,
-    /// Vectors run along the summands, one result after another.
-    RowDot,
-    /// One result after another, of complex numbers.
-    Complex,
-}
-
-/// How a contraction looks.
+/// Plan of a contraction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DotPlan {
     /// The dot.
@@ -47,21 +37,51 @@ pub struct DotPlan {
     pub shape: DotShape,
     /// Its dimensions in both operands.
     pub dims: DotDims,
-    /// Its loops.
-    pub kind: DotKind,
     /// The type of products and sums; operands of another type are converted when they are packed.
     pub accumulator: PrimitiveType,
     /// The type of the left operand in memory.
     pub lhs_type: PrimitiveType,
     /// The type of the right operand in memory.
     pub rhs_type: PrimitiveType,
+    /// The fusion's operand that is the left one.
+    pub lhs_operand: usize,
+    /// The fusion's operand that is the right one.
+    pub rhs_operand: usize,
     /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
     pub lhs_packing: Packing,
-    /// Right operand of `Tiled`: in place, or as panels `[n / panel][k][panel]`, the last one padded with zeros. In
-    /// scratch one panel at a time, as a constant all of them. Of other kinds: in place, or as `[n][k]` in scratch, one
-    /// product at a time.
+    /// Its loops.
+    pub loops: DotLoops,
+    /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
+    pub cuts: [i64; 3],
+}
+
+/// The loops of a contraction. Except in tiles, the right operand is read in place or as `[n][k]` in scratch, one product at
+/// a time.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DotLoops {
+    /// Tiles of rows and vectors of columns, accumulated over the summands.
+    Tiled(TiledDot),
+    /// Vectors run along the summands, a few results at a time.
+    Rows {
+        /// Rows and columns that are computed together; vectors count columns here.
+        tile: Tile,
+        /// The right operand.
+        rhs_packing: Packing,
+    },
+    /// One result after another, of complex numbers.
+    Complex {
+        /// The right operand.
+        rhs_packing: Packing,
+    },
+}
+
+/// Loops over tiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TiledDot {
+    /// Right operand: in place, or as panels `[n / panel][k][panel]`, the last one padded with zeros. In scratch one panel
+    /// at a time, as a constant all of them.
     pub rhs_packing: Packing,
-    /// Whether all panels in scratch are there at the same time: a kernel of several contractions packs them, and says where.
+    /// True if all panels in scratch are there at the same time: a kernel of several contractions packs them, and says where.
     pub keeps_panels: bool,
     /// Columns of a packed panel: of a constant one cache line, the same on every target; in scratch those of a tile.
     pub panel: i64,
@@ -71,29 +91,58 @@ pub struct DotPlan {
     pub unroll: i64,
     /// Summands of a sum that is finished before it is added to the others: a long chain of additions loses digits.
     pub sum_block: i64,
-    /// Whether a round reads neighbours of a left row as one vector, of which each summand takes a lane.
+    /// True if a round reads neighbors in a left row as one vector, of which each summand takes a lane.
     pub lhs_by_lane: bool,
-    /// Whether panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
+    /// True if panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
     pub panels_outside: bool,
-    /// Summands of one pass over the tiles of `Tiled`. With fewer than there are, sums are kept in the result's memory from
-    /// pass to pass, and a panel's part of a pass stays in the cache for all rows.
+    /// Summands of one pass over the tiles. With fewer than there are, sums are kept in the result's memory from pass to
+    /// pass, and a panel's part of a pass stays in the cache for all rows.
     pub k_block: i64,
-    /// Whether tiles bring the next panel of the right operand into the second cache while they compute.
+    /// True if tiles bring the next panel of the right operand into the second cache while they compute.
     pub prefetches: bool,
-    /// If whole rows of the result are written one after the other, into how many parts the columns are cut at most, so
-    /// that a part of the right operand stays in the second cache for all rows; else 0.
+    /// If whole rows of the result are written one after the other, the largest number of parts that the columns are cut
+    /// into, so that a part of the right operand stays in the second cache for all rows; else 0.
     pub column_parts: i64,
-    /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
-    pub cuts: [i64; 3],
-    /// Whether tasks that follow each other have the same rows, not the same columns.
+    /// True if tasks that follow each other have the same rows, not the same columns.
     pub tasks_by_rows: bool,
-    /// The fusion's operand that is the left one.
-    pub lhs_operand: usize,
-    /// The fusion's operand that is the right one.
-    pub rhs_operand: usize,
 }
 
 impl DotPlan {
+    /// The loops over tiles, if there are such.
+    pub fn tiled(&self) -> Option<&TiledDot> {
+        match &self.loops {
+            DotLoops::Tiled(tiled) => Some(tiled),
+            DotLoops::Rows { .. } | DotLoops::Complex { .. } => None,
+        }
+    }
+
+    /// The right operand.
+    pub fn rhs_packing(&self) -> Packing {
+        match self.loops {
+            DotLoops::Tiled(TiledDot { rhs_packing, .. })
+            | DotLoops::Rows { rhs_packing, .. }
+            | DotLoops::Complex { rhs_packing } => rhs_packing,
+        }
+    }
+
+    /// Rows that are computed together.
+    pub(crate) fn tile_rows(&self) -> i64 {
+        match self.loops {
+            DotLoops::Tiled(TiledDot { tile, .. }) | DotLoops::Rows { tile, .. } => i64::from(tile.rows),
+            DotLoops::Complex { .. } => 1,
+        }
+    }
+
+    /// True if tasks that follow each other have the same rows, not the same columns.
+    pub fn tasks_by_rows(&self) -> bool {
+        self.tiled().is_some_and(|tiled| tiled.tasks_by_rows)
+    }
+
+    /// True if all panels of the right operand are in scratch at the same time.
+    pub fn keeps_panels(&self) -> bool {
+        self.tiled().is_some_and(|tiled| tiled.keeps_panels)
+    }
+
     /// Bytes of scratch for the left operand.
     pub fn lhs_scratch_bytes(&self) -> u64 {
         match self.lhs_packing {
@@ -106,36 +155,36 @@ impl DotPlan {
     /// pass along a row computes together, the last one being narrower; a step of rows is a tile's or a row.
     pub fn steps(&self) -> [i64; 3] {
         let DotShape { batch, m, n, .. } = self.shape;
-        let of = |all: i64, together: i64| (all + together - 1) / together.max(1);
-        match self.kind {
-            DotKind::Tiled => [batch, of(n, self.tile.columns()), of(m, i64::from(self.tile.rows))],
-            DotKind::RowDot => [batch, of(n, i64::from(self.tile.vectors)), of(m, i64::from(self.tile.rows))],
-            DotKind::Complex => [batch, 1, m],
-        }
+        let steps = |all: i64, together: i64| (all + together - 1) / together.max(1);
+        let columns = match self.loops {
+            DotLoops::Tiled(TiledDot { tile, .. }) => steps(n, tile.columns()),
+            DotLoops::Rows { tile, .. } => steps(n, i64::from(tile.vectors)),
+            DotLoops::Complex { .. } => 1,
+        };
+        [batch, columns, steps(m, self.tile_rows())]
     }
 
     /// The most rows that a task computes.
     pub fn most_rows(&self) -> i64 {
         let ([.., steps], [.., parts]) = (self.steps(), self.cuts);
-        let rows = if self.kind == DotKind::Complex { 1 } else { i64::from(self.tile.rows) };
-        self.shape.m.min((steps + parts - 1) / parts * rows)
+        self.shape.m.min((steps + parts - 1) / parts * self.tile_rows())
     }
 
     /// Bytes of scratch for the right operand.
     pub fn rhs_scratch_bytes(&self) -> u64 {
-        match (self.rhs_packing, self.kind) {
-            (Packing::Scratch, DotKind::Tiled) if self.keeps_panels => {
-                self.bytes(self.padded_columns(), self.shape.k)
-            }
-            (Packing::Scratch, DotKind::Tiled) => self.bytes(self.tile.columns(), self.shape.k),
-            (Packing::Scratch, _) => self.bytes(self.shape.n, self.shape.k),
-            _ => 0,
-        }
+        let columns = match &self.loops {
+            _ if self.rhs_packing() != Packing::Scratch => return 0,
+            DotLoops::Tiled(tiled) if tiled.keeps_panels => self.padded_columns(),
+            DotLoops::Tiled(tiled) => tiled.tile.columns(),
+            DotLoops::Rows { .. } | DotLoops::Complex { .. } => self.shape.n,
+        };
+        self.bytes(columns, self.shape.k)
     }
 
     /// Columns rounded up to whole panels.
     pub fn padded_columns(&self) -> i64 {
-        (self.shape.n + self.panel - 1) / self.panel * self.panel
+        let panel = self.tiled().map_or(1, |tiled| tiled.panel);
+        (self.shape.n + panel - 1) / panel * panel
     }
 
     /// Rounded up to 64, so that what follows is aligned.
@@ -163,9 +212,6 @@ fn chosen(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<(
     let keeps_sums = keeps_sums && result == plan.accumulator;
     let facts = Facts { rhs_is_constant, keeps_sums };
     choose(&mut plan, facts, target);
-    if keeps_sums {
-        plan.k_block = k_block(&plan, target);
-    }
     Ok((plan, facts))
 }
 
@@ -173,17 +219,21 @@ fn chosen(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<(
 pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<DotPlan> {
     let (mut plan, ..) = described(fusion, hero)?;
     choose(&mut plan, Facts { rhs_is_constant: false, keeps_sums: false }, target);
-    plan.prefetches = false;
-    plan.column_parts = 0;
-    plan.panels_outside |= plan.kind == DotKind::Tiled;
-    plan.keeps_panels = plan.kind == DotKind::Tiled && plan.rhs_packing == Packing::Scratch;
+    if let DotLoops::Tiled(tiled) = &mut plan.loops {
+        tiled.prefetches = false;
+        tiled.column_parts = 0;
+        tiled.panels_outside = true;
+        tiled.keeps_panels = tiled.rhs_packing == Packing::Scratch;
+    }
     Ok(plan)
 }
 
-/// Tiles of so many rows at most.
+/// Limits the rows of a tile.
 pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
-    plan.tile = tile::with_rows(plan.tile, plan.shape.m, most);
-    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
+    if let DotLoops::Tiled(tiled) = &mut plan.loops {
+        tiled.tile = tile::with_rows(tiled.tile, plan.shape.m, most);
+        tiled.unroll = tile::unroll(tiled.tile, tiled.lhs_by_lane, target);
+    }
 }
 
 /// What is known of a dot before its loops are chosen, the type of its result, and whether its right operand is a constant
@@ -211,33 +261,26 @@ fn described(fusion: &Fusion<'_>, id: InstructionId) -> Result<(DotPlan, Primiti
     let plan = DotPlan {
         hero: id,
         shape: dims.shape(),
-        kind: DotKind::Tiled,
+        dims,
         accumulator: accumulator(result.element_type),
         lhs_type: lhs.element_type,
         rhs_type: rhs.element_type,
-        lhs_packing: Packing::None,
-        rhs_packing: Packing::None,
-        keeps_panels: false,
-        tile: Tile::SCALAR,
-        unroll: 1,
-        sum_block: dims.shape().k,
-        lhs_by_lane: false,
-        panels_outside: false,
-        panel: 1,
-        k_block: dims.shape().k,
-        prefetches: false,
-        column_parts: 0,
-        cuts: [1; 3],
-        tasks_by_rows: false,
         lhs_operand,
         rhs_operand,
-        dims,
+        lhs_packing: Packing::None,
+        // Possible for every dot.
+        loops: DotLoops::Complex { rhs_packing: Packing::None },
+        cuts: [1; 3],
     };
     Ok((plan, result.element_type, constant.is_some()))
 }
 
 /// Plans a body of a dot and elementwise work on its result.
-pub(crate) fn plan(fusion: &Fusion<'_>, id: InstructionId, planner: Planner<'_>) -> Result<InstructionPlan> {
+pub(crate) fn plan(
+    fusion: &Fusion<'_>,
+    id: InstructionId,
+    planner: Planner<'_>,
+) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
     let (mut plan, facts) = chosen(fusion, id, target)?;
     let (lhs_operand, rhs_operand) = (plan.lhs_operand, plan.rhs_operand);
@@ -248,8 +291,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, id: InstructionId, planner: Planner<'_>)
     let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
     let constant = constant_operand(fusion, rhs_operand);
     let mut packed = Vec::new();
-    if let (Packing::Constant, Some(literal)) = (plan.rhs_packing, constant) {
-        packed.push(PackedConstant { operand: Some(rhs_operand), bytes: pack::panels(literal, &plan) });
+    let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
+    if let (Some(tiled), Some(literal)) = (tiled, constant) {
+        let bytes = pack::panels(literal, &plan, tiled.panel);
+        packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
     }
     let mut work = Work::of_elements(fusion, result.element_count());
     let DotShape { batch, m, n, k } = plan.shape;
@@ -263,14 +308,15 @@ pub(crate) fn plan(fusion: &Fusion<'_>, id: InstructionId, planner: Planner<'_>)
     let tasks = tasks::count(&plan.cuts);
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
     // Sums of nothing pack nothing, but they pack it somewhere.
-    let is_packed = [plan.lhs_packing, plan.rhs_packing].contains(&Packing::Scratch);
+    let is_packed = [plan.lhs_packing, plan.rhs_packing()].contains(&Packing::Scratch);
     let bytes = if is_packed { bytes.max(1) } else { bytes };
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
     // What the epilogue reads at the element that it makes; the product reads all of its operands until the end.
     let mut may_overwrite = overwritable(fusion);
-    may_overwrite.retain(|k| plan.k_block >= plan.shape.k && ![lhs_operand, rhs_operand].contains(k));
-    let instruction = InstructionPlan::new(Strategy::Dot(Box::new(plan)));
-    Ok(InstructionPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..instruction })
+    let is_one_pass = plan.tiled().is_none_or(|tiled| tiled.k_block >= plan.shape.k);
+    may_overwrite.retain(|k| is_one_pass && ![lhs_operand, rhs_operand].contains(k));
+    let plan = KernelPlan::new(plan);
+    Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
 }
 
 /// Loops, tile and packing, from the extents, the accesses and the target; whether the result's memory can keep sums from
@@ -283,50 +329,91 @@ fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
     if !lhs_fits {
         plan.lhs_packing = Packing::Scratch;
     }
+    let rhs_packing = if rhs_fits { Packing::None } else { Packing::Scratch };
     if plan.accumulator.is_complex() {
-        plan.kind = DotKind::Complex;
-        if !rhs_fits {
-            plan.rhs_packing = Packing::Scratch;
-        }
+        plan.loops = DotLoops::Complex { rhs_packing };
         return;
     }
-    let lanes = target.lanes(plan.accumulator.byte_size());
+    let size = plan.accumulator.byte_size();
+    let lanes = target.lanes(size);
     let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
     let along_k = unit_k(lhs_fits, plan.dims.lhs_k_stride()) && unit_k(rhs_fits, plan.dims.rhs_k_stride());
     // A panel pays if several rows read it, or if it is made at compile time.
     let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
     let few_rows = m <= most && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
     if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
-        plan.kind = DotKind::RowDot;
-        plan.tile = tile::row_dot(plan.shape, plan.accumulator.byte_size(), target);
-        if !rhs_fits {
-            plan.rhs_packing = Packing::Scratch;
-        }
+        plan.loops = DotLoops::Rows { tile: tile::row_dot(plan.shape, size, target), rhs_packing };
         return;
     }
     let streams = streams(plan, facts, target);
     let along_row = plan.lhs_packing == Packing::Scratch || plan.dims.lhs_k_stride() == 1;
     let lhs_by_lane = along_row && m > 1 && plan.accumulator.is_floating_point() && tile::takes_lanes(target);
     let access = tile::Access { rhs_streams: streams, lhs_by_lane };
-    plan.tile = tile::choose_with(m, n, plan.accumulator.byte_size(), access, target);
-    plan.lhs_by_lane =
-        lhs_by_lane && k >= i64::from(plan.tile.lanes) && plan.tile.lanes == lanes && lanes > 1;
-    plan.rhs_packing = if rhs_is_constant {
+    let tile = tile::choose_with(m, n, size, access, target);
+    let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
+    let mut column_parts = 0;
+    let rhs_packing = if rhs_is_constant {
         Packing::Constant
-    } else if is_in_place(plan) && streams_rows(plan, target) {
-        plan.column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
+    } else if is_in_place(plan) && streams_rows(plan, tile, target) {
+        column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
         Packing::None
     } else if is_in_place(plan)
-        && (m <= few_tiles(plan)
+        && (m <= few_tiles(tile)
             || m <= MANY_ROWS && (!is_sparse(plan) || keeps_sums && takes_few_passes(plan)))
     {
         Packing::None
     } else {
         Packing::Scratch
     };
-    let is_read_again = is_read_again(plan, facts, target);
-    plan.panels_outside = plan.rhs_packing == Packing::Scratch || is_read_again && plan.column_parts == 0;
-    lay_out(plan, facts, target);
+    let is_read_again = is_read_again(plan, tile, facts, target);
+    let panels_outside = rhs_packing == Packing::Scratch || is_read_again && column_parts == 0;
+    let mut order = TileOrder { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block: k };
+    if keeps_sums {
+        order.k_block = k_block(plan, &order, target);
+    }
+    plan.loops = DotLoops::Tiled(order.lay_out(plan, facts, target));
+}
+
+/// The choices of a plan in tiles; the rest follows from them.
+#[derive(Clone, Copy, Debug)]
+struct TileOrder {
+    tile: Tile,
+    rhs_packing: Packing,
+    lhs_by_lane: bool,
+    panels_outside: bool,
+    column_parts: i64,
+    k_block: i64,
+}
+
+impl TileOrder {
+    /// The plan that follows from tile, packing and the order of loops.
+    fn lay_out(self, plan: &DotPlan, facts: Facts, target: &Target) -> TiledDot {
+        let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
+        // A panel that is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
+        let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+        let bytes = tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+        let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
+        TiledDot {
+            rhs_packing,
+            keeps_panels: false,
+            panel: match rhs_packing {
+                Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
+                Packing::None | Packing::Scratch => tile.columns(),
+            },
+            tile,
+            unroll: tile::unroll(tile, lhs_by_lane, target),
+            sum_block: sum_block(plan),
+            lhs_by_lane,
+            panels_outside,
+            k_block,
+            prefetches: is_read_again(plan, tile, facts, target)
+                && panels_outside
+                && (facts.rhs_is_constant || rhs_fits && has_room)
+                && tile::has_prefetch(target),
+            column_parts,
+            tasks_by_rows: false,
+        }
+    }
 }
 
 /// Whether tiles can read the right operand where it is.
@@ -336,9 +423,9 @@ fn is_in_place(plan: &DotPlan) -> bool {
 }
 
 /// Whether several tiles of rows read panels that the second cache does not hold.
-fn is_read_again(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
-    let panels = (plan.shape.n + plan.tile.columns() - 1) / plan.tile.columns();
-    panels > 1 && plan.shape.m > i64::from(plan.tile.rows) && streams(plan, facts, target)
+fn is_read_again(plan: &DotPlan, tile: Tile, facts: Facts, target: &Target) -> bool {
+    let panels = (plan.shape.n + tile.columns() - 1) / tile.columns();
+    panels > 1 && plan.shape.m > i64::from(tile.rows) && streams(plan, facts, target)
 }
 
 /// Whether the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
@@ -356,24 +443,6 @@ fn sum_block(plan: &DotPlan) -> i64 {
     if is_long { BLOCK } else { k }
 }
 
-/// What follows from tile, packing and the order of loops.
-fn lay_out(plan: &mut DotPlan, facts: Facts, target: &Target) {
-    plan.unroll = tile::unroll(plan.tile, plan.lhs_by_lane, target);
-    plan.sum_block = sum_block(plan);
-    plan.panel = match plan.rhs_packing {
-        Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
-        _ => plan.tile.columns(),
-    };
-    // What is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
-    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
-    let bytes = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
-    let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
-    plan.prefetches = is_read_again(plan, facts, target)
-        && plan.panels_outside
-        && (facts.rhs_is_constant || rhs_fits && has_room)
-        && tile::has_prefetch(target);
-}
-
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
 const MANY_VECTORS: i64 = 8;
 
@@ -386,13 +455,13 @@ fn rhs_bytes(plan: &DotPlan) -> u64 {
 /// Whether the result is so large, and its elements so soon computed, that the order in which it is written matters more
 /// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
 /// is read) one address after the other.
-fn streams_rows(plan: &DotPlan, target: &Target) -> bool {
+fn streams_rows(plan: &DotPlan, tile: Tile, target: &Target) -> bool {
     // So many rows of a panel stay in the first cache without being packed.
     const FEW_SUMMANDS: i64 = 128;
     let DotShape { m, n, k, .. } = plan.shape;
     let elements = (m as u64).saturating_mul(n as u64);
     let result = elements.saturating_mul(plan.accumulator.byte_size() as u64);
-    k <= FEW_SUMMANDS && m > few_tiles(plan) && result > target.l2_bytes.saturating_mul(2) && !is_sparse(plan)
+    k <= FEW_SUMMANDS && m > few_tiles(tile) && result > target.l2_bytes.saturating_mul(2) && !is_sparse(plan)
 }
 
 /// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
@@ -400,22 +469,16 @@ const MANY_ROWS: i64 = 128;
 
 /// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
 /// hold.
-fn k_block(plan: &DotPlan, target: &Target) -> i64 {
+fn k_block(plan: &DotPlan, order: &TileOrder, target: &Target) -> i64 {
     const MULTIPLE: i64 = 64;
     let DotShape { m, k, .. } = plan.shape;
-    let row = plan.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
+    let row = order.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
     let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
-    let is_read_again = m > i64::from(plan.tile.rows);
-    let is_in_place = plan.rhs_packing != Packing::Scratch && plan.kind == DotKind::Tiled;
-    if plan.rhs_packing == Packing::None
-        && is_in_place
-        && is_read_again
-        && is_sparse(plan)
-        && takes_few_passes(plan)
-    {
+    let is_read_again = m > i64::from(order.tile.rows);
+    if order.rhs_packing == Packing::None && is_read_again && is_sparse(plan) && takes_few_passes(plan) {
         return k.min(SUMMANDS_OF_A_PASS);
     }
-    if !is_in_place || !is_read_again || k.saturating_mul(row) <= cache / 2 {
+    if order.rhs_packing == Packing::Scratch || !is_read_again || k.saturating_mul(row) <= cache / 2 {
         return k;
     }
     // The rows of the left operand want to stay, too.
@@ -425,8 +488,8 @@ fn k_block(plan: &DotPlan, target: &Target) -> i64 {
 }
 
 /// So many rows are a few tiles only, not worth the packing.
-fn few_tiles(plan: &DotPlan) -> i64 {
-    2 * i64::from(plan.tile.rows)
+fn few_tiles(tile: Tile) -> i64 {
+    2 * i64::from(tile.rows)
 }
 
 /// So many rows of a panel lie on few enough memory pages.
@@ -461,26 +524,26 @@ impl std::fmt::Display for DotPlan {
         write!(
             f,
             "{} {m}x{n}x{k} in {}",
-            match self.kind {
-                DotKind::Tiled => "tiled dot",
-                DotKind::RowDot => "dot along rows",
-                DotKind::Complex => "complex dot",
+            match self.loops {
+                DotLoops::Tiled(_) => "tiled dot",
+                DotLoops::Rows { .. } => "dot along rows",
+                DotLoops::Complex { .. } => "complex dot",
             },
             self.accumulator
         )?;
-        if self.kind == DotKind::Tiled {
-            write!(f, ", tile {}x{} of {} lanes", self.tile.rows, self.tile.vectors, self.tile.lanes)?;
+        if let Some(TiledDot { tile, prefetches, tasks_by_rows, k_block, .. }) = self.tiled() {
+            write!(f, ", tile {}x{} of {} lanes", tile.rows, tile.vectors, tile.lanes)?;
+            if *prefetches {
+                write!(f, ", the next panel prefetched")?;
+            }
+            if *tasks_by_rows && self.cuts[2] > 1 {
+                write!(f, ", rows shared out")?;
+            }
+            if *k_block < k {
+                write!(f, ", {k_block} summands in a pass")?;
+            }
         }
-        if self.prefetches {
-            write!(f, ", the next panel prefetched")?;
-        }
-        if self.tasks_by_rows && self.cuts[2] > 1 {
-            write!(f, ", rows shared out")?;
-        }
-        if self.kind == DotKind::Tiled && self.k_block < k {
-            write!(f, ", {} summands in a pass", self.k_block)?;
-        }
-        for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing)] {
+        for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing())] {
             match packing {
                 Packing::None => {}
                 Packing::Constant => write!(f, ", {side} packed at compile time")?,

@@ -3,16 +3,16 @@
 use crate::collapse;
 use crate::fusion::{Fusion, Position};
 use crate::in_place::updated;
+use crate::kernel_plan::KernelPlan;
 use crate::loops::LoopPlan;
 use crate::loops::{self, check_fusible, largest_fitting};
-use crate::strategy::{InstructionPlan, Strategy};
 use hlo::Op;
 use support::{Error, Result};
 use target::Target;
 
 /// Plans a body whose root is a dynamic update of a slice: a loop nest over the update's elements. One task, for the
 /// operand may have to be copied in front of it.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Option<LoopPlan>>> {
     let operands = fusion.body[fusion.root].operands();
     let (buffer, update) = (operands[0], operands[1]);
     if fusion.position(buffer) == Position::Inside {
@@ -24,11 +24,11 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         }
     }
     let may_overwrite = updated(fusion).into_iter().collect();
-    let strategy = match fusion.position(update) {
+    let nest = match fusion.position(update) {
         Position::Operand(_) => None,
         Position::Inside => Some(nest(fusion, target)?),
     };
-    Ok(InstructionPlan { may_overwrite, ..InstructionPlan::new(Strategy::DynamicUpdateSlice(strategy)) })
+    Ok(KernelPlan { may_overwrite, ..KernelPlan::new(nest) })
 }
 
 fn nest(fusion: &Fusion<'_>, target: &Target) -> Result<LoopPlan> {

@@ -2,8 +2,8 @@
 
 use crate::collapse::{self, Loop};
 use crate::fusion::Fusion;
+use crate::kernel_plan::KernelPlan;
 use crate::loops;
-use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
 use hlo::{Op, is_associative};
 use support::{Error, Result};
@@ -57,7 +57,7 @@ impl ReducePlan {
 }
 
 /// Plans a body whose root is a reduction.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ReducePlan>> {
     let Op::Reduce { dimensions, to_apply } = fusion.root_op() else {
         return Err(Error::internal("the root is a reduction"));
     };
@@ -98,7 +98,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks() } else { 1 };
     plan.cuts = tasks::cut(tasks, &most);
     let tasks = tasks::count(&plan.cuts);
-    Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Reduce(plan)) })
+    Ok(KernelPlan { tasks, ..KernelPlan::new(plan) })
 }
 
 fn prev_power_of_two(size: i64, lanes: u32) -> u32 {

@@ -1,8 +1,8 @@
 //! Windowed reductions: how each dimension of the result is walked.
 
 use crate::fusion::Fusion;
+use crate::kernel_plan::KernelPlan;
 use crate::loops;
-use crate::strategy::{InstructionPlan, Strategy};
 use hlo::{Op, Window, WindowDimension, is_associative};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -66,7 +66,7 @@ const MAX_TASKS: i64 = 1 << 10;
 const VECTORS: u32 = 4;
 
 /// Plans a body whose root is a windowed reduction.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ReduceWindowPlan>> {
     let Op::ReduceWindow { window, to_apply } = fusion.root_op() else {
         return Err(Error::internal("the root is a windowed reduction"));
     };
@@ -103,7 +103,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     let task_dimension = tasks.map(|(dimension, _)| dimension);
     let plan = ReduceWindowPlan { dimensions, lanes, vectors, task_dimension, is_operation };
     let tasks = tasks.map_or(1, |(_, tasks)| tasks);
-    Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::ReduceWindow(plan)) })
+    Ok(KernelPlan { tasks, ..KernelPlan::new(plan) })
 }
 
 /// The walk of each dimension. One dimension at most keeps a running total, and the numbers of segments multiply to a

@@ -5,8 +5,8 @@ mod body;
 
 use crate::collapse::{self, Follows, Loop, Visits};
 use crate::fusion::Fusion;
+use crate::kernel_plan::KernelPlan;
 use crate::loops;
-use crate::strategy::{InstructionPlan, Strategy};
 use crate::tasks::{self, Work};
 use body::Body;
 use hlo::{InstructionId, Op, is_associative};
@@ -92,7 +92,7 @@ struct Walked {
 }
 
 /// Plans a fusion of kind `Rows`.
-pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPlan> {
+pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<RowsPlan>> {
     let walked = walked(fusion)?;
     let results = results(fusion);
     let row_results: Vec<usize> =
@@ -117,11 +117,8 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
     }
     for k in 0..sweeps.len() {
         // The constants of elementary functions leave few registers where there are only sixteen.
-        let most = match body.is_costly(&sweeps, &results, k) {
-            true if target.vector_registers < 32 => 1,
-            true => 2,
-            false => 4,
-        };
+        let when_costly = if target.vector_registers < 32 { 1 } else { 2 };
+        let most = if body.is_costly(&sweeps, &results, k) { when_costly } else { 4 };
         sweeps[k].vectors = (innermost / i64::from(lanes)).clamp(1, most) as u32;
     }
     let all = walked.sizes.iter().fold(1i64, |n, &size| n.saturating_mul(size));
@@ -132,8 +129,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<InstructionPl
         RowsPlan { sizes, rows, columns, lanes, sweeps, row_results, in_registers, cuts: Vec::new() };
     plan.cuts = tasks::cut(Work::of_elements(fusion, all).and(plan.sums()).tasks(), &units);
     let tasks = tasks::count(&plan.cuts);
-    let instruction = InstructionPlan::new(Strategy::Rows(plan));
-    Ok(InstructionPlan { tasks, worker_scratch_bytes: bytes, may_overwrite, ..instruction })
+    Ok(KernelPlan { tasks, worker_scratch_bytes: bytes, may_overwrite, ..KernelPlan::new(plan) })
 }
 
 /// The instructions of the body that are results, in order.

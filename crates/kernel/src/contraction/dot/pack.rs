@@ -1,7 +1,7 @@
 //! Brings operands into the form that the loops want, in scratch, one product at a time.
 
 use super::walk::first_row;
-use super::{Part, Product, alignment};
+use super::{Part, Product, Tiles, alignment};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{self, scalar_type, zero};
@@ -9,7 +9,7 @@ use crate::element::Element;
 use crate::index::Index;
 use crate::transpose::transpose;
 use nest::{FunctionBuilder, ScalarType, Type, ValueId};
-use plan::{DotKind, DotPlan, Extent, Packing};
+use plan::{DotLoops, DotPlan, Extent, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -50,13 +50,16 @@ pub(super) fn product(
         match part.rows {
             Span::All(_) => copy(cx, plan, matrix)?,
             Span::Part { begin, end, .. } => {
-                let (begin, end) = match plan.kind {
-                    DotKind::Tiled => (first_row(cx, plan, begin), first_row(cx, plan, end)),
-                    DotKind::RowDot => {
-                        let rows = i64::from(plan.tile.rows);
+                let (begin, end) = match &plan.loops {
+                    DotLoops::Tiled(tiled) => {
+                        let tiles = Tiles { dot: plan, tiled };
+                        (first_row(cx, tiles, begin), first_row(cx, tiles, end))
+                    }
+                    DotLoops::Rows { tile, .. } => {
+                        let rows = i64::from(tile.rows);
                         (cx.mul_constant(begin, rows), cx.mul_constant(end, rows))
                     }
-                    DotKind::Complex => (begin, end),
+                    DotLoops::Complex { .. } => (begin, end),
                 };
                 copy_rows(cx, plan, matrix, (begin, end))?;
                 product.lhs_first = Some(begin);
@@ -64,7 +67,7 @@ pub(super) fn product(
         }
         (product.lhs, product.lhs_row, product.lhs_k) = (to, plan.shape.k * size, size);
     }
-    if plan.rhs_packing == Packing::Scratch && plan.kind != DotKind::Tiled {
+    if plan.rhs_packing() == Packing::Scratch && plan.tiled().is_none() {
         let to = scratch(cx)?;
         let to = cx.offset_bytes(to, plan.lhs_scratch_bytes() as i64);
         let outer = Dimension { extents: &plan.dims.columns, stride: plan.shape.k * size };
@@ -164,13 +167,13 @@ fn walk(
 /// Packs the panel that begins at a column: `[k][columns]`, zeros behind the last of the `valid` columns that exist.
 pub(super) fn panel(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     product: &Product,
     column: &Index,
     valid: i64,
 ) -> Result<Product> {
     let scratch = scratch(cx)?;
-    let to = cx.offset_bytes(scratch, plan.lhs_scratch_bytes() as i64);
+    let to = cx.offset_bytes(scratch, plan.dot.lhs_scratch_bytes() as i64);
     panel_to(cx, plan, product, column, valid, to)?;
     let mut packed = product.clone();
     packed.panels(plan, to);
@@ -180,28 +183,34 @@ pub(super) fn panel(
 /// As [`panel`], to an address.
 pub(super) fn panel_to(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     product: &Product,
     column: &Index,
     valid: i64,
     to: ValueId,
 ) -> Result<()> {
-    let scalar = scalar_type(plan.accumulator)?;
+    let scalar = scalar_type(plan.dot.accumulator)?;
     let size = scalar.byte_size() as i64;
-    let panel =
-        Panel { plan, to, row: plan.tile.columns() * size, lanes: i64::from(plan.tile.lanes), scalar, size };
-    let is_plain = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
+    let panel = Panel {
+        plan,
+        to,
+        row: plan.tiled.tile.columns() * size,
+        lanes: i64::from(plan.tiled.tile.lanes),
+        scalar,
+        size,
+    };
+    let is_plain = plan.dot.rhs_type == plan.dot.accumulator && plan.dot.dims.rhs_is_strided();
     let vectors = valid - valid % panel.lanes;
-    if valid < plan.tile.columns() {
+    if valid < plan.tiled.tile.columns() {
         panel.fill(cx, vectors)?;
     }
-    if is_plain && plan.dims.rhs_n_stride() == 1 {
+    if is_plain && plan.dot.dims.rhs_n_stride() == 1 {
         let first = cx.scalar_value(column)?;
         let from = cx.offset(product.rhs, first, size);
         panel.copy_rows(cx, from, valid)?;
-    } else if is_plain && plan.dims.rhs_k_stride() == 1 && panel.lanes > 1 {
+    } else if is_plain && plan.dot.dims.rhs_k_stride() == 1 && panel.lanes > 1 {
         let first = cx.scalar_value(column)?;
-        let from = cx.offset(product.rhs, first, plan.dims.rhs_n_stride() * size);
+        let from = cx.offset(product.rhs, first, plan.dot.dims.rhs_n_stride() * size);
         panel.transpose(cx, from, valid)?;
     } else {
         panel.copy_elements(cx, product.rhs, column, valid)?;
@@ -211,7 +220,7 @@ pub(super) fn panel_to(
 
 /// A panel in the making.
 struct Panel<'p> {
-    plan: &'p DotPlan,
+    plan: Tiles<'p>,
     /// Its first byte.
     to: ValueId,
     /// Bytes of a row.
@@ -230,10 +239,10 @@ impl Panel<'_> {
     /// Zeros from a column on, in all rows.
     fn fill(&self, cx: &mut KernelContext<'_>, first: i64) -> Result<()> {
         let nothing = zero(cx, Type::vector(self.scalar, self.lanes as u32));
-        cx.for_range(0, self.plan.shape.k, 1, |cx, row| {
+        cx.for_range(0, self.plan.dot.shape.k, 1, |cx, row| {
             let row = cx.scalar_value(&row)?;
             let to = cx.offset(self.to, row, self.row);
-            for column in (first..self.plan.tile.columns()).step_by(self.lanes as usize) {
+            for column in (first..self.plan.tiled.tile.columns()).step_by(self.lanes as usize) {
                 let to = cx.offset_bytes(to, column * self.size);
                 cx.store(nothing, to, self.vector_alignment());
             }
@@ -243,9 +252,9 @@ impl Panel<'_> {
 
     /// Copies rows that are contiguous.
     fn copy_rows(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
-        let stride = self.plan.dims.rhs_k_stride() * self.size;
+        let stride = self.plan.dot.dims.rhs_k_stride() * self.size;
         let vectors = valid - valid % self.lanes;
-        cx.for_range(0, self.plan.shape.k, 1, |cx, row| {
+        cx.for_range(0, self.plan.dot.shape.k, 1, |cx, row| {
             let row = cx.scalar_value(&row)?;
             let from = cx.offset(from, row, stride);
             let to = cx.offset(self.to, row, self.row);
@@ -273,8 +282,8 @@ impl Panel<'_> {
 
     /// Copies columns that are contiguous: squares are read by columns and transposed.
     fn transpose(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
-        let stride = self.plan.dims.rhs_n_stride() * self.size;
-        let (k, lanes) = (self.plan.shape.k, self.lanes);
+        let stride = self.plan.dot.dims.rhs_n_stride() * self.size;
+        let (k, lanes) = (self.plan.dot.shape.k, self.lanes);
         let vectors = valid - valid % lanes;
         let ty = Type::vector(self.scalar, lanes as u32);
         cx.for_range(0, vectors, lanes, |cx, column| {
@@ -335,16 +344,17 @@ impl Panel<'_> {
         valid: i64,
     ) -> Result<()> {
         let plan = self.plan;
-        let element_size = plan.rhs_type.byte_size() as i64;
+        let element_size = plan.dot.rhs_type.byte_size() as i64;
         let start = Index::default();
         cx.for_range(0, valid, 1, |cx, column| {
             let to = cx.scalar_value(&column)?;
             let to = cx.offset(self.to, to, self.size);
-            let from = batch_pointer(cx, from, &first.plus(&column), &plan.dims.columns, plan.rhs_type)?;
-            walk(cx, &plan.dims.rhs_k, from, &start, element_size, &mut |b, from, k| {
+            let from =
+                batch_pointer(cx, from, &first.plus(&column), &plan.dot.dims.columns, plan.dot.rhs_type)?;
+            walk(cx, &plan.dot.dims.rhs_k, from, &start, element_size, &mut |b, from, k| {
                 let to = b.offset(to, k, self.row);
-                let element = load(b, plan, plan.rhs_type, from)?;
-                b.store(element.real(), to, alignment(plan.accumulator));
+                let element = load(b, plan.dot, plan.dot.rhs_type, from)?;
+                b.store(element.real(), to, alignment(plan.dot.accumulator));
                 Ok(())
             })
         })

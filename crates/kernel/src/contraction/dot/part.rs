@@ -1,12 +1,12 @@
 //! Products that are parts of a kernel of several contractions, which says where their operands are.
 
 use super::walk::{for_panels, parts_end};
-use super::{Part, Product, pack, row_dot, tiled};
+use super::{Part, Product, Tiles, pack, row_dot, tiled};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::index::Index;
 use nest::ValueId;
-use plan::{DotKind, DotPlan};
+use plan::{DotLoops, DotPlan};
 use support::{Error, Result};
 
 /// Rows of a left operand that is not in the memory of an array.
@@ -23,19 +23,20 @@ pub(crate) struct Rows {
 /// Packs all panels of a product's right operand, one behind another.
 pub(crate) fn pack_panels(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    tiles: Tiles<'_>,
     batch: &Index,
     to: ValueId,
 ) -> Result<()> {
+    let plan = tiles.dot;
     let from = cx.operand(plan.rhs_operand)?.pointer;
     let from = pack::batch_pointer(cx, from, batch, &plan.dims.rhs_batch, plan.rhs_type)?;
     let product = Product::in_place(plan, batch.clone(), from, from);
     let bytes = plan.shape.k * plan.accumulator.byte_size() as i64;
     let all = Part { columns: Span::All(plan.steps()[1]), rows: Span::All(plan.steps()[2]) };
-    for_panels(cx, plan, all, &mut |cx, column, parts| {
+    for_panels(cx, tiles, all, &mut |cx, column, parts| {
         let number = cx.scalar_value(column)?;
         let to = cx.offset(to, number, bytes);
-        pack::panel_to(cx, plan, &product, column, parts_end(parts), to)
+        pack::panel_to(cx, tiles, &product, column, parts_end(parts), to)
     })
 }
 
@@ -61,13 +62,13 @@ pub(crate) fn emit(
         product.lhs_first = Some(rows.first);
         product.lhs_row = rows.stride * plan.accumulator.byte_size() as i64;
     }
-    if plan.keeps_panels {
-        product.panels(plan, panels);
+    if let Some(tiles) = Tiles::of(plan).filter(|tiles| tiles.tiled.keeps_panels) {
+        product.panels(tiles, panels);
     }
     let part = Part { columns: Span::All(plan.steps()[1]), rows: steps };
-    match plan.kind {
-        DotKind::Tiled => tiled::emit(cx, plan, &product, part),
-        DotKind::RowDot => row_dot::emit(cx, plan, &product, part),
-        DotKind::Complex => Err(Error::internal("a part's numbers are real")),
+    match &plan.loops {
+        DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
+        DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),
+        DotLoops::Complex { .. } => Err(Error::internal("a part's numbers are real")),
     }
 }

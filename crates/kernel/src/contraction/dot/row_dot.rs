@@ -7,13 +7,19 @@ use crate::contraction::tile::{multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::Index;
 use nest::{FunctionBuilder, Type, ValueId};
-use plan::DotPlan;
+use plan::{DotPlan, Tile};
 use support::{Error, Result};
 
 /// Emits the loops of one product: a few rows at once or one after another, a few columns at once.
-pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
+pub(super) fn emit(
+    cx: &mut KernelContext<'_>,
+    plan: &DotPlan,
+    tile: Tile,
+    product: &Product,
+    part: Part,
+) -> Result<()> {
     let (m, n) = (plan.shape.m, plan.shape.n);
-    let (rows, together) = (i64::from(plan.tile.rows), i64::from(plan.tile.vectors));
+    let (rows, together) = (i64::from(tile.rows), i64::from(tile.vectors));
     if m % rows != 0 {
         return Err(Error::internal("all rows are computed together, or one after another"));
     }
@@ -22,14 +28,14 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product
         let lhs = product.row(cx, &row)?;
         let few = Rows { first: &row, count: rows as usize, lhs };
         cx.for_part(part.columns, 0, n / together, together, |cx, column| {
-            columns(cx, plan, product, Place { rows: few, column: &column, count: together as usize })
+            columns(cx, plan, product, Place { tile, rows: few, column: &column, count: together as usize })
         })?;
         if n % together == 0 {
             return Ok(());
         }
         cx.if_last(part.columns, |cx| {
             cx.for_range(n - n % together, n, 1, |cx, column| {
-                columns(cx, plan, product, Place { rows: few, column: &column, count: 1 })
+                columns(cx, plan, product, Place { tile, rows: few, column: &column, count: 1 })
             })
         })
     })
@@ -47,6 +53,7 @@ struct Rows<'p> {
 /// Some columns of some rows.
 #[derive(Clone, Copy)]
 struct Place<'p> {
+    tile: Tile,
     rows: Rows<'p>,
     /// The first column.
     column: &'p Index,
@@ -55,7 +62,7 @@ struct Place<'p> {
 
 fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place: Place<'_>) -> Result<()> {
     let scalar = scalar_type(plan.accumulator)?;
-    let (lanes, sets) = (plan.tile.lanes, plan.tile.k_split as usize);
+    let (lanes, sets) = (place.tile.lanes, place.tile.k_split as usize);
     let ty = Type::vector(scalar, lanes);
     let size = scalar.byte_size() as i64;
     let column = cx.scalar_value(place.column)?;

@@ -1,27 +1,27 @@
 //! Register tiles: rows times vectors of columns, accumulated over the summands.
 
 use super::walk::{for_panels, for_rows, parts_end};
-use super::{DotElement, Part, Product, finish, pack};
+use super::{DotElement, Part, Product, Tiles, finish, pack};
 use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, finish_rows, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use hlo::CACHE_LINE;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
-use plan::{DotPlan, Packing};
+use plan::Packing;
 use support::Result;
 
 /// Emits the loops over the tiles of one product.
-pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
-    if plan.k_block < plan.shape.k {
+pub(super) fn emit(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
+    if plan.tiled.k_block < plan.dot.shape.k {
         return passes(cx, plan, product, part);
     }
-    let all = &Pass { first: Index::default(), count: plan.shape.k, is_last: true };
-    if plan.panels_outside {
+    let all = &Pass { first: Index::default(), count: plan.dot.shape.k, is_last: true };
+    if plan.tiled.panels_outside {
         return for_panels(cx, plan, part, &mut |cx, column, parts| {
             let source = product;
-            let product = &match plan.rhs_packing {
-                Packing::Scratch if !plan.keeps_panels => {
+            let product = &match plan.tiled.rhs_packing {
+                Packing::Scratch if !plan.tiled.keeps_panels => {
                     pack::panel(cx, plan, product, column, parts_end(parts))?
                 }
                 _ => product.clone(),
@@ -49,8 +49,8 @@ struct Pass {
 }
 
 /// Passes over the tiles, each with some of the summands: a panel's part of them serves all rows from the cache.
-fn passes(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, part: Part) -> Result<()> {
-    let (k, block) = (plan.shape.k, plan.k_block.max(1));
+fn passes(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
+    let (k, block) = (plan.dot.shape.k, plan.tiled.k_block.max(1));
     let before = (k - 1) / block;
     let one = |cx: &mut KernelContext<'_>, pass: &Pass| {
         for_panels(cx, plan, part, &mut |cx, column, parts| {
@@ -82,15 +82,15 @@ struct Place<'p> {
 /// One tile: accumulate, add up, hand over (or keep the sums for the next pass).
 fn tile(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     product: &Product,
     place: Place<'_>,
     pass: &Pass,
 ) -> Result<()> {
-    let scalar = scalar_type(plan.accumulator)?;
+    let scalar = scalar_type(plan.dot.accumulator)?;
     let mut lhs = product.row(cx, place.row)?;
-    let mut rhs = match plan.rhs_packing {
-        Packing::Scratch if !plan.keeps_panels => product.rhs,
+    let mut rhs = match plan.tiled.rhs_packing {
+        Packing::Scratch if !plan.tiled.keeps_panels => product.rhs,
         _ => product.column(cx, place.column)?,
     };
     if pass.first.as_constant() != Some(0) {
@@ -98,23 +98,24 @@ fn tile(
         (lhs, rhs) = (cx.offset(lhs, first, product.lhs_k), cx.offset(rhs, first, product.rhs_k));
     }
     let inputs = Inputs { lhs, rhs, product, place, scalar };
-    let sets = i64::from(plan.tile.k_split);
+    let sets = i64::from(plan.tiled.tile.k_split);
     let mut initial = inputs.before(cx, plan, pass)?;
     let width = initial.len();
     (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
     // A few summands for each round of the loop; the last ones follow behind it, straight.
-    let unroll = plan.unroll.max(1);
+    let unroll = plan.tiled.unroll.max(1);
     let k = pass.count;
     let whole = k - k % unroll;
-    let ahead = if plan.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
+    let ahead =
+        if plan.tiled.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
     // All blocks but the last are added up on their own.
-    let blocks = if plan.sum_block < whole { (whole - 1) / plan.sum_block } else { 0 };
-    let begin = blocks * plan.sum_block;
+    let blocks = if plan.tiled.sum_block < whole { (whole - 1) / plan.tiled.sum_block } else { 0 };
+    let begin = blocks * plan.tiled.sum_block;
     let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
     let totals =
-        cx.for_range_carrying(0, begin, plan.sum_block, &initial[..width], |cx, first, totals| {
-            let sums = rounds.emit(cx, &first, (0, plan.sum_block), &zeros)?;
+        cx.for_range_carrying(0, begin, plan.tiled.sum_block, &initial[..width], |cx, first, totals| {
+            let sums = rounds.emit(cx, &first, (0, plan.tiled.sum_block), &zeros)?;
             let sums = add_sets(cx, sums, width);
             Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
         })?;
@@ -131,7 +132,7 @@ fn tile(
     }
     let per_row = place.parts.len();
     if pass.is_last {
-        return finish_rows(cx, plan.hero, sums, per_row, |cx, row, number, sum| {
+        return finish_rows(cx, plan.dot.hero, sums, per_row, |cx, row, number, sum| {
             let row = place.row.plus(row);
             hand_over(cx, plan, product, &row, place.column, place.parts[number], sum)
         });
@@ -146,7 +147,7 @@ fn tile(
 
 /// The loop over summands.
 struct Rounds<'p> {
-    plan: &'p DotPlan,
+    plan: Tiles<'p>,
     inputs: &'p Inputs<'p>,
     ahead: &'p Ahead,
     /// Sums of a set.
@@ -163,14 +164,15 @@ impl Rounds<'_> {
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let (plan, width) = (self.plan, self.width);
-        let unroll = plan.unroll.max(1);
+        let unroll = plan.tiled.unroll.max(1);
         cx.for_range_carrying(begin, end, unroll, sums, |cx, index, sums| {
             let index = cx.scalar_value(&first.plus(&index))?;
             let mut sums = sums.to_vec();
             self.ahead.prefetch(cx, index);
-            let rows = if plan.lhs_by_lane { self.inputs.row_vectors(cx, index, unroll) } else { Vec::new() };
+            let rows =
+                if plan.tiled.lhs_by_lane { self.inputs.row_vectors(cx, index, unroll) } else { Vec::new() };
             for step in 0..unroll {
-                let set = (step % i64::from(plan.tile.k_split)) as usize;
+                let set = (step % i64::from(plan.tiled.tile.k_split)) as usize;
                 self.inputs.accumulate(cx, index, step, &rows, &mut sums[set * width..(set + 1) * width]);
             }
             Ok(sums)
@@ -195,18 +197,18 @@ struct Ahead {
 impl Ahead {
     fn new(
         cx: &mut KernelContext<'_>,
-        plan: &DotPlan,
+        plan: Tiles<'_>,
         place: Place<'_>,
         pass: &Pass,
         unroll: i64,
     ) -> Result<Self> {
         let product = place.source;
-        let size = plan.accumulator.byte_size() as i64;
-        let columns = plan.tile.columns();
+        let size = plan.dot.accumulator.byte_size() as i64;
+        let columns = plan.tiled.tile.columns();
         // The last panel of all has no next one: an address that is not beyond the operand will do.
         let end = match product.panel {
-            Some(_) => plan.padded_columns(),
-            None => plan.shape.n,
+            Some(_) => plan.dot.padded_columns(),
+            None => plan.dot.shape.n,
         };
         let last = end - columns;
         if last < 0 {
@@ -219,7 +221,7 @@ impl Ahead {
         cx.learn(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
         let first = product.column(cx, &Index::scalar(next))?;
         if product.panel.is_none() && product.rhs_column != size {
-            return Self::of_columns(cx, product, place, first, columns, plan.shape.k, unroll);
+            return Self::of_columns(cx, product, place, first, columns, plan.dot.shape.k, unroll);
         }
         let first = match pass.first.as_constant() {
             Some(0) => first,
@@ -278,15 +280,15 @@ impl Ahead {
 }
 
 /// The number of an element of the result.
-fn number_of(plan: &DotPlan, (product, row, column): (&Product, &Index, &Index)) -> Index {
-    let (m, n) = (plan.shape.m, plan.shape.n);
+fn number_of(plan: Tiles<'_>, (product, row, column): (&Product, &Index, &Index)) -> Index {
+    let (m, n) = (plan.dot.shape.m, plan.dot.shape.n);
     product.batch.times(m.saturating_mul(n)).plus(&row.times(n)).plus(column)
 }
 
 /// Stores unfinished sums where the results will be.
 fn keep(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     place: (&Product, &Index, &Index),
     part: Columns,
     sum: ValueId,
@@ -321,7 +323,7 @@ impl Inputs<'_> {
     }
 
     /// The sums of the passes before.
-    fn before(&self, cx: &mut KernelContext<'_>, plan: &DotPlan, pass: &Pass) -> Result<Vec<ValueId>> {
+    fn before(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>, pass: &Pass) -> Result<Vec<ValueId>> {
         match pass.first.as_constant() {
             Some(0) => return Ok(self.zeros(cx)),
             Some(_) => return self.kept(cx, plan),
@@ -337,7 +339,7 @@ impl Inputs<'_> {
     }
 
     /// Reads unfinished sums, here and now.
-    fn kept(&self, cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<Vec<ValueId>> {
+    fn kept(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>) -> Result<Vec<ValueId>> {
         let result = cx.results()[0].clone();
         let mut sums = Vec::new();
         for row in 0..self.place.rows {
@@ -424,7 +426,7 @@ fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Ve
 /// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
 fn hand_over(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     product: &Product,
     row: &Index,
     column: &Index,
@@ -433,6 +435,6 @@ fn hand_over(
 ) -> Result<()> {
     part.pieces(cx, sum, |cx, offset, lanes, value| {
         let (batch, row, column) = (product.batch.clone(), row.clone(), column.plus_constant(offset));
-        finish(cx, plan, DotElement { batch, row, column, lanes, value: Element::Real(value) })
+        finish(cx, plan.dot, DotElement { batch, row, column, lanes, value: Element::Real(value) })
     })
 }

@@ -1,11 +1,11 @@
 //! The loops over the tiles of a product: rows and panels of columns.
 
-use super::Part;
+use super::{Part, Tiles};
 use crate::context::KernelContext;
 use crate::contraction::tile::{Columns, Reading, last_columns, whole_columns};
 use crate::index::Index;
 use nest::{FunctionBuilder, Predicate, ValueId};
-use plan::{DotPlan, Packing};
+use plan::Packing;
 use support::Result;
 
 /// Emits tiles of a number, a first row, and so many rows.
@@ -15,33 +15,35 @@ pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index,
 /// its first row, and how many.
 pub(super) fn for_rows(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     part: Part,
     body: RowsBody<'_>,
 ) -> Result<()> {
-    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+    let (m, most) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows));
     let tiles = (m + most - 1) / most;
     let larger = larger_tiles(plan);
-    cx.for_part(part.rows, 0, larger, 1, |cx, tile| body(cx, &tile, &tile.times(most), plan.tile.rows))?;
+    cx.for_part(part.rows, 0, larger, 1, |cx, tile| {
+        body(cx, &tile, &tile.times(most), plan.tiled.tile.rows)
+    })?;
     cx.for_part(part.rows, larger, tiles, 1, |cx, tile| {
         let row = tile.times(most - 1).plus_constant(larger);
-        body(cx, &tile, &row, plan.tile.rows - 1)
+        body(cx, &tile, &row, plan.tiled.tile.rows - 1)
     })
 }
 
 /// How many tiles have `tile.rows` rows; the others have one less.
-fn larger_tiles(plan: &DotPlan) -> i64 {
-    let (m, most) = (plan.shape.m, i64::from(plan.tile.rows));
+fn larger_tiles(plan: Tiles<'_>) -> i64 {
+    let (m, most) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows));
     let tiles = (m + most - 1) / most;
     m - tiles * (most - 1)
 }
 
 /// The first row of a tile.
-pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: &DotPlan, tile: ValueId) -> ValueId {
+pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: Tiles<'_>, tile: ValueId) -> ValueId {
     let larger = b.index(larger_tiles(plan));
     let is_larger = b.compare(Predicate::Less, tile, larger);
     let larger = b.select(is_larger, tile, larger);
-    let row = b.mul_constant(tile, i64::from(plan.tile.rows) - 1);
+    let row = b.mul_constant(tile, i64::from(plan.tiled.tile.rows) - 1);
     b.add(row, larger)
 }
 
@@ -51,12 +53,12 @@ pub(super) type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index
 /// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
 pub(super) fn for_panels(
     cx: &mut KernelContext<'_>,
-    plan: &DotPlan,
+    plan: Tiles<'_>,
     part: Part,
     body: PanelBody<'_>,
 ) -> Result<()> {
-    let (n, columns) = (plan.shape.n, plan.tile.columns());
-    let full = whole_columns(plan.tile.vectors, plan.tile.lanes);
+    let (n, columns) = (plan.dot.shape.n, plan.tiled.tile.columns());
+    let full = whole_columns(plan.tiled.tile.vectors, plan.tiled.tile.lanes);
     cx.for_part(part.columns, 0, n / columns, 1, |cx, tile| body(cx, &tile.times(columns), &full))?;
     let rest = n % columns;
     if rest == 0 {
@@ -66,11 +68,11 @@ pub(super) fn for_panels(
 }
 
 /// The vectors of the last, narrower panel.
-fn rest_parts(plan: &DotPlan, rest: i64) -> Vec<Columns> {
-    let lanes = plan.tile.lanes;
-    let reading = match plan.rhs_packing {
+fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
+    let lanes = plan.tiled.tile.lanes;
+    let reading = match plan.tiled.rhs_packing {
         Packing::Constant | Packing::Scratch => Reading::Padded,
-        Packing::None if lanes as usize * plan.accumulator.byte_size() >= 32 => Reading::Masked,
+        Packing::None if lanes as usize * plan.dot.accumulator.byte_size() >= 32 => Reading::Masked,
         Packing::None => Reading::Narrowing,
     };
     let mut parts = last_columns(rest, lanes, reading);

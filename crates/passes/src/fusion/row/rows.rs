@@ -84,9 +84,10 @@ impl Rows {
                 let from = computation[operands[0]].shape().expect_array().sizes();
                 let wide = dimensions.iter().zip(&from).filter(|(_, size)| **size != 1).map(|(&d, _)| d);
                 let sizes = shape.sizes();
-                let of_rows: Vec<usize> = match is_whole {
-                    true => self.kept.clone(),
-                    false => (0..sizes.len()).filter(|&d| sizes[d] != 1).collect(),
+                let of_rows: Vec<usize> = if is_whole {
+                    self.kept.clone()
+                } else {
+                    (0..sizes.len()).filter(|&d| sizes[d] != 1).collect()
                 };
                 !is_member(operands[0]) || wide.eq(of_rows)
             }

@@ -35,13 +35,13 @@ pub(super) fn accumulator(
     let shape = caller[start].shape().clone();
     let mut parts = sums.into_iter();
     let starts_empty = staying.is_empty() && is_zero(caller, start);
-    let mut total = match starts_empty {
-        true => None,
-        false if staying.is_empty() => Some(start),
-        false => {
-            let op = Op::GetTupleElement { index: element };
-            Some(caller.add("", op, shape, &[found.id], OpMetadata::default()))
-        }
+    let mut total = if starts_empty {
+        None
+    } else if staying.is_empty() {
+        Some(start)
+    } else {
+        let op = Op::GetTupleElement { index: element };
+        Some(caller.add("", op, shape, &[found.id], OpMetadata::default()))
     };
     for part in &mut parts {
         total = Some(match total {

@@ -132,9 +132,10 @@ fn term(module: &Module, body: &Computation, id: InstructionId) -> Term {
             });
             let operands = [body[at].operands()[0], body[at].operands()[1]];
             let is_plain = numbers.lhs_batch_dims.is_empty();
-            match same_type && is_plain {
-                true => TermKind::Dot { operands, numbers: numbers.clone() },
-                false => TermKind::Stays,
+            if same_type && is_plain {
+                TermKind::Dot { operands, numbers: numbers.clone() }
+            } else {
+                TermKind::Stays
             }
         }
         Op::Reduce { dimensions, to_apply } if is_sum(module, *to_apply) && starts_at_zero(body, at) => {

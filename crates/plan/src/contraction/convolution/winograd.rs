@@ -10,8 +10,8 @@
 
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
-use crate::contraction::packing::Packing;
 use crate::contraction::tile::{self, Tile};
+use crate::packing::Packing;
 use crate::tasks::Work;
 use hlo::WindowDimension;
 use shape::PrimitiveType;

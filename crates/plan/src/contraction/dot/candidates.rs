@@ -1,10 +1,10 @@
 //! What else could compute a dot: other tiles, another place of the right operand, another order, other passes.
 
-use super::{DotKind, DotPlan, Facts, chosen, is_in_place, lay_out};
+use super::{DotLoops, DotPlan, Facts, TileOrder, TiledDot, chosen, is_in_place};
 use crate::candidate::Candidate;
-use crate::contraction::packing::Packing;
 use crate::contraction::tile::{self, Tile};
 use crate::fusion::Fusion;
+use crate::packing::Packing;
 use hlo::InstructionId;
 use target::Target;
 
@@ -17,13 +17,12 @@ const MULTIPLE: i64 = 64;
 
 /// What a plan does, if it has alternatives.
 pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
-    let is_tiled = plan.kind == DotKind::Tiled;
-    is_tiled.then_some(Candidate::Dot {
-        rows: plan.tile.rows,
-        vectors: plan.tile.vectors,
-        right: plan.rhs_packing,
-        panels_outside: plan.panels_outside,
-        k_block: plan.k_block,
+    plan.tiled().map(|tiled| Candidate::Dot {
+        rows: tiled.tile.rows,
+        vectors: tiled.tile.vectors,
+        right: tiled.rhs_packing,
+        panels_outside: tiled.panels_outside,
+        k_block: tiled.k_block,
     })
 }
 
@@ -31,10 +30,8 @@ pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
 /// other places, orders and passes.
 pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Vec<Candidate> {
     let Ok((plan, facts)) = chosen(fusion, hero, target) else { return Vec::new() };
-    let Some(first @ Candidate::Dot { rows, vectors, right, panels_outside, k_block }) = candidate(&plan)
-    else {
-        return Vec::new();
-    };
+    let (Some(tiled), Some(first)) = (plan.tiled(), candidate(&plan)) else { return Vec::new() };
+    let &TiledDot { tile, rhs_packing: right, panels_outside, k_block, column_parts, .. } = tiled;
     let make = |(rows, vectors), right, panels_outside, k_block| Candidate::Dot {
         rows,
         vectors,
@@ -43,14 +40,14 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
         k_block,
     };
     let mut found = vec![first];
-    let tiles = tiles(&plan, target);
+    let tiles = tiles(&plan, tiled, target);
     found.extend(tiles.iter().map(|&tile| make(tile, right, panels_outside, k_block)));
-    let chosen_tile = (rows, vectors);
-    if is_in_place(&plan) && !facts.rhs_is_constant && plan.column_parts == 0 {
+    let chosen_tile = (tile.rows, tile.vectors);
+    if is_in_place(&plan) && !facts.rhs_is_constant && column_parts == 0 {
         found.push(make(chosen_tile, Packing::None, false, plan.shape.k));
         found.push(make(chosen_tile, Packing::Scratch, true, plan.shape.k));
     }
-    if right != Packing::Scratch && plan.column_parts == 0 {
+    if right != Packing::Scratch && column_parts == 0 {
         found.push(make(chosen_tile, right, !panels_outside, k_block));
     }
     if facts.keeps_sums && right != Packing::Scratch {
@@ -66,10 +63,10 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
 }
 
 /// Tiles of each width, with as many rows as registers allow or the rules want, rows split evenly.
-fn tiles(plan: &DotPlan, target: &Target) -> Vec<(u32, u32)> {
+fn tiles(plan: &DotPlan, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
     let size = plan.accumulator.byte_size();
-    let of_panel = (tile::panel(plan.shape.n, size) as u32 / plan.tile.lanes).max(1);
-    let needed = (plan.shape.n.max(1) + i64::from(plan.tile.lanes) - 1) / i64::from(plan.tile.lanes);
+    let of_panel = (tile::panel(plan.shape.n, size) as u32 / tiled.tile.lanes).max(1);
+    let needed = (plan.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
     let needed = u32::try_from(needed).unwrap_or(u32::MAX);
     let m = plan.shape.m.max(1);
     let mut found = Vec::new();
@@ -77,9 +74,9 @@ fn tiles(plan: &DotPlan, target: &Target) -> Vec<(u32, u32)> {
         if !vectors.is_multiple_of(of_panel) && !of_panel.is_multiple_of(vectors) {
             continue;
         }
-        let usual = tile::most_rows_of(vectors, plan.lhs_by_lane, target);
+        let usual = tile::most_rows_of(vectors, tiled.lhs_by_lane, target);
         let by_registers = target.vector_registers.saturating_sub(1 + vectors) / vectors;
-        let most = if target.has_fma && !plan.lhs_by_lane { usual.max(by_registers.min(14)) } else { usual };
+        let most = if target.has_fma && !tiled.lhs_by_lane { usual.max(by_registers.min(14)) } else { usual };
         for most in [usual, most] {
             let most = i64::from(most.max(1));
             let tiles = (m + most - 1) / most;
@@ -92,12 +89,8 @@ fn tiles(plan: &DotPlan, target: &Target) -> Vec<(u32, u32)> {
 /// Changes a plan into what a candidate, one of its own, says.
 pub(super) fn apply(plan: &mut DotPlan, candidate: Candidate, facts: Facts, target: &Target) {
     let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return };
-    if plan.kind != DotKind::Tiled {
-        return;
-    }
-    plan.tile = Tile { rows, vectors, lanes: plan.tile.lanes, k_split: tile::k_split(rows, vectors) };
-    plan.rhs_packing = right;
-    plan.panels_outside = panels_outside;
-    plan.k_block = k_block;
-    lay_out(plan, facts, target);
+    let Some(&TiledDot { tile, lhs_by_lane, column_parts, .. }) = plan.tiled() else { return };
+    let tile = Tile { rows, vectors, lanes: tile.lanes, k_split: tile::k_split(rows, vectors) };
+    let order = TileOrder { tile, rhs_packing: right, lhs_by_lane, panels_outside, column_parts, k_block };
+    plan.loops = DotLoops::Tiled(order.lay_out(plan, facts, target));
 }

@@ -1,8 +1,8 @@
 //! How a product's loops are cut into tasks, and which tasks follow each other: workers have neighbouring tasks.
 
-use super::{DotKind, DotPlan};
+use super::{DotLoops, DotPlan, TiledDot};
 use crate::contraction::extents::DotShape;
-use crate::contraction::packing::Packing;
+use crate::packing::Packing;
 use crate::tasks;
 
 /// A task that packs an operand does so for at least so many rows or columns that use it.
@@ -23,32 +23,35 @@ const FEW_PARTS: i64 = 4;
 pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
     let [batch, columns, rows] = plan.steps();
     let DotShape { m, n, .. } = plan.shape;
-    if plan.kind != DotKind::Tiled && plan.rhs_packing == Packing::Scratch {
+    let row_parts = plan.tiled().and_then(|tiled| row_parts(plan, tiled, rows, rhs_stays, cache));
+    let column_parts = plan.tiled().map(|tiled| tiled.column_parts).filter(|&parts| parts > 0);
+    if plan.tiled().is_none() && plan.rhs_packing() == Packing::Scratch {
         // All of a product's right operand is packed at once.
         plan.cuts = [tasks::cut(tasks, &[batch])[0], 1, 1];
     } else if plan.lhs_packing == Packing::Scratch {
         let cuts = tasks::cut(tasks, &[batch, rows, columns.min(n / ROWS_FOR_PACKING)]);
         plan.cuts = [cuts[0], cuts[2], cuts[1]];
-    } else if plan.column_parts > 0 {
-        let cuts = tasks::cut(tasks, &[batch, columns.min(plan.column_parts), rows]);
+    } else if let Some(parts) = column_parts {
+        let cuts = tasks::cut(tasks, &[batch, columns.min(parts), rows]);
         plan.cuts = [cuts[0], cuts[1], cuts[2]];
-    } else if let Some(parts) = row_parts(plan, rows, rhs_stays, cache) {
+    } else if let (Some(parts), DotLoops::Tiled(tiled)) = (row_parts, &mut plan.loops) {
         let cuts = tasks::cut(tasks, &[batch, parts, columns]);
         plan.cuts = [cuts[0], cuts[2], cuts[1]];
-        plan.tasks_by_rows = true;
+        tiled.tasks_by_rows = true;
     } else {
-        let rows = if plan.rhs_packing == Packing::Scratch { rows.min(m / ROWS_FOR_PACKING) } else { rows };
+        let is_packed = plan.rhs_packing() == Packing::Scratch;
+        let rows = if is_packed { rows.min(m / ROWS_FOR_PACKING) } else { rows };
         let cuts = tasks::cut(tasks, &[batch, columns, rows]);
         plan.cuts = [cuts[0], cuts[1], cuts[2]];
     }
 }
 
-/// Into how many parts the tiles of rows are cut before columns are, if they are.
-fn row_parts(plan: &DotPlan, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
-    let is_cut = plan.kind == DotKind::Tiled && plan.rhs_packing != Packing::Scratch;
+/// Number of parts that the tiles of rows are cut into before columns are, if they are.
+fn row_parts(plan: &DotPlan, tiled: &TiledDot, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
+    let is_cut = tiled.rhs_packing != Packing::Scratch;
     let DotShape { n, k, .. } = plan.shape;
     let fits = n.saturating_mul(k).saturating_mul(plan.rhs_type.byte_size() as i64) as u64 <= cache;
-    let parts = if plan.prefetches { tiles / TILES_OF_PREFETCH } else { tiles };
+    let parts = if tiled.prefetches { tiles / TILES_OF_PREFETCH } else { tiles };
     (is_cut && fits && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
 }
 

@@ -10,11 +10,11 @@ use shape::{ArrayShape, Literal};
 const LINES: usize = 64;
 
 /// All products' panels `[batch][n / panel][k][panel]` of a constant, converted to the accumulator's type.
-pub(super) fn panels(literal: &Literal, plan: &DotPlan) -> Bytes {
+pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
     let literal = converted(literal, plan);
     let source = literal.bytes();
     let size = plan.accumulator.byte_size();
-    let (columns, k) = (plan.panel as usize, plan.shape.k as usize);
+    let (columns, k) = (panel as usize, plan.shape.k as usize);
     let panel = k * columns * size;
     let panels = plan.padded_columns() as usize / columns.max(1);
     let mut packed = vec![0u8; plan.shape.batch as usize * panels * panel];

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::planner::plan as plan_module;
-use crate::strategy::InstructionPlan;
+use crate::strategy::{InstructionPlan, Strategy};
 
 /// A softmax of `rows` rows.
 fn softmax(rows: i64, columns: i64) -> hlo::Module {

@@ -1,19 +1,8 @@
-//! Packing of operands that contractions read again and again.
+//! Operands of contractions that are constants, or that nothing else reads.
 
 use crate::fusion::{Fusion, Position};
 use hlo::Op;
 use shape::Literal;
-
-/// Where a kernel reads an operand from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Packing {
-    /// In place.
-    None,
-    /// Packed at compile time.
-    Constant,
-    /// Packed into scratch on each call.
-    Scratch,
-}
 
 /// Whether one operand of one instruction of the body is all that reads an operand.
 pub(crate) fn is_read_once(fusion: &Fusion<'_>, number: usize) -> bool {

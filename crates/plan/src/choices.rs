@@ -1,0 +1,201 @@
+//! Tables of choices: which candidate a kernel is to be computed by, where measuring has found a better one than the cost
+//! model, and the text in which such tables are kept.
+//!
+//! ```text
+//! tfcompile-tuning 1
+//!
+//! [x86_64 sapphirerapids 32x64 fma l1=49152 l2=2097152]
+//! dot f32[128,768]c1 constant f32[768,768]c0 -> f32[128,768]; add; f32[768] => tile=8x3,right=constant,outer=panels,k-block=768
+//! ```
+//!
+//! A section belongs to a machine, as the plan sees it; a line to a kernel, by what the plan knows of it: shapes, types, what is
+//! constant, which operations follow. Constants' values, names and places in a program do not matter. Sections and lines are
+//! sorted, so that tables can be committed, compared and merged.
+
+use crate::candidate::Candidate;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use support::{Error, Result};
+
+/// What a table begins with.
+const HEADER: &str = "tfcompile-tuning 1";
+
+/// A table has no more bytes and lines than these.
+pub const MAX_BYTES: usize = 16 << 20;
+const MAX_LINES: usize = 200_000;
+
+/// Between a kernel and its candidate.
+const ARROW: &str = " => ";
+
+/// Candidates by machine and kernel. The names of candidates are kept as they stand, so that those of other versions of the
+/// tool survive a merge.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choices {
+    machines: BTreeMap<String, BTreeMap<String, String>>,
+}
+
+impl Choices {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.machines.is_empty()
+    }
+
+    /// How many there are, of all machines.
+    pub fn len(&self) -> usize {
+        self.machines.values().map(BTreeMap::len).sum()
+    }
+
+    /// The candidate that is named for a kernel of a machine, by [`machine`](crate::tuning::machine) and [`kernel`](crate::tuning::kernel); nothing if its name is unknown.
+    pub fn get(&self, machine: &str, kernel: &str) -> Option<Candidate> {
+        Candidate::parse(self.machines.get(machine)?.get(kernel)?)
+    }
+
+    /// The kernels of a machine, with the names of their candidates.
+    pub(crate) fn of_machine(&self, machine: &str) -> Option<&BTreeMap<String, String>> {
+        self.machines.get(machine)
+    }
+
+    /// Says something of a kernel of a machine, instead of what was said before.
+    pub fn set(&mut self, machine: &str, kernel: &str, candidate: Candidate) {
+        let kernels = self.machines.entry(machine.to_owned()).or_default();
+        kernels.insert(kernel.to_owned(), candidate.to_string());
+    }
+
+    /// Takes over what another table says.
+    pub fn merge(&mut self, other: Self) {
+        for (machine, kernels) in other.machines {
+            self.machines.entry(machine).or_default().extend(kernels);
+        }
+    }
+
+    /// These choices and others, which go before these.
+    pub fn and(&self, others: &Self) -> Self {
+        let mut both = self.clone();
+        both.merge(others.clone());
+        both
+    }
+
+    /// Reads a table; `name` is told in errors.
+    pub fn parse(text: &str, name: &str) -> Result<Self> {
+        let wrong = |line: usize, what: &str| {
+            Error::invalid(format!(
+                "{name}:{}: {what}; delete the line, or the file, and measure again",
+                line + 1
+            ))
+        };
+        if text.len() > MAX_BYTES {
+            return Err(Error::invalid(format!("{name}: a tuning file has {MAX_BYTES} bytes at most")));
+        }
+        let mut lines = text.lines().enumerate();
+        if lines.next().map(|(_, line)| line.trim_end()) != Some(HEADER) {
+            return Err(Error::invalid(format!(
+                "{name}: no tuning file of this version, which begins with '{HEADER}'; name another file"
+            )));
+        }
+        let mut choices = Self::default();
+        let mut machine: Option<&str> = None;
+        for (number, line) in lines {
+            let line = line.trim_end();
+            if number > MAX_LINES {
+                return Err(wrong(number, "too many lines"));
+            }
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if let Some(name) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+                machine = Some(name);
+                continue;
+            }
+            let machine = machine.ok_or_else(|| wrong(number, "a kernel in front of the first [machine]"))?;
+            let (kernel, candidate) =
+                line.split_once(ARROW).ok_or_else(|| wrong(number, "no 'kernel => candidate'"))?;
+            let kernels = choices.machines.entry(machine.to_owned()).or_default();
+            if kernels.insert(kernel.to_owned(), candidate.to_owned()).is_some() {
+                return Err(wrong(number, "the kernel stands there twice"));
+            }
+        }
+        Ok(choices)
+    }
+
+    /// The table as text: the same for equal tables.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{HEADER}\n");
+        for (machine, kernels) in &self.machines {
+            let _ = write!(text, "\n[{machine}]\n");
+            for (kernel, candidate) in kernels {
+                let _ = writeln!(text, "{kernel}{ARROW}{candidate}");
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &str = "tfcompile-tuning 1
+
+[aarch64 baseline 32x16 fma l1=32768 l2=524288]
+dot f32[3,4]c1 f32[4,5]c0 -> f32[3,5] => tile=3x2,right=in-place,outer=rows,k-block=4
+
+[x86_64 znver4 32x64 fma l1=32768 l2=1048576]
+convolution a => pixels=6x4,outer=pixels
+dot b => a name of later versions
+";
+
+    #[test]
+    fn tables_are_read_and_written_and_merged() {
+        let table = Choices::parse(TABLE, "t").unwrap();
+        assert_eq!(table.to_text(), TABLE);
+        assert_eq!((table.len(), table.is_empty()), (3, false));
+        let zen = "x86_64 znver4 32x64 fma l1=32768 l2=1048576";
+        let dense = |pixels| Candidate::Dense { pixels, vectors: 4, panels_outside: false };
+        assert_eq!(table.get(zen, "convolution a"), Some(dense(6)));
+        assert_eq!(
+            (table.get(zen, "dot b"), table.get(zen, "c"), table.get("", "dot b")),
+            (None, None, None)
+        );
+        let mut more = Choices::default();
+        more.set(zen, "convolution a", dense(5));
+        more.set("armv7", "dot c", Candidate::Winograd { outputs: 2 });
+        let mut both = table.clone();
+        both.merge(more);
+        assert_eq!(both.len(), 4);
+        assert_eq!(both.get(zen, "convolution a"), Some(dense(5)));
+        // What this version does not know stays.
+        assert!(both.to_text().contains("dot b => a name of later versions\n"));
+        assert_eq!(Choices::parse(&both.to_text(), "t").unwrap(), both);
+        assert_eq!(Choices::default().to_text(), "tfcompile-tuning 1\n");
+    }
+
+    #[test]
+    fn comments_and_other_ends_of_lines_are_read() {
+        let text = TABLE.replace('\n', "\r\n").replace("dot b", "# a comment\r\n\r\ndot b");
+        assert_eq!(Choices::parse(&text, "t").unwrap().to_text(), TABLE);
+    }
+
+    #[test]
+    fn what_is_no_table_is_refused_with_its_place() {
+        let cases = [
+            ("", "begins with 'tfcompile-tuning 1'"),
+            ("tfcompile-tuning 2\n", "begins with 'tfcompile-tuning 1'"),
+            ("{\"version\": 1}", "begins with 'tfcompile-tuning 1'"),
+            ("tfcompile-tuning 1\ndot => tile\n", "t:2: a kernel in front of the first [machine]"),
+            ("tfcompile-tuning 1\n[m]\ndot\n", "t:3: no 'kernel => candidate'"),
+            ("tfcompile-tuning 1\n[m]\na => b\na => c\n", "t:4: the kernel stands there twice"),
+            (
+                "tfcompile-tuning 1\n[m]\na => b\n[n]\na => b\n[m]\na => b\n",
+                "t:7: the kernel stands there twice",
+            ),
+        ];
+        for (text, wanted) in cases {
+            let error = Choices::parse(text, "t").unwrap_err();
+            assert!(error.message().contains(wanted), "{text:?}: {}", error.message());
+        }
+        let long = format!("tfcompile-tuning 1\n{}", "#\n".repeat(MAX_LINES + 1));
+        assert!(Choices::parse(&long, "t").unwrap_err().message().contains("too many lines"));
+        let large = "x".repeat(MAX_BYTES + 1);
+        assert!(Choices::parse(&large, "t").unwrap_err().message().contains("bytes at most"));
+    }
+}
