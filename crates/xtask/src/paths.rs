@@ -26,7 +26,8 @@ pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
 /// Pages about the repository: those in its root, the book, and the page about the tests.
 fn is_page(path: &str) -> bool {
     let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-    path.ends_with(".md") && path != "CHANGELOG.md" && ["", "docs", "tests"].contains(&folder)
+    let is_of_book = folder.split('/').next() == Some("docs");
+    path.ends_with(".md") && path != "CHANGELOG.md" && (is_of_book || ["", "tests"].contains(&folder))
 }
 
 /// True if a path begins in this repository: in a folder of its root, or in one of a crate.

@@ -17,7 +17,7 @@ use hlo::WindowDimension;
 use shape::PrimitiveType;
 use target::Target;
 
-/// Which of the transforms may be used. Both change how results are rounded: see the bounds in `docs/performance.md`.
+/// Which of the transforms may be used. Both change how results are rounded: see the bounds in `docs/design/winograd.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Winograd {
     /// None: each output is a sum of products of inputs and weights.
