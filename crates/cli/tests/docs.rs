@@ -53,9 +53,18 @@ fn the_book_has_every_page_and_no_other() {
         .lines()
         .filter_map(|line| Some(line.split_once("](")?.1.split_once(')')?.0.to_owned()))
         .collect();
-    let files = fs::read_dir(&docs).expect("readable").map(|entry| entry.expect("readable").file_name());
-    let names = files.map(|name| name.into_string().expect("UTF-8"));
-    let there: BTreeSet<String> =
-        names.filter(|name| name.ends_with(".md") && name != "SUMMARY.md").collect();
+    let mut there = BTreeSet::new();
+    let mut folders = vec![String::new()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(docs.join(&folder)).expect("readable") {
+            let entry = entry.expect("readable");
+            let path = format!("{folder}{}", entry.file_name().into_string().expect("UTF-8"));
+            if entry.file_type().expect("readable").is_dir() {
+                folders.push(format!("{path}/"));
+            } else if path.ends_with(".md") && path != "SUMMARY.md" {
+                there.insert(path);
+            }
+        }
+    }
     assert_eq!(listed, there);
 }
