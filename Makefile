@@ -75,29 +75,29 @@ test: setup-test lint unit tools oracle experiments conformance test-small-model
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-sessions test-python test-models test-cross test-xla test-original ## test, and what takes longer
+test-all: test test-sessions test-python test-models test-cross test-xla test-recipes test-original ## test, and what takes longer
 
 .PHONY: setup-test
 setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## check formatting, clippy, tidy, and whether generated pages are current
+lint: ## formatting, clippy, tidy, whether docs/ops.md is current, whether the recipes' diffs apply; of python/, too
 	cargo fmt --all -- --check
 	cargo fmt --manifest-path python/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --manifest-path python/Cargo.toml --target-dir target --locked --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet -p import --test docs
-	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
+	scripts/test_recipes.sh
 
 .PHONY: docs
-docs: ## generate the pages about ops and the command line
+docs: ## write docs/ops.md and docs/cli.md anew
 	UPDATE_DOCS=1 cargo test --quiet -p import --test docs
 	UPDATE_DOCS=1 cargo test --quiet -p cli --test docs
 
 .PHONY: book
-book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdbook)
+book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install mdbook)
 	mdbook build docs
 
 .PHONY: deny
@@ -162,10 +162,13 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The other pages' commands run in test-builds, test-python and the tests of the crates.
-PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo \
-  $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
-test-docs: tools ## run the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
+PAGES ?= start header embedded hlo from-jax training errors
+test-docs: tools ## the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
+
+.PHONY: test-recipes
+test-recipes: setup-test ## the worked examples of docs/contributing, built and tested in a copy of this tree
+	scripts/test_recipes.sh --build
 
 .PHONY: test-builds test-small-builds
 test-builds: tools ## a small project with each build system: built, left alone, changed, run; a table and logs in target/builds
@@ -200,7 +203,7 @@ test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
 # ---- measure
 
 .PHONY: bench bench-kernels
-bench: build ## compare with other compilers and runtimes: target/bench/{table.md,bench.svg} (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
+bench: build ## beside the peers, kernels, compile time: target/bench/table.md (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-kernels: ## kernels as shares of what the machine does at best
 	@scripts/setup.sh build
