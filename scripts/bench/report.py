@@ -201,5 +201,4 @@ def main():
         file.write("\n".join(lines))
 
 
-if __name__ == "__main__":
-    main()
+main()
