@@ -82,22 +82,23 @@ setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## formatting, clippy, tidy, whether docs/ops.md is current, whether the recipes' diffs apply; of python/, too
+lint: ## check formatting, clippy, tidy, and whether generated pages and the recipes' diffs are current
 	cargo fmt --all -- --check
 	cargo fmt --manifest-path python/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo clippy --manifest-path python/Cargo.toml --target-dir target --locked --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet -p import --test docs
+	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
 	scripts/test_recipes.sh
 
 .PHONY: docs
-docs: ## write docs/ops.md and docs/cli.md anew
+docs: ## generate the pages about ops and the command line
 	UPDATE_DOCS=1 cargo test --quiet -p import --test docs
 	UPDATE_DOCS=1 cargo test --quiet -p cli --test docs
 
 .PHONY: book
-book: ## the pages of docs/ as a site in target/book (needs mdbook: cargo install mdbook)
+book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdbook)
 	mdbook build docs
 
 .PHONY: deny
@@ -162,8 +163,9 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The other pages' commands run in test-builds, test-python and the tests of the crates.
-PAGES ?= start header embedded hlo from-jax training errors
-test-docs: tools ## the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
+PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo \
+  $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
+test-docs: tools ## run the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
 
 .PHONY: test-recipes
@@ -203,7 +205,7 @@ test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
 # ---- measure
 
 .PHONY: bench bench-kernels
-bench: build ## beside the peers, kernels, compile time: target/bench/table.md (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
+bench: build ## compare with other compilers and runtimes: target/bench/{table.md,bench.svg} (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
 bench-kernels: ## kernels as shares of what the machine does at best
 	@scripts/setup.sh build

@@ -1,4 +1,4 @@
-// A block of code whose first line says which file it is, as in "```cpp main.cc", shows the file's name above it.
+// Shows the file name above each block of code whose fence names a file, as in "```cpp main.cc".
 for (const code of document.querySelectorAll("pre > code[class*='language-']")) {
   const file = [...code.classList].find((word) => word.includes("."));
   if (file) {

@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Runs the commands of a page: its fenced blocks, in their order, in a directory of its own.
+"""Runs the commands of a page, that is, its fenced code blocks in order, in one directory.
 
-    run_page.py PAGE DIRECTORY
+    run_page.py PAGE DIRECTORY             fails if a command fails or prints something else
+    run_page.py --update PAGE DIRECTORY    replaces transcripts that differ by what the commands print
 
-A block `LANGUAGE NAME` is written to the file NAME, a block `sh` is run by bash, which stops at the first command that
-fails. Of a block `console` the lines after `$ ` are run, and what they print, errors too, must be what stands below them,
-where a line `...` stands for any lines; they may fail. Other blocks are for reading. A line `<!-- files of PAGE -->` writes the files of another
-page of the same folder. Exits with 1 when a command fails or prints something else.
+- A block "```LANGUAGE NAME" is written to the file NAME.
+- A block "```sh" runs in bash, which stops at the first command that fails.
+- In a block "```console", each line after "$ " runs. Its output, including errors, must equal the lines below it. A line "..."
+  stands for any number of lines; sizes and times with a unit may differ. These commands may fail.
+- A line "<!-- files of PAGE -->" writes the files of another page, whose path is relative to this page.
+- Other blocks are ignored.
 """
 
 import pathlib
@@ -14,30 +17,36 @@ import re
 import subprocess
 import sys
 
+FENCED = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$|^<!-- files of (\S+) -->$", re.MULTILINE | re.DOTALL)
+QUANTITY = re.compile(r" *\b[\d.]+ (?:B|kB|MB|ns|us|ms|s)\b *")
+TRANSCRIPT = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
+
 
 def blocks(page):
-    """The fenced blocks of a page, the words behind the fence and what stands in it; of a page that is named in a comment, those with a file's name."""
-    fenced = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$|^<!-- files of (\S+) -->$", re.MULTILINE | re.DOTALL)
-    for language, name, text, other in fenced.findall(page.read_text()):
+    """The fenced blocks of a page (language, file name, text), with the files of the pages that it names."""
+    for language, name, text, other in FENCED.findall(page.read_text()):
         if other:
-            yield from (block for block in blocks(page.with_name(other)) if block[1])
+            yield from (block for block in blocks(page.parent / other) if block[1])
         else:
             yield language, name, text
 
 
-def transcripts(text):
-    """The commands of a console's block, each with the lines that it prints."""
-    return [(command, printed.splitlines()) for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", text, re.MULTILINE)]
+def is_printed(expected, printed):
+    """True if the lines match, where `...` stands for any lines and sizes and times count as equal."""
+    expected, printed = ([QUANTITY.sub(" # ", line).rstrip() + "\n" for line in lines] for lines in (expected, printed))
+    pattern = "".join(r"(?:.*\n)*" if line.strip() == "..." else re.escape(line) for line in expected)
+    return re.fullmatch(pattern, "".join(printed)) is not None
 
 
-def is_printed(wanted, printed):
-    """Whether these lines were printed, where `...` stands for any lines."""
-    pattern = "".join("(?:.*\n)*" if line.strip() == "..." else re.escape(line.rstrip()) + r" *\n" for line in wanted)
-    return re.fullmatch(pattern, "".join(line + "\n" for line in printed)) is not None
+def run(command, directory):
+    """What a command of a transcript prints, in lines without trailing spaces."""
+    ran = subprocess.run(["bash", "-c", command], cwd=directory, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    return [line.rstrip() for line in ran.stdout.splitlines()]
 
 
-def main(page, directory):
-    page, directory = pathlib.Path(page), pathlib.Path(directory)
+def main(arguments):
+    update = arguments[0] == "--update"
+    page, directory = map(pathlib.Path, arguments[1:] if update else arguments)
     commands = 0
     for language, name, text in blocks(page):
         if name:
@@ -48,15 +57,20 @@ def main(page, directory):
             if subprocess.run(["bash", "-c", script], cwd=directory, check=False).returncode != 0:
                 sys.exit(f"{page}: a command fails:\n{text}")
         elif language == "console":
-            for command, wanted in transcripts(text):
+            for command, expected in TRANSCRIPT.findall(text):
                 commands += 1
-                ran = subprocess.run(["bash", "-c", command], cwd=directory, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-                if not is_printed(wanted, ran.stdout.splitlines()):
-                    sys.exit(f"{page}: $ {command}\nprints\n{ran.stdout}\nand not\n" + "\n".join(wanted))
+                printed = run(command, directory)
+                if is_printed(expected.splitlines(), printed):
+                    continue
+                output = "".join(line + "\n" for line in printed)
+                if not update:
+                    sys.exit(f"{page}: $ {command}\nexpected\n{expected}\ngot\n{output}")
+                old = f"$ {command}\n{expected}"
+                page.write_text(page.read_text().replace(old, f"$ {command}\n{output}", 1))
     if commands == 0:
         sys.exit(f"{page}: it has no commands")
-    print(f"{page}: {commands} blocks of commands ran")
+    print(f"{page}: ran {commands} commands")
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(sys.argv[1:])

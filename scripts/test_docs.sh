@@ -1,16 +1,24 @@
 #!/usr/bin/env bash
-# Runs the commands of pages in docs/, each page in a fresh directory, with the tool of this tree.
-#   scripts/test_docs.sh PAGE...
+# Runs the commands of pages in docs/, each page in a fresh directory below target/docs, with the tool of this tree.
+#   scripts/test_docs.sh [--update] PAGE...      --update rewrites transcripts that differ
+# A page that imports TensorFlow runs with TensorFlow's Python environment, others with that of JAX.
 set -eu
 
 cd "$(dirname "$0")/.."
-python=$(scripts/venv.sh venv-jax jax==0.10.2 flatbuffers==25.12.19)
+update=
+[ "${1:-}" != --update ] || { update=--update; shift; }
+tool=$(realpath "${TFCOMPILE:-target/release/tfcompile}")
 bin=$PWD/target/docs/bin
 rm -rf target/docs
 mkdir -p "$bin"
-ln -s "$PWD/${TFCOMPILE:-target/release/tfcompile}" "$bin/tfcompile"
+ln -s "$tool" "$bin/tfcompile"
 for page in "$@"; do
-  directory=target/docs/$(basename "$page" .md)
+  if grep -q '^import tensorflow' "$page"; then
+    python=$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)
+  else
+    python=$(scripts/venv.sh venv-jax jax==0.10.2 flatbuffers==25.12.19)
+  fi
+  directory=target/docs/${page#docs/}; directory=${directory%.md}
   mkdir -p "$directory"
-  PATH=$bin:$(dirname "$python"):$PATH "$python" scripts/run_page.py "$page" "$directory"
+  PATH=$bin:$(dirname "$python"):$PATH TF_CPP_MIN_LOG_LEVEL=3 "$python" scripts/run_page.py $update "$page" "$directory"
 done

@@ -201,4 +201,5 @@ def main():
         file.write("\n".join(lines))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Measures the compiler beside its peers, kernels beside the machine, and the compiler's own speed. `make bench` calls it.
-#   scripts/bench/run.sh OUT      writes OUT/table.md, OUT/ratios-{1,2}.svg, OUT/kernels.txt, OUT/compile_time.txt
+#   scripts/bench/run.sh OUT      writes OUT/table.md, OUT/ratios-{1,2}.svg, OUT/bench.json, OUT/bench.svg, OUT/kernels.txt,
+#                                 OUT/compile_time.txt
+# To publish a run, copy bench.json and bench.svg to docs/: README.md and docs/benchmarks.md show them.
 # The harness lies in $TFCOMPILE_SHARED/bench (default ../shared/bench); it sets peers up below ~/.cache/tfbench, once.
 #   MODELS    which models, by the names of make_models.py           (default: all but bert_base_128)
 #   PEERS     which peers                                            (default: those that are set up)
@@ -61,6 +63,8 @@ for set in "${models// /,}" "$(echo $wide | tr ' ' ',')"; do
 done
 python3 "$here/cold.py" "$results" "$PEERS_HOME" "$harness" "$here/peer"
 python3 "$here/report.py" "$results" "$out"
+python3 "$here/record.py" "$results" "$PEERS_HOME" "$out/bench.json"
+python3 "$here/chart.py" "$out/bench.json" "$out/bench.svg"
 
 cd "$root"
 cargo bench --quiet -p runner --bench kernels | tee "$out/kernels.txt"

@@ -5,6 +5,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use support::{root, succeed, tfcompile};
 
 fn help(arguments: &[&str]) -> String {
@@ -19,30 +20,64 @@ fn commands(help: &str) -> Vec<String> {
     lines.filter_map(|line| Some(line.strip_prefix("  ")?.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// `UPDATE_DOCS=1` writes the page.
+/// What a command does: the first line of its help.
+fn summary(help: &str) -> &str {
+    help.lines().next().unwrap_or_default()
+}
+
+/// A page with the help of one command.
+fn page(title: &str, help: &str) -> String {
+    let mut page = format!("# {title}\n\n```text\n");
+    help.lines().for_each(|line| writeln!(page, "{}", line.trim_end()).expect("to memory"));
+    page + "```\n"
+}
+
+/// `UPDATE_DOCS=1` writes the pages.
 #[test]
 fn the_reference_is_what_the_tool_says() {
     let tool = help(&[]);
-    let mut page = String::from(
-        "# Command line\n\nWhat `--help` says, of the tool and of each command; written by `make docs`.\n",
-    );
-    let mut section = |name: &str, text: &str| {
-        write!(page, "\n## {name}\n\n```text\n").expect("to memory");
-        text.lines().for_each(|line| writeln!(page, "{}", line.trim_end()).expect("to memory"));
-        page.push_str("```\n");
-    };
-    section("tfcompile", &tool);
     let commands = commands(&tool);
     assert!(commands.iter().any(|command| command == "build"), "{commands:?}");
+    let mut index = String::from(
+        "# Command line\n\nThe pages of this section contain the output of `--help` for the tool and for each command. `make\n\
+         docs` generates them.\n\n| command | |\n|---|---|\n",
+    );
+    let mut pages = vec![("cli/tfcompile.md".to_owned(), page("tfcompile without a command", &tool))];
+    writeln!(
+        index,
+        "| [`tfcompile`](cli/tfcompile.md) without a command | Takes the flags of TensorFlow's tfcompile |"
+    )
+    .expect("to memory");
     for command in &commands {
-        section(&format!("tfcompile {command}"), &help(&[command]));
+        let help = help(&[command]);
+        writeln!(index, "| [`{command}`](cli/{command}.md) | {} |", summary(&help)).expect("to memory");
+        pages.push((format!("cli/{command}.md"), page(&format!("tfcompile {command}"), &help)));
     }
-    let path = root().join("docs/cli.md");
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        fs::write(&path, &page).expect("written");
+    pages.push(("cli.md".to_owned(), index));
+    for (name, text) in pages {
+        let path = root().join("docs").join(&name);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            fs::create_dir_all(path.parent().expect("a page is in a folder")).expect("made");
+            fs::write(&path, &text).expect("written");
+        }
+        let there = fs::read_to_string(&path).unwrap_or_default();
+        assert!(there == text, "docs/{name} is not what the tool says: run `make docs`");
     }
-    let there = fs::read_to_string(&path).unwrap_or_default();
-    assert!(there == page, "docs/cli.md is not what the tool says: run `make docs`");
+}
+
+/// The pages of a folder, by their paths below `docs`.
+fn pages(folder: &Path, prefix: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).expect("readable") {
+        let entry = entry.expect("readable");
+        let name = entry.file_name().into_string().expect("UTF-8");
+        if entry.path().is_dir() {
+            found.extend(pages(&entry.path(), &format!("{prefix}{name}/")));
+        } else if name.ends_with(".md") && name != "SUMMARY.md" {
+            found.insert(format!("{prefix}{name}"));
+        }
+    }
+    found
 }
 
 #[test]
@@ -53,18 +88,5 @@ fn the_book_has_every_page_and_no_other() {
         .lines()
         .filter_map(|line| Some(line.split_once("](")?.1.split_once(')')?.0.to_owned()))
         .collect();
-    let mut there = BTreeSet::new();
-    let mut folders = vec![String::new()];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(docs.join(&folder)).expect("readable") {
-            let entry = entry.expect("readable");
-            let path = format!("{folder}{}", entry.file_name().into_string().expect("UTF-8"));
-            if entry.file_type().expect("readable").is_dir() {
-                folders.push(format!("{path}/"));
-            } else if path.ends_with(".md") && path != "SUMMARY.md" {
-                there.insert(path);
-            }
-        }
-    }
-    assert_eq!(listed, there);
+    assert_eq!(listed, pages(&docs, ""));
 }

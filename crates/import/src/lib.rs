@@ -18,7 +18,7 @@ mod table;
 mod values;
 mod walk;
 
-pub use table::op_table::op_table;
+pub use table::op_table::{op_pages, op_table};
 pub use table::rules::{SupportedOp, supported_ops};
 pub use walk::unsupported::unsupported_op;
 

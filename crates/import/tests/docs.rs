@@ -1,15 +1,19 @@
-//! The documentation's table of ops is made from the rules: it has to be current. `make docs` writes it anew.
+//! The documentation's pages about ops are generated from the rules and must be current.
 
 use std::path::PathBuf;
 
+/// `UPDATE_DOCS=1` writes the pages.
 #[test]
-fn the_table_of_ops_is_current() {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/ops.md");
-    let table = import::op_table();
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, &table).expect("docs/ops.md can be written");
+fn the_pages_about_ops_are_current() {
+    let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    for (page, text) in import::op_pages() {
+        let path = docs.join(&page);
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::create_dir_all(path.parent().expect("a page is in a folder")).expect("docs is writable");
+            std::fs::write(&path, &text).expect("docs is writable");
+        }
+        let written = std::fs::read_to_string(&path).unwrap_or_default();
+        let stale = written.lines().zip(text.lines()).position(|(a, b)| a != b);
+        assert!(written == text, "docs/{page} is out of date from line {stale:?} on: run `make docs`");
     }
-    let written = std::fs::read_to_string(&path).unwrap_or_default();
-    let stale = written.lines().zip(table.lines()).position(|(a, b)| a != b);
-    assert!(written == table, "docs/ops.md is stale from line {stale:?} on: run `make docs`");
 }

@@ -18,7 +18,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A kind of mistake, with an entry in `docs/errors.md` of cause and cure, which `tfcompile explain` prints.
+    /// A kind of mistake, with a section in `docs/errors`, cause and fix, which `tfcompile explain` prints.
     ///
     /// A code is coarser than a message: it says where to read on, not what is wrong. It is given at the border of a stage, by
     /// [`Error::coded`](crate::Error::coded); one that is given closer to the cause stays.

@@ -4,8 +4,18 @@ use crate::files::outputs;
 use clap::Args;
 use support::{Error, Result};
 
-/// The index of errors, which has a section for each code.
-const INDEX: &str = include_str!("../../../../docs/errors.md");
+/// The pages about errors, which have a section for each code, in the order of the codes.
+const PAGES: &[&str] = &[
+    include_str!("../../../../docs/errors/general.md"),
+    include_str!("../../../../docs/errors/command-line.md"),
+    include_str!("../../../../docs/errors/graphs.md"),
+    include_str!("../../../../docs/errors/interface.md"),
+    include_str!("../../../../docs/errors/sizes.md"),
+    include_str!("../../../../docs/errors/ops.md"),
+    include_str!("../../../../docs/errors/models.md"),
+    include_str!("../../../../docs/errors/hlo.md"),
+    include_str!("../../../../docs/errors/running.md"),
+];
 
 /// Flags of `explain`.
 #[derive(Debug, Args)]
@@ -17,40 +27,59 @@ pub(crate) struct Explain {
 /// Prints the section of a code, or the list of them.
 pub(crate) fn run(arguments: &Explain) -> Result<()> {
     let Some(code) = &arguments.code else {
-        let titles = INDEX.lines().filter_map(|line| line.strip_prefix("## E"));
-        return outputs::print(&titles.map(|title| format!("E{title}\n")).collect::<String>());
+        return outputs::print(&titles().map(|title| format!("{title}\n")).collect::<String>());
     };
     let section = section(code).ok_or_else(|| {
         Error::invalid(format!("'{code}' is no error's code: `tfcompile explain` lists them"))
     })?;
-    outputs::print(section)
+    outputs::print(&without_links(section))
+}
+
+/// The titles of all sections: codes and what they mean.
+fn titles() -> impl Iterator<Item = &'static str> {
+    PAGES.iter().flat_map(|page| page.lines()).filter_map(|line| line.strip_prefix("## "))
 }
 
 /// The section of a code, from its title to the next one.
 fn section(code: &str) -> Option<&'static str> {
     let title = format!("## {}: ", code.to_ascii_uppercase());
-    let start = INDEX.find(&title)? + "## ".len();
-    let length = INDEX[start..].find("\n## ").map_or(INDEX.len() - start, |end| end + 1);
-    Some(&INDEX[start..start + length])
+    PAGES.iter().find_map(|page| {
+        let start = page.find(&title)? + "## ".len();
+        let length = page[start..].find("\n## ").map_or(page.len() - start, |end| end + 1);
+        Some(&page[start..start + length])
+    })
+}
+
+/// Text with the words of its links in place of the links: a terminal cannot follow them.
+fn without_links(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(middle) = rest.find("](") {
+        let start = rest[..middle].rfind('[');
+        let end = rest[middle..].find(')');
+        let (Some(start), Some(end)) = (start, end) else { break };
+        out.push_str(&rest[..start]);
+        out.push_str(&rest[start + 1..middle]);
+        rest = &rest[middle + end + 1..];
+    }
+    out.push_str(rest);
+    out
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{INDEX, section};
+    use super::{section, titles, without_links};
     use support::Code;
 
     #[test]
-    fn each_code_has_a_section_with_cause_and_cure() {
-        let titles: Vec<&str> = INDEX
-            .lines()
-            .filter_map(|line| line.strip_prefix("## ")?.split_once(": "))
-            .map(|(code, _)| code)
-            .collect();
+    fn each_code_has_a_section_with_cause_and_fix() {
+        let titles: Vec<&str> =
+            titles().filter_map(|title| title.split_once(": ")).map(|(code, _)| code).collect();
         let codes: Vec<String> = Code::ALL.iter().map(Code::to_string).collect();
-        assert_eq!(titles, codes, "sections of docs/errors.md, and codes");
+        assert_eq!(titles, codes, "sections of docs/errors/, and codes");
         for code in &codes {
             let section = section(code).expect("a section");
-            for part in ["**Cause.** ", "**Cure.** "] {
+            for part in ["**Cause.** ", "**Fix.** "] {
                 assert_eq!(section.matches(part).count(), 1, "{code}: {part}");
             }
         }
@@ -61,6 +90,25 @@ mod tests {
         let section = section("e0401").expect("a section");
         assert!(section.starts_with("E0401: "), "{section}");
         assert!(!section.contains("E0402: "), "{section}");
+    }
+
+    #[test]
+    fn the_index_lists_each_title() {
+        let index = include_str!("../../../../docs/errors.md");
+        let rows = index.lines().filter(|line| line.starts_with("| [E"));
+        let listed: Vec<String> = rows
+            .filter_map(|row| {
+                let (code, title) = row.strip_prefix("| [")?.strip_suffix(" |")?.split_once(") | ")?;
+                Some(format!("{}: {title}", code.split_once(']')?.0))
+            })
+            .collect();
+        assert_eq!(listed, titles().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn links_become_their_words() {
+        assert_eq!(without_links("see [a b](../c.md#d), [e](f)."), "see a b, e.");
+        assert_eq!(without_links("float[2,3] f(x)"), "float[2,3] f(x)");
     }
 
     #[test]

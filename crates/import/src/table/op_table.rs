@@ -1,7 +1,7 @@
-//! The table of ops for readers: `docs/ops.md`, and what `tfcompile ops` prints.
+//! The table of ops for readers: `docs/ops.md` with its pages in `docs/ops`, and the output of `tfcompile ops`.
 
 use crate::table::op_notes::NOTES;
-use crate::table::rules::supported_ops;
+use crate::table::rules::{FOLDERS, SupportedOp, supported_ops};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use tf::DataType::{
@@ -17,8 +17,8 @@ const GROUPS: &[(&str, &[DataType])] = &[
     ("floats", &[Half, Bfloat16, Float, Double]),
     ("complex", &[Complex64, Complex128]),
     ("ints", &[Int8, Int16, Int32, Int64, Uint8, Uint16, Uint32, Uint64]),
-    ("quantised", &[Qint8, Quint8, Qint32]),
-    ("quantised16", &[Qint16, Quint16]),
+    ("quantized", &[Qint8, Quint8, Qint32]),
+    ("quantized16", &[Qint16, Quint16]),
     ("float8", &[Float8e4m3fn, Float8e5m2]),
     ("narrow", &[Int2, Uint2, Int4, Uint4]),
 ];
@@ -47,45 +47,85 @@ fn counts() -> BTreeMap<&'static str, (u32, u32)> {
     COUNTS.lines().skip(1).filter_map(row).collect()
 }
 
-/// The table of all ops as Markdown: types, recorded cases, and where TensorFlow and XLA differ.
-pub fn op_table() -> String {
-    let counts = counts();
-    let notes: BTreeMap<&str, &str> = NOTES.iter().copied().collect();
-    let ops = supported_ops();
+/// Explanation of the columns of the table.
+fn legend() -> String {
     let mut out = String::from(
-        "# Ops\n\n\
-         Made from the rules: `tfcompile ops` prints it, `make docs` writes it anew.\n\n\
-         Types are those of the named attributes; attributes that are not named are not restricted. In groups:\n\n",
+        "The types are those of the named attributes; attributes that are not named are not restricted.\n\
+         Groups of types:\n\n",
     );
     for (name, members) in GROUPS {
         let members: Vec<&str> = members.iter().map(|t| t.name()).collect();
         writeln!(out, "- {name}: {}", members.join(" ")).expect("a string takes all");
     }
     out.push_str(
-        "\nCases are those of the recorded sets that hold the op, alone or with others: how many there are, and how many pass if \
-         not all do. Notes say what is chosen where TensorFlow's kernels and XLA differ, or what is left open.\n\n\
-         | op | types | cases | notes |\n|---|---|---|---|\n",
+        "\nThe cases are the recorded test cases that contain the op, alone or with others: their number, and\n\
+         how many pass if not all do. The notes state what was chosen where TensorFlow's kernels and XLA\n\
+         differ, and what is not supported.\n",
     );
-    for op in &ops {
-        let types: Vec<String> =
-            op.types.iter().map(|(attribute, types)| format!("{attribute}: {}", type_names(types))).collect();
-        let cases = match counts.get(op.name) {
-            None => "-".to_owned(),
-            Some((passed, cases)) if passed == cases => cases.to_string(),
-            Some((passed, cases)) => format!("{passed} of {cases}"),
-        };
-        let note = notes.get(op.name).copied().unwrap_or_default();
-        writeln!(out, "| {} | {} | {cases} | {note} |", op.name, types.join("; "))
-            .expect("a string takes all");
-    }
-    writeln!(out, "\n{} ops.", ops.len()).expect("a string takes all");
+    out
+}
+
+/// The head of the table.
+const HEAD: &str = "| op | types | cases | notes |\n|---|---|---|---|\n";
+
+/// The row of an op: types, recorded cases, and where TensorFlow and XLA differ.
+fn row(op: &SupportedOp, counts: &BTreeMap<&str, (u32, u32)>, notes: &BTreeMap<&str, &str>) -> String {
+    let types: Vec<String> =
+        op.types.iter().map(|(attribute, types)| format!("{attribute}: {}", type_names(types))).collect();
+    let cases = match counts.get(op.name) {
+        None => "-".to_owned(),
+        Some((passed, cases)) if passed == cases => cases.to_string(),
+        Some((passed, cases)) => format!("{passed} of {cases}"),
+    };
+    let note = notes.get(op.name).copied().unwrap_or_default();
+    format!("| {} | {} | {cases} | {note} |\n", op.name, types.join("; "))
+}
+
+/// The number of ops, and the ops of recorded cases that are not supported.
+fn summary(ops: &[SupportedOp], counts: &BTreeMap<&'static str, (u32, u32)>) -> String {
+    let mut out = format!("\n{} ops.\n", ops.len());
     let missing: Vec<&str> =
         counts.keys().copied().filter(|op| !ops.iter().any(|known| known.name == *op)).collect();
     if !missing.is_empty() {
-        writeln!(out, "\nRecorded cases hold these too, which are not supported: {}.", missing.join(", "))
-            .expect("a string takes all");
+        writeln!(
+            out,
+            "\nThe recorded cases also contain these ops, which are not supported: {}.",
+            missing.join(", ")
+        )
+        .expect("a string takes all");
     }
     out
+}
+
+/// The table of all ops as Markdown.
+pub fn op_table() -> String {
+    let (ops, counts, notes) = (supported_ops(), counts(), NOTES.iter().copied().collect());
+    let mut out = format!("# Ops\n\n{}\n{HEAD}", legend());
+    ops.iter().for_each(|op| out.push_str(&row(op, &counts, &notes)));
+    out + &summary(&ops, &counts)
+}
+
+/// The pages of the documentation about ops, by their paths below `docs`: an index, and one for each folder of rules.
+pub fn op_pages() -> Vec<(String, String)> {
+    let (ops, counts, notes) = (supported_ops(), counts(), NOTES.iter().copied().collect());
+    let mut index = format!(
+        "# Ops\n\nThese pages list the TensorFlow ops that the compiler supports. `tfcompile ops` prints all of them as\n\
+         one table. `make docs` generates these pages.\n\n{}\n| ops | number |\n|---|---:|\n",
+        legend()
+    );
+    let mut pages = Vec::new();
+    for folder in FOLDERS {
+        let rows: Vec<String> =
+            ops.iter().filter(|op| folder.has(op.name)).map(|op| row(op, &counts, &notes)).collect();
+        let (page, title) = (folder.page, folder.title);
+        writeln!(index, "| [{title}](ops/{page}.md) | {} |", rows.len()).expect("a string takes all");
+        let text =
+            format!("# Ops: {title}\n\n[Ops](../ops.md) explains the columns.\n\n{HEAD}{}", rows.concat());
+        pages.push((format!("ops/{page}.md"), text));
+    }
+    index.push_str(&summary(&ops, &counts));
+    pages.push(("ops.md".to_owned(), index));
+    pages
 }
 
 #[cfg(test)]

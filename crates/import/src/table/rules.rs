@@ -3,24 +3,44 @@
 use crate::node::rule::{Rule, RuleTable};
 use std::sync::LazyLock;
 
-/// The families' rules, folder by folder.
-const FOLDERS: &[&[&[Rule]]] = &[
-    crate::control::FAMILIES,
-    crate::lists::FAMILIES,
-    crate::ops::array::FAMILIES,
-    crate::ops::image::FAMILIES,
-    crate::ops::linalg::FAMILIES,
-    crate::ops::math::FAMILIES,
-    crate::ops::nn::FAMILIES,
-    crate::ops::quantized::FAMILIES,
-    crate::ops::random::FAMILIES,
-    crate::ops::training::FAMILIES,
-    crate::ops::xla::FAMILIES,
+/// A folder of rules. The documentation has a page for each.
+pub(crate) struct Folder {
+    /// File name of the page, without its extension.
+    pub(crate) page: &'static str,
+    /// Title of the page.
+    pub(crate) title: &'static str,
+    families: &'static [&'static [Rule]],
+}
+
+impl Folder {
+    const fn new(page: &'static str, title: &'static str, families: &'static [&'static [Rule]]) -> Folder {
+        Folder { page, title, families }
+    }
+
+    /// True if the rule of this op is in the folder.
+    pub(crate) fn has(&self, op: &str) -> bool {
+        self.families.iter().copied().flatten().any(|rule| rule.op == op)
+    }
+}
+
+/// All folders.
+pub(crate) const FOLDERS: &[Folder] = &[
+    Folder::new("array", "arrays and shapes", crate::ops::array::FAMILIES),
+    Folder::new("math", "mathematics", crate::ops::math::FAMILIES),
+    Folder::new("linalg", "linear algebra", crate::ops::linalg::FAMILIES),
+    Folder::new("nn", "neural networks", crate::ops::nn::FAMILIES),
+    Folder::new("training", "training", crate::ops::training::FAMILIES),
+    Folder::new("control", "control flow, functions, and variables", crate::control::FAMILIES),
+    Folder::new("lists", "lists, stacks, and tensor arrays", crate::lists::FAMILIES),
+    Folder::new("image", "images", crate::ops::image::FAMILIES),
+    Folder::new("quantized", "quantization", crate::ops::quantized::FAMILIES),
+    Folder::new("random", "random numbers", crate::ops::random::FAMILIES),
+    Folder::new("xla", "XLA's own ops", crate::ops::xla::FAMILIES),
 ];
 
 /// All rules.
 fn all() -> impl Iterator<Item = &'static Rule> {
-    FOLDERS.iter().copied().flatten().copied().flatten()
+    FOLDERS.iter().flat_map(|folder| folder.families).copied().flatten()
 }
 
 /// The rules by op.
