@@ -93,9 +93,10 @@ lint: ## check formatting, clippy, tidy, and whether generated pages and the rec
 	scripts/test_recipes.sh
 
 .PHONY: docs
-docs: ## generate the pages about ops and the command line
+docs: ## generate the pages about ops and the command line, and the listings of the walkthrough
 	UPDATE_DOCS=1 cargo test --quiet -p import --test docs
 	UPDATE_DOCS=1 cargo test --quiet -p cli --test docs
+	UPDATE_DOCS=1 cargo test --quiet -p compiler --test walkthrough
 
 .PHONY: book
 book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdbook)
@@ -163,7 +164,7 @@ test-xla-sample: setup-test
 
 .PHONY: test-docs
 # The other pages' commands run in test-builds, test-python and the tests of the crates.
-PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo \
+PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
