@@ -1,16 +1,27 @@
-//! Compiles models in build scripts.
+//! Compiles TensorFlow, StableHLO, and HLO models in Cargo build scripts.
 //!
 //! ```no_run
 //! // build.rs
-//! tfcompile_build::Model::new("model/scorer.pbtxt").config("model/scorer.config.pbtxt").compile();
+//! use tfcompile_build::Model;
+//!
+//! Model::new("model/scorer.pbtxt") // a SavedModel, GraphDef, StableHLO, or HLO
+//!     .config("model/scorer.config.pbtxt") // optional: inferred if absent
+//!     .argument("--batch=16") // any other flag of `tfcompile build`
+//!     .compile();
 //! ```
 //!
-//! The program depends on `tfcompile-runtime` and takes the struct in with `tfcompile_runtime::include_model!("scorer");`. See
-//! `examples/cargo` and `docs/cargo.md` of tfcompile's repository.
+//! The program itself depends on `tfcompile-runtime` and includes the generated struct with
+//! `tfcompile_runtime::include_model!("scorer");`. The repository of tfcompile has a complete
+//! project in `examples/cargo`, and its book describes the struct (`docs/cargo.md`).
 //!
-//! The script runs the tool `tfcompile` (that of the environment variable `TFCOMPILE`, or of `PATH`) instead of linking the
-//! compiler: nobody who builds the program has to have LLVM or to compile a compiler, and all programs of a machine are
-//! compiled by one version of it.
+//! # The tool
+//!
+//! The build script runs the program `tfcompile`: the one that the environment variable `TFCOMPILE`
+//! names, or else the one in `PATH`. The compiler is not linked into the build script, so building
+//! your program requires neither LLVM nor a build of the compiler.
+//!
+//! The code is for the `TARGET` of the Cargo build. Cargo runs the script again when the model, its
+//! config, its checkpoint, the tool, or `TFCOMPILE` changes.
 
 mod inputs;
 mod tool;
@@ -20,7 +31,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Why a model was not compiled.
+/// Reason why a model was not compiled: the tool's message, or a problem with the build script.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -32,7 +43,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// A model to compile, and how.
+/// Model to compile, and the options of the compilation.
 #[derive(Clone, Debug)]
 pub struct Model {
     path: PathBuf,
@@ -45,20 +56,21 @@ pub struct Model {
     inputs: Vec<PathBuf>,
 }
 
-/// What was made.
+/// Output of a compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Built {
-    /// What the Rust module, the library and the constants file are called.
+    /// Base name of the Rust module, the library, and the constants file.
     pub name: String,
-    /// Where they are.
+    /// Directory that holds them.
     pub directory: PathBuf,
-    /// The constants file, if there is one.
+    /// Constants file, if [`Model::constants_file`] asks for one.
     pub constants: Option<PathBuf>,
 }
 
 impl Model {
-    /// A model as `tfcompile build` takes it: a SavedModel's directory, a GraphDef, a MetaGraph, StableHLO or HLO. Paths are relative to
-    /// the package.
+    /// Creates a description of the model at `path`, in any form that `tfcompile build` accepts: the
+    /// directory of a SavedModel, a GraphDef, a MetaGraph, StableHLO, or HLO. Paths are relative to the
+    /// package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -72,61 +84,66 @@ impl Model {
         }
     }
 
-    /// What the model is called in `include_model!`, and the C symbol; the name of its file otherwise. The struct is called the same
-    /// in camel case, or as [`Model::class`] says.
+    /// Sets the name of the model in `include_model!`, which is also its C symbol. The default is the
+    /// name of the model's file. The struct has the same name in camel case, unless [`Model::class`]
+    /// sets another one.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The struct's name.
+    /// Sets the name of the struct.
     pub fn class(self, class: impl AsRef<str>) -> Self {
         self.argument(format!("--class={}", class.as_ref()))
     }
 
-    /// Feeds, fetches and variables: a `tensorflow.tf2xla.Config` file. Without, the tool infers them.
+    /// Sets the file with the feeds, fetches, and variables, a `tensorflow.tf2xla.Config`. Without it,
+    /// the tool infers them.
     pub fn config(mut self, path: impl Into<PathBuf>) -> Self {
         self.config = Some(path.into());
         self
     }
 
-    /// The values of the variables: a checkpoint's file, or the prefix of its files.
+    /// Sets the checkpoint with the values of the variables: its file, or the prefix of its files.
     pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
         self.checkpoint = Some(path.into());
         self
     }
 
-    /// The signature of a SavedModel.
+    /// Selects a signature of a SavedModel.
     pub fn signature(self, key: impl AsRef<str>) -> Self {
         self.argument(format!("--signature={}", key.as_ref()))
     }
 
-    /// A program without Rust's standard library: the struct holds all memory, and may be a static.
+    /// Generates code for programs without Rust's standard library. The struct then holds all of its
+    /// memory and may be a `static`.
     pub fn no_std(mut self, no_std: bool) -> Self {
         self.no_std = no_std;
         self
     }
 
-    /// Leaves the weights out of the program, in a file that it loads: [`Built::constants`].
+    /// Stores the weights in a separate file, [`Built::constants`], which the program loads.
     pub fn constants_file(mut self, constants_file: bool) -> Self {
         self.constants_file = constants_file;
         self
     }
 
-    /// One more argument of `tfcompile build`. Flags with a value have the form `--flag=value`.
+    /// Adds an argument of `tfcompile build`. A flag with a value has the form `--flag=value`.
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// One more file that the result depends on, which an argument names.
+    /// Declares a file on which the result depends, such as one that an argument names. Cargo runs the
+    /// script again when it changes.
     pub fn depends_on(mut self, path: impl Into<PathBuf>) -> Self {
         self.inputs.push(path.into());
         self
     }
 
-    /// Compiles the model for the target of the build, links its library to the package, and has Cargo run the build script again
-    /// when the model or the tool has changed. Ends the build script with a message if anything is wrong.
+    /// Compiles the model for the target of the Cargo build, links its library to the package, and
+    /// declares the files that make Cargo run the script again. On an error, prints the message and
+    /// exits with status 1.
     pub fn compile(self) -> Built {
         match self.try_compile() {
             Ok(built) => built,
@@ -139,7 +156,11 @@ impl Model {
         }
     }
 
-    /// As [`Model::compile`], for scripts that have something to do about an error.
+    /// Like [`Model::compile`], but returns the error.
+    ///
+    /// # Errors
+    /// Returns an error if Cargo's variables are not set, if the tool is missing, or if it fails. The
+    /// error then contains the tool's message.
     pub fn try_compile(self) -> Result<Built, Error> {
         let directory = PathBuf::from(variable("OUT_DIR")?);
         let target = variable("TARGET")?;

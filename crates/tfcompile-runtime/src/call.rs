@@ -8,17 +8,17 @@ use core::ffi::{CStr, c_void};
 #[cfg(feature = "std")]
 const ABORT: i32 = i32::MIN;
 
-/// Scratch memory for workers.
+/// Scratch memory for the workers of a call.
 #[derive(Debug)]
 pub struct Scratch<'m> {
-    /// Begins at a multiple of 64 bytes.
+    /// The memory of all workers. Aligned to 64 bytes.
     pub bytes: &'m mut [u8],
-    /// Bytes that each worker needs.
+    /// Size of each worker's part in bytes.
     pub each: usize,
 }
 
 impl<'m> Scratch<'m> {
-    /// One piece for each worker.
+    /// Creates scratch memory from one piece per worker.
     pub fn of<const N: usize>(pieces: &'m mut [Aligned<[u8; N]>]) -> Self {
         let bytes = size_of_val(pieces);
         // SAFETY: the memory of the pieces, borrowed uniquely; what pads a piece to its alignment is written before it is read.
@@ -28,13 +28,20 @@ impl<'m> Scratch<'m> {
     }
 }
 
-/// Calls an entry function with a frame to which workers and scratch are added.
+/// Calls an entry function. Adds the workers and the scratch memory to the frame.
 ///
-/// Without `std`, an assert that is to end the process is an error like any other: there is nothing to end it with.
+/// A failed assertion of a program built with `--assert=abort` prints its message and aborts the
+/// process. Without the feature `std`, it is an ordinary error.
+///
+/// # Errors
+/// Returns an error if the scratch memory is too small or misaligned, or if the compiled function
+/// fails.
 ///
 /// # Safety
-/// `entry` is a function that tfcompile compiled, and the frame's other addresses are what it was compiled for: valid for the sizes
-/// and alignments, distinct but for results that are variables, and used by nobody else meanwhile.
+/// `entry` must be a function that tfcompile compiled. All other addresses in the frame must be
+/// valid for the sizes and alignments for which it was compiled. They must not overlap, except that
+/// the result of a variable is the argument of that variable. Nothing else may use that memory
+/// during the call.
 #[expect(unsafe_code, reason = "generated code follows raw addresses")]
 pub unsafe fn enter(
     entry: unsafe extern "C" fn(*mut Frame) -> i32,

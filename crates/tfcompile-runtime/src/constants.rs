@@ -1,15 +1,16 @@
-//! Constants of programs whose weights are in a file (`--constants=file`).
+//! Constants of programs that keep their weights in a file (`--constants=file`).
 
 use crate::Error;
 use core::ffi::c_void;
 
-/// Bytes before the block of constants.
+/// Size in bytes of the header of a constants file.
 pub const CONSTANTS_HEADER_BYTES: usize = 64;
 
 const MAGIC: &[u8; 8] = b"TFCCONST";
 const VERSION: u32 = 1;
 
-/// The contents of a constants file, checked only when a model takes them. Cloning shares the memory.
+/// Contents of a constants file. They are checked when a model takes them, not before. Clones share
+/// the memory.
 #[derive(Clone, Debug)]
 pub struct Constants(Bytes);
 
@@ -21,13 +22,16 @@ enum Bytes {
 }
 
 impl Constants {
-    /// The file's bytes in memory that stays: in flash, mapped for good, or `Aligned(*include_bytes!(..))` in a static. They begin
-    /// at a multiple of 64 bytes.
+    /// Uses a file that is in memory for the life of the program: in flash, in a permanent mapping, or
+    /// in a static `Aligned(*include_bytes!(..))`. The bytes must be aligned to 64 bytes.
     pub const fn from_static(file: &'static [u8]) -> Self {
         Self(Bytes::Static(file))
     }
 
-    /// Reads a file. All models that take clones of this share one copy.
+    /// Reads a file into memory. All models that take clones of the value share one copy.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be read or there is not enough memory for it.
     #[cfg(feature = "std")]
     pub fn read(path: impl AsRef<std::path::Path>) -> std::io::Result<Self> {
         use std::io::Read as _;
@@ -46,12 +50,16 @@ impl Constants {
         }
     }
 
-    /// Where the block is that the frame wants. The memory lives as long as this.
+    /// Returns the address of the constants block, for [`Frame::constants`](crate::Frame::constants).
+    /// The memory lives as long as `self`.
     pub fn address(&self) -> *const c_void {
         self.bytes()[CONSTANTS_HEADER_BYTES.min(self.bytes().len())..].as_ptr().cast()
     }
 
-    /// Whether these are the constants of code with this layout hash.
+    /// Checks that these are the constants for code with this layout hash.
+    ///
+    /// # Errors
+    /// Returns an error that says why they are not.
     pub fn check(&self, layout: &[u8; 32]) -> Result<(), Error> {
         let file = self.bytes();
         let Some((header, block)) = file.split_first_chunk::<CONSTANTS_HEADER_BYTES>() else {

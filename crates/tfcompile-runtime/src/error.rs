@@ -1,20 +1,20 @@
-//! Why something did not work.
+//! The error type.
 
 use core::fmt;
 
-/// Why a run failed, or could not begin.
+/// Reason why a call failed or could not start. It is a static message, so it needs no memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Error {
     message: &'static str,
 }
 
 impl Error {
-    /// With a message for the reader.
+    /// Creates an error with this message.
     pub const fn new(message: &'static str) -> Self {
         Self { message }
     }
 
-    /// The message.
+    /// Returns the message.
     pub const fn message(&self) -> &'static str {
         self.message
     }

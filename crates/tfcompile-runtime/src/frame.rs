@@ -1,50 +1,53 @@
-//! The argument of the entry function.
+//! The frame, which is the argument of an entry function.
 
 use core::ffi::{c_char, c_void};
 use core::ptr::{null, null_mut};
 
-/// Part of a parallel region: `data`, the first and one past the last index, the worker's number.
+/// Function that runs a range of items of a parallel region. Takes `data`, the first item, one past
+/// the last item, and the number of the worker. Returns 0, or a code that ends the call.
 pub type ParallelBody = unsafe extern "C" fn(*mut c_void, i64, i64, i64) -> i32;
 
-/// Runs a body over `0..count`, in parts, on any number of workers: `context`, `count`, body, `data`.
+/// Function that runs a body over all items `0..count`, in ranges, on any number of workers. Takes
+/// `context`, `count`, the body, and the `data` to pass to it.
 pub type ParallelFor = unsafe extern "C" fn(*mut c_void, i64, Option<ParallelBody>, *mut c_void) -> i32;
 
-/// `tfcompile_frame` of the C header, field by field.
+/// Argument of an entry function: `struct tfcompile_frame` of the C header, field by field.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Frame {
-    /// Bytes of the struct that the caller knows.
+    /// Size in bytes of the struct that the caller was compiled with.
     pub size: u64,
-    /// 1.
+    /// Version of the layout: 1.
     pub version: u32,
-    /// 0.
+    /// Reserved: 0.
     pub reserved: u32,
-    /// One address for each entry parameter: feeds, then variables; aligned as their element types.
+    /// Addresses of the arguments: feeds, then variables. Each is aligned as its element type.
     pub args: *const *mut c_void,
-    /// One address for each element of the root tuple. That of an in-out variable is its argument's.
+    /// Addresses of the results. The result of a written variable has the address of its argument.
     pub results: *const *mut c_void,
-    /// The temporary block; 64-byte aligned.
+    /// Block of temporaries. Aligned to 64 bytes.
     pub temps: *mut c_void,
-    /// The constants block; 64-byte aligned.
+    /// Block of constants. Aligned to 64 bytes.
     pub constants: *const c_void,
-    /// The caller's threads, or none.
+    /// Function that runs parallel work on the caller's threads. `None` runs everything on the calling
+    /// thread.
     pub parallel_for: Option<ParallelFor>,
-    /// The first argument of `parallel_for`.
+    /// First argument of `parallel_for`.
     pub context: *mut c_void,
-    /// At least 1; workers are numbered below it.
+    /// Number of workers, at least 1. Workers are numbered from 0.
     pub max_workers: i64,
-    /// Memory for each worker; null where none needs any.
+    /// Scratch memory, `max_workers` pieces of equal size. Null if no kernel needs any.
     pub scratch: *mut c_void,
-    /// Cycle counters, or null.
+    /// Cycle counters of a profiled program, or null.
     pub profile_counters: *mut i64,
-    /// The message, where the entry returned something other than 0.
+    /// Set by the call: the error message if the entry function returned a code other than 0.
     pub error: *const c_char,
-    /// The true sizes of bounded dimensions, or null.
+    /// Set by the call: the true sizes of bounded dimensions. Null if there are none.
     pub dynamic_sizes: *mut i64,
 }
 
 impl Frame {
-    /// A frame without any buffer, for one worker.
+    /// Creates a frame with no buffers, for one worker.
     pub const fn empty() -> Self {
         Self {
             size: size_of::<Self>() as u64,

@@ -1,7 +1,39 @@
-//! What programs need at run time that hold a graph compiled by tfcompile: the frame of a call, threads, constants files.
+//! Run-time support for graphs that tfcompile compiled into a Rust program: the frame of a call,
+//! threads, and constants files. The crate has no dependencies.
 //!
-//! `tfcompile build --emit=rust` writes a struct over these; [`include_model!`] takes it from a build script's output. Without the
-//! feature `std` the crate is `no_std` and allocates nothing.
+//! A program normally uses two items of this crate. A build script compiles the model with
+//! `tfcompile-build`, and [`include_model!`] includes the generated struct:
+//!
+//! ```ignore
+//! tfcompile_runtime::include_model!("scorer");
+//!
+//! let mut scorer = Scorer::new();
+//! let outputs = scorer.call(&ScorerInputs { arg_x: &x })?;
+//! println!("{:?}", outputs.result_score);
+//! ```
+//!
+//! The generated struct is built on the other items. Several models can share one [`ThreadPool`],
+//! or any other implementation of [`Workers`]:
+//!
+//! ```
+//! use std::sync::atomic::{AtomicI64, Ordering};
+//! use tfcompile_runtime::{ThreadPool, Workers};
+//!
+//! let pool = ThreadPool::new(2)?;
+//! let sum = AtomicI64::new(0);
+//! // Each call gets a range of items and the number of the worker that runs it.
+//! let status = pool.run(100, &|begin, end, _worker| {
+//!     sum.fetch_add((begin..end).sum(), Ordering::Relaxed);
+//!     0
+//! });
+//! assert_eq!((status, sum.into_inner()), (0, 4950));
+//! # Ok::<(), tfcompile_runtime::Error>(())
+//! ```
+//!
+//! # Features
+//!
+//! `std`, on by default, adds [`ThreadPool`], [`Constants::read`], and heap memory. Without it the
+//! crate is `no_std` and allocates nothing.
 
 #![cfg_attr(not(feature = "std"), no_std)]
 
@@ -23,7 +55,8 @@ pub use plain::{AlignedBlock, zeroed_box};
 pub use threads::ThreadPool;
 pub use threads::{Part, Workers, parallel_for};
 
-/// The struct of a model that the build script compiled under this name: `include_model!("matmul");`.
+/// Includes the struct of the model that the build script compiled under this name:
+/// `include_model!("matmul");`. The macro reads `$OUT_DIR/NAME.rs`.
 #[macro_export]
 macro_rules! include_model {
     ($name:literal) => {

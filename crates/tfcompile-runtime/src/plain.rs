@@ -1,11 +1,11 @@
-//! Memory that code writes to: aligned as the frame wants it, valid when all its bytes are zero.
+//! Memory for compiled code: aligned to 64 bytes, and valid when all its bytes are zero.
 
 use core::ops::{Deref, DerefMut};
 
-/// Types of numbers alone: all bytes zero is a value of them, and they own nothing.
+/// Numeric types, and arrays of them, that are valid when all their bytes are zero.
 ///
 /// # Safety
-/// Zeros in all bytes are a valid value, and dropping a value does nothing.
+/// A value whose bytes are all zero must be valid, and dropping a value must do nothing.
 #[expect(unsafe_code, reason = "the promise that lets memory begin as zeros")]
 pub unsafe trait Plain {}
 
@@ -29,13 +29,13 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl<T: Plain> Plain for Aligned<T> {}
 
-/// A value at a multiple of 64 bytes, which is what compiled code wants of its memory.
+/// Value aligned to 64 bytes, as compiled code requires of its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub struct Aligned<T>(pub T);
 
 impl<T: Plain> Aligned<T> {
-    /// Zeros.
+    /// Creates a value whose bytes are all zero.
     pub const fn zeroed() -> Self {
         // SAFETY: the type's promise.
         #[expect(unsafe_code, reason = "types that may be zero")]
@@ -58,7 +58,8 @@ impl<T> DerefMut for Aligned<T> {
     }
 }
 
-/// A value of zeros on the heap, which is never on the stack: it may be larger than that.
+/// Allocates a value whose bytes are all zero. The value is never on the stack, so it may be larger
+/// than the stack.
 #[cfg(feature = "std")]
 pub fn zeroed_box<T: Plain>() -> Box<T> {
     use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
@@ -79,14 +80,17 @@ pub fn zeroed_box<T: Plain>() -> Box<T> {
     }
 }
 
-/// Some bytes on the heap at a multiple of 64, as many as wanted rounded up to that.
+/// Bytes on the heap, aligned to 64. The size is rounded up to a multiple of 64.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, Default)]
 pub struct AlignedBlock(Vec<Aligned<[u8; 64]>>);
 
 #[cfg(feature = "std")]
 impl AlignedBlock {
-    /// Zeros. An error for more than there are to be had.
+    /// Allocates at least `bytes` bytes, all zero.
+    ///
+    /// # Errors
+    /// Returns an error if there is not enough memory.
     pub fn zeroed(bytes: usize) -> Result<Self, crate::Error> {
         let blocks = bytes.div_ceil(64);
         let mut block = Vec::new();
@@ -98,7 +102,7 @@ impl AlignedBlock {
         Ok(Self(block))
     }
 
-    /// Its bytes.
+    /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: blocks of 64 bytes without padding, one behind another.
         #[expect(unsafe_code, reason = "blocks as bytes")]
@@ -107,7 +111,7 @@ impl AlignedBlock {
         }
     }
 
-    /// Its bytes, to write.
+    /// Returns the bytes for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, borrowed uniquely.
         #[expect(unsafe_code, reason = "blocks as bytes")]

@@ -1,4 +1,4 @@
-//! Who does parallel loops: what a frame's `parallel_for` calls, and a pool of threads.
+//! Parallel execution: the trait behind a frame's `parallel_for`, and a pool of threads.
 
 #[cfg(feature = "std")]
 mod pool;
@@ -8,26 +8,29 @@ use core::ffi::c_void;
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
 
-/// Does items `begin..end` as a worker; 0, or a code that ends the run.
+/// Runs the items `begin..end` as worker `worker`, the three arguments. Returns 0, or a code that ends
+/// the run.
 pub type Part<'p> = dyn Fn(i64, i64, i64) -> i32 + Sync + 'p;
 
-/// Whoever shares parallel work out.
+/// Executor of parallel work, such as a thread pool.
 ///
 /// # Safety
-/// `run` covers `0..count` by calls of `part` on disjoint ranges and returns after the last of them has returned. Calls
-/// that overlap in time have different workers, all at least 0 and below `count()`.
+/// `run` must cover `0..count` with calls of `part` on disjoint ranges, and must return only after the
+/// last of them has returned. Calls that overlap in time must have different worker numbers, each at
+/// least 0 and less than `count()`.
 #[expect(unsafe_code, reason = "generated code gives each worker memory of its own")]
 pub unsafe trait Workers: Send + Sync {
-    /// How many workers there are; at least 1.
+    /// Returns the number of workers, at least 1.
     fn count(&self) -> usize;
-    /// Does items `0..count`. 0, or the code of a part that failed; items may be left out then.
+    /// Runs the items `0..count`. Returns 0, or the code of a part that failed; other items may not have
+    /// run in that case.
     fn run(&self, count: i64, part: &Part<'_>) -> i32;
 }
 
-/// The frame's callback; `context` is a `&dyn Workers`.
+/// Implements [`Frame::parallel_for`](crate::Frame::parallel_for) on top of [`Workers`].
 ///
 /// # Safety
-/// `context` points to a live `&dyn Workers`, and `body` takes `data`.
+/// `context` must point to a live `&dyn Workers`, and `body` must accept `data`.
 #[expect(unsafe_code, reason = "called by generated code")]
 pub unsafe extern "C" fn parallel_for(
     context: *mut c_void,

@@ -1,42 +1,68 @@
-//! TensorFlow graphs in sessions, for Rust programs: what `tfcompile run --jit` does, as a library.
+//! Runs TensorFlow graphs in Rust programs, without TensorFlow. The library form of
+//! `tfcompile run --jit`.
 //!
-//! A [`Session`] keeps a graph and its variables and runs parts of it: node by node, or with the nodes that go together
-//! compiled into one, as [`Options::jit`] or a TensorFlow `ConfigProto` says. A traced run answers with a [`Trace`], which
-//! TensorFlow's tools and browsers read.
+//! A [`Session`] holds a graph and the values of its variables. [`Session::run`] computes the
+//! outputs that it is asked for and nothing else. Every node that computes is compiled to machine
+//! code the first time it runs. [`Options::jit`], or a TensorFlow `ConfigProto` in
+//! [`Options::config`], selects whether whole groups of nodes (clusters) are compiled together,
+//! as TensorFlow does with XLA. [`Session::run_traced`] also returns a [`Trace`], which
+//! TensorFlow's tools and web browsers display.
+//!
+//! To compile a graph ahead of time, with no compiler in the final program, use the crates
+//! `tfcompile-build` and `tfcompile-runtime` instead.
+//!
+//! # Run a saved model
+//!
+//! ```no_run
+//! use tfcompile::{Literal, Options, Session};
+//!
+//! let session = Session::open("path/to/saved_model", &Options::default())?;
+//! let image = Literal::from_elements(&[1, 784], &[0f32; 784]);
+//! let results = session.run(&[("image", image)], &["scores"], &[])?;
+//! println!("{:?}", results[0].to_vec::<f32>());
+//! # Ok::<(), tfcompile::Error>(())
+//! ```
+//!
+//! # Train a variable
+//!
+//! One step of gradient descent on the squared error of `w * x - y`, three times:
+//! `w -= 0.5 * (w * x - y) * x`.
 //!
 //! ```
 //! use tfcompile::{JitLevel, Literal, Options, Session, TimelineOptions, parse_graph};
 //!
-//! // Least squares: w -= 0.5 * (w * x - y) * x
 //! let float = |name: &str| format!(r#"attr {{ key: "{name}" value {{ type: DT_FLOAT }} }}"#);
-//! let binary = |name: &str, op: &str, a: &str, b: &str| {
-//!     format!(r#"node {{ name: "{name}" op: "{op}" input: "{a}" input: "{b}" {} }}"#, float("T"))
+//! let scalar = r#"attr { key: "shape" value { shape { } } }"#;
+//! let half = r#"attr { key: "value" value {
+//!     tensor { dtype: DT_FLOAT tensor_shape { } float_val: 0.5 } } }"#;
+//! let node = |name: &str, op: &str, inputs: &[&str], attributes: &str| {
+//!     let inputs: String = inputs.iter().map(|input| format!(r#" input: "{input}""#)).collect();
+//!     format!(r#"node {{ name: "{name}" op: "{op}"{inputs} {attributes} }}"#)
 //! };
+//! let (dtype, t) = (float("dtype"), float("T"));
 //! let text = [
-//!     format!(r#"node {{ name: "x" op: "Placeholder" {} }}"#, float("dtype")),
-//!     format!(r#"node {{ name: "y" op: "Placeholder" {} }}"#, float("dtype")),
-//!     format!(r#"node {{ name: "rate" op: "Const" {} attr {{ key: "value" value {{
-//!                tensor {{ dtype: DT_FLOAT tensor_shape {{ }} float_val: 0.5 }} }} }} }}"#, float("dtype")),
-//!     format!(r#"node {{ name: "w" op: "VarHandleOp" {} attr {{ key: "shape" value {{ shape {{ }} }} }} }}"#, float("dtype")),
-//!     format!(r#"node {{ name: "value" op: "ReadVariableOp" input: "w" {} }}"#, float("dtype")),
-//!     binary("product", "Mul", "value", "x"),
-//!     binary("error", "Sub", "product", "y"),
-//!     binary("gradient", "Mul", "error", "x"),
-//!     format!(r#"node {{ name: "train" op: "ResourceApplyGradientDescent" input: "w" input: "rate" input: "gradient" {} }}"#,
-//!             float("T")),
+//!     node("x", "Placeholder", &[], &dtype),
+//!     node("y", "Placeholder", &[], &dtype),
+//!     node("rate", "Const", &[], &format!("{dtype} {half}")),
+//!     node("w", "VarHandleOp", &[], &format!("{dtype} {scalar}")),
+//!     node("value", "ReadVariableOp", &["w"], &dtype),
+//!     node("product", "Mul", &["value", "x"], &t),
+//!     node("error", "Sub", &["product", "y"], &t),
+//!     node("gradient", "Mul", &["error", "x"], &t),
+//!     node("train", "ResourceApplyGradientDescent", &["w", "rate", "gradient"], &t),
 //! ];
 //! let graph = parse_graph(text.concat().into_bytes())?;
 //!
 //! let session = Session::new(graph, &Options { jit: Some(JitLevel::On1), ..Options::default() })?;
 //! session.set_variable("w", &Literal::scalar(0f32))?;
 //! let feeds = [("x", Literal::scalar(1f32)), ("y", Literal::scalar(2f32))];
-//! for want in [-2f32, -1.0, -0.5] {
+//! for expected in [-2f32, -1.0, -0.5] {
 //!     let results = session.run(&feeds, &["error"], &["train"])?;
-//!     assert_eq!(results[0].to_vec::<f32>(), Some(vec![want]));
+//!     assert_eq!(results[0].to_vec::<f32>(), Some(vec![expected]));
 //! }
 //! assert_eq!(session.variable("w")?.and_then(|w| w.to_vec::<f32>()), Some(vec![1.75]));
 //!
-//! // One bar for all that is computed.
+//! // The timeline has one bar for the whole cluster.
 //! let (_, trace) = session.run_traced(&feeds, &["error"], &["train"])?;
 //! assert!(trace.timeline(TimelineOptions::default()).contains(r#""name": "_XlaLaunch""#));
 //! # Ok::<(), tfcompile::Error>(())

@@ -1,4 +1,4 @@
-//! What a session is told, and the messages that it takes.
+//! Options of a session, and readers of the messages that it takes.
 
 use ::session::Output;
 use cluster::{Flags, JitLevel, Silent};
@@ -7,35 +7,39 @@ use std::sync::Arc;
 use support::Result;
 use tf::proto::{ConfigProto, GraphDef};
 
-/// How a [`Session`](crate::Session) runs. The same things as the flags of `tfcompile run` say.
+/// Options of a [`Session`](crate::Session). They correspond to flags of `tfcompile run`.
 #[derive(Clone)]
 pub struct Options {
-    /// How much is compiled just in time: nothing, what very likely gains, or all that can be. `None` leaves it to `config`.
+    /// Level of just-in-time compilation: off, clusters that are expected to gain, or every cluster
+    /// that can be compiled. `None` leaves the decision to `config`.
     pub jit: Option<JitLevel>,
-    /// Threads, devices, soft placement; the level of just-in-time compilation if `jit` does not say it. As in TensorFlow, such
-    /// a level holds for this machine's CPU only if `cpu_global_jit` of the config or of the flags says so.
+    /// TensorFlow's session options: threads, devices, soft placement, and the level of just-in-time
+    /// compilation if `jit` is `None`. As in TensorFlow, that level applies to the CPU only if
+    /// `cpu_global_jit` is set in the config or in `flags`.
     pub config: ConfigProto,
-    /// `TF_XLA_FLAGS`. Nothing here reads the environment.
+    /// Contents of `TF_XLA_FLAGS`. This crate never reads the environment itself.
     pub flags: Flags,
-    /// Threads for what the config leaves open. Results never depend on them.
+    /// Number of threads, inter-op and intra-op, unless `config` sets them. Results never depend on it.
     pub threads: usize,
-    /// LLVM's name of the processor; `native` is this machine's, empty the baseline.
+    /// LLVM's name of the processor to compile for: `native` for this machine's, empty for the baseline
+    /// of the architecture.
     pub cpu: String,
-    /// What random nodes without seeds draw from.
+    /// Seed of random nodes that have no seed of their own.
     pub seed: u64,
-    /// How far rounding may differ.
+    /// Which transforms of convolutions may change the rounding, and measured choices of kernels.
     pub plan: PlanOptions,
-    /// Where generated code is kept from one session to the next.
+    /// Cache of generated code that outlives the session, if any.
     pub cache: Option<Arc<dyn UnitCache>>,
-    /// Where `Print` and its kin write; dropped by default.
+    /// Destination of the output of `Print` and similar nodes. Discarded by default.
     pub output: Output,
-    /// Whether clusters count how long their instructions take: see
+    /// True to measure the time of each instruction in clusters; see
     /// [`Session::cluster_profiles`](crate::Session::cluster_profiles).
     pub profiles_clusters: bool,
 }
 
 impl Default for Options {
-    /// Nothing is compiled but what the graph itself asks for; one thread; this machine's processor.
+    /// Defaults: no clusters except those that the graph itself marks, one thread, this machine's
+    /// processor.
     fn default() -> Self {
         let options = ::session::Options::default();
         Self {
@@ -54,7 +58,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The same in the words of the executor.
+    /// Converts to the options of the executor.
     pub(crate) fn of_session(&self) -> Result<::session::Options> {
         let clusters = ::session::cluster_options(self.jit, &self.config, self.flags.clone());
         let options = ::session::Options {
@@ -74,18 +78,18 @@ impl Options {
     }
 }
 
-/// A GraphDef, binary or text.
+/// Parses a `GraphDef` in binary or text form.
 ///
 /// # Errors
-/// What is neither.
+/// Returns an error if `data` is neither.
 pub fn parse_graph(data: Vec<u8>) -> Result<GraphDef> {
     tf::source::parse_graph_def(data.into(), "the graph")
 }
 
-/// A ConfigProto, binary or text.
+/// Parses a `ConfigProto` in binary or text form.
 ///
 /// # Errors
-/// What is neither.
+/// Returns an error if `data` is neither.
 pub fn parse_config(data: Vec<u8>) -> Result<ConfigProto> {
     tf::source::parse_session_config(data.into(), "the config")
 }

@@ -1,4 +1,4 @@
-//! Sessions.
+//! The session, the main type of the crate.
 
 use crate::options::Options;
 use crate::trace::Trace;
@@ -9,28 +9,29 @@ use support::Result;
 use tf::model::{LoadOptions, VariablesToFeed};
 use tf::proto::GraphDef;
 
-/// A graph that is run: part by part, as often as wanted, its variables kept from run to run.
+/// A graph and the values of its variables, which persist from run to run.
 ///
-/// Runs may be called from several threads at once; they share variables as TensorFlow's do.
+/// Several threads may call [`run`](Self::run) at the same time. They share the variables, with the
+/// same guarantees as in TensorFlow.
 pub struct Session {
     inner: ::session::Session,
 }
 
 impl Session {
-    /// A session of a graph. No variable has a value yet: give them some by [`set_variable`](Self::set_variable) or
-    /// [`initialize`](Self::initialize).
+    /// Creates a session for a graph. Its variables have no values yet; assign them with
+    /// [`set_variable`](Self::set_variable) or [`initialize`](Self::initialize).
     ///
     /// # Errors
-    /// Options that contradict each other or the machine.
+    /// Returns an error if the options contradict each other or do not suit this machine.
     pub fn new(graph: GraphDef, options: &Options) -> Result<Self> {
         Ok(Self { inner: ::session::Session::new(graph, options.of_session()?)? })
     }
 
-    /// A session of a model: a SavedModel, MetaGraph or GraphDef, binary or text. Variables have the values that come with the
-    /// model, else those of the graph's initialisers.
+    /// Opens a model: a SavedModel, a MetaGraph, or a GraphDef in binary or text form. Variables get
+    /// the values stored with the model; the others get those of the graph's initializers.
     ///
     /// # Errors
-    /// What is wrong with the files or the options; an initialiser that cannot run.
+    /// Returns an error if a file or the options are invalid, or if an initializer cannot run.
     pub fn open(model: impl AsRef<Path>, options: &Options) -> Result<Self> {
         let load = LoadOptions { variables_to_feed: VariablesToFeed::All, ..LoadOptions::default() };
         let path = model.as_ref();
@@ -43,19 +44,22 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs what is needed for the fetches and the targets, once. Feeds and fetches are outputs, `node:1` or `node` for the
-    /// first one; targets are nodes that are run for what they do. The answer is the fetches, in order.
+    /// Runs the part of the graph that the fetches and targets need, once, and returns the fetches in
+    /// order.
+    ///
+    /// Feeds and fetches name outputs of nodes: `node:1`, or `node` for the first output. Targets name
+    /// nodes that run for their side effects.
     ///
     /// # Errors
-    /// The node that is wrong or failed, and why.
+    /// Returns an error that names the node that is invalid or failed, and the reason.
     pub fn run(&self, feeds: &[(&str, Literal)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Literal>> {
         self.inner.run(feeds, fetches, targets)
     }
 
-    /// The same, and when each node ran and what it made.
+    /// Like [`run`](Self::run), and also returns the time and the outputs of each node.
     ///
     /// # Errors
-    /// As [`run`](Self::run).
+    /// Returns the same errors as [`run`](Self::run).
     pub fn run_traced(
         &self,
         feeds: &[(&str, Literal)],
@@ -66,51 +70,54 @@ impl Session {
         Ok((results, Trace::new(metadata)))
     }
 
-    /// Runs the initialisers of the variables that have no value. The answer is the variables that have none.
+    /// Runs the initializers of all variables that have no value, and returns the names of those
+    /// variables that have no initializer.
     ///
     /// # Errors
-    /// What an initialiser says that cannot run, with the variable's name in front.
+    /// Returns the error of an initializer that cannot run, preceded by the name of its variable.
     pub fn initialize(&self) -> Result<Vec<String>> {
         self.inner.initialize()
     }
 
-    /// The variables of the graph, by the names of their nodes.
+    /// Returns the node names of the graph's variables.
     pub fn variables(&self) -> Vec<String> {
         self.inner.variables().iter().map(|variable| variable.node().to_owned()).collect()
     }
 
-    /// The value of a variable; `None` before it has one.
+    /// Returns the value of a variable, or `None` if it has none yet.
     ///
     /// # Errors
-    /// A variable that is not there, or holds no array.
+    /// Returns an error if there is no such variable or its value is not an array.
     pub fn variable(&self, name: &str) -> Result<Option<Literal>> {
         self.inner.variable_value(name)
     }
 
-    /// Gives a variable a value.
+    /// Assigns a value to a variable.
     ///
     /// # Errors
-    /// A variable that is not there, or is of another type or shape.
+    /// Returns an error if there is no such variable, or if its type or shape differs.
     pub fn set_variable(&self, name: &str, value: &Literal) -> Result<()> {
         self.inner.set_variable(name, value)
     }
 
-    /// The full names of the devices that nodes may be placed on.
+    /// Returns the full names of the devices on which nodes may be placed.
     pub fn devices(&self) -> Vec<String> {
         self.inner.devices()
     }
 
-    /// How many kernels were compiled so far; a cluster is one.
+    /// Returns the number of kernels compiled so far. A cluster counts as one.
     pub fn compiled_kernels(&self) -> u64 {
         self.inner.compiled_kernels()
     }
 
-    /// Returns when no cluster is being compiled in the background, as `--tf_xla_async_compilation` asks for.
+    /// Blocks until no cluster is being compiled in the background. Such compilations exist only with
+    /// `--tf_xla_async_compilation`.
     pub fn wait_for_compilations(&self) {
         self.inner.wait_for_compilations();
     }
 
-    /// What the instructions of clusters took so far, if [`Options::profiles_clusters`] asks for it.
+    /// Returns the time that each cluster's instructions have taken so far. Empty unless
+    /// [`Options::profiles_clusters`] is set.
     pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
         self.inner.cluster_profiles()
     }

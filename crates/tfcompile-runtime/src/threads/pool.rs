@@ -9,7 +9,9 @@ use std::thread::{JoinHandle, available_parallelism, yield_now};
 use super::{Part, Workers};
 use crate::Error;
 
-/// A few threads that wait for work. The caller is a worker too.
+/// Pool of threads for parallel work. The calling thread is one of the workers.
+///
+/// Several models may share a pool. A caller that finds it busy runs its work alone.
 #[derive(Debug)]
 pub struct ThreadPool {
     shared: Arc<Shared>,
@@ -115,8 +117,10 @@ impl Job {
 }
 
 impl ThreadPool {
-    /// A pool of `count` workers: the caller's thread and one less of its own.
-    /// An error for none, for more than 1024, or if the system has no thread left.
+    /// Creates a pool of `count` workers: the calling thread and `count - 1` new threads.
+    ///
+    /// # Errors
+    /// Returns an error if `count` is not in 1..=1024, or if the system cannot start a thread.
     pub fn new(count: usize) -> Result<Self, Error> {
         if count == 0 || count > MAX_THREADS {
             return Err(Error::new("that many threads cannot be had: 1 to 1024 can"));
