@@ -1,8 +1,38 @@
-//! Where every value lives: schedule, aliasing, liveness, and the assignment of memory.
+//! Buffers: the order in which instructions run, and the memory in which each value lives.
 //!
-//! A pure function of module and plan. Arguments and results belong to the caller; everything else is a slice of one
-//! block of temporaries or of one block of constants. [`check`] judges an assignment by replaying the schedule, without
-//! looking at how the assignment was made.
+//! The input is an optimized module and its plan; the output is a [`Schedule`] and a
+//! [`BufferAssignment`]. Both are pure functions of the input, and the assignment prints with
+//! [`BufferAssignment::to_text`]. `kernel` turns the assignment into addresses.
+//!
+//! # Memory
+//!
+//! Every array lives in one of four kinds of [`Allocation`]: the caller's memory for a parameter or
+//! for a result, one block of temporaries, or one block of constants. A [`Slice`] is a range of
+//! bytes in an allocation. Temporaries and constants start at multiples of [`ALIGNMENT`] bytes. All
+//! sizes are known at compile time, so compiled code never allocates memory.
+//!
+//! # Steps
+//!
+//! 1. [`schedule()`] orders the instructions of each computation. An instruction that overwrites a
+//!    value comes after the other readers of that value wherever the data flow allows it, which
+//!    makes in-place updates possible.
+//! 2. `timeline` computes liveness: for each value, the interval from its definition to its last
+//!    use, on one time line for the whole module.
+//! 3. `sharing` merges values into classes that share memory. Two values may share memory if they
+//!    are never live at the same time. They may also meet in one instruction that the plan allows
+//!    to write its result over an operand. Results, variables, and loop state are thus computed
+//!    where they belong, without a copy.
+//! 4. `pack` assigns offsets in the block of temporaries; `constants` lays out the block of
+//!    constants and stores equal constants once. A [`ConstantsPool`] shares that block between the
+//!    versions of the code for several processors.
+//! 5. Where a value is needed in two places, a copy remains ([`CopyPair`]). A loop whose state
+//!    cannot be updated in place exchanges addresses instead ([`Rotation`]).
+//!
+//! # Checking
+//!
+//! [`check()`] replays the schedule over symbolic memory and reports the first kernel that would
+//! read wrong bytes. It uses neither the intervals nor the classes above, so a mistake in them does
+//! not hide itself. It runs on every compilation.
 
 mod assign;
 mod check;

@@ -1,7 +1,39 @@
-//! HLO: the one middle of the compiler. Modules, computations, instructions, with XLA's opcodes, names and text.
+//! The intermediate representation of the compiler: XLA's HLO, as data that can be read, checked,
+//! edited, printed, and parsed.
 //!
-//! What a program means lives here and nowhere else; no TensorFlow, no target, no file. The fields of the graph are
-//! private: reads go through indexing, edits through [`Computation`]'s methods, which keep the users right.
+//! Every front end produces HLO and every later stage reads it: `import` and `stablehlo` build it,
+//! `passes` rewrite it, `plan`, `buffers`, and `kernel` compile it, and `evaluator` interprets it.
+//! The crate itself knows no TensorFlow, no target machine, and no file.
+//!
+//! # Main types
+//!
+//! - A [`Module`] is a program in the narrow sense: a set of computations, one of which is the
+//!   entry, and the aliases between the entry's parameters and results.
+//! - A [`Computation`] is a graph of instructions with one root. Its fields are private. Reads go
+//!   through indexing (`module[computation][instruction]`); edits go through its methods, which
+//!   keep the lists of users correct. Removing an instruction leaves a hole, so an
+//!   [`InstructionId`] stays valid as long as its computation lives.
+//! - An [`Instruction`] is an [`Op`] applied to operands, with a shape, a name, and [`OpMetadata`],
+//!   the TensorFlow node that it comes from.
+//! - [`Op`] is generated from one table, which has a row for each of XLA's opcodes: its name in
+//!   text, its number of operands, its attributes, and its [`Traits`]. Shape inference, the
+//!   evaluator, and the lowering match on it exhaustively, so they do not compile until they handle
+//!   a new row.
+//! - A [`Program`] is a module with its [`Interface`]: the names, roles, and shapes of arguments
+//!   and results, and which result takes the memory of which argument.
+//!
+//! # Functions over modules
+//!
+//! - [`infer_shape`] computes the shape of an instruction; [`ComputationBuilder`] calls it for each
+//!   instruction that it adds.
+//! - [`verify()`] checks a whole module: shapes, operands, computations, the interface. It runs
+//!   after the import and after every pass that changed something.
+//! - [`parse`] and [`Module::to_text`] read and write XLA's text format; [`proto`] reads and writes
+//!   XLA's binary messages.
+//! - [`analysis`] answers questions without running the program: ranges of integers, trip counts of
+//!   loops, costs. A range or a trip count is a guarantee; a cost is an estimate.
+//! - The fusion contract ([`FusionKind`] and the predicates beside it) states what the passes that
+//!   build fusions and the plan that compiles them agree on.
 
 pub mod analysis;
 mod annotations;

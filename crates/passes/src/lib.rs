@@ -1,8 +1,38 @@
-//! Passes: plain HLO to plain HLO. Whatever runs here leaves a module that the evaluator and XLA can still run, and that
-//! computes the same.
+//! Passes: transformations from HLO to HLO that keep the meaning of a module.
 //!
-//! One folder for each subject, one file for each pass, one file for each root op of the algebraic simplifier. The order in
-//! which passes run is the compiler's.
+//! A pass implements [`Pass`]: it has a name, XLA's where XLA has the same pass, and rewrites a
+//! [`hlo::Module`] in place. A [`Pipeline`] runs a list of passes. After each pass that reports
+//! [`Changed::Yes`], it verifies the module and calls an observer, which prints the module or
+//! measures the time. The order of the passes, with the reason for each position, is in
+//! `crates/compiler/src/pipeline.rs`, because only `compiler` knows all stages.
+//!
+//! The result of a pass is plain HLO, which the evaluator and XLA can still run. That makes every
+//! pass testable on its own: a file test below `tests/hlo/pass` holds a module before and after a
+//! pass, and the test runner checks that both compute the same values. Passes that change the
+//! rounding say so, and their tests state a tolerance.
+//!
+//! # Subjects
+//!
+//! One folder holds the passes of one subject; one file holds one pass, or one root operation of
+//! the algebraic simplifier.
+//!
+//! - `expanders` replace an operation by simpler ones: batch normalization, Cholesky, `map`,
+//!   `power`.
+//! - `canonical` reduce the number of forms that later stages must know. They inline calls, give
+//!   convolutions one layout, and remove what belongs to another compiler: layouts, foreign
+//!   fusions, devices.
+//! - `simplify` makes the module smaller: algebraic rules, constant folding, common subexpressions,
+//!   dead code, tuples, control flow.
+//! - `while_loop` moves work out of loops and shrinks their state.
+//! - `numerics` may change rounding within documented limits, such as folding a batch normalization
+//!   into the weights of a convolution.
+//! - `fusion` decides which instructions become one kernel. A pass that builds a fusion states its
+//!   `hlo::FusionKind`, by which `plan` later chooses a strategy. These passes run last, so no
+//!   other pass has to look inside a fusion.
+//!
+//! Some decisions depend on the machine: whether a chain of convolutions pays, or whether a Fourier
+//! transform has a kernel. Such a pass takes the answer as a function, which `compiler` supplies
+//! from `plan`. This crate therefore knows no target.
 
 mod canonical;
 mod expanders;

@@ -1,7 +1,38 @@
-//! The plan: for each instruction that needs code, how its code will look.
+//! The plan: how the code of each instruction will look.
 //!
-//! A pure function of module and target, printable with [`ModulePlan::to_text`], tested as tables. The plan decides what
-//! the buffers must provide (packed constants, scratch, in-place rights), so it comes before them; it emits nothing.
+//! Planning comes after the passes, which decide what is computed together, and before `buffers`
+//! and `kernel`, which carry the plan out. [`plan_with`] takes an optimized module, a
+//! `target::Target`, and the caller's [`Options`], and returns a [`ModulePlan`]. It is a pure
+//! function: it emits no code, reads no clock, and prints with [`ModulePlan::to_text`]. Its unit
+//! tests are tables of shapes and the decisions expected for them.
+//!
+//! # Main types
+//!
+//! - A [`ModulePlan`] has a [`ComputationPlan`] for the entry and for each computation that control
+//!   flow reaches. Each of these has an [`InstructionPlan`] per instruction.
+//! - An [`InstructionPlan`] is a [`KernelPlan`] around a [`Strategy`]. It lists what the code needs
+//!   from its surroundings: packed constants, scratch memory, the number of tasks into which the
+//!   work is divided, and the operands whose memory the result may reuse.
+//! - A [`Strategy`] is the kind of code: [`Strategy::Loop`] over the elements of the result,
+//!   [`Strategy::Dot`] in register tiles, [`Strategy::Rows`] for softmax and layer normalization,
+//!   and so on. [`Strategy::Alias`] means that no code is needed.
+//! - A [`Fusion`] is a view of one kernel's body. It hides whether the body is a fused computation
+//!   or a single instruction.
+//!
+//! # How a strategy is chosen
+//!
+//! The planner matches on the instruction's operation, and for a fusion on its `hlo::FusionKind`.
+//! The module of that family then fills in the details from shapes and target alone: lanes, loops,
+//! tile sizes, packing. `contraction` covers dots, convolutions, chains of convolutions, and
+//! attention; `reduction` covers reductions, windows, and rows; `movement` covers slices and
+//! updates.
+//!
+//! A contraction usually has several [`Candidate`]s. A cost model, a simple model of one core,
+//! chooses among them. A table of measured [`Choices`], written by `--autotune`, may name another
+//! one. An unknown choice is ignored and listed in [`ModulePlan::ignored_choices`].
+//!
+//! The plan precedes the assignment of buffers because it decides how much scratch memory and which
+//! packed constants there are, and which results may overwrite an operand.
 
 mod candidate;
 mod choices;
