@@ -109,7 +109,7 @@ deny: ## licences, duplicate versions and sources of dependencies (needs cargo-d
 
 .PHONY: unit
 unit: ## unit, file and consumer tests
-	cargo test --workspace --quiet
+	cargo xtask test
 
 .PHONY: tools
 tools:

@@ -3,7 +3,22 @@
 use crate::float::round_scalar;
 use shape::index::{advance, row_major_strides};
 use shape::{ArrayShape, Literal, Scalar, Shape};
-use support::{Error, Result};
+use support::{Error, Result, for_each_chunk};
+
+/// Steps that are worth a thread of their own.
+const STEPS_OF_THREAD: usize = 1 << 23;
+
+/// Calls `compute` with the index of each row of `width` elements, and the row; the last one may be
+/// shorter. One call takes about `steps` steps.
+pub(crate) fn for_each_row<T: Send>(
+    elements: &mut [T],
+    width: usize,
+    steps: usize,
+    compute: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let rows = elements.len().div_ceil(width.max(1));
+    for_each_chunk(elements, width, rows.saturating_mul(steps) / STEPS_OF_THREAD, compute);
+}
 
 /// The shape that a value has: without layouts and dynamic bits, a token as the empty tuple.
 pub(crate) fn static_shape(shape: &Shape) -> Shape {

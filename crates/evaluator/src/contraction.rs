@@ -3,12 +3,11 @@
 //! Every sum is taken over its terms in row-major order, whatever the loops around it look like and however many threads
 //! share them.
 
-use crate::array::{array, check_array};
+use crate::array::{array, check_array, for_each_row};
 use crate::complex::{self, Complex};
 use crate::evaluator::Evaluator;
 use crate::float::{round_float, round_scalar};
 use crate::integer::wrap;
-use crate::parallel::for_each_row;
 use hlo::DotDimensionNumbers;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};

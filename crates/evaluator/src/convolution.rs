@@ -1,10 +1,9 @@
 //! `convolution`, with every attribute XLA has.
 
-use crate::array::{array, check_array, dot};
+use crate::array::{array, check_array, dot, for_each_row};
 use crate::complex::Complex;
 use crate::contraction::{Term, add_products, terms};
 use crate::evaluator::Evaluator;
-use crate::parallel::for_each_row;
 use hlo::{ConvolutionDimensionNumbers, Window, WindowDimension};
 use shape::index::{indices, linear_index, multi_index, row_major_strides};
 use shape::{ArrayShape, Literal, Shape};

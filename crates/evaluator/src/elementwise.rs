@@ -1,8 +1,7 @@
 //! Elementwise instructions: which function an opcode is, and that function on numbers of any type.
 
-use crate::array::{array, check_array, from_bytes, from_scalars};
+use crate::array::{array, check_array, for_each_row, from_bytes, from_scalars};
 use crate::operation::{Binary, Unary};
-use crate::parallel::for_each_row;
 use crate::{complex, convert, float, integer};
 use hlo::{ComparisonDirection, ComparisonType, Op};
 use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Scalar, Shape, Specials};

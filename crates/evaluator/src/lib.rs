@@ -34,7 +34,6 @@ mod gather_scatter;
 mod integer;
 mod linear_algebra;
 mod operation;
-mod parallel;
 mod random;
 mod reduction;
 mod scalar_function;

@@ -47,7 +47,6 @@ mod movement;
 mod multi_output;
 mod options;
 mod packing;
-mod parallel;
 mod planner;
 mod print;
 mod reduction;

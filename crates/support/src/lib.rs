@@ -1,5 +1,5 @@
-//! Typed indices and the vectors they index; the error type that every stage speaks; memory
-//! that is asked for before it is used.
+//! Typed indices and the vectors they index; the error type of every stage; a check of memory
+//! before it is allocated; loops that threads share.
 //!
 //! Nothing here knows a domain word: no shape, no graph, no instruction. Codes of errors name such things and nothing more.
 
@@ -8,9 +8,11 @@ mod error;
 mod id_vec;
 mod identifier;
 mod memory;
+mod parallel;
 
 pub use code::Code;
 pub use error::{Coded, Error, ErrorKind, Result};
 pub use id_vec::{Id, IdVec};
 pub use identifier::is_c_identifier;
 pub use memory::check_memory;
+pub use parallel::for_each_chunk;

@@ -1,4 +1,4 @@
-//! The project's own checks: `cargo xtask tidy` and `cargo xtask cycles`.
+//! The project's own commands: `cargo xtask tidy`, `cargo xtask cycles`, and `cargo xtask test`.
 
 mod cycles;
 mod folders;
@@ -7,6 +7,7 @@ mod manifest;
 mod modules;
 mod paths;
 mod rules;
+mod test_runs;
 mod tidy;
 mod tokens;
 mod tree;
@@ -18,11 +19,22 @@ const HELP: &str = "\
 cargo xtask tidy              check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be
                               named, whether links and paths in pages lead somewhere, and what `cycles` lists
 cargo xtask cycles [CRATE]    list import cycles, large folders, and `mod.rs` files of all crates or of one
+cargo xtask test              run all unit, integration, and doc tests, one test binary per processor at a time
 ";
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if words == ["test"] {
+        return match test_runs::run() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(message) => {
+                eprintln!("test: {message}");
+                ExitCode::from(2)
+            }
+        };
+    }
     let files = match tree::read(std::path::Path::new(".")) {
         Ok(files) => files,
         Err(message) => {

@@ -2,7 +2,7 @@
 
 use super::DensePlan;
 use super::dims::ConvolutionDims;
-use crate::parallel::for_each_piece;
+use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal, PrimitiveType};
 
@@ -21,7 +21,7 @@ pub(super) fn panels(
     let (rows, width) = (dense.summands as usize, dense.panel as usize);
     let panels = outputs.div_ceil(width);
     let mut packed = vec![0u8; groups * panels * rows * width * size];
-    for_each_piece(&mut packed, rows * width * size, |number, packed| {
+    for_each_panel(&mut packed, rows * width * size, |number, packed| {
         let (group, first) = (number / panels, number % panels * width);
         let count = width.min(outputs - first);
         for (row, packed) in packed.chunks_exact_mut(width * size).enumerate() {

@@ -3,7 +3,7 @@
 use super::WinogradPlan;
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
-use crate::parallel::for_each_piece;
+use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType, Scalar};
 
@@ -27,7 +27,7 @@ pub(super) fn panels(
     let element = accumulator.byte_size();
     let mut packed = vec![0u8; plan.kernel_bytes(dims, element as i64) as usize];
     let frequency_bytes = inputs * width * element;
-    for_each_piece(&mut packed, frequencies * frequency_bytes, |number, packed| {
+    for_each_panel(&mut packed, frequencies * frequency_bytes, |number, packed| {
         let first = number * width;
         let mut window = [0.0; 9];
         let mut transformed = vec![0.0; frequencies];

@@ -2,7 +2,7 @@
 
 use super::DotPlan;
 use super::dims::Extent;
-use crate::parallel::for_each_piece;
+use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal};
 
@@ -20,7 +20,7 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
     let mut packed = vec![0u8; plan.shape.batch as usize * panels * panel];
     let batches = positions(&plan.dims.rhs_batch);
     let (ks, ns) = (positions(&plan.dims.rhs_k), positions(&plan.dims.columns));
-    for_each_piece(&mut packed, panel, |number, packed| {
+    for_each_panel(&mut packed, panel, |number, packed| {
         let base = batches[number / panels];
         let ns = &ns[number % panels * columns..];
         let ns = &ns[..columns.min(ns.len())];
