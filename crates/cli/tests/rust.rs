@@ -116,7 +116,7 @@ rows 102
     let output = package.cargo(&["build"]).env("TFCOMPILE", "/nowhere/tfcompile").output().expect("cargo");
     let said = stderr(&output);
     assert!(
-        said.contains("TFCOMPILE is '/nowhere/tfcompile', where no file is; install tfcompile"),
+        said.contains("TFCOMPILE is '/nowhere/tfcompile', which is not a file: install tfcompile"),
         "{said}"
     );
 }

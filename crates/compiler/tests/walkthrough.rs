@@ -1,5 +1,5 @@
-//! `docs/walkthrough.md` follows one graph through every stage of the compiler. Each of its listings must be what the
-//! stage produces. `make docs` rewrites the listings.
+//! `docs/walkthrough.md` follows one graph through every stage of the compiler. Each of its
+//! listings must be what the stage produces. `make docs` rewrites the listings.
 
 use compiler::{AotOptions, BackOptions, Input, Observer, Point, build};
 use hlo::Module;
@@ -87,8 +87,9 @@ fn is_excerpt(listing: &[&str], stage: &[&str]) -> bool {
     }
 }
 
-/// A listing with the current text: each part between two gaps keeps its first and its last line, and gets the lines
-/// that the stage now has between them. `None` if the stage no longer has those two lines.
+/// A listing with the current text: each part between two gaps keeps its first and its last line,
+/// and gets the lines that the stage now has between them. `None` if the stage no longer has those
+/// two lines.
 fn updated<'s>(listing: &[&'s str], stage: &[&'s str]) -> Option<Vec<&'s str>> {
     if !listing.iter().any(|line| is_gap(line)) {
         return Some(stage.to_vec());

@@ -1,9 +1,9 @@
-//! The files that a model is made of.
+//! The files of a model.
 
 use crate::Error;
 use std::path::{Path, PathBuf};
 
-/// The name of a model: its file's, made an identifier.
+/// Returns the name of a model: the name of its file, converted to an identifier.
 pub(crate) fn name_of(path: &Path) -> Result<String, Error> {
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let stem = stem.split('.').next().unwrap_or_default();
@@ -11,12 +11,15 @@ pub(crate) fn name_of(path: &Path) -> Result<String, Error> {
     if name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         Ok(name)
     } else {
-        Err(Error(format!("'{}' gives no name for the model: set one with Model::name", path.display())))
+        Err(Error(format!(
+            "cannot derive a name for the model from '{}': set one with Model::name",
+            path.display()
+        )))
     }
 }
 
-/// The files of a checkpoint: itself, or those that begin with a prefix. The prefix alone where there are none, so that the tool tells
-/// what is missing.
+/// Returns the files of a checkpoint: the file itself, or the index and data files with this
+/// prefix. If there are none, returns the prefix, so that the tool reports what is missing.
 pub(crate) fn checkpoint_files(prefix: &Path) -> Vec<PathBuf> {
     if prefix.exists() {
         return vec![prefix.to_owned()];

@@ -68,9 +68,9 @@ pub struct Built {
 }
 
 impl Model {
-    /// Creates a description of the model at `path`, in any form that `tfcompile build` accepts: the
-    /// directory of a SavedModel, a GraphDef, a MetaGraph, StableHLO, or HLO. Paths are relative to the
-    /// package.
+    /// Creates a description of the model at `path`, in any form that `tfcompile build` accepts:
+    /// the directory of a SavedModel, a GraphDef, a MetaGraph, StableHLO, or HLO. Paths are
+    /// relative to the package.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
@@ -84,9 +84,9 @@ impl Model {
         }
     }
 
-    /// Sets the name of the model in `include_model!`, which is also its C symbol. The default is the
-    /// name of the model's file. The struct has the same name in camel case, unless [`Model::class`]
-    /// sets another one.
+    /// Sets the name of the model in `include_model!`, which is also its C symbol. The default is
+    /// the name of the model's file. The struct has the same name in camel case, unless
+    /// [`Model::class`] sets another one.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -97,8 +97,8 @@ impl Model {
         self.argument(format!("--class={}", class.as_ref()))
     }
 
-    /// Sets the file with the feeds, fetches, and variables, a `tensorflow.tf2xla.Config`. Without it,
-    /// the tool infers them.
+    /// Sets the file with the feeds, fetches, and variables, a `tensorflow.tf2xla.Config`. Without
+    /// it, the tool infers them.
     pub fn config(mut self, path: impl Into<PathBuf>) -> Self {
         self.config = Some(path.into());
         self
@@ -115,8 +115,8 @@ impl Model {
         self.argument(format!("--signature={}", key.as_ref()))
     }
 
-    /// Generates code for programs without Rust's standard library. The struct then holds all of its
-    /// memory and may be a `static`.
+    /// Generates code for programs without Rust's standard library. The struct then holds all of
+    /// its memory and may be a `static`.
     pub fn no_std(mut self, no_std: bool) -> Self {
         self.no_std = no_std;
         self
@@ -134,8 +134,8 @@ impl Model {
         self
     }
 
-    /// Declares a file on which the result depends, such as one that an argument names. Cargo runs the
-    /// script again when it changes.
+    /// Declares a file on which the result depends, such as one that an argument names. Cargo runs
+    /// the script again when it changes.
     pub fn depends_on(mut self, path: impl Into<PathBuf>) -> Self {
         self.inputs.push(path.into());
         self
@@ -148,7 +148,7 @@ impl Model {
         match self.try_compile() {
             Ok(built) => built,
             Err(error) => {
-                // Cargo shows it as an error of its own, the first line of what it prints.
+                // Cargo shows this line as an error.
                 println!("cargo::error={}", error.0.replace('\n', " "));
                 eprintln!("{error}");
                 std::process::exit(1);
@@ -159,8 +159,8 @@ impl Model {
     /// Like [`Model::compile`], but returns the error.
     ///
     /// # Errors
-    /// Returns an error if Cargo's variables are not set, if the tool is missing, or if it fails. The
-    /// error then contains the tool's message.
+    /// Returns an error if Cargo's variables are not set, if the tool is missing, or if it fails.
+    /// The error then contains the tool's message.
     pub fn try_compile(self) -> Result<Built, Error> {
         let directory = PathBuf::from(variable("OUT_DIR")?);
         let target = variable("TARGET")?;
@@ -210,7 +210,7 @@ impl Model {
         command.args(&self.arguments).arg("--").arg(&self.path);
         let output = command
             .output()
-            .map_err(|e| Error(format!("cannot run '{}': {e}; {}", tool.display(), tool::HOW_TO_SAY)))?;
+            .map_err(|e| Error(format!("cannot run '{}': {e}: {}", tool.display(), tool::HOW_TO_FIX)))?;
         if output.status.success() {
             return Ok(());
         }
@@ -223,6 +223,9 @@ impl Model {
 }
 
 fn variable(name: &str) -> Result<String, Error> {
-    std::env::var(name)
-        .map_err(|_| Error(format!("{name} is not set: call this from a build script that Cargo runs")))
+    std::env::var(name).map_err(|_| {
+        Error(format!(
+            "the environment variable {name} is not set: call this from a build script that Cargo runs"
+        ))
+    })
 }

@@ -1,23 +1,23 @@
-//! Which `tfcompile` is run, and for which machine.
+//! Search for the tool, and its flags for the target machine.
 
 use crate::Error;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The environment variable that names the tool.
+/// Environment variable that names the tool.
 pub(crate) const VARIABLE: &str = "TFCOMPILE";
 
-pub(crate) const HOW_TO_SAY: &str =
-    "install tfcompile so that PATH finds it, or set TFCOMPILE to the path of its program";
+pub(crate) const HOW_TO_FIX: &str =
+    "install tfcompile in a directory of PATH, or set the environment variable TFCOMPILE to its path";
 
-/// The tool's path.
+/// Returns the path of the tool.
 pub(crate) fn find() -> Result<PathBuf, Error> {
     if let Some(path) = std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);
         return if path.is_file() {
             Ok(path)
         } else {
-            Err(Error(format!("TFCOMPILE is '{}', where no file is; {HOW_TO_SAY}", path.display())))
+            Err(Error(format!("TFCOMPILE is '{}', which is not a file: {HOW_TO_FIX}", path.display())))
         };
     }
     let name = format!("tfcompile{}", std::env::consts::EXE_SUFFIX);
@@ -25,16 +25,17 @@ pub(crate) fn find() -> Result<PathBuf, Error> {
     let found = std::env::split_paths(&directories)
         .map(|directory| directory.join(&name))
         .find(|path| path.is_file());
-    found.ok_or_else(|| Error(format!("there is no tfcompile in PATH: {HOW_TO_SAY}")))
+    found.ok_or_else(|| Error(format!("cannot find tfcompile in PATH: {HOW_TO_FIX}")))
 }
 
-/// The flags for a target of Rust's, unless the user has chosen another.
+/// Returns the flags that select a Rust target, unless the user's arguments select one.
 pub(crate) fn target_flags(target: &str, arguments: &[OsString]) -> Vec<String> {
     let chosen = arguments.iter().any(|argument| argument.to_string_lossy().starts_with("--target"));
     if chosen { Vec::new() } else { vec![format!("--target-triple={}", triple(target))] }
 }
 
-/// LLVM's triple for a target of Rust's, which puts extensions into the names of architectures that LLVM has as features.
+/// Returns LLVM's triple for a Rust target. Rust names some extensions in the architecture, which
+/// LLVM treats as features.
 fn triple(target: &str) -> String {
     let (architecture, rest) = target.split_once('-').unwrap_or((target, ""));
     let architecture = match architecture {

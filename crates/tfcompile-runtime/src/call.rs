@@ -4,7 +4,8 @@ use crate::threads::parallel_for;
 use crate::{Aligned, Error, Frame, Workers};
 use core::ffi::{CStr, c_void};
 
-/// What an entry returns where a failed assert is to end the process: `TFCOMPILE_ABORT` of the C header.
+/// Status with which an entry asks to end the process after a failed assert: `TFCOMPILE_ABORT` of
+/// the C header.
 #[cfg(feature = "std")]
 const ABORT: i32 = i32::MIN;
 
@@ -21,7 +22,7 @@ impl<'m> Scratch<'m> {
     /// Creates scratch memory from one piece per worker.
     pub fn of<const N: usize>(pieces: &'m mut [Aligned<[u8; N]>]) -> Self {
         let bytes = size_of_val(pieces);
-        // SAFETY: the memory of the pieces, borrowed uniquely; what pads a piece to its alignment is written before it is read.
+        // SAFETY: the pieces are borrowed uniquely. Their padding is written before it is read.
         #[expect(unsafe_code, reason = "aligned pieces as bytes")]
         let bytes = unsafe { core::slice::from_raw_parts_mut(pieces.as_mut_ptr().cast(), bytes) };
         Self { bytes, each: N }
@@ -54,7 +55,7 @@ pub unsafe fn enter(
     let is_enough = scratch.each.checked_mul(count).is_some_and(|bytes| scratch.bytes.len() >= bytes);
     if !is_enough || scratch.each > 0 && !address.addr().is_multiple_of(64) {
         return Err(Error::new(
-            "the scratch memory is too small for so many workers, or not aligned to 64 bytes",
+            "the scratch memory is too small for the number of workers, or not aligned to 64 bytes",
         ));
     }
     let mut frame = Frame {
@@ -66,8 +67,8 @@ pub unsafe fn enter(
         scratch: address.cast(),
         ..frame
     };
-    // SAFETY: the caller's promise; the context points to a `&dyn Workers` that lives through the call, and the scratch is
-    // large enough.
+    // SAFETY: guaranteed by the caller. The context points to a `&dyn Workers` that lives through
+    // the call, and the scratch is large enough.
     let status = unsafe { entry(&raw mut frame) };
     if status == 0 {
         return Ok(());
@@ -77,7 +78,7 @@ pub unsafe fn enter(
     } else {
         // SAFETY: the code sets `error` to a static message that ends in NUL.
         let message: &'static CStr = unsafe { CStr::from_ptr(frame.error) };
-        Error::new(message.to_str().unwrap_or("the compiled function failed; its message is no UTF-8"))
+        Error::new(message.to_str().unwrap_or("the compiled function failed; its message is not valid UTF-8"))
     };
     #[cfg(feature = "std")]
     if status == ABORT {

@@ -22,8 +22,8 @@ enum Bytes {
 }
 
 impl Constants {
-    /// Uses a file that is in memory for the life of the program: in flash, in a permanent mapping, or
-    /// in a static `Aligned(*include_bytes!(..))`. The bytes must be aligned to 64 bytes.
+    /// Uses a file that is in memory for the life of the program: in flash, in a permanent mapping,
+    /// or in a static `Aligned(*include_bytes!(..))`. The bytes must be aligned to 64 bytes.
     pub const fn from_static(file: &'static [u8]) -> Self {
         Self(Bytes::Static(file))
     }
@@ -50,8 +50,8 @@ impl Constants {
         }
     }
 
-    /// Returns the address of the constants block, for [`Frame::constants`](crate::Frame::constants).
-    /// The memory lives as long as `self`.
+    /// Returns the address of the constants block, for
+    /// [`Frame::constants`](crate::Frame::constants). The memory lives as long as `self`.
     pub fn address(&self) -> *const c_void {
         self.bytes()[CONSTANTS_HEADER_BYTES.min(self.bytes().len())..].as_ptr().cast()
     }
@@ -63,26 +63,26 @@ impl Constants {
     pub fn check(&self, layout: &[u8; 32]) -> Result<(), Error> {
         let file = self.bytes();
         let Some((header, block)) = file.split_first_chunk::<CONSTANTS_HEADER_BYTES>() else {
-            return Err(Error::new("the constants end within their header"));
+            return Err(Error::new("the constants file is shorter than its header"));
         };
         if header[..8] != *MAGIC {
-            return Err(Error::new("these are no constants of tfcompile: the first bytes are not TFCCONST"));
+            return Err(Error::new("not a constants file of tfcompile: it does not begin with TFCCONST"));
         }
         if header[8..12] != VERSION.to_le_bytes() {
             return Err(Error::new(
-                "the constants have a version that this program does not know: use one tfcompile for both",
+                "unsupported version of the constants file: build the program and the file with the same tfcompile",
             ));
         }
         if header[16..48] != *layout {
             return Err(Error::new(
-                "the constants are for other code: their layout hash is not that of this program (another network, other \
-                 flags, another tfcompile; or untrained weights, such as zeros, which simplify the code: build the program \
-                 from trained ones)",
+                "the constants are for other code: their layout hash differs from that of this program. They come from \
+                 another model, other flags, or another tfcompile; or the program was built from untrained weights, such as \
+                 zeros, which simplify the code: build it from trained ones",
             ));
         }
         if header[48..56] != (block.len() as u64).to_le_bytes() {
             return Err(Error::new(
-                "the constants have another size than their header says: they are cut off",
+                "the constants file is cut off: its size differs from the size in its header",
             ));
         }
         if !file.as_ptr().addr().is_multiple_of(64) {
@@ -110,30 +110,30 @@ mod tests {
         file
     }
 
-    /// What is said about a file with these bytes.
-    fn said(bytes: &[u8]) -> Result<(), Error> {
+    /// Checks a file with these bytes.
+    fn checked(bytes: &[u8]) -> Result<(), Error> {
         let mut block = crate::AlignedBlock::zeroed(bytes.len()).expect("a little memory");
         block.bytes_mut()[..bytes.len()].copy_from_slice(bytes);
         Constants(Bytes::Shared(std::sync::Arc::new(block), bytes.len())).check(&LAYOUT)
     }
 
     #[test]
-    fn what_is_no_file_of_this_program_is_told() {
-        assert_eq!(said(&file(b"abc")), Ok(()));
+    fn damaged_files_and_files_of_other_programs_are_refused() {
+        assert_eq!(checked(&file(b"abc")), Ok(()));
         let damaged = |at: usize| {
             let mut bytes = file(b"abc");
             bytes[at] ^= 1;
-            said(&bytes).expect_err("damaged").message()
+            checked(&bytes).expect_err("damaged").message()
         };
         assert!(damaged(0).contains("TFCCONST"));
         assert!(damaged(8).contains("version"));
         assert!(damaged(20).contains("other code"));
         assert!(damaged(48).contains("cut off"));
-        assert!(said(&file(b"")[..63]).is_err());
+        assert!(checked(&file(b"")[..63]).is_err());
     }
 
     #[test]
-    fn constants_that_stand_askew_are_refused() {
+    fn misaligned_constants_are_refused() {
         let bytes: &'static [u8] = Box::leak(file(&[0; 200]).into_boxed_slice());
         let aligned = bytes.as_ptr().addr().is_multiple_of(64);
         assert_eq!(Constants::from_static(bytes).check(&LAYOUT).is_ok(), aligned);

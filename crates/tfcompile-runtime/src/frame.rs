@@ -29,8 +29,8 @@ pub struct Frame {
     pub temps: *mut c_void,
     /// Block of constants. Aligned to 64 bytes.
     pub constants: *const c_void,
-    /// Function that runs parallel work on the caller's threads. `None` runs everything on the calling
-    /// thread.
+    /// Function that runs parallel work on the caller's threads. `None` runs everything on the
+    /// calling thread.
     pub parallel_for: Option<ParallelFor>,
     /// First argument of `parallel_for`.
     pub context: *mut c_void,

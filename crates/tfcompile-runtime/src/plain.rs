@@ -12,7 +12,7 @@ pub unsafe trait Plain {}
 macro_rules! plain {
     ($($type:ty)*) => {
         $(
-            // SAFETY: a number, or `false`.
+            // SAFETY: the value is the number 0, or `false`.
             #[expect(unsafe_code, reason = "the trait's promise")]
             unsafe impl Plain for $type {}
         )*
@@ -21,11 +21,11 @@ macro_rules! plain {
 
 plain!(bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64);
 
-// SAFETY: the elements are zeros.
+// SAFETY: all elements are valid when zero.
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-// SAFETY: the value is zeros, and padding is nothing.
+// SAFETY: the inner value is valid when zero, and padding has no value.
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl<T: Plain> Plain for Aligned<T> {}
 
@@ -37,7 +37,7 @@ pub struct Aligned<T>(pub T);
 impl<T: Plain> Aligned<T> {
     /// Creates a value whose bytes are all zero.
     pub const fn zeroed() -> Self {
-        // SAFETY: the type's promise.
+        // SAFETY: guaranteed by `Plain`.
         #[expect(unsafe_code, reason = "types that may be zero")]
         unsafe {
             core::mem::zeroed()
@@ -65,11 +65,12 @@ pub fn zeroed_box<T: Plain>() -> Box<T> {
     use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
     let layout = Layout::new::<T>();
     if layout.size() == 0 {
-        // SAFETY: a type without bytes, of which zeros are a value.
+        // SAFETY: a type without bytes is valid when zero.
         #[expect(unsafe_code, reason = "types that may be zero")]
         return Box::new(unsafe { core::mem::zeroed() });
     }
-    // SAFETY: the layout has a size; the allocation is of `T`'s layout and holds zeros, which are a `T`.
+    // SAFETY: the layout has a size. The allocation has the layout of `T` and holds zeros, which
+    // are valid for `T`.
     #[expect(unsafe_code, reason = "an allocation that begins as zeros")]
     unsafe {
         let start = alloc_zeroed(layout);
@@ -96,7 +97,7 @@ impl AlignedBlock {
         let mut block = Vec::new();
         let reserved = block.try_reserve_exact(blocks);
         reserved.map_err(|_| {
-            crate::Error::new("there is not enough memory for the workers' scratch, or for constants")
+            crate::Error::new("not enough memory for the workers' scratch or for the constants")
         })?;
         block.resize(blocks, Aligned::zeroed());
         Ok(Self(block))
@@ -104,7 +105,7 @@ impl AlignedBlock {
 
     /// Returns the bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: blocks of 64 bytes without padding, one behind another.
+        // SAFETY: the blocks are contiguous and have 64 bytes each, without padding.
         #[expect(unsafe_code, reason = "blocks as bytes")]
         unsafe {
             core::slice::from_raw_parts(self.0.as_ptr().cast(), self.0.len() * 64)

@@ -13,16 +13,17 @@ pub struct Options {
     /// Level of just-in-time compilation: off, clusters that are expected to gain, or every cluster
     /// that can be compiled. `None` leaves the decision to `config`.
     pub jit: Option<JitLevel>,
-    /// TensorFlow's session options: threads, devices, soft placement, and the level of just-in-time
-    /// compilation if `jit` is `None`. As in TensorFlow, that level applies to the CPU only if
-    /// `cpu_global_jit` is set in the config or in `flags`.
+    /// TensorFlow's session options: threads, devices, soft placement, and the level of
+    /// just-in-time compilation if `jit` is `None`. As in TensorFlow, that level applies to the CPU
+    /// only if `cpu_global_jit` is set in the config or in `flags`.
     pub config: ConfigProto,
     /// Contents of `TF_XLA_FLAGS`. This crate never reads the environment itself.
     pub flags: Flags,
-    /// Number of threads, inter-op and intra-op, unless `config` sets them. Results never depend on it.
+    /// Number of threads, inter-op and intra-op, unless `config` sets them. Results never depend on
+    /// it.
     pub threads: usize,
-    /// LLVM's name of the processor to compile for: `native` for this machine's, empty for the baseline
-    /// of the architecture.
+    /// LLVM's name of the processor to compile for: `native` for this machine's, empty for the
+    /// baseline of the architecture.
     pub cpu: String,
     /// Seed of random nodes that have no seed of their own.
     pub seed: u64,

@@ -27,8 +27,8 @@ impl Session {
         Ok(Self { inner: ::session::Session::new(graph, options.of_session()?)? })
     }
 
-    /// Opens a model: a SavedModel, a MetaGraph, or a GraphDef in binary or text form. Variables get
-    /// the values stored with the model; the others get those of the graph's initializers.
+    /// Opens a model: a SavedModel, a MetaGraph, or a GraphDef in binary or text form. Variables
+    /// get the values stored with the model; the others get those of the graph's initializers.
     ///
     /// # Errors
     /// Returns an error if a file or the options are invalid, or if an initializer cannot run.
@@ -44,11 +44,11 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs the part of the graph that the fetches and targets need, once, and returns the fetches in
-    /// order.
+    /// Runs the part of the graph that the fetches and targets need, once, and returns the fetches
+    /// in order.
     ///
-    /// Feeds and fetches name outputs of nodes: `node:1`, or `node` for the first output. Targets name
-    /// nodes that run for their side effects.
+    /// Feeds and fetches name outputs of nodes: `node:1`, or `node` for the first output. Targets
+    /// name nodes that run for their side effects.
     ///
     /// # Errors
     /// Returns an error that names the node that is invalid or failed, and the reason.
@@ -110,8 +110,8 @@ impl Session {
         self.inner.compiled_kernels()
     }
 
-    /// Blocks until no cluster is being compiled in the background. Such compilations exist only with
-    /// `--tf_xla_async_compilation`.
+    /// Blocks until no cluster is being compiled in the background. Such compilations exist only
+    /// with `--tf_xla_async_compilation`.
     pub fn wait_for_compilations(&self) {
         self.inner.wait_for_compilations();
     }

@@ -29,8 +29,8 @@ impl Trace {
         tf::source::run_metadata_to_text(&self.metadata)
     }
 
-    /// Returns a timeline in Chrome's trace event format (JSON), laid out as TensorFlow's `timeline`
-    /// module does it. Open it in `chrome://tracing` or Perfetto.
+    /// Returns a timeline in Chrome's trace event format (JSON), laid out as TensorFlow's
+    /// `timeline` module does it. Open it in `chrome://tracing` or Perfetto.
     pub fn timeline(&self, options: TimelineOptions) -> String {
         let none = StepStats::default();
         chrome_trace(self.metadata.step_stats.as_ref().unwrap_or(&none), options)

@@ -1,4 +1,5 @@
-//! The training step of examples/mnist_softmax through the library, by each way of asking for just-in-time compilation.
+//! The training step of examples/mnist_softmax through the library, by each way of asking for
+//! just-in-time compilation.
 
 use std::path::{Path, PathBuf};
 use tfcompile::{JitLevel, Literal, Options, Session, TfXlaFlags, TimelineOptions, Trace, parse_config};
@@ -7,7 +8,8 @@ fn model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mnist_softmax/train.pbtxt")
 }
 
-/// Images of which each has one bright pixel, whose place is the label. A step moves the weight of that pixel.
+/// Images of which each has one bright pixel, whose place is the label. A step moves the weight of
+/// that pixel.
 fn feeds() -> [(&'static str, Literal); 2] {
     let mut images = vec![0f32; 10 * 784];
     (0..10).for_each(|label| images[label * 784 + label] = 1.0);
@@ -38,8 +40,9 @@ fn bars(trace: &Trace, op: &str) -> usize {
 
 #[test]
 fn losses_fall_as_by_hand_and_clusters_are_one_launch() {
-    // With weights w on the bright pixel of the label and v on the others, all biases alike, a step of 0.5 over ten images adds
-    // 0.05 (1 - p) to w and takes 0.05 (1 - p) / 9 from v, where p is the label's probability.
+    // With weights w on the bright pixel of the label and v on the others, all biases alike, a step
+    // of 0.5 over ten images adds 0.05 (1 - p) to w and takes 0.05 (1 - p) / 9 from v, where p is
+    // the label's probability.
     let (mut w, mut v) = (0f64, 0f64);
     let expected: Vec<f64> = (0..3)
         .map(|_| {

@@ -1,4 +1,4 @@
-//! A pool of threads.
+//! The pool of threads.
 
 use std::ffi::c_void;
 use std::hint::spin_loop;
@@ -18,23 +18,25 @@ pub struct ThreadPool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// More threads than this are a mistake.
+/// Maximum number of workers.
 const MAX_THREADS: usize = 1024;
 
-/// A thread goes to sleep when it has looked so often for work: within some dozens to hundreds of microseconds.
+/// Number of times that an idle thread looks for work before it sleeps. This takes from some tens
+/// to some hundreds of microseconds.
 const SPINS: u32 = 4000;
 
-/// The caller gives its processor away when it has looked so often for the others' end.
+/// Number of times that the caller looks whether the others have finished before it yields its
+/// processor.
 const LOOKS: u32 = 1000;
 
-/// Who has done its share looks so often whether the others have done theirs before it helps them: what it would take from
-/// them has its data, and the counter, in their caches.
+/// Number of times that a worker looks whether the others have finished before it helps them. The
+/// chunks that it would take have their data, and their counter, in the caches of the others.
 const PATIENCE: u32 = 16;
 
-/// Chunks that a share is taken in, so that whoever is done early can help.
+/// Number of chunks of a share. Workers that finish early take chunks of other shares.
 const CHUNKS: i64 = 8;
 
-/// Counters of chunks have so many bits; above them stands the job that they are of.
+/// Number of low bits that count chunks. The high bits hold the number of the job.
 const COUNTER_BITS: u32 = 16;
 const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 
@@ -42,47 +44,49 @@ const COUNTER_MASK: u64 = (1 << COUNTER_BITS) - 1;
 struct Shared {
     present: Present,
     shares: Vec<Share>,
-    /// Whether a caller has the threads.
+    /// True while a caller uses the threads.
     busy: AtomicBool,
-    /// What a part of the present job failed with.
+    /// Code with which a part of the present job failed, or 0.
     status: AtomicI32,
     sleepers: AtomicUsize,
     stop: AtomicBool,
-    /// Guards falling asleep.
+    /// Protects the transition to sleep.
     sleep: Mutex<()>,
-    /// More work, or the end.
+    /// Signals new work, or the end of the pool.
     wake: Condvar,
     spins: bool,
 }
 
-/// The present job; written by the caller that is busy.
+/// The present job. Only the caller that set `busy` writes it.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Present {
-    /// Odd while the rest is written, so that who reads it meanwhile notices.
+    /// Number of the job. Odd while the other fields are being written, so that readers can tell.
     number: AtomicU64,
-    /// Where the `&Part` is, on the caller's stack; read only by who has taken a chunk of the job.
+    /// Address of the `&Part` on the caller's stack. Only workers that have taken a chunk read it.
     part: AtomicPtr<c_void>,
     count: AtomicI64,
 }
 
-/// Each worker begins with items of its own, the same ones whenever the number is the same: what it computed in one loop
-/// is in its caches when the next one reads it. Then it helps the others.
+/// Progress of one worker's share of the items.
+///
+/// Each worker starts with its own share, which is the same for every job of the same size. The
+/// data that it computed in one job is therefore in its caches in the next one.
 #[derive(Debug, Default)]
 struct Share {
-    /// How many chunks of the share are taken, of the job that stands above; of later jobs none are. A job ends when all
-    /// its chunks are done, so whoever comes too late finds nothing to take, and need not be waited for.
+    /// Number of chunks taken from the share, for the job in the high bits. A job ends when all of
+    /// its chunks are done, so a late worker finds none to take and nobody waits for it.
     taken: Line<AtomicU64>,
-    /// How many chunks of all shares the worker has done, of the job that stands above.
+    /// Number of chunks of any share that the worker has done, for the job in the high bits.
     done: Line<AtomicU64>,
 }
 
-/// A cache line of its own.
+/// Value alone in its cache line.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line<T>(T);
 
-/// Work, and how it is cut: fixed shares of items, one for each worker that takes part.
+/// Work, divided into one fixed share of items per participating worker.
 #[derive(Clone, Copy, Debug)]
 struct Job {
     number: u64,
@@ -94,13 +98,14 @@ struct Job {
 
 impl Job {
     fn new(number: u64, part: *const c_void, count: i64, pool: usize) -> Self {
-        // Items come in as many as there is work for: of few items, each worker gets two at least.
+        // The number of items grows with the work. Each worker gets at least two of them.
         let workers = (count / 2 + count % 2).min(pool as i64).max(2);
         let chunks = workers * CHUNKS;
         Self { number, part, count, workers, chunk: count / chunks + i64::from(count % chunks != 0) }
     }
 
-    /// The first item of a share; behind the last share, the number of items.
+    /// Returns the first item of a share. For the number after the last share, returns the number
+    /// of items.
     fn first(&self, worker: i64) -> i64 {
         self.count / self.workers * worker + worker.min(self.count % self.workers)
     }
@@ -110,7 +115,7 @@ impl Job {
         (items / self.chunk + i64::from(items % self.chunk != 0)) as u64
     }
 
-    /// Where a chunk of a share begins, or where the one before ends.
+    /// Returns the first item of a chunk of a share, which is also the end of the previous chunk.
     fn begin(&self, worker: i64, chunk: u64) -> i64 {
         self.first(worker + 1).min(self.first(worker) + chunk as i64 * self.chunk)
     }
@@ -123,7 +128,7 @@ impl ThreadPool {
     /// Returns an error if `count` is not in 1..=1024, or if the system cannot start a thread.
     pub fn new(count: usize) -> Result<Self, Error> {
         if count == 0 || count > MAX_THREADS {
-            return Err(Error::new("that many threads cannot be had: 1 to 1024 can"));
+            return Err(Error::new("invalid number of workers: expected 1 to 1024"));
         }
         let shared = Arc::new(Shared {
             present: Present::default(),
@@ -134,21 +139,23 @@ impl ThreadPool {
             stop: AtomicBool::new(false),
             sleep: Mutex::default(),
             wake: Condvar::new(),
-            // Whoever spins with more threads than processors keeps the one that has the work from running.
+            // With more threads than processors, a spinning thread would block the one that has
+            // work.
             spins: available_parallelism().map_or(1, usize::from) >= count,
         });
         let mut pool = Self { shared, threads: Vec::new() };
         for worker in 1..count {
             let shared = Arc::clone(&pool.shared);
             let thread = std::thread::Builder::new().spawn(move || shared.serve(worker));
-            pool.threads.push(thread.map_err(|_| Error::new("the system starts no more threads"))?);
+            pool.threads.push(thread.map_err(|_| Error::new("the system cannot start another thread"))?);
         }
         Ok(pool)
     }
 }
 
-// SAFETY: every chunk is taken once; the caller is worker 0 and the threads are 1, 2, ...; `run` leaves only when all
-// chunks are done. If the pool has a job already, of a second caller, `run` does the whole on the caller's thread.
+// SAFETY: every chunk is taken once. The caller is worker 0 and the threads are workers 1, 2, ....
+// `run` returns only when all chunks are done. If the pool is busy with another caller's job, `run`
+// does all work on the calling thread.
 #[expect(unsafe_code, reason = "the trait's promise")]
 unsafe impl Workers for ThreadPool {
     fn count(&self) -> usize {
@@ -186,7 +193,7 @@ impl Drop for ThreadPool {
         drop(guard);
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread cannot panic: it runs generated code and this file.
+            // A thread cannot panic: it runs only generated code and this file.
             let _ = thread.join();
         }
     }
@@ -197,7 +204,7 @@ impl Shared {
         self.sleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Publishes work; each store comes before those behind it.
+    /// Publishes a job. No store may move before an earlier one.
     fn offer(&self, part: *const c_void, count: i64) -> Job {
         let present = &self.present;
         let number = present.number.load(Ordering::Relaxed) + 2;
@@ -205,16 +212,16 @@ impl Shared {
         present.part.store(part.cast_mut(), Ordering::Release);
         present.count.store(count, Ordering::Release);
         present.number.store(number, Ordering::Release);
-        // Who falls asleep at this moment is missed, and the work done without it.
+        // A thread that is just falling asleep may miss the job. The others then do its work.
         if self.sleepers.load(Ordering::Relaxed) > 0 {
-            // Without the lock the notice could fall between a sleeper's look at the number and its wait.
+            // Without the lock, the notification could come between a sleeper's check and its wait.
             drop(self.lock());
             self.wake.notify_all();
         }
         Job::new(number, part, count, self.shares.len())
     }
 
-    /// The present job; nothing while it is being written.
+    /// Returns the present job, or `None` while it is being written.
     fn present_job(&self) -> Option<Job> {
         let present = &self.present;
         let number = present.number.load(Ordering::Acquire);
@@ -224,7 +231,7 @@ impl Shared {
         is_whole.then(|| Job::new(number, part, count, self.shares.len()))
     }
 
-    /// Does what is left of a share, and adds up the chunks.
+    /// Does the remaining chunks of `owner`'s share, and adds their number to `done`.
     fn take_share(&self, job: &Job, worker: i64, owner: i64, done: &mut u64) {
         let (chunks, before) = (job.chunks(owner), *done);
         while let Some(chunk) = take(&self.shares[owner as usize].taken.0, job.number, chunks) {
@@ -237,7 +244,7 @@ impl Shared {
         }
     }
 
-    /// Does what is left of the others' shares.
+    /// Does the remaining chunks of the other shares.
     fn help(&self, job: &Job, worker: i64, done: &mut u64) {
         for owner in (worker + 1..job.workers).chain(0..worker) {
             self.take_share(job, worker, owner, done);
@@ -248,7 +255,8 @@ impl Shared {
         if self.status.load(Ordering::Relaxed) != 0 {
             return;
         }
-        // SAFETY: a chunk of the job is taken and not done, so `run` waits, and its reference lives.
+        // SAFETY: a chunk of the job is taken and not done, so `run` waits and its reference is
+        // alive.
         #[expect(unsafe_code, reason = "a reference on another thread's stack")]
         let part = unsafe { *job.part.cast::<&Part<'_>>() };
         let status = part(begin, end, worker);
@@ -257,7 +265,8 @@ impl Shared {
         }
     }
 
-    /// Returns when the others have done all chunks but so many, or after so many looks: whether they have.
+    /// Waits until the others have done all chunks except `done`, but looks at most `most` times.
+    /// Returns true if they have.
     fn await_others(&self, job: &Job, done: u64, most: Option<u32>) -> bool {
         let all: u64 = (0..job.workers).map(|worker| job.chunks(worker)).sum();
         let of_job = |share: &Share| {
@@ -276,7 +285,7 @@ impl Shared {
         true
     }
 
-    /// A thread's life.
+    /// Main loop of a thread.
     fn serve(&self, worker: usize) {
         let (mut seen, worker) = (0, worker as i64);
         while self.await_job_after(seen) {
@@ -295,9 +304,9 @@ impl Shared {
         }
     }
 
-    /// False at the end.
+    /// Waits for a job other than `seen`. Returns false when the pool ends.
     fn await_job_after(&self, seen: u64) -> bool {
-        // What is being written is no job yet.
+        // A job that is being written does not count yet.
         let is_same = || {
             let number = self.present.number.load(Ordering::Acquire);
             number == seen || !number.is_multiple_of(2)
@@ -314,7 +323,7 @@ impl Shared {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a job came in time.
+    /// Spins until `is_same` is false. Returns false if that takes too long.
     fn spin_while(&self, is_same: impl Fn() -> bool) -> bool {
         for _ in 0..SPINS {
             if !is_same() {
@@ -326,7 +335,7 @@ impl Shared {
     }
 }
 
-/// Takes a chunk of a share of a job, which has so many; its number.
+/// Takes the next of the `chunks` chunks of a share, and returns its number.
 fn take(taken: &AtomicU64, job: u64, chunks: u64) -> Option<u64> {
     let next = |word: u64| {
         let of = word >> COUNTER_BITS;
