@@ -11,9 +11,15 @@ work=$PWD/target/recipes
 rm -rf "$work"
 mkdir -p "$work"
 
-# The lines of a page's fences of one language.
+# The lines of a page's fences of one language, with the files that they include.
 fences() {
-  awk -v open="^\`\`\`$1\$" '$0 ~ open { inside = 1; next } /^```$/ { inside = 0 } inside' "$2"
+  awk -v open="^\`\`\`$1\$" '$0 ~ open { inside = 1; next } /^```$/ { inside = 0 } inside' "$2" |
+    while IFS= read -r line; do
+      case $line in
+        '{{#include '*'}}') line=${line#* } && cat "$(dirname "$2")/${line%\}\}}" ;;
+        *) printf '%s\n' "$line" ;;
+      esac
+    done
 }
 
 failed=
