@@ -1,29 +1,29 @@
-# Every command a developer needs. Each installs what is missing (Debian) or says what is; `make help` lists them.
+# Every command that a developer needs; `make help` lists them. Each installs missing prerequisites (on Debian) or names them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# The large test sets; absent, their tests are skipped with one line (under CI=true that is a failure).
+# Directory of the large test sets. If it is absent, their tests are skipped with one line each, or fail if CI=true.
 export TFCOMPILE_SHARED ?= ../shared
 # The digits that `make demo` learns.
 DIGITS ?= examples/digits/digits.csv
-# Models that `make test-models` makes and checks; `make test` takes the small ones.
+# Models for `make test-models`. `make test` uses the small ones.
 SMALL_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 \
   lstm_train_b32 lstm_train_unrolled_b32 resnet8_train_b32
 MODELS ?= $(SMALL_MODELS) mobilenet_v2_224 resnet50_224
-# Models for emulators: all nineteen, the large ones reduced.
+# Models for emulators: all nineteen, with the large ones reduced.
 CROSS_MODELS := mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 bert_tiny_128 gpt2_block_decode \
   gru_128_seq100 lstm_2x128_seq100 lstm_train_b32 lstm_train_unrolled_b32 mobilenet_v2_96 efficientnet_b0_96 \
   resnet50_64 inception_v3_107 unet_small_64 bert_base_1x104 vit_tiny_2x96 resnet8_train_b4
-# HLO modules that XLA judges within `make test`; `make test-xla` takes all.
+# Number of HLO modules that `make test` compares with XLA. `make test-xla` compares all.
 XLA_SAMPLE ?= 40
 # Training steps that `make test-sessions` runs.
 EXPERIMENTS ?= all
-# A checkout of TensorFlow's source, for the original's own C++ test.
+# A checkout of TensorFlow's source, for the C++ test of its tfcompile.
 TENSORFLOW_SOURCE ?=
-# Tests that others wrote: a clone (bare or not) of TensorFlow's or XLA's repository, a checkout of StableHLO's.
+# External tests: a clone (bare or not) of TensorFlow's or XLA's repository, and a checkout of StableHLO's.
 XLA ?=
 STABLEHLO ?=
 
@@ -32,13 +32,13 @@ CONFORMANCE := target/release/conformance
 KNOWN := --known tests/conformance/known_failures.toml
 ORACLE := target/release/oracle
 SHARED := scripts/shared.sh
-# Programs of checks also run on pools of so many threads, and their bits have to be one thread's.
+# Numbers of threads with which checks run again. The results must equal those of one thread.
 export ORACLE_THREADS ?= 2 3
 THREADED := $(addprefix --threads=,$(ORACLE_THREADS))
 
 .PHONY: help
 help: ## list the commands
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 20
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 28
 
 # ---- build
 
@@ -48,16 +48,16 @@ build: ## build target/release/tfcompile, LLVM linked dynamically
 	cargo build --release -p cli
 
 .PHONY: release
-release: ## build target/release/tfcompile to give away, LLVM linked statically, and lay it out in target/package
+release: ## build a tool to distribute, with LLVM linked statically, and lay it out in target/package
 	@scripts/setup.sh release
 	@scripts/release.sh
 
 .PHONY: offline
-offline: ## pack this tree with all crates, to be built without a network, and try that: target/tfcompile-source.tar.gz
+offline: ## pack this tree with all crates, and test building it without a network: target/tfcompile-source.tar.gz
 	@scripts/offline.sh
 
 .PHONY: demo
-demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other ones)
+demo: build ## learn handwritten digits in compiled code (DIGITS=FILE: other digits)
 	@scripts/demo.sh $(DIGITS)
 
 .PHONY: experiments
@@ -65,17 +65,17 @@ experiments: build ## compile fourteen training graphs and train each (STEPS=N)
 	@examples/experiments/run.sh
 
 .PHONY: mnist
-mnist: build ## train on digits in a session without and with just-in-time compilation, beside TensorFlow (MNIST=DIR, STEPS=N, TENSORFLOW=off)
+mnist: build ## train on digits in a session with and without just-in-time compilation, and compare with TensorFlow (MNIST=DIR, STEPS=N, TENSORFLOW=off)
 	@examples/mnist_softmax/run.sh
 
 # ---- test
 
 .PHONY: test
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## everything that has to pass, within 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
-test-all: test test-sessions test-python test-models test-cross test-xla test-recipes test-original ## test, and what takes longer
+test-all: test test-sessions test-python test-models test-cross test-xla test-recipes test-original ## run "make test" and the slower tests
 
 .PHONY: setup-test
 setup-test:
@@ -103,12 +103,12 @@ book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdboo
 	mdbook build docs
 
 .PHONY: deny
-deny: ## licences, duplicate versions and sources of dependencies (needs cargo-deny)
+deny: ## check licenses, duplicate versions, and sources of dependencies (needs cargo-deny)
 	cargo deny --all-features check licenses bans sources
 	cargo deny --all-features --config deny.toml --manifest-path python/Cargo.toml check licenses bans sources
 
 .PHONY: unit
-unit: ## unit, file and consumer tests
+unit: ## run unit, file, and consumer tests
 	cargo xtask test
 
 .PHONY: tools
@@ -116,13 +116,13 @@ tools:
 	cargo build --release -p cli -p conformance
 
 .PHONY: oracle
-oracle: tools ## whole programs through the tool, judged by TensorFlow's recorded answers
+oracle: tools ## compare whole programs with the recorded results of TensorFlow
 	$(ORACLE) tests/oracle --tool $(TOOL) $(THREADED)
 	$(SHARED) oracle $(ORACLE) {} --tool $(TOOL) $(THREADED)
 
 .PHONY: conformance
-# Compiled, then by the evaluator.
-conformance: tools ## recorded cases; any failure that is not listed fails, and a listed one that passes
+# Runs the cases compiled, then with the evaluator.
+conformance: tools ## run the recorded cases; fail on any unlisted failure, and on any listed case that passes
 	$(CONFORMANCE) tests/conformance
 	$(CONFORMANCE) tests/conformance --evaluator
 	$(SHARED) conformance/cases $(CONFORMANCE) {} $(KNOWN)
@@ -131,16 +131,16 @@ conformance: tools ## recorded cases; any failure that is not listed fails, and 
 	$(SHARED) conformance/cases_raw $(CONFORMANCE) {} --evaluator $(KNOWN)
 
 .PHONY: test-models test-small-models
-test-models: tools ## make large models once (MODELS="mlp ..."), compile and check them
+test-models: tools ## create large models once, compile and check them (MODELS="mlp ...")
 	$(SHARED) oracle scripts/models.sh {} $(MODELS)
 test-small-models: tools
 	$(SHARED) oracle scripts/models.sh {} $(SMALL_MODELS)
 
 .PHONY: test-aarch64 test-cross
-# Without the recurrent layer, which takes minutes in the emulator.
+# Skips the recurrent layer, which takes minutes in the emulator.
 test-aarch64: tools
 	GRAPHS=tfcompile_tests/tf scripts/test_cross.sh aarch64
-test-cross: tools ## programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64
+test-cross: tools ## run programs and all models (reduced) in emulators: aarch64, armv7, riscv64, every level of x86-64
 	@scripts/setup.sh cross
 	$(SHARED) oracle scripts/models.sh {} $(CROSS_MODELS)
 	MODELS="$(CROSS_MODELS)" scripts/test_cross.sh aarch64 armv7 riscv64 riscv64-v x86-64
@@ -148,55 +148,55 @@ test-cross: tools ## programs and all models (reduced) in emulators: aarch64, ar
 	TEST_CROSS=true cargo test -p cli --test artefacts --quiet freestanding
 
 .PHONY: test-sanitizers
-test-sanitizers: tools ## the small models in code that address and thread sanitizers watch
+test-sanitizers: tools ## run the small models with address and thread sanitizers
 	scripts/test_sanitizers.sh
 
 .PHONY: test-pictures
-test-pictures: tools ## pages of graphs and profiles in a headless browser; screenshots in target/pictures
+test-pictures: tools ## render graph and profile pages in a headless browser: target/pictures
 	scripts/test_pictures.sh $(TOOL)
 
 .PHONY: test-xla test-xla-sample
-test-xla: setup-test ## XLA parses and runs what we write, in every form; its results are compared with ours (CASES=N)
+test-xla: setup-test ## let XLA parse and run our output in every form, and compare the results (CASES=N)
 	scripts/test_xla.sh
 	examples/experiments/xla.sh
 test-xla-sample: setup-test
 	scripts/test_xla.sh --sample $(XLA_SAMPLE)
 
 .PHONY: test-docs
-# The other pages' commands run in test-builds, test-python and the tests of the crates.
+# The commands of other pages run in test-builds, test-python, and the tests of the crates.
 PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
 test-docs: tools ## run the commands of pages in docs/, each page in an empty directory (PAGES="start ...")
 	scripts/test_docs.sh $(PAGES:%=docs/%.md)
 
 .PHONY: test-recipes
-test-recipes: setup-test ## the worked examples of docs/contributing, built and tested in a copy of this tree
+test-recipes: setup-test ## build and test the worked examples of docs/contributing in a copy of this tree
 	scripts/test_recipes.sh --build
 
 .PHONY: test-builds test-small-builds
-test-builds: tools ## a small project with each build system: built, left alone, changed, run; a table and logs in target/builds
+test-builds: tools ## build a small project with each build system, from scratch and after changes: target/builds
 	@scripts/setup.sh builds
 	scripts/test_builds.sh $(TOOL)
 test-small-builds: tools
 	scripts/test_builds.sh $(TOOL) cmake cargo
 
 .PHONY: wheel test-python
-wheel: ## the Python package, LLVM linked statically: target/wheels
+wheel: ## build the Python package, with LLVM linked statically: target/wheels
 	@scripts/setup.sh release
 	scripts/wheel.sh
-test-python: setup-test ## the Python package's tests, beside TensorFlow and beside JAX (WHEEL=FILE: of this wheel)
+test-python: setup-test ## test the Python package, and compare it with TensorFlow and JAX (WHEEL=FILE: of this wheel)
 	scripts/test_python.sh $(WHEEL)
 
 .PHONY: test-sessions
-test-sessions: ## the fourteen training steps in sessions: node by node, clustered, as one cluster, with batches that change (EXPERIMENTS="fc ...")
+test-sessions: ## run the fourteen training steps in sessions: node by node, clustered, as one cluster, with changing batches (EXPERIMENTS="fc ...")
 	TFCOMPILE_EXPERIMENTS="$(EXPERIMENTS)" cargo test --workspace --test batches --test experiments -- --nocapture
 
 .PHONY: test-external
-test-external: tools ## the HLO texts of XLA's unit tests and StableHLO's own tests, one table (XLA=CLONE STABLEHLO=CHECKOUT)
+test-external: tools ## run the HLO texts of XLA's unit tests and StableHLO's own tests (XLA=CLONE STABLEHLO=CHECKOUT)
 	@scripts/test_external.sh "$(XLA)" "$(STABLEHLO)"
 
 .PHONY: test-original
-test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
+test-original: tools ## run the C++ test of TensorFlow's tfcompile (TENSORFLOW_SOURCE=DIR)
 	@if [ -z "$(TENSORFLOW_SOURCE)" ]; then echo "skipped: the original's C++ test (set TENSORFLOW_SOURCE)"; else \
 	  $(TOOL) headers -o target/include && \
 	  python=$$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4) && \
@@ -206,16 +206,16 @@ test-original: tools ## the original's own C++ test (TENSORFLOW_SOURCE=DIR)
 # ---- measure
 
 .PHONY: bench bench-kernels
-bench: build ## compare with other compilers and runtimes: target/bench/{table.md,bench.svg} (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
+bench: build ## compare with other compilers and runtimes: target/bench/table.md, bench.svg (MODELS, PEERS, SETUP, THREADS, ROUNDS, BATCHES)
 	scripts/bench/run.sh target/bench
-bench-kernels: ## kernels as shares of what the machine does at best
+bench-kernels: ## measure kernels as shares of the machine's peak
 	@scripts/setup.sh build
 	cargo bench --quiet -p runner --bench kernels
 
 .PHONY: test-exhaustive
 EVERY ?= 1
 SHARE ?= 0/1
-test-exhaustive: ## elementary functions of all 2^32 floats within 2 ulp of their values (EVERY=16: of every 16th block; SHARE=0/4: a quarter)
+test-exhaustive: ## check that elementary functions of all 2^32 floats are within 2 ulp (EVERY=16: every 16th block; SHARE=0/4: a quarter)
 	cargo bench --quiet -p kernel --bench every_single -- every=$(EVERY) share=$(SHARE)
 
 .PHONY: fuzz

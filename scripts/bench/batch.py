@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes a model of a larger batch out of one whose feeds have a batch of 1.
+"""Creates a model with a larger batch from one whose feeds have a batch of 1.
 
     PYTHON batch.py MODEL_DIR BATCH NEW_DIR
 
-PYTHON has TensorFlow. The leading sizes of the feeds become BATCH in the graph's placeholders and in the config; inputs
-are random numbers. Exit 3 if the graph does not allow it (a reshape states the batch): TensorFlow's shape inference decides.
+PYTHON has TensorFlow. The leading sizes of the feeds become BATCH in the graph's placeholders and in the config; inputs are random
+numbers. Exits with 3 if TensorFlow's shape inference refuses the batch, for instance because a reshape states another one.
 """
 
 import os

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The first answer of a fresh process, for every model and peer that the harness has measured.
+"""Measures the time to the first result of a new process, for every model and peer that the harness has measured.
 
     cold.py RESULTS PEERS_HOME HARNESS OUR_PEER
 
-A peer's program is started as the harness starts it, on one core; the time until its first output file is complete is taken: loading
-the program and the model, one run. The files stay in the page cache, the best of three starts counts. It is added to the
-results as `cold_ns`.
+A peer's program starts as in the harness, on one core. The measured time ends when its first output file is complete, so it includes
+loading the program and the model, and one run. The files are in the page cache, and the best of three starts counts. The time is
+added to the results as `cold_ns`.
 """
 
 import glob

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Times decompositions, sorts, transforms and sums of single ops beside TensorFlow and NumPy.
+"""Compares the times of single ops (decompositions, sorts, transforms, sums) with TensorFlow and NumPy.
 
     PYTHON scripts/bench/ops.py --tool target/release/tfcompile [--rounds 3] [--seconds 0.3] [--work DIR] [NAME...]
 
-PYTHON has TensorFlow 2.15 (`scripts/venv.sh tf` makes such a one). Each op is a graph of its own with one fed array, compiled for this
-machine and run by `tfcompile bench` on one thread; TensorFlow runs the same graph in a session of one thread, NumPy its own
-function. The three take turns; the shortest times are printed as a Markdown table, and how many times ours fits in the better one
-of the others (below 1 we are slower).
+PYTHON has TensorFlow 2.15 (`scripts/venv.sh` creates such an environment). Each op is a graph with one fed array, which
+`tfcompile bench` compiles for this machine and runs on one thread. TensorFlow runs the same graph in a session with one thread, NumPy
+its own function. The three take turns. The output is a Markdown table of the shortest times, and of the better time of the others
+divided by ours (below 1, we are slower).
 """
 
 import argparse

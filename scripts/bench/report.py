@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The harness' results as a table and as pictures.
+"""Writes the results of the harness as a table and as pictures.
 
     report.py RESULTS OUT      reads RESULTS/*.json, writes OUT/table.md, OUT/ratios-1.svg, OUT/ratios-2.svg
 
-A figure is the median call of a program's best round. `times` is the best peer's time over ours: above 1 we are faster. The limit
-is the larger of operations by the measured peak of multiply-adds and bytes (constants, arguments, results; recurrent models
-read their constants once a step) by the measured bandwidth at that working set; operations are those of the direct algorithm.
+Each time is the median call of a program's best round. The column `times` is the time of the best peer divided by ours: above 1, we
+are faster. The limit is the larger of two times: operations of the direct algorithm divided by the measured peak of multiply-adds,
+and bytes (constants, arguments, results; recurrent models read their constants once per step) divided by the measured bandwidth for
+that working set.
 """
 
 import glob
@@ -18,7 +19,7 @@ import sys
 OURS = "peer"
 # Recurrent models, and their steps.
 STEPS = {"lstm_2x128_seq100": 100, "gru_128_seq100": 100}
-COLOURS = ["#1b6ca8", "#d1495b", "#66a182", "#edae49", "#8d6a9f", "#00798c", "#b5651d", "#5f6f7a", "#c08497", "#2e4057", "#7fb069"]
+COLORS = ["#1b6ca8", "#d1495b", "#66a182", "#edae49", "#8d6a9f", "#00798c", "#b5651d", "#5f6f7a", "#c08497", "#2e4057", "#7fb069"]
 
 
 def geometric_mean(values):
@@ -37,7 +38,7 @@ def megabytes(size):
 
 
 def bandwidth(machine, threads, size):
-    """Bytes a second of reads over so many bytes, each thread having its share; between measured sizes by logarithm."""
+    """Read bandwidth in bytes per second for a working set of `size` bytes, divided among threads; interpolated on a logarithmic scale."""
     points = []
     for key, value in machine[str(threads)].items():
         if key.startswith("read_"):
@@ -53,7 +54,7 @@ def bandwidth(machine, threads, size):
 
 
 def limit(machine, document, threads):
-    """Nanoseconds that the machine needs at least, and whether operations or bytes decide."""
+    """The minimum time in nanoseconds on this machine, and what determines it: operations or bytes."""
     stats, rates = document["stats"], machine[str(threads)]
     peak = max(rates.get("fma512_gflops", 0), rates.get("fma256_gflops", 0))
     size = stats["const_bytes"] + stats["io_bytes"] + stats.get("var_bytes", 0)
@@ -68,7 +69,7 @@ def is_right(measured):
 
 
 def times(document, threads):
-    """Nanoseconds by peer, wrong and failed ones left out."""
+    """Nanoseconds by peer, without peers that failed or returned wrong results."""
     found = {}
     for name, peer in document["peers"].items():
         measured = peer.get("t%d" % threads, {})
@@ -118,9 +119,9 @@ def peers_table(documents):
 
 
 def build_table(documents):
-    lines = ["## Compiling, sizes, memory, cold start", "", "Ours / the original's, where that is measured: seconds and peak megabytes of the "
-             "compiler, megabytes of the object and of a stripped program; megabytes at run time; milliseconds from the start of a process to its first "
-             "answer, beside the quickest peer's.", "",
+    lines = ["## Compiling, sizes, memory, cold start", "", "tfcompile / TensorFlow's tfcompile, where it was measured. Seconds and peak megabytes of the "
+             "compiler; megabytes of the object and of a stripped program; megabytes at run time; milliseconds from the start of a process to its first "
+             "result, and those of the fastest peer.", "",
              "| model | compile, s | its memory, MB | object, MB | code, MB | program, MB | at run time, MB | first answer, ms | quickest peer's |", "|---|" + "---:|" * 8]
     for document in documents:
         peers = {os.path.basename(name): peer for name, peer in document["peers"].items()}
@@ -143,7 +144,7 @@ def build_table(documents):
 
 
 def picture(machine, documents, threads):
-    """Rows are models, places along them the times of peers as multiples of ours, on a logarithmic axis."""
+    """A chart with a row for each model and a dot for each peer: its time as a multiple of ours, on a logarithmic axis."""
     rows = [(d, times(d, threads)) for d in documents]
     rows = [(d, found, found[OURS]) for d, found in rows if OURS in found]
     names = sorted({name for _, found, _ in rows for name in found} - {OURS})
@@ -154,7 +155,7 @@ def picture(machine, documents, threads):
     total = bottom + 46 + 18 * math.ceil(len(names) / 4)
     out = ['<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" font-family="sans-serif" font-size="12">' % (left + width + 30, total),
            '<rect width="100%" height="100%" fill="#fff"/>',
-           '<text x="10" y="20" font-size="15">Time of each peer as a multiple of ours, %d thread%s (right of 1: slower than ours)</text>' % (threads, "" if threads == 1 else "s")]
+           '<text x="10" y="20" font-size="15">Time of each peer as a multiple of the time of tfcompile, %d thread%s (right of 1: slower than tfcompile)</text>' % (threads, "" if threads == 1 else "s")]
     ratio = low
     while ratio <= high:
         strong = ratio == 1
@@ -165,13 +166,13 @@ def picture(machine, documents, threads):
         y = top + height * number + height / 2
         least, kind = limit(machine, document, threads)
         out.append('<text x="%d" y="%.1f" text-anchor="end">%s</text>' % (left - 10, y + 4, html.escape(document["model"])))
-        out.append('<rect x="%.1f" y="%.1f" width="3" height="16" fill="#000"><title>limit by %s: %.3f of our time</title></rect>' % (place(least / ours) - 1.5, y - 8, kind, least / ours))
+        out.append('<rect x="%.1f" y="%.1f" width="3" height="16" fill="#000"><title>limit by %s: %.3f of the time of tfcompile</title></rect>' % (place(least / ours) - 1.5, y - 8, kind, least / ours))
         for name, ns in sorted(found.items()):
             if name != OURS:
-                out.append('<circle cx="%.1f" cy="%.1f" r="5" fill="%s" fill-opacity="0.8"><title>%s: %.3f</title></circle>' % (place(ns / ours), y, COLOURS[names.index(name) % len(COLOURS)], html.escape(name), ns / ours))
+                out.append('<circle cx="%.1f" cy="%.1f" r="5" fill="%s" fill-opacity="0.8"><title>%s: %.3f</title></circle>' % (place(ns / ours), y, COLORS[names.index(name) % len(COLORS)], html.escape(name), ns / ours))
     for number, name in enumerate(names):
         x, y = left + 150 * (number % 4), bottom + 40 + 18 * (number // 4)
-        out.append('<circle cx="%d" cy="%d" r="5" fill="%s"/><text x="%d" y="%d">%s</text>' % (x, y - 4, COLOURS[number % len(COLOURS)], x + 10, y, html.escape(name)))
+        out.append('<circle cx="%d" cy="%d" r="5" fill="%s"/><text x="%d" y="%d">%s</text>' % (x, y - 4, COLORS[number % len(COLORS)], x + 10, y, html.escape(name)))
     out.append('<rect x="%d" y="%d" width="3" height="14" fill="#000"/><text x="%d" y="%d">the limit of the machine</text>' % (10, bottom + 29, 20, bottom + 40))
     return "\n".join(out + ["</svg>"]) + "\n"
 
@@ -186,7 +187,7 @@ def main():
             document = json.load(file)
         if "model" in document:
             documents.append(document)
-    lines = ["# Beside the peers", "", "Processor: %s." % machine.get("cpu", "?"), ""]
+    lines = ["# Comparison with other compilers and runtimes", "", "Processor: %s." % machine.get("cpu", "?"), ""]
     for threads in (1, 2):
         if any(times(d, threads) for d in documents):
             lines += table(machine, documents, threads)

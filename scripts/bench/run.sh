@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Measures the compiler beside its peers, kernels beside the machine, and the compiler's own speed. `make bench` calls it.
+# Compares compiled models with other compilers and runtimes, kernels with the peak of the machine, and measures compile time.
+# `make bench` runs it.
 #   scripts/bench/run.sh OUT      writes OUT/table.md, OUT/ratios-{1,2}.svg, OUT/bench.json, OUT/bench.svg, OUT/kernels.txt,
 #                                 OUT/compile_time.txt
 # To publish a run, copy bench.json and bench.svg to docs/: README.md and docs/benchmarks.md show them.
-# The harness lies in $TFCOMPILE_SHARED/bench (default ../shared/bench); it sets peers up below ~/.cache/tfbench, once.
-#   MODELS    which models, by the names of make_models.py           (default: all but bert_base_128)
-#   PEERS     which peers                                            (default: those that are set up)
-#   SETUP     peers to set up first, parts of the harness' setup.sh  (default: peak conv tfnew litert ort ov tfc-native)
+# The harness is in $TFCOMPILE_SHARED/bench (default ../shared/bench). It installs the peers once, in ~/.cache/tfbench.
+#   MODELS    models, by the names of make_models.py                 (default: all but bert_base_128)
+#   PEERS     peers                                                  (default: those that are installed)
+#   SETUP     peers to install first, parts of the harness' setup.sh (default: peak conv tfnew litert ort ov tfc-native)
 #   THREADS, ROUNDS, BATCHES (default 1,2; 5; "8 32"; BATCHES= for none)
 set -eu
 
@@ -15,7 +16,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 shared=$(cd "$root" && realpath "${TFCOMPILE_SHARED:-../shared}")
 harness=$shared/bench
-[ -d "$harness" ] || { echo "bench: $harness is not there (set TFCOMPILE_SHARED)" >&2; exit 1; }
+[ -d "$harness" ] || { echo "bench: cannot find $harness; set TFCOMPILE_SHARED" >&2; exit 1; }
 export PEERS_HOME=${PEERS_HOME:-$HOME/.cache/tfbench}
 export BENCH_MODELS=${BENCH_MODELS:-$HOME/.cache/tfbench-models}
 export TFCOMPILE=${TFCOMPILE:-$root/target/release/tfcompile}
@@ -30,7 +31,7 @@ models=${models//,/ }
 for model in $models; do
   [ -f "$BENCH_MODELS/$model/io.npz" ] || "$python" "$shared/oracle/make_models.py" --out "$BENCH_MODELS" "$model"
 done
-# A larger batch, for the models whose graphs allow it and whose run stays within seconds.
+# Larger batches, for models whose graphs allow them and that run in seconds.
 wide=
 for batch in ${BATCHES-8 32}; do
   for model in $models; do
