@@ -9,27 +9,28 @@ use std::collections::BTreeMap;
 pub struct Attributes(BTreeMap<String, Attribute>);
 
 impl Attributes {
-    /// An attribute.
+    /// Returns the attribute called `name`.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.0.get(name)
     }
 
-    /// Sets an attribute; the one that it had of that name before.
+    /// Sets an attribute and returns the previous attribute of that name.
     pub fn set(&mut self, name: impl Into<String>, value: Attribute) -> Option<Attribute> {
         self.0.insert(name.into(), value)
     }
 
-    /// Takes over all of `others`.
+    /// Adds all of `others`; they replace attributes of the same name.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Takes an attribute out.
+    /// Removes and returns an attribute.
     pub(crate) fn remove(&mut self, name: &str) -> Option<Attribute> {
         self.0.remove(name)
     }
 
-    /// Puts those of some names into a record, if any is there.
+    /// Moves the attributes called `names` into a dictionary called `record`, if any of them is
+    /// present.
     pub(crate) fn group(&mut self, record: &str, names: &[&str]) {
         let fields: BTreeMap<String, Attribute> =
             names.iter().filter_map(|name| self.0.remove_entry(*name)).collect();
@@ -38,7 +39,7 @@ impl Attributes {
         }
     }
 
-    /// All of them, by name.
+    /// Iterates over all attributes, in order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Attribute)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
@@ -53,14 +54,15 @@ impl IntoIterator for Attributes {
     }
 }
 
-/// The most numbers that a tensor may stand for as an attribute of an operation.
+/// Maximum number of elements in a tensor that serves as a list-valued attribute.
 const LONGEST_LIST: i64 = 1 << 20;
 
-/// A constant value. What texts spell in several ways is one thing here: a list of numbers is [`Attribute::Integers`]
-/// whether it stood in brackets, in `array<i64: ...>` or in the assembly of an operation.
+/// A constant value. Different spellings share one representation: a list of numbers is
+/// [`Attribute::Integers`] whether it was written in brackets, as `array<i64: ...>`, or in the
+/// assembly of an operation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Attribute {
-    /// `unit`: being there is all it says.
+    /// `unit`: only its presence has meaning.
     Unit,
     /// `true`, `false`.
     Bool(bool),
@@ -68,9 +70,9 @@ pub enum Attribute {
     Integer(i128),
     /// `1.0e-5 : f32`.
     Float(f64),
-    /// `"text"`; bytes that are no UTF-8 are replaced.
+    /// `"text"`; bytes that are not UTF-8 are replaced.
     String(String),
-    /// `@name`; of a nested one the last part.
+    /// `@name`; for a nested symbol, the last part.
     Symbol(String),
     /// An enumerator: `EQ` of `#stablehlo<comparison_direction EQ>`.
     Keyword(String),
@@ -86,12 +88,13 @@ pub enum Attribute {
     Array(Vec<Attribute>),
     /// `{a = 1}`, and a dialect's record such as `#stablehlo.gather<offset_dims = [0]>`.
     Dictionary(Attributes),
-    /// Anything else, as it was spelled.
+    /// Anything else, as spelled.
     Other(String),
 }
 
 impl Attribute {
-    /// What stands in brackets: numbers if all are.
+    /// The value of a bracketed list: [`Attribute::Integers`] if all items are integers or
+    /// booleans.
     pub(crate) fn list(items: Vec<Self>) -> Self {
         let numbers: Option<Vec<i64>> = items
             .iter()
@@ -107,7 +110,7 @@ impl Attribute {
         }
     }
 
-    /// Numbers, however they are given: a list, a scalar, a tensor of integers.
+    /// Returns the integers of a list, a scalar or list constant, or a tensor of integers.
     pub fn integers(&self) -> Option<Vec<i64>> {
         match self {
             Self::Integers(values) => Some(values.clone()),
@@ -119,7 +122,7 @@ impl Attribute {
         }
     }
 
-    /// One number: an integer, a boolean, or a tensor of rank 0 of them.
+    /// Returns a single integer, from an integer, a boolean, or a tensor of rank 0.
     pub fn integer(&self) -> Option<i64> {
         match self {
             Self::Integer(value) => i64::try_from(*value).ok(),
@@ -131,7 +134,7 @@ impl Attribute {
         }
     }
 
-    /// A real number.
+    /// Returns a real number.
     pub fn float(&self) -> Option<f64> {
         match self {
             Self::Float(value) => Some(*value),
@@ -140,7 +143,7 @@ impl Attribute {
         }
     }
 
-    /// True or false.
+    /// Returns a boolean.
     pub fn boolean(&self) -> Option<bool> {
         match self {
             Self::Bool(value) => Some(*value),
@@ -150,7 +153,7 @@ impl Attribute {
         }
     }
 
-    /// The name that a string, a symbol or an enumerator spells.
+    /// Returns the text of a string, a symbol, or an enumerator.
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::String(text) | Self::Symbol(text) | Self::Keyword(text) => Some(text),
@@ -158,7 +161,7 @@ impl Attribute {
         }
     }
 
-    /// The fields.
+    /// Returns the fields of a dictionary.
     pub fn dictionary(&self) -> Option<&Attributes> {
         match self {
             Self::Dictionary(fields) => Some(fields),
@@ -167,25 +170,27 @@ impl Attribute {
     }
 }
 
-/// The elements of a tensor constant: all of them, or one that stands for all.
+/// The elements of a tensor constant: either all of them, or one value shared by all (a splat).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Elements {
     /// The tensor's shape.
     pub shape: ArrayShape,
-    /// All elements; `None` if they are equal, or if there are none.
+    /// All elements; `None` if they are all equal or the tensor is empty.
     pub all: Option<Literal>,
-    /// The first element, of rank 0; zero if there is none.
+    /// The first element, of rank 0; zero if the tensor is empty.
     pub scalar: Literal,
 }
 
 impl Elements {
-    /// One element for all, as its bytes. Panics if these are not of one element.
+    /// Creates a splat from the bytes of one element. Panics if the number of bytes is not that of
+    /// one element.
     pub(crate) fn splat(shape: ArrayShape, element: &[u8]) -> Self {
         let scalar = Literal::from_bytes(ArrayShape::new(shape.element_type, &[]), element.to_vec().into());
-        Self { shape, all: None, scalar: scalar.expect("the bytes of one element") }
+        Self { shape, all: None, scalar: scalar.expect("expected the bytes of one element") }
     }
 
-    /// All elements as their bytes; `None` if these are not as many as the shape has.
+    /// Creates a constant from the bytes of all elements; `None` if their number does not match the
+    /// shape.
     pub(crate) fn whole(shape: ArrayShape, bytes: Vec<u8>) -> Option<Self> {
         if bytes.len() as u64 != shape.byte_size() {
             return None;
@@ -199,7 +204,7 @@ impl Elements {
         Some(Self { shape, all, scalar })
     }
 
-    /// All elements. `None` if they take more memory than there is an address for.
+    /// Returns all elements; `None` if they exceed the address space.
     pub fn to_literal(&self) -> Option<Literal> {
         if let Some(all) = &self.all {
             return Some(all.clone());

@@ -1,12 +1,14 @@
-//! Reads MLIR bytecode: portable artefacts of StableHLO, which hold its versioned dialect VHLO.
+//! Reads MLIR bytecode: portable artifacts of StableHLO, which use its versioned dialect VHLO.
 //!
-//! A file is a list of sections: strings, dialects with the names of their operations, attributes and types behind a
-//! table of their sizes, properties, the operations themselves. Numbers in one section index another. What MLIR's
-//! documentation calls the bytecode format is read in its versions 0 to 6; VHLO's operations of all versions become
-//! those of StableHLO ([`upgrade`]), so that nothing behind this reader tells a text from an artefact.
+//! A file is a list of sections: strings, dialects with the names of their operations, attributes
+//! and types preceded by a table of their sizes, properties, and the operations themselves. Numbers
+//! in one section index another. The reader supports versions 0 to 6 of the bytecode format in
+//! MLIR's documentation. It converts all versions of VHLO operations to StableHLO operations
+//! ([`upgrade`]), so that code downstream sees no difference between text and artifacts.
 //!
-//! Files come from anywhere: every index and length is checked before it is used, nothing is allocated on the word of a
-//! number alone, and what indices may multiply is counted ([`pool`]).
+//! Files are untrusted: every index and length is checked before use, no count in the file alone
+//! determines the size of an allocation, and a budget bounds the amount of data that indices can
+//! multiply ([`pool`]).
 
 mod builtin;
 mod cursor;
@@ -24,7 +26,7 @@ use support::{Error, Result};
 /// The first bytes of every file.
 pub const BYTECODE_MAGIC: [u8; 4] = *b"ML\xefR";
 
-/// Reads a file of bytecode. Takes time and memory in proportion to its size.
+/// Reads a bytecode file. Takes time and memory in proportion to its size.
 pub fn parse_bytecode(bytes: &[u8]) -> Result<Module> {
     let file = sections::File::split(bytes)?;
     operation::read(&file).map_err(|error| match file.producer {
@@ -33,14 +35,14 @@ pub fn parse_bytecode(bytes: &[u8]) -> Result<Module> {
     })
 }
 
-/// An error about bytes that are no such file.
+/// An error about bytes that are not valid bytecode.
 fn damaged(what: impl std::fmt::Display) -> Error {
     Error::invalid(format!("the bytecode is damaged: {what}"))
 }
 
-/// An error about what only a newer StableHLO has.
+/// An error about a feature of a newer StableHLO version.
 fn newer(what: impl std::fmt::Display) -> Error {
     Error::unsupported(format!(
-        "vhlo {what}, which StableHLO has not up to version 1.20.0: write the program for an older version"
+        "vhlo {what} is not available in StableHLO 1.20.0 or earlier: export the program for an older version"
     ))
 }

@@ -14,18 +14,18 @@ support::id_type!(
 /// A result of an operation or an argument of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value {
-    /// Its type.
+    /// The type of the value.
     pub value_type: Type,
-    /// The name in the text, without `%`; empty where there was none.
+    /// The name in the text, without `%`; empty if it has none.
     pub name: String,
 }
 
-/// A file: the operations at its top, and every value of all of them.
+/// A file: its top-level operations and the values of all operations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// The operations: one `builtin.module`, or what a file without it holds.
+    /// The operations: one `builtin.module`, or the contents of a file without one.
     pub operations: Vec<Operation>,
-    /// The values, across all regions.
+    /// The values in all regions.
     pub values: IdVec<ValueId, Value>,
 }
 
@@ -42,35 +42,35 @@ impl Index<ValueId> for Module {
 pub struct Operation {
     /// Dialect and name: `stablehlo.add`.
     pub name: String,
-    /// What it reads.
+    /// Values that the operation reads.
     pub operands: Vec<ValueId>,
-    /// What it makes.
+    /// Values that the operation defines.
     pub results: Vec<ValueId>,
     /// Properties and discardable attributes together.
     pub attributes: Attributes,
-    /// What it holds.
+    /// Nested regions.
     pub regions: Vec<Region>,
     /// The name in its location, such as `jit(f)/add`; empty if it has none.
     pub location: String,
-    /// The line of the text it began on, counted from 1; 0 if it was not read from text.
+    /// The line on which it begins, counted from 1; 0 if it was not read from text.
     pub line: usize,
 }
 
 impl Operation {
-    /// An attribute.
+    /// Returns the attribute called `name`.
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes.get(name)
     }
 }
 
-/// Blocks; one, for all that this reads.
+/// A list of blocks; exactly one in every region that this crate reads, unless the region is empty.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Region {
     /// The blocks.
     pub blocks: Vec<Block>,
 }
 
-/// A list of operations, the last of which ends it.
+/// A list of operations; the last one is the terminator.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     /// The arguments.

@@ -1,8 +1,9 @@
-//! MLIR as data: operations, regions, attributes and types, read from text or from bytecode.
+//! MLIR as data: operations, regions, attributes, and types, read from text or bytecode.
 //!
-//! What an operation means is no matter here, only how its dialect spells it: the generic form, and the assembly of
-//! `builtin`, `func`, `stablehlo`, `chlo` and `check`, whose attributes come out under the names of the generic form.
-//! Nothing is verified but what reading needs: a value is defined before it is used.
+//! This crate knows the syntax of operations, not their meaning: the generic form, and the assembly
+//! of `builtin`, `func`, `stablehlo`, `chlo`, and `check`, whose attributes get the names of the
+//! generic form. The only verification is the one that reading requires: a value is defined before
+//! it is used.
 
 mod attribute;
 mod bytecode;

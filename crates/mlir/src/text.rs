@@ -1,8 +1,9 @@
 //! Reads MLIR text.
 //!
-//! The grammar is that of MLIR's language reference, without control flow between blocks; the assembly of StableHLO's
-//! operations is that of the assembly formats in `StablehloOps.td`, which are so alike that one reading of "operands and
-//! `key = value` items, attributes, types" serves nearly all ([`assembly`]).
+//! The grammar is that of MLIR's language reference, without control flow between blocks. The
+//! assembly of StableHLO operations follows the assembly formats in `StablehloOps.td`. They are so
+//! similar that one parser for "operands and `key = value` items, attributes, types" serves nearly
+//! all of them ([`assembly`]).
 
 mod assembly;
 mod attribute;
@@ -23,22 +24,22 @@ use operation::Reader;
 use scanner::Scanner;
 use support::Result;
 
-/// How deep regions, attributes and types may nest in each other.
+/// Maximum nesting depth of regions, attributes, and types.
 pub const MAX_NESTING: usize = 200;
 
 /// Reads a file. Takes time and memory in proportion to the text.
 ///
-/// An error's message starts with the line: `7: %2 is used before it is defined`.
+/// An error message starts with the line: `7: %2 is used before it is defined`.
 pub fn parse(text: &str) -> Result<Module> {
     Reader::new(text).file()
 }
 
-/// Reads an attribute on its own.
+/// Reads a standalone attribute.
 pub(crate) fn parse_attribute(text: &str) -> Result<Attribute> {
     attribute::read(&mut Scanner::new(text))
 }
 
-/// Reads a type on its own.
+/// Reads a standalone type.
 pub(crate) fn parse_type(text: &str) -> Result<Type> {
     types::read_type(&mut Scanner::new(text))
 }

@@ -3,10 +3,11 @@
 use crate::attribute::Attribute;
 use shape::PrimitiveType;
 
-/// The type of a value, or one that an attribute holds.
+/// The type of a value, or a type in an attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Type {
-    /// A number: `i1` is `pred`, `i32` and `si32` are `s32`, `ui8` is `u8`, `complex<f32>` is `c64`.
+    /// A number: `i1` is `pred`, `i32` and `si32` are `s32`, `ui8` is `u8`, `complex<f32>` is
+    /// `c64`.
     Scalar(PrimitiveType),
     /// `index`.
     Index,
@@ -27,12 +28,12 @@ pub enum Type {
     },
     /// `!quant.uniform<i8:f32, 0.5:3>`.
     Quantized(Box<Quantization>),
-    /// A type that nothing here computes with, as it was spelled.
+    /// An unsupported type, as spelled.
     Other(String),
 }
 
 impl Type {
-    /// The tensor type, if it is one.
+    /// Returns the tensor type, if it is one.
     pub fn as_tensor(&self) -> Option<&TensorType> {
         match self {
             Self::Tensor(tensor) => Some(tensor),
@@ -40,7 +41,7 @@ impl Type {
         }
     }
 
-    /// A tensor of rank 0 with elements of this type.
+    /// Returns the type of a rank-0 tensor with elements of this type.
     pub fn scalar_tensor(self) -> Self {
         Self::Tensor(TensorType { sizes: Vec::new(), element: Box::new(self), encoding: None })
     }
@@ -51,25 +52,25 @@ impl Type {
 pub struct TensorType {
     /// The sizes, `None` for `?`.
     pub sizes: Vec<Option<i64>>,
-    /// What the elements are.
+    /// The element type.
     pub element: Box<Type>,
-    /// What stands behind the element type, such as the bounds of dynamic sizes.
+    /// The attribute after the element type, such as the bounds of dynamic sizes.
     pub encoding: Option<Box<Attribute>>,
 }
 
-/// How integers stand for real numbers: `real = (stored - zero_point) * scale`.
+/// The mapping from stored integers to real numbers: `real = (stored - zero_point) * scale`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Quantization {
-    /// The integers.
+    /// Type of the stored integers.
     pub storage: PrimitiveType,
-    /// The smallest and the largest integer that are used, if not those of the type.
+    /// The smallest and the largest integer in use, if they differ from the limits of the type.
     pub storage_range: Option<(i64, i64)>,
-    /// The real numbers' type.
+    /// Type of the real numbers.
     pub expressed: PrimitiveType,
-    /// The dimension whose indices have a scale each; `None` if one scale serves all.
+    /// The dimension whose indices each have a scale; `None` if all elements share one scale.
     pub dimension: Option<usize>,
-    /// The scales, one if `dimension` is `None`.
+    /// The scales; a single one if `dimension` is `None`.
     pub scales: Vec<f64>,
-    /// The zero points, as many.
+    /// The zero points, one per scale.
     pub zero_points: Vec<i64>,
 }

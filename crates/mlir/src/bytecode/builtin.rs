@@ -1,4 +1,4 @@
-//! Attributes and types of the builtin dialect; their numbers are those of `BuiltinDialectBytecode.td`.
+//! Attributes and types of the builtin dialect. The numbers come from `BuiltinDialectBytecode.td`.
 
 use super::cursor::Cursor;
 use super::damaged;
@@ -8,7 +8,7 @@ use crate::types::{TensorType, Type};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;
 
-/// The number of a location with a name.
+/// Code of a location with a name.
 pub(super) const NAME_LOCATION: u64 = 14;
 
 pub(super) fn attribute(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Attribute> {
@@ -60,12 +60,12 @@ fn dictionary(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Attribute>
     Ok(Attribute::Dictionary(fields))
 }
 
-/// A number of a type. One bit is true or false.
+/// An integer of the given type. A one-bit integer is a boolean.
 pub(super) fn integer(number_type: &Type, cursor: &mut Cursor<'_>) -> Result<Attribute> {
     let element = match number_type {
         Type::Scalar(element) => *element,
         Type::Index => PrimitiveType::S64,
-        _ => return Err(damaged("an integer of another type")),
+        _ => return Err(damaged("an integer attribute whose type is not an integer type")),
     };
     let bits = cursor.integer_of_width(element.bit_width())?;
     Ok(match element {
@@ -78,9 +78,11 @@ pub(super) fn integer(number_type: &Type, cursor: &mut Cursor<'_>) -> Result<Att
     })
 }
 
-/// The bits of a floating-point number as its value.
+/// Converts the bits of a floating-point number to its value.
 pub(super) fn float(number_type: &Type, cursor: &mut Cursor<'_>) -> Result<f64> {
-    let Type::Scalar(element) = number_type else { return Err(damaged("a number of no known type")) };
+    let Type::Scalar(element) = number_type else {
+        return Err(damaged("a floating-point attribute whose type is not a number type"));
+    };
     if !element.is_floating_point() {
         return Err(damaged(format_args!("a floating-point number of type {element}")));
     }
@@ -91,25 +93,26 @@ pub(super) fn float(number_type: &Type, cursor: &mut Cursor<'_>) -> Result<f64> 
     value.ok_or_else(|| damaged("a floating-point number"))
 }
 
-/// `array<i64: ...>`: its bytes are those of the numbers in memory.
+/// `array<i64: ...>`, stored as the bytes of the numbers in memory.
 fn numbers(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<Attribute> {
     let Type::Scalar(element) = pool.next_type(cursor)? else {
-        return Err(damaged("an array of no numbers"));
+        return Err(damaged("an array whose element type is not a number type"));
     };
     let count = cursor.index()?;
     let bytes = cursor.blob()?;
     let shape = ArrayShape::new(element, &[i64::try_from(count).unwrap_or(i64::MAX)]);
     let literal = Literal::from_bytes(shape, bytes.to_vec().into());
-    let literal = literal.ok_or_else(|| damaged("an array of another length"))?;
+    let literal = literal.ok_or_else(|| damaged("an array whose length does not match its bytes"))?;
     if element.is_floating_point() {
         Ok(Attribute::Floats(literal.floats().unwrap_or_default()))
     } else {
         let numbers = literal.scalars().map(Scalar::as_i64).collect::<Option<_>>();
-        numbers.map(Attribute::Integers).ok_or_else(|| damaged("an array of large numbers"))
+        numbers.map(Attribute::Integers).ok_or_else(|| damaged("an array with a number that exceeds 64 bits"))
     }
 }
 
-/// The elements of a tensor: all of them, or one for all. Booleans are packed eight to a byte, unless each has its own.
+/// The elements of a tensor, or a splat. Booleans are packed eight to a byte, unless each takes one
+/// byte.
 pub(super) fn elements(tensor: &Type, bytes: &[u8]) -> Result<Elements> {
     let shape = static_shape(tensor)?;
     let count = shape.element_count();
@@ -134,17 +137,19 @@ fn whole(shape: ArrayShape, bytes: Vec<u8>) -> Result<Elements> {
     Elements::whole(shape, bytes).ok_or_else(|| damaged(message))
 }
 
-/// The shape of a constant.
+/// Returns the shape of a constant.
 fn static_shape(tensor: &Type) -> Result<ArrayShape> {
-    let Some(tensor) = tensor.as_tensor() else { return Err(damaged("a constant that is no tensor")) };
+    let Some(tensor) = tensor.as_tensor() else { return Err(damaged("a constant that is not a tensor")) };
     let element = match *tensor.element {
         Type::Scalar(element) => element,
         Type::Index => PrimitiveType::S64,
         Type::Quantized(ref quantization) => quantization.storage,
-        ref other => return Err(support::Error::unsupported(format!("a constant of elements {other:?}"))),
+        ref other => {
+            return Err(support::Error::unsupported(format!("a constant with elements of type {other:?}")));
+        }
     };
     let sizes: Option<Vec<i64>> = tensor.sizes.iter().copied().collect();
-    let sizes = sizes.ok_or_else(|| damaged("a constant whose shape has open sizes"))?;
+    let sizes = sizes.ok_or_else(|| damaged("a constant with dynamic sizes"))?;
     let shape = ArrayShape::new(element, &sizes);
     if shape.element_count() == i64::MAX || sizes.iter().any(|size| *size < 0) {
         Err(damaged(format_args!("a constant of shape {shape}")))
@@ -183,7 +188,7 @@ pub(super) fn read_type(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<
     })
 }
 
-/// An integer's width with two bits below that say whether it has a sign.
+/// Decodes an integer type: a width above two bits that state its signedness.
 fn integer_type(width_and_sign: u64) -> Type {
     use PrimitiveType::*;
     let is_unsigned = width_and_sign & 3 == 2;
@@ -205,7 +210,7 @@ fn integer_type(width_and_sign: u64) -> Type {
     })
 }
 
-/// A complex number of two parts.
+/// The complex type with the given type of parts.
 pub(super) fn complex(part: &Type) -> Type {
     match part {
         Type::Scalar(PrimitiveType::F32) => Type::Scalar(PrimitiveType::C64),
@@ -214,12 +219,12 @@ pub(super) fn complex(part: &Type) -> Type {
     }
 }
 
-/// A tensor's sizes; the least number stands for an open one.
+/// A tensor's sizes. The smallest `i64` stands for a dynamic size.
 pub(super) fn sizes(cursor: &mut Cursor<'_>) -> Result<Vec<Option<i64>>> {
     let size = |cursor: &mut Cursor<'_>| match cursor.signed()? {
         size @ 0.. => Ok(Some(size)),
         i64::MIN => Ok(None),
-        size => Err(damaged(format_args!("a tensor of size {size}"))),
+        size => Err(damaged(format_args!("a tensor with a size of {size}"))),
     };
     (0..cursor.count()?).map(|_| size(cursor)).collect()
 }

@@ -3,32 +3,32 @@
 use super::damaged;
 use support::Result;
 
-/// What is left of some bytes.
+/// The unread rest of a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     data: &'a [u8],
-    /// Where they end in the file, for what is aligned there.
+    /// Offset of the section's end in the file, for data that is aligned relative to the file.
     end: usize,
 }
 
 impl<'a> Cursor<'a> {
-    /// Over a whole file, or over bytes in which nothing is aligned.
+    /// Creates a cursor over a whole file, or over bytes without aligned data.
     pub(super) fn new(data: &'a [u8]) -> Self {
         Self { data, end: data.len() }
     }
 
-    /// All that is left.
+    /// Returns all remaining bytes.
     pub(super) fn rest(&self) -> &'a [u8] {
         self.data
     }
 
-    /// The next bytes, to be read on their own.
+    /// Splits off the next `count` bytes as a cursor.
     pub(super) fn part(&mut self, count: usize) -> Result<Self> {
         let data = self.bytes(count)?;
         Ok(Self { data, end: self.end - self.data.len() })
     }
 
-    /// Passes over the bytes up to a multiple of a power of two in the file.
+    /// Skips to a multiple of a power of two, counted from the start of the file.
     pub(super) fn align(&mut self, alignment: usize) -> Result<()> {
         let position = self.end - self.data.len();
         self.bytes(position.wrapping_neg() & (alignment - 1)).map(|_| ())
@@ -38,7 +38,7 @@ impl<'a> Cursor<'a> {
         self.data.is_empty()
     }
 
-    /// How many bytes are left, which is also the most entries of a list that can follow.
+    /// Number of remaining bytes, which is also an upper bound for the entries of the next list.
     pub(super) fn remaining(&self) -> usize {
         self.data.len()
     }
@@ -49,13 +49,14 @@ impl<'a> Cursor<'a> {
 
     pub(super) fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         let Some((head, tail)) = self.data.split_at_checked(count) else {
-            return Err(damaged("it ends too early"));
+            return Err(damaged("unexpected end of data"));
         };
         self.data = tail;
         Ok(head)
     }
 
-    /// A number: the zeros at the end of the first byte say how many bytes follow it.
+    /// Reads a number: the trailing zeros of the first byte give the number of bytes that follow
+    /// it.
     pub(super) fn number(&mut self) -> Result<u64> {
         let first = self.byte()?;
         let following = first.trailing_zeros().min(8) as usize;
@@ -69,25 +70,26 @@ impl<'a> Cursor<'a> {
         Ok(u64::from_le_bytes(wide) >> (following + 1))
     }
 
-    /// A number whose lowest bit is a flag.
+    /// Reads a number whose lowest bit is a flag.
     pub(super) fn number_with_flag(&mut self) -> Result<(u64, bool)> {
         let number = self.number()?;
         Ok((number >> 1, number & 1 == 1))
     }
 
-    /// A number with its sign in the lowest bit.
+    /// Reads a number with its sign in the lowest bit.
     pub(super) fn signed(&mut self) -> Result<i64> {
         let number = self.number()?;
         Ok((number >> 1) as i64 ^ -((number & 1) as i64))
     }
 
-    /// A number that fits the address space.
+    /// Reads a number that fits the address space.
     pub(super) fn index(&mut self) -> Result<usize> {
         let number = self.number()?;
-        usize::try_from(number).map_err(|_| damaged(format_args!("a number of {number}")))
+        usize::try_from(number)
+            .map_err(|_| damaged(format_args!("number {number} exceeds the address space")))
     }
 
-    /// How many entries follow, each of which takes a byte at least.
+    /// Reads the length of a list in which each entry takes at least one byte.
     pub(super) fn count(&mut self) -> Result<usize> {
         let count = self.index()?;
         if count > self.remaining() {
@@ -96,22 +98,22 @@ impl<'a> Cursor<'a> {
         Ok(count)
     }
 
-    /// A length and as many bytes.
+    /// Reads a length and that number of bytes.
     pub(super) fn blob(&mut self) -> Result<&'a [u8]> {
         let length = self.index()?;
         self.bytes(length)
     }
 
-    /// Bytes up to a zero.
+    /// Reads bytes up to a zero.
     pub(super) fn terminated(&mut self) -> Result<&'a [u8]> {
         let length = self.data.iter().position(|byte| *byte == 0);
-        let text = self.bytes(length.ok_or_else(|| damaged("a text without its end"))?)?;
+        let text = self.bytes(length.ok_or_else(|| damaged("a string without a terminating zero"))?)?;
         self.byte()?;
         Ok(text)
     }
 
-    /// The bits of an integer whose width is known, extended by the sign where they are fewer than 64; of
-    /// more the lowest.
+    /// Reads the bits of an integer of known width, sign-extended to 64 bits. Of a wider integer,
+    /// returns the lowest 64 bits.
     pub(super) fn integer_of_width(&mut self, width: u32) -> Result<i64> {
         match width {
             0 => Ok(0),

@@ -1,4 +1,4 @@
-//! Operations, their regions and the values between them.
+//! Operations, their regions, and the values between them.
 
 use super::cursor::Cursor;
 use super::pool::Pool;
@@ -10,7 +10,7 @@ use crate::ir::{Block, Module, Operation, Region, Value, ValueId};
 use crate::types::Type;
 use support::{Error, IdVec, Result};
 
-/// Which of its parts an operation has.
+/// Flags for the optional parts of an operation.
 mod part {
     pub(super) const ATTRIBUTES: u8 = 1;
     pub(super) const RESULTS: u8 = 1 << 1;
@@ -28,16 +28,16 @@ pub(super) fn read(file: &File<'_>) -> Result<Module> {
     let mut cursor = file.operations;
     let block = reader.block(&mut cursor)?;
     if !cursor.is_empty() {
-        return Err(damaged("bytes behind the last operation"));
+        return Err(damaged("extra bytes after the last operation"));
     }
     Ok(Module { operations: block.operations, values: reader.values })
 }
 
-/// The values that operations of an isolated region may name, by number.
+/// The values that operations of an isolated region can name, by number.
 #[derive(Default)]
 struct Scope {
     values: Vec<Option<ValueId>>,
-    /// The number of the next value of each region that is open.
+    /// Number of the next value in each open region.
     next: Vec<usize>,
 }
 
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         self.pool.file.version
     }
 
-    /// How many operations there are, the block's arguments, the operations.
+    /// Reads a block: the number of operations, the block's arguments, and the operations.
     fn block(&mut self, cursor: &mut Cursor<'a>) -> Result<Block> {
         let (count, has_arguments) = cursor.number_with_flag()?;
         let mut block = Block::default();
@@ -69,7 +69,7 @@ impl<'a> Reader<'a> {
         Ok(block)
     }
 
-    /// The types and locations of a block's arguments.
+    /// Reads the types and locations of a block's arguments.
     fn arguments(&mut self, cursor: &mut Cursor<'a>) -> Result<Vec<ValueId>> {
         let mut types = Vec::new();
         for _ in 0..cursor.count()? {
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
 
     /// Adds values to the innermost region.
     fn define(&mut self, types: Vec<(Type, String)>) -> Result<Vec<ValueId>> {
-        let scope = self.scopes.last_mut().expect("a scope is open while operations are read");
+        let scope = self.scopes.last_mut().expect("expected an open scope");
         let mut ids = Vec::new();
         for (value_type, name) in types {
             let id = self.values.push(Value { value_type, name });
@@ -97,14 +97,14 @@ impl<'a> Reader<'a> {
                 *next += 1;
                 scope.values.get_mut(*next - 1)
             });
-            *place.ok_or_else(|| damaged("more values than their region has"))? = Some(id);
+            *place.ok_or_else(|| damaged("a region defines more values than it declares"))? = Some(id);
             ids.push(id);
         }
         Ok(ids)
     }
 
     fn operand(&self, index: usize) -> Result<ValueId> {
-        let scope = self.scopes.last().expect("a scope is open while operations are read");
+        let scope = self.scopes.last().expect("expected an open scope");
         let id = scope.values.get(index).copied().flatten();
         id.ok_or_else(|| damaged(format_args!("value {index} is used before it is defined")))
     }
@@ -112,7 +112,7 @@ impl<'a> Reader<'a> {
     fn operation(&mut self, cursor: &mut Cursor<'a>) -> Result<Operation> {
         let index = cursor.index()?;
         let name = self.pool.file.operation_names.get(index).copied();
-        let name = name.ok_or_else(|| damaged(format_args!("there is no operation name {index}")))?;
+        let name = name.ok_or_else(|| damaged(format_args!("operation name {index} does not exist")))?;
         let parts = cursor.byte()?;
         let has = |part: u8| parts & part != 0;
         let location = self.pool.location(AttributeIndex(cursor.index()?))?;
@@ -137,22 +137,23 @@ impl<'a> Reader<'a> {
         }
         if has(part::SUCCESSORS) {
             return Err(Error::unsupported(format!(
-                "{}.{} has successors: control flow has to be structured",
+                "{}.{} has successors: only structured control flow is supported",
                 name.dialect, name.name
             )));
         }
         if self.version() >= since::USE_LISTS && has(part::USE_LISTS) {
             skip_use_lists(cursor, results.len())?;
         }
-        // The results are values before the regions are read, though these may not use them.
+        // The results are defined before the regions are read, although the regions cannot use
+        // them.
         let results = self.define(results)?;
         let regions = if has(part::REGIONS) { self.regions(cursor)? } else { Vec::new() };
         let full_name = format!("{}.{}", name.dialect, name.name);
-        let read = Operation { name: full_name, operands, results, attributes, regions, location, line: 0 };
-        upgrade::upgrade(read)
+        let parsed = Operation { name: full_name, operands, results, attributes, regions, location, line: 0 };
+        upgrade::upgrade(parsed)
     }
 
-    /// The attributes that are stored as properties.
+    /// Reads the attributes that are stored as properties.
     fn properties(&mut self, name: OperationName<'_>, cursor: &mut Cursor<'a>) -> Result<Attributes> {
         if !name.is_registered {
             return dictionary(self.pool.next_attribute(cursor)?);
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
         let index = cursor.index()?;
         let data = self.pool.file.properties.get(index).copied();
         let mut data =
-            Cursor::new(data.ok_or_else(|| damaged(format_args!("there are no properties {index}")))?);
+            Cursor::new(data.ok_or_else(|| damaged(format_args!("properties {index} do not exist")))?);
         let mut attributes = Attributes::default();
         match (name.dialect, name.name) {
             ("builtin", "module") => {
@@ -179,20 +180,20 @@ impl<'a> Reader<'a> {
             (dialect, operation) => {
                 return Err(Error::unsupported(format!(
                     "bytecode with the operation {dialect}.{operation}, whose dialect has no stable encoding: \
-                     write a portable artefact, as jax.export and stablehlo-translate --serialize do, or text"
+                     write a portable artifact, as jax.export and stablehlo-translate --serialize do, or text"
                 )));
             }
         }
         if !data.is_empty() {
-            return Err(damaged(format_args!("properties of {} that are longer", name.name)));
+            return Err(damaged(format_args!("extra bytes after the properties of {}", name.name)));
         }
         Ok(attributes)
     }
 
-    /// Regions, in a section of their own where they are isolated from the values around them.
+    /// Reads regions. Those that are isolated from the surrounding values have a separate section.
     fn regions(&mut self, cursor: &mut Cursor<'a>) -> Result<Vec<Region>> {
         if self.depth == MAX_NESTING {
-            return Err(Error::unsupported(format!("regions nest deeper than {MAX_NESTING}")));
+            return Err(Error::unsupported(format!("regions nest deeper than {MAX_NESTING} levels")));
         }
         self.depth += 1;
         let (count, is_isolated) = cursor.number_with_flag()?;
@@ -206,7 +207,7 @@ impl<'a> Reader<'a> {
             }
             let regions = self.region_list(&mut inner, count)?;
             if !inner.is_empty() {
-                return Err(damaged("bytes behind a region"));
+                return Err(damaged("extra bytes after a region"));
             }
             regions
         } else {
@@ -229,18 +230,18 @@ impl<'a> Reader<'a> {
             1 => {}
             _ => {
                 return Err(Error::unsupported(
-                    "a region of several blocks: control flow has to be structured",
+                    "a region with several blocks: only structured control flow is supported",
                 ));
             }
         }
-        // Each value has a type, which takes a byte.
+        // Each value has a type, which takes at least one byte, so `count` is a valid bound.
         let count = cursor.count()?;
-        let scope = self.scopes.last_mut().expect("a scope is open while operations are read");
+        let scope = self.scopes.last_mut().expect("expected an open scope");
         let first = scope.values.len();
         scope.values.resize(first + count, None);
         scope.next.push(first);
         let block = self.block(cursor)?;
-        let scope = self.scopes.last_mut().expect("a scope is open while operations are read");
+        let scope = self.scopes.last_mut().expect("expected an open scope");
         scope.values.truncate(first);
         scope.next.pop();
         Ok(Region { blocks: vec![block] })
@@ -250,11 +251,11 @@ impl<'a> Reader<'a> {
 fn dictionary(attribute: Attribute) -> Result<Attributes> {
     match attribute {
         Attribute::Dictionary(fields) => Ok(fields),
-        _ => Err(damaged("attributes that are no dictionary")),
+        _ => Err(damaged("attributes that are not a dictionary")),
     }
 }
 
-/// In which order a value's uses are listed; nothing depends on it.
+/// Skips the order of each value's uses; nothing depends on it.
 fn skip_use_lists(cursor: &mut Cursor<'_>, values: usize) -> Result<()> {
     let lists = if values > 1 { cursor.count()? } else { 1 };
     for _ in 0..lists {

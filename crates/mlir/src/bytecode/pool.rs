@@ -1,8 +1,9 @@
-//! The attributes and types of a file, each read when it is first asked for.
+//! The attributes and types of a file, each read on first use.
 //!
-//! Entries refer to each other by number. A few bytes could so describe a value that takes all memory: lists of lists
-//! of lists, each naming the one before twice. So every entry knows how many attributes and types it stands for, and
-//! those handed out are counted.
+//! Entries refer to each other by number. A few bytes could therefore describe a value that
+//! exhausts memory: lists of lists of lists, each naming the previous one twice. To prevent this,
+//! each entry records the number of attributes and types that it expands to, and a budget limits
+//! the total handed out.
 
 use super::cursor::Cursor;
 use super::sections::{AttributeIndex, Entry, File, StringIndex, TypeIndex};
@@ -12,12 +13,13 @@ use crate::types::Type;
 use crate::{MAX_NESTING, text};
 use support::{Error, Result};
 
-/// How many attributes and types may be handed out: of a file of no size, for each of its bytes, and in all.
+/// Limits on the attributes and types handed out: for an empty file, for each byte of a file, and
+/// in total.
 const LEAST_BUDGET: u64 = 1 << 18;
 const BUDGET_PER_BYTE: u64 = 16;
 const GREATEST_BUDGET: u64 = 6_000_000;
 
-/// What was read, with the number of attributes and types in it.
+/// A parsed entry with the number of attributes and types in it.
 type Known<T> = Option<(T, u64)>;
 
 /// Attributes and types by number.
@@ -26,9 +28,9 @@ pub(super) struct Pool<'a> {
     attributes: Vec<Known<Attribute>>,
     types: Vec<Known<Type>>,
     depth: usize,
-    /// How many more may be handed out.
+    /// Remaining number of attributes and types that may be handed out.
     budget: u64,
-    /// How many were handed out to the entry that is being read.
+    /// Number handed out to the entry that is being read.
     used: u64,
 }
 
@@ -51,13 +53,12 @@ impl<'a> Pool<'a> {
     fn charge(&mut self, count: u64) -> Result<()> {
         self.used = self.used.saturating_add(count);
         let left = self.budget.checked_sub(count);
-        self.budget = left.ok_or_else(|| {
-            Error::unsupported("the bytecode names more attributes and types than can be held")
-        })?;
+        self.budget =
+            left.ok_or_else(|| Error::unsupported("the bytecode expands to too many attributes and types"))?;
         Ok(())
     }
 
-    /// The attribute of a number.
+    /// Returns the attribute with the given number.
     pub(super) fn attribute(&mut self, index: AttributeIndex) -> Result<Attribute> {
         if let Some(Some((known, count))) = self.attributes.get(index.0) {
             let (known, count) = (known.clone(), *count);
@@ -65,12 +66,12 @@ impl<'a> Pool<'a> {
             return Ok(known);
         }
         let entry = self.file.attribute(index)?;
-        let (read, count) = self.nested(|pool| pool.read_attribute(entry))?;
+        let (read, count) = self.nest(|pool| pool.read_attribute(entry))?;
         self.attributes[index.0] = Some((read.clone(), count));
         Ok(read)
     }
 
-    /// The type of a number.
+    /// Returns the type with the given number.
     pub(super) fn type_at(&mut self, index: TypeIndex) -> Result<Type> {
         if let Some(Some((known, count))) = self.types.get(index.0) {
             let (known, count) = (known.clone(), *count);
@@ -78,16 +79,16 @@ impl<'a> Pool<'a> {
             return Ok(known);
         }
         let entry = self.file.type_at(index)?;
-        let (read, count) = self.nested(|pool| pool.read_type(entry))?;
+        let (read, count) = self.nest(|pool| pool.read_type(entry))?;
         self.types[index.0] = Some((read.clone(), count));
         Ok(read)
     }
 
-    /// Reads an entry; also how many attributes and types it stands for.
-    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, u64)> {
+    /// Reads an entry; also returns the number of attributes and types that it expands to.
+    fn nest<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<(T, u64)> {
         if self.depth == MAX_NESTING {
             return Err(Error::unsupported(format!(
-                "attributes and types of the bytecode nest deeper than {MAX_NESTING}"
+                "attributes and types of the bytecode nest deeper than {MAX_NESTING} levels"
             )));
         }
         self.depth += 1;
@@ -108,7 +109,7 @@ impl<'a> Pool<'a> {
         match entry.dialect {
             "builtin" => builtin::attribute(self, &mut cursor),
             "vhlo" => vhlo::attribute(self, &mut cursor),
-            // What other dialects say of a program, such as its sharding, is no matter for one device.
+            // Attributes of other dialects, such as shardings, do not matter on a single device.
             dialect => Ok(Attribute::Other(format!("#{dialect}"))),
         }
     }
@@ -125,7 +126,7 @@ impl<'a> Pool<'a> {
         }
     }
 
-    /// The name in a location, empty if it has none: that of the outermost one.
+    /// Returns the outermost name in a location; empty if it has none.
     pub(super) fn location(&mut self, index: AttributeIndex) -> Result<String> {
         let entry = self.file.attribute(index)?;
         let mut cursor = Cursor::new(entry.data);
@@ -135,41 +136,42 @@ impl<'a> Pool<'a> {
         self.text(&mut cursor)
     }
 
-    /// An attribute named by the next number.
+    /// Reads the attribute that the next number refers to.
     pub(super) fn next_attribute(&mut self, cursor: &mut Cursor<'_>) -> Result<Attribute> {
         self.attribute(AttributeIndex(cursor.index()?))
     }
 
-    /// An attribute that may lack.
+    /// Reads an attribute that may be absent.
     pub(super) fn next_optional_attribute(&mut self, cursor: &mut Cursor<'_>) -> Result<Option<Attribute>> {
         let (index, is_there) = cursor.number_with_flag()?;
         if is_there { self.attribute(AttributeIndex(index as usize)).map(Some) } else { Ok(None) }
     }
 
-    /// A list of attributes.
+    /// Reads a list of attributes.
     pub(super) fn next_attributes(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<Attribute>> {
         (0..cursor.count()?).map(|_| self.next_attribute(cursor)).collect()
     }
 
-    /// A type named by the next number.
+    /// Reads the type that the next number refers to.
     pub(super) fn next_type(&mut self, cursor: &mut Cursor<'_>) -> Result<Type> {
         self.type_at(TypeIndex(cursor.index()?))
     }
 
-    /// A list of types.
+    /// Reads a list of types.
     pub(super) fn next_types(&mut self, cursor: &mut Cursor<'_>) -> Result<Vec<Type>> {
         (0..cursor.count()?).map(|_| self.next_type(cursor)).collect()
     }
 
-    /// The text of an attribute that is a string.
+    /// Reads the text of a string attribute.
     pub(super) fn text(&mut self, cursor: &mut Cursor<'_>) -> Result<String> {
         match self.next_attribute(cursor)? {
             Attribute::String(text) => Ok(text),
-            _ => Err(damaged("a name that is no string")),
+            _ => Err(damaged("a name that is not a string")),
         }
     }
 
-    /// A string named by the next number; bytes that are no UTF-8 are replaced. Each 64 of them count as an attribute.
+    /// Reads the string that the next number refers to and replaces bytes that are not UTF-8. Every
+    /// 64 bytes count as one attribute.
     pub(super) fn string(&mut self, cursor: &mut Cursor<'_>) -> Result<String> {
         let bytes = self.file.string(StringIndex(cursor.index()?))?;
         self.charge(bytes.len() as u64 / 64)?;
@@ -177,7 +179,7 @@ impl<'a> Pool<'a> {
     }
 }
 
-/// An entry that its dialect writes as text.
+/// Text of an entry that its dialect does not encode.
 fn assembly<'a>(cursor: &mut Cursor<'a>) -> Result<std::borrow::Cow<'a, str>> {
     Ok(String::from_utf8_lossy(cursor.terminated()?))
 }

@@ -1,13 +1,14 @@
-//! A file's sections, and those of them that are plain lists: strings, dialects, sizes of attributes and types.
+//! Splits a file into sections, and reads the sections that are plain lists: strings, dialects,
+//! sizes of attributes and types.
 
 use super::cursor::Cursor;
 use super::{BYTECODE_MAGIC, damaged};
 use support::{Error, Result};
 
-/// The newest version of the format that is read.
+/// Newest supported version of the format.
 const NEWEST: u64 = 6;
 
-/// From which version on the format has something.
+/// Versions of the format that introduced a feature.
 pub(super) mod since {
     pub(in super::super) const DIALECT_VERSIONS: u64 = 1;
     pub(in super::super) const ISOLATED_SECTIONS: u64 = 2;
@@ -16,7 +17,7 @@ pub(super) mod since {
     pub(in super::super) const PROPERTIES: u64 = 5;
 }
 
-/// What a section's number says it is.
+/// Numbers that identify sections.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Strings = 0,
@@ -27,20 +28,20 @@ enum Kind {
     Properties = 8,
 }
 
-/// How many kinds of sections there are.
+/// Number of section kinds.
 const KINDS: usize = 9;
 
-/// The section that holds operations.
+/// Number of the section that holds operations.
 pub(super) const OPERATIONS: u8 = Kind::Operations as u8;
 
-/// An attribute or a type as it is stored.
+/// An attribute or type as stored.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Entry<'a> {
-    /// The name of its dialect.
+    /// Name of its dialect.
     pub(super) dialect: &'a str,
     /// Its bytes.
     pub(super) data: &'a [u8],
-    /// Whether they are the dialect's own encoding; else they are text.
+    /// True if the bytes are in the dialect's binary encoding; otherwise they are text.
     pub(super) is_encoded: bool,
 }
 
@@ -49,11 +50,11 @@ pub(super) struct Entry<'a> {
 pub(super) struct OperationName<'a> {
     pub(super) dialect: &'a str,
     pub(super) name: &'a str,
-    /// Whether the dialect knew it, so that its properties are stored natively.
+    /// True if the writer knew the operation, so that its properties have a native encoding.
     pub(super) is_registered: bool,
 }
 
-/// Position of a string in its section. Files may hold any number; only looking it up checks it.
+/// Position of a string in its section. Files can contain any number; only the lookup checks it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct StringIndex(pub(super) usize);
 
@@ -65,18 +66,18 @@ pub(super) struct AttributeIndex(pub(super) usize);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TypeIndex(pub(super) usize);
 
-/// A file taken apart as far as nothing refers to anything else.
+/// A file split into parts, before any reference between them is resolved.
 pub(super) struct File<'a> {
     pub(super) version: u64,
-    /// Who wrote the file, such as `StableHLO_v1.15.0`.
+    /// The producer of the file, such as `StableHLO_v1.15.0`.
     pub(super) producer: &'a str,
     pub(super) strings: Vec<&'a [u8]>,
     pub(super) operation_names: Vec<OperationName<'a>>,
     pub(super) attributes: Vec<Entry<'a>>,
     pub(super) types: Vec<Entry<'a>>,
-    /// The properties of operations.
+    /// Properties of operations.
     pub(super) properties: Vec<&'a [u8]>,
-    /// The operations at the top.
+    /// Top-level operations.
     pub(super) operations: Cursor<'a>,
 }
 
@@ -84,12 +85,12 @@ impl<'a> File<'a> {
     pub(super) fn split(bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(bytes);
         if cursor.bytes(4).ok() != Some(&BYTECODE_MAGIC[..]) {
-            return Err(Error::invalid("no MLIR bytecode: it does not begin with ML\\xefR"));
+            return Err(Error::invalid("not MLIR bytecode: the file does not begin with ML\\xefR"));
         }
         let version = cursor.number()?;
         if version > NEWEST {
             return Err(Error::unsupported(format!(
-                "MLIR bytecode of version {version}; versions up to {NEWEST} are read: write the program for an older \
+                "MLIR bytecode version {version} is not supported; the newest is {NEWEST}: export the program for an older \
                  version of StableHLO"
             )));
         }
@@ -105,7 +106,7 @@ impl<'a> File<'a> {
         }
         let need = |kind: Kind| {
             let section = sections[kind as usize];
-            section.ok_or_else(|| damaged(format_args!("section {} lacks", kind as u8)))
+            section.ok_or_else(|| damaged(format_args!("missing section {}", kind as u8)))
         };
         let strings = strings(need(Kind::Strings)?.rest())?;
         let (dialects, operation_names) = dialects(need(Kind::Dialects)?, version, &strings)?;
@@ -122,48 +123,48 @@ impl<'a> File<'a> {
         })
     }
 
-    /// A string of the file.
+    /// Returns a string of the file.
     pub(super) fn string(&self, index: StringIndex) -> Result<&'a [u8]> {
         string(&self.strings, index)
     }
 
-    /// An attribute of the file, as it is stored.
+    /// Returns an attribute as stored.
     pub(super) fn attribute(&self, index: AttributeIndex) -> Result<Entry<'a>> {
         let entry = self.attributes.get(index.0).copied();
-        entry.ok_or_else(|| damaged(format_args!("there is no attribute {}", index.0)))
+        entry.ok_or_else(|| damaged(format_args!("attribute {} does not exist", index.0)))
     }
 
-    /// A type of the file, as it is stored.
+    /// Returns a type as stored.
     pub(super) fn type_at(&self, index: TypeIndex) -> Result<Entry<'a>> {
         let entry = self.types.get(index.0).copied();
-        entry.ok_or_else(|| damaged(format_args!("there is no type {}", index.0)))
+        entry.ok_or_else(|| damaged(format_args!("type {} does not exist", index.0)))
     }
 }
 
 fn string<'a>(strings: &[&'a [u8]], index: StringIndex) -> Result<&'a [u8]> {
-    strings.get(index.0).copied().ok_or_else(|| damaged(format_args!("there is no string {}", index.0)))
+    strings.get(index.0).copied().ok_or_else(|| damaged(format_args!("string {} does not exist", index.0)))
 }
 
-/// A name among the strings.
+/// Looks up a name among the strings.
 fn name<'a>(strings: &[&'a [u8]], index: StringIndex) -> Result<&'a str> {
     std::str::from_utf8(string(strings, index)?).map_err(|_| damaged("a name is not UTF-8"))
 }
 
-/// Reads a section's number and takes its bytes. Padding lies in front of those that want to be aligned.
+/// Reads a section's number and takes its bytes. Aligned sections are preceded by padding.
 pub(super) fn section<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Cursor<'a>)> {
     let kind = cursor.byte()?;
     let size = cursor.index()?;
     if kind & 0x80 != 0 {
         let alignment = cursor.index()?;
         if !alignment.is_power_of_two() {
-            return Err(damaged(format_args!("an alignment of {alignment}")));
+            return Err(damaged(format_args!("alignment {alignment} is not a power of two")));
         }
         cursor.align(alignment)?;
     }
     Ok((kind & 0x7f, cursor.part(size)?))
 }
 
-/// Strings lie at the end of their section, the last one first named; each ends with a zero.
+/// Reads strings. They fill the end of their section in reverse order; each ends with a zero.
 fn strings(data: &[u8]) -> Result<Vec<&[u8]>> {
     let mut cursor = Cursor::new(data);
     let count = cursor.count()?;
@@ -172,18 +173,18 @@ fn strings(data: &[u8]) -> Result<Vec<&[u8]>> {
     for _ in 0..count {
         let size = cursor.index()?;
         let start = end.checked_sub(size).filter(|_| size > 0);
-        let start = start.ok_or_else(|| damaged("strings longer than their section"))?;
+        let start = start.ok_or_else(|| damaged("strings exceed their section"))?;
         strings.push(&data[start..end - 1]);
         end = start;
     }
     if cursor.remaining() != data.len() - end {
-        return Err(damaged("strings that do not fill their section"));
+        return Err(damaged("strings do not fill their section"));
     }
     strings.reverse();
     Ok(strings)
 }
 
-/// The names of dialects, and those of operations.
+/// Reads the names of dialects and of operations.
 fn dialects<'a>(
     mut cursor: Cursor<'a>,
     version: u64,
@@ -220,23 +221,24 @@ fn dialects<'a>(
     Ok((dialects, operations))
 }
 
-/// A dialect, and how many of its entries follow.
+/// Reads a dialect and the number of its entries that follow.
 fn group<'a>(cursor: &mut Cursor<'_>, dialects: &[&'a str]) -> Result<(&'a str, usize)> {
     let index = cursor.index()?;
     let dialect = dialects.get(index).copied();
-    Ok((dialect.ok_or_else(|| damaged(format_args!("there is no dialect {index}")))?, cursor.count()?))
+    Ok((dialect.ok_or_else(|| damaged(format_args!("dialect {index} does not exist")))?, cursor.count()?))
 }
 
-/// The attributes and the types: their bytes follow each other in `data`, `cursor` says how long each is.
+/// Reads the attributes and the types. Their bytes are contiguous in `data`; `cursor` holds their
+/// lengths.
 fn entries<'a>(
     mut cursor: Cursor<'a>,
     mut data: Cursor<'a>,
     dialects: &[&'a str],
 ) -> Result<(Vec<Entry<'a>>, Vec<Entry<'a>>)> {
     let (attributes, types) = (cursor.index()?, cursor.index()?);
-    let mut read = |wanted: usize| {
+    let mut read = |expected: usize| {
         let mut list = Vec::new();
-        while list.len() < wanted {
+        while list.len() < expected {
             let (dialect, count) = group(&mut cursor, dialects)?;
             for _ in 0..count {
                 let (size, is_encoded) = cursor.number_with_flag()?;
@@ -244,12 +246,12 @@ fn entries<'a>(
                 list.push(Entry { dialect, data: data.bytes(size)?, is_encoded });
             }
         }
-        if list.len() == wanted { Ok(list) } else { Err(damaged("more attributes or types than announced")) }
+        if list.len() == expected { Ok(list) } else { Err(damaged("more attributes or types than declared")) }
     };
     Ok((read(attributes)?, read(types)?))
 }
 
-/// The properties of operations, each behind its length.
+/// Reads the properties of operations, each preceded by its length.
 fn properties<'a>(cursor: Option<Cursor<'a>>) -> Result<Vec<&'a [u8]>> {
     let Some(mut cursor) = cursor else { return Ok(Vec::new()) };
     (0..cursor.count()?).map(|_| cursor.blob()).collect()

@@ -1,7 +1,8 @@
-//! Operations of VHLO as those of StableHLO.
+//! Converts operations of VHLO to StableHLO.
 //!
-//! VHLO is StableHLO with a version at each name: attributes that have a default are written out, records are taken
-//! apart, symbols are strings. Older versions lack attributes that came later, whose defaults are what they meant.
+//! VHLO is StableHLO with a version in each name: attributes with a default are explicit, records
+//! are split into fields, and symbols are strings. Older versions omit attributes that were added
+//! later, whose defaults preserve the older meaning.
 
 use super::newer;
 use super::vhlo::API_VERSIONS;
@@ -10,7 +11,7 @@ use crate::ir::{Operation, Region};
 use crate::types::Type;
 use support::Result;
 
-/// The operation as text would have it.
+/// Returns the operation as the text parser would.
 pub(super) fn upgrade(mut operation: Operation) -> Result<Operation> {
     let Some(versioned) = operation.name.strip_prefix("vhlo.") else { return Ok(operation) };
     let name = match versioned.rsplit_once("_v") {
@@ -22,10 +23,10 @@ pub(super) fn upgrade(mut operation: Operation) -> Result<Operation> {
         "call" => "func.call".to_owned(),
         _ => format!("stablehlo.{name}"),
     };
-    let old = std::mem::take(&mut operation.attributes);
-    for (key, value) in old.into_iter() {
+    let versioned_attributes = std::mem::take(&mut operation.attributes);
+    for (key, value) in versioned_attributes.into_iter() {
         if !is_default(&name, &key, &value) {
-            let (key, value) = renamed(&name, key, value);
+            let (key, value) = rename(&name, key, value);
             operation.attributes.set(key, value);
         }
     }
@@ -36,7 +37,7 @@ pub(super) fn upgrade(mut operation: Operation) -> Result<Operation> {
     Ok(operation)
 }
 
-/// Whether an attribute says what is so without it.
+/// True if an attribute has its default value, so that it can be omitted.
 fn is_default(operation: &str, key: &str, value: &Attribute) -> bool {
     let is_false = || matches!(value, Attribute::Bool(false));
     let is_zero = || matches!(value, Attribute::Integer(0));
@@ -55,7 +56,7 @@ fn is_default(operation: &str, key: &str, value: &Attribute) -> bool {
         }
         _ => false,
     };
-    let windowed =
+    let has_window =
         matches!(operation, "convolution" | "dynamic_conv" | "reduce_window" | "select_and_scatter");
     match key {
         "sym_visibility" | "arg_attrs" | "res_attrs" => is_empty(),
@@ -66,9 +67,9 @@ fn is_default(operation: &str, key: &str, value: &Attribute) -> bool {
         "compare_type" => value.text() == Some("NOTYPE"),
         "version" | "composite_attributes" => operation == "composite" && (is_zero() || is_empty()),
         "window_strides" | "lhs_dilation" | "rhs_dilation" | "base_dilations" | "window_dilations" => {
-            windowed && all_are(1)
+            has_window && all_are(1)
         }
-        "padding" => windowed && all_are(0),
+        "padding" => has_window && all_are(0),
         "window_reversal" => all_are(0),
         "precision_config" => match value {
             Attribute::Array(list) => list.iter().all(|precision| precision.text() == Some("DEFAULT")),
@@ -94,8 +95,8 @@ fn is_default_accuracy(value: &Attribute) -> bool {
     is_zero("atol") && is_zero("rtol") && is_zero("ulps") && mode == Some("DEFAULT")
 }
 
-/// An attribute under the name and in the form that StableHLO has it.
-fn renamed(operation: &str, key: String, value: Attribute) -> (String, Attribute) {
+/// Returns an attribute with the name and in the form that StableHLO uses.
+fn rename(operation: &str, key: String, value: Attribute) -> (String, Attribute) {
     match (operation, key.as_str(), value) {
         ("call", "callee", Attribute::String(name))
         | ("composite", "decomposition", Attribute::String(name)) => (key, Attribute::Symbol(name)),
@@ -126,7 +127,7 @@ fn renamed(operation: &str, key: String, value: Attribute) -> (String, Attribute
     }
 }
 
-/// Whether StableHLO has a list of numbers where VHLO has a tensor.
+/// True if StableHLO uses a list of numbers where VHLO uses a tensor.
 fn is_list(operation: &str, key: &str) -> bool {
     match operation {
         "constant" => false,
@@ -135,7 +136,7 @@ fn is_list(operation: &str, key: &str) -> bool {
     }
 }
 
-/// Puts the attributes that StableHLO has in a record into one.
+/// Collects attributes that form a record in StableHLO.
 fn group(operation: &str, attributes: &mut Attributes) {
     let conv = [
         "input_batch_dimension",
@@ -151,7 +152,7 @@ fn group(operation: &str, attributes: &mut Attributes) {
     match operation {
         "convolution" | "dynamic_conv" => {
             attributes.group("dimension_numbers", &conv);
-            // The tensor of a dynamic convolution's padding is an operand.
+            // In a dynamic convolution, the padding is an operand.
             if operation == "dynamic_conv" {
                 attributes.remove("padding");
             }
@@ -174,8 +175,8 @@ fn group(operation: &str, attributes: &mut Attributes) {
             ];
             attributes.group("algorithm", &algorithm);
             let none = Attribute::Type(Type::None);
-            let chosen = attributes.get("algorithm").and_then(Attribute::dictionary);
-            if chosen.is_some_and(|fields| fields.get("lhs_component_count") == Some(&none)) {
+            let record = attributes.get("algorithm").and_then(Attribute::dictionary);
+            if record.is_some_and(|fields| fields.get("lhs_component_count") == Some(&none)) {
                 attributes.remove("algorithm");
             }
         }
@@ -208,7 +209,8 @@ fn group(operation: &str, attributes: &mut Attributes) {
     }
 }
 
-/// A function returns by `func.return`; each of its arguments and results has attributes, if none.
+/// Replaces the terminator by `func.return` and gives each argument and result attributes, even if
+/// empty.
 fn finish_function(function: &mut Operation) {
     let Some(Attribute::Type(Type::Function { inputs, results })) = function.attribute("function_type")
     else {
@@ -216,11 +218,11 @@ fn finish_function(function: &mut Operation) {
     };
     let counts = [("arg_attrs", inputs.len()), ("res_attrs", results.len())];
     for (key, count) in counts {
-        let stated = match function.attribute(key) {
+        let is_complete = match function.attribute(key) {
             Some(Attribute::Array(list)) => list.len() == count,
             _ => false,
         };
-        if !stated {
+        if !is_complete {
             let none = vec![Attribute::Dictionary(Attributes::default()); count];
             function.attributes.set(key, Attribute::Array(none));
         }

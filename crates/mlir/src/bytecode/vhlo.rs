@@ -1,6 +1,7 @@
 //! Attributes and types of VHLO.
 //!
-//! They come out as the text of a StableHLO program has them: an enumerator as its name, a record as a dictionary.
+//! The result matches the text of a StableHLO program: an enumerator becomes its name, a record a
+//! dictionary.
 
 use super::cursor::Cursor;
 use super::pool::Pool;
@@ -18,8 +19,8 @@ pub(super) fn attribute(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<
     let mut enumerator = |names: &[&str]| {
         let value = cursor.index()?;
         let name = names.get(value).filter(|name| !name.is_empty());
-        let name =
-            name.ok_or_else(|| damaged(format_args!("enumerator {value} of vhlo attribute {number}")))?;
+        let name = name
+            .ok_or_else(|| damaged(format_args!("unknown enumerator {value} of vhlo attribute {number}")))?;
         Ok(Attribute::Keyword((*name).to_owned()))
     };
     match code {
@@ -66,7 +67,7 @@ pub(super) fn attribute(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<
     }
 }
 
-/// The names of versions of the interface of custom calls, by number.
+/// Names of the versions of the custom-call interface, by number.
 pub(super) const API_VERSIONS: [&str; 5] = [
     "API_VERSION_UNSPECIFIED",
     "API_VERSION_ORIGINAL",
@@ -75,7 +76,7 @@ pub(super) const API_VERSIONS: [&str; 5] = [
     "API_VERSION_TYPED_FFI",
 ];
 
-/// Reads the fields of an attribute that is a record.
+/// Reads the fields of a record attribute.
 fn read_fields(
     pool: &mut Pool<'_>,
     code: AttributeCode,
@@ -206,14 +207,14 @@ pub(super) fn read_type(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>) -> Result<
     })
 }
 
-/// Integers that stand for real numbers, with a scale each for the indices of a dimension or one for all.
+/// Quantized integers, with one scale per index of a dimension or one scale for all.
 fn quantized(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>, is_per_axis: bool) -> Result<Type> {
     let is_signed = cursor.number()? & 1 == 1;
     let Type::Scalar(storage) = pool.next_type(cursor)? else {
-        return Err(damaged("quantized numbers that are stored as none"));
+        return Err(damaged("a quantized type whose storage type is not a number type"));
     };
     let Type::Scalar(expressed) = pool.next_type(cursor)? else {
-        return Err(damaged("quantized numbers that stand for none"));
+        return Err(damaged("a quantized type whose expressed type is not a number type"));
     };
     let double = Type::Scalar(PrimitiveType::F64);
     let (dimension, scales, zero_points, range);
@@ -246,7 +247,7 @@ fn quantized(pool: &mut Pool<'_>, cursor: &mut Cursor<'_>, is_per_axis: bool) ->
     })))
 }
 
-/// The integers of the same width, with a sign or without.
+/// The integer type of the same width with the given signedness.
 fn with_sign(storage: PrimitiveType, is_signed: bool) -> PrimitiveType {
     use PrimitiveType::*;
     match (storage.bit_width(), is_signed) {

@@ -1,4 +1,4 @@
-//! The numbers of VHLO's attributes and types, as `VhloBytecode.cpp` of StableHLO has them.
+//! The numbers of VHLO's attributes and types, from StableHLO's `VhloBytecode.cpp`.
 
 macro_rules! codes {
     ($(#[$doc:meta])* $name:ident { $($variant:ident = $number:literal,)* }) => {
@@ -9,7 +9,7 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// The code of a number; `None` if no StableHLO that is read has it.
+            /// Returns the code for a number; `None` if no supported StableHLO version defines it.
             pub(super) fn from_number(number: u64) -> Option<Self> {
                 match number {
                     $($number => Some(Self::$variant),)*

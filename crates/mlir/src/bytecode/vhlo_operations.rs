@@ -1,9 +1,11 @@
-//! Which attributes the operations of VHLO have.
+//! The attributes of VHLO operations.
 //!
-//! From version 5 of the format on an operation's attributes are stored without their names, in the order of these.
-//! What is listed is what `VhloOps.td` defines, of all versions; operations without attributes are not.
+//! Since version 5 of the format, attributes of an operation are stored without names, in the order
+//! listed here. The list covers all versions in `VhloOps.td`; operations without attributes are
+//! omitted.
 
-/// The names of an operation's attributes, in alphabetical order; `None` for an operation that is not known to have any.
+/// Returns the names of an operation's attributes, in alphabetical order; `None` if the operation
+/// is not known to have any.
 pub(super) fn attributes_of(operation: &str) -> Option<&'static [&'static str]> {
     OPERATIONS
         .iter()
@@ -11,7 +13,7 @@ pub(super) fn attributes_of(operation: &str) -> Option<&'static [&'static str]> 
         .map(|&(_, attributes)| attributes)
 }
 
-/// Operations that have the same attributes, and these.
+/// Groups of operations with the same attributes.
 const OPERATIONS: [(&[&str], &[&str]); 55] = [
     (
         &["all_gather_v1", "all_gather_v2"],
@@ -258,7 +260,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_operation_stands_once_and_attributes_are_in_order() {
+    fn each_operation_is_listed_once_and_attributes_are_in_order() {
         let mut operations: Vec<&str> =
             OPERATIONS.iter().flat_map(|(names, _)| names.iter().copied()).collect();
         operations.sort_unstable();

@@ -1,8 +1,8 @@
-//! The assembly of operations: a list of items, attributes in braces, types.
+//! The assembly of operations: a list of items, attributes in braces, and types.
 //!
-//! An item is an operand, `key = value`, an enumerator (`EQ`), a symbol, a string, a constant, or ranges in brackets
-//! behind an operand. One reading takes all of them in any order; what is particular to an operation is under which name
-//! of the generic form a value belongs.
+//! An item is an operand, `key = value`, an enumerator (`EQ`), a symbol, a string, a constant, or
+//! ranges in brackets after an operand. One parser accepts all of them in any order. Operations
+//! differ only in the generic-form name under which a value is stored.
 
 use super::operation::Reader;
 use super::{attribute, dense, dialect, forms, types};
@@ -11,7 +11,7 @@ use crate::ir::Operation;
 use crate::types::Type;
 use support::Result;
 
-/// The name with its dialect, where the text may leave that out.
+/// Returns the name with its dialect, which the text may omit.
 pub(super) fn full_name(word: &str) -> &str {
     match word {
         "module" => "builtin.module",
@@ -21,7 +21,7 @@ pub(super) fn full_name(word: &str) -> &str {
     }
 }
 
-/// Reads what follows the name; gives the types of the results.
+/// Reads the rest of an operation after its name; returns the types of the results.
 pub(super) fn read(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>> {
     match operation.name.as_str() {
         "builtin.module" => forms::module(reader, operation),
@@ -50,7 +50,7 @@ fn items(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<()> {
         // A composite's operands follow its name without a comma.
         let is_name = reader.scanner.at("\"");
         item(reader, operation)?;
-        // The operands of a call stand in parentheses behind its name.
+        // The operands of a call follow its name in parentheses.
         if reader.scanner.eat("(") {
             forms::read_operands(reader, operation, ")")?;
         }
@@ -124,7 +124,7 @@ fn set(
 ) -> Result<()> {
     let name = name(operation);
     if operation.attributes.set(name, value).is_some() {
-        return Err(reader.scanner.error(format!("{} is given '{name}' twice", operation.name)));
+        return Err(reader.scanner.error(format!("{} has two values for '{name}'", operation.name)));
     }
     Ok(())
 }
@@ -141,7 +141,7 @@ fn enumerator_attribute(operation: &Operation) -> &'static str {
     if operation.operands.is_empty() { "comparison_direction" } else { "compare_type" }
 }
 
-/// What the short spelling of an attribute is called in the generic form.
+/// The generic-form name of an abbreviated attribute.
 fn full_key<'k>(operation: &str, key: &'k str) -> &'k str {
     match (key, operation) {
         ("dim", "stablehlo.iota" | "stablehlo.dynamic_iota") => "iota_dimension",
@@ -186,8 +186,8 @@ fn subscript(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<()> {
     Ok(())
 }
 
-/// `{stride = [2, 2], pad = [[0, 1], [0, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse = [false, false]}`; the
-/// padding comes out flat, low and high by turns.
+/// `{stride = [2, 2], pad = [[0, 1], [0, 1]], lhs_dilate = [1, 1], rhs_dilate = [1, 1], reverse =
+/// [false, false]}`. The padding becomes a flat list of alternating low and high values.
 fn window(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<()> {
     reader.scanner.expect("{")?;
     let fields = dialect::read_fields(&mut reader.scanner, "}")?;
@@ -198,14 +198,16 @@ fn window(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<()> {
             "lhs_dilate" => "lhs_dilation",
             "rhs_dilate" => "rhs_dilation",
             "reverse" => "window_reversal",
-            _ => return Err(reader.scanner.error(format!("'{key}' in a convolution's window"))),
+            _ => {
+                return Err(reader.scanner.error(format!("unknown field '{key}' in a convolution's window")));
+            }
         };
         operation.attributes.set(name, flat(value));
     }
     Ok(())
 }
 
-/// A list of lists of numbers as one list.
+/// Flattens a list of lists of numbers.
 fn flat(value: &Attribute) -> Attribute {
     match value {
         Attribute::Array(rows) => {
@@ -239,14 +241,14 @@ fn exponent_and_mantissa(reader: &mut Reader<'_>, operation: &mut Operation) -> 
     let bits = word.strip_prefix('e').and_then(|rest| rest.split_once('m'));
     let bits = bits.and_then(|(exponent, mantissa)| Some((exponent.parse().ok()?, mantissa.parse().ok()?)));
     let Some((exponent, mantissa)) = bits else {
-        return Err(reader.scanner.error(format!("'{word}' is no format such as e5m10")));
+        return Err(reader.scanner.error(format!("expected a format such as e5m10, got '{word}'")));
     };
     operation.attributes.set("exponent_bits", Attribute::Integer(exponent));
     operation.attributes.set("mantissa_bits", Attribute::Integer(mantissa));
     Ok(())
 }
 
-/// Attributes in braces, then types; gives those of the results.
+/// Reads attributes in braces, then types; returns the types of the results.
 fn rest(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>> {
     reader.scanner.eat_word("attributes");
     if reader.scanner.at("{") {
@@ -265,23 +267,23 @@ fn rest(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>>
         forms::check_operand_types(reader, operation, &inputs)?;
         return Ok(results);
     }
-    let mut stated = vec![types::read_type(&mut reader.scanner)?];
+    let mut types = vec![types::read_type(&mut reader.scanner)?];
     while reader.scanner.eat(",") {
-        stated.push(types::read_type(&mut reader.scanner)?);
+        types.push(types::read_type(&mut reader.scanner)?);
     }
-    // The dialects' functions of numbers: `: operand type -> result type`.
+    // The form of mathematical functions: `: operand type -> result type`.
     if reader.scanner.eat("->") {
         return types::read_results(&mut reader.scanner);
     }
     Ok(match operation.name.as_str() {
         "func.return" | "stablehlo.return" => {
-            forms::check_operand_types(reader, operation, &stated)?;
+            forms::check_operand_types(reader, operation, &types)?;
             Vec::new()
         }
         name if name.starts_with("check.") => Vec::new(),
-        // One type for all of them, or the condition's and that of the rest.
-        "stablehlo.optimization_barrier" => stated,
-        _ => stated.split_off(stated.len() - 1),
+        // One type for all results, or the condition's type and that of the results.
+        "stablehlo.optimization_barrier" => types,
+        _ => types.split_off(types.len() - 1),
     })
 }
 

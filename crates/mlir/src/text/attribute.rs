@@ -5,9 +5,9 @@ use super::{dense, dialect, types};
 use crate::attribute::{Attribute, Attributes};
 use support::Result;
 
-/// Reads an attribute, with the type behind its colon if it has one.
+/// Reads an attribute, with the type after its colon if it has one.
 pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
-    scanner.nested(|scanner| match scanner.peek() {
+    scanner.nest(|scanner| match scanner.peek() {
         b'"' => {
             let text = scanner.string()?.into_owned();
             skip_type(scanner)?;
@@ -54,13 +54,14 @@ fn read_word(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     }
 }
 
-/// A number, with the type behind its colon if it has one: `3 : i64`, `1.0e-5 : f32`, `0x7FC00000 : f32`.
+/// A number, with the type after its colon if it has one: `3 : i64`, `1.0e-5 : f32`, `0x7FC00000 :
+/// f32`.
 pub(super) fn read_number(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let text = scanner.number();
-    let typed = if scanner.at(":") && !scanner.at("::") {
+    let suffix = if scanner.at(":") && !scanner.at("::") {
         let before = scanner.position();
         scanner.expect(":")?;
-        // A range such as `0:3` and a scale such as `0.5:3` have a number here.
+        // In a range such as `0:3` and a scale such as `0.5:3`, a number follows the colon.
         if types::is_type(scanner) {
             Some(types::read_type(scanner)?)
         } else {
@@ -70,18 +71,18 @@ pub(super) fn read_number(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     } else {
         None
     };
-    let element = match typed {
+    let element = match suffix {
         Some(crate::Type::Scalar(scalar)) if scalar.is_floating_point() => Some(scalar),
         _ => None,
     };
     if let Some(element) = element {
         let value = dense::float(text, element).map(Attribute::Float);
-        return value.ok_or_else(|| scanner.error(format!("'{text}' is no number of type {element}")));
+        return value.ok_or_else(|| scanner.error(format!("'{text}' is not a number of type {element}")));
     }
     untyped(scanner, text)
 }
 
-/// A number whose type does not follow: a colon behind it is somebody else's.
+/// Reads a number without a type. A colon after it belongs to the enclosing syntax.
 pub(super) fn read_untyped_number(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let text = scanner.number();
     untyped(scanner, text)
@@ -115,7 +116,7 @@ fn skip_type(scanner: &mut Scanner<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `array<i64: 1, 2>`, the word taken already.
+/// `array<i64: 1, 2>`, after the word `array`.
 fn read_array(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     scanner.expect("<")?;
     let crate::Type::Scalar(element) = types::read_type(scanner)? else {
@@ -163,7 +164,7 @@ pub(super) fn read_dictionary(scanner: &mut Scanner<'_>) -> Result<Attributes> {
     })?;
     for (name, value) in entries {
         if attributes.set(name.clone(), value).is_some() {
-            return Err(scanner.error(format!("attribute '{name}' is given twice")));
+            return Err(scanner.error(format!("duplicate attribute '{name}'")));
         }
     }
     Ok(attributes)

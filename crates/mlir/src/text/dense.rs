@@ -7,7 +7,7 @@ use crate::types::Type;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::{Error, Result, check_memory};
 
-/// Reads what follows the word `dense`.
+/// Reads the rest of a constant after the word `dense`.
 pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     scanner.expect("<")?;
     let start = scanner.position();
@@ -21,47 +21,51 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     Ok(Attribute::Elements(elements))
 }
 
-/// Reads what follows the word `dense_resource`: a blob of the section at the end of the file.
+/// Reads the rest of a constant after the word `dense_resource`. It names a blob in the section at
+/// the end of the file.
 pub(super) fn read_resource(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     scanner.expect("<")?;
     let name = scanner.suffix();
     scanner.expect(">")?;
     let Some(text) = scanner.resources.get(name).copied() else {
         return Err(
-            scanner.error(format!("no resource '{name}' in this file: it was printed without its constants"))
+            scanner.error(format!("missing resource '{name}': the file was printed without its constants"))
         );
     };
     let shape = read_shape(scanner)?;
     // The first four bytes are the alignment.
     let bytes = hexadecimal(text).filter(|bytes| bytes.len() >= 4);
-    let bytes =
-        bytes.ok_or_else(|| scanner.error(format!("resource '{name}' is no blob of hexadecimal digits")))?;
+    let bytes = bytes
+        .ok_or_else(|| scanner.error(format!("resource '{name}' is not a blob of hexadecimal digits")))?;
     from_bytes(scanner, shape, &bytes[4..]).map(Attribute::Elements)
 }
 
-/// The type behind a constant.
+/// Reads the type after a constant.
 fn read_shape(scanner: &mut Scanner<'_>) -> Result<ArrayShape> {
     scanner.expect(":")?;
     let start = scanner.position();
     let Type::Tensor(tensor) = types::read_type(scanner)? else {
-        return Err(scanner.error(format!("a constant of type {}, which is no tensor", scanner.since(start))));
+        return Err(
+            scanner.error(format!("expected a constant of a tensor type, got {}", scanner.since(start)))
+        );
     };
     let element = match *tensor.element {
         Type::Scalar(scalar) => scalar,
         Type::Index => PrimitiveType::S64,
         _ => {
-            let stated = scanner.since(start);
-            return Err(Error::unsupported(format!("{}: a constant of type {stated}", scanner.line())));
+            let type_text = scanner.since(start);
+            return Err(Error::unsupported(format!(
+                "{}: a constant of type {type_text} is not supported",
+                scanner.line()
+            )));
         }
     };
     let Some(sizes) = tensor.sizes.into_iter().collect::<Option<Vec<i64>>>() else {
-        return Err(scanner.error("a constant whose shape has open sizes"));
+        return Err(scanner.error("a constant must have static sizes"));
     };
     let shape = ArrayShape::new(element, &sizes);
     if shape.element_count() == i64::MAX {
-        return Err(
-            scanner.error(format!("a constant of shape {shape} has more elements than can be counted"))
-        );
+        return Err(scanner.error(format!("a constant of shape {shape} has too many elements")));
     }
     Ok(shape)
 }
@@ -71,7 +75,7 @@ fn read_elements(scanner: &mut Scanner<'_>, shape: ArrayShape) -> Result<Element
         let text = scanner.string()?;
         let bytes = text.strip_prefix("0x").and_then(hexadecimal);
         let bytes = bytes
-            .ok_or_else(|| scanner.error("a constant's bytes begin with 0x and are hexadecimal digits"))?;
+            .ok_or_else(|| scanner.error("expected 0x and hexadecimal digits as the bytes of a constant"))?;
         return from_bytes(scanner, shape, &bytes);
     }
     let mut data = Vec::new();
@@ -85,7 +89,7 @@ fn read_elements(scanner: &mut Scanner<'_>, shape: ArrayShape) -> Result<Element
     whole(scanner, shape, data)
 }
 
-/// The elements of one dimension and those after it, checked against its size.
+/// Reads the elements of one dimension and those after it; checks their number against the size.
 fn read_list(
     scanner: &mut Scanner<'_>,
     shape: &ArrayShape,
@@ -101,7 +105,7 @@ fn read_list(
         );
     }
     scanner.expect("[")?;
-    let count = scanner.nested(|scanner| {
+    let count = scanner.nest(|scanner| {
         scanner.list("]", |scanner| {
             if dimension + 1 < shape.rank() && !scanner.at("[") {
                 return Err(scanner.expected(format!("a list: {shape} has {} dimensions", shape.rank())));
@@ -111,7 +115,10 @@ fn read_list(
     })?;
     let size = shape.size(dimension);
     if count.len() as i64 != size {
-        return Err(scanner.error(format!("{} elements in dimension {dimension} of {shape}", count.len())));
+        return Err(scanner.error(format!(
+            "expected {size} elements in dimension {dimension} of {shape}, got {}",
+            count.len()
+        )));
     }
     Ok(())
 }
@@ -138,7 +145,7 @@ fn read_element(scanner: &mut Scanner<'_>, element: PrimitiveType, data: &mut Ve
     })
 }
 
-/// Appends the bytes of one element; `None` if the text is none of this type.
+/// Appends the bytes of one element; `None` if the text is not a value of this type.
 fn append(text: &str, element: PrimitiveType, data: &mut Vec<u8>) -> Option<()> {
     if element.is_floating_point() {
         if let Some(digits) = text.strip_prefix("0x") {
@@ -148,7 +155,7 @@ fn append(text: &str, element: PrimitiveType, data: &mut Vec<u8>) -> Option<()> 
             return (width == 8 || bits >> (8 * width) == 0).then_some(());
         }
         let scalar = Scalar::Float(text.parse::<f64>().ok().filter(|_| starts_number(text))?);
-        data.extend_from_slice(rounded(scalar, element, text)?.bytes());
+        data.extend_from_slice(round(scalar, element, text)?.bytes());
         return Some(());
     }
     let value = match (text, text.strip_prefix("0x")) {
@@ -160,7 +167,7 @@ fn append(text: &str, element: PrimitiveType, data: &mut Vec<u8>) -> Option<()> 
     let scalar = match element {
         PrimitiveType::Pred => Scalar::Pred(value != 0),
         _ if element.is_signed_integer() => {
-            // Bits may be written as those of the unsigned number.
+            // Bits can be written as an unsigned number.
             let width = element.bit_width();
             (-(1i128 << (width - 1))..1i128 << width).contains(&value).then_some(())?;
             Scalar::Signed(value as i64)
@@ -180,15 +187,17 @@ fn starts_number(text: &str) -> bool {
     text.trim_start_matches(['-', '+']).starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A decimal rounded once, to the element type: through `f64` it could be rounded twice.
-fn rounded(wide: Scalar, element: PrimitiveType, text: &str) -> Option<Literal> {
+/// Rounds a decimal once, directly to the element type: a conversion through `f64` could round
+/// twice.
+fn round(wide: Scalar, element: PrimitiveType, text: &str) -> Option<Literal> {
     match element {
         PrimitiveType::F32 => Some(Literal::scalar(text.parse::<f32>().ok()?)),
         _ => Some(Literal::from_scalars(ArrayShape::new(element, &[]), [wide])),
     }
 }
 
-/// The value of a floating-point number as text, rounded to its type; its bits if it begins with `0x`.
+/// Returns the value of a floating-point number in text, rounded to its type. Text that begins with
+/// `0x` contains its bits.
 pub(super) fn float(text: &str, element: PrimitiveType) -> Option<f64> {
     let mut data = Vec::new();
     append(text, element, &mut data)?;
@@ -205,7 +214,7 @@ fn hexadecimal(text: &str) -> Option<Vec<u8>> {
     digits.chunks_exact(2).map(|pair| Some((value(pair[0])? * 16 + value(pair[1])?) as u8)).collect()
 }
 
-/// Bytes as they lie in memory: all elements, or one for all. Booleans are packed eight to a byte.
+/// Converts bytes in memory order: all elements, or a splat. Booleans are packed eight to a byte.
 fn from_bytes(scanner: &Scanner<'_>, shape: ArrayShape, bytes: &[u8]) -> Result<Elements> {
     if shape.element_type == PrimitiveType::Pred {
         let count = shape.element_count() as usize;

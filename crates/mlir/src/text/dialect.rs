@@ -1,17 +1,18 @@
-//! Attributes of dialects: `#stablehlo<precision DEFAULT>`, `#stablehlo.gather<offset_dims = [0], ...>`, aliases.
+//! Dialect attributes: `#stablehlo<precision DEFAULT>`, `#stablehlo.gather<offset_dims = [0],
+//! ...>`, and aliases.
 
 use super::attribute;
 use super::scanner::Scanner;
 use crate::attribute::{Attribute, Attributes};
 use support::Result;
 
-/// Reads what begins with `#`.
+/// Reads an attribute that begins with `#`.
 pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let start = scanner.position();
     scanner.expect("#")?;
     let name = scanner.suffix();
     if let Some(&alias) = scanner.aliases.get(&scanner.since(start)) {
-        return scanner.aliased(alias, attribute::read);
+        return scanner.read_alias(alias, attribute::read);
     }
     if !scanner.at("<") {
         return Ok(Attribute::Other(scanner.since(start).to_owned()));
@@ -30,8 +31,9 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
         }
         _ if ["stablehlo.", "chlo.", "mhlo."].iter().any(|dialect| name.starts_with(dialect)) => {
             scanner.expect("<")?;
-            let fields = scanner.nested(|scanner| read_fields(scanner, ">"))?;
-            // One word is no field but an enumerator: `#stablehlo.result_accuracy_mode<HIGHEST>`.
+            let fields = scanner.nest(|scanner| read_fields(scanner, ">"))?;
+            // A single word is not a field but an enumerator:
+            // `#stablehlo.result_accuracy_mode<HIGHEST>`.
             let words: Vec<(&str, &Attribute)> = fields.iter().take(2).collect();
             match words[..] {
                 [(word, Attribute::Unit)] => Ok(Attribute::Keyword(word.to_owned())),
@@ -46,7 +48,7 @@ pub(super) fn read(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     }
 }
 
-/// `precision DEFAULT>`: the kind says no more than the attribute's own name.
+/// `precision DEFAULT>`: the kind adds nothing to the attribute's name.
 fn read_enumerator(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let mut word = scanner.word();
     while !scanner.at(">") {
@@ -60,7 +62,8 @@ fn read_enumerator(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     Ok(Attribute::Keyword(word.to_owned()))
 }
 
-/// `name = value, ...` up to a closing bracket. A value is an attribute, a word, or a list of them.
+/// Reads `name = value, ...` up to a closing bracket. A value is an attribute, a word, or a list of
+/// them.
 pub(super) fn read_fields(scanner: &mut Scanner<'_>, end: &str) -> Result<Attributes> {
     let mut fields = Attributes::default();
     let entries = scanner.list(end, |scanner| {
@@ -77,10 +80,10 @@ pub(super) fn read_fields(scanner: &mut Scanner<'_>, end: &str) -> Result<Attrib
     Ok(fields)
 }
 
-/// An attribute, or a word that is none: an enumerator.
+/// Reads an attribute, or an enumerator, which is a plain word.
 pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
-    scanner.nested(|scanner| match scanner.peek() {
-        // The type behind a string's colon is the operation's.
+    scanner.nest(|scanner| match scanner.peek() {
+        // A type after a string's colon belongs to the operation.
         b'"' => Ok(Attribute::String(scanner.string()?.into_owned())),
         b'[' => {
             scanner.expect("[")?;
@@ -114,7 +117,8 @@ pub(super) fn read_value(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     })
 }
 
-/// `2)4`, what follows a parenthesis: the product of the sizes before a part of a mesh axis, and its size.
+/// `2)4`, the rest after a parenthesis: the product of the sizes before a part of a mesh axis, and
+/// its size.
 fn read_sub_axis(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let mut fields = Attributes::default();
     fields.set("pre_size", attribute::read_untyped_number(scanner)?);
@@ -123,25 +127,26 @@ fn read_sub_axis(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     Ok(Attribute::Dictionary(fields))
 }
 
-/// `<4, ?>`: the bounds of dynamic sizes, -1 where there is none.
+/// `<4, ?>`: the bounds of dynamic sizes; -1 for an unbounded size.
 fn read_bounds(scanner: &mut Scanner<'_>) -> Result<Attribute> {
     let mut fields = Attributes::default();
     scanner.expect("<")?;
-    let named = scanner.eat_word("bounds");
-    if named {
+    let is_named = scanner.eat_word("bounds");
+    if is_named {
         scanner.expect("=")?;
         scanner.expect("[")?;
     }
     let bound = |scanner: &mut Scanner<'_>| if scanner.eat("?") { Ok(-1) } else { scanner.integer() };
-    let bounds = scanner.list(if named { "]" } else { ">" }, bound)?;
-    if named {
+    let bounds = scanner.list(if is_named { "]" } else { ">" }, bound)?;
+    if is_named {
         scanner.expect(">")?;
     }
     fields.set("bounds", Attribute::Integers(bounds));
     Ok(Attribute::Dictionary(fields))
 }
 
-/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, as the fields that the generic form of a portable artefact has.
+/// `[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f]`, converted to the fields of the generic form in a
+/// portable artifact.
 pub(super) fn read_convolution_dimensions(scanner: &mut Scanner<'_>) -> Result<Attributes> {
     let mut fields = Attributes::default();
     read_labels(scanner, &mut fields, "input", ("b", "batch"), ("f", "feature"))?;
@@ -152,7 +157,8 @@ pub(super) fn read_convolution_dimensions(scanner: &mut Scanner<'_>) -> Result<A
     Ok(fields)
 }
 
-/// One operand's labels: two letters with their names, the spatial dimensions by number, `?` for those of no meaning.
+/// Reads one operand's labels: two letters with their names, numbers for the spatial dimensions,
+/// and `?` for dimensions without a meaning.
 fn read_labels(
     scanner: &mut Scanner<'_>,
     fields: &mut Attributes,
@@ -176,9 +182,7 @@ fn read_labels(
     let find = |label: &str| labels.iter().position(|l| l.as_deref() == Some(label));
     for (label, name) in [first, second] {
         let Some(dimension) = find(label) else {
-            return Err(
-                scanner.error(format!("no dimension '{label}' among those of the convolution's {operand}"))
-            );
+            return Err(scanner.error(format!("missing dimension '{label}' in the convolution's {operand}")));
         };
         fields.set(format!("{operand}_{name}_dimension"), Attribute::Integer(dimension as i128));
     }

@@ -1,4 +1,4 @@
-//! Forms with a grammar of their own: the generic one, functions, modules, loops, reductions.
+//! Forms with a special grammar: the generic form, functions, modules, loops, and reductions.
 
 use super::operation::{Argument, Reader};
 use super::{attribute, types};
@@ -7,13 +7,16 @@ use crate::ir::{Block, Operation, Region};
 use crate::types::Type;
 use support::Result;
 
-/// `"name"(operands) <{properties}> ({regions}) {attributes} : (types) -> types`; gives the types of the results.
+/// `"name"(operands) <{properties}> ({regions}) {attributes} : (types) -> types`; returns the types
+/// of the results.
 pub(super) fn generic(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>> {
     operation.name = reader.scanner.string()?.into_owned();
     reader.scanner.expect("(")?;
     read_operands(reader, operation, ")")?;
     if reader.scanner.at("[") {
-        return Err(reader.scanner.error("successors: control flow has to be structured"));
+        return Err(reader
+            .scanner
+            .error("successors are not supported: only structured control flow is supported"));
     }
     if reader.scanner.eat("<") {
         operation.attributes = attribute::read_dictionary(&mut reader.scanner)?;
@@ -37,7 +40,7 @@ pub(super) fn generic(reader: &mut Reader<'_>, operation: &mut Operation) -> Res
     Ok(results)
 }
 
-/// `%a, %b` up to a closing bracket.
+/// Reads `%a, %b` up to a closing bracket.
 pub(super) fn read_operands(reader: &mut Reader<'_>, operation: &mut Operation, end: &str) -> Result<()> {
     while !reader.scanner.eat(end) {
         if !operation.operands.is_empty() {
@@ -49,16 +52,16 @@ pub(super) fn read_operands(reader: &mut Reader<'_>, operation: &mut Operation, 
     Ok(())
 }
 
-/// The types behind a colon have to be those that the operands have.
-pub(super) fn check_operand_types(reader: &Reader<'_>, operation: &Operation, stated: &[Type]) -> Result<()> {
-    let fits = stated.len() == operation.operands.len()
-        && stated.iter().zip(&operation.operands).all(|(stated, &id)| stated == reader.type_of(id));
+/// Checks that the types after a colon are those of the operands.
+pub(super) fn check_operand_types(reader: &Reader<'_>, operation: &Operation, types: &[Type]) -> Result<()> {
+    let fits = types.len() == operation.operands.len()
+        && types.iter().zip(&operation.operands).all(|(types, &id)| types == reader.type_of(id));
     if fits {
         return Ok(());
     }
     Err(reader
         .scanner
-        .error(format!("the types of {}'s operands are not those they were defined with", operation.name)))
+        .error(format!("the types of {}'s operands differ from those in their definitions", operation.name)))
 }
 
 /// `module @name attributes {...} {`
@@ -98,17 +101,18 @@ pub(super) fn function(reader: &mut Reader<'_>, operation: &mut Operation) -> Re
     if reader.scanner.eat_word("attributes") {
         operation.attributes.extend(attribute::read_dictionary(&mut reader.scanner)?);
     }
-    let of = |list: &[Argument<'_>]| {
+    let attribute_list = |list: &[Argument<'_>]| {
         Attribute::Array(list.iter().map(|item| Attribute::Dictionary(item.attributes.clone())).collect())
     };
-    operation.attributes.set("arg_attrs", of(&arguments));
-    operation.attributes.set("res_attrs", of(&results));
+    operation.attributes.set("arg_attrs", attribute_list(&arguments));
+    operation.attributes.set("res_attrs", attribute_list(&results));
     let inputs = arguments.iter().map(|argument| argument.value_type.clone()).collect();
     let results = results.into_iter().map(|result| result.value_type).collect();
     operation.attributes.set("function_type", Attribute::Type(Type::Function { inputs, results }));
     if reader.scanner.at("{") {
-        let named = arguments.iter().map(|argument| (argument.name, argument.value_type.clone())).collect();
-        let region = reader.region(named)?;
+        let parameters =
+            arguments.iter().map(|argument| (argument.name, argument.value_type.clone())).collect();
+        let region = reader.region(parameters)?;
         let ids = region.blocks.iter().flat_map(|block| &block.arguments);
         for (&id, argument) in ids.zip(arguments) {
             reader.rename(id, argument.location);
@@ -150,8 +154,9 @@ pub(super) fn while_loop(reader: &mut Reader<'_>, operation: &mut Operation) -> 
     Ok(results)
 }
 
-/// `stablehlo.reduce(%x init: %y), (...) across dimensions = [0] : ... reducer(%a: t, %b: t) {...}`, and the short form
-/// `stablehlo.reduce(%x init: %y) applies stablehlo.add across dimensions = [0] : ...`.
+/// `stablehlo.reduce(%x init: %y), (...) across dimensions = [0] : ... reducer(%a: t, %b: t)
+/// {...}`, and the short form `stablehlo.reduce(%x init: %y) applies stablehlo.add across
+/// dimensions = [0] : ...`.
 pub(super) fn reduce(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>> {
     let mut inits = Vec::new();
     loop {
@@ -167,7 +172,7 @@ pub(super) fn reduce(reader: &mut Reader<'_>, operation: &mut Operation) -> Resu
         }
     }
     operation.operands.extend(inits);
-    let applied = if reader.scanner.eat_word("applies") { reader.scanner.word() } else { "" };
+    let combiner = if reader.scanner.eat_word("applies") { reader.scanner.word() } else { "" };
     reader.scanner.expect_word("across")?;
     reader.scanner.expect_word("dimensions")?;
     reader.scanner.expect("=")?;
@@ -180,27 +185,28 @@ pub(super) fn reduce(reader: &mut Reader<'_>, operation: &mut Operation) -> Resu
     reader.scanner.expect(":")?;
     let (inputs, results) = types::read_signature(&mut reader.scanner)?;
     check_operand_types(reader, operation, &inputs)?;
-    if applied.is_empty() {
+    if combiner.is_empty() {
         reader.scanner.expect_word("reducer")?;
         let (mut left, mut right) = (Vec::new(), Vec::new());
         while reader.scanner.at("(") {
             let pair = reader.arguments()?;
-            let [lhs, rhs] = <[_; 2]>::try_from(pair)
-                .map_err(|_| reader.scanner.error("a reducer's arguments come in pairs"))?;
+            let [lhs, rhs] = <[_; 2]>::try_from(pair).map_err(|_| {
+                reader.scanner.error("expected two arguments in each group of a reducer's arguments")
+            })?;
             left.push((lhs.name, lhs.value_type));
             right.push((rhs.name, rhs.value_type));
         }
         left.extend(right);
         operation.regions.push(reader.region(left)?);
     } else {
-        let region = applied_region(reader, applied, &inputs)?;
+        let region = applied_region(reader, combiner, &inputs)?;
         operation.regions.push(region);
     }
     Ok(results)
 }
 
-/// `chlo.scan(%x) inits(%y) dimension=0 attributes {...} {...} : types`; how many operands are initial values is
-/// [`Attribute::Integer`] `inits`.
+/// `chlo.scan(%x) inits(%y) dimension=0 attributes {...} {...} : types`. The [`Attribute::Integer`]
+/// `inits` holds the number of operands that are initial values.
 pub(super) fn scan(reader: &mut Reader<'_>, operation: &mut Operation) -> Result<Vec<Type>> {
     reader.scanner.expect("(")?;
     read_operands(reader, operation, ")")?;
@@ -224,17 +230,17 @@ pub(super) fn scan(reader: &mut Reader<'_>, operation: &mut Operation) -> Result
     Ok(results)
 }
 
-/// The region that `applies NAME` stands for.
-fn applied_region(reader: &mut Reader<'_>, applied: &str, inputs: &[Type]) -> Result<Region> {
+/// Returns the region that `applies NAME` abbreviates.
+fn applied_region(reader: &mut Reader<'_>, combiner: &str, inputs: &[Type]) -> Result<Region> {
     let [Type::Tensor(input), _] = inputs else {
-        return Err(reader.scanner.error("'applies' with anything but one tensor and its initial value"));
+        return Err(reader.scanner.error("'applies' requires one tensor and its initial value"));
     };
     let element = input.element.as_ref().clone().scalar_tensor();
     let arguments: Vec<_> = (0..2).map(|_| reader.add_value(element.clone(), "")).collect();
     let result = reader.add_value(element, "");
     let line = reader.scanner.line();
     let combine = Operation {
-        name: applied.to_owned(),
+        name: combiner.to_owned(),
         operands: arguments.clone(),
         results: vec![result],
         line,

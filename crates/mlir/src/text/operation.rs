@@ -1,4 +1,5 @@
-//! Operations: results, name, then the generic form or the assembly of their dialect; regions, blocks, the file.
+//! Operations: results, name, then the generic form or the assembly of the dialect; also regions,
+//! blocks, and the file.
 
 use super::scanner::Scanner;
 use super::{assembly, attribute, forms, types};
@@ -8,19 +9,19 @@ use crate::types::Type;
 use std::collections::HashMap;
 use support::{IdVec, Result};
 
-/// Reads operations and knows the values that they may name.
+/// Reads operations and tracks the values that they can name.
 pub(super) struct Reader<'a> {
     pub(super) scanner: Scanner<'a>,
     values: IdVec<ValueId, Value>,
     /// The values that a name stands for, one for each result of an operation.
     names: HashMap<&'a str, Vec<ValueId>>,
-    /// What to do to `names` when a region ends: the name and what it stood for.
+    /// Names to restore in `names` when a region ends, with their previous values.
     shadowed: Vec<(&'a str, Option<Vec<ValueId>>)>,
 }
 
 /// An argument of a function or block, or the type of a result.
 pub(super) struct Argument<'a> {
-    /// The name behind the `%`, empty if there is none.
+    /// The name after the `%`, empty if there is none.
     pub(super) name: &'a str,
     pub(super) value_type: Type,
     pub(super) attributes: Attributes,
@@ -50,10 +51,11 @@ impl<'a> Reader<'a> {
         Ok(Module { operations, values: self.values })
     }
 
-    /// Aliases may stand behind their uses, resources do: both are looked up before anything is read.
+    /// Finds aliases and resources before reading anything: aliases can follow their uses, and
+    /// resources always do.
     fn find_definitions(&mut self) -> Result<()> {
         let mut depth_zero = self.scanner.clone();
-        let mut found = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
+        let mut definitions = (std::collections::BTreeMap::new(), std::collections::BTreeMap::new());
         while depth_zero.peek() != 0 {
             if depth_zero.at("#") || depth_zero.at("!") {
                 let start = depth_zero.position();
@@ -62,10 +64,10 @@ impl<'a> Reader<'a> {
                 depth_zero.suffix();
                 let name = depth_zero.since(start);
                 if depth_zero.eat("=") {
-                    found.0.insert(name, depth_zero.position());
+                    definitions.0.insert(name, depth_zero.position());
                 }
             } else if depth_zero.eat("{-#") {
-                read_resources(&mut depth_zero, &mut found.1)?;
+                read_resources(&mut depth_zero, &mut definitions.1)?;
             } else if depth_zero.at("\"") {
                 depth_zero.string()?;
             } else if ["(", "[", "{", "<"].iter().any(|open| depth_zero.eat(open)) {
@@ -77,11 +79,11 @@ impl<'a> Reader<'a> {
                 depth_zero.word();
             }
         }
-        (self.scanner.aliases, self.scanner.resources) = found;
+        (self.scanner.aliases, self.scanner.resources) = definitions;
         Ok(())
     }
 
-    /// Whether there was a definition of an alias or the section of resources here; it is passed over.
+    /// Skips the definition of an alias or the section of resources; true if there was one.
     fn skip_definition(&mut self) -> Result<bool> {
         if self.scanner.eat("{-#") {
             read_resources(&mut self.scanner, &mut std::collections::BTreeMap::new())?;
@@ -159,7 +161,8 @@ impl<'a> Reader<'a> {
             names.iter().map(|(_, count)| count).fold(0, |sum, count| sum.saturating_add(*count));
         if !names.is_empty() && count != result_types.len() {
             self.scanner.set_position(start);
-            let message = format!("{} has {} results, not {count}", operation.name, result_types.len());
+            let message =
+                format!("{} has {} results, but {count} are named", operation.name, result_types.len());
             return Err(self.scanner.error(message));
         }
         let mut result_types = result_types.into_iter();
@@ -183,26 +186,26 @@ impl<'a> Reader<'a> {
         self.values.push(Value { value_type, name: name.to_owned() })
     }
 
-    /// Gives a value the name that its location has, which is what it is called in the program that was lowered.
+    /// Gives a value the name in its location, which is its name in the original program.
     pub(super) fn rename(&mut self, id: ValueId, location: String) {
         if !location.is_empty() {
             self.values[id].name = location;
         }
     }
 
-    /// From here to the end of the region a name stands for these values.
+    /// Lets a name stand for these values up to the end of the region.
     fn bind(&mut self, name: &'a str, ids: Vec<ValueId>) {
         let before = self.names.insert(name, ids);
         self.shadowed.push((name, before));
     }
 
-    /// The name behind a `%`.
+    /// Reads the name after a `%`.
     pub(super) fn value_name(&mut self) -> Result<&'a str> {
         self.scanner.expect("%")?;
         Ok(self.scanner.suffix())
     }
 
-    /// A use of a value: `%name` or `%name#1`.
+    /// Reads a use of a value: `%name` or `%name#1`.
     pub(super) fn operand(&mut self) -> Result<ValueId> {
         let start = self.scanner.position();
         let name = self.value_name()?;
@@ -210,17 +213,17 @@ impl<'a> Reader<'a> {
         let ids = self.names.get(name);
         let id = ids.and_then(|ids| ids.get(usize::try_from(number).ok()?));
         id.copied().ok_or_else(|| {
-            let written = self.scanner.since(start).trim_end();
-            self.scanner.error(format!("{written} is used before it is defined"))
+            let use_text = self.scanner.since(start).trim_end();
+            self.scanner.error(format!("{use_text} is used before it is defined"))
         })
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub(super) fn type_of(&self, id: ValueId) -> &Type {
         &self.values[id].value_type
     }
 
-    /// A region in braces. `arguments` are those of its first block, named outside of it.
+    /// Reads a region in braces. `arguments` are those of its first block that are named before it.
     pub(super) fn region(&mut self, arguments: Vec<(&'a str, Type)>) -> Result<Region> {
         self.scanner.expect("{")?;
         let outer = self.shadowed.len();
@@ -232,7 +235,7 @@ impl<'a> Reader<'a> {
             if !block.arguments.is_empty() {
                 return Err(self
                     .scanner
-                    .error("a block's label in a region whose arguments stand before it"));
+                    .error("unexpected block label: the arguments of this region precede it"));
             }
             self.label(&mut block)?;
         }
@@ -240,7 +243,7 @@ impl<'a> Reader<'a> {
             if self.scanner.at("^") {
                 return Err(self
                     .scanner
-                    .error("a region of several blocks: control flow has to be structured"));
+                    .error("a region with several blocks: only structured control flow is supported"));
             }
             block.operations.push(self.operation()?);
         }
@@ -271,7 +274,7 @@ impl<'a> Reader<'a> {
         self.scanner.expect(":")
     }
 
-    /// `(%a: tensor<f32> {attributes}, ...)`. Names may lack: `(tensor<f32>)`.
+    /// Reads `(%a: tensor<f32> {attributes}, ...)`. Names are optional: `(tensor<f32>)`.
     pub(super) fn arguments(&mut self) -> Result<Vec<Argument<'a>>> {
         self.scanner.expect("(")?;
         let mut arguments = Vec::new();
@@ -299,7 +302,7 @@ impl<'a> Reader<'a> {
         Ok(arguments)
     }
 
-    /// What stands behind `loc`: the outermost name in it.
+    /// Reads the rest of a location after `loc`; returns the outermost name in it.
     fn location(&mut self) -> Result<String> {
         self.scanner.expect("(")?;
         let start = self.scanner.position();
@@ -323,12 +326,12 @@ impl<'a> Reader<'a> {
         let mut name = String::new();
         if self.scanner.at("\"") {
             name = self.scanner.string()?.into_owned();
-            // A file's name is followed by the line.
+            // After a file name comes the line.
             if self.scanner.at(":") {
                 name.clear();
             }
         } else if self.scanner.eat_word("fused") && self.scanner.eat("[") {
-            // A name that ends in a colon is that of an operation, beside the one of its place.
+            // A name that ends in a colon is the operation's type, next to the name of its source.
             while self.scanner.at("\"") {
                 let part = self.scanner.string()?;
                 if !part.ends_with(':') {
@@ -345,14 +348,14 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `dialect_resources: { builtin: { name: "0x..." } } #-}`: the blobs by name.
+/// Reads the blobs of `dialect_resources: { builtin: { name: "0x..." } } #-}`, by name.
 fn read_resources<'a>(
     scanner: &mut Scanner<'a>,
     resources: &mut std::collections::BTreeMap<&'a str, &'a str>,
 ) -> Result<()> {
     while !scanner.eat("#-}") {
         if scanner.peek() == 0 {
-            return Err(scanner.error("resources without their end '#-}'"));
+            return Err(scanner.error("missing '#-}' after the resources"));
         }
         let name = scanner.suffix();
         if !name.is_empty() && scanner.eat(":") && scanner.at("\"") {

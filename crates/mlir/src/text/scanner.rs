@@ -1,24 +1,25 @@
-//! Characters to words and numbers.
+//! Splits text into words, numbers, and punctuation.
 
 use super::MAX_NESTING;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// How many bytes the values of aliases may amount to, each counted at every use.
+/// Maximum number of bytes that the values of aliases may expand to, counted at every use.
 const MAX_EXPANDED: usize = 16 << 20;
 
-/// A place in the text.
+/// A position in the text.
 #[derive(Clone, Debug)]
 pub(super) struct Scanner<'a> {
     text: &'a str,
     position: usize,
     depth: usize,
-    /// How many bytes of aliases' values were read in the place of their names.
+    /// Number of bytes of alias values read so far in place of their names.
     expanded: usize,
-    /// A place and its line: those behind it are counted from there.
+    /// A position and its line, from which later lines are counted.
     counted: (usize, usize),
-    /// `#name = ...` and `!name = ...`: where the value of an alias begins, by its name with the sign.
+    /// `#name = ...` and `!name = ...`: the position of an alias's value, by its name with the
+    /// sign.
     pub(super) aliases: BTreeMap<&'a str, usize>,
     /// `dialect_resources`: the hexadecimal text of a blob, by its name.
     pub(super) resources: BTreeMap<&'a str, &'a str>,
@@ -41,28 +42,28 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where the next character that is no space stands.
+    /// Returns the position of the next character that is not a space.
     pub(super) fn position(&mut self) -> usize {
         self.skip_space();
         self.position
     }
 
-    /// Goes on reading at another place.
+    /// Continues at another position.
     pub(super) fn set_position(&mut self, position: usize) {
         self.position = position;
     }
 
-    /// The text since a place.
+    /// Returns the text from `start` up to the current position.
     pub(super) fn since(&self, start: usize) -> &'a str {
         &self.text[start..self.position]
     }
 
-    /// The line of a place, counted from 1.
+    /// Returns the line of a position, counted from 1.
     fn line_at(&self, position: usize) -> usize {
         1 + self.text.as_bytes()[..position].iter().filter(|&&byte| byte == b'\n').count()
     }
 
-    /// The line of this place. Going on through a text, each of its lines is counted once.
+    /// Returns the current line. A forward pass over a text counts each line once.
     pub(super) fn line(&mut self) -> usize {
         let (place, line) = self.counted;
         self.counted = match self.text.as_bytes().get(place..self.position) {
@@ -72,20 +73,20 @@ impl<'a> Scanner<'a> {
         self.counted.1
     }
 
-    /// An error about this place.
+    /// Creates an error at the current position.
     pub(super) fn error(&self, message: impl std::fmt::Display) -> Error {
         let position = self.position.min(self.text.len());
         Error::invalid(format!("{}: {message}", self.line_at(position)))
     }
 
-    /// An error that says what should stand here.
+    /// Creates an error that states what was expected at the current position.
     pub(super) fn expected(&mut self, what: impl std::fmt::Display) -> Error {
         let start = self.position();
-        let found: String = self.text[start..].chars().take(20).take_while(|c| *c != '\n').collect();
-        if found.is_empty() {
-            self.error(format!("expected {what}, found the end"))
+        let excerpt: String = self.text[start..].chars().take(20).take_while(|c| *c != '\n').collect();
+        if excerpt.is_empty() {
+            self.error(format!("expected {what}, found the end of the file"))
         } else {
-            self.error(format!("expected {what}, found '{found}'"))
+            self.error(format!("expected {what}, found '{excerpt}'"))
         }
     }
 
@@ -104,39 +105,40 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The next character that is no space, 0 at the end.
+    /// Returns the next character that is not a space; 0 at the end.
     pub(super) fn peek(&mut self) -> u8 {
         self.skip_space();
         self.rest().first().copied().unwrap_or(0)
     }
 
-    /// How many bytes the next character has, so that one can be passed over.
+    /// Number of bytes of the next character, so that it can be skipped.
     pub(super) fn next_char_length(&mut self) -> usize {
         self.skip_space();
         self.text[self.position..].chars().next().map_or(0, char::len_utf8)
     }
 
-    /// Whether what comes is this text, of signs.
+    /// True if this punctuation comes next.
     pub(super) fn at(&mut self, sign: &str) -> bool {
         self.skip_space();
         self.rest().starts_with(sign.as_bytes())
     }
 
-    /// Takes this text, of signs, if it comes.
+    /// Consumes this punctuation if it comes next.
     pub(super) fn eat(&mut self, sign: &str) -> bool {
-        let found = self.at(sign);
-        if found {
+        let is_next = self.at(sign);
+        if is_next {
             self.position += sign.len();
         }
-        found
+        is_next
     }
 
-    /// Takes this text, of signs, which has to come.
+    /// Consumes this punctuation, or fails.
     pub(super) fn expect(&mut self, sign: &str) -> Result<()> {
         if self.eat(sign) { Ok(()) } else { Err(self.expected(format!("'{sign}'"))) }
     }
 
-    /// The word that comes, not taken: letters, digits, `_`, `$`, `.`; empty if none.
+    /// Returns the next word without consuming it: letters, digits, `_`, `$`, `.`; empty if there
+    /// is none.
     pub(super) fn peek_word(&mut self) -> &'a str {
         self.skip_space();
         let length = self.rest().iter().take_while(|&&byte| is_word(byte)).count();
@@ -146,42 +148,43 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes the word that comes; empty if none does.
+    /// Consumes the next word; empty if there is none.
     pub(super) fn word(&mut self) -> &'a str {
         let word = self.peek_word();
         self.position += word.len();
         word
     }
 
-    /// Takes this word if it comes.
+    /// Consumes this word if it comes next.
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
-        let found = self.peek_word() == word;
-        if found {
+        let is_next = self.peek_word() == word;
+        if is_next {
             self.position += word.len();
         }
-        found
+        is_next
     }
 
-    /// Takes this word, which has to come.
+    /// Consumes this word, or fails.
     pub(super) fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.expected(format!("'{word}'"))) }
     }
 
-    /// The characters of a name behind `%`, `^`, `#` or `!`: also digits first, and `-`.
+    /// Consumes the characters of a name after `%`, `^`, `#`, or `!`, which can begin with a digit
+    /// and contain `-`.
     pub(super) fn suffix(&mut self) -> &'a str {
         let start = self.position;
         self.position += self.rest().iter().take_while(|&&byte| is_word(byte) || byte == b'-').count();
         &self.text[start..self.position]
     }
 
-    /// A string in quotes, which has to come.
+    /// Consumes a string in quotes, or fails.
     pub(super) fn string(&mut self) -> Result<Cow<'a, str>> {
         self.expect("\"")?;
         let start = self.position;
         let mut escaped = false;
         loop {
             match self.rest().first() {
-                None => return Err(self.error("a string without end")),
+                None => return Err(self.error("unterminated string")),
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escaped = true;
@@ -201,7 +204,7 @@ impl<'a> Scanner<'a> {
         Ok(Cow::Owned(String::from_utf8_lossy(&unescape(raw)).into_owned()))
     }
 
-    /// `@name` or `@"name"`, and the parts nested in it, of which the last one is taken.
+    /// Consumes `@name` or `@"name"` and any nested parts; returns the last part.
     pub(super) fn symbol(&mut self) -> Result<String> {
         loop {
             self.expect("@")?;
@@ -216,7 +219,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The characters of a number, sign and all; empty if none comes.
+    /// Consumes the characters of a number, including its sign; empty if there is none.
     pub(super) fn number(&mut self) -> &'a str {
         self.skip_space();
         let start = self.position;
@@ -247,31 +250,31 @@ impl<'a> Scanner<'a> {
         &self.text[start..self.position]
     }
 
-    /// Digits, and nothing else, which have to come at once.
+    /// Consumes digits only, which must come immediately.
     pub(super) fn digits(&mut self) -> Result<i64> {
         let length = self.rest().iter().take_while(|byte| byte.is_ascii_digit()).count();
         let digits = &self.text[self.position..self.position + length];
-        let value = digits.parse().map_err(|_| self.expected("a whole number that fits 64 bits"))?;
+        let value = digits.parse().map_err(|_| self.expected("an integer that fits 64 bits"))?;
         self.position += length;
         Ok(value)
     }
 
-    /// A whole number with a sign, which has to come.
+    /// Consumes a signed integer, or fails.
     pub(super) fn integer(&mut self) -> Result<i64> {
         let start = self.position();
         let text = self.number();
         text.parse().map_err(|_| {
             self.position = start;
-            self.expected("a whole number")
+            self.expected("an integer")
         })
     }
 
-    /// Skips what stands between brackets, the opening one taken already, to behind the closing one.
+    /// Skips text up to and including the closing bracket, after the opening one.
     pub(super) fn skip_balanced(&mut self) -> Result<()> {
         let mut open = 1;
         while open > 0 {
             match self.rest().first() {
-                None => return Err(self.error("a bracket without its end")),
+                None => return Err(self.error("unclosed bracket")),
                 Some(b'"') => {
                     self.string()?;
                     continue;
@@ -290,7 +293,8 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// A list, its opening bracket taken already: items between commas up to the closing bracket.
+    /// Reads a list after its opening bracket: items separated by commas, up to the closing
+    /// bracket.
     pub(super) fn list<T>(
         &mut self,
         end: &str,
@@ -311,48 +315,48 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The value of an alias, read where it is defined. Aliases of aliases could make a short text stand for a huge one:
-    /// what they may amount to is bounded.
-    pub(super) fn aliased<T>(
+    /// Reads the value of an alias at its definition. Aliases of aliases could expand a short text
+    /// into a huge one, so the expanded size is bounded.
+    pub(super) fn read_alias<T>(
         &mut self,
         definition: usize,
         read: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
         let after = self.position;
         self.position = definition;
-        let value = self.nested(read)?;
+        let value = self.nest(read)?;
         self.expanded += self.position.saturating_sub(definition);
         if self.expanded > MAX_EXPANDED {
-            return Err(self.error(format!("the values of aliases amount to more than {MAX_EXPANDED} bytes")));
+            return Err(self.error(format!("the values of aliases exceed {MAX_EXPANDED} bytes")));
         }
         self.position = after;
         Ok(value)
     }
 
-    /// Reads something that may hold others of its kind.
-    pub(super) fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    /// Reads a construct that can contain others of its kind.
+    pub(super) fn nest<T>(&mut self, read: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         self.enter()?;
         let result = read(self);
         self.leave();
         result
     }
 
-    /// One level deeper.
+    /// Enters one nesting level.
     pub(super) fn enter(&mut self) -> Result<()> {
         self.depth += 1;
         if self.depth > MAX_NESTING {
-            return Err(self.error(format!("more than {MAX_NESTING} levels of brackets and regions")));
+            return Err(self.error(format!("brackets and regions nest deeper than {MAX_NESTING} levels")));
         }
         Ok(())
     }
 
-    /// One level up.
+    /// Leaves one nesting level.
     pub(super) fn leave(&mut self) {
         self.depth -= 1;
     }
 }
 
-/// `\n`, `\t`, `\\`, `\"` and `\0A`, a byte.
+/// Resolves `\n`, `\t`, `\\`, `\"`, and `\0A` (a byte).
 fn unescape(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;

@@ -1,4 +1,4 @@
-//! What texts become, and what is wrong with those that become nothing.
+//! Tests of parsed programs, and of the errors for invalid ones.
 
 use super::parse;
 use crate::{Attribute, Module, Operation, Type};
@@ -21,7 +21,7 @@ fn integers(operation: &Operation, name: &str) -> Vec<i64> {
 }
 
 fn message(text: &str) -> String {
-    parse(text).expect_err("no such program").message().to_owned()
+    parse(text).expect_err("expected an error").message().to_owned()
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn functions_have_named_arguments_with_types_and_attributes() {
 }
 
 #[test]
-fn short_spellings_come_out_under_the_names_of_the_generic_form() {
+fn short_forms_get_the_names_of_the_generic_form() {
     let text = r#"func.func @f(%a: tensor<4x6xf32>, %b: tensor<6x8xf32>, %i: tensor<i32>) -> tensor<4x8xf32> {
   %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0], precision = [DEFAULT, HIGHEST] : (tensor<4x6xf32>, tensor<6x8xf32>) -> tensor<4x8xf32>
   %1 = stablehlo.slice %a [0:4:2, 1:6] : (tensor<4x6xf32>) -> tensor<2x5xf32>
@@ -111,9 +111,9 @@ fn constants_are_lists_bytes_or_one_element_for_all() {
         Some(Attribute::Elements(elements)) => elements.clone(),
         other => panic!("{other:?}"),
     };
-    let listed = elements(0).to_literal().expect("small").to_vec::<f32>().expect("f32");
-    assert_eq!((listed[0], listed[1].to_bits(), listed[3]), (1.0, 0x8000_0000, 0.25));
-    assert!(listed[2].is_nan());
+    let values = elements(0).to_literal().expect("small").to_vec::<f32>().expect("f32");
+    assert_eq!((values[0], values[1].to_bits(), values[3]), (1.0, 0x8000_0000, 0.25));
+    assert!(values[2].is_nan());
     assert_eq!(elements(1).to_literal().and_then(|l| l.to_vec::<f32>()), Some(vec![1.0, 2.0]));
     assert!(elements(2).all.is_none(), "one element for all");
     assert_eq!(elements(2).to_literal().and_then(|l| l.to_vec::<i64>()), Some(vec![7; 3]));
@@ -124,7 +124,7 @@ fn constants_are_lists_bytes_or_one_element_for_all() {
 }
 
 #[test]
-fn regions_see_what_is_around_them_and_keep_their_own_names() {
+fn regions_see_enclosing_names_and_shadow_them() {
     let text = r#"func.func @f(%x: tensor<i32>) -> tensor<i32> {
   %c = stablehlo.constant dense<3> : tensor<i32>
   %0:2 = stablehlo.while(%i = %x, %s = %c) : tensor<i32>, tensor<i32>
@@ -144,12 +144,12 @@ fn regions_see_what_is_around_them_and_keep_their_own_names() {
     let condition = &operations[1].regions[0].blocks[0].operations[0];
     assert_eq!(condition.operands[1], outer);
     let reduce = &operations[2];
-    assert_eq!(reduce.operands, [operations[1].results[1], outer], "the body's %c has gone");
+    assert_eq!(reduce.operands, [operations[1].results[1], outer], "the body's %c is out of scope");
     assert_eq!(reduce.regions[0].blocks[0].operations[0].name, "stablehlo.add");
 }
 
 #[test]
-fn aliases_and_locations_may_stand_before_and_behind_their_uses() {
+fn aliases_and_locations_can_precede_or_follow_their_uses() {
     let text = r##"#map = #stablehlo<precision HIGHEST>
 !t = tensor<2xf32>
 func.func @f(%x: !t loc("x")) -> !t {
@@ -166,13 +166,13 @@ func.func @f(%x: !t loc("x")) -> !t {
 }
 
 #[test]
-fn a_fused_location_is_called_by_its_place() {
+fn a_fused_location_has_the_name_of_its_source() {
     let text = "func.func @f(%x: tensor<f32>) -> tensor<f32> {\n  %0 = stablehlo.abs %x : tensor<f32> \
                 loc(fused[\"Abs:\", \"a/b\"])\n  %1 = stablehlo.abs %0 : tensor<f32> loc(fused<1>[unknown, \"c\"])\n  \
                 return %1 : tensor<f32>\n}\n";
     let module = parse(text).expect("a program");
     assert_eq!(body(&module)[0].location, "a/b");
-    assert_eq!(body(&module)[1].location, "", "only plain names are looked for");
+    assert_eq!(body(&module)[1].location, "", "only plain names count");
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn quantized_types_and_resources_are_read() {
 }
 
 #[test]
-fn errors_name_the_line_and_what_is_wrong() {
+fn errors_state_the_line_and_the_cause() {
     let within = |line: &str| {
         format!(
             "func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {{\n  {line}\n  return %x : tensor<2xf32>\n}}"
@@ -214,30 +214,30 @@ fn errors_name_the_line_and_what_is_wrong() {
     let cases = [
         ("%0 = stablehlo.abs %y : tensor<2xf32>", "2: %y is used before it is defined"),
         ("%0 = stablehlo.abs %x : tensor<2xfoo>", "2: expected a type, found 'foo>'"),
-        ("%0:2 = stablehlo.abs %x : tensor<2xf32>", "2: stablehlo.abs has 1 results, not 2"),
+        ("%0:2 = stablehlo.abs %x : tensor<2xf32>", "2: stablehlo.abs has 1 results, but 2 are named"),
         (
             "%0 = \"stablehlo.abs\"(%x) : (tensor<3xf32>) -> tensor<2xf32>",
             "the types of stablehlo.abs's operands",
         ),
-        ("%0 = stablehlo.constant dense<[1.0]> : tensor<2xf32>", "2: 1 elements in dimension 0"),
+        (
+            "%0 = stablehlo.constant dense<[1.0]> : tensor<2xf32>",
+            "2: expected 2 elements in dimension 0 of f32[2], got 1",
+        ),
         (
             "%0 = stablehlo.constant dense<[1, 300]> : tensor<2xi8>",
             "2: expected an element of type s8, found '300]",
         ),
-        (
-            "%0 = stablehlo.constant dense<1.0> : tensor<99999999999x99999999999xf32>",
-            "more elements than can be counted",
-        ),
+        ("%0 = stablehlo.constant dense<1.0> : tensor<99999999999x99999999999xf32>", "has too many elements"),
         ("%0 = stablehlo.constant dense<[[1.0], [2.0]]> : tensor<2xf32>", "lists nest deeper"),
         ("\"cf.br\"()[^bb1] : () -> ()", "2: successors"),
         ("%0 = stablehlo.iota dim = : tensor<2xf32>", "2: expected an attribute"),
     ];
     for (line, expected) in cases {
-        let found = message(&within(line));
-        assert!(found.contains(expected), "{line}\n  says: {found}");
+        let actual = message(&within(line));
+        assert!(actual.contains(expected), "{line}\n  says: {actual}");
     }
-    assert!(message("func.func @f() {").contains("a bracket without its end"));
-    assert!(message("module {\n  \"unfinished").starts_with("2: a string without end"));
+    assert!(message("func.func @f() {").contains("unclosed bracket"));
+    assert!(message("module {\n  \"unfinished").starts_with("2: unterminated string"));
 }
 
 #[test]
@@ -255,15 +255,15 @@ fn operations_know_their_lines() {
 }
 
 #[test]
-fn deep_nesting_is_refused() {
+fn deep_nesting_is_rejected() {
     let attribute = format!("\"a.b\"() {{x = {}{}}} : () -> ()", "[".repeat(5000), "]".repeat(5000));
-    assert!(message(&attribute).contains("levels of brackets"));
+    assert!(message(&attribute).contains("nest deeper than"));
     let types = format!("func.func @f(%x: {}tensor<f32>{}) {{\n}}", "tuple<".repeat(5000), ">".repeat(5000));
-    assert!(message(&types).contains("levels of brackets"));
+    assert!(message(&types).contains("nest deeper than"));
     let regions = format!("{}{}", "\"a.b\"() ({".repeat(5000), "}) : () -> ()".repeat(5000));
-    assert!(message(&regions).contains("levels of brackets"));
+    assert!(message(&regions).contains("nest deeper than"));
     let alias = "#a = #b\n#b = #a\n\"a.b\"() {x = #a} : () -> ()";
-    assert!(message(alias).contains("levels of brackets"));
+    assert!(message(alias).contains("nest deeper than"));
 }
 
 #[test]
@@ -274,5 +274,5 @@ fn aliases_of_aliases_stay_small() {
         text.push_str(&format!("#a{level} = [{inner}, {inner}, {inner}, {inner}]\n"));
     }
     text.push_str("\"a.b\"() {x = #a59} : () -> ()");
-    assert!(message(&text).contains("the values of aliases amount to more than"));
+    assert!(message(&text).contains("the values of aliases exceed"));
 }

@@ -6,7 +6,7 @@ use crate::types::{Quantization, TensorType, Type};
 use shape::PrimitiveType;
 use support::Result;
 
-/// What a number type is called in MLIR.
+/// Returns the number type with the given name in MLIR.
 fn scalar(name: &str) -> Option<PrimitiveType> {
     use PrimitiveType::*;
     Some(match name {
@@ -44,14 +44,14 @@ fn scalar(name: &str) -> Option<PrimitiveType> {
 
 /// Reads a type.
 pub(super) fn read_type(scanner: &mut Scanner<'_>) -> Result<Type> {
-    scanner.nested(|scanner| match scanner.peek() {
+    scanner.nest(|scanner| match scanner.peek() {
         b'!' => read_dialect_type(scanner),
         b'(' => read_function(scanner),
         _ => read_builtin(scanner),
     })
 }
 
-/// Whether a type begins here, so that what looks like an attribute is one.
+/// True if a type begins here, so that the text is not another attribute.
 pub(super) fn is_type(scanner: &mut Scanner<'_>) -> bool {
     let word = scanner.peek_word();
     scanner.at("!")
@@ -60,7 +60,7 @@ pub(super) fn is_type(scanner: &mut Scanner<'_>) -> bool {
             && (scalar(word).is_some() || is_other_number(word)))
 }
 
-/// Types of numbers that nothing here computes with: `i128`, `f80`, `tf32`.
+/// True for unsupported number types: `i128`, `f80`, `tf32`.
 fn is_other_number(word: &str) -> bool {
     let digits = word.trim_start_matches(['s', 'u']).strip_prefix('i');
     let integer =
@@ -93,7 +93,7 @@ fn read_builtin(scanner: &mut Scanner<'_>) -> Result<Type> {
             match part {
                 Type::Scalar(PrimitiveType::F32) => Ok(Type::Scalar(PrimitiveType::C64)),
                 Type::Scalar(PrimitiveType::F64) => Ok(Type::Scalar(PrimitiveType::C128)),
-                _ => Err(scanner.error("a complex number of parts other than f32 and f64")),
+                _ => Err(scanner.error("the parts of a complex number must be f32 or f64")),
             }
         }
         "vector" | "memref" => {
@@ -146,7 +146,7 @@ pub(super) fn read_signature(scanner: &mut Scanner<'_>) -> Result<(Vec<Type>, Ve
     Ok((inputs, read_results(scanner)?))
 }
 
-/// What follows `->`: `c` or `(c, d)`.
+/// Reads the types after `->`: `c` or `(c, d)`.
 pub(super) fn read_results(scanner: &mut Scanner<'_>) -> Result<Vec<Type>> {
     if scanner.eat("(") { scanner.list(")", read_type) } else { Ok(vec![read_type(scanner)?]) }
 }
@@ -156,7 +156,7 @@ fn read_dialect_type(scanner: &mut Scanner<'_>) -> Result<Type> {
     scanner.expect("!")?;
     let name = scanner.suffix();
     if let Some(&alias) = scanner.aliases.get(&scanner.since(start)) {
-        return scanner.aliased(alias, read_type);
+        return scanner.read_alias(alias, read_type);
     }
     match name {
         "stablehlo.token" | "mhlo.token" => Ok(Type::Token),
@@ -177,9 +177,9 @@ fn read_dialect_type(scanner: &mut Scanner<'_>) -> Result<Type> {
 fn read_quantized(scanner: &mut Scanner<'_>) -> Result<Type> {
     let number = |scanner: &mut Scanner<'_>| match read_type(scanner)? {
         Type::Scalar(scalar) => Ok(scalar),
-        _ => Err(scanner.error("a quantized type of something else than numbers")),
+        _ => Err(scanner.error("expected a number type in a quantized type")),
     };
-    // Without a sign the storage is `u8`, which is a type nowhere else.
+    // An unsigned storage type is spelled `u8`, which is not a type anywhere else.
     let unsigned = scanner.peek_word().strip_prefix('u').and_then(|width| scalar(&format!("ui{width}")));
     let storage = match unsigned {
         Some(storage) => {
@@ -198,7 +198,10 @@ fn read_quantized(scanner: &mut Scanner<'_>) -> Result<Type> {
     scanner.expect(":")?;
     let expressed = number(scanner)?;
     let dimension = if scanner.eat(":") {
-        Some(usize::try_from(scanner.integer()?).map_err(|_| scanner.error("a negative dimension"))?)
+        Some(
+            usize::try_from(scanner.integer()?)
+                .map_err(|_| scanner.error("a quantized type has a negative dimension"))?,
+        )
     } else {
         None
     };
@@ -220,7 +223,7 @@ fn read_scale(scanner: &mut Scanner<'_>) -> Result<(f64, i64)> {
     let scale = match super::attribute::read_number(scanner)? {
         Attribute::Float(scale) => scale,
         Attribute::Integer(scale) => scale as f64,
-        _ => return Err(scanner.error("a scale has to be a number")),
+        _ => return Err(scanner.error("expected a number as the scale")),
     };
     let zero_point = if scanner.eat(":") { scanner.integer()? } else { 0 };
     Ok((scale, zero_point))
