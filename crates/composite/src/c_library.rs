@@ -1,13 +1,14 @@
-//! Logarithm, sine and cosine of `f32`, bit for bit as glibc has computed them since 2.28: what TensorFlow's kernels call.
+//! Logarithm, sine and cosine of `f32`, bit for bit as glibc has computed them since 2.28.
+//! TensorFlow's kernels call these functions.
 //!
-//! All is done in `f64` and rounded once, which is nearly always, but not always, the nearest `f32`. The constants are
-//! those of Arm's Optimized Routines, from which glibc has them.
+//! Everything is computed in `f64` and rounded once. The result is nearly always, but not always,
+//! the nearest `f32`. The constants are those of Arm's Optimized Routines, glibc's source for them.
 
 use crate::expression::Expression;
 use hlo::Op;
 use shape::PrimitiveType;
 
-/// `1/c` and `log c` for a `c` next to the middle of each sixteenth of the mantissas, by their bits.
+/// The bits of `1/c` and `log c`, with `c` near the middle of each sixteenth of the mantissa range.
 const LOGARITHMS: [[u64; 2]; 16] = [
     [0x3ff6_61ec_79f8_f3be, 0xbfd5_7bf7_808c_aade],
     [0x3ff5_71ed_4aaf_883d, 0xbfd2_bef0_a7c0_6ddb],
@@ -29,14 +30,15 @@ const LOGARITHMS: [[u64; 2]; 16] = [
 
 const LOG_2: u64 = 0x3fe6_2e42_fefa_39ef;
 
-/// The polynomial of `log(1 + r)`, the highest power first, without its first term.
+/// Coefficients of the polynomial for `log(1 + r)`, highest power first, without the linear term.
 const LOG_POLYNOMIAL: [u64; 3] = [0xbfd0_0ea3_48b8_8334, 0x3fd5_575b_0be0_0b6a, 0xbfdf_fffe_f20a_4123];
 
 /// `2^24 * 2 / pi`, and `pi / 2`.
 const TURNS: u64 = 0x4164_5f30_6dc9_c883;
 const QUARTER: u64 = 0x3ff9_21fb_5444_2d18;
 
-/// The polynomials of the sine and the cosine next to 0, the lowest power first, without their first terms.
+/// Coefficients of the polynomials for sine and cosine near 0, lowest power first, without the
+/// leading terms.
 const SINE: [u64; 3] = [0xbfc5_5554_5995_a603, 0x3f81_1076_0523_0bc4, 0xbf29_94eb_3774_cf24];
 const COSINE: [u64; 4] =
     [0xbfdf_ffff_fd0c_621c, 0x3fa5_5553_e106_8f19, 0xbf56_c087_e89a_359d, 0x3ef9_9343_027b_f8c3];
@@ -45,7 +47,7 @@ fn number(bits: u64) -> f64 {
     f64::from_bits(bits)
 }
 
-/// The entry of a table that each index in `0..16` names.
+/// Selects `LOGARITHMS[i][column]` for each index `i` in `0..16`.
 fn entry<'f>(index: Expression<'f>, like: Expression<'f>, column: usize) -> Expression<'f> {
     let mut level: Vec<Expression<'f>> =
         LOGARITHMS.iter().map(|entry| like.splat(number(entry[column]))).collect();
@@ -56,9 +58,9 @@ fn entry<'f>(index: Expression<'f>, like: Expression<'f>, column: usize) -> Expr
     level[0]
 }
 
-/// The natural logarithm of positive normal `f32`s.
+/// Natural logarithm of positive normal `f32`s.
 pub(crate) fn logf(x: Expression<'_>) -> Expression<'_> {
-    // The low end of the mantissas, such that 1 is an entry of the table by itself.
+    // Low end of the mantissa range, chosen such that 1 has a table entry of its own.
     const LOW: f64 = 0x3f33_0000 as f64;
     let bits = x.bitcast_convert(PrimitiveType::U32);
     let above = bits - LOW;
@@ -76,7 +78,7 @@ pub(crate) fn logf(x: Expression<'_>) -> Expression<'_> {
     (tail * square + (whole + r)).convert(PrimitiveType::F32)
 }
 
-/// Sine and cosine of `f32`s that are not beyond a few turns.
+/// Sine and cosine of `f32`s within a few turns.
 pub(crate) fn sincosf(x: Expression<'_>) -> [Expression<'_>; 2] {
     let x = x.convert(PrimitiveType::F64);
     let turned = (x * number(TURNS)).convert(PrimitiveType::S32) + f64::from(0x80_0000);

@@ -1,4 +1,4 @@
-//! Values of a function: arithmetic as operators, everything else as methods.
+//! Values of a function: operators for arithmetic, methods for everything else.
 
 use crate::function::Function;
 use hlo::{
@@ -7,18 +7,19 @@ use hlo::{
 };
 use shape::{ArrayShape, PrimitiveType, Shape};
 
-/// An array (or a tuple) that a function computes.
+/// An array (or a tuple) computed by a function.
 ///
-/// Operands of one operation have the same shape and type; a number as an operand is repeated to the shape of the other.
+/// The operands of an operation have the same shape and type. A number used as an operand is
+/// broadcast to the shape of the other operand.
 #[derive(Clone, Copy)]
 pub struct Expression<'f> {
     pub(crate) function: &'f Function,
     pub(crate) id: InstructionId,
 }
 
-/// An operand: an expression, or a number that is repeated to the shape of the other operand.
+/// An operand: an expression, or a number that is broadcast to the shape of the other operand.
 pub trait Operand<'f> {
-    /// The operand with the shape and type of `like`.
+    /// Returns the operand with the shape and type of `like`.
     fn like(self, like: Expression<'f>) -> Expression<'f>;
 }
 
@@ -116,9 +117,9 @@ macro_rules! comparisons {
 
 impl<'f> Expression<'f> {
     unary_methods! {
-        /// The absolute value; of complex numbers the modulus.
+        /// The absolute value (the modulus of a complex number).
         abs = Abs;
-        /// The next integer below.
+        /// The largest integer not above the value.
         floor = Floor;
         /// `e^x`.
         exp = Exp;
@@ -142,14 +143,14 @@ impl<'f> Expression<'f> {
         real = Real;
         /// The imaginary part.
         imag = Imag;
-        /// Whether neither infinite nor NaN.
+        /// True for values that are neither infinite nor NaN.
         is_finite = IsFinite;
     }
 
     binary_methods! {
-        /// The larger one.
+        /// The larger operand.
         max = Maximum;
-        /// The smaller one.
+        /// The smaller operand.
         min = Minimum;
         /// `x^y`.
         pow = Power;
@@ -157,7 +158,7 @@ impl<'f> Expression<'f> {
         complex = Complex;
         /// The angle of `(y, x)`.
         atan2 = Atan2;
-        /// `x` shifted right, its sign moving in.
+        /// `x` shifted right, filling with its sign bit.
         shift_right_arithmetic = ShiftRightArithmetic;
     }
 
@@ -180,49 +181,49 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self], None)
     }
 
-    /// The instruction, which [`Function::expression`] makes an expression again.
+    /// Returns the instruction's id. [`Function::expression`] converts it back to an expression.
     pub fn id(self) -> InstructionId {
         self.id
     }
 
-    /// The function that it belongs to.
+    /// Returns the function that this expression belongs to.
     pub fn function(self) -> &'f Function {
         self.function
     }
 
-    /// The array's shape; a scalar's for a tuple.
+    /// Returns the array's shape, or a scalar shape for a tuple.
     pub fn array(self) -> ArrayShape {
         let shape = self.function.shape_of(self.id);
         shape.as_array().cloned().unwrap_or_else(|| ArrayShape::new(PrimitiveType::F32, &[]))
     }
 
-    /// The element type.
+    /// Returns the element type.
     pub fn element_type(self) -> PrimitiveType {
         self.array().element_type
     }
 
-    /// The sizes.
+    /// Returns the sizes of all dimensions.
     pub fn sizes(self) -> Vec<i64> {
         self.array().sizes()
     }
 
-    /// The number of dimensions.
+    /// Returns the number of dimensions.
     pub fn rank(self) -> usize {
         self.array().rank()
     }
 
-    /// The size of a dimension, counted from the end.
+    /// Returns the size of a dimension, counted from the last one.
     pub fn size_from_end(self, position: usize) -> i64 {
         self.sizes().iter().rev().nth(position).copied().unwrap_or(1)
     }
 
-    /// A number in the shape and type of this.
+    /// Returns a number broadcast to the shape and type of this array.
     pub fn splat(self, value: f64) -> Self {
         let shape = self.array();
         self.function.splat(shape.element_type, &shape.sizes(), value)
     }
 
-    /// An element of a tuple.
+    /// Returns an element of a tuple.
     pub fn element(self, index: usize) -> Self {
         self.unary(Op::GetTupleElement { index })
     }
@@ -233,12 +234,12 @@ impl<'f> Expression<'f> {
         self.function.op(Op::Select {}, &[self, on_true, on_false], None)
     }
 
-    /// Whether not a number.
+    /// True for NaN.
     pub fn is_nan(self) -> Self {
         self.not_equal(self)
     }
 
-    /// The same elements in another type.
+    /// Converts the elements to another type.
     pub fn convert(self, element_type: PrimitiveType) -> Self {
         let shape = self.array();
         if shape.element_type == element_type {
@@ -247,17 +248,17 @@ impl<'f> Expression<'f> {
         self.function.op(Op::Convert {}, &[self], Some(shape.with_element_type(element_type).into()))
     }
 
-    /// The same bits as another type of the same width.
+    /// Reinterprets the bits as another type of the same width.
     pub fn bitcast_convert(self, element_type: PrimitiveType) -> Self {
         let shape = self.array();
         if shape.element_type == element_type {
             return self;
         }
-        let wanted = shape.with_element_type(element_type).into();
-        self.function.op(Op::BitcastConvert {}, &[self], Some(wanted))
+        let shape = shape.with_element_type(element_type).into();
+        self.function.op(Op::BitcastConvert {}, &[self], Some(shape))
     }
 
-    /// The same elements with other dimensions.
+    /// Returns the same elements with other dimensions.
     pub fn reshape(self, sizes: &[i64]) -> Self {
         let shape = self.array();
         if shape.sizes() == sizes {
@@ -276,12 +277,12 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self], Some(Shape::array(shape.element_type, sizes)))
     }
 
-    /// Repeats a scalar to the shape of an array.
+    /// Broadcasts a scalar to the shape of an array.
     pub fn spread_like(self, like: Expression<'f>) -> Self {
         self.broadcast(&like.sizes(), &[])
     }
 
-    /// Result dimension `d` is dimension `permutation[d]`.
+    /// Permutes the dimensions: result dimension `d` is dimension `permutation[d]`.
     pub fn transpose(self, permutation: &[usize]) -> Self {
         if permutation.iter().copied().eq(0..permutation.len()) {
             return self;
@@ -289,12 +290,12 @@ impl<'f> Expression<'f> {
         self.unary(Op::Transpose { dimensions: permutation.to_vec() })
     }
 
-    /// `start..limit` of one dimension.
+    /// Slices `start..limit` of one dimension.
     pub fn slice_in(self, dimension: usize, start: i64, limit: i64) -> Self {
         self.slice_strided(dimension, start, limit, 1)
     }
 
-    /// `start..limit` of one dimension, every `stride`-th element.
+    /// Slices `start..limit` of one dimension with a stride.
     pub fn slice_strided(self, dimension: usize, start: i64, limit: i64, stride: i64) -> Self {
         let sizes = self.sizes();
         if start == 0 && stride == 1 && sizes.get(dimension) == Some(&limit) {
@@ -308,7 +309,7 @@ impl<'f> Expression<'f> {
         self.unary(Op::Slice { slice })
     }
 
-    /// Pads one dimension with copies of a number.
+    /// Pads one dimension with a constant.
     pub fn pad_in(self, dimension: usize, low: i64, high: i64, value: f64) -> Self {
         if (low, high) == (0, 0) {
             return self;
@@ -322,38 +323,38 @@ impl<'f> Expression<'f> {
         self.function.op(Op::Pad { padding: PaddingConfig { dimensions } }, &[self, value], None)
     }
 
-    /// The elements of one dimension in reverse.
+    /// Reverses one dimension.
     pub fn reverse(self, dimension: usize) -> Self {
         self.unary(Op::Reverse { dimensions: vec![dimension] })
     }
 
-    /// The sum along some dimensions.
+    /// Sums over some dimensions.
     pub fn sum(self, dimensions: &[usize]) -> Self {
         self.reduce("add", Op::Add {}, 0.0, dimensions)
     }
 
-    /// The product along some dimensions.
+    /// Multiplies over some dimensions.
     pub fn product(self, dimensions: &[usize]) -> Self {
         self.reduce("multiply", Op::Multiply {}, 1.0, dimensions)
     }
 
-    /// The largest along some dimensions; 0 for none.
+    /// Returns the largest magnitude along some dimensions, or 0 if there are no elements.
     pub fn largest_magnitude(self, dimensions: &[usize]) -> Self {
         self.abs().reduce("maximum", Op::Maximum {}, 0.0, dimensions)
     }
 
-    /// The largest along some dimensions; minus infinity for none.
+    /// Returns the maximum along some dimensions, or minus infinity if there are no elements.
     pub fn maximum(self, dimensions: &[usize]) -> Self {
         self.reduce("largest", Op::Maximum {}, f64::NEG_INFINITY, dimensions)
     }
 
-    /// Whether any is true along all dimensions.
+    /// True if any element is true.
     pub fn any(self) -> Self {
         let dimensions: Vec<usize> = (0..self.rank()).collect();
         self.reduce("or", Op::Or {}, 0.0, &dimensions)
     }
 
-    /// Whether all are true along all dimensions.
+    /// True if all elements are true.
     pub fn all(self) -> Self {
         let dimensions: Vec<usize> = (0..self.rank()).collect();
         self.reduce("and", Op::And {}, 1.0, &dimensions)
@@ -367,7 +368,7 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self, initial], None)
     }
 
-    /// Multiplies and sums: a batch of dots over the leading `batch` dimensions of both.
+    /// Batched dot product: the leading `batch` dimensions of both operands are batch dimensions.
     pub fn dot(self, other: Self, batch: usize, contracting: (usize, usize)) -> Self {
         let dot_dimension_numbers = DotDimensionNumbers {
             lhs_batch_dims: (0..batch).collect(),
@@ -378,12 +379,12 @@ impl<'f> Expression<'f> {
         self.function.op(Op::Dot { dot_dimension_numbers }, &[self, other], None)
     }
 
-    /// One index of a dimension, known at run time; the dimension stays, with size 1.
+    /// Slices one data-dependent index of a dimension. The dimension remains, with size 1.
     pub fn dynamic_slice_in(self, dimension: usize, start: Self) -> Self {
         self.dynamic_range_in(dimension, start, 1)
     }
 
-    /// So many indices of a dimension from one on that is known at run time.
+    /// Slices `count` indices of a dimension, starting at a data-dependent index.
     pub fn dynamic_range_in(self, dimension: usize, start: Self, count: i64) -> Self {
         let mut sizes = self.sizes();
         if let Some(size) = sizes.get_mut(dimension) {
@@ -393,7 +394,7 @@ impl<'f> Expression<'f> {
         self.function.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands, None)
     }
 
-    /// Puts `update` at an index of a dimension, and those behind, that is known at run time.
+    /// Overwrites a slice of a dimension with `update`, starting at a data-dependent index.
     pub fn dynamic_update_in(self, update: Self, dimension: usize, start: Self) -> Self {
         let mut operands = self.at_index(dimension, start);
         operands.insert(1, update);
@@ -406,7 +407,7 @@ impl<'f> Expression<'f> {
         std::iter::once(self).chain(starts).collect()
     }
 
-    /// A polynomial by Horner's rule, the highest power first.
+    /// Evaluates a polynomial by Horner's rule, highest power first.
     pub fn polynomial(self, coefficients: &[f64]) -> Self {
         let Some((&first, rest)) = coefficients.split_first() else { return self.splat(0.0) };
         rest.iter().fold(self.splat(first), |sum, &coefficient| sum * self + coefficient)

@@ -1,8 +1,9 @@
-//! Discrete Fourier transforms of lengths that have no kernel of their own: those with a large prime factor.
+//! Discrete Fourier transforms of lengths without a kernel, namely those with a large prime factor.
 //!
-//! Short ones are products with a constant matrix, others convolutions of a length that is a power of two (Bluestein), by
-//! transforms that are instructions. A real signal of even length is a complex one of half the length.
-//! Errors grow with the logarithm of the length. Complex numbers are kept as two real arrays, whose products are dots.
+//! A short transform is a product with a constant matrix. A longer one is a convolution of
+//! power-of-two length (Bluestein), computed by transforms that remain instructions. A real signal
+//! of even length is treated as a complex one of half the length. Errors grow with the logarithm of
+//! the length. Complex numbers are kept as two real arrays, so that products are dots.
 
 use crate::expression::Expression;
 use crate::function::Function;
@@ -10,23 +11,24 @@ use hlo::{FftType, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::f64::consts::PI;
 
-/// Transforms up to this length are one product with a matrix.
+/// Longest transform computed as a product with a matrix.
 const DIRECT: i64 = 32;
 
-/// Tables of roots of unity up to this size are constants; longer ones are computed.
+/// Largest table of roots of unity stored as a constant. Larger tables are computed.
 const MAX_TABLE: i64 = 1 << 14;
 
-/// The longest transform: beyond, positions times frequencies overflow.
+/// Longest transform supported. Beyond it, the product of position and frequency overflows.
 pub const MAX_LENGTH: i64 = 1 << 24;
 
-/// Whether transforms of such lengths stay instructions. Those of powers of two always may.
+/// Returns true if a transform of these lengths remains an instruction. Power-of-two lengths always
+/// may.
 pub type HasKernel = fn(FftType, &[i64]) -> bool;
 
 /// Real and imaginary parts, of shape `[rows, length]`.
 #[derive(Clone, Copy)]
 struct Signal<'f> {
     real: Expression<'f>,
-    /// `None` for zeros.
+    /// `None` if all zero.
     imag: Option<Expression<'f>>,
 }
 
@@ -39,7 +41,7 @@ impl<'f> Signal<'f> {
         self.imag.unwrap_or_else(|| self.real.splat(0.0))
     }
 
-    /// The product with an array of the same shape.
+    /// Multiplies by an array of the same shape.
     fn times(self, other: Self) -> Self {
         let (re, im) = (other.real, other.imaginary());
         let Some(imag) = self.imag else {
@@ -49,7 +51,8 @@ impl<'f> Signal<'f> {
     }
 }
 
-/// The transform of the last `lengths.len()` dimensions, as `fft` defines it. Lengths are at most [`MAX_LENGTH`].
+/// Transforms the last `lengths.len()` dimensions with the semantics of HLO's `fft`. Lengths are at
+/// most [`MAX_LENGTH`].
 pub fn fft<'f>(
     x: Expression<'f>,
     fft_type: FftType,
@@ -94,7 +97,7 @@ pub fn fft<'f>(
     signal.real.complex(signal.imaginary())
 }
 
-/// The first `n / 2 + 1` frequencies of real signals of length `n`, which the last dimension holds.
+/// Returns the first `n / 2 + 1` frequencies of real signals of length `n` in the last dimension.
 fn spectrum_of_real(x: Expression<'_>, n: i64, has_kernel: HasKernel) -> Signal<'_> {
     let (mut sizes, last) = (x.sizes(), x.rank().saturating_sub(1));
     let half = if n == 0 { 0 } else { n / 2 + 1 };
@@ -115,12 +118,13 @@ fn spectrum_of_real(x: Expression<'_>, n: i64, has_kernel: HasKernel) -> Signal<
     spectrum.map(|part| part.reshape(&sizes))
 }
 
-/// The same of rows of even length, whose pairs of elements are complex numbers: the spectrum of the elements at even places
-/// is what is symmetric in theirs, that of the others what is not.
+/// [`spectrum_of_real`] for rows of even length, treating pairs of elements as complex numbers. The
+/// spectrum of the even elements is the symmetric part of the pairs' spectrum, that of the odd
+/// elements the antisymmetric part.
 fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64, has_kernel: HasKernel) -> Signal<'_> {
     let m = n / 2;
     let pairs = Signal { real: x.slice_strided(1, 0, n, 2), imag: Some(x.slice_strided(1, 1, n, 2)) };
-    // Frequency m is frequency 0 again.
+    // Frequency m equals frequency 0.
     let function = x.function();
     let here = transform(pairs, rows, m, -1.0, has_kernel)
         .map(|part| function.concatenate(&[part, part.slice_in(1, 0, 1)], 1));
@@ -134,8 +138,9 @@ fn spectrum_of_pairs(x: Expression<'_>, rows: i64, n: i64, has_kernel: HasKernel
     spectrum.map(|part| part * 0.5)
 }
 
-/// The unscaled real signals of length `n` whose first `n / 2 + 1` frequencies the last dimension holds. What is imaginary of
-/// frequency 0, and of the last one if `n` is even, counts for nothing.
+/// Returns the unscaled real signals of length `n` whose first `n / 2 + 1` frequencies are in the
+/// last dimension. Ignores the imaginary part of frequency 0 and, if `n` is even, of the last
+/// frequency.
 fn real_of_spectrum(half: Signal<'_>, n: i64, has_kernel: HasKernel) -> Expression<'_> {
     let (mut sizes, last) = (half.real.sizes(), half.real.rank().saturating_sub(1));
     if n <= 1 || sizes.contains(&0) {
@@ -155,7 +160,7 @@ fn real_of_spectrum(half: Signal<'_>, n: i64, has_kernel: HasKernel) -> Expressi
     real.reshape(&sizes)
 }
 
-/// The same by one product: all frequencies but the first and that of half the length occur twice.
+/// [`real_of_spectrum`] as one product. Each frequency occurs twice, except 0 and `n / 2`.
 fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
     let count = n / 2 + 1;
     let mut matrix = Vec::with_capacity((2 * count * n) as usize);
@@ -164,7 +169,7 @@ fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
         matrix.extend((0..n).map(|j| weight(k) * root_of_unity(j * k, n, 1.0).0));
     }
     for k in 0..count {
-        // An angle of whole half turns has no sine.
+        // The sine of a multiple of half a turn is 0.
         let is_even = weight(k) == 1.0;
         matrix.extend((0..n).map(|j| if is_even { 0.0 } else { -2.0 * root_of_unity(j * k, n, 1.0).1 }));
     }
@@ -173,11 +178,11 @@ fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
     function.concatenate(&[half.real, half.imaginary()], 1).dot(matrix, 0, (1, 0))
 }
 
-/// The same of rows of even length, as [`spectrum_of_pairs`] backwards.
+/// [`real_of_spectrum`] for rows of even length: the inverse of [`spectrum_of_pairs`].
 fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64, has_kernel: HasKernel) -> Expression<'f> {
     let m = n / 2;
     let function = half.real.function();
-    // Both the first element here and there are real.
+    // The first elements of both halves are real.
     let is_real = function.iota(PrimitiveType::S32, &[rows, m], 1).equal(0.0);
     let real_first = |part: Expression<'f>| is_real.select(part.splat(0.0), part);
     let (re, im) = (half.real.slice_in(1, 0, m), real_first(half.imaginary().slice_in(1, 0, m)));
@@ -190,7 +195,7 @@ fn pairs_of_spectrum<'f>(half: Signal<'f>, rows: i64, n: i64, has_kernel: HasKer
     function.concatenate(&[pairs.real, pairs.imaginary()], 2).reshape(&[rows, n])
 }
 
-/// `e^(sign 2 pi i k / n)` for `k < count`, in each row.
+/// Returns `e^(sign 2 pi i k / n)` for `k < count`, in each row.
 fn line_of_roots<'f>(like: Expression<'f>, rows: i64, count: i64, n: i64, sign: f64) -> Signal<'f> {
     let (function, float) = (like.function(), like.element_type());
     let line = if count <= MAX_TABLE {
@@ -207,7 +212,7 @@ fn line_of_roots<'f>(like: Expression<'f>, rows: i64, count: i64, n: i64, sign: 
     line.map(|part| part.broadcast(&[rows, count], &[1]))
 }
 
-/// The spectrum of a real signal of length `n` from its first `n / 2 + 1` elements.
+/// Extends the first `n / 2 + 1` frequencies of a real signal of length `n` to the whole spectrum.
 fn whole_spectrum(half: Signal<'_>, dimension: usize, n: i64) -> Signal<'_> {
     let mirrored = (n - 1) / 2;
     if mirrored <= 0 {
@@ -222,7 +227,7 @@ fn whole_spectrum(half: Signal<'_>, dimension: usize, n: i64) -> Signal<'_> {
     }
 }
 
-/// The unscaled transform of one dimension.
+/// Transforms one dimension, unscaled.
 fn along(
     signal: Signal<'_>,
     dimension: usize,
@@ -245,7 +250,7 @@ fn along(
     transformed.map(|part| part.reshape(&moved).transpose(&back))
 }
 
-/// The unscaled transform of each row.
+/// Transforms each row, unscaled.
 fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64, has_kernel: HasKernel) -> Signal<'_> {
     match n {
         ..=1 => signal,
@@ -255,7 +260,8 @@ fn transform(signal: Signal<'_>, rows: i64, n: i64, sign: f64, has_kernel: HasKe
     }
 }
 
-/// The unscaled transform of each row as an instruction. Backwards, real and imaginary parts are exchanged on both ends.
+/// Transforms each row, unscaled, as an instruction. The inverse swaps real and imaginary parts of
+/// both input and output.
 fn instruction(signal: Signal<'_>, n: i64, sign: f64) -> Signal<'_> {
     let (re, im) = (signal.real, signal.imaginary());
     let (re, im) = if sign > 0.0 { (im, re) } else { (re, im) };
@@ -266,8 +272,8 @@ fn instruction(signal: Signal<'_>, n: i64, sign: f64) -> Signal<'_> {
     Signal { real: re, imag: Some(im) }
 }
 
-/// The first `count` frequencies, each part by one product with a matrix of roots: of `[real, imaginary]` with `[cos, -sin]`
-/// and with `[sin, cos]`.
+/// Computes the first `count` frequencies. Each part is one product of `[real, imaginary]` with a
+/// matrix of roots: `[cos, -sin]` and `[sin, cos]`.
 fn direct(signal: Signal<'_>, n: i64, count: i64, sign: f64) -> Signal<'_> {
     let function = signal.real.function();
     let float = signal.real.element_type();
@@ -288,11 +294,11 @@ fn direct(signal: Signal<'_>, n: i64, count: i64, sign: f64) -> Signal<'_> {
     }
 }
 
-/// `e^(sign 2 pi i p / n)`, with the angle within an eighth of a turn.
+/// Returns `e^(sign 2 pi i p / n)`, evaluated with an angle within an eighth of a turn.
 fn root_of_unity(p: i64, n: i64, sign: f64) -> (f64, f64) {
     let p = p.rem_euclid(n);
     let eighth = (8 * p + n / 2) / n;
-    // Whole quarters are taken off exactly.
+    // Quarter turns are subtracted exactly.
     let quarter = ((eighth + 1) / 2) % 4;
     let rest = 4 * p - n * ((eighth + 1) / 2);
     let angle = PI * rest as f64 / (2.0 * n as f64);
@@ -315,7 +321,8 @@ fn floats<'f>(
     function.literal(Literal::from_floats(ArrayShape::new(float, sizes), values))
 }
 
-/// A transform as a convolution with a chirp, whose length is a power of 2: `j k = (j^2 + k^2 - (k - j)^2) / 2`.
+/// Transforms as a convolution of power-of-two length with a chirp:
+/// `j k = (j^2 + k^2 - (k - j)^2) / 2`.
 fn bluestein(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
     let (function, float) = (signal.real.function(), signal.real.element_type());
     let padded = (2 * n - 1).cast_unsigned().next_power_of_two() as i64;
@@ -326,7 +333,7 @@ fn bluestein(signal: Signal<'_>, rows: i64, n: i64, sign: f64) -> Signal<'_> {
         filter[j] = (re, -im);
         filter[(padded as usize - j) % padded as usize] = (re, -im);
     }
-    // The inverse transform's scale goes with the filter.
+    // The filter includes the scale of the inverse transform.
     let scale = 1.0 / padded as f64;
     let filter: Vec<(f64, f64)> =
         radix_2(filter).into_iter().map(|(re, im)| (re * scale, im * scale)).collect();
@@ -352,7 +359,7 @@ fn square_modulo(j: i64, n: i64) -> i64 {
     (i128::from(j) * i128::from(j) % i128::from(n)) as i64
 }
 
-/// The forward transform of a constant whose length is a power of 2.
+/// Returns the forward transform of a constant whose length is a power of 2.
 fn radix_2(values: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     let n = values.len();
     if n <= 1 {

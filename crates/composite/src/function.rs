@@ -1,4 +1,4 @@
-//! A computation written as expressions.
+//! Computations written as expressions.
 
 use crate::expression::Expression;
 use hlo::{ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata, infer_shape};
@@ -7,15 +7,15 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// A computation in the making. Its expressions add instructions as they are written.
+/// A computation under construction. Its expressions add instructions as they are evaluated.
 ///
-/// The first mistake is kept until the computation is finished; what follows it has no meaning.
+/// The first error is kept until the computation is finished. Everything after it is meaningless.
 pub struct Function {
     state: RefCell<State>,
     metadata: OpMetadata,
 }
 
-/// What the expressions of a function share.
+/// State shared by the expressions of a function.
 struct State {
     module: Module,
     builder: ComputationBuilder,
@@ -24,9 +24,10 @@ struct State {
     scalars: BTreeMap<(PrimitiveType, u64), InstructionId>,
 }
 
-/// Adds a computation to a module: `body` makes its results of its parameters. Several results, or none, are a tuple.
+/// Adds a computation to a module. `body` returns the results computed from its parameters; zero or
+/// several results become a tuple.
 ///
-/// Every instruction is stamped with `metadata`.
+/// Every instruction carries `metadata`.
 pub fn build(
     module: &mut Module,
     name: &str,
@@ -77,7 +78,7 @@ fn build_rooted(
 }
 
 impl Function {
-    /// The expression of one of the function's instructions.
+    /// Returns the expression of one of the function's instructions.
     pub fn expression(&self, id: InstructionId) -> Expression<'_> {
         self.wrap(id)
     }
@@ -90,14 +91,20 @@ impl Function {
         self.state.borrow().builder.shape(id).clone()
     }
 
-    /// Adds an instruction; `wanted` is for the opcodes whose shape does not follow from their operands.
-    pub fn op<'f>(&'f self, op: Op, operands: &[Expression<'f>], wanted: Option<Shape>) -> Expression<'f> {
+    /// Adds an instruction. `result_shape` is for opcodes whose shape does not follow from their
+    /// operands.
+    pub fn op<'f>(
+        &'f self,
+        op: Op,
+        operands: &[Expression<'f>],
+        result_shape: Option<Shape>,
+    ) -> Expression<'f> {
         let ids: Vec<InstructionId> = operands.iter().map(|operand| operand.id).collect();
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
         if state.error.is_none() {
             let shapes: Vec<&Shape> = ids.iter().map(|&id| state.builder.shape(id)).collect();
-            let added = infer_shape(&state.module, &op, &shapes, wanted.as_ref())
+            let added = infer_shape(&state.module, &op, &shapes, result_shape.as_ref())
                 .and_then(|shape| state.builder.op_with_shape(&state.module, shape, op, &ids));
             match added {
                 Ok(id) => return self.wrap(id),
@@ -108,13 +115,13 @@ impl Function {
         self.wrap(id.unwrap_or_else(|| state.builder.constant(Literal::scalar(0f32))))
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn literal(&self, literal: Literal) -> Expression<'_> {
         let id = self.state.borrow_mut().builder.constant(literal);
         self.wrap(id)
     }
 
-    /// A scalar constant, rounded or wrapped as the type needs.
+    /// Adds a scalar constant, rounded or wrapped to fit the type.
     pub fn scalar(&self, element_type: PrimitiveType, value: f64) -> Expression<'_> {
         let known = self.state.borrow().scalars.get(&(element_type, value.to_bits())).copied();
         if let Some(id) = known {
@@ -133,23 +140,23 @@ impl Function {
         constant
     }
 
-    /// An array whose elements are all the same.
+    /// Adds an array with all elements equal.
     pub fn splat(&self, element_type: PrimitiveType, sizes: &[i64], value: f64) -> Expression<'_> {
         self.scalar(element_type, value).broadcast(sizes, &[])
     }
 
-    /// `0, 1, 2, ...` along one dimension.
+    /// Adds `0, 1, 2, ...` along one dimension.
     pub fn iota(&self, element_type: PrimitiveType, sizes: &[i64], dimension: usize) -> Expression<'_> {
         let shape = Shape::array(element_type, sizes);
         self.op(Op::Iota { iota_dimension: dimension }, &[], Some(shape))
     }
 
-    /// A tuple.
+    /// Adds a tuple.
     pub fn tuple<'f>(&'f self, elements: &[Expression<'f>]) -> Expression<'f> {
         self.op(Op::Tuple {}, elements, None)
     }
 
-    /// Arrays one after the other along a dimension.
+    /// Concatenates arrays along a dimension.
     pub fn concatenate<'f>(&'f self, parts: &[Expression<'f>], dimension: usize) -> Expression<'f> {
         match parts {
             [part] => *part,
@@ -157,7 +164,7 @@ impl Function {
         }
     }
 
-    /// The scalar computation `x op y`, made once for each type.
+    /// Returns the scalar computation `x op y`, shared by all uses with the same type.
     pub(crate) fn reducer(&self, name: &'static str, op: Op, element_type: PrimitiveType) -> ComputationId {
         let known = self.state.borrow().reducers.get(&(name, element_type)).copied();
         known.unwrap_or_else(|| {
@@ -170,7 +177,7 @@ impl Function {
         })
     }
 
-    /// Another computation of the same module.
+    /// Adds another computation to the same module.
     fn nested(
         &self,
         name: &str,
@@ -183,7 +190,7 @@ impl Function {
         state.module = module;
         built.unwrap_or_else(|error| {
             state.error.get_or_insert(error);
-            // Never used: the function as a whole is an error.
+            // Never used: the function as a whole is already an error.
             state.module.add_computation({
                 let mut empty = ComputationBuilder::new("wrong");
                 let root = empty.constant(Literal::scalar(0f32));
@@ -192,7 +199,7 @@ impl Function {
         })
     }
 
-    /// Repeats `body` as long as `condition`, a scalar `pred`, holds.
+    /// Repeats `body` while `condition`, a scalar `pred`, is true.
     pub fn while_loop<'f>(
         &'f self,
         initial: &[Expression<'f>],
@@ -216,11 +223,11 @@ impl Function {
             let results = body(function, &parts);
             function.tuple(&results).id
         });
-        let done = self.op(Op::While { condition, body }, &[start], None);
-        (0..count).map(|k| done.element(k)).collect()
+        let outputs = self.op(Op::While { condition, body }, &[start], None);
+        (0..count).map(|k| outputs.element(k)).collect()
     }
 
-    /// Repeats `body` for the indices `0..count`, which it gets as a scalar `s32`.
+    /// Repeats `body` for the indices `0..count`, passed as a scalar `s32`.
     pub fn for_loop<'f>(
         &'f self,
         count: i64,
@@ -229,7 +236,7 @@ impl Function {
     ) -> Vec<Expression<'f>> {
         let mut state = vec![self.scalar(PrimitiveType::S32, 0.0)];
         state.extend_from_slice(initial);
-        let mut done = self.while_loop(
+        let mut outputs = self.while_loop(
             &state,
             |_, state| state[0].lt(count as f64),
             |function, state| {
@@ -238,7 +245,7 @@ impl Function {
                 next
             },
         );
-        done.remove(0);
-        done
+        outputs.remove(0);
+        outputs
     }
 }

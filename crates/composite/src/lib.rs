@@ -1,8 +1,9 @@
-//! Functions for which HLO has no opcode of its own, or whose opcode is expanded: special functions, decompositions of
-//! matrices and Fourier transforms, each written once as a computation of plain HLO.
+//! Functions without an HLO opcode, and expansions of opcodes: special functions, matrix
+//! decompositions, and Fourier transforms, each written once as a computation of plain HLO.
 //!
-//! The import calls the former, the expander passes put the latter in the place of `cholesky`, `triangular-solve` and
-//! `fft`. Whoever calls has checked the operands' types and ranks.
+//! The importer calls the special functions. The expander passes replace `cholesky`,
+//! `triangular-solve`, and `fft` by the other computations. Callers check the operands' types and
+//! ranks.
 
 mod c_library;
 mod expression;

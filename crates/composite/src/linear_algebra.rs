@@ -1,4 +1,5 @@
-//! Decompositions of stacks of matrices, `[batch, rows, columns]`, by loops whose steps are operations on whole matrices.
+//! Decompositions of stacks of matrices, `[batch, rows, columns]`, as loops over operations on
+//! whole matrices.
 
 mod bidiagonal;
 mod bidiagonal_qr;

@@ -1,7 +1,7 @@
-//! Philox and distributions over its words, number for number as TensorFlow's CPU kernels make them
+//! Philox and distributions over its words, number for number as in TensorFlow's CPU kernels
 //! (`tsl/lib/random/random_distributions.h`, `core/kernels/random_op_cpu.h`).
 //!
-//! Logarithms, sines and cosines of `f32` are those of the C library that the kernels call, bit for bit; those of `f64`
+//! Logarithms, sines, and cosines of `f32` match the kernels' C library bit for bit. Those of `f64`
 //! are our own, within a unit or two in the last place.
 
 use crate::c_library::{logf, sincosf};
@@ -11,23 +11,23 @@ use hlo::{Op, RandomAlgorithm};
 use shape::index::element_count;
 use shape::{Literal, PrimitiveType, Shape};
 
-/// Words of 32 bits that one count of the counter gives.
+/// Number of 32-bit words per counter value.
 const BLOCK: i64 = 4;
 
-/// How many words are kept for each number of a distribution that rejects some.
+/// Number of words reserved per number of a rejection-sampled distribution.
 const RESERVED: i64 = 256;
 
-/// The key and the counter from which numbers are drawn.
+/// Key and counter of a generator.
 #[derive(Clone, Copy)]
 pub struct Philox<'f> {
     /// A scalar `u64`.
     pub key: Expression<'f>,
-    /// `u64[2]`, the low word first.
+    /// `u64[2]`, low word first.
     pub counter: Expression<'f>,
 }
 
 impl<'f> Philox<'f> {
-    /// The generator of two seeds, integers of any width.
+    /// Creates the generator for two seeds, integers of any width.
     pub fn of_seeds(seeds: Expression<'f>) -> Self {
         const SCRAMBLER: u64 = 0x0246_1e29_3ec8_f720;
         let function = seeds.function();
@@ -39,22 +39,23 @@ impl<'f> Philox<'f> {
         Self { key: mixed.slice_in(0, 0, 1).reshape(&[]), counter }
     }
 
-    /// So many `u32`s or `u64`s, in order.
+    /// Draws `count` `u32`s or `u64`s, in order.
     fn bits(self, bits: PrimitiveType, count: i64) -> Expression<'f> {
         let function = self.key.function();
         let state = function.concatenate(&[self.key.reshape(&[1]), self.counter], 0);
-        let wanted = Shape::Tuple(vec![state.array().into(), Shape::array(bits, &[count])]);
+        let shape = Shape::Tuple(vec![state.array().into(), Shape::array(bits, &[count])]);
         function
-            .op(Op::RngBitGenerator { algorithm: RandomAlgorithm::Philox }, &[state], Some(wanted))
+            .op(Op::RngBitGenerator { algorithm: RandomAlgorithm::Philox }, &[state], Some(shape))
             .element(1)
     }
 
-    /// Bits of an unsigned type of 32 or 64 bits.
+    /// Draws bits of an unsigned 32- or 64-bit type.
     pub fn full_integers(self, bits: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         self.bits(bits, count(sizes)).reshape(sizes)
     }
 
-    /// Uniform in `[low, high)`, two scalars of an integer type of 32 or 64 bits, by remainder.
+    /// Draws uniform integers in `[low, high)`, two scalars of a 32- or 64-bit integer type, by
+    /// remainder.
     pub fn uniform_integers(
         self,
         low: Expression<'f>,
@@ -64,13 +65,13 @@ impl<'f> Philox<'f> {
         between(self.full_integers(unsigned_like(low.element_type()), sizes), low, high)
     }
 
-    /// Uniform in `[0, 1)`, of any floating-point type.
+    /// Draws uniform numbers in `[0, 1)` of any floating-point type.
     pub fn uniform(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let bits = if float == PrimitiveType::F64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
         unit(self.bits(bits, count(sizes)).reshape(sizes), float)
     }
 
-    /// Normal, of any floating-point type: pairs by the Box-Muller transform.
+    /// Draws normal numbers of any floating-point type, in pairs by the Box-Muller transform.
     pub fn normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let wide = drawn(float);
         let bits = if wide == PrimitiveType::F64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
@@ -82,10 +83,11 @@ impl<'f> Philox<'f> {
         numbers.reshape(&[2 * pairs]).slice_in(0, 0, count).reshape(sizes).convert(float)
     }
 
-    /// Normal, of any floating-point type, but for what is 2 standard deviations or more away.
+    /// Draws normal numbers of any floating-point type, rejecting those 2 or more standard
+    /// deviations away.
     ///
-    /// Numbers come in groups: 4, of `f64` 2. Each group has words of its own, of which it takes pairs until there are enough
-    /// numbers that count.
+    /// Numbers are drawn in groups of 4 (of 2 for `f64`). Each group has its own words and consumes
+    /// pairs of them until enough numbers are accepted.
     pub fn truncated_normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let function = self.key.function();
         let wide = drawn(float);
@@ -129,12 +131,12 @@ fn count(sizes: &[i64]) -> i64 {
     element_count(sizes).unwrap_or(i64::MAX)
 }
 
-/// The type in which numbers of a floating-point type are drawn.
+/// Returns the type in which numbers of a floating-point type are drawn.
 fn drawn(float: PrimitiveType) -> PrimitiveType {
     if float == PrimitiveType::F64 { float } else { PrimitiveType::F32 }
 }
 
-/// Words as numbers in `[0, 1)`: as many bits as the mantissa has, behind the exponent of 1.
+/// Converts words to numbers in `[0, 1)`: fills the mantissa, with the exponent of 1.
 fn unit(words: Expression<'_>, float: PrimitiveType) -> Expression<'_> {
     let (unsigned, mantissa, one) = match float {
         PrimitiveType::F64 => {
@@ -151,9 +153,9 @@ fn unit(words: Expression<'_>, float: PrimitiveType) -> Expression<'_> {
     bits.bitcast_convert(float) - 1.0
 }
 
-/// Two normal numbers of two uniform ones.
+/// Converts two uniform numbers to two normal ones.
 fn box_muller<'f>(first: Expression<'f>, second: Expression<'f>) -> [Expression<'f>; 2] {
-    // A really small number has too large a logarithm.
+    // Avoid the logarithm of 0.
     if first.element_type() == PrimitiveType::F64 {
         let radius = (first.max(1.0e-7).log() * -2.0).sqrt();
         let angle = second * (2.0 * std::f64::consts::PI);
@@ -164,7 +166,7 @@ fn box_muller<'f>(first: Expression<'f>, second: Expression<'f>) -> [Expression<
     sincosf(angle.convert(PrimitiveType::F32)).map(|value| value * radius)
 }
 
-/// Normal numbers of the words of one count.
+/// Computes normal numbers from the words of one counter value.
 fn candidates(words: [Expression<'_>; 4], float: PrimitiveType) -> Vec<Expression<'_>> {
     let [a, b, c, d] = words;
     if float == PrimitiveType::F64 {
@@ -178,7 +180,7 @@ fn candidates(words: [Expression<'_>; 4], float: PrimitiveType) -> Vec<Expressio
     [box_muller(a, b), box_muller(c, d)].concat()
 }
 
-/// Many counters of 128 bits.
+/// An array of 128-bit counters.
 #[derive(Clone, Copy)]
 struct Counter<'f> {
     low: Expression<'f>,
@@ -186,14 +188,14 @@ struct Counter<'f> {
 }
 
 impl<'f> Counter<'f> {
-    /// So many counts on.
+    /// Advances the counters.
     fn skip(self, counts: Expression<'f>) -> Self {
         let low = self.low + counts;
         let carry = low.lt(counts).convert(PrimitiveType::U64);
         Self { low, high: self.high + carry }
     }
 
-    /// The four words of each counter, of a key that all share: ten rounds.
+    /// Returns the four words of each counter after ten rounds with a shared key.
     fn words(self, key: Expression<'f>) -> [Expression<'f>; 4] {
         let halves = |e: Expression<'f>| {
             [(e & f64::from(u32::MAX)).convert(PrimitiveType::U32), (e >> 32.0).convert(PrimitiveType::U32)]
@@ -220,7 +222,7 @@ impl<'f> Counter<'f> {
     }
 }
 
-/// A generator of a key and a counter that come as arrays of any integers of 64 bits.
+/// Creates a generator from a key and a counter, given as arrays of any 64-bit integer type.
 pub fn of_key_and_counter<'f>(key: Expression<'f>, counter: Expression<'f>) -> Philox<'f> {
     let [key, counter] = [key, counter].map(|words| words.bitcast_convert(PrimitiveType::U64));
     Philox { key: key.reshape(&[]), counter }
@@ -236,19 +238,20 @@ mod tests {
     fn groups_cover_sizes_that_they_do_not_divide() {
         let mut module = Module::new("test");
         let seeds = Shape::array(PrimitiveType::S32, &[2]);
-        let made = crate::build(&mut module, "f", &OpMetadata::default(), &[seeds], |_: &Function, p| {
-            let philox = Philox::of_seeds(p[0]);
-            vec![
-                philox.truncated_normal(PrimitiveType::F32, &[7]),
-                philox.truncated_normal(PrimitiveType::F64, &[3, 1]),
-                philox.normal(PrimitiveType::Bf16, &[5]),
-                philox.uniform(PrimitiveType::F16, &[]),
-                philox.normal(PrimitiveType::F32, &[0, 4]),
-            ]
-        })
-        .expect("well formed");
-        let root = module[made].root();
-        let shape = module[made][root].shape().to_string();
+        let computation =
+            crate::build(&mut module, "f", &OpMetadata::default(), &[seeds], |_: &Function, p| {
+                let philox = Philox::of_seeds(p[0]);
+                vec![
+                    philox.truncated_normal(PrimitiveType::F32, &[7]),
+                    philox.truncated_normal(PrimitiveType::F64, &[3, 1]),
+                    philox.normal(PrimitiveType::Bf16, &[5]),
+                    philox.uniform(PrimitiveType::F16, &[]),
+                    philox.normal(PrimitiveType::F32, &[0, 4]),
+                ]
+            })
+            .expect("well formed");
+        let root = module[computation].root();
+        let shape = module[computation][root].shape().to_string();
         assert_eq!(shape, "(f32[7], f64[3,1], bf16[5], f16[], f32[0,4])");
     }
 }

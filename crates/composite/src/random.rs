@@ -1,5 +1,5 @@
-//! Random numbers of a key and a counter, and distributions over their bits, number for number as XLA makes them
-//! (`xla/hlo/builder/lib/prng.cc`, `tf2xla/lib/random.cc`).
+//! Random numbers from a key and a counter, and distributions over their bits, number for number as
+//! in XLA (`xla/hlo/builder/lib/prng.cc`, `tf2xla/lib/random.cc`).
 
 use crate::expression::Expression;
 use crate::function::Function;
@@ -14,8 +14,8 @@ fn bits_of_state<'f>(
     bits: PrimitiveType,
     sizes: &[i64],
 ) -> (Expression<'f>, Expression<'f>) {
-    let wanted = Shape::Tuple(vec![state.array().into(), Shape::array(bits, sizes)]);
-    let pair = function.op(Op::RngBitGenerator { algorithm }, &[state], Some(wanted));
+    let shape = Shape::Tuple(vec![state.array().into(), Shape::array(bits, sizes)]);
+    let pair = function.op(Op::RngBitGenerator { algorithm }, &[state], Some(shape));
     (pair.element(1), pair.element(0))
 }
 
@@ -26,12 +26,12 @@ pub struct Generator<'f> {
     pub algorithm: RandomAlgorithm,
     /// A scalar `u64`.
     pub key: Expression<'f>,
-    /// `u64[2]` of Philox, `u64[1]` of ThreeFry.
+    /// `u64[2]` for Philox, `u64[1]` for ThreeFry.
     pub counter: Expression<'f>,
 }
 
 impl<'f> Generator<'f> {
-    /// Bits of an unsigned type; moves the counter on by the blocks used.
+    /// Draws bits of an unsigned type and advances the counter by the blocks used.
     pub fn bits(&mut self, bits: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let function = self.key.function();
         let state = function.concatenate(&[self.key.reshape(&[1]), self.counter], 0);
@@ -41,8 +41,9 @@ impl<'f> Generator<'f> {
         numbers
     }
 
-    /// Uniform in `[low, 1)`, where `low` is 0 or the least positive normal number: the mantissa's bits over a power of
-    /// 2. Of type `f16`, `f32` or `f64`; `f16` begins at 0 always.
+    /// Draws uniform numbers in `[low, 1)` of type `f16`, `f32`, or `f64`: the mantissa's bits over
+    /// a power of 2. `low` is the least positive normal number if `positive`, else 0. For `f16`,
+    /// `low` is always 0.
     pub fn uniform(&mut self, float: PrimitiveType, sizes: &[i64], positive: bool) -> Expression<'f> {
         if float == PrimitiveType::F16 {
             let mantissa = self.bits(PrimitiveType::U16, sizes) & f64::from(0x3ff);
@@ -54,11 +55,12 @@ impl<'f> Generator<'f> {
             _ => (PrimitiveType::U32, 9.0, 2f64.powi(-23), f64::from(f32::MIN_POSITIVE)),
         };
         let unit = (self.bits(bits, sizes) >> drop).convert(float) * scale;
-        // Within rounding `unit * (1 - least) + least` is this.
+        // Equals `unit * (1 - least) + least` within rounding.
         if positive { unit.max(least) } else { unit }
     }
 
-    /// Uniform in `[low, high)`, two scalars of an integer type of 32 or 64 bits, by remainder.
+    /// Draws uniform integers in `[low, high)`, two scalars of a 32- or 64-bit integer type, by
+    /// remainder.
     pub fn uniform_int(
         &mut self,
         low: Expression<'f>,
@@ -69,9 +71,10 @@ impl<'f> Generator<'f> {
         between(bits, low, high)
     }
 
-    /// Normal by the Box-Muller transform. Of type `f16`, `f32` or `f64`.
+    /// Draws normal numbers of type `f16`, `f32`, or `f64` by the Box-Muller transform.
     ///
-    /// The two numbers of a pair are neighbours along the first even dimension, or else along the largest.
+    /// The two numbers of a pair are neighbors along the first even dimension or, if there is none,
+    /// along the largest.
     pub fn normal(&mut self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let function = self.key.function();
         let even = sizes.iter().position(|size| size % 2 == 0);
@@ -87,7 +90,7 @@ impl<'f> Generator<'f> {
         }
         let pair = split.map_or(0, |split| split + 1);
         let uniform = self.uniform(float, &paired, false);
-        // A really small number has too large a logarithm.
+        // Avoid the logarithm of 0.
         let first = uniform.slice_in(pair, 0, 1).max(f64::from(1.0e-7f32));
         let angle = uniform.slice_in(pair, 1, 2) * (2.0 * std::f64::consts::PI);
         let radius = (first.log() * -2.0).sqrt();
@@ -99,9 +102,10 @@ impl<'f> Generator<'f> {
     }
 }
 
-/// A uniform number as one of the normal distribution between two bounds, by the inverse of the distribution function.
+/// Maps a uniform number to the normal distribution truncated to two bounds, by the inverse of the
+/// distribution function.
 ///
-/// `mean`, `deviation`, `low` and `high` have the shape of `uniform`.
+/// `mean`, `deviation`, `low`, and `high` have the shape of `uniform`.
 pub fn truncated_normal<'f>(
     uniform: Expression<'f>,
     [mean, deviation, low, high]: [Expression<'f>; 4],
@@ -121,24 +125,24 @@ pub fn truncated_normal<'f>(
     x.max(low).min(high)
 }
 
-/// A uniform number as one of the normal distribution within two standard deviations.
+/// Maps a uniform number to the normal distribution truncated to two standard deviations.
 pub fn standard_truncated_normal(uniform: Expression<'_>) -> Expression<'_> {
     let [mean, deviation, low, high] = [0.0, 1.0, -2.0, 2.0].map(|value| uniform.splat(value));
     truncated_normal(uniform, [mean, deviation, low, high])
 }
 
-/// `f32` as `bf16` by leaving out the low bits: rounding would reach 1.
+/// Converts `f32` to `bf16` by truncation, since rounding would reach 1.
 pub fn truncate_to_bf16(x: Expression<'_>) -> Expression<'_> {
     let high = x.bitcast_convert(PrimitiveType::U32) & f64::from(0xFFFF_0000u32);
     high.bitcast_convert(PrimitiveType::F32).convert(PrimitiveType::Bf16)
 }
 
-/// The unsigned type whose bits make integers of a type of 32 or 64 bits.
+/// Returns the unsigned type with the width of a 32- or 64-bit integer type.
 pub(crate) fn unsigned_like(integer: PrimitiveType) -> PrimitiveType {
     if integer.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 }
 }
 
-/// Integers in `[low, high)`, two scalars, of random bits, by remainder.
+/// Maps random bits to integers in `[low, high)`, two scalars, by remainder.
 pub(crate) fn between<'f>(bits: Expression<'f>, low: Expression<'f>, high: Expression<'f>) -> Expression<'f> {
     let (integer, unsigned) = (low.element_type(), bits.element_type());
     let low = low.bitcast_convert(unsigned);

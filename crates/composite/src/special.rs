@@ -1,7 +1,8 @@
-//! Special functions, element by element, accurate to a few units of `f64`.
+//! Elementwise special functions, accurate to a few units of `f64`.
 //!
-//! Most work on `f32` and `f64` as they come; the callers give `f32` as `f64` and narrower types as `f32`, so that a result
-//! is rounded once. What is computed in pairs, and `betainc`, takes `f64` only.
+//! Most accept both `f32` and `f64`. Callers pass `f32` as `f64`, and narrower types as `f32`, so
+//! that a result is rounded once. The functions computed in pairs, and `betainc`, accept `f64`
+//! only.
 
 mod bessel;
 mod bessel_order;
@@ -41,7 +42,7 @@ pub use zeta::{polygamma, zeta};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// Half of the distance from 1 to the next number of a type, where series end.
+/// Half of the distance from 1 to the next number of a type: the point where series end.
 fn epsilon(x: Expression<'_>) -> f64 {
     if x.element_type() == PrimitiveType::F64 { f64::EPSILON / 2.0 } else { f64::from(f32::EPSILON) / 2.0 }
 }
@@ -51,7 +52,7 @@ fn log_of_largest(x: Expression<'_>) -> f64 {
     if x.element_type() == PrimitiveType::F64 { f64::MAX.ln() } else { f64::from(f32::MAX).ln() }
 }
 
-/// How many steps of a loop are enough for all elements that take part, 0 for none.
+/// Returns the number of loop steps that suffices for all enabled elements, or 0 if there are none.
 fn steps<'f>(enabled: Expression<'f>, count: Expression<'f>) -> Expression<'f> {
     const MAX_STEPS: f64 = 20_000.0;
     let count = enabled.select(count.min(MAX_STEPS), 0.0);
@@ -59,12 +60,13 @@ fn steps<'f>(enabled: Expression<'f>, count: Expression<'f>) -> Expression<'f> {
     count.maximum(&dimensions).convert(PrimitiveType::S32)
 }
 
-/// The quotient of two polynomials, the highest power first.
+/// Quotient of two polynomials, highest power first.
 fn rational<'f>(x: Expression<'f>, numerator: &[f64], denominator: &[f64]) -> Expression<'f> {
     x.polynomial(numerator) / x.polynomial(denominator)
 }
 
-/// A Chebyshev series by Clenshaw's recurrence, the highest order first; of order 0 half is taken.
+/// Chebyshev series by Clenshaw's recurrence, highest order first. Half the coefficient of order 0
+/// is used.
 fn chebyshev<'f>(x: Expression<'f>, coefficients: &[f64]) -> Expression<'f> {
     let zero = x.splat(0.0);
     let (mut b0, mut b1, mut b2) = (zero, zero, zero);

@@ -1,11 +1,12 @@
-//! Functions by what defines them: products of factors, sums of roots of unity, values from tables (Abramowitz and Stegun).
+//! Checks functions against their definitions: products of factors, sums of roots of unity, values
+//! from tables (Abramowitz and Stegun).
 
 use composite::linear_algebra as matrices;
 use composite::{Expression, Function, build, special};
 use hlo::{FftType, Module, OpMetadata};
 use shape::{Literal, PrimitiveType, Shape};
 
-/// What a function of these arguments gives.
+/// Evaluates a function of these arguments.
 fn evaluate(
     arguments: &[Literal],
     body: impl for<'f> FnOnce(&'f Function, &[Expression<'f>]) -> Vec<Expression<'f>>,
@@ -26,7 +27,7 @@ fn vector(values: &[f64]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
 }
 
-/// Numbers without a pattern.
+/// Returns pseudorandom numbers.
 fn noise(sizes: &[i64], seed: u64) -> Literal {
     let count: i64 = sizes.iter().product();
     let mut state = seed;
@@ -97,7 +98,7 @@ fn inverse_functions_and_bessel_functions() {
     check(special::bessel_i1, &[(1.0, 0.565_159_103_992_485), (-1.0, -0.565_159_103_992_485)]);
 }
 
-/// `n` elements by the definition.
+/// Returns the transform of `n` elements by its definition.
 fn transform(re: &[f64], im: &[f64]) -> Vec<(f64, f64)> {
     let n = re.len();
     let root = |p: usize| {
@@ -135,7 +136,7 @@ fn transforms_of_short_composite_and_prime_lengths() {
 
 #[test]
 fn long_transforms_are_convolutions() {
-    // One wave has one frequency, whose neighbours are no larger than errors.
+    // One wave has one frequency, whose neighbors are no larger than errors.
     let (n, wave) = (8209, 4711);
     let part = |f: fn(f64) -> f64| {
         let angle = |j: i64| 2.0 * std::f64::consts::PI * ((j * wave) % n) as f64 / n as f64;
@@ -158,7 +159,8 @@ fn transforms_of_real_signals_are_halves_of_complex_ones() {
         let (signal, count) = (noise(&[2, n], 5), (n / 2 + 1) as usize);
         let got = evaluate(std::slice::from_ref(&signal), |_, parts| {
             let there = composite::fft::fft(parts[0], FftType::Rfft, &[n], |_, _| false);
-            // What is imaginary of the first frequency, and of the last one of an even length, is ignored.
+            // The imaginary parts of the first frequency, and of the last one of an even length,
+            // are ignored.
             let line = there.imag();
             let ignored = if n % 2 == 0 { vec![0, n / 2] } else { vec![0] };
             let place = there.function().iota(PrimitiveType::S32, &line.sizes(), 1);
@@ -184,12 +186,12 @@ fn transforms_of_real_signals_are_halves_of_complex_ones() {
     }
 }
 
-/// The largest element of a difference.
+/// Returns the largest magnitude of a difference.
 fn distance<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     (a - b).largest_magnitude(&[0, 1, 2])
 }
 
-/// How far the columns of each matrix are from orthonormal.
+/// Returns the distance of each matrix's columns from orthonormal.
 fn from_orthonormal(x: Expression<'_>) -> Expression<'_> {
     let sizes = x.sizes();
     let identity = matrices::identity(x.function(), x.element_type(), [sizes[0], sizes[2], sizes[2]]);
@@ -227,7 +229,7 @@ fn factors_multiply_to_what_was_factored() {
 
 #[test]
 fn a_matrix_without_full_rank_has_whole_factors() {
-    // The second column is twice the first, the third is empty.
+    // The second column is twice the first, the third is zero.
     let a = Literal::from_elements(&[1, 3, 3], &[1.0f64, 2.0, 0.0, 3.0, 6.0, 0.0, -1.0, -2.0, 0.0]);
     let got = evaluate(&[a], |_, a| {
         let [u, s, v] = matrices::svd(a[0], true);
@@ -258,13 +260,13 @@ fn eigenvectors_keep_their_directions_and_systems_are_solved() {
     }
 }
 
-/// A square matrix whose elements a function says.
+/// Returns a square matrix with the given elements.
 fn matrix(n: i64, element: impl Fn(i64, i64) -> f64) -> Literal {
     let values: Vec<f64> = (0..n * n).map(|at| element(at / n, at % n)).collect();
     Literal::from_elements(&[1, n, n], &values)
 }
 
-/// Matrices that make life hard for rotations.
+/// Returns matrices that are hard for methods based on rotations.
 fn matrices_of_all_kinds(n: i64) -> Vec<Literal> {
     let on = |i: i64, j: i64, value: f64| if i == j { value } else { 0.0 };
     let noise = elements(&noise(&[n, n], 15));
@@ -274,15 +276,15 @@ fn matrices_of_all_kinds(n: i64) -> Vec<Literal> {
         matrix(n, |_, _| 0.0),
         matrix(n, |i, j| on(i, j, -2.0)),
         matrix(n, |i, j| on(i, j, (i % 3) as f64)),
-        // One value that is not 0.
+        // Only one value is nonzero.
         matrix(n, |i, j| ((i + 1) * (j + 1)) as f64 / 441.0),
-        // Wilkinson's: pairs of eigenvalues that differ in the last places.
+        // Wilkinson's: pairs of eigenvalues that differ only in the last places.
         matrix(n, |i, j| if i == j + 1 { 1.0 } else { on(i, j, (i - n / 2).abs() as f64) }),
         matrix(n, |i, j| random(i, j) * 10f64.powi(-(i + j) as i32)),
         matrix(n, |i, j| random(i, j) * 10f64.powi((i + j - 2 * n) as i32)),
-        // Blocks that know nothing of each other.
+        // Independent blocks.
         matrix(n, |i, j| if i / 4 == j / 4 { random(i, j) } else { 0.0 }),
-        // Zeros on the diagonal, first, within, last; and none of the diagonal.
+        // Zeros on the diagonal: first, in the middle, last; and an all-zero diagonal.
         matrix(n, |i, j| if i == j { (i % 5).min(n - 1 - i) as f64 } else { on(i + 1, j, 1.0) }),
         matrix(n, |i, j| on(i + 1, j, 1.0)),
         matrix(n, |i, j| random(i, j) * 1e300),
@@ -297,13 +299,13 @@ fn assert_all_below(limit: f64, errors: &Literal, what: &str) {
     assert!(errors.iter().all(|&error| error < limit), "{what}: {errors:?}");
 }
 
-/// The largest magnitude, or 1, everywhere.
+/// Returns the largest magnitude, or 1 if it is 0, as an array.
 fn unit_of(a: Expression<'_>) -> Expression<'_> {
     let largest = a.largest_magnitude(&[0, 1, 2]);
     largest.gt(0.0).select(largest, 1.0).spread_like(a)
 }
 
-/// By how much an element of `[1, n]` is below the one before it.
+/// Returns by how much any element of `[1, n]` is below the previous one.
 fn fall(values: Expression<'_>) -> Expression<'_> {
     let n = values.size_from_end(0);
     let fall = values.slice_in(1, 0, n - 1) - values.slice_in(1, 1, n);
@@ -409,7 +411,7 @@ fn large_triangles_are_solved_in_blocks() {
             let product =
                 if lower { matrices::matmul(factor, upper) } else { matrices::matmul(upper, factor) };
             let options = matrices::Triangular { left_side: true, lower, unit_diagonal: false, transpose_a };
-            // What is in the other triangle does not count.
+            // The other triangle is ignored.
             let [rows, columns] = [1, 2].map(|d| function.iota(shape::PrimitiveType::S32, &[1, n, n], d));
             let other = if lower { rows.lt(columns) } else { rows.gt(columns) };
             let x = matrices::triangular_solve(other.select(a, factor), b, options);

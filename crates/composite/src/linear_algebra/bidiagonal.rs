@@ -1,4 +1,4 @@
-//! Square matrices made bidiagonal by Householder's reflections from both sides, LAPACK's `gebrd`.
+//! Bidiagonal reduction of square matrices by two-sided Householder reflections (LAPACK's `gebrd`).
 
 use super::givens::with;
 use super::matrix::{adjoint, conjugate, identity, matmul, real_part, spread};
@@ -7,11 +7,11 @@ use super::tridiagonal::{Finished, columns_at_a_time, rows_reflected};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// A real upper bidiagonal matrix and what it was turned with.
+/// A real upper bidiagonal matrix and the unitary factors of its reduction.
 pub(super) struct Bidiagonal<'f> {
     /// `[1, n]`.
     pub(super) diagonal: Expression<'f>,
-    /// What stands above each element of the diagonal: `[1, n]`, the first one 0.
+    /// The superdiagonal: the element above each diagonal element, `[1, n]`, starting with 0.
     pub(super) above: Expression<'f>,
     /// The transpose of `u`, with `a = u b v^H`.
     pub(super) rows_of_u: Expression<'f>,
@@ -19,7 +19,8 @@ pub(super) struct Bidiagonal<'f> {
     pub(super) rows_of_v: Expression<'f>,
 }
 
-/// `u^H a v`, of one square matrix with magnitudes up to 1: each column in turn keeps one element, each row two.
+/// Computes `u^H a v` of one square matrix with magnitudes up to 1. Each column in turn is reduced
+/// to one element, each row to two.
 pub(super) fn bidiagonal(a: Expression<'_>) -> Bidiagonal<'_> {
     let function = a.function();
     let n = a.size_from_end(0);
@@ -32,11 +33,11 @@ pub(super) fn bidiagonal(a: Expression<'_>) -> Bidiagonal<'_> {
         let count = columns_at_a_time(size);
         let [diagonal, above, u, v] = parts;
         let state = [rest, diagonal, above, u, v];
-        let done = function.for_loop(count, &state, |_, k, state| reduce_column_and_row(k, state));
-        rest = done[0];
-        parts = [done[1], done[2], done[3], done[4]];
+        let outputs = function.for_loop(count, &state, |_, k, state| reduce_column_and_row(k, state));
+        rest = outputs[0];
+        parts = [outputs[1], outputs[2], outputs[3], outputs[4]];
         if count == size - 1 {
-            // The last element, too, becomes real.
+            // The last element becomes real, too.
             let last = function.scalar(PrimitiveType::S32, count as f64);
             let [diagonal, above, u, v] = parts;
             let (_, diagonal, u) = reduce_column(last, rest, diagonal, u);
@@ -48,7 +49,8 @@ pub(super) fn bidiagonal(a: Expression<'_>) -> Bidiagonal<'_> {
     }
 }
 
-/// Reflects what is below the diagonal of a column to nothing, and what is beyond the next element of a row.
+/// Reflects the part of a column below the diagonal to 0, and the part of a row after the
+/// superdiagonal.
 fn reduce_column_and_row<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[a, diagonal, above, u, v] = state else { return Vec::new() };
     let (a, diagonal, u) = reduce_column(k, a, diagonal, u);
@@ -62,7 +64,7 @@ fn reduce_column_and_row<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec
     vec![a, diagonal, above, u, rows_reflected(v, vector, tau)]
 }
 
-/// Reflects what is on and below the diagonal of a column to one real element.
+/// Reflects a column, from the diagonal down, to one real element.
 fn reduce_column<'f>(
     k: Expression<'f>,
     a: Expression<'f>,

@@ -1,4 +1,5 @@
-//! The implicit QR method for upper bidiagonal matrices (Golub and Kahan, as LAPACK's `bdsqr` orders its steps).
+//! The implicit QR method for upper bidiagonal matrices (Golub and Kahan, with the order of steps
+//! of LAPACK's `bdsqr`).
 
 use super::bidiagonal::Bidiagonal;
 use super::givens::{Givens, at, deflated, first_coupled, last_coupled, with};
@@ -8,9 +9,9 @@ use super::tridiagonal_qr::MAX_SWEEPS;
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// `a = u diag(values) v^H`, in no order.
+/// `a = u diag(values) v^H`, unsorted.
 pub(super) struct Factors<'f> {
-    /// `[1, n]`, none negative.
+    /// `[1, n]`, nonnegative.
     pub(super) values: Expression<'f>,
     /// `[1, n, n]`.
     pub(super) u: Expression<'f>,
@@ -18,14 +19,14 @@ pub(super) struct Factors<'f> {
     pub(super) v: Expression<'f>,
 }
 
-/// The singular values and vectors of what became bidiagonal.
+/// Returns the singular values and vectors of a matrix in bidiagonal form.
 pub(super) fn diagonalized_bidiagonal(matrix: Bidiagonal<'_>) -> Factors<'_> {
     let Bidiagonal { diagonal, above, rows_of_u, rows_of_v } = matrix;
     let function = diagonal.function();
     let n = diagonal.size_from_end(0);
     let diagonal = without_small(diagonal);
     let above = deflated(diagonal, above);
-    // One element more, since what comes after the last one is read, too.
+    // One more element, because the one after the last is read, too.
     let state = [
         function.scalar(PrimitiveType::S32, 0.0),
         last_coupled(above),
@@ -34,23 +35,24 @@ pub(super) fn diagonalized_bidiagonal(matrix: Bidiagonal<'_>) -> Factors<'_> {
         rows_of_u,
         rows_of_v,
     ];
-    let done = function.while_loop(
+    let outputs = function.while_loop(
         &state,
         |_, state| state[0].lt((MAX_SWEEPS * n) as f64) & state[1].gt(0.0),
         |_, state| sweep(state),
     );
-    let (d, v) = (done[2], done[5].transpose(&[0, 2, 1]));
+    let (d, v) = (outputs[2], outputs[5].transpose(&[0, 2, 1]));
     let signs = d.lt(0.0).select(d.splat(-1.0), 1.0).broadcast(&v.sizes(), &[0, 2]);
-    Factors { values: d.abs(), u: done[4].transpose(&[0, 2, 1]), v: v * in_type_of(signs, v) }
+    Factors { values: d.abs(), u: outputs[4].transpose(&[0, 2, 1]), v: v * in_type_of(signs, v) }
 }
 
-/// Zeros for what is nothing beside 1: a zero is pushed out of the matrix, what is nearly one stays for long.
+/// Flushes elements negligible relative to 1 to zero: the iteration deflates an exact zero, but
+/// takes many sweeps for a tiny value.
 fn without_small(diagonal: Expression<'_>) -> Expression<'_> {
     let least = epsilon(diagonal.element_type()).powi(2);
     diagonal.abs().le(least).select(diagonal.splat(0.0), diagonal)
 }
 
-/// One sweep over the last block that is not diagonal.
+/// Performs one sweep over the last block that is not diagonal.
 fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[count, last, d, e, u, v] = state else { return Vec::new() };
     let n = d.size_from_end(0);
@@ -59,8 +61,8 @@ fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let x = beginning(first, last, d, e);
     let [row_of_u, row_of_v] = [u, v].map(|rows| rows.dynamic_slice_in(1, first));
     let start = [first, last, a, b, x, b, row_of_u, row_of_v, d, e, u, v];
-    let done = d.function().while_loop(&start, |_, state| state[0].lt(state[1]), |_, state| chase(state));
-    let &[_, _, a, _, x, _, row_of_u, row_of_v, d, e, u, v] = &done[..] else { return Vec::new() };
+    let outputs = d.function().while_loop(&start, |_, state| state[0].lt(state[1]), |_, state| chase(state));
+    let &[_, _, a, _, x, _, row_of_u, row_of_v, d, e, u, v] = &outputs[..] else { return Vec::new() };
     let d = without_small(with(d, last, a));
     let e = deflated(d, with(e, last, x).slice_in(1, 0, n));
     let u = u.dynamic_update_in(row_of_u, 1, last);
@@ -68,8 +70,9 @@ fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     vec![count + 1.0, last_coupled(e), d, e.pad_in(1, 0, 1, 0.0), u, v]
 }
 
-/// What the first rotation of columns sees in the place of the block's first element: `(a^2 - shift^2) / a`, with the smaller
-/// singular value of the last two rows as shift. Without a shift a block with a zero on its diagonal comes apart in one sweep.
+/// Returns the value that replaces the block's first element in the first rotation of columns:
+/// `(a^2 - shift^2) / a`. The shift is the smaller singular value of the last two rows. Without a
+/// shift, a block with a zero on its diagonal splits in one sweep.
 fn beginning<'f>(
     first: Expression<'f>,
     last: Expression<'f>,
@@ -93,14 +96,15 @@ fn beginning<'f>(
     counts.select(shifted, a)
 }
 
-/// Turns two neighboring columns and then two rows, so that the bulge moves on by one place: `a` and `b` are what has become of
-/// element `k` of the diagonal and of the one beside it, `x` and `z` what the rotation of columns makes one of.
+/// Rotates two neighboring columns and then two rows, moving the bulge by one place. `a` and `b`
+/// are the current values of diagonal element `k` and its right neighbor. The column rotation
+/// combines `x` and `z` into one element.
 fn chase<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[k, last, a, b, x, z, row_of_u, row_of_v, d, e, u, v] = state else { return Vec::new() };
     let next = k + 1.0;
     let (c, after) = (at(d, next), at(e, next + 1.0));
     let right = Givens::new(x, z);
-    // What stands above a block stays 0.
+    // The element above a block remains 0.
     let above = at(e, k).equal(0.0).select(x.splat(0.0), right.norm);
     let beside = right.cosine * b - right.sine * a;
     let below = right.cosine * c;

@@ -1,4 +1,4 @@
-//! Cholesky factors, one column a step, of large matrices in blocks of columns.
+//! Cholesky factors, one column per step, with blocks of columns for large matrices.
 
 use super::matrix::{
     BLOCK, adjoint, diagonal, in_type_of, matmul, padded_with_identity, positions, real_part, spread,
@@ -6,8 +6,8 @@ use super::matrix::{
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// `l` with `a = l l^H`, or `u` with `a = u^H u`, from that triangle of `a`, zeros in the other one. A matrix that is not
-/// positive definite gives NaN throughout.
+/// Returns `l` with `a = l l^H`, or `u` with `a = u^H u`, reading only that triangle of `a`. The
+/// other triangle is zero. A matrix that is not positive definite yields all NaN.
 pub fn cholesky(a: Expression<'_>, lower: bool) -> Expression<'_> {
     if a.sizes().contains(&0) {
         return a;
@@ -19,7 +19,7 @@ fn factor(a: Expression<'_>) -> Expression<'_> {
     let n = a.size_from_end(0);
     let l = if n <= 2 * BLOCK { columns(a, None) } else { blocked(a) };
     let pivots = real_part(diagonal(l));
-    // One pivot that is not positive is enough.
+    // One nonpositive (or NaN) pivot suffices.
     let wrong = (!pivots.gt(0.0)).convert(PrimitiveType::S32).sum(&[1]).gt(0.0);
     let sizes = l.sizes();
     let (rows, columns) = positions(l);
@@ -27,7 +27,8 @@ fn factor(a: Expression<'_>) -> Expression<'_> {
     wrong.broadcast(&sizes, &[0]).select(nan, l)
 }
 
-/// A block of columns at a time: what the blocks before give is one product of matrices.
+/// Factors one block of columns at a time. The contribution of earlier blocks is one matrix
+/// product.
 fn blocked(a: Expression<'_>) -> Expression<'_> {
     let n = a.size_from_end(0);
     let padded = padded_with_identity(a, BLOCK);
@@ -42,8 +43,8 @@ fn blocked(a: Expression<'_>) -> Expression<'_> {
     done[0].slice_in(1, 0, n).slice_in(2, 0, n)
 }
 
-/// The columns of the factor from what earlier columns leave of the matrix there; their diagonal begins in row `first`,
-/// else in row 0.
+/// Returns columns of the factor, given the panel of the matrix minus the contribution of earlier
+/// columns. The panel's diagonal starts in row `first`, or in row 0 if `None`.
 fn columns<'f>(panel: Expression<'f>, first: Option<Expression<'f>>) -> Expression<'f> {
     let width = panel.size_from_end(0);
     let mut initial = vec![panel.splat(0.0), panel];

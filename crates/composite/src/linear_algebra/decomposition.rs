@@ -1,4 +1,4 @@
-//! Decompositions by the names of custom calls.
+//! Decompositions, identified by custom-call targets.
 
 use super::eigh::eigh;
 use super::lu::lu;
@@ -7,7 +7,8 @@ use super::qr::{orthonormal_columns, reflections};
 use crate::expression::Expression;
 use shape::{ArrayShape, PrimitiveType};
 
-/// What XLA's own passes make of the custom calls that its client libraries have for decompositions, and JAX for accelerators.
+/// Decompositions that XLA's client libraries, and JAX for accelerators, emit as custom calls and
+/// XLA's own passes expand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decomposition {
     /// `Qr(a) => (packed, taus)`, as [`reflections`].
@@ -16,7 +17,7 @@ pub enum Decomposition {
     HouseholderProduct,
     /// `Eigh(a) => (vectors, values)`, as [`eigh`].
     Eigh {
-        /// Which triangle is read.
+        /// True to read the lower triangle.
         lower: bool,
     },
     /// `LuDecomposition(a) => (factors, pivots, permutation)`, as [`lu`].
@@ -24,12 +25,13 @@ pub enum Decomposition {
 }
 
 impl Decomposition {
-    /// The decomposition of a custom call's target.
+    /// Returns the decomposition of a custom call's target.
     pub fn of(target: &str, backend_config: &str) -> Option<Self> {
         Some(match target {
             "Qr" => Self::Qr,
             "ProductOfElementaryHouseholderReflectors" => Self::HouseholderProduct,
-            // `lower,sort,sweeps,tolerance`: values are sorted and as exact as they can be whatever is asked.
+            // The config is `lower,sort,sweeps,tolerance`. Values are always sorted and fully
+            // accurate.
             "Eigh" => {
                 Self::Eigh { lower: backend_config.split(',').next().is_none_or(|first| first.trim() != "0") }
             }
@@ -38,10 +40,11 @@ impl Decomposition {
         })
     }
 
-    /// Whether operands and results have the types and the shapes of this decomposition.
+    /// True if operands and results have the types and shapes of this decomposition.
     pub fn fits(self, operands: &[ArrayShape], results: &[ArrayShape]) -> bool {
         let types = operands.iter().chain(results.first()).map(|array| array.element_type);
-        let is_of = |of: PrimitiveType| of.is_floating_point() || of.is_complex();
+        let is_of =
+            |element_type: PrimitiveType| element_type.is_floating_point() || element_type.is_complex();
         if !types.clone().all(is_of) || types.clone().zip(types.skip(1)).any(|(one, next)| one != next) {
             return false;
         }
@@ -67,7 +70,8 @@ impl Decomposition {
         }
     }
 
-    /// What it makes of its operands, whose shapes fit, as the results' shapes have it.
+    /// Computes the results from operands with matching shapes, and reshapes them to the results'
+    /// shapes.
     pub fn results<'f>(self, results: &[ArrayShape], operands: &[Expression<'f>]) -> Vec<Expression<'f>> {
         let sizes = operands[0].sizes();
         let batch = &sizes[..sizes.len() - 2];

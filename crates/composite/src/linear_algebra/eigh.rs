@@ -1,4 +1,5 @@
-//! Eigenvalues and eigenvectors of Hermitian matrices: of small ones by Jacobi's method, of others through a tridiagonal one.
+//! Eigenvalues and eigenvectors of Hermitian matrices: Jacobi's method for small ones, reduction to
+//! tridiagonal form for others.
 
 use super::hermitian_jacobi::diagonalized;
 use super::jacobi::{sorted, sorting};
@@ -10,12 +11,13 @@ use super::tridiagonal::tridiagonal;
 use super::tridiagonal_qr::diagonalized_tridiagonal;
 use crate::expression::Expression;
 
-/// Up to so many rows all pairs of rows and columns of a stack are turned at once. Beyond, rotations of whole matrices cost
-/// more than the steps of a tridiagonal one, which wait for each other.
+/// Largest number of rows for which all pairs of rows and columns of a stack are rotated at once.
+/// For more rows, rotations of whole matrices cost more than the sequential steps of the
+/// tridiagonal method.
 const MOST_ROWS_BY_PAIRS: i64 = 4;
 
-/// Eigenvalues in rising order, `[batch, n]` and real, and the eigenvectors as columns, of the matrices whose lower (or
-/// upper) triangle is given.
+/// Returns the eigenvalues in ascending order (real, `[batch, n]`), and the eigenvectors as
+/// columns. Reads only the lower (or upper) triangle of the matrices.
 pub fn eigh(a: Expression<'_>, lower: bool) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let sizes = a.sizes();
@@ -28,14 +30,14 @@ pub fn eigh(a: Expression<'_>, lower: bool) -> (Expression<'_>, Expression<'_>) 
     let a = hermitian(a);
     let (values, vectors) = if n <= MOST_ROWS_BY_PAIRS { by_pairs(a) } else { one_by_one(a) };
     let values = values + poison.broadcast(&[batch, n], &[0]);
-    // Of the two signs the one that does not make the first component negative.
+    // Of the two signs, choose the one with a nonnegative first component.
     let signs = real_part(vectors.slice_in(1, 0, 1).reshape(&[batch, n])).lt(0.0);
     let vectors = signs.broadcast(&[batch, n, n], &[0, 2]).select(-vectors, vectors);
     let nan = in_type_of(poison.broadcast(&[batch, n, n], &[0]), vectors);
     (values, vectors + nan)
 }
 
-/// The whole matrix of a lower triangle; the diagonal is real.
+/// Completes the lower triangle to a Hermitian matrix with a real diagonal.
 fn hermitian(a: Expression<'_>) -> Expression<'_> {
     let (rows, columns) = positions(a);
     let on = rows.equal(columns).select(in_type_of(real_part(a), a), 0.0);
@@ -43,13 +45,14 @@ fn hermitian(a: Expression<'_>) -> Expression<'_> {
     on + below + adjoint(below)
 }
 
-/// Sorted eigenvalues and their vectors by Jacobi's rotations of all matrices of the stack at once.
+/// Computes sorted eigenvalues and their vectors by Jacobi rotations of all matrices of the stack
+/// at once.
 fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let (batch, n) = (a.sizes()[0], a.sizes()[1]);
-    // An even number of columns, the last one by itself.
+    // The number of columns must be even.
     let padded = n + n % 2;
     let (values, v) = diagonalized(a.pad_in(1, 0, padded - n, 0.0).pad_in(2, 0, padded - n, 0.0));
-    // The column of the padding has its element in the last row.
+    // The padding's eigenvector has its nonzero element in the last row.
     let is_padding = if padded == n {
         values.not_equal(values)
     } else {
@@ -62,7 +65,7 @@ fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     (values.slice_in(1, 0, n), vectors.slice_in(1, 0, n).slice_in(2, 0, n))
 }
 
-/// Sorted eigenvalues and their vectors of one matrix after the other.
+/// Computes sorted eigenvalues and their vectors, one matrix at a time.
 fn one_by_one(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let sizes = a.sizes();

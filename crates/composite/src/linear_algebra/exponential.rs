@@ -1,11 +1,13 @@
-//! The exponential of matrices by scaling and squaring (Higham 2005): a Padé approximant of what halving makes small.
+//! Matrix exponential by scaling and squaring (Higham 2005): a Padé approximant of the matrix
+//! scaled down by halving.
 
 use super::lu::solve;
 use super::matrix::{identity, in_type_of, matmul, positions};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// The approximants' coefficients, the constant first, and the norm up to which each has the type's accuracy.
+/// Coefficients of the approximant, constant term first, and the largest norm with full accuracy
+/// for the type.
 const DOUBLE: ([f64; 14], f64) = (
     [
         64_764_752_532_480_000.0,
@@ -28,10 +30,10 @@ const DOUBLE: ([f64; 14], f64) = (
 const SINGLE: ([f64; 8], f64) =
     ([17_297_280.0, 8_648_640.0, 1_995_840.0, 277_200.0, 25_200.0, 1_512.0, 56.0, 1.0], 3.925_724_783_138_66);
 
-/// More halvings than the exponents of a type allow for.
+/// Upper bound for the halvings that the exponent range of any type requires.
 const MAX_HALVINGS: f64 = 1100.0;
 
-/// `e^a` of square matrices, `f32`, `f64` or complex.
+/// Returns `e^a` for square matrices of `f32`, `f64`, or complex numbers.
 pub fn exponential(a: Expression<'_>) -> Expression<'_> {
     let function = a.function();
     let sizes = a.sizes();
@@ -45,15 +47,15 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
         _ => (&SINGLE.0, SINGLE.1),
     };
     let norm = a.abs().sum(&[1]).largest_magnitude(&[1]);
-    let wanted = (norm / limit).log() / std::f64::consts::LN_2;
-    // The next integer above; of NaN none.
-    let halvings = -((-wanted).floor());
+    let log2_ratio = (norm / limit).log() / std::f64::consts::LN_2;
+    // Rounded up; 0 for NaN.
+    let halvings = -((-log2_ratio).floor());
     let halvings = halvings.gt(0.0).select(halvings.min(MAX_HALVINGS), 0.0);
     let halvings = halvings.convert(PrimitiveType::S32);
     let most = halvings.largest_magnitude(&[0]);
     let over = |e: Expression<'_>| function.expression(e.broadcast(&[batch, n, n], &[0]).id());
 
-    // By halves as often, which is exact.
+    // Halving is exact.
     let counts = over(halvings);
     let zero = function.scalar(PrimitiveType::S32, 0.0);
     let halved = function.while_loop(
@@ -76,7 +78,8 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
             vec![state[0] + 1.0, state[1], state[2], next]
         },
     );
-    // A diagonal matrix stays one, which elimination and products of zeros keep unless something overflows.
+    // The exponential of a diagonal matrix is diagonal. Elimination and products preserve zeros
+    // unless something overflows, so use the scalar exponential.
     let (rows, columns) = positions(a);
     let off = in_type_of(a.splat(0.0), a);
     let is_diagonal = rows.equal(columns) | a.equal(0.0);
@@ -85,14 +88,14 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
     over(all).select(scalars, done[3])
 }
 
-/// The odd and the even part of the approximant's numerator.
+/// Returns the odd and the even part of the approximant's numerator.
 fn halves<'f>(a: Expression<'f>, coefficients: &[f64]) -> (Expression<'f>, Expression<'f>) {
     let sizes = a.sizes();
     let one = identity(a.function(), a.element_type(), [sizes[0], sizes[1], sizes[2]]);
     let second = matmul(a, a);
     let fourth = matmul(second, second);
     let sixth = matmul(second, fourth);
-    // Every other coefficient from one on, up to the seventh power.
+    // Every other coefficient starting from `first`, up to the seventh power.
     let low = |first: usize| {
         one * coefficients[first]
             + second * coefficients[first + 2]

@@ -1,4 +1,4 @@
-//! Rotations of two neighbors, Givens', in loops that move a bulge along a diagonal.
+//! Givens rotations of two neighbors, for loops that move a bulge along a diagonal.
 
 use super::jacobi::epsilon;
 use super::matrix::in_type_of;
@@ -12,9 +12,9 @@ pub(super) struct Givens<'f> {
 }
 
 impl<'f> Givens<'f> {
-    /// The rotation that makes `z` 0, of numbers of which the largest in the matrix is about 1.
+    /// Returns the rotation that eliminates `z`, for matrices whose largest element is about 1.
     pub(super) fn new(x: Expression<'f>, z: Expression<'f>) -> Self {
-        // Smaller ones have no squares; they are nothing beside 1.
+        // Squares of smaller numbers underflow. Such numbers are negligible relative to 1.
         let least = epsilon(x.element_type()).powi(2) * 1e-3;
         let is_small = x.abs().max(z.abs()).lt(least);
         let norm = (x * x + z * z).sqrt();
@@ -26,7 +26,7 @@ impl<'f> Givens<'f> {
         }
     }
 
-    /// Two rows turned.
+    /// Rotates two rows.
     pub(super) fn turned(
         &self,
         row: Expression<'f>,
@@ -37,35 +37,36 @@ impl<'f> Givens<'f> {
     }
 }
 
-/// The element of `[1, n]` at an index.
+/// Returns the element of `[1, n]` at an index.
 pub(super) fn at<'f>(x: Expression<'f>, index: Expression<'f>) -> Expression<'f> {
     x.dynamic_slice_in(1, index).reshape(&[])
 }
 
-/// `[1, n]` with another element at an index.
+/// Replaces the element of `[1, n]` at an index.
 pub(super) fn with<'f>(x: Expression<'f>, index: Expression<'f>, element: Expression<'f>) -> Expression<'f> {
     x.dynamic_update_in(element.reshape(&[1, 1]), 1, index)
 }
 
-/// What stands off the diagonal, each element in the column of the later one of its neighbors on the diagonal: zeros for what
-/// is nothing beside those, or beside 1, the largest.
+/// Flushes negligible off-diagonal elements to zero: those that are tiny relative to their
+/// neighbors on the diagonal, or to 1, the largest element. Each element is in the column of the
+/// later of its neighbors.
 pub(super) fn deflated<'f>(diagonal: Expression<'f>, before: Expression<'f>) -> Expression<'f> {
     let n = diagonal.size_from_end(0);
     let epsilon = epsilon(diagonal.element_type());
     let magnitude = diagonal.abs();
     let earlier = magnitude.slice_in(1, 0, n - 1).pad_in(1, 1, 0, 0.0);
     let limit = (magnitude + earlier) * epsilon + epsilon * epsilon;
-    // What is no number counts as nothing, and ends the loop.
+    // NaN becomes 0, which ends the loop.
     before.abs().gt(limit).select(before, 0.0)
 }
 
-/// The last index whose element stands beside another one off the diagonal; 0 if there is none.
+/// Returns the last index with a nonzero off-diagonal element, or 0 if there is none.
 pub(super) fn last_coupled(before: Expression<'_>) -> Expression<'_> {
     let indices = before.function().iota(shape::PrimitiveType::S32, &before.sizes(), 1);
     before.not_equal(0.0).select(indices, 0.0).maximum(&[0, 1])
 }
 
-/// The first index of the block that ends with `last`.
+/// Returns the first index of the block that ends with `last`.
 pub(super) fn first_coupled<'f>(before: Expression<'f>, last: Expression<'f>) -> Expression<'f> {
     let indices = before.function().iota(shape::PrimitiveType::S32, &before.sizes(), 1);
     let starts = before.equal(0.0) & indices.lt(last.spread_like(indices));

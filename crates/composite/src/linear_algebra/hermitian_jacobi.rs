@@ -7,7 +7,8 @@ use super::matrix::{
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// The eigenvalues of a stack with an even number of rows, `[batch, n]`, and the eigenvectors as columns, in no order.
+/// Returns the eigenvalues of a stack with an even number of rows, `[batch, n]`, and the
+/// eigenvectors as columns, unsorted.
 pub(super) fn diagonalized(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let (batch, n) = (a.sizes()[0], a.sizes()[1]);
@@ -38,12 +39,12 @@ pub(super) fn diagonalized(a: Expression<'_>) -> (Expression<'_>, Expression<'_>
     (values, function.concatenate(&[done[5], done[6]], 2))
 }
 
-/// Whether what is off the diagonal counts beside the whole, in any matrix.
+/// True if the off-diagonal part of any matrix is significant relative to the whole.
 fn changes<'f>(quarters: &[Expression<'f>]) -> Expression<'f> {
     let sum = |x: Expression<'f>| square_magnitude(x).sum(&[1, 2]);
     let total: Vec<Expression<'f>> = quarters.iter().map(|&x| sum(x)).collect();
     let total = total[1..].iter().fold(total[0], |sum, &x| sum + x);
-    let kept = |x: Expression<'f>| {
+    let diagonal_square = |x: Expression<'f>| {
         let d = diagonal(x);
         square_magnitude(d).sum(&[1])
     };
@@ -53,12 +54,12 @@ fn changes<'f>(quarters: &[Expression<'f>]) -> Expression<'f> {
     };
     let off = off(quarters[0]) + off(quarters[3]) + sum(quarters[1]) + sum(quarters[2]);
     let limit = epsilon(quarters[0].element_type());
-    let kept = kept(quarters[0]);
-    // `kept` is part of `total`; NaN compares false and ends the loop.
-    off.gt(total.max(kept) * (limit * limit)).any()
+    let diagonal_square = diagonal_square(quarters[0]);
+    // `total` includes `diagonal_square`. NaN compares false and ends the loop.
+    off.gt(total.max(diagonal_square) * (limit * limit)).any()
 }
 
-/// Rotates all pairs, then seats them for the next round.
+/// Rotates all pairs, then arranges the pairs of the next round.
 fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[tl, tr, bl, br, vl, vr] = state else { return Vec::new() };
     let sizes = tl.sizes();
@@ -83,7 +84,7 @@ fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
         (c * p - s * w * q, s * p + c * w * q)
     };
     let ((tl, tr), (bl, br), (vl, vr)) = (turn(tl, tr), turn(bl, br), turn(vl, vr));
-    // What the rotations are for is exact.
+    // The eliminated elements are exactly 0.
     let (rows, columns) = positions(tr);
     let on = rows.equal(columns);
     let clear = |x: Expression<'f>| on.select(x.splat(0.0), x);

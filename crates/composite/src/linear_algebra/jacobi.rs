@@ -1,18 +1,20 @@
-//! Jacobi's rotations, all pairs of a round at once: Brent and Luk's order on the two halves of a matrix.
+//! Jacobi rotations, all pairs of a round at once, in the order of Brent and Luk on the two halves
+//! of a matrix.
 
 use super::matrix::matmul;
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// The most rounds through all pairs. Convergence is quadratic: ten are many.
+/// Upper bound for rounds through all pairs. Convergence is quadratic; ten rounds are already many.
 pub(super) const MAX_SWEEPS: f64 = 30.0;
 
-/// The distance from 1 to the next number.
+/// Returns the distance from 1 to the next number.
 pub(super) fn epsilon(element_type: PrimitiveType) -> f64 {
     if element_type.real_part() == PrimitiveType::F64 { f64::EPSILON } else { f64::from(f32::EPSILON) }
 }
 
-/// Sine and cosine of the rotation that makes `[[a, b], [b, d]]` diagonal, for real `b >= 0`; none where `skips`.
+/// Returns sine and cosine of the rotation that diagonalizes `[[a, b], [b, d]]` for real `b >= 0`.
+/// The rotation is the identity where `skips` is true.
 pub(super) fn rotation<'f>(
     a: Expression<'f>,
     b: Expression<'f>,
@@ -21,7 +23,7 @@ pub(super) fn rotation<'f>(
 ) -> (Expression<'f>, Expression<'f>) {
     let tau = (d - a) / (b * 2.0);
     let magnitude = tau.abs();
-    // Beyond the root of the largest number squares overflow.
+    // Beyond the square root of the largest number, squares overflow.
     let root = magnitude.gt(1.0e18).select(magnitude, (tau * tau + 1.0).sqrt());
     let tangent = 1.0 / (magnitude + root);
     let tangent = tau.lt(0.0).select(-tangent, tangent);
@@ -30,7 +32,8 @@ pub(super) fn rotation<'f>(
     (tangent * cosine, cosine)
 }
 
-/// Who meets whom next: the first stays, all others move on by one place around both halves.
+/// Arranges the pairs of the next round: the first element stays, all others move by one place
+/// around both halves.
 pub(super) fn next_round<'f>(
     first: Expression<'f>,
     second: Expression<'f>,
@@ -43,13 +46,14 @@ pub(super) fn next_round<'f>(
     let function = first.function();
     let part = |x: Expression<'f>, from, to| x.slice_in(dimension, from, to);
     let top = [part(first, 0, 1), part(second, 0, 1), part(first, 1, half - 1)];
-    // With two pairs nobody is left in the middle.
+    // With two pairs, the middle is empty.
     let top = if half == 2 { &top[..2] } else { &top[..] };
     let bottom = [part(second, 1, half), part(first, half - 1, half)];
     (function.concatenate(top, dimension), function.concatenate(&bottom, dimension))
 }
 
-/// A matrix whose product from the right puts columns in the order of their keys, `[batch, n]`; equal keys stay in order.
+/// Returns a matrix whose product from the right sorts columns by their keys, `[batch, n]`. The
+/// sort is stable.
 pub(super) fn sorting<'f>(keys: Expression<'f>, element_type: PrimitiveType) -> Expression<'f> {
     let function = keys.function();
     let sizes = keys.sizes();
@@ -63,7 +67,7 @@ pub(super) fn sorting<'f>(keys: Expression<'f>, element_type: PrimitiveType) -> 
     rank.equal(j).convert(PrimitiveType::S32).convert(element_type)
 }
 
-/// `[batch, n]` in the order of its keys.
+/// Sorts `[batch, n]` by keys.
 pub(super) fn sorted<'f>(values: Expression<'f>, keys: Expression<'f>) -> Expression<'f> {
     let sizes = values.sizes();
     let rows = values.reshape(&[sizes[0], 1, sizes[1]]);

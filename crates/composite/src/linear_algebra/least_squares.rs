@@ -1,4 +1,5 @@
-//! Least squares: `x` with the least `|a x - b|`, and of several the shortest one.
+//! Least squares: the `x` that minimizes `|a x - b|`, and the shortest such `x` if there are
+//! several.
 
 use super::cholesky::cholesky;
 use super::jacobi::epsilon;
@@ -7,8 +8,8 @@ use super::svd::svd;
 use super::triangular::substitute;
 use crate::expression::Expression;
 
-/// By the normal equations: right for matrices of full rank that are not ill-conditioned. `regularizer`, a real scalar,
-/// times `|x|^2` counts too.
+/// Solves the normal equations, which is accurate for matrices of full rank that are not
+/// ill-conditioned. The minimized sum includes `regularizer`, a real scalar, times `|x|^2`.
 pub fn normal_least_squares<'f>(
     a: Expression<'f>,
     b: Expression<'f>,
@@ -29,7 +30,7 @@ pub fn normal_least_squares<'f>(
     if is_tall { solved(matmul(transposed, b)) } else { matmul(transposed, solved(b)) }
 }
 
-/// By singular values, of which those next to 0 count as 0: right for any matrix.
+/// Solves by singular values, treating those near 0 as 0. Works for any matrix.
 pub fn least_squares<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     let [u, s, v] = svd(a, false);
     let sizes = s.sizes();

@@ -1,4 +1,5 @@
-//! Elimination with pivots, one column a step, of large matrices in blocks of columns, and what it solves.
+//! LU decomposition with pivoting, one column per step, with blocks of columns for large matrices;
+//! and the systems it solves.
 
 use super::matrix::{BLOCK, diagonal, matmul, positions, spread, square_magnitude};
 use super::triangular::substitute;
@@ -6,17 +7,18 @@ use crate::expression::Expression;
 use hlo::{GatherDimensionNumbers, Op};
 use shape::PrimitiveType;
 
-/// A matrix after elimination.
+/// An LU decomposition.
 #[derive(Clone, Copy)]
 pub struct Lu<'f> {
-    /// The upper factor, and below the diagonal the lower one without its ones.
+    /// The upper factor and, below the diagonal, the lower factor without its unit diagonal.
     pub factors: Expression<'f>,
-    /// Row `i` was row `permutation[i]`: `[batch, rows]`, `s32`.
+    /// Row `i` was originally row `permutation[i]`: `[batch, rows]`, `s32`.
     pub permutation: Expression<'f>,
 }
 
 impl<'f> Lu<'f> {
-    /// The swaps, one after the other, that make the order of rows: `[batch, count]`, `s32`, counted from 0.
+    /// Returns the sequence of row swaps that produces the permutation: `[batch, count]`, `s32`,
+    /// zero-based.
     pub fn pivots(&self, count: i64) -> Expression<'f> {
         let function = self.permutation.function();
         let sizes = self.permutation.sizes();
@@ -26,34 +28,34 @@ impl<'f> Lu<'f> {
         if sizes.contains(&0) || count == 0 {
             return swaps;
         }
-        let done = function.for_loop(count, &[order, swaps, self.permutation], |function, k, state| {
+        let outputs = function.for_loop(count, &[order, swaps, self.permutation], |function, k, state| {
             let &[order, swaps, permutation] = state else { return Vec::new() };
             let lines = function.iota(PrimitiveType::S32, &[batch, rows], 1);
-            let wanted = permutation.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
-            let is_wanted = order.equal(wanted);
-            let place = is_wanted.select(lines, 0.0).sum(&[1]).reshape(&[batch, 1]);
+            let target = permutation.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
+            let is_target = order.equal(target);
+            let place = is_target.select(lines, 0.0).sum(&[1]).reshape(&[batch, 1]);
             let displaced = order.dynamic_slice_in(1, k).reshape(&[batch]).broadcast(&[batch, rows], &[0]);
-            let order = is_wanted.select(displaced, order);
-            let order = lines.equal(k.spread_like(lines)).select(wanted, order);
+            let order = is_target.select(displaced, order);
+            let order = lines.equal(k.spread_like(lines)).select(target, order);
             vec![order, swaps.dynamic_update_in(place, 1, k), permutation]
         });
-        done[1]
+        outputs[1]
     }
 }
 
 /// Factors with partial pivoting.
 pub fn lu(a: Expression<'_>) -> Lu<'_> {
-    let done = reduce_columns(a);
-    Lu { factors: done.factors, permutation: done.permutation }
+    let rows = reduce_columns(a);
+    Lu { factors: rows.factors, permutation: rows.permutation }
 }
 
-/// Rows in elimination.
+/// Rows during elimination.
 #[derive(Clone, Copy)]
 struct Rows<'f> {
     factors: Expression<'f>,
     /// As in [`Lu`].
     permutation: Expression<'f>,
-    /// Of the permutation, 1 or -1: `[batch]`, real.
+    /// Sign of the permutation, 1 or -1: `[batch]`, real.
     sign: Expression<'f>,
 }
 
@@ -75,7 +77,7 @@ impl<'f> Rows<'f> {
     }
 }
 
-/// Eliminates as many columns as there are rows, those behind along.
+/// Eliminates one column per row; any further columns are updated along with them.
 fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
     let rows = Rows::new(a);
     let height = a.size_from_end(1);
@@ -83,7 +85,7 @@ fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
         return rows;
     }
     let blocks = if height <= 2 * BLOCK { 0 } else { height / BLOCK };
-    let (function, done) = (a.function(), blocks * BLOCK);
+    let (function, eliminated) = (a.function(), blocks * BLOCK);
     let mut state = rows.state();
     if blocks > 0 {
         state = function.for_loop(blocks, &state, |_, block, state| {
@@ -92,38 +94,39 @@ fn reduce_columns(a: Expression<'_>) -> Rows<'_> {
                 .unwrap_or_default()
         });
     }
-    if done < height {
-        state = function.for_loop(height - done, &state, |_, step, state| {
-            let k = step + done as f64;
+    if eliminated < height {
+        state = function.for_loop(height - eliminated, &state, |_, step, state| {
+            let k = step + eliminated as f64;
             Rows::of_state(state).map(|rows| eliminate(k, k, rows).state()).unwrap_or_default()
         });
     }
     Rows::of_state(&state).unwrap_or(rows)
 }
 
-/// Eliminates a block of columns from the diagonal's row `first` on; what they do to the columns behind is one product.
+/// Eliminates a block of columns, starting at the diagonal's row `first`. The update of the columns
+/// to the right is one matrix product.
 fn eliminate_block<'f>(first: Expression<'f>, rows: Rows<'f>) -> Rows<'f> {
     let a = rows.factors;
     let mut state = Rows::new(a.dynamic_range_in(2, first, BLOCK)).state();
     state.push(first);
-    let done = a.function().for_loop(BLOCK, &state, |_, step, state| {
+    let outputs = a.function().for_loop(BLOCK, &state, |_, step, state| {
         let (Some(panel), Some(&first)) = (Rows::of_state(state), state.get(3)) else { return Vec::new() };
         let mut next = eliminate(first + step, step, panel).state();
         next.push(first);
         next
     });
-    let Some(panel) = Rows::of_state(&done) else { return rows };
+    let Some(panel) = Rows::of_state(&outputs) else { return rows };
     let moved = in_order(a, panel.permutation).dynamic_update_in(panel.factors, 2, first);
     let (lines, columns) = positions(moved);
-    let behind = first + BLOCK as f64;
-    let is_behind = columns.ge(behind.spread_like(columns));
+    let end = first + BLOCK as f64;
+    let is_right = columns.ge(end.spread_like(columns));
     let corner = panel.factors.dynamic_range_in(1, first, BLOCK);
     let upper = moved.dynamic_range_in(1, first, BLOCK);
     let solved = substitute(corner, upper, true, true);
     let reduced = moved - matmul(panel.factors, solved);
-    let is_below = lines.ge(behind.spread_like(lines));
-    let reduced = (is_below & is_behind).select(reduced, moved);
-    let upper = is_behind.dynamic_range_in(1, first, BLOCK).select(solved, upper);
+    let is_below = lines.ge(end.spread_like(lines));
+    let reduced = (is_below & is_right).select(reduced, moved);
+    let upper = is_right.dynamic_range_in(1, first, BLOCK).select(solved, upper);
     Rows {
         factors: reduced.dynamic_update_in(upper, 1, first),
         permutation: in_order(rows.permutation, panel.permutation),
@@ -131,7 +134,8 @@ fn eliminate_block<'f>(first: Expression<'f>, rows: Rows<'f>) -> Rows<'f> {
     }
 }
 
-/// Row `i` is row `order[i]` of each stack's member: `[batch, rows, ...]` by `[batch, rows]`.
+/// Permutes rows: row `i` of the result is row `order[i]`, `[batch, rows, ...]` indexed by
+/// `[batch, rows]`.
 fn in_order<'f>(x: Expression<'f>, order: Expression<'f>) -> Expression<'f> {
     let rank = x.rank();
     let slice_sizes: Vec<i64> = (0..rank).map(|d| if d < 2 { 1 } else { x.sizes()[d] }).collect();
@@ -147,14 +151,15 @@ fn in_order<'f>(x: Expression<'f>, order: Expression<'f>) -> Expression<'f> {
     x.function().op(op, &[x, order], None)
 }
 
-/// Eliminates a column by the largest of its elements from row `k` on, which comes into that row.
+/// Eliminates a column, using its largest element from row `k` on as the pivot. The pivot's row
+/// becomes row `k`.
 fn eliminate<'f>(k: Expression<'f>, column_number: Expression<'f>, rows: Rows<'f>) -> Rows<'f> {
     let a = rows.factors;
     let function = a.function();
     let sizes = a.sizes();
     let (batch, height) = (sizes[0], sizes[1]);
 
-    // The largest of the column from the diagonal on, the first one of equals.
+    // Largest element of the column from the diagonal down; the first one of equals.
     let column = a.dynamic_slice_in(2, column_number).reshape(&[batch, height]);
     let lines = function.iota(PrimitiveType::S32, &[batch, height], 1);
     let below = lines.ge(k.spread_like(lines));
@@ -163,7 +168,7 @@ fn eliminate<'f>(k: Expression<'f>, column_number: Expression<'f>, rows: Rows<'f
     let is_largest = size.equal(largest.broadcast(&[batch, height], &[0]));
     let first = is_largest.select(lines, height as f64);
     let pivot_line = first.reduce("minimum", Op::Minimum {}, height as f64, &[1]);
-    // Of NaN none is the largest.
+    // If the column has NaN, no element equals the maximum.
     let k_lines = k.spread_like(pivot_line);
     let pivot_line = pivot_line.lt(height as f64).select(pivot_line, k_lines);
 
@@ -181,7 +186,7 @@ fn eliminate<'f>(k: Expression<'f>, column_number: Expression<'f>, rows: Rows<'f
     let lower = swapped.dynamic_slice_in(2, column_number);
     let lower_sizes = lower.sizes();
     let pivots = spread(pivot, &lower_sizes);
-    // A column of zeros stays.
+    // A column of zeros remains unchanged.
     let factors = pivots.equal(0.0).select(lower, lower / pivots);
     let is_below = places.gt(k_everywhere);
     let factors = spread(factors, &sizes);
@@ -200,7 +205,7 @@ fn eliminate<'f>(k: Expression<'f>, column_number: Expression<'f>, rows: Rows<'f
     }
 }
 
-/// The one row that a mask leaves, exact: `[batch, 1, columns]`.
+/// Selects the one row of a mask exactly: `[batch, 1, columns]`.
 fn pick<'f>(mask: Expression<'f>, a: Expression<'f>, dimension: usize) -> Expression<'f> {
     let mut sizes = a.sizes();
     sizes[dimension] = 1;
@@ -208,13 +213,14 @@ fn pick<'f>(mask: Expression<'f>, a: Expression<'f>, dimension: usize) -> Expres
     if a.element_type().is_complex() { sum(a.real()).complex(sum(a.imag())) } else { sum(a) }
 }
 
-/// `x` with `a x = b`. A singular matrix gives infinities or NaN.
+/// Solves `a x = b`. A singular matrix yields infinities or NaN.
 pub fn solve<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     let n = a.size_from_end(0);
     if a.sizes().contains(&0) || b.sizes().contains(&0) {
         return b;
     }
-    // The right sides are eliminated along, so that what is left is the upper triangle.
+    // The right sides are eliminated along with the matrix, which leaves an upper triangular
+    // system.
     let both = a.function().concatenate(&[a, b], 2);
     let factors = reduce_columns(both).factors;
     let upper = factors.slice_in(2, 0, n);
@@ -222,8 +228,9 @@ pub fn solve<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     substitute(upper, right, false, false)
 }
 
-/// The determinant as the product of its factors: the sign of the rows' order (1 or -1, `[batch]`, real), and the pivots.
+/// Returns the determinant as factors: the sign of the row permutation (1 or -1, `[batch]`, real),
+/// and the pivots.
 pub fn determinant<'f>(a: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
-    let done = reduce_columns(a);
-    (done.sign, diagonal(done.factors))
+    let rows = reduce_columns(a);
+    (rows.sign, diagonal(rows.factors))
 }

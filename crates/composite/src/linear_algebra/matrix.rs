@@ -1,13 +1,14 @@
-//! What the decompositions share: products, triangles, rows and columns of stacks of matrices.
+//! Helpers shared by the decompositions: products, triangles, rows, and columns of stacks of
+//! matrices.
 
 use crate::expression::Expression;
 use crate::function::Function;
 use shape::PrimitiveType;
 
-/// How many rows or columns of large matrices are worked on at a time.
+/// Number of rows or columns of a large matrix processed at a time.
 pub(super) const BLOCK: i64 = 64;
 
-/// Square matrices made a multiple of a size by ones on the diagonal.
+/// Pads square matrices to a multiple of a size, with ones on the diagonal.
 pub(super) fn padded_with_identity(a: Expression<'_>, multiple: i64) -> Expression<'_> {
     let n = a.size_from_end(0);
     let more = (multiple - n % multiple) % multiple;
@@ -19,34 +20,34 @@ pub(super) fn padded_with_identity(a: Expression<'_>, multiple: i64) -> Expressi
     (rows.equal(columns) & rows.ge(n as f64)).select(padded.splat(1.0), padded)
 }
 
-/// A stack of matrices with one batch dimension.
+/// Flattens the batch dimensions of matrices into one.
 pub fn as_stack(x: Expression<'_>) -> Expression<'_> {
     let sizes = x.sizes();
     let batch: i64 = sizes[..sizes.len().saturating_sub(2)].iter().product();
     x.reshape(&[batch, x.size_from_end(1), x.size_from_end(0)])
 }
 
-/// A stack with the batch dimensions of another array of matrices.
+/// Restores the batch dimensions of a stack.
 pub fn of_stack<'f>(stack: Expression<'f>, batch: &[i64]) -> Expression<'f> {
     stack.reshape(&[batch, &stack.sizes()[1..]].concat())
 }
 
-/// The conjugate transpose of each matrix.
+/// Returns the conjugate transpose of each matrix.
 pub fn adjoint(x: Expression<'_>) -> Expression<'_> {
     conjugate(x).transpose(&[0, 2, 1])
 }
 
-/// The complex conjugate; of real numbers themselves.
+/// Returns the complex conjugate; real numbers are unchanged.
 pub(super) fn conjugate(x: Expression<'_>) -> Expression<'_> {
     if x.element_type().is_complex() { x.real().complex(-x.imag()) } else { x }
 }
 
-/// The real part; of real numbers themselves.
+/// Returns the real part; real numbers are unchanged.
 pub(super) fn real_part(x: Expression<'_>) -> Expression<'_> {
     if x.element_type().is_complex() { x.real() } else { x }
 }
 
-/// Real numbers in the type of `like`.
+/// Converts real numbers to the type of `like`.
 pub(super) fn in_type_of<'f>(x: Expression<'f>, like: Expression<'f>) -> Expression<'f> {
     if like.element_type().is_complex() && !x.element_type().is_complex() {
         return x.complex(x.splat(0.0));
@@ -54,17 +55,18 @@ pub(super) fn in_type_of<'f>(x: Expression<'f>, like: Expression<'f>) -> Express
     x
 }
 
-/// `|x|^2`, real.
+/// Returns `|x|^2` as a real number.
 pub(super) fn square_magnitude(x: Expression<'_>) -> Expression<'_> {
     if x.element_type().is_complex() { x.real() * x.real() + x.imag() * x.imag() } else { x * x }
 }
 
-/// `|x|`; of complex numbers, whose modulus may overflow, the larger part's.
+/// Returns `|x|`. For complex numbers, whose modulus may overflow, returns the larger magnitude of
+/// both parts.
 pub(super) fn magnitude(x: Expression<'_>) -> Expression<'_> {
     if x.element_type().is_complex() { x.real().abs().max(x.imag().abs()) } else { x.abs() }
 }
 
-/// The products of two stacks; complex ones of real products.
+/// Multiplies two stacks; complex products are computed as real ones.
 pub fn matmul<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     let dot = |a: Expression<'f>, b: Expression<'f>| a.dot(b, 1, (2, 1));
     if !a.element_type().is_complex() {
@@ -74,27 +76,27 @@ pub fn matmul<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
     (dot(ar, br) - dot(ai, bi)).complex(dot(ar, bi) + dot(ai, br))
 }
 
-/// The row and the column of each element, `s32` in the shape of `like`.
+/// Returns the row and the column of each element, `s32` in the shape of `like`.
 pub(super) fn positions(like: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let sizes = like.sizes();
     let function = like.function();
     (function.iota(PrimitiveType::S32, &sizes, 1), function.iota(PrimitiveType::S32, &sizes, 2))
 }
 
-/// A stack of matrices with ones on the diagonal.
+/// Returns a stack of matrices with ones on the diagonal.
 pub fn identity(function: &Function, element_type: PrimitiveType, sizes: [i64; 3]) -> Expression<'_> {
     let rows = function.iota(PrimitiveType::S32, &sizes, 1);
     let columns = function.iota(PrimitiveType::S32, &sizes, 2);
     rows.equal(columns).convert(PrimitiveType::S32).convert(element_type)
 }
 
-/// What is on and below the diagonal; zeros above.
+/// Keeps the lower triangle, including the diagonal; zeros above.
 pub fn lower_triangle(x: Expression<'_>) -> Expression<'_> {
     let (rows, columns) = positions(x);
     rows.ge(columns).select(x, 0.0)
 }
 
-/// The diagonals, `[batch, count]`.
+/// Returns the diagonals, `[batch, count]`.
 pub(super) fn diagonal(x: Expression<'_>) -> Expression<'_> {
     let (rows, columns) = positions(x);
     let count = x.size_from_end(0).min(x.size_from_end(1));
@@ -106,23 +108,23 @@ pub(super) fn diagonal(x: Expression<'_>) -> Expression<'_> {
     wrap(sum(x))
 }
 
-/// `[batch, rows, 1]` or `[batch, 1, columns]` repeated to a shape.
+/// Broadcasts `[batch, rows, 1]` or `[batch, 1, columns]` to a shape.
 pub(super) fn spread<'f>(x: Expression<'f>, sizes: &[i64]) -> Expression<'f> {
-    let have = x.sizes();
-    let kept: Vec<usize> = (0..3).filter(|&d| have[d] == sizes[d]).collect();
-    let kept_sizes: Vec<i64> = kept.iter().map(|&d| have[d]).collect();
-    x.reshape(&kept_sizes).broadcast(sizes, &kept)
+    let source = x.sizes();
+    let matching: Vec<usize> = (0..3).filter(|&d| source[d] == sizes[d]).collect();
+    let matching_sizes: Vec<i64> = matching.iter().map(|&d| source[d]).collect();
+    x.reshape(&matching_sizes).broadcast(sizes, &matching)
 }
 
-/// Matrices over the largest magnitude in each, so that neither squares nor their sums overflow; and that magnitude, `[batch]`, or 1
-/// if it is 0.
+/// Divides matrices by their largest magnitude, so that neither squares nor their sums overflow.
+/// Also returns that magnitude, `[batch]`, or 1 if it is 0.
 pub(super) fn scaled_to_one(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let largest = magnitude(x).maximum(&[1, 2]);
     let scale = largest.gt(0.0).select(largest, 1.0);
     (x / in_type_of(scale.broadcast(&x.sizes(), &[0]), x), scale)
 }
 
-/// NaN where a matrix holds something that is not finite, otherwise 0: `[batch]`, real.
+/// Returns NaN for each matrix with a nonfinite element, otherwise 0: `[batch]`, real.
 pub(super) fn poison(x: Expression<'_>) -> Expression<'_> {
     magnitude(x).largest_magnitude(&[1, 2]) * 0.0
 }

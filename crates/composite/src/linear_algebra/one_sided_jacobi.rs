@@ -1,11 +1,13 @@
-//! One-sided Jacobi rotations (Hestenes): columns are turned until they are orthogonal, all pairs of a round at once.
+//! One-sided Jacobi rotations (Hestenes): rotates columns until they are orthogonal, all pairs of a
+//! round at once.
 
 use super::jacobi::{MAX_SWEEPS, epsilon, next_round, rotation};
 use super::matrix::{conjugate, identity, in_type_of, square_magnitude};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// `w = a v` with orthogonal columns and an orthogonal `v`; an odd number of columns is padded with a column of zeros.
+/// Returns `w = a v` with orthogonal columns, and an orthogonal `v`. An odd number of columns is
+/// padded with a column of zeros.
 pub(super) fn orthogonal_columns(a: Expression<'_>) -> [Expression<'_>; 2] {
     let function = a.function();
     let sizes = a.sizes();
@@ -16,7 +18,7 @@ pub(super) fn orthogonal_columns(a: Expression<'_>) -> [Expression<'_>; 2] {
     let v = identity(function, a.element_type(), [batch, padded, padded]);
     let side = |x: Expression<'_>, k: i64| x.slice_in(2, k * half, (k + 1) * half).id;
     let wrap = |id| function.wrap(id);
-    // Products below this are rounding errors of the whole.
+    // Smaller products are rounding errors relative to the whole matrix.
     let limit = epsilon(a.element_type());
     let least = square_magnitude(a).sum(&[1, 2]) * (limit * limit * 0.0625);
     let state = [
@@ -28,7 +30,7 @@ pub(super) fn orthogonal_columns(a: Expression<'_>) -> [Expression<'_>; 2] {
         wrap(side(v, 0)),
         wrap(side(v, 1)),
     ];
-    let done = function.while_loop(
+    let outputs = function.while_loop(
         &state,
         |_, state| state[0].lt(MAX_SWEEPS) & state[1],
         |function, state| {
@@ -39,10 +41,10 @@ pub(super) fn orthogonal_columns(a: Expression<'_>) -> [Expression<'_>; 2] {
             next
         },
     );
-    [function.concatenate(&[done[3], done[4]], 2), function.concatenate(&[done[5], done[6]], 2)]
+    [function.concatenate(&[outputs[3], outputs[4]], 2), function.concatenate(&[outputs[5], outputs[6]], 2)]
 }
 
-/// Turns each pair of columns until its product is 0.
+/// Rotates each pair of columns until their product is 0.
 fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[changed, least, wl, wr, vl, vr] = state else { return Vec::new() };
     let (alpha, beta) = (square_magnitude(wl).sum(&[1]), square_magnitude(wr).sum(&[1]));
@@ -65,7 +67,7 @@ fn round<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     vec![changed | counts.any(), least, wl, wr, vl, vr]
 }
 
-/// The product of each pair of columns, the first one conjugated: `[batch, columns]`.
+/// Returns the inner product of each pair of columns, conjugating the first: `[batch, columns]`.
 fn inner_products<'f>(p: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
     if !p.element_type().is_complex() {
         return (p * q).sum(&[1]);
@@ -74,7 +76,7 @@ fn inner_products<'f>(p: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
     real.complex((p.real() * q.imag() - p.imag() * q.real()).sum(&[1]))
 }
 
-/// Numbers over their magnitudes: 1 for 0.
+/// Divides numbers by their magnitudes; 0 yields 1.
 fn phase<'f>(x: Expression<'f>, magnitude: Expression<'f>) -> Expression<'f> {
     if !x.element_type().is_complex() {
         return x.lt(0.0).select(x.splat(-1.0), 1.0);

@@ -1,4 +1,4 @@
-//! QR factors by Householder's reflections, one column a step, with LAPACK's signs.
+//! QR factors by Householder reflections, one column per step, with LAPACK's signs.
 
 use super::matrix::{
     adjoint, conjugate, identity, in_type_of, magnitude, matmul, positions, real_part, spread,
@@ -7,7 +7,8 @@ use super::matrix::{
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// `q` and `r` with `a = q r`: all columns of `q`, or as many as the smaller of `a`'s dimensions.
+/// Returns `q` and `r` with `a = q r`. `q` has all columns, or as many as the smaller of `a`'s
+/// dimensions.
 pub fn qr(a: Expression<'_>, full_matrices: bool) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let sizes = a.sizes();
@@ -26,8 +27,9 @@ pub fn qr(a: Expression<'_>, full_matrices: bool) -> (Expression<'_>, Expression
     (q, rows.le(columns).select(r, 0.0))
 }
 
-/// LAPACK's `geqrf`: R on and above the diagonal and, below it, the reflections whose product Q is, each without the one
-/// it begins with; and their factors, `[batch, count]`.
+/// LAPACK's `geqrf`: returns R on and above the diagonal and, below it, the vectors of the
+/// reflections whose product is Q, each without its leading 1. Also returns their scalar factors,
+/// `[batch, count]`.
 pub fn reflections(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let sizes = a.sizes();
     let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
@@ -41,7 +43,8 @@ pub fn reflections(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     (packed, taus.reshape(&[batch, p]))
 }
 
-/// LAPACK's `orgqr`: the first columns of the product of reflections that are packed as [`reflections`] does.
+/// LAPACK's `orgqr`: returns the first columns of the product of reflections packed by
+/// [`reflections`].
 pub fn orthonormal_columns<'f>(packed: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
     let function = packed.function();
     let (batch, m, count) = (packed.sizes()[0], packed.sizes()[1], taus.sizes()[1]);
@@ -55,7 +58,8 @@ pub fn orthonormal_columns<'f>(packed: Expression<'f>, taus: Expression<'f>, wid
     reflected_identity(vectors, taus.reshape(&[batch, 1, count]), width)
 }
 
-/// Every column reduced in turn: what becomes of the matrix, the reflections, their factors.
+/// Reduces each column in turn. Returns the reduced matrix, the reflection vectors, and their
+/// scalar factors.
 fn reflect_columns(a: Expression<'_>) -> (Expression<'_>, Expression<'_>, Expression<'_>) {
     let function = a.function();
     let (batch, m, n) = (a.sizes()[0], a.sizes()[1], a.sizes()[2]);
@@ -66,7 +70,7 @@ fn reflect_columns(a: Expression<'_>) -> (Expression<'_>, Expression<'_>, Expres
     (reduced[0], reduced[1], reduced[2])
 }
 
-/// The first columns of the product of all reflections, from the last one to the first.
+/// Returns the first columns of the product of all reflections, applied from last to first.
 fn reflected_identity<'f>(vectors: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
     let function = vectors.function();
     let (batch, m, count) = (vectors.sizes()[0], vectors.sizes()[1], vectors.sizes()[2]);
@@ -89,9 +93,9 @@ pub(super) fn reflected<'f>(x: Expression<'f>, v: Expression<'f>, tau: Expressio
     x - spread(v, &sizes) * spread(scaled, &sizes)
 }
 
-/// `1 - tau v v^H`, whose adjoint makes a column end with `beta`, a real number.
+/// A reflection `1 - tau v v^H`. Its adjoint reduces a column to end with `beta`, a real number.
 pub(super) struct Reflection<'f> {
-    /// `[batch, rows, 1]`, 1 in the row that it begins with, zeros before it.
+    /// `[batch, rows, 1]`: 1 in the first row of the reflection, zeros before it.
     pub(super) v: Expression<'f>,
     /// `[batch, 1, 1]`.
     pub(super) tau: Expression<'f>,
@@ -99,7 +103,7 @@ pub(super) struct Reflection<'f> {
     pub(super) beta: Expression<'f>,
 }
 
-/// What makes columns, `[batch, rows, 1]`, 0 below row `k`.
+/// Returns the reflection that makes columns, `[batch, rows, 1]`, 0 below row `k`.
 pub(super) fn reflection<'f>(column: Expression<'f>, k: Expression<'f>) -> Reflection<'f> {
     let sizes = column.sizes();
     let rows = column.function().iota(PrimitiveType::S32, &sizes, 1);
@@ -111,7 +115,7 @@ pub(super) fn reflection<'f>(column: Expression<'f>, k: Expression<'f>) -> Refle
     let beta = real.lt(0.0).select(norm, -norm);
     let has_tail = scale.gt(0.0);
     let is_real = if alpha.element_type().is_complex() { alpha.imag().equal(0.0) } else { real.equal(real) };
-    // Nothing to do: no reflection at all.
+    // Identity if the column is already reduced.
     let idle = !has_tail & is_real;
     let beta = in_type_of(idle.select(real, beta), alpha);
     let one = alpha.splat(1.0);
@@ -121,7 +125,7 @@ pub(super) fn reflection<'f>(column: Expression<'f>, k: Expression<'f>) -> Refle
     Reflection { v: rows.equal(k_everywhere).select(v.splat(1.0), v), tau, beta }
 }
 
-/// Makes a column 0 below the diagonal; keeps the vector and the factor of the reflection.
+/// Makes a column 0 below the diagonal, and stores the reflection's vector and scalar factor.
 fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[a, vectors, taus] = state else { return Vec::new() };
     let column = a.dynamic_slice_in(2, k);
@@ -130,7 +134,7 @@ fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f
     let k_everywhere = k.spread_like(rows);
     let Reflection { v, tau, beta } = reflection(column, k);
     let next = reflected(a, v, conjugate(tau));
-    // What the reflection is for is exact.
+    // The eliminated elements are exactly 0.
     let exact = rows.equal(k_everywhere).select(spread(beta, &sizes), 0.0);
     let exact = rows.lt(k_everywhere).select(column, exact);
     vec![
@@ -140,14 +144,15 @@ fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f
     ]
 }
 
-/// The norm of a column that begins with `alpha`, and the largest magnitude behind it; squares neither overflow nor vanish.
+/// Returns the norm of a column that begins with `alpha`, and the largest magnitude of the rest.
+/// Squares neither overflow nor underflow.
 fn norm_of<'f>(tail: Expression<'f>, alpha: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
     let sizes = alpha.sizes();
-    let behind = magnitude(tail).largest_magnitude(&[1, 2]).reshape(&sizes);
-    let scale = behind.max(magnitude(alpha));
+    let tail_magnitude = magnitude(tail).largest_magnitude(&[1, 2]).reshape(&sizes);
+    let scale = tail_magnitude.max(magnitude(alpha));
     let divisor = scale.gt(0.0).select(scale, 1.0);
     let divisor = in_type_of(divisor, alpha);
     let scaled = square_magnitude(tail / spread(divisor, &tail.sizes())).sum(&[1, 2]).reshape(&sizes);
     let norm = (scaled + square_magnitude(alpha / divisor)).sqrt() * scale;
-    (norm, behind)
+    (norm, tail_magnitude)
 }

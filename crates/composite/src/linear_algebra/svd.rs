@@ -1,4 +1,5 @@
-//! Singular values and vectors: of small matrices by Jacobi's method, of others through a bidiagonal one.
+//! Singular values and vectors: Jacobi's method for small matrices, reduction to bidiagonal form
+//! for others.
 
 use super::bidiagonal::bidiagonal;
 use super::bidiagonal_qr::{Factors, diagonalized_bidiagonal};
@@ -11,12 +12,13 @@ use super::one_sided_jacobi::orthogonal_columns;
 use super::qr::qr;
 use crate::expression::Expression;
 
-/// Up to so many columns all pairs of columns of a stack are turned at once. Beyond, rotations of whole matrices cost more than
-/// the steps of a bidiagonal one, which wait for each other.
+/// Largest number of columns for which all pairs of columns of a stack are rotated at once. For
+/// more columns, rotations of whole matrices cost more than the sequential steps of the bidiagonal
+/// method.
 const MOST_COLUMNS_BY_PAIRS: i64 = 4;
 
-/// `u`, `s` and `v` with `a = u diag(s) v^H`, `s` in falling order and real. With `full_matrices` `u` and `v` are
-/// square.
+/// Returns `u`, `s`, and `v` with `a = u diag(s) v^H`, and a real `s` in descending order. With
+/// `full_matrices`, `u` and `v` are square.
 pub fn svd(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let sizes = a.sizes();
     let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
@@ -37,13 +39,13 @@ pub fn svd(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     parts.map(|x| x + in_type_of(poison.broadcast(&x.sizes(), &[0]), x))
 }
 
-/// All matrices of the stack at once, by rotations of their columns.
+/// Rotates columns of all matrices of the stack at once.
 fn by_pairs(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let (batch, n) = (a.sizes()[0], a.sizes()[2]);
     let [w, v] = orthogonal_columns(a);
     let padded = w.size_from_end(0);
     let norms = square_magnitude(w).sum(&[1]).sqrt();
-    // A column of the padding comes last, behind those of rank-deficient matrices.
+    // The padding's column comes last, after those of rank-deficient matrices.
     let keys = if padded == n {
         -norms
     } else {
@@ -54,7 +56,7 @@ fn by_pairs(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let w = matmul(w, order).slice_in(2, 0, n);
     let v = matmul(v, order).slice_in(1, 0, n).slice_in(2, 0, n);
     let s = square_magnitude(w).sum(&[1]).sqrt();
-    // Orthogonal columns as a product: the first factor is orthonormal even where they vanish.
+    // QR of the orthogonal columns makes the first factor orthonormal even where columns vanish.
     let (u, r) = qr(w, full_matrices);
     let signs = real_part(diagonal(r)).lt(0.0).select(s.splat(-1.0), 1.0);
     let width = u.size_from_end(0);
@@ -62,7 +64,7 @@ fn by_pairs(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     [u * spread(in_type_of(signs, u), &u.sizes()), s, v]
 }
 
-/// One matrix after the other; of more rows than columns the triangle of its QR factors.
+/// Decomposes one matrix at a time, replacing a tall matrix by the triangle of its QR factors.
 fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let function = a.function();
     let sizes = a.sizes();

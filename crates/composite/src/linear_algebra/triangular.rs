@@ -1,19 +1,20 @@
-//! Triangular systems by substitution, one row of the solution a step, of large matrices in blocks of rows.
+//! Triangular systems by substitution, one row of the solution per step, with blocks of rows for
+//! large matrices.
 
 use super::matrix::{BLOCK, conjugate, matmul, padded_with_identity, positions};
 use crate::expression::Expression;
 use hlo::TriangularTranspose;
 
-/// What a triangular solve does with its matrix, as `triangular-solve` has it.
+/// Options of a triangular solve, as in HLO's `triangular-solve`.
 #[derive(Clone, Copy, Debug)]
 pub struct Triangular {
     /// `op(a) x = b` instead of `x op(a) = b`.
     pub left_side: bool,
-    /// Which triangle of `a` is read.
+    /// True to read the lower triangle of `a`.
     pub lower: bool,
-    /// The diagonal is not read: it is all ones.
+    /// True to assume a diagonal of ones without reading it.
     pub unit_diagonal: bool,
-    /// `op`.
+    /// Transposition `op` of the matrix.
     pub transpose_a: TriangularTranspose,
 }
 
@@ -29,7 +30,7 @@ pub fn triangular_solve<'f>(a: Expression<'f>, b: Expression<'f>, options: Trian
     if options.left_side { x } else { x.transpose(&[0, 2, 1]) }
 }
 
-/// `a x = b`: row by row, from the top for a lower triangle.
+/// Solves `a x = b` row by row, from the top for a lower triangle.
 pub(super) fn substitute<'f>(
     a: Expression<'f>,
     b: Expression<'f>,
@@ -43,13 +44,13 @@ pub(super) fn substitute<'f>(
     if n <= 2 * BLOCK { rows(a, b, is_lower, unit_diagonal) } else { blocked(a, b, is_lower, unit_diagonal) }
 }
 
-/// A block of rows at a time: what the blocks before give is one product of matrices.
+/// Solves one block of rows at a time. The contribution of earlier blocks is one matrix product.
 fn blocked<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal: bool) -> Expression<'f> {
     let n = a.size_from_end(0);
     let a = padded_with_identity(a, BLOCK);
     let size = a.size_from_end(0);
     let b = b.pad_in(1, 0, size - n, 0.0);
-    // Off the diagonal blocks anything may lie, and in blocks not solved yet `x` is 0.
+    // The other triangle may hold anything. In blocks not yet solved, `x` is 0.
     let (row, column) = positions(a);
     let strict = if is_lower { row.gt(column) } else { row.lt(column) };
     let strict = strict.select(a, 0.0);
@@ -72,7 +73,7 @@ fn rows<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal:
     let (rows, columns) = positions(a);
     let strict = if is_lower { rows.gt(columns) } else { rows.lt(columns) };
     let strict = strict.select(a, 0.0);
-    // Off the diagonal anything may lie.
+    // The other triangle may hold anything.
     let scale = rows.equal(columns).select(a, 0.0);
     let initial = [b.splat(0.0), b, strict, scale];
     let done = a.function().for_loop(n, &initial, |_, step, state| {

@@ -1,4 +1,5 @@
-//! Hermitian matrices made tridiagonal by Householder's reflections from both sides, LAPACK's `hetrd`.
+//! Tridiagonal reduction of Hermitian matrices by two-sided Householder reflections (LAPACK's
+//! `hetrd`).
 
 use super::givens::with;
 use super::matrix::{
@@ -7,17 +8,19 @@ use super::matrix::{
 use super::qr::{Reflection, reflection};
 use crate::expression::Expression;
 
-/// A real symmetric tridiagonal matrix and what it was turned with.
+/// A real symmetric tridiagonal matrix and the unitary factor of its reduction.
 pub(super) struct Tridiagonal<'f> {
     /// `[1, n]`.
     pub(super) diagonal: Expression<'f>,
-    /// What stands before each element of the diagonal, in its row: `[1, n]`, the first one 0.
+    /// The subdiagonal: the element to the left of each diagonal element, `[1, n]`, starting with
+    /// 0.
     pub(super) before: Expression<'f>,
     /// The transpose of `q`, with `a = q t q^H`.
     pub(super) rows_of_q: Expression<'f>,
 }
 
-/// `q^H a q`, of one Hermitian matrix with magnitudes up to 1: each column in turn keeps two elements.
+/// Computes `q^H a q` of one Hermitian matrix with magnitudes up to 1. Each column in turn is
+/// reduced to two elements.
 pub(super) fn tridiagonal(a: Expression<'_>) -> Tridiagonal<'_> {
     let function = a.function();
     let n = a.size_from_end(0);
@@ -29,24 +32,25 @@ pub(super) fn tridiagonal(a: Expression<'_>) -> Tridiagonal<'_> {
         let size = rest.size_from_end(0);
         let count = columns_at_a_time(size);
         let done = function.for_loop(count, &[rest, before, rows], |_, k, state| reduce_column(k, state));
-        let found = [real_part(diagonal(done[0])), done[1], done[2]];
+        let parts = [real_part(diagonal(done[0])), done[1], done[2]];
         if count == size - 1 {
-            let [diagonal, before, rows_of_q] = finished.with(found);
+            let [diagonal, before, rows_of_q] = finished.with(parts);
             return Tridiagonal { diagonal, before, rows_of_q };
         }
         rest = done[0].slice_in(1, count, size).slice_in(2, count, size);
-        [_, before, rows] = finished.split(found, count);
+        [_, before, rows] = finished.split(parts, count);
     }
 }
 
-/// How many columns are reduced before what is left is looked at alone. All but the last one of a small matrix; of large ones
-/// half, so that little time goes into what is finished, and code grows with the logarithm of the size.
+/// Number of columns to reduce before continuing with the rest alone: all but the last one of a
+/// small matrix, half of a large one. This limits the time spent on the finished part, and code
+/// grows with the logarithm of the size.
 pub(super) fn columns_at_a_time(size: i64) -> i64 {
     const LARGE: i64 = 48;
     if size < LARGE { size - 1 } else { size / 2 }
 }
 
-/// The first elements or rows of several arrays, `[1, n, ...]`, in pieces.
+/// Leading elements or rows of several arrays, `[1, n, ...]`, in pieces.
 pub(super) struct Finished<'f, const N: usize>([Vec<Expression<'f>>; N]);
 
 impl<const N: usize> Default for Finished<'_, N> {
@@ -56,7 +60,7 @@ impl<const N: usize> Default for Finished<'_, N> {
 }
 
 impl<'f, const N: usize> Finished<'f, N> {
-    /// Keeps the first `count` of each array; the others.
+    /// Stores the first `count` of each array and returns the rest.
     pub(super) fn split(&mut self, arrays: [Expression<'f>; N], count: i64) -> [Expression<'f>; N] {
         for (pieces, array) in self.0.iter_mut().zip(&arrays) {
             pieces.push(array.slice_in(1, 0, count));
@@ -64,7 +68,7 @@ impl<'f, const N: usize> Finished<'f, N> {
         arrays.map(|array| array.slice_in(1, count, array.sizes()[1]))
     }
 
-    /// All pieces and the last ones, joined.
+    /// Concatenates all stored pieces and the last ones.
     pub(super) fn with(self, last: [Expression<'f>; N]) -> [Expression<'f>; N] {
         let mut joined = last;
         for (array, mut pieces) in joined.iter_mut().zip(self.0) {
@@ -75,7 +79,7 @@ impl<'f, const N: usize> Finished<'f, N> {
     }
 }
 
-/// Reflects what is below the diagonal of a column to one real element, from both sides.
+/// Reflects a column below the diagonal to one real element, from both sides.
 fn reduce_column<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[a, before, q] = state else { return Vec::new() };
     let sizes = a.sizes();
@@ -92,7 +96,7 @@ fn reduce_column<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Express
     vec![next, with(before, pivot, real_part(beta).reshape(&[])), rows_reflected(q, v, tau)]
 }
 
-/// `(q h)^T` of the transpose of `q`, with the reflection `h = 1 - tau v v^H`.
+/// Computes `(q h)^T` from the transpose of `q`, with the reflection `h = 1 - tau v v^H`.
 pub(super) fn rows_reflected<'f>(
     rows: Expression<'f>,
     v: Expression<'f>,

@@ -1,21 +1,22 @@
-//! The implicit QR method with Wilkinson's shifts for symmetric tridiagonal matrices (Golub and Van Loan, Matrix
-//! Computations, 8.3.5).
+//! The implicit QR method with Wilkinson's shifts for symmetric tridiagonal matrices (Golub and Van
+//! Loan, Matrix Computations, 8.3.5).
 
 use super::givens::{Givens, at, deflated, first_coupled, last_coupled, with};
 use super::tridiagonal::Tridiagonal;
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
-/// The most sweeps for each eigenvalue. Two are usual; LAPACK gives up after as many.
+/// Maximum sweeps per eigenvalue. Two are typical; LAPACK uses the same limit.
 pub(super) const MAX_SWEEPS: i64 = 30;
 
-/// The eigenvalues, `[1, n]`, in no order, of what became tridiagonal, and the eigenvectors as columns, `[1, n, n]`.
+/// Returns the unsorted eigenvalues, `[1, n]`, of a matrix in tridiagonal form, and the
+/// eigenvectors as columns, `[1, n, n]`.
 pub(super) fn diagonalized_tridiagonal(matrix: Tridiagonal<'_>) -> (Expression<'_>, Expression<'_>) {
     let Tridiagonal { diagonal, before, rows_of_q } = matrix;
     let function = diagonal.function();
     let n = diagonal.size_from_end(0);
     let before = deflated(diagonal, before);
-    // One element more, since what comes after the last one is read, too.
+    // One more element, because the one after the last is read, too.
     let state = [
         function.scalar(PrimitiveType::S32, 0.0),
         last_coupled(before),
@@ -31,12 +32,12 @@ pub(super) fn diagonalized_tridiagonal(matrix: Tridiagonal<'_>) -> (Expression<'
     (done[2], done[4].transpose(&[0, 2, 1]))
 }
 
-/// One sweep over the last block that is not diagonal.
+/// Performs one sweep over the last block that is not diagonal.
 fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[count, last, d, e, v] = state else { return Vec::new() };
     let n = d.size_from_end(0);
     let first = first_coupled(e, last);
-    // The eigenvalue of the last two rows that is nearer to the last element.
+    // Shift: the eigenvalue of the last two rows that is closer to the last element.
     let (coupling, corner) = (at(e, last), at(d, last));
     let delta = (at(d, last - 1.0) - corner) * 0.5;
     let root = (delta * delta + coupling * coupling).sqrt();
@@ -51,8 +52,9 @@ fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     vec![count + 1.0, last_coupled(e), d, e.pad_in(1, 0, 1, 0.0), v.dynamic_update_in(row, 1, last)]
 }
 
-/// Turns two neighbors so that the bulge moves on by one place: `a` and `b` are what has become of element `k` of the diagonal
-/// and of the one beside it, `x` and `z` what the rotation makes one of, `row` what has become of the row of vectors.
+/// Rotates two neighbors, moving the bulge by one place. `a` and `b` are the current values of
+/// diagonal element `k` and its neighbor. The rotation combines `x` and `z` into one element. `row`
+/// is the current row of vectors.
 fn chase<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[k, last, a, b, x, z, row, d, e, v] = state else { return Vec::new() };
     let next = k + 1.0;
@@ -61,7 +63,7 @@ fn chase<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let Givens { cosine, sine, norm } = givens;
     let q = sine * (c - a) + cosine * b * 2.0;
     let p = sine * q;
-    // What stands before a block stays 0.
+    // The element before a block remains 0.
     let before = at(e, k).equal(0.0).select(norm.splat(0.0), norm);
     let (turned, row) = givens.turned(row, v.dynamic_slice_in(1, next));
     vec![

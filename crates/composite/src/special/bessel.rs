@@ -1,11 +1,11 @@
-//! Modified Bessel functions, by the Chebyshev series of the Cephes library, those of the first kind below 1 by their power
-//! series.
+//! Modified Bessel functions by the Chebyshev series of the Cephes library. Below 1, those of the
+//! first kind use their power series.
 
 use super::bessel_tables::*;
 use super::chebyshev;
 use crate::expression::Expression;
 
-/// Coefficients of `I0(x)` and `2 I1(x) / x` as series in `x^2 / 4`, the highest power first.
+/// Coefficients of `I0(x)` and `2 I1(x) / x` as series in `x^2 / 4`, highest power first.
 const I0_SERIES: &[f64] = &[
     1.0 / 131_681_894_400.0,
     1.0 / 1_625_702_400.0,
@@ -64,7 +64,7 @@ pub fn bessel_i1(x: Expression<'_>) -> Expression<'_> {
     x.abs().le(1.0).select(tiny, x.abs().exp() * bessel_i1e(x))
 }
 
-/// `K` of either order up to 2, and times `e^x` beyond.
+/// `K` of either order: unscaled coefficients up to 2, coefficients scaled by `e^x` beyond.
 fn second_kind<'f>(x: Expression<'f>, near: Expression<'f>, far: &[f64], is_scaled: bool) -> Expression<'f> {
     let (near, far) = {
         let far = chebyshev(8.0 / x - 2.0, far) / x.sqrt();

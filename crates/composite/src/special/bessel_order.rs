@@ -1,5 +1,6 @@
-//! Bessel functions of the first and second kind: up to 5 by the rational functions of the Cephes library, those of the second
-//! kind by polynomials where that is a difference; beyond by amplitude and phase, which are as accurate next to the roots.
+//! Bessel functions of the first and second kind. Up to 5, they use the rational functions of the
+//! Cephes library, and polynomials where these cancel for the second kind. Beyond 5, they use
+//! amplitude and phase, which are as accurate near the roots as elsewhere.
 
 use super::bessel_order_tables::*;
 use super::pair::{Pair, two_sum};
@@ -8,19 +9,19 @@ use crate::expression::Expression;
 use shape::PrimitiveType;
 use std::f64::consts::{FRAC_2_PI, FRAC_PI_4};
 
-/// The first two roots of `J0` and of `J1`, and what is missing of them.
+/// The first two roots of `J0` and of `J1`, in two parts.
 const J0_ROOTS: [[f64; 2]; 2] =
     [[2.404825557695773, -1.176691651530894e-16], [5.520078110286311, 8.088597146146722e-17]];
 const J1_ROOTS: [[f64; 2]; 2] =
     [[3.8317059702075125, -1.5269184090088067e-16], [7.015586669815619, -9.414165653410389e-17]];
 
-/// The first two roots of `Y0` and of `Y1`, likewise.
+/// The first two roots of `Y0` and of `Y1`, in two parts.
 const Y0_ROOTS: [[f64; 2]; 2] =
     [[0.8935769662791675, 2.6596231539720385e-17], [3.957678419314858, -1.0764340697562706e-16]];
 const Y1_ROOTS: [[f64; 2]; 2] =
     [[2.197141326031017, -4.8259835876454966e-17], [5.429681040794135, 4.162514026670377e-16]];
 
-/// What a polynomial gives within a distance from a root, and `value` elsewhere.
+/// Evaluates a polynomial within `reach` of a root, and returns `value` elsewhere.
 fn next_to<'f>(
     x: Expression<'f>,
     [root, tail]: [f64; 2],
@@ -32,15 +33,15 @@ fn next_to<'f>(
     distance.abs().lt(reach).select(distance * distance.polynomial(coefficients), value)
 }
 
-/// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate next to them; in two parts, as four factors are rounded
-/// often.
+/// `(x^2 - r^2) (x^2 - s^2)` for the roots `r` and `s`, accurate near them. Computed in two parts,
+/// because four factors round often.
 fn from_roots<'f>(x: Expression<'f>, roots: [[f64; 2]; 2]) -> Pair<'f> {
     let factor =
         |[root, tail]: [f64; 2]| (two_sum(x, x.splat(-root)) + -tail) * (two_sum(x, x.splat(root)) + tail);
     factor(roots[0]) * factor(roots[1])
 }
 
-/// A Chebyshev series between two roots, or next to one of them, times the distances from both.
+/// A Chebyshev series between two roots, or near one of them, times the distances from both.
 fn between<'f>(
     x: Expression<'f>,
     roots: [[f64; 2]; 2],
@@ -51,15 +52,17 @@ fn between<'f>(
     chebyshev((x - middle) * (2.0 / reach), coefficients) * distance(roots[0]) * distance(roots[1])
 }
 
-/// A quarter of pi and three of them, in two parts.
+/// `pi / 4` and `3 pi / 4`, in two parts.
 const QUARTER_TURNS: [[f64; 2]; 2] =
     [[FRAC_PI_4, 3.061616997868383e-17], [2.356194490192345, 9.184850993605148e-17]];
 
-/// `J` and `Y` of order 0 or 1 from 5 on: `sqrt(2 / (pi x)) m` times the cosine and the sine of `x - (2 n + 1) pi / 4 + s`,
-/// with series in `1 / x^2` of `m - 1` and of `s x`, whose limit is `(4 n^2 - 1) / 8`.
+/// `J` and `Y` of order 0 or 1 from 5 on: `sqrt(2 / (pi x)) m` times the cosine and the sine of
+/// `x - (2 n + 1) pi / 4 + s`. Series in `1 / x^2` yield `m - 1` and `s x`, whose limit is
+/// `(4 n^2 - 1) / 8`.
 fn far<'f>(x: Expression<'f>, order: usize) -> [Expression<'f>; 2] {
     let (phase, amplitude, limit) = [(PHASE_0, AMPLITUDE_0, -0.125), (PHASE_1, AMPLITUDE_1, 0.375)][order];
-    // At infinity of something finite: the functions are 0 there. Below 5 another series counts.
+    // At infinity, compute with a finite number; the functions are 0 there. Below 5, another series
+    // applies.
     let finite = x.equal(f64::INFINITY).select(x.splat(5.0), x.max(5.0));
     let bounded = finite.min(if x.element_type() == PrimitiveType::F64 { 1e290 } else { 1e30 });
     let inverse = Pair::from(x.splat(1.0)) / Pair::from(bounded);
@@ -101,7 +104,7 @@ fn power_series(x: Expression<'_>, order: i32) -> Expression<'_> {
     (x * x * 0.25).polynomial(&coefficients)
 }
 
-/// `-infinity` at 0, NaN below.
+/// Returns `-infinity` at 0 and NaN below.
 fn positive_only<'f>(x: Expression<'f>, result: Expression<'f>) -> Expression<'f> {
     let result = x.equal(0.0).select(x.splat(f64::NEG_INFINITY), result);
     x.lt(0.0).select(x.splat(f64::NAN), result)

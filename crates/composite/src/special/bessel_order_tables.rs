@@ -1,5 +1,6 @@
-//! Coefficients of the Bessel functions of integer order, the highest power first: from the Cephes library rational
-//! functions near 0; polynomials next to roots and Chebyshev series elsewhere, which interpolate values of 45 digits and more.
+//! Coefficients of the Bessel functions of integer order, highest power first. The rational
+//! functions near 0 are from the Cephes library. The polynomials near roots and the Chebyshev
+//! series elsewhere interpolate values of at least 45 digits.
 
 /// Numerator.
 pub(crate) const J0_RP: &[f64] =
@@ -82,7 +83,8 @@ pub(crate) const Y1_YQ: &[f64] = &[
     3.9727060811656064e18,
 ];
 
-/// `Y0(x)` by the distance from its first root, over that distance, within 0.25 of it.
+/// `Y0(x)` in powers of the distance from its first root, divided by that distance, within 0.25 of
+/// it.
 pub(crate) const Y0_FIRST: &[f64] = &[
     0.4013360251656946,
     -0.37780763091012787,
@@ -105,7 +107,7 @@ pub(crate) const Y0_FIRST: &[f64] = &[
     0.8794208024971948,
 ];
 
-/// The same of the second root, within 1.05 of it.
+/// The same for the second root, within 1.05 of it.
 pub(crate) const Y0_SECOND: &[f64] = &[
     -8.13595743762706e-13,
     3.3922537466976918e-12,
@@ -127,7 +129,8 @@ pub(crate) const Y0_SECOND: &[f64] = &[
     -0.40254267177502423,
 ];
 
-/// Order 0: what `x (phase - x)` leaves of its limit, over `t = 25 / x^2`; of `2 t - 1`, the highest order first, of order 0 twice.
+/// Order 0: `x (phase - x)` minus its limit, divided by `t = 25 / x^2`, as a series in `2 t - 1`,
+/// highest order first, with the coefficient of order 0 doubled.
 pub(crate) const PHASE_0: &[f64] = &[
     -1.45934885849442e-20,
     3.312576042588335e-20,
@@ -161,7 +164,7 @@ pub(crate) const PHASE_0: &[f64] = &[
     0.004929103531559171,
 ];
 
-/// Likewise the amplitude over its limit, less 1, over `t`.
+/// The same for the amplitude: divided by its limit, minus 1, divided by `t`.
 pub(crate) const AMPLITUDE_0: &[f64] = &[
     2.3866905590487753e-19,
     -6.134424946153993e-19,
@@ -189,7 +192,8 @@ pub(crate) const AMPLITUDE_0: &[f64] = &[
     -0.004854339226403639,
 ];
 
-/// Order 1: what `x (phase - x)` leaves of its limit, over `t = 25 / x^2`; of `2 t - 1`, the highest order first, of order 0 twice.
+/// Order 1: `x (phase - x)` minus its limit, divided by `t = 25 / x^2`, as a series in `2 t - 1`,
+/// highest order first, with the coefficient of order 0 doubled.
 pub(crate) const PHASE_1: &[f64] = &[
     1.5873155948147075e-20,
     -3.6086970266003424e-20,
@@ -223,7 +227,7 @@ pub(crate) const PHASE_1: &[f64] = &[
     -0.012615148211607412,
 ];
 
-/// Likewise the amplitude over its limit, less 1, over `t`.
+/// The same for the amplitude: divided by its limit, minus 1, divided by `t`.
 pub(crate) const AMPLITUDE_1: &[f64] = &[
     1.0401724572891478e-19,
     -2.62499754958085e-19,
@@ -252,7 +256,8 @@ pub(crate) const AMPLITUDE_1: &[f64] = &[
     0.014721030090487705,
 ];
 
-/// `Y0(x)` over its distances from its first two roots on [1.125, 3]; of `(x - 2.0625) / 0.9375`, as above.
+/// `Y0(x)` divided by the distances from its first two roots on [1.125, 3], as a series in `(x -
+/// 2.0625) / 0.9375`.
 pub(crate) const Y0_MIDDLE: &[f64] = &[
     2.3530432907597514e-19,
     -1.0130355045539325e-18,
@@ -284,7 +289,8 @@ pub(crate) const Y0_MIDDLE: &[f64] = &[
     -0.46270005543206993,
 ];
 
-/// `Y1(x)` over its distances from its first two roots on [1.75, 5]; of `(x - 3.375) / 1.625`, as above.
+/// `Y1(x)` divided by the distances from its first two roots on [1.75, 5], as a series in `(x -
+/// 3.375) / 1.625`.
 pub(crate) const Y1_MIDDLE: &[f64] = &[
     2.6497965570684635e-19,
     -1.0323569346710355e-18,

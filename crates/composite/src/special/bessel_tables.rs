@@ -1,5 +1,5 @@
-//! Coefficients of the Bessel functions from the Cephes library: Chebyshev series of the modified ones, the highest
-//! order first.
+//! Coefficients of the Bessel functions from the Cephes library: Chebyshev series of the modified
+//! functions, highest order first.
 
 /// Near 0.
 pub(crate) const I0E_NEAR: &[f64] = &[

@@ -5,15 +5,16 @@ use super::rational;
 use crate::expression::Expression;
 use std::f64::consts::FRAC_2_SQRT_PI;
 
-/// Where `1 - erf(x)` begins to lose digits.
+/// Above this, `1 - erf(x)` loses digits.
 const NEAR: f64 = 0.46875;
-/// Where the second approximation begins.
+/// Start of the second approximation.
 const FAR: f64 = 4.0;
-/// Beyond, the function is 0 in all types.
+/// Beyond this, the function is 0 in all types.
 const GONE: f64 = 28.0;
 
-/// Rational approximations by W. J. Cody (Math. Comp. 23, 1969), the highest power first: of `erfc(x) exp(x^2)` between 0.46875 and 4,
-/// and in `1/x^2` of what is lacking from `1/sqrt(pi)` beyond.
+/// Rational approximations by W. J. Cody (Math. Comp. 23, 1969), highest power first:
+/// `erfc(x) exp(x^2)` between 0.46875 and 4; beyond, the difference from `1/sqrt(pi)` in terms of
+/// `1/x^2`.
 const MIDDLE: (&[f64], &[f64]) = (
     &[
         2.153_115_354_744_038_3e-8,
@@ -57,15 +58,15 @@ const BEYOND: (&[f64], &[f64]) = (
     ],
 );
 
-/// `1 - erf(x)` of `f32` that is computed as `f64`, and of narrower types.
+/// `1 - erf(x)` for narrower types, and for `f32` computed as `f64`.
 pub fn erfc(x: Expression<'_>) -> Expression<'_> {
     let magnitude = x.abs().min(GONE);
     let square = magnitude * magnitude;
     whole(x, magnitude, rational(magnitude, MIDDLE.0, MIDDLE.1), (-square).exp())
 }
 
-/// The same of `f64`, within 4 ulp: an ulp of `x^2` is hundreds of its exponential, and the sums of the middle keep what rounding would
-/// take from their last terms.
+/// `1 - erf(x)` for `f64`, within 4 ulp. An ulp of `x^2` is hundreds of ulps of its exponential, so
+/// the square is kept in two parts, and so are the last terms of the middle approximation's sums.
 pub fn erfc_in_pairs(x: Expression<'_>) -> Expression<'_> {
     let magnitude = x.abs().min(GONE);
     let square = two_product(magnitude, magnitude);
@@ -74,14 +75,14 @@ pub fn erfc_in_pairs(x: Expression<'_>) -> Expression<'_> {
     whole(x, magnitude, middle, exponential - exponential * square.low)
 }
 
-/// A polynomial whose last steps are in two parts.
+/// A polynomial whose last steps are computed in two parts.
 fn in_pairs<'f>(x: Expression<'f>, coefficients: &[f64]) -> Pair<'f> {
     const LAST: usize = 4;
     let (first, last) = coefficients.split_at(coefficients.len() - LAST);
     last.iter().fold(Pair::from(x.polynomial(first)), |sum, &coefficient| sum * x + coefficient)
 }
 
-/// The function of all numbers, from what it is in the middle and `exp(-x^2)`.
+/// Combines the function over its whole domain from the middle approximation and `exp(-x^2)`.
 fn whole<'f>(
     x: Expression<'f>,
     magnitude: Expression<'f>,

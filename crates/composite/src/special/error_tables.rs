@@ -1,5 +1,5 @@
-//! Coefficients of the inverse error function (M. Giles, "Approximating the erfinv function", 2010) and of the inverse
-//! normal distribution function (Cephes, `ndtri`), the highest power first.
+//! Coefficients of the inverse error function (M. Giles, "Approximating the erfinv function", 2010)
+//! and of the inverse normal distribution function (Cephes, `ndtri`), highest power first.
 
 /// For `w < 6.25`.
 pub(crate) const ERF_INV_NEAR: &[f64] = &[

@@ -1,4 +1,4 @@
-//! Coefficients of Fresnel's and Spence's integrals from the Cephes library, the highest power first.
+//! Coefficients of Fresnel's and Spence's integrals from the Cephes library, highest power first.
 
 /// Numerator.
 pub(crate) const FRESNEL_CN: &[f64] = &[

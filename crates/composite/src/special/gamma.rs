@@ -8,8 +8,8 @@ use super::rational;
 use crate::expression::Expression;
 use std::f64::consts::PI;
 
-/// Coefficients of `lgamma` from the freely distributable maths library of Sun Microsystems (`e_lgamma_r.c`), the highest
-/// power first.
+/// Coefficients of `lgamma` from Sun Microsystems' freely distributable math library
+/// (`e_lgamma_r.c`), highest power first.
 const A_EVEN: &[f64] = &[
     2.5214456545125733e-5,
     0.00022086279071390839,
@@ -94,7 +94,7 @@ const W: &[f64] = &[
 ];
 const W_0: f64 = 0.4189385332046727;
 
-/// `log |gamma(x)|`: infinite at 0, at negative integers and at either infinity.
+/// `log |gamma(x)|`: infinite at 0, at negative integers, and at both infinities.
 pub fn lgamma(x: Expression<'_>) -> Expression<'_> {
     let magnitude = x.abs();
     let small = lgamma_below_2(magnitude);
@@ -119,14 +119,14 @@ pub fn lgamma(x: Expression<'_>) -> Expression<'_> {
     magnitude.equal(f64::INFINITY).select(magnitude, result)
 }
 
-/// As [`lgamma`], as accurate next to the roots below 0 as elsewhere.
+/// [`lgamma`] with full accuracy near the roots below 0.
 pub fn lgamma_near_roots(x: Expression<'_>) -> Expression<'_> {
     let is_pole = x.equal(x.floor());
     let result = (is_among_lgamma_roots(x) & !is_pole).select(lgamma_by_roots(x), lgamma(x));
     is_between_lgamma_roots(x).select(lgamma_between_roots(x), result)
 }
 
-/// As [`digamma`], as accurate next to the roots from -32 to 0 as elsewhere.
+/// [`digamma`] with full accuracy near the roots from -32 to 0.
 pub fn digamma_near_roots(x: Expression<'_>) -> Expression<'_> {
     let is_pole = x.equal(x.floor());
     (is_among_digamma_roots(x) & !is_pole).select(digamma_by_roots(x), digamma(x))
@@ -134,10 +134,10 @@ pub fn digamma_near_roots(x: Expression<'_>) -> Expression<'_> {
 
 fn lgamma_below_2(x: Expression<'_>) -> Expression<'_> {
     let low = x.le(0.9);
-    // Below 0.9 of `gamma(x) = gamma(x + 1) / x`.
+    // Up to 0.9, use `gamma(x) = gamma(x + 1) / x`.
     let shifted = low.select(x + 1.0, x);
     let start = low.select(-x.log(), 0.0);
-    // Differences that are exact: `shifted` may have lost bits of `x`.
+    // These differences are exact, whereas `shifted` may have lost bits of `x`.
     let near_2 = low.select(1.0 - x, 2.0 - x);
     let near_minimum = low.select(x - (MINIMUM - 1.0), x - MINIMUM);
     let near_1 = low.select(x, x - 1.0);
@@ -167,7 +167,8 @@ fn lgamma_from_2_to_8(x: Expression<'_>) -> Expression<'_> {
     base + product.log()
 }
 
-/// `gamma(x)` for `0 < x < 8`: of `[1, 2]`, where the logarithm is small, times the factors up to there.
+/// `gamma(x)` for `0 < x < 8`: the value in `[1, 2]`, where the logarithm is small, times the
+/// factors up to `x`.
 pub fn gamma_below_8(x: Expression<'_>) -> Expression<'_> {
     let below_1 = x.lt(1.0);
     let base = below_1.select(x + 1.0, x - x.floor() + 1.0);
@@ -179,7 +180,8 @@ pub fn gamma_below_8(x: Expression<'_>) -> Expression<'_> {
     below_1.select(product / x, product)
 }
 
-/// `digamma` on `[1, 2]`, from Boost's maths library: the root in three parts, and `(x - root) (Y + P / Q)`.
+/// `digamma` on `[1, 2]`, from Boost's math library: the root in three parts, and
+/// `(x - root) (Y + P / Q)`.
 const ROOT: [f64; 3] = [
     1_569_415_565.0 / 1_073_741_824.0,
     (381_566_830.0 / 1_073_741_824.0) / 1_073_741_824.0,
@@ -203,16 +205,16 @@ const DIGAMMA_Q: &[f64] = &[
     2.076711702373047,
     1.0,
 ];
-/// Of the asymptotic series in `1 / x^2`: Bernoulli numbers over twice their order.
+/// Asymptotic series in `1 / x^2`: Bernoulli numbers divided by twice their order.
 const DIGAMMA_ASYMPTOTIC: &[f64] =
     &[1.0 / 12.0, -691.0 / 32_760.0, 1.0 / 132.0, -1.0 / 240.0, 1.0 / 252.0, -1.0 / 120.0, 1.0 / 12.0, 0.0];
 
-/// The derivative of `lgamma`: NaN at 0 and at negative integers.
+/// Derivative of `lgamma`: NaN at 0 and at negative integers.
 pub fn digamma(x: Expression<'_>) -> Expression<'_> {
-    // Below 0 `digamma(1 - x) - pi / tan(pi x)`, with the angle within half a turn.
+    // Below 0, use `digamma(1 - x) - pi / tan(pi x)` with the angle within half a turn.
     let reflected = x.lt(0.0);
     let turn = x - (x + 0.5).floor();
-    // Within an eighth of a turn of a root, which differences of exact numbers keep.
+    // Within an eighth of a turn of a root; differences of exact numbers preserve the distance.
     let magnitude = turn.abs();
     let near_root = magnitude.gt(0.25);
     let angle = near_root.select(0.5 - magnitude, magnitude) * PI;
@@ -222,7 +224,7 @@ pub fn digamma(x: Expression<'_>) -> Expression<'_> {
     let start = reflected.select(-cotangent, 0.0);
     let argument = reflected.select(1.0 - x, x);
 
-    // Into [1, 2] in steps of 1.
+    // Shift the argument into [1, 2] in steps of 1.
     let below = argument.lt(1.0);
     let mut sum = start + below.select(-(1.0 / argument), 0.0);
     let mut y = below.select(argument + 1.0, argument);

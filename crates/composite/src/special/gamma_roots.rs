@@ -1,8 +1,9 @@
-//! `lgamma` and `digamma` of negative numbers, by what lies between a number and the nearest root.
+//! `lgamma` and `digamma` of negative numbers, in terms of the distance to the nearest root.
 //!
-//! Reflection gives them as differences that vanish at the roots, of which there are one or two between any two poles. With the
-//! root in two parts, every term of the difference of the function at both places has their distance as a factor, so that the
-//! result is as accurate next to a root as elsewhere.
+//! Reflection expresses them as differences that vanish at the roots. There are one or two roots
+//! between any two poles. With the root in two parts, every term of the difference between the
+//! function at both places has their distance as a factor, so the result is as accurate near a root
+//! as elsewhere.
 
 use super::chebyshev;
 use crate::expression::Expression;
@@ -10,7 +11,8 @@ use hlo::{GatherDimensionNumbers, Op};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::f64::consts::PI;
 
-/// Roots of `lgamma` next to -2, -3 ... -26, below and above each, as distances from that integer. There is none above -2.
+/// Roots of `lgamma` near -2, -3 ... -26, below and above each, as distances from that integer.
+/// There is no root above -2.
 const LGAMMA_ROOTS: &[f64] = &[
     -0.45702473822080064,
     0.25,
@@ -64,7 +66,7 @@ const LGAMMA_ROOTS: &[f64] = &[
     2.4795962632247976e-27,
 ];
 
-/// What is missing of them.
+/// Low parts of these roots.
 const LGAMMA_ROOT_TAILS: &[f64] = &[
     1.843554041574456e-17,
     0.0,
@@ -118,7 +120,8 @@ const LGAMMA_ROOT_TAILS: &[f64] = &[
     -1.2953730962750272e-43,
 ];
 
-/// `lgamma(x)` over its distances from both on [-2.8125, -2.4375]; of `(x + 2.625) / 0.1875`, the highest order first, of order 0 twice.
+/// `lgamma(x)` divided by its distances from both roots on [-2.8125, -2.4375], as a series in `(x +
+/// 2.625) / 0.1875`, highest order first, with the coefficient of order 0 doubled.
 const BETWEEN_ROOTS: &[f64] = &[
     3.1785019986704977e-18,
     -1.2246292709631281e-17,
@@ -189,7 +192,7 @@ const DIGAMMA_ROOTS: &[f64] = &[
     -31.765982812458248,
 ];
 
-/// What is missing of them.
+/// Low parts of these roots.
 const DIGAMMA_ROOT_TAILS: &[f64] = &[
     -8.15428206243813e-18,
     -1.574185691077347e-17,
@@ -233,10 +236,10 @@ const STIRLING: &[f64] =
 const DIGAMMA_SERIES: &[f64] =
     &[1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32_760.0];
 
-/// By how much arguments are raised to where these series are short.
+/// Number of steps by which arguments are raised, so that these series are short.
 const STEPS: u32 = 9;
 
-/// The element of a table that a number names.
+/// Selects table entries by index.
 pub(super) fn look_up<'f>(table: &[f64], index: Expression<'f>) -> Expression<'f> {
     let shape = ArrayShape::new(index.element_type(), &[table.len() as i64]);
     let literal = Literal::from_floats(shape, table.iter().copied());
@@ -266,19 +269,20 @@ fn divided_powers<'f>(u: Expression<'f>, v: Expression<'f>) -> Vec<Expression<'f
     divided
 }
 
-/// A series of differences of powers, the smallest terms first.
+/// A series of differences of powers, summed from the smallest terms.
 fn series<'f>(divided: &[Expression<'f>], first: usize, coefficients: &[f64]) -> Expression<'f> {
     let terms = coefficients.iter().enumerate().map(|(k, &c)| divided[first + 2 * k - 1] * c);
     let terms: Vec<Expression<'f>> = terms.collect();
     terms.into_iter().rev().reduce(|sum, term| sum + term).expect("there are coefficients")
 }
 
-/// Where [`lgamma_by_roots`] is `lgamma`.
+/// True where [`lgamma_by_roots`] equals `lgamma`.
 pub(super) fn is_among_lgamma_roots(x: Expression<'_>) -> Expression<'_> {
     x.lt(-2.0) & x.gt(-26.0)
 }
 
-/// `lgamma(x)` for `-26 < x < -2`, which is 0 at `r`: `log(sin(pi r) / sin(pi x)) + lgamma(1 - r) - lgamma(1 - x)`.
+/// `lgamma(x)` for `-26 < x < -2`, given a root `r`:
+/// `log(sin(pi r) / sin(pi x)) + lgamma(1 - r) - lgamma(1 - x)`.
 pub(super) fn lgamma_by_roots(x: Expression<'_>) -> Expression<'_> {
     let n = (0.5 - x).floor();
     let t = x + n;
@@ -286,7 +290,7 @@ pub(super) fn lgamma_by_roots(x: Expression<'_>) -> Expression<'_> {
     let root = look_up(LGAMMA_ROOTS, index);
     let d = (root - t) + look_up(LGAMMA_ROOT_TAILS, index);
 
-    // The quotient of the sines less 1: `cos(pi d) - 1 + cot(pi x) sin(pi d)`.
+    // The quotient of the sines minus 1: `cos(pi d) - 1 + cot(pi x) sin(pi d)`.
     let (angle, sine) = (t * PI, (t * PI).sin());
     let half = (d * (PI / 2.0)).sin();
     let less_1 = angle.cos() / sine * (d * PI).sin() - half * half * 2.0;
@@ -307,12 +311,12 @@ pub(super) fn lgamma_by_roots(x: Expression<'_>) -> Expression<'_> {
     sines + (raised - product.log1p())
 }
 
-/// Where [`lgamma_between_roots`] is `lgamma`.
+/// True where [`lgamma_between_roots`] equals `lgamma`.
 pub(super) fn is_between_lgamma_roots(x: Expression<'_>) -> Expression<'_> {
     x.ge(-2.8125) & x.le(-2.4375)
 }
 
-/// `lgamma(x)` between the two roots next to -2.6, where it is small for a long way.
+/// `lgamma(x)` between the two roots near -2.6, where it remains small.
 pub(super) fn lgamma_between_roots(x: Expression<'_>) -> Expression<'_> {
     let below = (x + 2.7476826467274127) - 9.055340329338315e-17;
     let above = (x + 2.4570247382208006) + 3.7075610815513266e-17;
@@ -326,12 +330,13 @@ fn sine_of_turn<'f>(x: Expression<'f>, tail: Expression<'f>) -> Expression<'f> {
     (n % 2.0).equal(0.0).select(sine, -sine)
 }
 
-/// Where [`digamma_by_roots`] is `digamma`.
+/// True where [`digamma_by_roots`] equals `digamma`.
 pub(super) fn is_among_digamma_roots(x: Expression<'_>) -> Expression<'_> {
     x.lt(0.0) & x.gt(-(DIGAMMA_ROOTS.len() as f64))
 }
 
-/// `digamma(x)` for `-32 < x < 0`, which is 0 at `r`: `pi cot(pi r) - pi cot(pi x) + digamma(1 - x) - digamma(1 - r)`.
+/// `digamma(x)` for `-32 < x < 0`, given a root `r`:
+/// `pi cot(pi r) - pi cot(pi x) + digamma(1 - x) - digamma(1 - r)`.
 pub(super) fn digamma_by_roots(x: Expression<'_>) -> Expression<'_> {
     let n = (-x).floor();
     let root = look_up(DIGAMMA_ROOTS, n);

@@ -1,5 +1,6 @@
-//! The regularised incomplete beta function, in numbers of two parts: the contracted continued fraction of Didonato and
-//! Morris ("Significant digit computation of the incomplete beta function ratios", 1992).
+//! The regularized incomplete beta function in numbers of two parts, by the contracted continued
+//! fraction of Didonato and Morris ("Significant digit computation of the incomplete beta function
+//! ratios", 1992).
 
 use super::pair::{Exponential, Pair, two_sum};
 use super::raised_gamma::{RaisedGamma, log_of_product};
@@ -10,14 +11,15 @@ use shape::PrimitiveType;
 /// `1 / (2 pi)` in two parts.
 const INVERSE_TWO_PI: [f64; 2] = [0.15915494309189535, -9.839338337591243e-18];
 
-/// Beyond here the distribution is a step.
+/// Beyond this, the distribution is a step.
 const LARGE: f64 = 1e90;
 
-/// `I_x(a, b)` of `f64`, to the last place or two: NaN unless `a > 0`, `b > 0` and `0 <= x <= 1`.
+/// `I_x(a, b)` of `f64`, accurate to a unit or two in the last place: NaN unless `a > 0`, `b > 0`,
+/// and `0 <= x <= 1`.
 pub fn betainc<'f>(a: Expression<'f>, b: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let outside = a.le(0.0) | b.le(0.0) | x.lt(0.0) | x.gt(1.0);
     let is_nan = a.is_nan() | b.is_nan() | x.is_nan();
-    // The fraction converges fast below the mean; `I_x(a, b) = 1 - I_(1-x)(b, a)`.
+    // The fraction converges fast below the mean. Above it, use `I_x(a, b) = 1 - I_(1-x)(b, a)`.
     let below_mean = x.lt((a + 1.0) / (a + b + 2.0));
     let in_range = x.gt(0.0) & x.lt(1.0) & a.gt(0.0) & a.lt(LARGE) & b.gt(0.0) & b.lt(LARGE);
     let inner = [a, b].map(|parameter| in_range.select(parameter, 1.0));
@@ -46,7 +48,7 @@ fn powers_over_beta<'f>(
     let of_p = RaisedGamma::new(p.into());
     let of_q = RaisedGamma::new(q.into());
     let of_sum = RaisedGamma::new(sum);
-    // What Stirling's formula leaves of gamma(p + q + 1) / (gamma(p + 1) gamma(q + 1)).
+    // The quotient of Stirling's formula for gamma(p + q + 1) / (gamma(p + 1) gamma(q + 1)).
     let logs = log_of_product(y, of_sum.argument * of_p.inverse) * p
         + log_of_product(rest, of_sum.argument * of_q.inverse) * q;
     let raised = of_p.argument + of_q.argument - of_sum.argument;
@@ -57,7 +59,7 @@ fn powers_over_beta<'f>(
     (exponential.mantissa() * square.sqrt() * ratio * q / sum, exponential)
 }
 
-/// `p / (b_0 + a_1 / (b_1 + a_2 / (b_2 + ...)))` inverted.
+/// Inverse of `p / (b_0 + a_1 / (b_1 + a_2 / (b_2 + ...)))`.
 fn fraction<'f>(
     p: Expression<'f>,
     q: Expression<'f>,
@@ -73,7 +75,7 @@ fn fraction<'f>(
     let start = rest * p - y * q + 1.0;
     let one = Pair::from(p.splat(1.0));
     let steps = steps(enabled, count);
-    // 1 / (p + 2 m + 1), which the next step needs, too.
+    // 1 / (p + 2 m + 1), which the next step uses, too.
     let last = steps.convert(PrimitiveType::F64).spread_like(p);
     let first = one / (two_sum(p, last + last) + 1.0);
     let zero = p.splat(0.0);

@@ -1,45 +1,47 @@
-//! The incomplete gamma functions and their derivatives, by the power series and by the continued fraction.
+//! The incomplete gamma functions and their derivatives, by power series and continued fraction.
 
 use super::{digamma, epsilon, gamma_below_8, lgamma, log_of_largest};
 use crate::expression::Expression;
 use std::f64::consts::PI;
 
-/// What is wanted of `P(a, x)` or `Q(a, x)`.
+/// Quantity to compute from `P(a, x)` or `Q(a, x)`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Value,
-    /// The derivative by `a`.
+    /// Derivative with respect to `a`.
     Derivative,
-    /// The derivative by `a` of a sample `x` of the gamma distribution.
+    /// Derivative with respect to `a` of a sample `x` of the gamma distribution.
     SampleDerivative,
 }
 
-/// The most terms of a series or steps of a continued fraction.
+/// Upper bound for terms of a series and steps of a continued fraction.
 const MAX_TERMS: f64 = 20_000.0;
 
-/// `x^a e^-x / gamma(a)`, and whether it vanishes.
+/// Returns `x^a e^-x / gamma(a)`, and whether it underflows.
 fn factor<'f>(a: Expression<'f>, x: Expression<'f>) -> (Expression<'f>, Expression<'f>) {
     let exponent = a * x.log() - x - lgamma(a);
     let vanishes = exponent.lt(-log_of_largest(a));
     let below_8 = a.lt(8.0);
     let small = x.pow(a) * (-x).exp() / gamma_below_8(below_8.select(a, 1.0));
-    // By Stirling's formula `sqrt(a / (2 pi)) e^(a (log(1 + u) - u) - series)` with `u = (x - a) / a`.
+    // Stirling's formula: `sqrt(a / (2 pi)) e^(a (log(1 + u) - u) - series)` with
+    // `u = (x - a) / a`.
     let exponent = a * log1p_less((x - a) / a);
     let large = (a * (0.5 / PI)).sqrt() * (exponent - stirling(a)).exp();
     (below_8.select(small, large), vanishes)
 }
 
-/// Coefficients of Stirling's series of `lgamma`, the highest power of `1 / a^2` first.
+/// Coefficients of Stirling's series of `lgamma`, highest power of `1 / a^2` first.
 const STIRLING: &[f64] =
     &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0, 1.0 / 12.0];
 
-/// What Stirling's formula leaves of `lgamma(a)`, for `a >= 8`.
+/// Remainder of Stirling's formula for `lgamma(a)`, for `a >= 8`.
 fn stirling(a: Expression<'_>) -> Expression<'_> {
     let inverse = 1.0 / a;
     inverse * (inverse * inverse).polynomial(STIRLING)
 }
 
-/// `log(1 + u) - u`, without cancellation near 0: with `s = u / (2 + u)`, `2 (s^3 / 3 + s^5 / 5 + ...) - u s`.
+/// `log(1 + u) - u` without cancellation near 0. With `s = u / (2 + u)`, it is
+/// `2 (s^3 / 3 + s^5 / 5 + ...) - u s`.
 fn log1p_less(u: Expression<'_>) -> Expression<'_> {
     let is_near = u.gt(-0.75) & u.lt(2.5);
     let near = is_near.select(u, 0.0);
@@ -50,7 +52,7 @@ fn log1p_less(u: Expression<'_>) -> Expression<'_> {
     is_near.select(close, u.log1p() - u)
 }
 
-/// The series of the lower function, where `enabled`: `sum x^n / ((a + 1) ... (a + n))`.
+/// Series of the lower function where `enabled`: `sum x^n / ((a + 1) ... (a + n))`.
 fn series<'f>(
     mode: Mode,
     factor: Expression<'f>,
@@ -101,7 +103,7 @@ fn series<'f>(
     }
 }
 
-/// The continued fraction of the upper function, where `enabled`.
+/// Continued fraction of the upper function where `enabled`.
 fn continued_fraction<'f>(
     mode: Mode,
     factor: Expression<'f>,
@@ -114,7 +116,8 @@ fn continued_fraction<'f>(
     let z = x + y + 1.0;
     let (p, q) = (x + 1.0, z * x);
     let value = p / q;
-    // The slopes of the two numerators and denominators before: only the last one depends on `a`.
+    // Derivatives of the previous two numerators and denominators: only the last one depends on
+    // `a`.
     let slope = value * x / q;
     let count = a.function().scalar(shape::PrimitiveType::S32, 0.0);
     let state = [count, enabled, value, y, z, zero, p, q, one, x, zero, zero, zero, -x, slope];
@@ -134,9 +137,10 @@ fn continued_fraction<'f>(
     }
 }
 
-/// The continued fraction of the upper function from its end, which loses less than ratios of numerators and
-/// denominators: `1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`. The steps are enough from `x = 1` on, up to
-/// `a = x = 10`; elsewhere the result means nothing.
+/// Continued fraction of the upper function, evaluated from its end:
+/// `1 / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`. This loses less than ratios of
+/// numerators and denominators. The number of steps suffices from `x = 1` up to `a = x = 10`;
+/// elsewhere the result is meaningless.
 fn backward_fraction<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Expression<'f> {
     const STEPS: f64 = 100.0;
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
@@ -156,7 +160,7 @@ fn backward_fraction<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -
     1.0 / (x + (1.0 - a) + state[1])
 }
 
-/// One step of the continued fraction, with the recurrences' derivatives by `a`.
+/// One step of the continued fraction, with the derivatives of the recurrences with respect to `a`.
 fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let &[count, enabled, value, y, z, c, p1, q1, p2, q2, dp2, dq2, dp1, dq1, slope] = state else {
         return Vec::new();
@@ -176,7 +180,7 @@ fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f
         _ => (next_slope - slope).abs(),
     };
     let goes_on = valid.select(change, 1.0).gt(end);
-    // Numerators and denominators grow together; only their quotients count.
+    // Numerators and denominators grow together; only their quotients matter.
     let rescale = p.abs().gt(1.0 / end);
     let scale = rescale.select(p.splat(end), 1.0);
     let keep = |next: Expression<'f>, old: Expression<'f>| enabled.select(next, old);
@@ -224,12 +228,12 @@ const LGAMMA_1P: &[f64] = &[
     -0.5772156649015329,
 ];
 
-/// Terms of the series below: of the next ones nothing is left at `x = 1`.
+/// Number of terms of the series below. Further terms are negligible at `x = 1`.
 const SMALL_TERMS: u32 = 19;
 
-/// `Q(a, x)` for `a` and `x` below 1, without a difference of what is next to 1: with `u = 1 - x^a / gamma(1 + a)`,
-/// `u + (1 - u) a (x / (a + 1) - x^2 / (2! (a + 2)) + ...)` (Gautschi, "A computational procedure for incomplete gamma
-/// functions", 1979).
+/// `Q(a, x)` for `a` and `x` below 1, avoiding a difference of numbers near 1. With
+/// `u = 1 - x^a / gamma(1 + a)`, computes `u + (1 - u) a (x / (a + 1) - x^2 / (2! (a + 2)) + ...)`
+/// (Gautschi, "A computational procedure for incomplete gamma functions", 1979).
 fn upper_of_small<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let exponent = a * (x.log() - (1.0 - a) * a.polynomial(LGAMMA_1P));
     let first = -exponent.expm1();
@@ -262,27 +266,28 @@ fn lower<'f>(mode: Mode, a: Expression<'f>, x: Expression<'f>) -> Expression<'f>
     (outside | is_nan).select(a.splat(f64::NAN), result)
 }
 
-/// The lower regularised incomplete gamma function `P(a, x)`; NaN for `x < 0` or `a <= 0`.
+/// The lower regularized incomplete gamma function `P(a, x)`: NaN for `x < 0` or `a <= 0`.
 pub fn igamma<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     lower(Mode::Value, a, x)
 }
 
-/// The derivative of `P(a, x)` by `a`.
+/// Derivative of `P(a, x)` with respect to `a`.
 pub fn igamma_grad_a<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     lower(Mode::Derivative, a, x)
 }
 
-/// The derivative by `a` of a sample `x` of the gamma distribution of `a`.
+/// Derivative with respect to `a` of a sample `x` of the gamma distribution with parameter `a`.
 pub fn random_gamma_grad<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     lower(Mode::SampleDerivative, a, x)
 }
 
-/// The upper regularised incomplete gamma function `Q(a, x)`; 1 for `x <= 0` or `a <= 0`, as in XLA.
+/// The upper regularized incomplete gamma function `Q(a, x)`: 1 for `x <= 0` or `a <= 0`, as in
+/// XLA.
 pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.le(0.0) | a.le(0.0);
     let by_series = x.lt(1.0) | x.lt(a);
-    // The lower function may be next to 1 there.
+    // The lower function may be near 1 there.
     let is_small = x.lt(1.0) & a.lt(1.0);
     let (factor, vanishes) = factor(a, x);
     let enabled = !(outside | vanishes | is_nan | is_small);
@@ -295,7 +300,7 @@ pub fn igammac<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     upper_outside([a, x], result)
 }
 
-/// `Q(a, x)` where that is no integral: see [`igammac`].
+/// `Q(a, x)` outside its domain as an integral: see [`igammac`].
 pub(super) fn upper_outside<'f>([a, x]: [Expression<'f>; 2], result: Expression<'f>) -> Expression<'f> {
     let result = x.equal(f64::INFINITY).select(x.splat(0.0), result);
     let result = (x.le(0.0) | a.le(0.0)).select(a.splat(1.0), result);

@@ -1,4 +1,4 @@
-//! The incomplete gamma functions of `f64` by continued fractions in numbers of two parts.
+//! The incomplete gamma functions of `f64`, by continued fractions in numbers of two parts.
 
 use super::incomplete_gamma::upper_outside;
 use super::pair::{Exponential, Pair, two_sum};
@@ -10,10 +10,10 @@ use shape::PrimitiveType;
 /// `2 pi` in two parts.
 const TWO_PI: [f64; 2] = [std::f64::consts::TAU, 2.4492935982947064e-16];
 
-/// Beyond here the distribution is a step.
+/// Beyond this, the distribution is a step.
 pub(super) const LARGE: f64 = 1e90;
 
-/// `P(a, x)` or `Q(a, x)` as a number times a power of two, for positive `a` and `x`.
+/// Returns `P(a, x)` or `Q(a, x)` as a number times a power of two, for positive `a` and `x`.
 fn number<'f>(
     [a, x]: [Expression<'f>; 2],
     is_upper: Expression<'f>,
@@ -35,8 +35,8 @@ pub(super) fn power_over_gamma<'f>(a: Expression<'f>, x: Expression<'f>) -> (Pai
     (exponential.mantissa() * gamma.ratio / root, exponential)
 }
 
-/// The inverse of `sum x^n / ((a + 1) ... (a + n))`: `1 - x / (a + 1 + x / (a + 2 - (a + 1) x / (a + 3 + 2 x / (a + 4 - ...))))`
-/// (`dlmf.nist.gov/13.5`), for `x <= a` and `x <= 1.7`.
+/// Inverse of `sum x^n / ((a + 1) ... (a + n))` for `x <= a` or `x <= 1.7` (`dlmf.nist.gov/13.5`):
+/// `1 - x / (a + 1 + x / (a + 2 - (a + 1) x / (a + 3 + 2 x / (a + 4 - ...))))`.
 fn lower_sum<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Pair<'f> {
     let count = lower_steps([a, x]);
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
@@ -49,13 +49,14 @@ fn lower_sum<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Pair<'
     -(Pair::from(x) / (Pair::from(x) / (a + 2.0 + rest) + (a + 1.0))) + 1.0
 }
 
-/// How many steps of [`lower_sum`] are enough.
+/// Returns a sufficient number of steps of [`lower_sum`].
 pub(super) fn lower_steps<'f>([a, x]: [Expression<'f>; 2]) -> Expression<'f> {
     let larger = a.max(x);
     (larger.sqrt() * 1.9).min(larger * 3.0 / (larger - x)) + 14.0
 }
 
-/// The denominator of `Q(a, x) = x^a e^-x / gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`
+/// Denominator of
+/// `Q(a, x) = x^a e^-x / gamma(a) / (x + 1 - a - 1 (1 - a) / (x + 3 - a - 2 (2 - a) / ...))`
 /// (`dlmf.nist.gov/8.9.E2`), for `x >= a` and `x >= 1`.
 fn upper_denominator<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Pair<'f> {
     let count = upper_steps([a, x]);
@@ -66,12 +67,13 @@ fn upper_denominator<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -
     two_sum(x, -a) + 1.0 + rest
 }
 
-/// How many steps of [`upper_denominator`] are enough.
+/// Returns a sufficient number of steps of [`upper_denominator`].
 pub(super) fn upper_steps<'f>([a, x]: [Expression<'f>; 2]) -> Expression<'f> {
     (a.sqrt() * 3.1).min(a * 6.0 / (x - a)) + 150.0 / x + 14.0
 }
 
-/// `N` numbers that begin as 0 and that `step` makes of those of the step behind, from step `count` down to step 1.
+/// Evaluates `N` recurrences from step `count` down to step 1. Each starts from 0, and `step`
+/// computes the numbers of a step from those of the next higher step.
 pub(super) fn from_last_step<'f, const N: usize>(
     count: Expression<'f>,
     [a, x]: [Expression<'f>; 2],
@@ -88,16 +90,17 @@ pub(super) fn from_last_step<'f, const N: usize>(
         |_, state| {
             let (index, a, x) = (state[0], state[1], state[2]);
             let m = index.convert(PrimitiveType::F64).spread_like(a);
-            let made = step(m, [a, x], numbers(state));
+            let numbers_of_step = step(m, [a, x], numbers(state));
             let mut next = vec![index - 1.0, a, x];
-            next.extend(made.iter().flat_map(|pair| [pair.high, pair.low]));
+            next.extend(numbers_of_step.iter().flat_map(|pair| [pair.high, pair.low]));
             next
         },
     );
     numbers(&state)
 }
 
-/// Euler's constant and `zeta(2) / 2`, in two parts; `(-1)^n zeta(n) / n` for `n` from 11 down to 3.
+/// Euler's constant and `zeta(2) / 2`, in two parts. [`SLOPE_REST`] has `(-1)^n zeta(n) / n` for
+/// `n` from 11 down to 3.
 const SLOPE: &[[f64; 2]] =
     &[[-0.8224670334241132, -1.520336175199238e-17], [0.5772156649015329, -4.942915152430645e-18]];
 const SLOPE_REST: &[f64] = &[
@@ -112,12 +115,12 @@ const SLOPE_REST: &[f64] = &[
     0.40068563438653143,
 ];
 
-/// Where [`upper_of_tiny`] is used.
+/// Bound for [`upper_of_tiny`].
 const TINY: f64 = 1.0 / 64.0;
 
-/// `Q(a, x)` for `a` below 1/64 and `x` below 1, which is about `a`: with `1 + u = x^a / gamma(1 + a)`,
-/// `-u + (1 + u) a (x / (a + 1) - x^2 / (2! (a + 2)) + ...)` (Gautschi, "A computational procedure for incomplete gamma
-/// functions", 1979).
+/// `Q(a, x)` for `a` below 1/64 and `x` below 1, where it is about as small as `a`. With
+/// `1 + u = x^a / gamma(1 + a)`, computes `-u + (1 + u) a (x / (a + 1) - x^2 / (2! (a + 2)) + ...)`
+/// (Gautschi, "A computational procedure for incomplete gamma functions", 1979).
 fn upper_of_tiny<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Expression<'f> {
     const TERMS: f64 = 22.0;
     let (a, x) = (enabled.select(a, TINY), enabled.select(x, 1.0));
@@ -133,7 +136,7 @@ fn upper_of_tiny<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> Ex
     ((less_one + 1.0) * sum - less_one).round()
 }
 
-/// As [`super::igamma`], to the last place or two of `f64`.
+/// [`super::igamma`] of `f64`, accurate to a unit or two in the last place.
 pub fn igamma_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_nan = a.is_nan() | x.is_nan();
     let outside = x.lt(0.0) | a.le(0.0);
@@ -150,7 +153,7 @@ pub fn igamma_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'
     (outside | is_nan).select(a.splat(f64::NAN), result)
 }
 
-/// As [`super::igammac`], to the last place or two of `f64`.
+/// [`super::igammac`] of `f64`, accurate to a unit or two in the last place.
 pub fn igammac_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let is_tiny = x.lt(1.0) & a.lt(TINY);
     let by_upper = x.ge(1.0) & x.ge(a);

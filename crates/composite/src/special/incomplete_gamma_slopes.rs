@@ -1,5 +1,6 @@
-//! Derivatives of the incomplete gamma functions of `f64` by their parameter, in numbers of two parts: a function's value times
-//! its logarithm's slope, which is that of the power over gamma less that of the continued fraction.
+//! Derivatives of the incomplete gamma functions of `f64` with respect to their parameter, in
+//! numbers of two parts: the function's value times its logarithmic derivative, which is that of
+//! the power over gamma minus that of the continued fraction.
 
 use super::incomplete_gamma_pairs::{LARGE, from_last_step, lower_steps, power_over_gamma, upper_steps};
 use super::pair::{Exponential, Pair, two_sum};
@@ -7,30 +8,33 @@ use super::raised_gamma::{RaisedGamma, log_of_product};
 use super::steps;
 use crate::expression::Expression;
 
-/// From here on the squares of arguments are infinite, and XLA's derivatives 0.
+/// From here on, squares of arguments are infinite, and XLA's derivatives are 0.
 const LARGEST: f64 = 1.3407807929942597e154;
 
-/// The derivative of `P(a, x)` by `a`, to a place or two of `f64`, next to `x = a` up to `a = 3e7`, where [`steps`] end. NaN for
-/// `x < 0`, `a <= 0` and infinities, but 0 for `x = 0`.
+/// Derivative of `P(a, x)` with respect to `a`, accurate to a unit or two of `f64`; near `x = a`
+/// only up to `a = 3e7`, where [`steps`] reaches its limit. NaN for `x < 0`, `a <= 0`, and
+/// infinities, but 0 for `x = 0`.
 pub fn igamma_grad_a_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let slope = Slope::new(a, x);
     let result = slope.power.scale_rounded(slope.factor * slope.number);
-    // A step that is next to vertical.
+    // A nearly vertical step.
     let step = -1.0 / (a * std::f64::consts::TAU).sqrt();
     let far = x.equal(a).select(step, 0.0);
     slope.where_defined(slope.in_range.select(result, far))
 }
 
-/// The derivative by `a` of a sample `x` of the gamma distribution of `a`, which is that of `P` by `a` over that by `x`, negated;
-/// to a place or two of `f64`. 0 from `x = 1.3e154` on, and what the sum's or fraction's first term makes where
-/// `x^a e^-x / gamma(a)` is subnormal, as in XLA; limits and NaN are those of [`igamma_grad_a_in_pairs`].
+/// Derivative with respect to `a` of a sample `x` of the gamma distribution with parameter `a`: the
+/// negated quotient of the derivatives of `P` with respect to `a` and `x`. Accurate to a unit or
+/// two of `f64`. As in XLA, it is 0 from `x = 1.3e154` on, and uses only the first term of the sum
+/// or fraction where `x^a e^-x / gamma(a)` is subnormal. Limits and NaN are those of
+/// [`igamma_grad_a_in_pairs`].
 pub fn random_gamma_grad_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let slope = Slope::new(a, x);
-    // Subnormal parameters and arguments have a quotient, too.
+    // Scaling keeps the quotient of subnormal parameters and arguments.
     let scale = slope.a.lt(2f64.powi(-960)).select(slope.a.splat(2f64.powi(100)), 1.0);
     let result = -slope.number.round() / (slope.a * scale) * slope.x * scale;
     let result = slope.factor_vanishes().select(slope.first_of_sample(), result);
-    // Where `P` is a step, `log(x / a) / (1 - a / x)`.
+    // If `P` is a step: `log(x / a) / (1 - a / x)`.
     let distance = (x - a) / a;
     let is_near = distance.abs().lt(0.5);
     let log = is_near.select(is_near.select(distance, 0.0).log1p(), x.log() - a.log());
@@ -39,9 +43,9 @@ pub fn random_gamma_grad_in_pairs<'f>(a: Expression<'f>, x: Expression<'f>) -> E
     slope.where_defined(slope.in_range.select(result, far))
 }
 
-/// What both derivatives are made of.
+/// Quantities shared by both derivatives.
 struct Slope<'f> {
-    /// The arguments, or others that are `in_range`.
+    /// The arguments, replaced by others where not `in_range`.
     a: Expression<'f>,
     x: Expression<'f>,
     in_range: Expression<'f>,
@@ -53,7 +57,7 @@ struct Slope<'f> {
     /// `x^a e^-x / gamma(a + 1)` as a number times a power of two.
     factor: Pair<'f>,
     power: Exponential<'f>,
-    /// The derivative of `P` by `a` over the factor.
+    /// Derivative of `P` with respect to `a`, divided by the factor.
     number: Pair<'f>,
 }
 
@@ -71,19 +75,20 @@ impl<'f> Slope<'f> {
         let (upper, upper_slope) = upper_denominator_slope([a, x], in_range & is_upper);
         let denominator = Pair::select(is_upper, upper, lower);
         let slope = log_slope - Pair::select(is_upper, upper_slope, lower_slope) / denominator;
-        // Q has gamma(a) where P has gamma(a + 1).
+        // Q has gamma(a) in place of P's gamma(a + 1).
         let slope = Pair::select(is_upper, -(slope * a + 1.0), slope);
         let number = slope / denominator;
         Slope { a, x, in_range, is_upper, is_zero, is_defined, log_slope, factor, power, number }
     }
 
-    /// Is `x^a e^-x / gamma(a)` below the inverse of the largest number?
+    /// True where `x^a e^-x / gamma(a)` is below the inverse of the largest number.
     fn factor_vanishes(&self) -> Expression<'f> {
         let log = (self.factor.high * self.a).log() + self.power.exponent() * std::f64::consts::LN_2;
         log.lt(-f64::MAX.ln())
     }
 
-    /// The derivative of a sample by the first term of the sum of `P`, or the first step of the fraction of `Q`.
+    /// Derivative of a sample from the first term of the sum of `P`, or from the first step of the
+    /// fraction of `Q`.
     fn first_of_sample(&self) -> Expression<'f> {
         let (a, x) = (self.a, self.x);
         let log_slope = self.log_slope.round();
@@ -106,7 +111,8 @@ fn log_slope_of_power<'f>(a: Expression<'f>, x: Expression<'f>) -> Pair<'f> {
     log_of_product(x.into(), gamma.inverse) - gamma.digamma_less_log()
 }
 
-/// The inverse of [`lower_sum`](super::incomplete_gamma_pairs)'s sum, and its derivative by `a`.
+/// Returns the inverse of the sum of [`lower_sum`](super::incomplete_gamma_pairs), and its
+/// derivative with respect to `a`.
 fn lower_sum_slope<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> (Pair<'f>, Pair<'f>) {
     let count = with_more(lower_steps([a, x]));
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
@@ -127,7 +133,7 @@ fn lower_sum_slope<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> 
     (-first + 1.0, first * (second_slope + 1.0) / denominator)
 }
 
-/// The denominator of `Q`'s continued fraction, and its derivative by `a`.
+/// Returns the denominator of `Q`'s continued fraction, and its derivative with respect to `a`.
 fn upper_denominator_slope<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<'f>) -> (Pair<'f>, Pair<'f>) {
     let count = with_more(upper_steps([a, x]));
     let (a, x) = (enabled.select(a, 1.0), enabled.select(x, 1.0));
@@ -139,7 +145,8 @@ fn upper_denominator_slope<'f>([a, x]: [Expression<'f>; 2], enabled: Expression<
     (two_sum(x, -a) + 1.0 + rest, slope + -1.0)
 }
 
-/// Steps for a derivative, whose error shrinks by what the value's does, times their number.
+/// Number of steps for a derivative. Its error shrinks by the same factor per step as the value's,
+/// times the number of steps.
 fn with_more(count: Expression<'_>) -> Expression<'_> {
     count * 1.2 + 6.0
 }

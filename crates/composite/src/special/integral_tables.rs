@@ -1,5 +1,5 @@
-//! Coefficients of Dawson's integral, the exponential, Fresnel's and Spence's integrals from the Cephes library, the
-//! highest power first.
+//! Coefficients of Dawson's integral and the exponential integral from the Cephes library, highest
+//! power first.
 
 /// Numerator.
 pub(crate) const DAWSN_AN: &[f64] = &[

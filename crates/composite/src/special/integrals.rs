@@ -1,5 +1,5 @@
-//! Functions that are integrals: Dawson's, the exponential integral, Fresnel's and Spence's, by the rational functions of
-//! the Cephes library.
+//! Functions defined as integrals: Dawson's, the exponential integral, Fresnel's, and Spence's, by
+//! the rational functions of the Cephes library.
 
 use super::fresnel_tables::*;
 use super::integral_tables::*;
@@ -48,7 +48,8 @@ pub fn expint(x: Expression<'_>) -> Expression<'_> {
     x.lt(0.0).select(x.splat(f64::NAN), result)
 }
 
-/// The two auxiliary functions of Fresnel's integrals, and the sine and cosine of `pi x^2 / 2`.
+/// Returns the two auxiliary functions of Fresnel's integrals, and the sine and cosine of
+/// `pi x^2 / 2`.
 fn fresnel_parts(x: Expression<'_>) -> [Expression<'_>; 4] {
     let square = x * x;
     let t = 1.0 / (square * PI);
@@ -59,7 +60,7 @@ fn fresnel_parts(x: Expression<'_>) -> [Expression<'_>; 4] {
     [f, g, angle.sin(), angle.cos()]
 }
 
-/// Puts an odd function of Fresnel's together.
+/// Combines an odd Fresnel integral from its near and far approximations.
 fn fresnel<'f>(x: Expression<'f>, near: Expression<'f>, far: Expression<'f>) -> Expression<'f> {
     let y = x.abs();
     let result = (y * y).lt(2.5625).select(near, far);
@@ -67,7 +68,7 @@ fn fresnel<'f>(x: Expression<'f>, near: Expression<'f>, far: Expression<'f>) -> 
     x.lt(0.0).select(-result, result)
 }
 
-/// Fresnel's cosine integral: of `cos(pi t^2 / 2)` from 0 to `x`.
+/// Fresnel's cosine integral: the integral of `cos(pi t^2 / 2)` from 0 to `x`.
 pub fn fresnel_cos(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let fourth = (y * y) * (y * y);
@@ -76,7 +77,7 @@ pub fn fresnel_cos(x: Expression<'_>) -> Expression<'_> {
     fresnel(x, near, (f * sine - g * cosine) / (y * PI) + 0.5)
 }
 
-/// Fresnel's sine integral: of `sin(pi t^2 / 2)` from 0 to `x`.
+/// Fresnel's sine integral: the integral of `sin(pi t^2 / 2)` from 0 to `x`.
 pub fn fresnel_sin(x: Expression<'_>) -> Expression<'_> {
     let y = x.abs();
     let fourth = (y * y) * (y * y);
@@ -85,7 +86,7 @@ pub fn fresnel_sin(x: Expression<'_>) -> Expression<'_> {
     fresnel(x, near, 0.5 - (f * cosine + g * sine) / (y * PI))
 }
 
-/// Spence's integral: of `-log(t) / (t - 1)` from 1 to `x`; NaN below 0.
+/// Spence's integral: the integral of `-log(t) / (t - 1)` from 1 to `x`; NaN below 0.
 pub fn spence(x: Expression<'_>) -> Expression<'_> {
     let sixth = PI * PI / 6.0;
     let y = x.lt(2.0).select(x, 1.0 / x);

@@ -1,12 +1,12 @@
-//! The inverse of the error function and of the normal distribution function.
+//! Inverses of the error function and of the normal distribution function.
 
 use super::error_tables::*;
 use super::rational;
 use crate::expression::Expression;
 
-/// `erfinv(x)`: NaN beyond `[-1, 1]`, infinite at its ends.
+/// `erfinv(x)`: NaN outside `[-1, 1]`, infinite at its ends.
 pub fn erf_inv(x: Expression<'_>) -> Expression<'_> {
-    // `-log(1 - x^2)`; next to the ends the square would lose what is left of 1.
+    // `-log(1 - x^2)`. Near the ends, the square would lose the digits of the difference.
     let magnitude = x.abs();
     let by_ends = ((1.0 - magnitude) * (magnitude + 1.0)).log();
     let w = -magnitude.lt(0.5).select((-(x * x)).log1p(), by_ends);
@@ -19,19 +19,20 @@ pub fn erf_inv(x: Expression<'_>) -> Expression<'_> {
     magnitude.equal(1.0).select(x * f64::INFINITY, result)
 }
 
-/// `ndtri(p)` by the inverse of the error function, as XLA has it: where `2 p - 1` rounds to an end it is infinite.
+/// `ndtri(p)` by the inverse error function, as in XLA: infinite where `2 p - 1` rounds to an end.
 pub fn ndtri_by_erf_inv(p: Expression<'_>) -> Expression<'_> {
     erf_inv(p * 2.0 - 1.0) * 2f64.sqrt()
 }
 
-/// `ndtri(p)`, where the normal distribution function is `p`: NaN beyond `[0, 1]`, infinite at its ends.
+/// `ndtri(p)`, the inverse of the normal distribution function: NaN outside `[0, 1]`, infinite at
+/// its ends.
 pub fn ndtri(p: Expression<'_>) -> Expression<'_> {
     const EDGE: f64 = 0.1353352832366127;
     let upper = p.gt(1.0 - EDGE);
     let y = upper.select(1.0 - p, p);
-    let centred = y - 0.5;
-    let square = centred * centred;
-    let middle = centred + centred * square * rational(square, NDTRI_P0, NDTRI_Q0);
+    let centered = y - 0.5;
+    let square = centered * centered;
+    let middle = centered + centered * square * rational(square, NDTRI_P0, NDTRI_Q0);
     let middle = middle * (2.0 * std::f64::consts::PI).sqrt();
 
     let z = (y.log() * -2.0).sqrt();

@@ -1,41 +1,42 @@
-//! Numbers of `f64` in two parts, which hold twice the digits: what functions need whose powers and exponentials make an ulp of an
-//! exponent hundreds of ulps of the value.
+//! Numbers of `f64` in two parts, with twice the digits. They serve functions whose powers and
+//! exponentials turn an ulp of an exponent into hundreds of ulps of the value.
 //!
-//! Sums and products are those of Dekker and Knuth: a few units of `2^-104` off. They count on each operation being rounded to
-//! `f64` on its own. Nothing here is right for infinities, NaN, or parts below the normal numbers; who calls keeps them away.
+//! Sums and products are those of Dekker and Knuth, with an error of a few units of `2^-104`. They
+//! rely on each operation being rounded to `f64` separately. Nothing here is correct for
+//! infinities, NaN, or parts below the normal numbers; callers must exclude them.
 
 use crate::expression::Expression;
 use shape::PrimitiveType;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-/// `high + low`, `low` being below an ulp of `high`.
+/// `high + low`, where `low` is below an ulp of `high`.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'f> {
     pub(super) high: Expression<'f>,
     pub(super) low: Expression<'f>,
 }
 
-/// `a + b` exactly.
+/// Computes `a + b` exactly.
 pub(super) fn two_sum<'f>(a: Expression<'f>, b: Expression<'f>) -> Pair<'f> {
     let high = a + b;
     let of_b = high - a;
     Pair { high, low: (a - (high - of_b)) + (b - of_b) }
 }
 
-/// `a + b` exactly where `a` is 0 or at least as large as `b`.
+/// Computes `a + b` exactly if `a` is 0 or at least as large as `b`.
 fn quick_two_sum<'f>(a: Expression<'f>, b: Expression<'f>) -> Pair<'f> {
     let high = a + b;
     Pair { high, low: b - (high - a) }
 }
 
-/// The leading 26 bits and the rest of a number below `2^996` (Veltkamp).
+/// Splits a number below `2^996` into its leading 26 bits and the rest (Veltkamp).
 fn halves(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let multiple = x * 134_217_729.0;
     let high = multiple - (multiple - x);
     (high, x - high)
 }
 
-/// `a b` exactly (Dekker).
+/// Computes `a b` exactly (Dekker).
 pub(super) fn two_product<'f>(a: Expression<'f>, b: Expression<'f>) -> Pair<'f> {
     let high = a * b;
     let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
@@ -139,33 +140,33 @@ impl Div for Pair<'_> {
 }
 
 impl<'f> Pair<'f> {
-    /// A constant of two parts.
+    /// Returns a constant of two parts.
     pub(super) fn number(like: Expression<'f>, [high, low]: [f64; 2]) -> Self {
         Pair { high: like.splat(high), low: like.splat(low) }
     }
 
-    /// One of two by a condition.
+    /// Selects one of two numbers by a condition.
     pub(super) fn select(condition: Expression<'f>, on_true: Self, on_false: Self) -> Self {
         let select = |on_true, on_false| condition.select(on_true, on_false);
         Pair { high: select(on_true.high, on_false.high), low: select(on_true.low, on_false.low) }
     }
 
-    /// Rounded.
+    /// Rounds to one part.
     pub(super) fn round(self) -> Expression<'f> {
         self.high + self.low
     }
 
-    /// `self + low`, which is below an ulp of 1/2 of this.
+    /// Adds `low`, which is below an ulp of 1/2 of `self`.
     fn with_rest(self, low: Expression<'f>) -> Self {
         quick_two_sum(self.high, self.low + low)
     }
 
-    /// The inverse.
+    /// Returns the inverse.
     pub(super) fn inverse(self) -> Self {
         Pair::from(self.high.splat(1.0)) / self
     }
 
-    /// The square root of a positive number.
+    /// Returns the square root of a positive number.
     pub(super) fn sqrt(self) -> Self {
         let root = self.high.sqrt();
         let square = two_product(root, root);
@@ -173,8 +174,8 @@ impl<'f> Pair<'f> {
         quick_two_sum(root, rest / (root + root))
     }
 
-    /// A polynomial: coefficients in two parts first, then those of which one part is enough; the highest power first
-    /// in both, those of one part being the higher ones.
+    /// Evaluates a polynomial whose higher coefficients `high` need only one part. Both `high` and
+    /// `low` have the highest power first.
     pub(super) fn polynomial(self, high: &[f64], low: &[[f64; 2]]) -> Self {
         let tail = self.high.polynomial(high);
         let mut coefficients = low.iter().map(|&coefficient| Pair::number(self.high, coefficient));
@@ -183,16 +184,17 @@ impl<'f> Pair<'f> {
         let sum = quick_two_sum(first.high, product);
         let start = quick_two_sum(sum.high, sum.low + first.low);
         coefficients.fold(start, |sum, coefficient| {
-            // Coefficients are larger than what is added to them.
+            // Coefficients are larger than the terms added to them.
             let product = sum * self;
             let sum = quick_two_sum(coefficient.high, product.high);
             quick_two_sum(sum.high, sum.low + (product.low + coefficient.low))
         })
     }
 
-    /// The natural logarithm of a positive number whose inverse is no subnormal one, about `2^-85` of it off.
+    /// Natural logarithm of a positive number whose inverse is not subnormal, with a relative error
+    /// of about `2^-85`.
     pub(super) fn log(self) -> Self {
-        // The bits of sqrt(1/2), shortened: mantissas are between it and twice that.
+        // The leading bits of sqrt(1/2): mantissas are between it and twice that.
         const LEAST: f64 = 0x3FE6_A09E_0000_0000u64 as f64;
         const MANTISSA: f64 = 52.0;
         let bits = self.high.bitcast_convert(PrimitiveType::S64);
@@ -208,12 +210,12 @@ impl<'f> Pair<'f> {
         let series = s * z * z.polynomial(&tail, INVERSE_ODD);
         let log = s + series;
         let log = Pair { high: log.high * 2.0, low: log.low * 2.0 };
-        // A multiple of ln 2 is 0 or larger than the logarithm of a mantissa.
+        // A multiple of ln 2 is 0 or larger than the logarithm of the mantissa.
         let sum = quick_two_sum(k * LN2_HIGH, log.high);
         sum.with_rest(log.low + k * LN2_LOW)
     }
 
-    /// The exponential of a number up to 1000; what is below -1000 counts as that.
+    /// Exponential of a number up to 1000. Numbers below -1000 are treated as -1000.
     pub(super) fn exp(self) -> Exponential<'f> {
         let is_moderate = self.high.gt(-1000.0);
         let (high, low) = (is_moderate.select(self.high, -1000.0), is_moderate.select(self.low, 0.0));
@@ -233,7 +235,7 @@ impl<'f> Pair<'f> {
     }
 }
 
-/// `ln 2`: the part whose products with exponents are exact, and the rest.
+/// `ln 2`: a part whose products with exponents are exact, and the rest.
 const LN2_HIGH: f64 = 0.6931471805598903;
 const LN2_LOW: f64 = 5.497923018708371e-14;
 
@@ -261,7 +263,7 @@ fn power_of_two(k: Expression<'_>) -> Expression<'_> {
     ((k + 1023.0) << 52.0).bitcast_convert(PrimitiveType::F64)
 }
 
-/// `2^k (1 + less_one)`, `less_one` being within `sqrt(2) - 1` of 0.
+/// `2^k (1 + less_one)`, where `less_one` is within `sqrt(2) - 1` of 0.
 #[derive(Clone, Copy)]
 pub(super) struct Exponential<'f> {
     less_one: Pair<'f>,
@@ -269,13 +271,13 @@ pub(super) struct Exponential<'f> {
 }
 
 impl<'f> Exponential<'f> {
-    /// The value less 1, of one that is not beyond the normal numbers.
+    /// The value minus 1. The value must not overflow.
     pub(super) fn less_one(self) -> Pair<'f> {
         let whole = self.scale(self.mantissa());
         Pair::select(self.k.equal(0.0), self.less_one, whole + -1.0)
     }
 
-    /// The exponent of the power of two.
+    /// Exponent of the power of two.
     pub(super) fn exponent(self) -> Expression<'f> {
         self.k
     }
@@ -285,19 +287,19 @@ impl<'f> Exponential<'f> {
         self.less_one + 1.0
     }
 
-    /// A number times the power of two.
+    /// Multiplies a number by the power of two.
     pub(super) fn scale(self, number: Pair<'f>) -> Pair<'f> {
         let [first, second] = self.powers();
         Pair { high: number.high * first * second, low: number.low * first * second }
     }
 
-    /// A number times the power of two, rounded; what is subnormal then is rounded there once more.
+    /// Multiplies a number by the power of two and rounds. A subnormal result is rounded twice.
     pub(super) fn scale_rounded(self, number: Pair<'f>) -> Expression<'f> {
         let [first, second] = self.powers();
         number.round() * first * second
     }
 
-    /// The power of two as a product, of which no factor is out of range.
+    /// The power of two as a product of factors that are both in range.
     fn powers(self) -> [Expression<'f>; 2] {
         let half = (self.k * 0.5).floor();
         [half, self.k - half].map(|k| power_of_two(k.convert(PrimitiveType::S32).convert(PrimitiveType::S64)))

@@ -1,25 +1,26 @@
-//! The gamma function by Stirling's formula, in two parts, of arguments that are raised by 16 where they are below.
+//! The gamma function by Stirling's formula, in two parts. Arguments below 16 are raised by 16.
 
 use super::pair::Pair;
 
-/// From here on Stirling's series has its digits.
+/// Stirling's series has full accuracy from here on.
 const LEAST: f64 = 16.0;
 
 /// `1/12` in two parts.
 const TWELFTH: [f64; 2] = [0.08333333333333333, 4.625929269271485e-18];
 
-/// The next coefficients of Stirling's series, the highest power of `1 / A^2` first.
+/// The next coefficients of Stirling's series, highest power of `1 / A^2` first.
 const STIRLING: &[f64] =
     &[1.0 / 156.0, -691.0 / 360_360.0, 1.0 / 1188.0, -1.0 / 1680.0, 1.0 / 1260.0, -1.0 / 360.0];
 
 /// The coefficient of `1 / A^2` in `digamma(A + 1) - log(A)`, in two parts.
 const DIGAMMA: [f64; 2] = [-0.08333333333333333, -4.625929269271485e-18];
 
-/// The next coefficients of that, the highest power of `1 / A^2` first.
+/// The next coefficients of that series, highest power of `1 / A^2` first.
 const DIGAMMA_REST: &[f64] =
     &[-1.0 / 12.0, 691.0 / 32_760.0, -1.0 / 132.0, 1.0 / 240.0, -1.0 / 252.0, 1.0 / 120.0];
 
-/// `gamma(a + 1) = sqrt(2 pi A) (A / e)^A e^series / (ratio A^(A - a))`, with `A - a` either 0 or 16.
+/// `gamma(a + 1) = sqrt(2 pi A) (A / e)^A e^series / (ratio A^(A - a))`, where
+/// `A - a` is either 0 or 16.
 #[derive(Clone, Copy)]
 pub(super) struct RaisedGamma<'f> {
     /// `A`.
@@ -34,7 +35,7 @@ pub(super) struct RaisedGamma<'f> {
 }
 
 impl<'f> RaisedGamma<'f> {
-    /// Of a positive number that is no subnormal one.
+    /// Evaluates the formula for a positive number that is not subnormal.
     pub(super) fn new(a: Pair<'f>) -> Self {
         let is_small = a.high.lt(LEAST);
         let [zero, one] = [0.0, 1.0].map(|number| Pair::from(a.high.splat(number)));
@@ -43,7 +44,7 @@ impl<'f> RaisedGamma<'f> {
         // (a + k) (a + 17 - k) = a (a + 17) + k (17 - k)
         let square = small * (small + (LEAST + 1.0));
         let factors = (2..=8).map(|k| square + f64::from(k * (17 - k)));
-        // The product, and its derivative by the square.
+        // The product, and its derivative with respect to the square.
         let (product, slope) = factors.fold((square + LEAST, one), |(product, slope), factor| {
             (product * factor, slope * factor + product)
         });

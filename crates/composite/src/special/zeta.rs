@@ -23,19 +23,20 @@ const BERNOULLI: [f64; 12] = [
 
 /// `zeta(x, q) = sum 1 / (q + k)^x`, by the Euler-Maclaurin formula.
 ///
-/// Infinite for `x = 1`, NaN for `x < 1`; for `q <= 0` `x` must be an integer, and at the poles only an even `x` has a
-/// limit.
+/// Infinite for `x = 1`, NaN for `x < 1`; for `q <= 0` `x` must be an integer, and at the poles
+/// only an even `x` has a limit.
 pub fn zeta<'f>(x: Expression<'f>, q: Expression<'f>) -> Expression<'f> {
     zeta_times_power(x, q, None)
 }
 
-/// `zeta(x, q) / scale^x`: what is multiplied by a factorial would be 0 or infinite alone.
+/// `zeta(x, q) / scale^x`. The scale avoids overflow and underflow of a result that is multiplied
+/// by a factorial.
 fn zeta_times_power<'f>(
     x: Expression<'f>,
     q: Expression<'f>,
     scale: Option<Expression<'f>>,
 ) -> Expression<'f> {
-    // What rounding takes from `q + k` counts `x` times in its power.
+    // The rounding error of `q + k` is multiplied by `x` in its power.
     let exponent = x.min(1e4);
     let term = |k: f64| {
         let base = two_sum(q, q.splat(k));
@@ -57,7 +58,7 @@ fn zeta_times_power<'f>(
         series = (x + k) * (x + (k - 1.0)) * inverse_square * (series + 1.0 / bernoulli);
     }
     let correction = power * (x / base * (series + 1.0 / BERNOULLI[11]) + 0.5);
-    // What is added to a sum that does not change any more may be infinite times 0.
+    // Terms added to a sum that has converged may be infinity times 0.
     let done = power.abs().lt(sum.abs() * f64::EPSILON);
     let result = done.select(sum, sum + integral + correction);
 
@@ -72,14 +73,14 @@ fn zeta_times_power<'f>(
     pole.select(is_even.select(infinity, nan), result)
 }
 
-/// `n! / 2^((n + 1) k)`, and the exponent `k`, the integer next to `log2(n / e)`, for `n` up to 170: factorials that
-/// neither overflow nor keep powers of what they multiply from doing so.
+/// Returns `n! / 2^((n + 1) k)` and the exponents `k`, the integer nearest to `log2(n / e)`, for
+/// `n` up to 170. These factorials do not overflow, nor does their product with the scaled powers.
 fn scaled_factorials() -> (Vec<f64>, Vec<f64>) {
     let mut factorials = Vec::new();
     let mut scales = Vec::new();
     for n in 0..=LARGEST_FACTORIAL {
         let k = (f64::from(n.max(1)) / std::f64::consts::E).log2().round().max(0.0) as i32;
-        // The product in two parts, for its rounding errors add up otherwise.
+        // The product is computed in two parts, because its rounding errors would add up.
         let (mut high, mut low) = (1.0f64, 0.0f64);
         for factor in 1..=n {
             let factor = f64::from(factor);
@@ -99,7 +100,7 @@ fn scaled_factorials() -> (Vec<f64>, Vec<f64>) {
 /// The largest number whose factorial is finite.
 const LARGEST_FACTORIAL: i32 = 170;
 
-/// The `n`-th derivative of `digamma`; NaN unless `n` is a natural number.
+/// The `n`-th derivative of `digamma`; NaN unless `n` is a nonnegative integer.
 pub fn polygamma<'f>(n: Expression<'f>, x: Expression<'f>) -> Expression<'f> {
     let (factorials, scales) = scaled_factorials();
     let next = n + 1.0;
