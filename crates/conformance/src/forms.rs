@@ -277,12 +277,12 @@ ENTRY main {
         let state = "HloModule m\nENTRY e {\n  ROOT state = u64[2] rng-get-and-update-state(), delta=1\n}\n";
         assert_eq!(
             refused(state, "1.0.0"),
-            "instruction 'state': rng-get-and-update-state has no form in StableHLO"
+            "instruction 'state': rng-get-and-update-state has no equivalent in StableHLO"
         );
         let tan = "HloModule m\nENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[] tan(x)\n}\n";
         assert_eq!(
             refused(tan, "1.3.0"),
-            "instruction 'y': tan is there from StableHLO 1.4.0 on, not in 1.3.0"
+            "instruction 'y': tan requires StableHLO 1.4.0 or later, not 1.3.0"
         );
     }
 }

@@ -1,52 +1,52 @@
-//! What a program states about its own values: the `check` operations of StableHLO's tests.
+//! Assertions of a program about its values: the `check` operations of StableHLO's tests.
 
 use shape::{Literal, Scalar};
 use support::{Error, Result};
 
-/// How two values have to agree.
+/// The relation that two values must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CheckKind {
-    /// Equal: numbers as numbers, NaN equal to nothing.
+    /// Equality of numbers; NaN is not equal to anything.
     Equal,
-    /// No further apart than a tolerance; NaN agrees with NaN, an infinity with itself.
+    /// Difference within a tolerance; NaN matches NaN, and an infinity matches itself.
     AlmostEqual {
         /// The tolerance.
         tolerance: f64,
     },
-    /// So many representable numbers apart, at least and at most; NaN agrees with NaN.
+    /// Distance in representable numbers (ULPs) within limits; NaN matches NaN.
     Close {
-        /// The fewest.
+        /// Minimum distance.
         min_ulp: u64,
-        /// The most.
+        /// Maximum distance.
         max_ulp: u64,
     },
 }
 
-/// A statement about two values, which are results of the module behind those of the program.
+/// An assertion about two values, which the module returns after the results of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Check {
-    /// How they have to agree.
+    /// The relation to check.
     pub kind: CheckKind,
-    /// The line of the statement.
+    /// The line of the assertion.
     pub line: usize,
 }
 
 impl Check {
-    /// An error that says where two values do not agree as stated.
+    /// Checks two values; an error states the first index at which they do not match.
     pub fn verify(&self, actual: &Literal, expected: &Literal) -> Result<()> {
         for (linear, (a, e)) in actual.scalars().zip(expected.scalars()).enumerate() {
             let agrees = match self.kind {
                 CheckKind::Equal => a == e,
                 CheckKind::AlmostEqual { tolerance } => almost_equal(a, e, tolerance),
                 CheckKind::Close { min_ulp, max_ulp } => {
-                    let apart = ulp_distance(a, e, actual);
-                    (min_ulp..=max_ulp).contains(&apart)
+                    let distance = ulp_distance(a, e, actual);
+                    (min_ulp..=max_ulp).contains(&distance)
                 }
             };
             if !agrees {
                 let index = shape::index::multi_index(&actual.array_shape().sizes(), linear as i64);
                 return Err(Error::invalid(format!(
-                    "{}: the check fails at {index:?}: {a:?}, not {e:?}",
+                    "{}: the check fails at {index:?}: expected {e:?}, got {a:?}",
                     self.line
                 )));
             }
@@ -64,7 +64,7 @@ fn almost_equal(actual: Scalar, expected: Scalar, tolerance: f64) -> bool {
     }
 }
 
-/// How many representable numbers lie between two, of the more distant parts if they are complex.
+/// Distance between two numbers in ULPs; for complex numbers, that of the more distant parts.
 fn ulp_distance(actual: Scalar, expected: Scalar, like: &Literal) -> u64 {
     let part_type = like.array_shape().element_type.real_part();
     let part = |a: f64, e: f64| {

@@ -1,7 +1,7 @@
-//! Reads FlatBuffers: tables of numbered fields, vectors, strings, found by offsets.
+//! Reads FlatBuffers: tables of numbered fields, vectors, and strings, linked by offsets.
 //!
-//! Offsets of tables and vectors point forward, so that nothing contains itself; every one is checked before it is
-//! followed. A field that lacks reads as its default.
+//! Offsets of tables and vectors point forward, so no structure contains itself. Every offset is
+//! checked before it is followed. A missing field reads as its default.
 
 use support::{Error, Result};
 
@@ -12,7 +12,7 @@ pub(crate) struct Table<'a> {
     position: usize,
 }
 
-/// A vector in a buffer: its elements begin at `start`, as many as `count`.
+/// A vector in a buffer: `count` elements that begin at `start`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Vector<'a> {
     buffer: &'a [u8],
@@ -21,16 +21,16 @@ pub(crate) struct Vector<'a> {
 }
 
 fn damaged() -> Error {
-    Error::invalid("the artefact is damaged: an offset leads out of it")
+    Error::invalid("the artifact is damaged: an offset is out of bounds")
 }
 
 fn bytes<const N: usize>(buffer: &[u8], position: usize) -> Result<[u8; N]> {
     let end = position.checked_add(N).ok_or_else(damaged)?;
-    let found = buffer.get(position..end).ok_or_else(damaged)?;
-    Ok(found.try_into().expect("as many bytes as were taken"))
+    let slice = buffer.get(position..end).ok_or_else(damaged)?;
+    Ok(slice.try_into().expect("expected a slice of N bytes"))
 }
 
-/// Where the offset at a position leads.
+/// Returns the target of the offset at `position`.
 fn follow(buffer: &[u8], position: usize) -> Result<usize> {
     let offset = u32::from_le_bytes(bytes(buffer, position)?) as usize;
     let target = position.checked_add(offset).filter(|target| *target < buffer.len() && offset > 0);
@@ -38,12 +38,12 @@ fn follow(buffer: &[u8], position: usize) -> Result<usize> {
 }
 
 impl<'a> Table<'a> {
-    /// The outermost table.
+    /// Returns the outermost table.
     pub(crate) fn root(buffer: &'a [u8]) -> Result<Self> {
         Ok(Self { buffer, position: follow(buffer, 0)? })
     }
 
-    /// Where a field lies; `None` if it lacks. Fields are counted from 0.
+    /// Returns the position of a field, counted from 0; `None` if it is missing.
     fn field(&self, number: usize) -> Result<Option<usize>> {
         let distance = i32::from_le_bytes(bytes(self.buffer, self.position)?);
         let fields =
@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
         at.map(|at| Ok(Self { position: follow(self.buffer, at)?, ..*self })).transpose()
     }
 
-    /// A vector whose elements take `width` bytes each; empty if it lacks.
+    /// Returns a vector whose elements take `width` bytes each; empty if the field is missing.
     pub(crate) fn vector(&self, number: usize, width: usize) -> Result<Vector<'a>> {
         let Some(at) = self.field(number)? else {
             return Ok(Vector { buffer: self.buffer, start: 0, count: 0 });
@@ -99,33 +99,33 @@ impl<'a> Vector<'a> {
         }
     }
 
-    /// The bytes of a vector of bytes.
+    /// Returns the bytes of a byte vector.
     pub(crate) fn as_bytes(&self) -> &'a [u8] {
         &self.buffer[self.start..self.start + self.count]
     }
 
     fn as_text(&self) -> Result<&'a str> {
         std::str::from_utf8(self.as_bytes())
-            .map_err(|_| Error::invalid("the artefact is damaged: a name is not UTF-8"))
+            .map_err(|_| Error::invalid("the artifact is damaged: a name is not UTF-8"))
     }
 
-    /// The numbers of a vector of 16 bits each.
+    /// Returns the elements of a vector of 16-bit numbers.
     pub(crate) fn u16s(&self) -> Result<Vec<u16>> {
         (0..self.count).map(|k| Ok(u16::from_le_bytes(bytes(self.buffer, self.start + 2 * k)?))).collect()
     }
 
-    /// The numbers of a vector of 32 bits each.
+    /// Returns the elements of a vector of 32-bit numbers.
     pub(crate) fn u32s(&self) -> Result<Vec<u32>> {
         (0..self.count).map(|k| Ok(u32::from_le_bytes(bytes(self.buffer, self.start + 4 * k)?))).collect()
     }
 
-    /// The tables of a vector of offsets.
+    /// Iterates over a vector of tables.
     pub(crate) fn tables(&self) -> impl Iterator<Item = Result<Table<'a>>> + use<'a> {
         let Self { buffer, start, count } = *self;
         (0..count).map(move |k| Ok(Table { buffer, position: follow(buffer, start + 4 * k)? }))
     }
 
-    /// The strings of a vector of offsets.
+    /// Returns a vector of strings.
     pub(crate) fn texts(&self) -> Result<Vec<&'a str>> {
         let at = |k| Self::at(self.buffer, follow(self.buffer, self.start + 4 * k)?, 1)?.as_text();
         (0..self.count).map(at).collect()

@@ -1,4 +1,4 @@
-//! A module as a program: the function that is its entry, and the names of arguments and results.
+//! Imports a module as a program: selects its entry function and names the arguments and results.
 
 use crate::checks::Check;
 use crate::ops;
@@ -9,20 +9,22 @@ use mlir::{Attribute, Operation, Type};
 use shape::Shape;
 use support::{Error, Result};
 
-/// A program as HLO.
+/// A program converted to HLO.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The module; its entry's root is a tuple of the results, those that the checks compare last.
+    /// The module. Its entry's root is a tuple of the results, followed by the values that the
+    /// checks compare.
     pub module: Module,
-    /// Arguments and results have the names that the exporter gave them, or else `arg0`, `result0` and so on.
+    /// Arguments and results have the names from the exporter, or else `arg0`, `result0`, and so
+    /// on.
     pub interface: Interface,
-    /// Statements of the program about its own values.
+    /// Assertions of the program about its values.
     pub checks: Vec<Check>,
 }
 
-/// Makes HLO of a module's function `main`, or of the only one that is public.
+/// Converts a module's function `main` to HLO, or its only public function.
 ///
-/// An error names the line and the operation.
+/// An error states the line and the operation.
 pub fn import(source: &mlir::Module) -> Result<Imported> {
     let mut functions = Vec::new();
     let mut name = "";
@@ -35,7 +37,7 @@ pub fn import(source: &mlir::Module) -> Result<Imported> {
     import_function(source, &functions, entry, name)
 }
 
-/// Makes HLO of every function that takes no arguments, each a program of its own: what a file of tests holds.
+/// Converts every function without arguments to a separate HLO program, as for a file of tests.
 pub fn import_each(source: &mlir::Module) -> Result<Vec<(String, Result<Imported>)>> {
     let mut name = "";
     let functions: Vec<&Operation> =
@@ -47,7 +49,7 @@ pub fn import_each(source: &mlir::Module) -> Result<Vec<(String, Result<Imported
         .collect())
 }
 
-/// The operations of the outermost module, whose name is stored.
+/// Returns the operations of the outermost module and stores its name.
 fn top_level<'s>(source: &'s mlir::Module, name: &mut &'s str) -> Result<Vec<&'s Operation>> {
     let mut operations: Vec<&Operation> = source.operations.iter().collect();
     while let [only] = operations[..] {
@@ -108,7 +110,7 @@ fn import_function(
     importer.module.remove_unreachable_computations();
     let arguments =
         body.arguments.iter().map(|&id| shape_of(&source[id].value_type)).collect::<Result<Vec<_>>>()?;
-    let attributes = |of: &str| match entry.attribute(of) {
+    let attributes = |key: &str| match entry.attribute(key) {
         Some(Attribute::Array(list)) => list.clone(),
         _ => Vec::new(),
     };
@@ -124,7 +126,7 @@ fn import_function(
     Ok(Imported { module: importer.module, interface, checks: importer.checks })
 }
 
-/// The names of arrays: those that JAX stored where it did, without the word `result` and brackets that it puts around.
+/// Names arrays. Names from JAX lose the word `result` and the brackets around them.
 fn names(
     shapes: Vec<Shape>,
     attributes: &[Attribute],
@@ -136,12 +138,13 @@ fn names(
     for (k, shape) in shapes.into_iter().enumerate() {
         let Shape::Array(_) = shape else {
             return Err(Error::unsupported(format!(
-                "argument or result {k} of the program is {shape}, no array"
+                "argument or result {k} of the program is {shape}, not an array"
             )));
         };
-        let stored = attributes.get(k).and_then(|attributes| attributes.dictionary()?.get(key)?.text());
-        let stored = stored.map(path_name).filter(|name| !name.is_empty());
-        let mut name = stored.unwrap_or_else(|| path_name(&default(k)));
+        let exported_name =
+            attributes.get(k).and_then(|attributes| attributes.dictionary()?.get(key)?.text());
+        let exported_name = exported_name.map(path_name).filter(|name| !name.is_empty());
+        let mut name = exported_name.unwrap_or_else(|| path_name(&default(k)));
         while !taken.insert(name.clone()) {
             name.push('_');
         }

@@ -1,6 +1,7 @@
-//! Artefacts of `jax.export`: a FlatBuffer around bytecode that says what the arguments and results are.
+//! Artifacts of `jax.export`: a FlatBuffer that wraps bytecode and describes the arguments and
+//! results.
 //!
-//! The fields are those of `jax/_src/export/serialization.fbs`, which keeps the numbers of old ones.
+//! The fields are those of `jax/_src/export/serialization.fbs`, which never renumbers a field.
 
 use crate::flat_buffer::{Table, Vector};
 use mlir::{Attribute, Attributes, Block, Elements, Module, Operation, Type};
@@ -27,38 +28,39 @@ mod field {
     pub(super) const OUT_AVAL_INDICES: usize = 23;
 }
 
-/// The calling conventions that are known: in the older ones sizes and tokens are arguments.
+/// Supported calling conventions. In older ones, sizes and tokens are arguments.
 const CALLING_CONVENTIONS: std::ops::RangeInclusive<u16> = 9..=10;
 
-/// Whether bytes are such an artefact.
+/// True if the bytes are a `jax.export` artifact.
 pub fn is_export(bytes: &[u8]) -> bool {
     let module = Table::root(bytes).and_then(|root| root.vector(field::MODULE, 1));
     module.is_ok_and(|module| module.as_bytes().starts_with(&mlir::BYTECODE_MAGIC))
 }
 
-/// Reads the program of an artefact. Arguments and results that have no name in the program are called by their place
-/// in the trees of arguments and results; of a program for several platforms the one for `cpu` is taken.
+/// Reads the program of an artifact. Arguments and results without a name in the program are named
+/// after their position in the trees of arguments and results. If the program targets several
+/// platforms, the code for `cpu` is selected.
 pub fn read_export(bytes: &[u8]) -> Result<Module> {
     let root = Table::root(bytes)?;
     check(&root)?;
     let mut module = mlir::parse_bytecode(root.vector(field::MODULE, 1)?.as_bytes())?;
     let platforms = root.vector(field::PLATFORMS, 4)?.texts()?;
-    let kept: Vec<usize> =
+    let retained: Vec<usize> =
         root.vector(field::KEPT_ARGUMENTS, 2)?.u16s()?.into_iter().map(usize::from).collect();
     let arguments = leaf_names(root.table(field::IN_TREE)?, true)?;
     let results = leaf_names(root.table(field::OUT_TREE)?, false)?;
     let Some(main) = main_of(&mut module.operations) else {
-        return Err(Error::invalid("the artefact's program has no function 'main'"));
+        return Err(Error::invalid("the artifact's program has no function 'main'"));
     };
     if platforms.len() > 1 {
         bind_platform(main, &platforms)?;
     }
     let Some(block) = main.regions.first_mut().and_then(|region| region.blocks.first_mut()) else {
-        return Err(Error::invalid("the artefact's function 'main' has no body"));
+        return Err(Error::invalid("the artifact's function 'main' has no body"));
     };
-    for (argument, kept) in block.arguments.iter().zip(kept) {
+    for (argument, retained) in block.arguments.iter().zip(retained) {
         let value = &mut module.values[*argument];
-        if let (true, Some(name)) = (value.name.is_empty(), arguments.get(kept)) {
+        if let (true, Some(name)) = (value.name.is_empty(), arguments.get(retained)) {
             value.name.clone_from(name);
         }
     }
@@ -66,12 +68,12 @@ pub fn read_export(bytes: &[u8]) -> Result<Module> {
     Ok(module)
 }
 
-/// Refuses what is no program of arrays for one device.
+/// Rejects programs for several devices, with effects, or in an unsupported calling convention.
 fn check(root: &Table<'_>) -> Result<()> {
     let convention = root.u16(field::CALLING_CONVENTION)?;
     if !CALLING_CONVENTIONS.contains(&convention) {
         return Err(Error::unsupported(format!(
-            "a jax.export artefact of calling convention {convention}; those of 9 and 10 are read: export again with a \
+            "calling convention {convention} of a jax.export artifact is not supported (only 9 and 10 are): export again with a \
              newer JAX"
         )));
     }
@@ -81,13 +83,13 @@ fn check(root: &Table<'_>) -> Result<()> {
     };
     if devices > 1 {
         return Err(Error::unsupported(format!(
-            "the program is exported for {devices} devices: export it without shardings, for one"
+            "the program is exported for {devices} devices: export it for a single device, without shardings"
         )));
     }
     for effects in [field::ORDERED_EFFECTS, field::UNORDERED_EFFECTS] {
         if let Some(effect) = root.vector(effects, 4)?.tables().next() {
             return Err(Error::unsupported(format!(
-                "the program has the effect '{}', such as a callback into Python or a print: export it without",
+                "the program has the effect '{}', such as a callback into Python or a print: export it without effects",
                 effect?.text(0)?
             )));
         }
@@ -96,7 +98,7 @@ fn check(root: &Table<'_>) -> Result<()> {
     check_shapes(root, "result", field::OUT_AVALS, field::OUT_AVAL_INDICES)
 }
 
-/// Refuses sizes that are no numbers.
+/// Rejects symbolic sizes.
 fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> Result<()> {
     let list = |vector: Vector<'_>| -> Result<Vec<Vec<String>>> {
         let sizes = |aval: Result<Table<'_>>| {
@@ -107,12 +109,12 @@ fn check_shapes(root: &Table<'_>, what: &str, avals: usize, indices: usize) -> R
     let unique = list(root.vector(field::UNIQUE_AVALS, 4)?)?;
     let indices = root.vector(indices, 4)?.u32s()?;
     let shapes: Vec<&Vec<String>> = indices.iter().filter_map(|&index| unique.get(index as usize)).collect();
-    let stored = if shapes.is_empty() { list(root.vector(avals, 4)?)? } else { Vec::new() };
-    for (k, shape) in shapes.into_iter().chain(&stored).enumerate() {
+    let older_shapes = if shapes.is_empty() { list(root.vector(avals, 4)?)? } else { Vec::new() };
+    for (k, shape) in shapes.into_iter().chain(&older_shapes).enumerate() {
         if let Some(size) = shape.iter().find(|size| size.parse::<u64>().is_err()) {
             return Err(Error::unsupported(format!(
-                "{what} {k} of the exported function has the symbolic size '{size}': sizes are fixed when a program is \
-                 compiled, export it for jax.ShapeDtypeStruct of numbers"
+                "{what} {k} of the exported function has the symbolic size '{size}', but a compiled program has fixed \
+                 sizes: export it with numeric sizes in each jax.ShapeDtypeStruct"
             )));
         }
     }
@@ -127,21 +129,22 @@ fn main_of(operations: &mut [Operation]) -> Option<&mut Operation> {
         }
         if operation.name == "builtin.module" {
             let blocks = operation.regions.iter_mut().flat_map(|region| &mut region.blocks);
-            let found = blocks.flat_map(|block| &mut block.operations).find(|inner| {
+            let main = blocks.flat_map(|block| &mut block.operations).find(|inner| {
                 inner.name == "func.func"
                     && inner.attribute("sym_name").and_then(Attribute::text) == Some("main")
             });
-            return found;
+            return main;
         }
     }
     None
 }
 
-/// The first argument of a program for several platforms is the number of the one it runs on: here a constant.
+/// Replaces the first argument of a program for several platforms, the platform's number, by a
+/// constant.
 fn bind_platform(main: &mut Operation, platforms: &[&str]) -> Result<()> {
     let Some(number) = platforms.iter().position(|platform| *platform == "cpu") else {
         return Err(Error::unsupported(format!(
-            "the program is exported for the platforms {}, none of which is cpu: export it with platforms=['cpu']",
+            "the program is exported for the platforms {}, but not for cpu: export it with platforms=['cpu']",
             platforms.join(", ")
         )));
     };
@@ -156,7 +159,7 @@ fn bind_platform(main: &mut Operation, platforms: &[&str]) -> Result<()> {
     }
     let block = main.regions.first_mut().and_then(|region| region.blocks.first_mut());
     let Some(block @ Block { .. }) = block.filter(|block| !block.arguments.is_empty()) else {
-        return Err(Error::invalid("the artefact's function 'main' has no argument for the platform"));
+        return Err(Error::invalid("the artifact's function 'main' has no argument for the platform"));
     };
     let scalar = Literal::scalar(number as i32);
     let mut attributes = Attributes::default();
@@ -172,26 +175,26 @@ fn bind_platform(main: &mut Operation, platforms: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Stores the names of results where the program has none.
+/// Stores the names of results that have none in the program.
 fn name_results(main: &mut Operation, names: &[String]) {
     let Some(Attribute::Array(list)) = main.attribute("res_attrs").cloned() else { return };
-    let named = list.into_iter().enumerate().map(|(k, attributes)| match (attributes, names.get(k)) {
+    let attributes = list.into_iter().enumerate().map(|(k, attributes)| match (attributes, names.get(k)) {
         (Attribute::Dictionary(mut fields), Some(name)) if fields.get("jax.result_info").is_none() => {
             fields.set("jax.result_info", Attribute::String(name.clone()));
             Attribute::Dictionary(fields)
         }
         (attributes, _) => attributes,
     });
-    let named = named.collect();
-    main.attributes.set("res_attrs", Attribute::Array(named));
+    let attributes = attributes.collect();
+    main.attributes.set("res_attrs", Attribute::Array(attributes));
 }
 
-/// The most nodes of a tree, and how deep it may be.
+/// Maximum number of nodes in a tree, and maximum depth.
 const MOST_NODES: usize = 100_000;
 const DEEPEST: usize = 100;
 
-/// What the leaves of a tree are called: the keys and positions that lead to each. Of arguments the first step chooses
-/// between those by position and those by name, and says nothing.
+/// Names the leaves of a tree after the keys and positions that lead to each. For arguments, the
+/// first step only separates positional from keyword arguments, so it is omitted.
 fn leaf_names(tree: Option<Table<'_>>, is_arguments: bool) -> Result<Vec<String>> {
     let Some(tree) = tree else { return Ok(Vec::new()) };
     let mut walk = Walk { path: Vec::new(), names: Vec::new(), nodes: 0 };
@@ -205,7 +208,7 @@ fn leaf_names(tree: Option<Table<'_>>, is_arguments: bool) -> Result<Vec<String>
         walk.visit(tree)?
     }
     let mut taken = BTreeSet::new();
-    debug_assert!(walk.names.len() <= MOST_NODES, "as many as were counted");
+    debug_assert!(walk.names.len() <= MOST_NODES, "more leaves than nodes");
     Ok(walk
         .names
         .into_iter()
@@ -228,7 +231,7 @@ impl Walk {
     fn visit(&mut self, node: Table<'_>) -> Result<()> {
         self.nodes += 1;
         if self.nodes > MOST_NODES || self.path.len() > DEEPEST {
-            return Err(Error::unsupported("the artefact's tree of arguments or results is too large"));
+            return Err(Error::unsupported("the artifact's tree of arguments or results is too large"));
         }
         const LEAF: u8 = 0;
         if node.byte(0)? == LEAF {

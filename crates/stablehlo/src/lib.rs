@@ -1,9 +1,10 @@
-//! StableHLO to HLO, the programs that JAX, PyTorch/XLA and others export, as modules of the compiler; and back
-//! ([`write()`]).
+//! Converts StableHLO to HLO, so that programs exported by JAX, PyTorch/XLA, and others can be
+//! compiled; also converts HLO back to StableHLO ([`write()`]).
 //!
-//! Operations mean what StableHLO's specification (`docs/spec.md` of openxla/stablehlo) and, for CHLO, the descriptions
-//! in `ChloOps.td` say. Each becomes the opcode of its name or a few of them; there is one function for each in [`ops`],
-//! found by name. Functions become computations that are called, regions become computations.
+//! The semantics of operations come from StableHLO's specification (`docs/spec.md` of
+//! openxla/stablehlo) and, for CHLO, from the descriptions in `ChloOps.td`. Each operation becomes
+//! the opcode of the same name or a few opcodes; [`ops`] has one function for each, looked up by
+//! name. Functions become computations that are called, and regions become computations.
 
 mod checks;
 mod flat_buffer;

@@ -1,10 +1,10 @@
-//! What an operation's attributes say, or an error that names the attribute.
+//! Typed access to an operation's attributes; errors name the attribute.
 
 use mlir::{Attribute, Operation};
 use support::{Error, Result};
 
-/// An operation's attributes, also those in the records that group them in text: `offset_dims` is found whether it is
-/// an attribute or a field of `dimension_numbers`.
+/// An operation's attributes, including the fields of records that group them in text:
+/// `offset_dims` is found both as an attribute and as a field of `dimension_numbers`.
 #[derive(Clone, Copy)]
 pub(crate) struct OperationView<'s>(pub(crate) &'s Operation);
 
@@ -17,7 +17,7 @@ const RECORDS: [&str; 4] = [
 ];
 
 impl<'s> OperationView<'s> {
-    /// The attribute of a name, if it has one.
+    /// Returns the attribute called `name`, if present.
     pub(crate) fn find(self, name: &str) -> Option<&'s Attribute> {
         self.0
             .attribute(name)
@@ -25,15 +25,15 @@ impl<'s> OperationView<'s> {
     }
 
     fn missing(self, name: &str, what: &str) -> Error {
-        Error::invalid(format!("attribute '{name}' lacks or is no {what}"))
+        Error::invalid(format!("expected a {what} as attribute '{name}'"))
     }
 
-    /// A list of numbers that has to be there.
+    /// Returns a required list of numbers.
     pub(crate) fn integers(self, name: &str) -> Result<Vec<i64>> {
         self.find(name).and_then(Attribute::integers).ok_or_else(|| self.missing(name, "list of numbers"))
     }
 
-    /// A list of numbers, or one of `count` times `default` where it lacks.
+    /// Returns a list of numbers, or `count` times `default` if it is missing.
     pub(crate) fn integers_or(self, name: &str, count: usize, default: i64) -> Result<Vec<i64>> {
         let values = match self.find(name) {
             None => return Ok(vec![default; count]),
@@ -41,14 +41,14 @@ impl<'s> OperationView<'s> {
         };
         if values.len() != count {
             return Err(Error::invalid(format!(
-                "attribute '{name}' has {} numbers, not {count}",
+                "expected {count} numbers in attribute '{name}', got {}",
                 values.len()
             )));
         }
         Ok(values)
     }
 
-    /// A list of dimensions that has to be there.
+    /// Returns a required list of dimensions.
     pub(crate) fn dimensions(self, name: &str) -> Result<Vec<usize>> {
         let negative = |_| Error::invalid(format!("attribute '{name}' has a negative dimension"));
         self.integers(name)?
@@ -57,37 +57,37 @@ impl<'s> OperationView<'s> {
             .collect()
     }
 
-    /// A list of dimensions, none where it lacks.
+    /// Returns a list of dimensions; empty if it is missing.
     pub(crate) fn dimensions_or_none(self, name: &str) -> Result<Vec<usize>> {
         if self.find(name).is_none() { Ok(Vec::new()) } else { self.dimensions(name) }
     }
 
-    /// A number that has to be there.
+    /// Returns a required number.
     pub(crate) fn integer(self, name: &str) -> Result<i64> {
         self.find(name).and_then(Attribute::integer).ok_or_else(|| self.missing(name, "number"))
     }
 
-    /// A number, or this one where it lacks.
+    /// Returns a number, or `default` if it is missing.
     pub(crate) fn integer_or(self, name: &str, default: i64) -> Result<i64> {
         if self.find(name).is_none() { Ok(default) } else { self.integer(name) }
     }
 
-    /// A dimension that has to be there.
+    /// Returns a required dimension.
     pub(crate) fn dimension(self, name: &str) -> Result<usize> {
         usize::try_from(self.integer(name)?).map_err(|_| self.missing(name, "dimension"))
     }
 
-    /// A real number that has to be there.
+    /// Returns a required real number.
     pub(crate) fn float(self, name: &str) -> Result<f64> {
         self.find(name).and_then(Attribute::float).ok_or_else(|| self.missing(name, "number"))
     }
 
-    /// Whether; false where it lacks.
+    /// Returns a boolean; false if it is missing.
     pub(crate) fn flag(self, name: &str) -> bool {
         self.find(name).and_then(Attribute::boolean).unwrap_or(false)
     }
 
-    /// A name: an enumerator, a symbol or a string that has to be there.
+    /// Returns a required name: an enumerator, a symbol, or a string.
     pub(crate) fn text(self, name: &str) -> Result<&'s str> {
         self.find(name).and_then(Attribute::text).ok_or_else(|| self.missing(name, "name"))
     }

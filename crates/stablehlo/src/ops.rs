@@ -1,4 +1,4 @@
-//! One function for each operation, found by name.
+//! One function for each operation, looked up by name.
 
 mod check;
 mod chlo;
@@ -20,7 +20,7 @@ use crate::walk::{Context, Convert};
 use hlo::InstructionId;
 use support::{Error, Result};
 
-/// The operation that a name stands for. A dialect's families answer in turn.
+/// Finds the operation with the given name. Each family of operations is asked in turn.
 fn find(name: &str) -> Option<Convert> {
     let families: [fn(&str) -> Option<Convert>; 8] = [
         elementwise::find,
@@ -35,7 +35,7 @@ fn find(name: &str) -> Option<Convert> {
     families.iter().find_map(|family| family(name))
 }
 
-/// Adds the instructions of an operation; gives its results.
+/// Adds the instructions of an operation and returns its results.
 pub(crate) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     if !quantized::computes(context) {
         return convert_numbers(context);
@@ -50,11 +50,11 @@ fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     if check::is_check(name) {
         return check::convert(context, name);
     }
-    // What a probe writes down is its operand, which passes through it.
+    // A probe only logs its operand, which is also its result.
     if name == "interpreter.probe" {
         return context.operands();
     }
-    // The real numbers are the same: what is stored changes around them.
+    // The real numbers are unchanged; the conversion of their storage happens around this call.
     if matches!(name, "stablehlo.uniform_quantize" | "stablehlo.uniform_dequantize") {
         return context.operands();
     }
@@ -64,14 +64,14 @@ fn convert_numbers(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     match find(name) {
         Some(convert) => convert(context),
         None => Err(Error::unsupported(if COLLECTIVES.contains(&name) {
-            format!("programs for several devices, as {name} makes it one: export the program for one")
+            "this operation requires several devices: export the program for a single device"
         } else {
-            "this operation is not known".to_owned()
+            "unknown operation"
         })),
     }
 }
 
-/// Operations between devices.
+/// Operations that communicate between devices.
 const COLLECTIVES: [&str; 14] = [
     "stablehlo.all_gather",
     "stablehlo.all_reduce",

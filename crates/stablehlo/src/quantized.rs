@@ -1,7 +1,8 @@
-//! Quantized tensors: in HLO they are the integers that stand for real numbers.
+//! Quantized tensors. In HLO, they are the stored integers.
 //!
-//! An operation that computes does so with the real numbers: its operands are dequantized, its results quantized. One
-//! that moves elements, or that holds regions whose operations compute, takes the integers.
+//! An operation that computes does so on real numbers: its operands are dequantized and its results
+//! quantized. An operation that moves elements, or that has regions whose operations compute, takes
+//! the integers.
 
 use crate::types::quantization;
 use crate::walk::Context;
@@ -10,7 +11,7 @@ use mlir::{Quantization, ValueId};
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// Operations that take the integers as they are.
+/// Operations that take the integers unchanged.
 const MOVES: [&str; 34] = [
     "func.call",
     "interpreter.probe",
@@ -48,7 +49,7 @@ const MOVES: [&str; 34] = [
     "stablehlo.while",
 ];
 
-/// Whether an operation computes with quantized tensors.
+/// True if an operation computes with quantized tensors.
 pub(crate) fn computes(context: &Context<'_, '_>) -> bool {
     let operation = context.operation;
     let mut values = operation.operands.iter().chain(&operation.results);
@@ -56,7 +57,7 @@ pub(crate) fn computes(context: &Context<'_, '_>) -> bool {
         && !MOVES.contains(&operation.name.as_str())
 }
 
-/// A scalar, or one for each index of the quantized dimension, in all elements of a shape.
+/// Broadcasts a scalar, or one number for each index of the quantized dimension, to a shape.
 fn spread(
     context: &mut Context<'_, '_>,
     quantization: &Quantization,
@@ -69,12 +70,14 @@ fn spread(
         None => (Vec::new(), Vec::new()),
         Some(dimension) if dimension < shape.rank() => (vec![shape.size(dimension)], vec![dimension]),
         Some(dimension) => {
-            return Err(Error::invalid(format!("dimension {dimension} of {shape} is quantized")));
+            return Err(Error::invalid(format!(
+                "the quantized dimension {dimension} is out of range for {shape}"
+            )));
         }
     };
     let array = ArrayShape::new(element_type, &sizes);
     if array.element_count() != scalars.len() as i64 {
-        return Err(Error::invalid(format!("{} scales for {shape}", scalars.len())));
+        return Err(Error::invalid(format!("{} scales do not match {shape}", scalars.len())));
     }
     let literal = Literal::from_scalars(array, scalars);
     let constant = context.op(Op::Constant { literal }, &[])?;
@@ -92,11 +95,11 @@ pub(crate) fn dequantize(
     let zero_points = quantization.zero_points.iter().map(|&point| point as f64).collect();
     let zero_points = spread(context, quantization, &shape, zero_points)?;
     let scales = spread(context, quantization, &shape, quantization.scales.clone())?;
-    let centred = context.op(Op::Subtract {}, &[real, zero_points])?;
-    context.op(Op::Multiply {}, &[centred, scales])
+    let centered = context.op(Op::Subtract {}, &[real, zero_points])?;
+    context.op(Op::Multiply {}, &[centered, scales])
 }
 
-/// `real / scale`, rounded to even, and the zero point, within what is stored.
+/// `real / scale`, rounded to even, plus the zero point, clamped to the storage range.
 pub(crate) fn quantize(
     context: &mut Context<'_, '_>,
     real: InstructionId,
@@ -104,14 +107,17 @@ pub(crate) fn quantize(
 ) -> Result<InstructionId> {
     let shape = context.array(real)?;
     if shape.element_type != quantization.expressed {
-        return Err(Error::invalid(format!("{shape} is quantized as {}", quantization.expressed)));
+        return Err(Error::invalid(format!(
+            "cannot quantize {shape}: its quantized type expresses {}",
+            quantization.expressed
+        )));
     }
     let scales = spread(context, quantization, &shape, quantization.scales.clone())?;
     let scaled = context.op(Op::Divide {}, &[real, scales])?;
     let rounded = context.op(Op::RoundNearestEven {}, &[scaled])?;
     let zero_points = quantization.zero_points.iter().map(|&point| point as f64).collect();
     let zero_points = spread(context, quantization, &shape, zero_points)?;
-    let moved = context.op(Op::Add {}, &[rounded, zero_points])?;
+    let shifted = context.op(Op::Add {}, &[rounded, zero_points])?;
     let width = quantization.storage.bit_width().min(63);
     let (least, most) = quantization.storage_range.unwrap_or(if quantization.storage.is_signed_integer() {
         (-(1 << (width - 1)), (1 << (width - 1)) - 1)
@@ -125,13 +131,13 @@ pub(crate) fn quantize(
         let constant = context.op(Op::Constant { literal }, &[])?;
         operands.push(context.spread(constant, &shape)?);
     }
-    operands.insert(1, moved);
+    operands.insert(1, shifted);
     let clamped = context.op(Op::Clamp {}, &operands)?;
     let stored = shape.with_element_type(quantization.storage);
     context.op_with_shape(Op::Convert {}, &[clamped], Shape::Array(stored))
 }
 
-/// What an operation makes, quantized where its type says so.
+/// Quantizes the results of an operation whose types are quantized.
 pub(crate) fn quantize_results(
     context: &mut Context<'_, '_>,
     results: Vec<InstructionId>,

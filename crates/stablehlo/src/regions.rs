@@ -8,49 +8,50 @@ use shape::Shape;
 use std::collections::HashSet;
 use support::{Error, Result};
 
-/// The block of a region that has to have one.
+/// Returns the required block of a region.
 pub(crate) fn block_of(operation: &Operation, position: usize) -> Result<&Block> {
     let region: Option<&Region> = operation.regions.get(position);
     region
         .and_then(|region| region.blocks.first())
-        .ok_or_else(|| Error::invalid(format!("region {position} lacks")))
+        .ok_or_else(|| Error::invalid(format!("missing region {position}")))
 }
 
-/// The values that blocks use and do not make, each once, in the order of their first use. Constants do not count:
-/// a region makes its own.
-pub(crate) fn captured(context: &Context<'_, '_>, blocks: &[&Block]) -> Vec<ValueId> {
-    let mut finder = Captures { made: HashSet::new(), found: Vec::new(), seen: HashSet::new() };
+/// Returns the values that blocks use but do not define, each once, in the order of first use.
+/// Constants are excluded because each region creates its own.
+pub(crate) fn captures(context: &Context<'_, '_>, blocks: &[&Block]) -> Vec<ValueId> {
+    let mut finder = Captures { defined: HashSet::new(), captures: Vec::new(), seen: HashSet::new() };
     for block in blocks {
         finder.visit(block);
     }
     let is_constant = |value: &ValueId| context.importer.constants.contains_key(value);
-    finder.found.retain(|value| !is_constant(value));
-    finder.found
+    finder.captures.retain(|value| !is_constant(value));
+    finder.captures
 }
 
 struct Captures {
-    made: HashSet<ValueId>,
-    found: Vec<ValueId>,
+    defined: HashSet<ValueId>,
+    captures: Vec<ValueId>,
     seen: HashSet<ValueId>,
 }
 
 impl Captures {
     fn visit(&mut self, block: &Block) {
-        self.made.extend(&block.arguments);
+        self.defined.extend(&block.arguments);
         for operation in &block.operations {
             for &operand in &operation.operands {
-                if !self.made.contains(&operand) && self.seen.insert(operand) {
-                    self.found.push(operand);
+                if !self.defined.contains(&operand) && self.seen.insert(operand) {
+                    self.captures.push(operand);
                 }
             }
             operation.regions.iter().flat_map(|region| &region.blocks).for_each(|inner| self.visit(inner));
-            self.made.extend(&operation.results);
+            self.defined.extend(&operation.results);
         }
     }
 }
 
 impl<'s> Context<'_, 's> {
-    /// The computation of a region whose arguments are parameters: a reducer, a comparator.
+    /// Returns the computation of a region whose arguments are parameters: a reducer or a
+    /// comparator.
     pub(crate) fn reducer(&mut self, position: usize) -> Result<ComputationId> {
         let block = block_of(self.operation, position)?;
         self.region(block, |scope, context_shapes| {
@@ -62,7 +63,8 @@ impl<'s> Context<'_, 's> {
         })
     }
 
-    /// The computation of a region whose values come out of one tuple: its arguments, then what it captures.
+    /// Returns the computation of a region whose values come from one tuple: its arguments, then
+    /// its captures.
     pub(crate) fn tuple_region(
         &mut self,
         block: &'s Block,
@@ -83,7 +85,7 @@ impl<'s> Context<'_, 's> {
         let mut results = self.importer.block(&mut scope, block)?;
         let root = match (is_condition, results.as_slice()) {
             (true, [only]) => *only,
-            (true, _) => return Err(Error::invalid("a condition returns one value")),
+            (true, _) => return Err(Error::invalid("expected one result of a condition")),
             (false, _) => {
                 if passes_captured {
                     results.extend(&elements[block.arguments.len()..]);
@@ -115,7 +117,7 @@ impl<'s> Context<'_, 's> {
         format!("{}_region", self.operation.name.rsplit('.').next().unwrap_or("region"))
     }
 
-    /// The instructions of captured values.
+    /// Returns the instructions of captured values.
     pub(crate) fn values(&mut self, values: &[ValueId]) -> Result<Vec<InstructionId>> {
         values.iter().map(|&value| self.value(value)).collect()
     }

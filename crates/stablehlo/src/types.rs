@@ -1,33 +1,39 @@
-//! Types of values to shapes.
+//! Converts types of values to shapes.
 
 use hlo::MAX_RANK;
 use mlir::{Quantization, TensorType, Type, ValueId};
 use shape::{ArrayShape, Dimension, Shape};
 use support::{Error, Result};
 
-/// The shape of values of a type. A size that is open needs a bound.
+/// Returns the shape of values of a type. A dynamic size needs a bound.
 pub(crate) fn shape_of(value_type: &Type) -> Result<Shape> {
     match value_type {
         Type::Tensor(tensor) => array_of(tensor).map(Shape::Array),
         Type::Tuple(elements) => Ok(Shape::Tuple(elements.iter().map(shape_of).collect::<Result<_>>()?)),
         Type::Token => Ok(Shape::Token),
-        Type::Other(spelled) => Err(Error::unsupported(format!("values of type {spelled}"))),
-        other => Err(Error::unsupported(format!("values of type {other:?}, which is no tensor"))),
+        Type::Other(spelled) => {
+            Err(Error::unsupported(format!("values of type {spelled} are not supported")))
+        }
+        other => {
+            Err(Error::unsupported(format!("values of type {other:?} are not supported: expected a tensor")))
+        }
     }
 }
 
-/// The shape of a tensor.
+/// Returns the shape of a tensor.
 fn array_of(tensor: &TensorType) -> Result<ArrayShape> {
     let element_type = match tensor.element.as_ref() {
         Type::Scalar(scalar) => *scalar,
         Type::Index => shape::PrimitiveType::S64,
         Type::Quantized(quantization) => quantization.storage,
-        Type::Other(spelled) => return Err(Error::unsupported(format!("elements of type {spelled}"))),
-        other => return Err(Error::unsupported(format!("elements of type {other:?}"))),
+        Type::Other(spelled) => {
+            return Err(Error::unsupported(format!("elements of type {spelled} are not supported")));
+        }
+        other => return Err(Error::unsupported(format!("elements of type {other:?} are not supported"))),
     };
     if tensor.sizes.len() > MAX_RANK {
         return Err(Error::invalid(format!(
-            "a tensor of {} dimensions; {MAX_RANK} are possible",
+            "a tensor has {} dimensions, but at most {MAX_RANK} are supported",
             tensor.sizes.len()
         )));
     }
@@ -46,7 +52,7 @@ fn array_of(tensor: &TensorType) -> Result<ArrayShape> {
     Ok(ArrayShape { element_type, dimensions, layout: None })
 }
 
-/// How a value's integers stand for real numbers, if they do.
+/// Returns the mapping of a value's integers to real numbers, if it is quantized.
 pub(crate) fn quantization(source: &mlir::Module, value: ValueId) -> Option<&Quantization> {
     match source[value].value_type.as_tensor()?.element.as_ref() {
         Type::Quantized(quantization) => Some(quantization),

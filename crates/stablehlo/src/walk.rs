@@ -1,4 +1,4 @@
-//! The walk over functions and blocks. What becomes of an operation is a parameter of it.
+//! Walks over functions and blocks. The conversion of a single operation is a parameter.
 
 mod context;
 
@@ -12,17 +12,17 @@ use shape::Shape;
 use std::collections::{BTreeMap, HashMap};
 use support::{Error, Result};
 
-/// Makes the results of an operation.
+/// Adds the instructions of an operation and returns its results.
 pub(crate) type Convert = for<'c, 's, 'x> fn(&'x mut Context<'c, 's>) -> Result<Vec<InstructionId>>;
 
-/// How deep functions may call each other and regions nest.
+/// Maximum nesting depth of function calls and regions.
 const MAX_DEPTH: usize = 200;
 
 pub(crate) fn symbol(operation: &Operation) -> &str {
     operation.attribute("sym_name").and_then(Attribute::text).unwrap_or("")
 }
 
-/// `result['loss'][0]` as `loss_0`; only what may stand in a C++ name is kept.
+/// Converts `result['loss'][0]` to `loss_0`; keeps only characters that are valid in a C++ name.
 pub(crate) fn path_name(path: &str) -> String {
     let path = path.strip_prefix("result").unwrap_or(path);
     let words = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').filter(|word| !word.is_empty());
@@ -36,14 +36,14 @@ pub(crate) fn body_of(function: &Operation) -> Result<&Block> {
     })
 }
 
-/// A module in the making.
+/// A module under construction.
 pub(crate) struct Importer<'s> {
     pub(crate) source: &'s mlir::Module,
     functions: BTreeMap<&'s str, &'s Operation>,
-    /// The constants by value: regions take copies of them.
+    /// The constants by value: regions copy them.
     pub(crate) constants: HashMap<ValueId, &'s Elements>,
     pub(crate) module: Module,
-    /// The computations of functions; `None` while one is being made.
+    /// The computations of functions; `None` while one is under construction.
     computations: BTreeMap<&'s str, Option<ComputationId>>,
     pub(crate) checks: Vec<Check>,
     depth: usize,
@@ -51,7 +51,7 @@ pub(crate) struct Importer<'s> {
 }
 
 impl<'s> Importer<'s> {
-    /// `convert` makes the results of an operation.
+    /// `convert` adds the instructions of an operation.
     pub(crate) fn new(
         source: &'s mlir::Module,
         functions: &[&'s Operation],
@@ -72,7 +72,7 @@ impl<'s> Importer<'s> {
         }
     }
 
-    /// The entry computation and the shapes of its results.
+    /// Returns the entry computation and the shapes of its results.
     pub(crate) fn entry(&mut self, name: &str, body: &'s Block) -> Result<(Computation, Vec<Shape>)> {
         let mut scope = Scope::new(name, true);
         for &argument in &body.arguments {
@@ -87,10 +87,10 @@ impl<'s> Importer<'s> {
         Ok((scope.builder.finish(root), shapes))
     }
 
-    /// The computation of a function that is called.
+    /// Returns the computation of a called function.
     pub(crate) fn function(&mut self, name: &str) -> Result<ComputationId> {
         let Some((&name, &function)) = self.functions.get_key_value(name) else {
-            return Err(Error::invalid(format!("there is no function '{name}'")));
+            return Err(Error::invalid(format!("unknown function '{name}'")));
         };
         match self.computations.get(name) {
             Some(Some(id)) => return Ok(*id),
@@ -112,7 +112,7 @@ impl<'s> Importer<'s> {
         Ok(id)
     }
 
-    /// What a computation returns: the only result, or a tuple.
+    /// Returns the root of a computation: its only result, or a tuple.
     pub(crate) fn root(&mut self, scope: &mut Scope, results: &[InstructionId]) -> Result<InstructionId> {
         match results {
             [only] => Ok(*only),
@@ -120,38 +120,40 @@ impl<'s> Importer<'s> {
         }
     }
 
-    /// Adds a block's operations to a scope; gives what the last one returns.
+    /// Adds a block's operations to a scope; returns the operands of the last one.
     pub(crate) fn block(&mut self, scope: &mut Scope, block: &'s Block) -> Result<Vec<InstructionId>> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Error::unsupported(format!("functions and regions nest deeper than {MAX_DEPTH}")));
+            return Err(Error::unsupported(format!(
+                "functions and regions nest deeper than {MAX_DEPTH} levels"
+            )));
         }
-        let mut returned = Vec::new();
+        let mut results_of_block = Vec::new();
         for operation in &block.operations {
             let mut context = Context { importer: self, scope, operation, dequantize: None };
             if matches!(operation.name.as_str(), "func.return" | "stablehlo.return") {
-                returned = context.operands()?;
+                results_of_block = context.operands()?;
                 break;
             }
             let results =
-                (context.importer.convert)(&mut context).map_err(|error| located(error, operation))?;
+                (context.importer.convert)(&mut context).map_err(|error| with_location(error, operation))?;
             if results.len() != operation.results.len() {
-                let message = format!("made {} results, not {}", results.len(), operation.results.len());
-                return Err(located(Error::invalid(message), operation));
+                let message = format!("expected {} results, got {}", operation.results.len(), results.len());
+                return Err(with_location(Error::invalid(message), operation));
             }
             for (&value, result) in operation.results.iter().zip(results) {
                 scope.define(value, result);
             }
         }
         self.depth -= 1;
-        Ok(returned)
+        Ok(results_of_block)
     }
 }
 
-/// The error with the operation that it is about, unless one within it is named already.
-fn located(error: Error, operation: &Operation) -> Error {
-    let named = error.message().split(": ").next().is_some_and(|line| line.parse::<usize>().is_ok());
-    if named {
+/// Adds the operation to an error, unless the error already names a nested one.
+fn with_location(error: Error, operation: &Operation) -> Error {
+    let has_location = error.message().split(": ").next().is_some_and(|line| line.parse::<usize>().is_ok());
+    if has_location {
         return error;
     }
     error.context(match (operation.line, operation.location.as_str()) {

@@ -1,9 +1,10 @@
-//! HLO as StableHLO text: what JAX, PyTorch/XLA and every tool over MLIR reads.
+//! Writes HLO as StableHLO text, the input format of JAX, PyTorch/XLA, and all MLIR tools.
 //!
-//! Each instruction becomes the operation of its name or a few of them; tuples, which StableHLO's functions and regions
-//! have no need for, are taken apart, fusions are written where they stand, computations that are called become
-//! functions. Functions of HLO that StableHLO leaves to CHLO are written as the custom calls `mhlo.NAME` that XLA writes
-//! for them, since these survive a portable artefact. What has no form at all is refused by the name of the instruction.
+//! Each instruction becomes the operation of the same name or a few operations. Tuples, which
+//! StableHLO's functions and regions do not need, are split into their elements. Fusions are
+//! expanded in place, and called computations become functions. HLO functions that StableHLO leaves
+//! to CHLO are written as the custom calls `mhlo.NAME` that XLA uses for them, because these are
+//! allowed in a portable artifact. An instruction without any equivalent is an error that names it.
 
 mod attributes;
 mod body;
@@ -23,21 +24,23 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use support::{Error, Result};
 
-/// Operations of a text at most: computations are written once for each region and fusion that uses them.
+/// Maximum number of operations in a text: a computation is written once for each region and fusion
+/// that uses it.
 const MAX_OPERATIONS: usize = 1 << 20;
 
-/// How a module is written.
+/// Options for [`write()`].
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
-    /// The version of StableHLO that the text keeps to, and states.
+    /// The target version of StableHLO, which the text also states.
     pub version: Version,
-    /// The names of the entry's results, in order; none to leave them without.
+    /// The names of the entry's results, in order; empty to omit them.
     pub result_names: Vec<String>,
 }
 
-/// The module as StableHLO text, whose function `main` is the entry.
+/// Returns the module as StableHLO text, with the entry as its function `main`.
 ///
-/// An error names the instruction that has no form in StableHLO, or none in the version wanted.
+/// An error names the instruction that has no equivalent in StableHLO, or none in the requested
+/// version.
 pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
     let mut writer = Writer {
         module,
@@ -52,7 +55,7 @@ pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
         functions.push_str(&writer.function(id)?);
     }
     let mut out = String::new();
-    let name = types::sanitized(module.name());
+    let name = types::sanitize(module.name());
     let _ = writeln!(out, "// StableHLO {}", options.version);
     let _ =
         writeln!(out, "module @{name} attributes {{stablehlo.target_version = \"{}\"}} {{", options.version);
@@ -65,21 +68,21 @@ pub fn write(module: &Module, options: &WriteOptions) -> Result<String> {
 struct Writer<'m> {
     module: &'m Module,
     version: Version,
-    /// The names of functions that computations became.
+    /// The names of the functions for computations.
     functions: BTreeMap<ComputationId, Rc<str>>,
     taken: BTreeSet<String>,
-    /// Functions that are called and not written yet.
+    /// Called functions that are not yet written.
     pending: Vec<ComputationId>,
     operations: usize,
 }
 
 impl Writer<'_> {
-    /// The function that a computation becomes.
+    /// Returns the name of a computation's function, and schedules the function for writing.
     fn function_of(&mut self, id: ComputationId) -> Rc<str> {
         if let Some(name) = self.functions.get(&id) {
             return name.clone();
         }
-        let stem = types::sanitized(self.module[id].name());
+        let stem = types::sanitize(self.module[id].name());
         let mut name = stem.clone();
         let mut suffix = 0;
         while !self.taken.insert(name.clone()) {
@@ -96,7 +99,9 @@ impl Writer<'_> {
     fn count(&mut self) -> Result<()> {
         self.operations += 1;
         if self.operations > MAX_OPERATIONS {
-            return Err(Error::unsupported(format!("StableHLO of more than {MAX_OPERATIONS} operations")));
+            return Err(Error::unsupported(format!(
+                "the StableHLO text exceeds {MAX_OPERATIONS} operations"
+            )));
         }
         Ok(())
     }
@@ -106,7 +111,7 @@ impl Writer<'_> {
         let aliases = self.aliases();
         let mut body = Body::new(self, 2);
         let arguments = body.parameters(entry)?;
-        let leaves = flattened(&arguments);
+        let leaves = flatten(&arguments);
         let root = body.computation(entry_id, arguments)?;
         let results = root.leaves();
         let statements = body.finish("return", &results);
@@ -120,7 +125,7 @@ impl Writer<'_> {
         }
         let results = results.iter().enumerate().map(|(k, leaf)| match options.result_names.get(k) {
             Some(name) => {
-                format!("{} {{jax.result_info = {}}}", leaf.type_text, types::quoted(name))
+                format!("{} {{jax.result_info = {}}}", leaf.type_text, types::quote(name))
             }
             None => leaf.type_text.to_string(),
         });
@@ -128,7 +133,7 @@ impl Writer<'_> {
         Ok(function_text("public @main", &texts, &results, &statements))
     }
 
-    /// Which results live in the memory of which arguments, both counted as leaves.
+    /// Returns the argument whose memory each aliased result uses, both counted as leaves.
     fn aliases(&self) -> BTreeMap<usize, usize> {
         let signature = self.module.entry_computation().program_shape();
         let parameters = signature.parameters.iter().enumerate();
@@ -150,7 +155,7 @@ impl Writer<'_> {
         let name = self.function_of(id);
         let mut body = Body::new(self, 2);
         let arguments = body.parameters(&body.writer.module[id])?;
-        let leaves = flattened(&arguments);
+        let leaves = flatten(&arguments);
         let root = body.computation(id, arguments)?;
         let results = root.leaves();
         let statements = body.finish("return", &results);
@@ -161,7 +166,7 @@ impl Writer<'_> {
     }
 }
 
-fn flattened(values: &[Value]) -> Vec<Leaf> {
+fn flatten(values: &[Value]) -> Vec<Leaf> {
     values.iter().flat_map(Value::leaves).collect()
 }
 

@@ -1,19 +1,19 @@
-//! Which function is the program, what its arguments are called, what is refused, and what checks say.
+//! Tests of the entry function, names of arguments, rejected programs, and checks.
 
 use shape::Literal;
 use stablehlo::{CheckKind, Imported, import, import_each};
 
-fn imported(text: &str) -> Imported {
+fn import_text(text: &str) -> Imported {
     import(&mlir::parse(text).expect("a text")).expect("a program")
 }
 
 fn message(text: &str) -> String {
-    import(&mlir::parse(text).expect("a text")).expect_err("no such program").message().to_owned()
+    import(&mlir::parse(text).expect("a text")).expect_err("expected an error").message().to_owned()
 }
 
 #[test]
 fn the_program_is_main_and_its_arguments_have_the_exporters_names() {
-    let program = imported(
+    let program = import_text(
         r#"module @jit_f {
   func.func private @double(%x: tensor<2xf32>) -> tensor<2xf32> {
     %0 = stablehlo.add %x, %x : tensor<2xf32>
@@ -28,12 +28,12 @@ fn the_program_is_main_and_its_arguments_have_the_exporters_names() {
     assert_eq!(program.interface.program_shape().parameter_names, ["arg0", "weight"]);
     assert_eq!(program.interface.result_names(), ["y_0", "result1"]);
     assert_eq!(program.module.name(), "jit_f");
-    assert_eq!(program.module.computations().count(), 2, "the entry and what it calls");
+    assert_eq!(program.module.computations().count(), 2, "the entry and its callee");
 }
 
 #[test]
-fn loops_take_what_they_use_from_outside_along() {
-    let program = imported(
+fn loops_carry_captured_values() {
+    let program = import_text(
         r#"func.func @main(%n: tensor<i32>, %step: tensor<i32>) -> tensor<i32> {
   %zero = stablehlo.constant dense<0> : tensor<i32>
   %0 = stablehlo.while(%i = %zero) : tensor<i32>
@@ -48,11 +48,14 @@ fn loops_take_what_they_use_from_outside_along() {
 }"#,
     );
     let text = program.module.to_text();
-    assert!(text.contains("(s32[], s32[], s32[])"), "the counter, the limit and the step go round:\n{text}");
+    assert!(
+        text.contains("(s32[], s32[], s32[])"),
+        "expected the counter, the limit, and the step in the state:\n{text}"
+    );
 }
 
 #[test]
-fn checks_are_results_behind_those_of_the_program() {
+fn checks_are_results_after_those_of_the_program() {
     let text = r#"func.func @f() -> tensor<2xf32> {
   %0 = stablehlo.constant dense<[1.0, 2.0]> : tensor<2xf32>
   check.expect_almost_eq_const %0, dense<[1.0, 2.00005]> : tensor<2xf32>
@@ -82,7 +85,7 @@ fn closeness_counts_representable_numbers() {
   check.expect_close %0, %0, max_ulp_difference = 2 : tensor<f32>, tensor<f32>
   func.return
 }"#;
-    let program = imported(text);
+    let program = import_text(text);
     let near = |steps: u32| Literal::scalar(f32::from_bits(1f32.to_bits() + steps));
     assert!(program.checks[0].verify(&near(2), &near(0)).is_ok());
     assert!(program.checks[0].verify(&near(3), &near(0)).is_err());
@@ -91,7 +94,7 @@ fn closeness_counts_representable_numbers() {
 }
 
 #[test]
-fn what_cannot_be_compiled_is_named_with_its_line() {
+fn errors_state_the_line_and_the_operation() {
     let within = |line: &str| {
         format!(
             "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{\n  {line}\n  return %x : tensor<4xf32>\n}}"
@@ -100,11 +103,11 @@ fn what_cannot_be_compiled_is_named_with_its_line() {
     let cases = [
         (
             "%0 = \"stablehlo.unheard_of\"(%x) : (tensor<4xf32>) -> tensor<4xf32>",
-            "2: stablehlo.unheard_of: this operation is not known",
+            "2: stablehlo.unheard_of: unknown operation",
         ),
         (
             "%0 = \"stablehlo.all_gather\"(%x) : (tensor<4xf32>) -> tensor<8xf32>",
-            "2: stablehlo.all_gather: programs for several devices",
+            "2: stablehlo.all_gather: this operation requires several devices",
         ),
         ("%0 = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<?xf32>", "neither a size nor a bound"),
         ("%0 = stablehlo.reshape %x : (tensor<4xf32>) -> tensor<5xf32>", "2: stablehlo.reshape: "),
@@ -113,12 +116,12 @@ fn what_cannot_be_compiled_is_named_with_its_line() {
             "2: stablehlo.transpose: ",
         ),
         ("%0 = call @main(%x) : (tensor<4xf32>) -> tensor<4xf32>", "function 'main' calls itself"),
-        ("%0 = call @nowhere(%x) : (tensor<4xf32>) -> tensor<4xf32>", "there is no function 'nowhere'"),
+        ("%0 = call @nowhere(%x) : (tensor<4xf32>) -> tensor<4xf32>", "unknown function 'nowhere'"),
         ("%0 = stablehlo.exponential %x : tensor<4xcomplex<f32>>", "2: stablehlo.exponential: "),
     ];
     for (line, expected) in cases {
-        let found = message(&within(line));
-        assert!(found.contains(expected), "{line}\n  says: {found}");
+        let actual = message(&within(line));
+        assert!(actual.contains(expected), "{line}\n  says: {actual}");
     }
     let several = "func.func @a() {\n func.return\n}\nfunc.func @b() {\n func.return\n}";
     assert!(message(several).contains("several public ones (a, b)"));

@@ -6,15 +6,15 @@ use hlo::InstructionId;
 use mlir::Attribute;
 use support::{Error, Result};
 
-/// Whether this is the name of a check, as an operation or as the target of a custom call.
+/// True if this is the name of a check, as an operation or as the target of a custom call.
 pub(crate) fn is_check(name: &str) -> bool {
     name.starts_with("check.expect_") || name == "check.eq"
 }
 
-/// Takes down what a check compares.
+/// Records the values that a check compares.
 pub(crate) fn convert(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<InstructionId>> {
     if !context.scope.is_entry {
-        return Err(Error::unsupported("a check within a function or region"));
+        return Err(Error::unsupported("a check inside a called function or a region is not supported"));
     }
     let view = context.view();
     let is_custom_call = context.operation.name != name;
@@ -29,11 +29,11 @@ pub(crate) fn convert(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<I
             min_ulp: view.integer_or("min_ulp_difference", 0)? as u64,
             max_ulp: view.integer_or("max_ulp_difference", if is_custom_call { 3 } else { 1 })? as u64,
         },
-        _ => return Err(Error::unsupported(format!("checks of kind {name}"))),
+        _ => return Err(Error::unsupported(format!("unknown check '{name}'"))),
     };
     let actual = context.operand(0)?;
     let expected = match view.find("value") {
-        // The value that was written down is the one that passed through the probe.
+        // The serialized value is the one that passed through the probe.
         _ if name == "check.expect_serialized_eq" => actual,
         Some(Attribute::Elements(elements)) => context.elements(elements)?,
         _ => context.operand(1)?,
@@ -46,6 +46,6 @@ pub(crate) fn convert(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<I
     Ok(Vec::new())
 }
 
-/// The tolerance of the operations, and that of custom calls, in the reference interpreter.
+/// Default tolerances of operations and of custom calls in the reference interpreter.
 const TOLERANCE: f64 = 1e-4;
 const CUSTOM_CALL_TOLERANCE: f64 = 1e-3;

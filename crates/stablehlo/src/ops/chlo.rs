@@ -1,4 +1,4 @@
-//! CHLO: functions that StableHLO leaves to compilers, and operations that broadcast by themselves.
+//! CHLO: functions that StableHLO leaves to compilers, and operations with implicit broadcasting.
 
 use super::Convert;
 use super::shaping::expand;
@@ -70,7 +70,7 @@ pub(super) fn find(name: &str) -> Option<Convert> {
     })
 }
 
-/// The type to compute a function in, so that its result is rounded once.
+/// Returns a wider type in which to compute a function, so that its result is rounded once.
 fn wide(element_type: PrimitiveType) -> PrimitiveType {
     match element_type {
         PrimitiveType::F32 | PrimitiveType::F64 => PrimitiveType::F64,
@@ -155,7 +155,7 @@ fn equals_infinity(
     context.composite(&[x], |_, operands| vec![operands[0].equal(operands[0].splat(infinity))])
 }
 
-/// The next representable number after `x` towards `y`.
+/// The next representable number after `x` in the direction of `y`.
 fn next_after(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = [context.operand(0)?, context.operand(1)?];
     let element_type = context.array(operands[0])?.element_type;
@@ -163,7 +163,9 @@ fn next_after(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         PrimitiveType::F64 => (PrimitiveType::S64, 64),
         PrimitiveType::F32 => (PrimitiveType::S32, 32),
         PrimitiveType::F16 | PrimitiveType::Bf16 => (PrimitiveType::S16, 16),
-        other => return Err(Error::unsupported(format!("next_after of elements of type {other}"))),
+        other => {
+            return Err(Error::unsupported(format!("next_after does not support elements of type {other}")));
+        }
     };
     let smallest = match count {
         64 => f64::from_bits(1),
@@ -174,14 +176,14 @@ fn next_after(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.composite(&operands, |function, operands| {
         let (x, y) = (operands[0], operands[1]);
         let pattern = x.bitcast_convert(bits);
-        // Patterns of one sign are ordered as magnitudes are: away from zero is up.
+        // Bit patterns of one sign are ordered like magnitudes: away from zero is up.
         let grows = x.lt(y).equal(x.gt(0.0));
         let one = function.splat(bits, &x.sizes(), 1.0);
-        let stepped = (pattern + grows.select(one, -one)).bitcast_convert(element_type);
+        let neighbor = (pattern + grows.select(one, -one)).bitcast_convert(element_type);
         let from_zero = x.lt(y).select(x.splat(smallest), x.splat(-smallest));
-        let moved = x.equal(x.splat(0.0)).select(from_zero, stepped);
-        let stays = x.equal(y).select(y, moved);
-        vec![(x.is_nan() | y.is_nan()).select(x + y, stays)]
+        let next = x.equal(x.splat(0.0)).select(from_zero, neighbor);
+        let result = x.equal(y).select(y, next);
+        vec![(x.is_nan() | y.is_nan()).select(x + y, result)]
     })
 }
 
@@ -212,7 +214,7 @@ fn mulhi(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         let carry = ((b * d) >> half) + low(a * d) + low(b * c);
         let mut upper = a * c + ((a * d) >> half) + ((b * c) >> half) + (carry >> half);
         if is_signed {
-            // Each negative operand counts 2^64 too much of the other.
+            // Each negative operand adds an excess of 2^64 times the other operand.
             let zero = number(PrimitiveType::U64, 0);
             upper = upper - operands[0].lt(0.0).select(unsigned[1], zero);
             upper = upper - operands[1].lt(0.0).select(unsigned[0], zero);
@@ -238,35 +240,36 @@ fn constant_like(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.composite(&[operand], |_, operands| vec![operands[0].splat(value)])
 }
 
-/// `broadcast_OP`: the operands repeated as NumPy does, or by `broadcast_dimensions`, then the operation itself.
+/// `broadcast_OP`: broadcasts the operands by NumPy's rules or by `broadcast_dimensions`, then
+/// applies the operation.
 fn broadcasting(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = context.operands()?;
-    let wanted = context.result_array(0)?;
+    let target = context.result_array(0)?;
     let arrays = operands.iter().map(|&id| context.array(id)).collect::<Result<Vec<ArrayShape>>>()?;
     let smallest = arrays.iter().map(ArrayShape::rank).min().unwrap_or(0);
-    let stated = context.view().dimensions_or_none("broadcast_dimensions")?;
+    let explicit = context.view().dimensions_or_none("broadcast_dimensions")?;
     let mut spread = Vec::new();
     for (&operand, array) in operands.iter().zip(&arrays) {
-        let added = wanted.rank().saturating_sub(array.rank());
+        let added = target.rank().saturating_sub(array.rank());
         let dimensions: Vec<usize> =
-            if array.rank() == smallest && stated.len() == smallest && array.rank() < wanted.rank() {
-                stated.clone()
+            if array.rank() == smallest && explicit.len() == smallest && array.rank() < target.rank() {
+                explicit.clone()
             } else {
                 (added..added + array.rank()).collect()
             };
-        spread.push(expand(context, operand, &dimensions, &wanted)?);
+        spread.push(expand(context, operand, &dimensions, &target)?);
     }
-    apply(context, &spread, &wanted)
+    apply(context, &spread, &target)
 }
 
-/// The operation behind a name such as `chlo.broadcast_add`, of operands of one shape.
+/// Applies the operation in a name such as `chlo.broadcast_add` to operands of one shape.
 fn apply(
     context: &mut Context<'_, '_>,
     operands: &[InstructionId],
-    wanted: &ArrayShape,
+    target: &ArrayShape,
 ) -> Result<Vec<InstructionId>> {
     let name = context.operation.name.trim_start_matches("chlo.broadcast_");
-    let shape: Shape = wanted.clone().into();
+    let shape: Shape = target.clone().into();
     let op = match name {
         "add" => Op::Add {},
         "and" => Op::And {},
@@ -296,7 +299,7 @@ fn apply(
             };
             Op::Compare { direction, comparison_type: ComparisonType::Default }
         }
-        _ => return Err(Error::unsupported("this broadcasting operation is not known")),
+        _ => return Err(Error::unsupported("unknown broadcasting operation")),
     };
     Ok(vec![context.op_with_shape(op, operands, shape)?])
 }

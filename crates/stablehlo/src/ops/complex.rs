@@ -1,25 +1,25 @@
-//! Functions of complex numbers that HLO's opcodes of the same name do not have.
+//! Complex variants of functions whose HLO opcodes take only real numbers.
 
 use crate::walk::Context;
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;
 
-/// The operand's shape, if its elements are complex.
+/// Returns the operand's shape if its elements are complex.
 fn complex_operand(context: &mut Context<'_, '_>) -> Result<Option<ArrayShape>> {
     let operand = context.operand(0)?;
     let array = context.array(operand)?;
     Ok(array.element_type.is_complex().then_some(array))
 }
 
-/// A number in all elements of a shape.
+/// Broadcasts a number to a shape.
 fn filled(context: &mut Context<'_, '_>, shape: &ArrayShape, number: Scalar) -> Result<InstructionId> {
     let literal = Literal::from_scalars(ArrayShape::new(shape.element_type, &[]), [number]);
     let scalar = context.op(Op::Constant { literal }, &[])?;
     context.spread(scalar, shape)
 }
 
-/// The principal cube root, `x` to the power of a third.
+/// The principal cube root: `x` to the power of one third.
 pub(super) fn cbrt(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
     let Some(shape) = complex_operand(context)? else { return context.emit(Op::Cbrt {}, &[operand]) };
@@ -27,7 +27,7 @@ pub(super) fn cbrt(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     context.emit(Op::Power {}, &[operand, third])
 }
 
-/// A complex number becomes a real one by its real part.
+/// Converts a complex number to a real one by taking its real part.
 pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
     let result = context.result_array(0)?;
@@ -44,17 +44,18 @@ pub(super) fn convert(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     context.emit(op, &[real, zero])
 }
 
-/// Complex numbers are ordered by their real parts, equal ones by their imaginary parts.
+/// Complex numbers are compared by their real parts, and equal ones by their imaginary parts.
 pub(super) fn maximum(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     larger(context, Op::Maximum {}, ComparisonDirection::Gt)
 }
 
-/// The same order.
+/// The minimum in the same order.
 pub(super) fn minimum(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     larger(context, Op::Minimum {}, ComparisonDirection::Lt)
 }
 
-/// The operand that is first in a direction; of real numbers an opcode knows it.
+/// Selects the operand that comes first in a direction; for real numbers, a single opcode does
+/// this.
 fn larger(
     context: &mut Context<'_, '_>,
     op: Op,
@@ -72,8 +73,8 @@ fn larger(
     let by_real = context.op(compare(direction), &real)?;
     let are_equal = context.op(compare(ComparisonDirection::Eq), &real)?;
     let by_imaginary = context.op(compare(direction), &imaginary)?;
-    let tied = context.op(Op::And {}, &[are_equal, by_imaginary])?;
-    let chosen = context.op(Op::Or {}, &[by_real, tied])?;
-    let choices: Vec<InstructionId> = std::iter::once(chosen).chain(operands).collect();
+    let is_tie_winner = context.op(Op::And {}, &[are_equal, by_imaginary])?;
+    let condition = context.op(Op::Or {}, &[by_real, is_tie_winner])?;
+    let choices: Vec<InstructionId> = std::iter::once(condition).chain(operands).collect();
     context.emit(Op::Select {}, &choices)
 }

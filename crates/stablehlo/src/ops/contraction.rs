@@ -1,4 +1,4 @@
-//! Products of matrices and convolutions.
+//! Matrix products and convolutions.
 
 use super::Convert;
 use crate::walk::Context;
@@ -15,10 +15,10 @@ pub(super) fn find(name: &str) -> Option<Convert> {
     })
 }
 
-/// The last dimension of the left operand with the first of the right one.
+/// Contracts the last dimension of the left operand with the first one of the right operand.
 fn dot(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = context.operands()?;
-    let [lhs, _] = operands[..] else { return Err(Error::invalid("two operands are needed")) };
+    let [lhs, _] = operands[..] else { return Err(Error::invalid("expected two operands")) };
     let last = context.array(lhs)?.rank().checked_sub(1);
     let numbers = DotDimensionNumbers {
         lhs_contracting_dims: last.into_iter().collect(),
@@ -49,18 +49,18 @@ fn emit_dot(
     context.emit(Op::Dot { dot_dimension_numbers }, &operands)
 }
 
-/// Operands of unlike types are converted to that of the result, in which the products are added up.
+/// Converts operands of different types to the result type, in which the products are accumulated.
 fn same_element_type(
     context: &mut Context<'_, '_>,
     operands: &[InstructionId],
 ) -> Result<Vec<InstructionId>> {
     let arrays = operands.iter().map(|&id| context.array(id)).collect::<Result<Vec<_>>>()?;
-    let wanted = context.result_array(0)?.element_type;
+    let result_type = context.result_array(0)?.element_type;
     if arrays.windows(2).all(|pair| pair[0].element_type == pair[1].element_type) {
         return Ok(operands.to_vec());
     }
     let convert = |(&id, array): (&InstructionId, &shape::ArrayShape)| {
-        context.op_with_shape(Op::Convert {}, &[id], array.with_element_type(wanted).into())
+        context.op_with_shape(Op::Convert {}, &[id], array.with_element_type(result_type).into())
     };
     operands.iter().zip(&arrays).map(convert).collect()
 }
@@ -82,7 +82,7 @@ fn convolution(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let kernel = context.array(operands[1])?;
     let count = dim_labels.kernel_spatial_dimensions.len();
     if dim_labels.kernel_spatial_dimensions.iter().any(|&dimension| dimension >= kernel.rank()) {
-        return Err(Error::invalid(format!("the kernel {kernel} lacks a spatial dimension")));
+        return Err(Error::invalid(format!("a spatial dimension is out of range for the kernel {kernel}")));
     }
     let sizes: Vec<i64> = dim_labels.kernel_spatial_dimensions.iter().map(|&k| kernel.size(k)).collect();
     let mut window = window(context, &sizes, "window_strides", "lhs_dilation", "rhs_dilation")?;
@@ -104,7 +104,7 @@ fn convolution(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.emit(op, &operands)
 }
 
-/// The window of these sizes that attributes of these names describe, and `padding`.
+/// Returns a window of the given sizes, from the attributes with these names and `padding`.
 pub(super) fn window(
     context: &Context<'_, '_>,
     sizes: &[i64],
@@ -133,11 +133,11 @@ pub(super) fn window(
     Ok(window)
 }
 
-/// Sets the padding: low and high by turns.
+/// Sets the padding from alternating low and high values.
 fn set_padding(window: &mut Window, padding: &[i64]) -> Result<()> {
     if padding.len() != 2 * window.dimensions.len() {
         return Err(Error::invalid(format!(
-            "{} paddings for {} dimensions",
+            "{} padding values for {} dimensions",
             padding.len(),
             window.dimensions.len()
         )));

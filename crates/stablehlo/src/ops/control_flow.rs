@@ -1,8 +1,8 @@
-//! Calls, conditionals and loops. Regions of HLO see nothing around them: what StableHLO's name from outside goes in as
-//! part of their operand.
+//! Calls, conditionals, and loops. HLO regions cannot refer to outside values, so values that a
+//! StableHLO region captures become part of the operand.
 
 use super::Convert;
-use crate::regions::{block_of, captured};
+use crate::regions::{block_of, captures};
 use crate::walk::Context;
 use hlo::{InstructionId, Op};
 use mlir::Block;
@@ -23,7 +23,7 @@ fn call(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     call_function(context, name)
 }
 
-/// What a composite stands for is what its decomposition computes.
+/// A composite computes the same as its decomposition.
 fn composite(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let name = context.view().text("decomposition")?;
     call_function(context, name)
@@ -37,7 +37,7 @@ fn call_function(context: &mut Context<'_, '_>, name: &str) -> Result<Vec<Instru
 
 fn while_loop(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (condition, body) = (block_of(context.operation, 0)?, block_of(context.operation, 1)?);
-    let outside = captured(context, &[condition, body]);
+    let outside = captures(context, &[condition, body]);
     let condition = context.tuple_region(condition, &outside, false, true)?;
     let body = context.tuple_region(body, &outside, true, false)?;
     let mut carried = context.operands()?;
@@ -50,19 +50,19 @@ fn while_loop(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(results)
 }
 
-/// `if` has the branches for true and for false, `case` one for each index.
+/// `if` has branches for true and false; `case` has one for each index.
 fn conditional(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let selector = context.operand(0)?;
     let blocks: Vec<&Block> = (0..context.operation.regions.len())
         .map(|k| block_of(context.operation, k))
         .collect::<Result<_>>()?;
     if blocks.is_empty() {
-        return Err(Error::invalid("a conditional without branches"));
+        return Err(Error::invalid("expected at least one branch in a conditional"));
     }
     let mut operands = vec![selector];
     let mut branch_computations = Vec::new();
     for block in blocks {
-        let outside = captured(context, &[block]);
+        let outside = captures(context, &[block]);
         branch_computations.push(context.tuple_region(block, &outside, false, false)?);
         let values = context.values(&outside)?;
         operands.push(context.op(Op::Tuple {}, &values)?);

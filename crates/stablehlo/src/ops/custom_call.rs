@@ -1,4 +1,4 @@
-//! Custom calls: checks, marks of partitioners, functions that StableHLO has no operation for.
+//! Custom calls: checks, annotations for partitioners, and functions without a StableHLO operation.
 
 use super::{check, chlo, lapack};
 use crate::walk::Context;
@@ -8,7 +8,7 @@ use mlir::Attribute;
 use shape::ArrayShape;
 use support::Result;
 
-/// Targets that say where values live, which is one place here.
+/// Targets that annotate the placement of values, which has no effect on a single device.
 const MARKS: [&str; 5] = [
     "Sharding",
     "SPMDFullToShardShape",

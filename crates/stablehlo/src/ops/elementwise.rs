@@ -1,4 +1,4 @@
-//! Operations whose result depends on the operands' elements at the same index.
+//! Operations on the elements of the operands at the same index.
 
 use super::{Convert, complex};
 use crate::walk::Context;
@@ -74,7 +74,7 @@ pub(super) fn find(name: &str) -> Option<Convert> {
     })
 }
 
-/// The real part; that of a real number is itself.
+/// The real part; a real number is its own real part.
 fn real(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
     if context.array(operand)?.element_type.is_complex() {
@@ -84,7 +84,7 @@ fn real(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     }
 }
 
-/// The imaginary part; that of a real number is 0.
+/// The imaginary part; 0 for a real number.
 fn imag(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
     let array = context.array(operand)?;
@@ -104,7 +104,7 @@ fn compare(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         "GT" => ComparisonDirection::Gt,
         "LE" => ComparisonDirection::Le,
         "LT" => ComparisonDirection::Lt,
-        other => return Err(Error::invalid(format!("no comparison '{other}'"))),
+        other => return Err(Error::invalid(format!("unknown comparison '{other}'"))),
     };
     let comparison_type = match view.text("compare_type") {
         Ok("TOTALORDER") => ComparisonType::TotalOrder,
@@ -114,7 +114,7 @@ fn compare(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.emit(Op::Compare { direction, comparison_type }, &operands)
 }
 
-/// The condition may be one for all elements.
+/// The condition can be a scalar.
 fn select(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut operands = context.operands()?;
     let shape = context.result_array(0)?;
@@ -124,7 +124,7 @@ fn select(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     context.emit(Op::Select {}, &operands)
 }
 
-/// The limits may be one for all elements.
+/// The limits can be scalars.
 fn clamp(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut operands = context.operands()?;
     let shape = context.result_array(0)?;
@@ -138,7 +138,7 @@ fn reduce_precision(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>>
     let view = context.view();
     let bits = |name: &str| {
         let value = view.integer(name)?;
-        u32::try_from(value).map_err(|_| Error::invalid(format!("'{name}' is {value}")))
+        u32::try_from(value).map_err(|_| Error::invalid(format!("'{name}' is out of range: {value}")))
     };
     let op =
         Op::ReducePrecision { exponent_bits: bits("exponent_bits")?, mantissa_bits: bits("mantissa_bits")? };

@@ -1,4 +1,4 @@
-//! Operations that read or write where indices say.
+//! Operations that read or write at given indices.
 
 use super::Convert;
 use crate::walk::Context;
@@ -73,13 +73,13 @@ fn torch_index_select(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     let dimension = view.dimension("dim").or_else(|_| view.dimension("dimension"))?;
     let batch_dims = view.integer_or("batch_dims", 0)?;
     if batch_dims != 0 {
-        return Err(Error::unsupported("torch_index_select with batch dimensions"));
+        return Err(Error::unsupported("torch_index_select with batch dimensions is not supported"));
     }
     let operands = context.operands()?;
-    let [operand, indices] = operands[..] else { return Err(Error::invalid("two operands are needed")) };
+    let [operand, indices] = operands[..] else { return Err(Error::invalid("expected two operands")) };
     let (array, index_array) = (context.array(operand)?, context.array(indices)?);
     if dimension >= array.rank() {
-        return Err(Error::invalid(format!("dimension {dimension} of {array}")));
+        return Err(Error::invalid(format!("dimension {dimension} is out of range for {array}")));
     }
     let count = index_array.rank();
     let mut slice_sizes = array.sizes();

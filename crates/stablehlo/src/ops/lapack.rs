@@ -1,7 +1,7 @@
-//! LAPACK's functions under the names by which JAX calls them on CPUs: `lapack_sgetrf_ffi` and so on.
+//! LAPACK functions under the names that JAX uses on CPUs: `lapack_sgetrf_ffi` and so on.
 //!
-//! What they compute is what LAPACK's documentation says, `info` apart: a matrix that cannot be decomposed gives NaN, and
-//! `info` is 0.
+//! They compute the results in LAPACK's documentation, except for `info`: it is always 0, and a
+//! matrix without a decomposition gives NaN.
 
 use super::Convert;
 use crate::walk::Context;
@@ -11,7 +11,8 @@ use hlo::{InstructionId, TriangularTranspose};
 use shape::ArrayShape;
 use support::{Error, Result};
 
-/// The function of a custom call's target: `lapack_`, a letter for the element type, the function's name, `_ffi`.
+/// Parses the target of a custom call: `lapack_`, a letter for the element type, the function's
+/// name, `_ffi`.
 pub(super) fn find(target: &str) -> Option<Convert> {
     let name = target.strip_prefix("lapack_")?.strip_suffix("_ffi")?;
     let (letter, function) = name.split_at_checked(1)?;
@@ -30,26 +31,26 @@ pub(super) fn find(target: &str) -> Option<Convert> {
     })
 }
 
-/// A letter among the call's options, such as `uplo = 76`, an L.
+/// Returns a letter among the call's options, such as `uplo = 76`, an L.
 fn option(context: &Context<'_, '_>, name: &str) -> Result<char> {
     let options = ["mhlo.backend_config", "backend_config"];
     let value = options.iter().find_map(|key| context.view().find(key)?.dictionary()?.get(name)?.integer());
     let letter = value.and_then(|value| u8::try_from(value).ok()).map(char::from);
-    letter.ok_or_else(|| Error::invalid(format!("option '{name}' lacks")))
+    letter.ok_or_else(|| Error::invalid(format!("missing option '{name}'")))
 }
 
-/// The only operand, a matrix or an array of them.
+/// Returns the first operand, a matrix or a batch of matrices, and the batch dimensions.
 fn matrices(context: &mut Context<'_, '_>) -> Result<(InstructionId, Vec<i64>)> {
     let operand = context.operand(0)?;
     let mut batch = context.array(operand)?.sizes();
     if batch.len() < 2 {
-        return Err(Error::invalid("a matrix is needed"));
+        return Err(Error::invalid("expected a matrix"));
     }
     batch.truncate(batch.len() - 2);
     Ok((operand, batch))
 }
 
-/// Zeros in the shape of one of the call's results: `info`, and what was not asked for.
+/// Zeros in the shape of one of the call's results: `info`, and results that were not requested.
 fn zeros<'f>(function: &'f Function, shape: &ArrayShape) -> Expression<'f> {
     function.splat(shape.element_type, &shape.sizes(), 0.0)
 }
@@ -58,7 +59,7 @@ fn result_arrays(context: &Context<'_, '_>) -> Result<Vec<ArrayShape>> {
     (0..context.operation.results.len()).map(|k| context.result_array(k)).collect()
 }
 
-/// `(factor, info)`; the other triangle is that of the operand.
+/// `(factor, info)`; the other triangle is copied from the operand.
 fn cholesky(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let lower = option(context, "uplo")? == 'L';
     let (operand, batch) = matrices(context)?;
@@ -87,8 +88,9 @@ fn triangular_solve(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>>
     let (matrix, batch) = matrices(context)?;
     let operands = [matrix, context.operand(1)?];
     context.composite(&operands, |_, operands| {
-        let solved = linear_algebra::triangular_solve(as_stack(operands[0]), as_stack(operands[1]), options);
-        vec![of_stack(solved, &batch)]
+        let solution =
+            linear_algebra::triangular_solve(as_stack(operands[0]), as_stack(operands[1]), options);
+        vec![of_stack(solution, &batch)]
     })
 }
 
@@ -97,7 +99,7 @@ fn lu(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (operand, batch) = matrices(context)?;
     let shapes = result_arrays(context)?;
     let [_, pivots_shape, info] = &shapes[..] else {
-        return Err(Error::invalid("three results are expected"));
+        return Err(Error::invalid("expected three results"));
     };
     let count = pivots_shape.sizes().last().copied().unwrap_or(0);
     context.composite(&[operand], |function, operands| {
@@ -117,7 +119,7 @@ fn qr(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     })
 }
 
-/// The columns of Q that packed reflections stand for.
+/// The columns of Q that packed reflections represent.
 fn orthonormal(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (packed, batch) = matrices(context)?;
     let operands = [packed, context.operand(1)?];
@@ -136,7 +138,7 @@ fn eigh(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (operand, batch) = matrices(context)?;
     let shapes = result_arrays(context)?;
     let [_, values_shape, info] = &shapes[..] else {
-        return Err(Error::invalid("three results are expected"));
+        return Err(Error::invalid("expected three results"));
     };
     context.composite(&[operand], |function, operands| {
         let (values, vectors) = linear_algebra::eigh(as_stack(operands[0]), lower);
@@ -150,7 +152,7 @@ fn svd(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let (operand, batch) = matrices(context)?;
     let shapes = result_arrays(context)?;
     let [_, values_shape, u_shape, v_shape, info] = &shapes[..] else {
-        return Err(Error::invalid("five results are expected"));
+        return Err(Error::invalid("expected five results"));
     };
     context.composite(&[operand], |function, operands| {
         let [u, s, v] = linear_algebra::svd(as_stack(operands[0]), mode == 'A');

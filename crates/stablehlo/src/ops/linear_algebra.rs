@@ -1,4 +1,4 @@
-//! Decompositions, transforms, normalisation, random numbers.
+//! Decompositions, transforms, normalization, random numbers.
 
 use super::Convert;
 use crate::walk::Context;
@@ -31,7 +31,7 @@ fn triangular_solve(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>>
         "NO_TRANSPOSE" => TriangularTranspose::NoTranspose,
         "TRANSPOSE" => TriangularTranspose::Transpose,
         "ADJOINT" => TriangularTranspose::Adjoint,
-        other => return Err(Error::invalid(format!("no transpose '{other}'"))),
+        other => return Err(Error::invalid(format!("unknown transpose '{other}'"))),
     };
     let op = Op::TriangularSolve {
         left_side: view.flag("left_side"),
@@ -50,7 +50,7 @@ fn fft(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
         "IFFT" => FftType::Ifft,
         "RFFT" => FftType::Rfft,
         "IRFFT" => FftType::Irfft,
-        other => return Err(Error::invalid(format!("no transform '{other}'"))),
+        other => return Err(Error::invalid(format!("unknown transform '{other}'"))),
     };
     let fft_length = view.integers("fft_length")?;
     let operands = context.operands()?;
@@ -80,12 +80,12 @@ fn batch_norm_grad(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     context.emit(Op::BatchNormGrad { epsilon, feature_index }, &operands)
 }
 
-/// The third operand is the shape, which the result's type says.
+/// The third operand, the shape, is redundant with the result's type.
 fn rng(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let distribution = match context.view().text("rng_distribution")? {
         "UNIFORM" => RandomDistribution::Uniform,
         "NORMAL" => RandomDistribution::Normal,
-        other => return Err(Error::invalid(format!("no distribution '{other}'"))),
+        other => return Err(Error::invalid(format!("unknown distribution '{other}'"))),
     };
     let operands = [context.operand(0)?, context.operand(1)?];
     context.emit(Op::Rng { distribution }, &operands)
@@ -96,7 +96,7 @@ fn rng_bit_generator(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>
         "DEFAULT" => RandomAlgorithm::Default,
         "THREE_FRY" => RandomAlgorithm::ThreeFry,
         "PHILOX" => RandomAlgorithm::Philox,
-        other => return Err(Error::invalid(format!("no algorithm '{other}'"))),
+        other => return Err(Error::invalid(format!("unknown algorithm '{other}'"))),
     };
     let operands = context.operands()?;
     context.emit(Op::RngBitGenerator { algorithm }, &operands)

@@ -1,4 +1,5 @@
-//! `chlo.ragged_dot`: products of groups of rows, of summands or of products, each group with a matrix of its own.
+//! `chlo.ragged_dot`: a product in which groups along one dimension (rows, contracted, or batch)
+//! have separate matrices.
 
 use crate::walk::Context;
 use composite::Expression;
@@ -6,24 +7,25 @@ use hlo::{DotDimensionNumbers, InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 
-/// What an operation says.
+/// Parsed attributes.
 struct Ragged {
     numbers: DotDimensionNumbers,
-    /// The dimension of the left operand that the groups cut.
+    /// The dimension of the left operand that is divided into groups.
     ragged: usize,
-    /// The dimension of the right operand that numbers the groups.
+    /// The dimension of the right operand that indexes the groups.
     group: Option<usize>,
 }
 
-/// The dimension that the groups cut is one of rows (then the right operand has a matrix for each group), of summands (then
-/// the result has one), or of products (then groups change nothing). Rows and summands of other groups count as zeros:
-/// one product over all groups.
+/// The ragged dimension is a row dimension (the right operand has a matrix for each group), a
+/// contracting dimension (the result has one for each group), or a batch dimension (the groups have
+/// no effect). Rows and summands of other groups are replaced by zeros, so that a single product
+/// covers all groups.
 pub(super) fn ragged_dot(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let ragged = Ragged::of(context)?;
     let operands = [context.operand(0)?, context.operand(1)?, context.operand(2)?];
     let result = context.result_array(0)?;
     let shapes = operands.map(|id| context.array(id));
-    let [Ok(lhs), Ok(rhs), Ok(sizes)] = shapes else { return Err(Error::invalid("three arrays are needed")) };
+    let [Ok(lhs), Ok(rhs), Ok(sizes)] = shapes else { return Err(Error::invalid("expected three arrays")) };
     ragged.check(&lhs, &rhs, &sizes)?;
     context.composite(&operands, |_, operands| {
         let [lhs, rhs, sizes] = [operands[0], operands[1], operands[2]];
@@ -41,7 +43,7 @@ impl Ragged {
             rhs_contracting_dims: view.dimensions_or_none("rhs_contracting_dimensions")?,
         };
         let [ragged] = view.dimensions_or_none("lhs_ragged_dimensions")?[..] else {
-            return Err(Error::invalid("a ragged dot has one ragged dimension"));
+            return Err(Error::invalid("expected one ragged dimension"));
         };
         let group = view.dimensions_or_none("rhs_group_dimensions")?.first().copied();
         Ok(Self { numbers, ragged, group })
@@ -52,17 +54,17 @@ impl Ragged {
         let fits = self.ragged < lhs.rank() && self.group.is_none_or(|group| group < rhs.rank());
         if !fits || is_row != self.group.is_some() {
             return Err(Error::invalid(
-                "the groups of rows, and only those, number matrices of the right operand",
+                "expected a group dimension exactly if the ragged dimension is neither a batch nor a contracting one",
             ));
         }
         if sizes.rank() != 1 || !sizes.element_type.is_integer() {
             return Err(Error::unsupported(format!(
-                "sizes of groups as {sizes}; a vector of integers is known"
+                "expected a vector of integers as group sizes, got {sizes}"
             )));
         }
         match self.group {
             Some(group) if rhs.size(group) != sizes.size(0) => {
-                Err(Error::invalid(format!("{} groups, but sizes of {}", rhs.size(group), sizes.size(0))))
+                Err(Error::invalid(format!("{} groups, but {} group sizes", rhs.size(group), sizes.size(0))))
             }
             _ => Ok(()),
         }
@@ -92,7 +94,7 @@ impl Ragged {
             return dot(lhs, numbers, result.clone());
         }
         // The groups become the first dimension of the left operand.
-        let lhs = self.of_groups(lhs, sizes);
+        let lhs = self.split_groups(lhs, sizes);
         for dimension in numbers.lhs_batch_dims.iter_mut().chain(&mut numbers.lhs_contracting_dims) {
             *dimension += 1;
         }
@@ -101,18 +103,18 @@ impl Ragged {
             numbers.rhs_contracting_dims.push(group);
             return dot(lhs, numbers, result.clone());
         }
-        // Batch dimensions come first in a product, groups in the result.
+        // A product has its batch dimensions first; the result has the groups first.
         let batch = numbers.lhs_batch_dims.len();
-        let mut made = result.clone();
-        made.dimensions[..=batch].rotate_left(1);
-        let product = dot(lhs, numbers, made);
+        let mut product_shape = result.clone();
+        product_shape.dimensions[..=batch].rotate_left(1);
+        let product = dot(lhs, numbers, product_shape);
         let mut permutation: Vec<usize> = (0..result.rank()).collect();
         permutation[..=batch].rotate_right(1);
         product.transpose(&permutation)
     }
 
-    /// `[groups, ...]`: the left operand once for each group, zeros where the ragged dimension is in another.
-    fn of_groups<'f>(&self, lhs: Expression<'f>, sizes: Expression<'f>) -> Expression<'f> {
+    /// `[groups, ...]`: a copy of the left operand for each group, with zeros outside the group.
+    fn split_groups<'f>(&self, lhs: Expression<'f>, sizes: Expression<'f>) -> Expression<'f> {
         let function = lhs.function();
         let groups = sizes.sizes()[0];
         let sizes = sizes.convert(PrimitiveType::S64);

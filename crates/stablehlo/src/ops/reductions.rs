@@ -51,11 +51,12 @@ fn select_and_scatter(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
 fn sort(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let view = context.view();
     let operands = context.operands()?;
-    let Some(&first) = operands.first() else { return Err(Error::invalid("nothing to sort")) };
+    let Some(&first) = operands.first() else { return Err(Error::invalid("expected an operand to sort")) };
     let rank = context.array(first)?.rank() as i64;
-    let stated = view.integer_or("dimension", -1)?;
-    let dimension = usize::try_from(if stated < 0 { stated + rank } else { stated })
-        .map_err(|_| Error::invalid(format!("dimension {stated} of an array of rank {rank}")))?;
+    let signed = view.integer_or("dimension", -1)?;
+    let dimension = usize::try_from(if signed < 0 { signed + rank } else { signed }).map_err(|_| {
+        Error::invalid(format!("dimension {signed} is out of range for an array of rank {rank}"))
+    })?;
     let is_stable = view.flag("is_stable");
     let to_apply = context.reducer(0)?;
     context.emit(Op::Sort { dimension, is_stable, to_apply }, &operands)

@@ -1,22 +1,22 @@
-//! `chlo.scan`: a loop over one dimension of its inputs, whose carries go from step to step.
+//! `chlo.scan`: a loop over one dimension of its inputs that carries values from step to step.
 
-use crate::regions::{block_of, captured};
+use crate::regions::{block_of, captures};
 use crate::walk::{Context, Scope};
 use hlo::{ComparisonDirection, ComparisonType, InstructionId, Op};
 use mlir::Block;
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// What a scan is made of.
+/// The parts of a scan.
 struct Scan<'s> {
     block: &'s Block,
     dimension: usize,
     is_reverse: bool,
-    /// How many inputs, outputs and carries there are.
+    /// Numbers of inputs, outputs, and carries.
     inputs: usize,
     outputs: usize,
     carries: usize,
-    /// The number of steps.
+    /// Number of steps.
     steps: i64,
 }
 
@@ -35,15 +35,19 @@ impl<'s> Scan<'s> {
         let first = if inputs > 0 {
             context.operand(0)?
         } else {
-            return Err(Error::unsupported("a scan of nothing"));
+            return Err(Error::unsupported("a scan without inputs is not supported"));
         };
         let first = context.array(first)?;
         if dimension >= first.rank() {
-            return Err(Error::invalid(format!("dimension {dimension} of {first}")));
+            return Err(Error::invalid(format!("dimension {dimension} is out of range for {first}")));
         }
         let block = block_of(context.operation, 0)?;
         if block.arguments.len() != inputs + carries {
-            return Err(Error::invalid(format!("the body takes {} values", block.arguments.len())));
+            return Err(Error::invalid(format!(
+                "expected {} arguments of the body, got {}",
+                inputs + carries,
+                block.arguments.len()
+            )));
         }
         let is_reverse = view.flag("is_reverse");
         Ok(Self { block, dimension, is_reverse, inputs, outputs, carries, steps: first.size(dimension) })
@@ -52,7 +56,7 @@ impl<'s> Scan<'s> {
 
 pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let scan = Scan::of(context)?;
-    let outside = captured(context, &[scan.block]);
+    let outside = captures(context, &[scan.block]);
     let operands = context.operands()?;
     let mut state = vec![context.number(PrimitiveType::S64, 0)];
     state.extend(&operands[..scan.inputs]);
@@ -91,7 +95,8 @@ pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> 
     Ok(all[1 + scan.inputs..1 + scan.inputs + scan.outputs + scan.carries].to_vec())
 }
 
-/// One step: slices of the inputs and the carries go through the region, what it returns into the outputs.
+/// One step: passes slices of the inputs and the carries through the region, and writes its results
+/// to the outputs.
 fn step_of<'s>(
     context: &mut Context<'_, 's>,
     scope: &mut Scope,
@@ -123,21 +128,25 @@ fn step_of<'s>(
     for (&value, &instruction) in outside.iter().zip(captured) {
         inner.scope.define(value, instruction);
     }
-    let returned = inner.importer.block(inner.scope, scan.block)?;
-    if returned.len() != scan.outputs + scan.carries {
-        return Err(Error::invalid(format!("the body returns {} values", returned.len())));
+    let results = inner.importer.block(inner.scope, scan.block)?;
+    if results.len() != scan.outputs + scan.carries {
+        return Err(Error::invalid(format!(
+            "expected {} results of the body, got {}",
+            scan.outputs + scan.carries,
+            results.len()
+        )));
     }
     let mut next = vec![inner.op(Op::Add {}, &[step, one])?];
     next.extend(inputs);
-    for (&output, &slice) in outputs.iter().zip(&returned) {
+    for (&output, &slice) in outputs.iter().zip(&results) {
         next.push(update_at(&mut inner, output, slice, scan.dimension, position)?);
     }
-    next.extend(&returned[scan.outputs..]);
+    next.extend(&results[scan.outputs..]);
     next.extend(captured);
     inner.op(Op::Tuple {}, &next)
 }
 
-/// Indices that are 0 but for one dimension.
+/// Indices that are 0 except in one dimension.
 fn indices(
     context: &mut Context<'_, '_>,
     rank: usize,

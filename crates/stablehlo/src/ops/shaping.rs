@@ -1,4 +1,4 @@
-//! Operations that move elements or make them of nothing: constants, broadcasts, slices, tuples.
+//! Operations that move or create elements: constants, broadcasts, slices, tuples.
 
 use super::Convert;
 use crate::walk::Context;
@@ -35,7 +35,7 @@ pub(super) fn find(name: &str) -> Option<Convert> {
 fn constant(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     match context.view().find("value") {
         Some(Attribute::Elements(elements)) => Ok(vec![context.elements(elements)?]),
-        _ => Err(Error::unsupported("a constant of something else than numbers")),
+        _ => Err(Error::unsupported("expected a constant of numbers")),
     }
 }
 
@@ -55,44 +55,45 @@ fn broadcast(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
 fn broadcast_in_dim(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let dimensions = context.view().dimensions("broadcast_dimensions")?;
     let operand = context.operand(0)?;
-    let wanted = context.result_array(0)?;
-    Ok(vec![expand(context, operand, &dimensions, &wanted)?])
+    let target = context.result_array(0)?;
+    Ok(vec![expand(context, operand, &dimensions, &target)?])
 }
 
-/// Broadcasts to a shape, dimension k of the operand to `dimensions[k]`; dimensions of size 1 are repeated.
+/// Broadcasts to a shape: dimension k of the operand becomes `dimensions[k]`; dimensions of size 1
+/// are repeated.
 pub(super) fn expand(
     context: &mut Context<'_, '_>,
     operand: InstructionId,
     dimensions: &[usize],
-    wanted: &shape::ArrayShape,
+    target: &shape::ArrayShape,
 ) -> Result<InstructionId> {
     let array = context.array(operand)?;
-    if dimensions.len() != array.rank() || dimensions.iter().any(|&dimension| dimension >= wanted.rank()) {
+    if dimensions.len() != array.rank() || dimensions.iter().any(|&dimension| dimension >= target.rank()) {
         return Err(Error::invalid(format!(
-            "broadcast dimensions {dimensions:?} do not fit {array} and {wanted}"
+            "broadcast dimensions {dimensions:?} do not fit {array} and {target}"
         )));
     }
-    let wanted = wanted.with_element_type(array.element_type);
-    let is_kept = |k: &usize| array.size(*k) == wanted.size(dimensions[*k]);
-    let kept: Vec<usize> = (0..array.rank()).filter(is_kept).collect();
+    let target = target.with_element_type(array.element_type);
+    let is_full = |k: &usize| array.size(*k) == target.size(dimensions[*k]);
+    let full: Vec<usize> = (0..array.rank()).filter(is_full).collect();
     let mut operand = operand;
-    if kept.len() < array.rank() {
-        let repeated = (0..array.rank()).filter(|k| !kept.contains(k));
+    if full.len() < array.rank() {
+        let repeated = (0..array.rank()).filter(|k| !full.contains(k));
         if repeated.into_iter().any(|k| array.size(k) != 1) {
-            return Err(Error::invalid(format!("{array} cannot be broadcast to {wanted}")));
+            return Err(Error::invalid(format!("{array} cannot be broadcast to {target}")));
         }
-        let sizes: Vec<i64> = kept.iter().map(|&k| array.size(k)).collect();
+        let sizes: Vec<i64> = full.iter().map(|&k| array.size(k)).collect();
         operand =
             context.op_with_shape(Op::Reshape {}, &[operand], Shape::array(array.element_type, &sizes))?;
     }
-    let kept: Vec<usize> = kept.into_iter().map(|k| dimensions[k]).collect();
-    if kept.len() == wanted.rank() && kept.is_sorted() {
+    let full: Vec<usize> = full.into_iter().map(|k| dimensions[k]).collect();
+    if full.len() == target.rank() && full.is_sorted() {
         return Ok(operand);
     }
-    context.op_with_shape(Op::Broadcast { dimensions: kept }, &[operand], wanted.into())
+    context.op_with_shape(Op::Broadcast { dimensions: full }, &[operand], target.into())
 }
 
-/// What a shape operand says is what the result's type says.
+/// A shape operand is redundant with the result's type.
 fn reshape(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operand = context.operand(0)?;
     context.emit(Op::Reshape {}, &[operand])
@@ -131,7 +132,7 @@ fn emit_slice(
     strides: &[i64],
 ) -> Result<Vec<InstructionId>> {
     if limits.len() != starts.len() || strides.len() != starts.len() {
-        return Err(Error::invalid("starts, limits and strides differ in number"));
+        return Err(Error::invalid("starts, limits, and strides differ in number"));
     }
     let dimension = |k: usize| SliceDimension { start: starts[k], limit: limits[k], stride: strides[k] };
     let slice = (0..starts.len()).map(dimension).collect();
@@ -162,7 +163,7 @@ fn emit_pad(
     interior: &[i64],
 ) -> Result<Vec<InstructionId>> {
     if high.len() != low.len() || interior.len() != low.len() {
-        return Err(Error::invalid("paddings differ in number"));
+        return Err(Error::invalid("low, high, and interior paddings differ in number"));
     }
     let dimension = |k: usize| PaddingDimension {
         edge_padding_low: low[k],
@@ -193,7 +194,7 @@ fn get_tuple_element(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>
     context.emit(Op::GetTupleElement { index }, &operands)
 }
 
-/// HLO's barrier takes one operand: several go through it as a tuple.
+/// HLO's barrier takes one operand, so several operands are packed into a tuple.
 fn optimization_barrier(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = context.operands()?;
     let tuple = context.op(Op::Tuple {}, &operands)?;
@@ -218,7 +219,7 @@ fn set_dimension_size(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId
     context.emit(Op::SetDimensionSize { dimension }, &operands)
 }
 
-/// The number of this device, of which there is one.
+/// The ID of this device; there is only one.
 fn zero(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
     let element_type = context.result_array(0)?.element_type;
     Ok(vec![context.number(element_type, 0)])

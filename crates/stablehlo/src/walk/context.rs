@@ -1,4 +1,4 @@
-//! A computation in the making, and what the functions for operations do with it.
+//! A computation under construction, and helpers to convert operations.
 
 use super::Importer;
 use crate::operation::OperationView;
@@ -10,13 +10,13 @@ use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use std::collections::HashMap;
 use support::{Error, Result};
 
-/// A computation in the making and the values that it can name.
+/// A computation under construction and the values that it can name.
 pub(crate) struct Scope {
     pub(crate) builder: ComputationBuilder,
     values: HashMap<ValueId, InstructionId>,
-    /// Whether this is the program itself, so that its checks can be results.
+    /// True for the program itself, whose results can include checks.
     pub(crate) is_entry: bool,
-    /// What the checks compare, in pairs.
+    /// The values that the checks compare, in pairs.
     pub(crate) compared: Vec<InstructionId>,
 }
 
@@ -35,54 +35,54 @@ impl Scope {
     }
 }
 
-/// Makes real numbers of the integers that stand for them.
+/// Converts stored integers to real numbers.
 pub(crate) type Dequantize = fn(&mut Context<'_, '_>, InstructionId, &Quantization) -> Result<InstructionId>;
 
-/// One operation and where its instructions go.
+/// An operation and the destination of its instructions.
 pub(crate) struct Context<'c, 's> {
     pub(crate) importer: &'c mut Importer<'s>,
     pub(crate) scope: &'c mut Scope,
     pub(crate) operation: &'s Operation,
-    /// Makes real numbers of operands whose types are quantized; the results are real numbers then, too.
+    /// Converts operands with quantized types to real numbers; if set, the results are real
+    /// numbers, too.
     pub(crate) dequantize: Option<Dequantize>,
 }
 
 impl<'s> Context<'_, 's> {
-    /// Its attributes.
+    /// Returns the operation's attributes.
     pub(crate) fn view(&self) -> OperationView<'s> {
         OperationView(self.operation)
     }
 
-    /// The instruction of a value. A constant of an outer scope is made anew.
+    /// Returns the instruction of a value. A constant of an outer scope is duplicated.
     pub(crate) fn value(&mut self, value: ValueId) -> Result<InstructionId> {
         if let Some(&id) = self.scope.values.get(&value) {
             return Ok(id);
         }
         let Some(&elements) = self.importer.constants.get(&value) else {
             let name = &self.importer.source[value].name;
-            return Err(Error::unsupported(format!(
-                "%{name} belongs to a function or region around this one"
-            )));
+            return Err(Error::unsupported(format!("%{name} is defined outside of this function or region")));
         };
         let id = self.elements(elements)?;
         self.scope.define(value, id);
         Ok(id)
     }
 
-    /// The operand at a position.
+    /// Returns the operand at a position.
     pub(crate) fn operand(&mut self, position: usize) -> Result<InstructionId> {
         let Some(&value) = self.operation.operands.get(position) else {
-            return Err(Error::invalid(format!("operand {position} lacks")));
+            return Err(Error::invalid(format!("missing operand {position}")));
         };
         self.number_of(value)
     }
 
-    /// All operands.
+    /// Returns all operands.
     pub(crate) fn operands(&mut self) -> Result<Vec<InstructionId>> {
         self.operation.operands.iter().map(|&value| self.number_of(value)).collect()
     }
 
-    /// The instruction of an operand: the real numbers if the operation computes with quantized ones.
+    /// Returns the instruction of an operand, dequantized if the operation computes with real
+    /// numbers.
     fn number_of(&mut self, value: ValueId) -> Result<InstructionId> {
         let stored = self.value(value)?;
         match (quantization(self.importer.source, value), self.dequantize) {
@@ -91,20 +91,20 @@ impl<'s> Context<'_, 's> {
         }
     }
 
-    /// The elements of an operand that is a constant.
+    /// Returns the elements of an operand that is a constant.
     pub(crate) fn constant_operand(&self, position: usize) -> Option<&'s Elements> {
         self.importer.constants.get(self.operation.operands.get(position)?).copied()
     }
 
-    /// The numbers of an operand that has to be a constant.
+    /// Returns the numbers of an operand that must be a constant.
     pub(crate) fn constant_integers(&self, position: usize) -> Result<Vec<i64>> {
         let literal = self.constant_operand(position).and_then(Elements::to_literal);
         literal.and_then(|literal| literal.to_i64s()).ok_or_else(|| {
-            Error::unsupported(format!("operand {position} has to be a constant: shapes are fixed here"))
+            Error::unsupported(format!("operand {position} must be a constant: shapes must be static"))
         })
     }
 
-    /// The shape that the text states for a result.
+    /// Returns the declared shape of a result.
     pub(crate) fn result_shape(&self, position: usize) -> Result<Shape> {
         match self.operation.results.get(position) {
             Some(&value) => {
@@ -116,35 +116,35 @@ impl<'s> Context<'_, 's> {
                     (shape, _) => shape,
                 })
             }
-            None => Err(Error::invalid(format!("result {position} lacks"))),
+            None => Err(Error::invalid(format!("missing result {position}"))),
         }
     }
 
-    /// The shape that the text states for a result that has to be an array.
+    /// Returns the declared shape of a result that must be an array.
     pub(crate) fn result_array(&self, position: usize) -> Result<ArrayShape> {
         match self.result_shape(position)? {
             Shape::Array(array) => Ok(array),
-            other => Err(Error::invalid(format!("result {position} is {other}, no array"))),
+            other => Err(Error::invalid(format!("result {position} is {other}, not an array"))),
         }
     }
 
-    /// The shapes of all results: the only one's, or a tuple.
+    /// Returns the shape of all results: that of the only one, or a tuple.
     pub(crate) fn results_shape(&self) -> Result<Shape> {
         let mut shapes: Vec<Shape> =
             (0..self.operation.results.len()).map(|k| self.result_shape(k)).collect::<Result<_>>()?;
         Ok(if shapes.len() == 1 { shapes.remove(0) } else { Shape::Tuple(shapes) })
     }
 
-    /// The shape of an instruction.
+    /// Returns the shape of an instruction.
     pub(crate) fn shape(&self, id: InstructionId) -> &Shape {
         self.scope.builder.shape(id)
     }
 
-    /// The shape of an instruction that has to be an array.
+    /// Returns the shape of an instruction that must be an array.
     pub(crate) fn array(&self, id: InstructionId) -> Result<ArrayShape> {
         match self.shape(id) {
             Shape::Array(array) => Ok(array.clone()),
-            other => Err(Error::invalid(format!("an operand is {other}, no array"))),
+            other => Err(Error::invalid(format!("an operand is {other}, not an array"))),
         }
     }
 
@@ -154,7 +154,7 @@ impl<'s> Context<'_, 's> {
         self.scope.builder.op(&self.importer.module, op, operands)
     }
 
-    /// Adds an instruction of a shape that the operands have to be able to give.
+    /// Adds an instruction with an explicit shape, which must be compatible with the operands.
     pub(crate) fn op_with_shape(
         &mut self,
         op: Op,
@@ -165,20 +165,21 @@ impl<'s> Context<'_, 's> {
         self.scope.builder.op_with_shape(&self.importer.module, shape, op, operands)
     }
 
-    /// Adds the operation's own instruction: the result's shape is the stated one, several results are a tuple's.
+    /// Adds the operation's main instruction with the declared result shape; several results come
+    /// from a tuple.
     pub(crate) fn emit(&mut self, op: Op, operands: &[InstructionId]) -> Result<Vec<InstructionId>> {
         let shape = self.results_shape()?;
         let id = self.op_with_shape(op, operands, shape)?;
         if self.operation.results.len() == 1 { Ok(vec![id]) } else { self.elements_of(id) }
     }
 
-    /// The elements of a tuple.
+    /// Returns the elements of a tuple.
     pub(crate) fn elements_of(&mut self, tuple: InstructionId) -> Result<Vec<InstructionId>> {
         let count = self.shape(tuple).as_tuple().map_or(0, <[Shape]>::len);
         (0..count).map(|index| self.op(Op::GetTupleElement { index }, &[tuple])).collect()
     }
 
-    /// Adds a constant; one that repeats an element is a broadcast of it.
+    /// Adds a constant; a splat becomes a broadcast.
     pub(crate) fn elements(&mut self, elements: &Elements) -> Result<InstructionId> {
         self.stamp();
         if let Some(all) = &elements.all {
@@ -186,13 +187,13 @@ impl<'s> Context<'_, 's> {
         }
         if elements.shape.element_count() == 0 {
             let empty = Literal::from_bytes(elements.shape.clone(), Vec::new().into());
-            return Ok(self.scope.builder.constant(empty.expect("an array of nothing")));
+            return Ok(self.scope.builder.constant(empty.expect("expected an empty array")));
         }
         let scalar = self.scope.builder.constant(elements.scalar.clone());
         self.spread(scalar, &elements.shape)
     }
 
-    /// A scalar repeated to a shape; itself if that has no dimensions.
+    /// Broadcasts a scalar to a shape; returns it unchanged if the shape has rank 0.
     pub(crate) fn spread(&mut self, scalar: InstructionId, shape: &ArrayShape) -> Result<InstructionId> {
         if shape.rank() == 0 || self.array(scalar)?.rank() > 0 {
             return Ok(scalar);
@@ -202,7 +203,7 @@ impl<'s> Context<'_, 's> {
         self.op_with_shape(Op::Broadcast { dimensions: Vec::new() }, &[scalar], shape)
     }
 
-    /// A scalar constant.
+    /// Adds a scalar constant.
     pub(crate) fn number(&mut self, element_type: PrimitiveType, value: i64) -> InstructionId {
         let shape = ArrayShape::new(element_type, &[]);
         let literal = match element_type {
@@ -244,7 +245,7 @@ impl<'s> Context<'_, 's> {
         }
     }
 
-    /// What is added from now on comes from this operation.
+    /// Attributes subsequent instructions to this operation.
     fn stamp(&mut self) {
         let metadata = self.metadata();
         self.scope.builder.set_metadata(metadata);

@@ -1,6 +1,6 @@
 //! Attributes as text.
 
-use super::types::quoted;
+use super::types::quote;
 use hlo::{
     ConvolutionDimensionNumbers, DotDimensionNumbers, GatherDimensionNumbers, ScatterDimensionNumbers,
 };
@@ -8,7 +8,7 @@ use hlo::{
 /// Attributes by name.
 pub(super) type Attributes = Vec<(&'static str, String)>;
 /// The name of an operation, and its attributes.
-pub(super) type Spelled = (&'static str, Attributes);
+pub(super) type NameAndAttributes = (&'static str, Attributes);
 
 /// `array<i64: 1, 2>`.
 pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
@@ -16,7 +16,7 @@ pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
     if values.is_empty() { "array<i64>".to_owned() } else { format!("array<i64: {}>", values.join(", ")) }
 }
 
-/// The same of dimensions.
+/// `array<i64: 1, 2>` for dimensions.
 pub(super) fn dimensions(values: &[usize]) -> String {
     integers(values.iter().map(|&value| value as i64))
 }
@@ -44,12 +44,12 @@ pub(super) fn enumerator(kind: &str, value: &str) -> String {
     format!("#stablehlo<{kind} {value}>")
 }
 
-/// A string.
+/// A string in quotes.
 pub(super) fn string(text: &str) -> String {
-    quoted(text)
+    quote(text)
 }
 
-/// `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`: fields that are empty are left out.
+/// `#stablehlo.gather<offset_dims = [0], index_vector_dim = 1>`; omits empty fields.
 fn record(name: &str, lists: &[(&str, &[usize])], number: Option<(&str, usize)>) -> String {
     let lists = lists.iter().filter(|(_, list)| !list.is_empty());
     let mut fields: Vec<String> = lists.map(|(field, list)| format!("{field} = {list:?}")).collect();
@@ -93,8 +93,10 @@ pub(super) fn scatter(numbers: &ScatterDimensionNumbers) -> String {
 pub(super) fn convolution(labels: &ConvolutionDimensionNumbers) -> String {
     let part = |first: (usize, &str), second: (usize, &str), spatial: &[usize]| {
         let mut names = vec![String::new(); spatial.len() + 2];
-        let named = spatial.iter().enumerate().map(|(k, &at)| (at, k.to_string()));
-        for (at, name) in named.chain([(first.0, first.1.to_owned()), (second.0, second.1.to_owned())]) {
+        let spatial_names = spatial.iter().enumerate().map(|(k, &at)| (at, k.to_string()));
+        for (at, name) in
+            spatial_names.chain([(first.0, first.1.to_owned()), (second.0, second.1.to_owned())])
+        {
             if let Some(slot) = names.get_mut(at) {
                 *slot = name;
             }

@@ -1,6 +1,6 @@
-//! The statements of one function: values, their names, operations, regions.
+//! The statements of one function: values with their names, operations, regions.
 
-use super::types::{quoted, sanitized, tensor};
+use super::types::{quote, sanitize, tensor};
 use super::{Version, Writer};
 use hlo::{Computation, ComputationId, InstructionId, OpMetadata};
 use shape::{ArrayShape, Shape};
@@ -9,21 +9,21 @@ use std::fmt::Write as _;
 use std::rc::Rc;
 use support::{Error, Result};
 
-/// A tensor or a token that has a name.
+/// A tensor or a token with a name.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf {
-    /// With its `%`, and the `#k` of one of several results.
+    /// The name with its `%`, and the `#k` of one of several results.
     pub(super) name: Rc<str>,
-    /// Its type as text.
+    /// The type as text.
     pub(super) type_text: Rc<str>,
     /// The array; `None` for a token.
     pub(super) array: Option<ArrayShape>,
-    /// Where a parameter comes from.
+    /// The source of a parameter.
     source: Rc<OpMetadata>,
 }
 
 impl Leaf {
-    /// ` loc("...")`, or nothing.
+    /// ` loc("...")`, or an empty string.
     pub(super) fn location(&self) -> String {
         location(&self.source)
     }
@@ -37,7 +37,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The tensors and tokens in it, in order.
+    /// Returns the tensors and tokens in the value, in order.
     pub(super) fn leaves(&self) -> Vec<Leaf> {
         match self {
             Self::Leaf(leaf) => vec![leaf.clone()],
@@ -45,46 +45,45 @@ impl Value {
         }
     }
 
-    /// A value of a shape whose leaves are the next ones.
+    /// Builds a value of a shape from the next leaves.
     pub(super) fn of_shape(shape: &Shape, leaves: &mut impl Iterator<Item = Leaf>) -> Result<Self> {
         match shape {
             Shape::Tuple(elements) => {
                 let elements = elements.iter().map(|element| Self::of_shape(element, leaves));
                 Ok(Self::Tuple(elements.collect::<Result<_>>()?))
             }
-            _ => leaves
-                .next()
-                .map(Self::Leaf)
-                .ok_or_else(|| Error::internal("an operation has fewer results than its instruction")),
+            _ => leaves.next().map(Self::Leaf).ok_or_else(|| {
+                Error::internal("expected as many results of an operation as of its instruction")
+            }),
         }
     }
 }
 
-/// ` loc(fused["AddV2:", "tower/add"])`: the form in which XLA finds both names again.
+/// ` loc(fused["AddV2:", "tower/add"])`: the form from which XLA recovers both names.
 fn location(metadata: &OpMetadata) -> String {
     match (metadata.op_type.as_str(), metadata.op_name.as_str()) {
         (_, "") => String::new(),
-        ("", name) => format!(" loc({})", quoted(name)),
+        ("", name) => format!(" loc({})", quote(name)),
         (op_type, name) => {
-            format!(" loc(fused[{}, {}])", quoted(&format!("{op_type}:")), quoted(name))
+            format!(" loc(fused[{}, {}])", quote(&format!("{op_type}:")), quote(name))
         }
     }
 }
 
-/// The statements of a function, while they are written.
+/// The statements of a function under construction.
 pub(super) struct Body<'w, 'm> {
     pub(super) writer: &'w mut Writer<'m>,
     out: String,
     level: usize,
-    /// How often each name was wished for.
+    /// Number of requests for each name.
     names: BTreeMap<String, usize>,
-    /// Where what is written now comes from, and what it should be called.
+    /// The source of the current statement, and its preferred name.
     metadata: OpMetadata,
     wish: String,
 }
 
 impl<'w, 'm> Body<'w, 'm> {
-    /// An empty one at a level of indentation.
+    /// Creates an empty body at a level of indentation.
     pub(super) fn new(writer: &'w mut Writer<'m>, level: usize) -> Self {
         Self {
             writer,
@@ -96,18 +95,18 @@ impl<'w, 'm> Body<'w, 'm> {
         }
     }
 
-    /// The version that is written.
+    /// Returns the target version.
     pub(super) fn version(&self) -> Version {
         self.writer.version
     }
 
     fn name(&mut self, wish: &str) -> String {
-        let stem = sanitized(wish);
+        let stem = sanitize(wish);
         let count = self.names.entry(stem.clone()).or_insert(0);
         *count += 1;
         match *count {
             1 => format!("%{stem}"),
-            // No stem has a point, so this is nobody's stem.
+            // A stem never contains a period, so this name cannot clash with a stem.
             n => format!("%{stem}.{}", n - 1),
         }
     }
@@ -116,7 +115,7 @@ impl<'w, 'm> Body<'w, 'm> {
         match shape {
             Shape::Array(array) => tensor(array, self.writer.version),
             Shape::Token => Ok("!stablehlo.token".to_owned()),
-            Shape::Tuple(_) => Err(Error::internal("a tuple that was not taken apart")),
+            Shape::Tuple(_) => Err(Error::internal("expected an array or a token, found a tuple")),
         }
     }
 
@@ -129,14 +128,15 @@ impl<'w, 'm> Body<'w, 'm> {
         })
     }
 
-    /// New names for the leaves of a computation's parameters.
+    /// Creates names for the leaves of a computation's parameters.
     pub(super) fn parameters(&mut self, computation: &Computation) -> Result<Vec<Value>> {
         let mut values = Vec::new();
         for &id in computation.parameters() {
             let parameter = &computation[id];
             let mut metadata = parameter.metadata().clone();
-            // The name of the source is the argument's, whatever MLIR makes of the names of values.
-            if metadata.op_name.is_empty() && parameter.name() != sanitized(parameter.name()) {
+            // The name of the source is that of the argument, which MLIR does not keep in names of
+            // values.
+            if metadata.op_name.is_empty() && parameter.name() != sanitize(parameter.name()) {
                 metadata.op_name = parameter.name().to_owned();
             }
             values.push(self.fresh(parameter.name(), parameter.shape(), &metadata)?);
@@ -159,7 +159,8 @@ impl<'w, 'm> Body<'w, 'm> {
         }
     }
 
-    /// Writes a computation's instructions with these values for its parameters; gives the value of its root.
+    /// Writes a computation's instructions with these values as parameters; returns the value of
+    /// its root.
     pub(super) fn computation(&mut self, id: ComputationId, arguments: Vec<Value>) -> Result<Value> {
         let module = self.writer.module;
         let computation = &module[id];
@@ -172,12 +173,12 @@ impl<'w, 'm> Body<'w, 'm> {
             let instruction = &computation[id];
             let operand = |operand: &InstructionId| {
                 let value = values.get(operand).cloned();
-                value.ok_or_else(|| Error::internal("an operand behind its user"))
+                value.ok_or_else(|| Error::internal("expected an operand before its user"))
             };
             let operands = instruction.operands().iter().map(operand).collect::<Result<Vec<_>>>()?;
             self.begin(instruction);
             let value = self.instruction(instruction, &operands).map_err(|error| {
-                // What is nested names its own instruction.
+                // A nested error already names its instruction.
                 if error.message().starts_with("instruction '") {
                     error
                 } else {
@@ -186,7 +187,9 @@ impl<'w, 'm> Body<'w, 'm> {
             })?;
             values.insert(id, value);
         }
-        values.remove(&computation.root()).ok_or_else(|| Error::internal("a computation without its root"))
+        values
+            .remove(&computation.root())
+            .ok_or_else(|| Error::internal("expected the root among a computation's instructions"))
     }
 
     fn begin(&mut self, instruction: &hlo::Instruction) {
@@ -198,7 +201,7 @@ impl<'w, 'm> Body<'w, 'm> {
         self.out.extend(std::iter::repeat_n("  ", self.level));
     }
 
-    /// Writes `%name = ` for results of these shapes; gives the results.
+    /// Writes `%name = ` for results of these shapes; returns the results.
     fn results(&mut self, shapes: &[Shape]) -> Result<Vec<Leaf>> {
         let wish = self.wish.clone();
         self.indent();
@@ -222,7 +225,8 @@ impl<'w, 'm> Body<'w, 'm> {
         self.writer.count()
     }
 
-    /// An operation in its generic form: attributes are its properties, regions are texts of [`Self::region`].
+    /// Writes an operation in its generic form: attributes as properties, regions as texts from
+    /// [`Self::region`].
     pub(super) fn operation(
         &mut self,
         name: &str,
@@ -259,7 +263,7 @@ impl<'w, 'm> Body<'w, 'm> {
         Ok(results)
     }
 
-    /// An operation with one result.
+    /// Writes an operation with one result.
     pub(super) fn one(
         &mut self,
         name: &str,
@@ -268,10 +272,10 @@ impl<'w, 'm> Body<'w, 'm> {
         shape: impl Into<Shape>,
     ) -> Result<Leaf> {
         let results = self.operation(name, operands, attributes, &[], &[shape.into()])?;
-        results.into_iter().next().ok_or_else(|| Error::internal("an operation without a result"))
+        results.into_iter().next().ok_or_else(|| Error::internal("expected a result of the operation"))
     }
 
-    /// An operation whose assembly is `head(operands) tail : types`, such as a call.
+    /// Writes an operation whose assembly is `head(operands) tail : types`, such as a call.
     pub(super) fn call(
         &mut self,
         head: &str,
@@ -288,17 +292,17 @@ impl<'w, 'm> Body<'w, 'm> {
         Ok(results)
     }
 
-    /// A constant.
+    /// Writes a constant.
     pub(super) fn constant(&mut self, literal: &shape::Literal) -> Result<Leaf> {
         let shape = Shape::Array(ArrayShape { layout: None, ..literal.array_shape().clone() });
         let results = self.results(std::slice::from_ref(&shape))?;
         let dense = super::constant::dense(literal);
         let _ = write!(self.out, "stablehlo.constant {dense} : {}", results[0].type_text);
         self.end()?;
-        results.into_iter().next().ok_or_else(|| Error::internal("a constant without a result"))
+        results.into_iter().next().ok_or_else(|| Error::internal("expected a result of the constant"))
     }
 
-    /// The text of a region whose block has a computation's parameters, or of which these are the values.
+    /// Returns the text of a region for a computation; `values` replace its parameters, if given.
     pub(super) fn region(&mut self, id: ComputationId, values: Option<Vec<Value>>) -> Result<String> {
         let outer = std::mem::take(&mut self.out);
         let (wish, metadata) = (self.wish.clone(), self.metadata.clone());
@@ -337,7 +341,7 @@ impl<'w, 'm> Body<'w, 'm> {
         };
     }
 
-    /// The statements, ended by a return of these.
+    /// Ends the statements with a return of `results`, and returns their text.
     pub(super) fn finish(mut self, word: &str, results: &[Leaf]) -> String {
         self.terminate(word, results);
         self.out

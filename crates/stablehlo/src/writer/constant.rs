@@ -3,11 +3,11 @@
 use shape::{Literal, PrimitiveType, Scalar, index};
 use std::fmt::Write as _;
 
-/// Constants of more elements are written as the bytes of their elements where these are whole bytes.
+/// Constants with more elements are written as bytes if their elements consist of whole bytes.
 const MAX_LISTED: i64 = 64;
 
-/// The literal as `dense<...>`, without its type. One number stands for equal elements; large ones are a string of
-/// bytes.
+/// Returns the literal as `dense<...>`, without its type. A splat is written as one number, and a
+/// large constant as a string of bytes.
 pub(super) fn dense(literal: &Literal) -> String {
     let shape = literal.array_shape();
     let count = shape.element_count();
@@ -32,13 +32,14 @@ pub(super) fn dense(literal: &Literal) -> String {
     let mut out = String::from("dense<");
     for (k, value) in literal.scalars().enumerate() {
         let position = index::multi_index(&sizes, k as i64);
-        // As many brackets open as trailing indices are at their first, and close as are at their last.
-        let opened = position.iter().rev().take_while(|&&i| i == 0).count();
+        // A bracket opens for each trailing index that is at its first value, and closes for each
+        // at its last.
+        let opening = position.iter().rev().take_while(|&&i| i == 0).count();
         out.push_str(if k > 0 { ", " } else { "" });
-        out.extend(std::iter::repeat_n('[', opened));
+        out.extend(std::iter::repeat_n('[', opening));
         out.push_str(&scalar(value, shape.element_type));
-        let closed = position.iter().zip(&sizes).rev().take_while(|&(&i, &size)| i + 1 == size).count();
-        out.extend(std::iter::repeat_n(']', closed));
+        let closing = position.iter().zip(&sizes).rev().take_while(|&(&i, &size)| i + 1 == size).count();
+        out.extend(std::iter::repeat_n(']', closing));
     }
     out.push('>');
     out
@@ -57,7 +58,7 @@ fn scalar(value: Scalar, element_type: PrimitiveType) -> String {
     }
 }
 
-/// A number in decimal, with the point that MLIR wants; what has none as its bits.
+/// A decimal number with the period that MLIR requires; infinities and NaN are written as bits.
 fn float(value: f64, element_type: PrimitiveType) -> String {
     if !value.is_finite() {
         let shape = shape::ArrayShape::new(element_type, &[]);
@@ -68,7 +69,8 @@ fn float(value: f64, element_type: PrimitiveType) -> String {
         }
         return out;
     }
-    // The shortest decimal that reads back; of narrow types, that of f32 does too, since their numbers are its own.
+    // The shortest decimal that round-trips. For narrow types, the one for f32 does, because f32
+    // represents all their values.
     let text = match element_type {
         PrimitiveType::F64 => format!("{value:e}"),
         _ => format!("{:e}", value as f32),

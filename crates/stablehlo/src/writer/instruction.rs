@@ -1,4 +1,4 @@
-//! What each opcode becomes.
+//! The StableHLO form of each opcode.
 
 use super::attributes;
 use super::body::{Body, Leaf, Value};
@@ -11,7 +11,7 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
 impl Body<'_, '_> {
-    /// Writes an instruction; gives its value.
+    /// Writes an instruction; returns its value.
     pub(super) fn instruction(&mut self, instruction: &Instruction, operands: &[Value]) -> Result<Value> {
         match instruction.op() {
             Op::Tuple {} => return Ok(Value::Tuple(operands.to_vec())),
@@ -20,10 +20,10 @@ impl Body<'_, '_> {
                     [Value::Tuple(elements)] => elements.get(*index).cloned(),
                     _ => None,
                 }
-                .ok_or_else(|| Error::invalid("takes an element of no tuple"));
+                .ok_or_else(|| Error::invalid("expected a tuple with this element as operand"));
             }
             Op::Copy {} | Op::AddDependency {} => {
-                return operands.first().cloned().ok_or_else(|| Error::invalid("has no operand"));
+                return operands.first().cloned().ok_or_else(|| Error::invalid("missing operand"));
             }
             _ => {}
         }
@@ -35,15 +35,15 @@ impl Body<'_, '_> {
         Value::of_shape(instruction.shape(), &mut results.into_iter())
     }
 
-    /// Opcodes without computations.
+    /// Writes opcodes without computations.
     fn flat(&mut self, instruction: &Instruction, leaves: &[Leaf]) -> Result<Vec<Leaf>> {
         if let Some(name) = plain(instruction.op()) {
             if name == "stablehlo.tan" {
-                self.since(Version::new(1, 4, 0), "tan")?;
+                self.require(Version::new(1, 4, 0), "tan")?;
             }
             return Ok(vec![self.one(name, leaves, &[], result(instruction)?.clone())?]);
         }
-        if let Some(name) = extended(instruction.op()) {
+        if let Some(name) = chlo_function(instruction.op()) {
             let shape = Shape::Array(result(instruction)?.clone());
             let tail = " {mhlo.attributes = {}, mhlo.version = 1 : i64}";
             return self.call(&format!("stablehlo.custom_call @{name}"), leaves, tail, &[shape]);
@@ -60,28 +60,28 @@ impl Body<'_, '_> {
             Op::Bitcast {} => Ok(vec![self.bitcast(instruction, leaves)?]),
             Op::Rng { distribution } => Ok(vec![self.rng(instruction, leaves, *distribution)?]),
             op => {
-                let Some((name, attributes)) = self.with_attributes(op)? else {
+                let Some((name, attributes)) = self.attribute_form(op)? else {
                     return Err(Error::unsupported(format!(
-                        "{} has no form in StableHLO",
+                        "{} has no equivalent in StableHLO",
                         instruction.opcode().name()
                     )));
                 };
                 let mut shapes = shapes_of(instruction.shape());
-                let lacks_state = matches!(op, Op::RngBitGenerator { .. }) && shapes.len() == 1;
-                if lacks_state {
+                let omits_state = matches!(op, Op::RngBitGenerator { .. }) && shapes.len() == 1;
+                if omits_state {
                     shapes.splice(0..0, leaves.first().map(shape_of));
                 }
                 let results = self.operation(name, leaves, &attributes, &[], &shapes)?;
-                Ok(results.into_iter().skip(usize::from(lacks_state)).collect())
+                Ok(results.into_iter().skip(usize::from(omits_state)).collect())
             }
         }
     }
 
-    /// An error if what is written is older than what has this.
-    pub(super) fn since(&self, needed: Version, what: &str) -> Result<()> {
+    /// Returns an error if the target version is older than `needed`.
+    pub(super) fn require(&self, needed: Version, what: &str) -> Result<()> {
         if needed > self.version() {
             Err(Error::unsupported(format!(
-                "{what} is there from StableHLO {needed} on, not in {}",
+                "{what} requires StableHLO {needed} or later, not {}",
                 self.version()
             )))
         } else {
@@ -89,11 +89,11 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Operations that say all in attributes.
-    fn with_attributes(&self, op: &Op) -> Result<Option<attributes::Spelled>> {
+    /// Operations that are fully described by attributes.
+    fn attribute_form(&self, op: &Op) -> Result<Option<attributes::NameAndAttributes>> {
         use attributes::{dimensions, enumerator, integer, integers};
-        if let Some(found) = self.with_windows_or_indices(op)? {
-            return Ok(Some(found));
+        if let Some(form) = self.window_or_index_form(op)? {
+            return Ok(Some(form));
         }
         let one = |name: &'static str, value: String| vec![(name, value)];
         Ok(Some(match op {
@@ -170,7 +170,7 @@ impl Body<'_, '_> {
         }))
     }
 
-    /// A constant, or the constants in one of tuples.
+    /// Writes a constant; a tuple becomes one constant for each array.
     fn literals(&mut self, literal: &Literal) -> Result<Vec<Leaf>> {
         match literal {
             Literal::Array { .. } => Ok(vec![self.constant(literal)?]),
@@ -192,16 +192,16 @@ impl Body<'_, '_> {
             attributes: others,
         } = instruction.op()
         else {
-            return Err(Error::internal("no custom call"));
+            return Err(Error::internal("expected a custom call"));
         };
         if target == "AllocateBuffer" {
-            // An array of any content: zeros are such.
+            // The contents are arbitrary, so zeros are allowed.
             let shape = result(instruction)?;
             return Ok(vec![self.zeros(shape)?]);
         }
         if let Some((name, _)) = others.iter().next() {
             return Err(Error::unsupported(format!(
-                "a custom call with the attribute {name} has no form in StableHLO"
+                "a custom call with the attribute {name} has no equivalent in StableHLO"
             )));
         }
         let mut list = Vec::new();
@@ -212,13 +212,13 @@ impl Body<'_, '_> {
             list.push("has_side_effect = true".to_owned());
         }
         let tail = if list.is_empty() { String::new() } else { format!(" {{{}}}", list.join(", ")) };
-        let plain = target.chars().all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c))
+        let is_identifier = target.chars().all(|c| c.is_ascii_alphanumeric() || "_.$".contains(c))
             && target.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let target = if plain { target.clone() } else { attributes::string(target) };
+        let target = if is_identifier { target.clone() } else { attributes::string(target) };
         self.call(&format!("stablehlo.custom_call @{target}"), leaves, &tail, &shapes_of(instruction.shape()))
     }
 
-    /// An array of zeros, however large, as one number.
+    /// Writes an array of zeros of any size as one broadcast number.
     fn zeros(&mut self, shape: &ArrayShape) -> Result<Leaf> {
         let zero = match shape.element_type {
             PrimitiveType::Pred => Scalar::Pred(false),
@@ -233,32 +233,33 @@ impl Body<'_, '_> {
         self.one("stablehlo.broadcast_in_dim", &[scalar], &dimensions, shape.clone())
     }
 
-    /// A new type for the same bytes, row by row: a reshape if the elements stay, a conversion of bits if the shape does.
+    /// Reinterprets the same bytes in row-major order: a reshape if the elements stay the same, a
+    /// bit conversion if the shape does.
     fn bitcast(&mut self, instruction: &Instruction, leaves: &[Leaf]) -> Result<Leaf> {
-        let wanted = result(instruction)?;
+        let target = result(instruction)?;
         let Some(array) = leaves.first().and_then(|leaf| leaf.array.clone()) else {
-            return Err(Error::invalid("a bitcast of something else than an array"));
+            return Err(Error::invalid("expected an array as the operand of a bitcast"));
         };
-        let has_layouts = !(array.is_row_major() && wanted.is_row_major());
-        let resizes = array.element_type.bit_width() != wanted.element_type.bit_width();
+        let has_layouts = !(array.is_row_major() && target.is_row_major());
+        let resizes = array.element_type.bit_width() != target.element_type.bit_width();
         if has_layouts || resizes {
             return Err(Error::unsupported(
-                "a bitcast between layouts or widths has no form in StableHLO".to_owned(),
+                "a bitcast between layouts or widths has no equivalent in StableHLO".to_owned(),
             ));
         }
         let mut leaf = leaves[0].clone();
-        if array.element_type != wanted.element_type {
-            let shape = array.with_element_type(wanted.element_type);
+        if array.element_type != target.element_type {
+            let shape = array.with_element_type(target.element_type);
             leaf = self.one("stablehlo.bitcast_convert", &[leaf], &[], shape)?;
         }
-        if array.sizes() == wanted.sizes() {
+        if array.sizes() == target.sizes() {
             Ok(leaf)
         } else {
-            self.one("stablehlo.reshape", &[leaf], &[], wanted.clone())
+            self.one("stablehlo.reshape", &[leaf], &[], target.clone())
         }
     }
 
-    /// The shape of the result is an operand in StableHLO.
+    /// In StableHLO, the shape of the result is an operand.
     fn rng(
         &mut self,
         instruction: &Instruction,
@@ -277,13 +278,13 @@ impl Body<'_, '_> {
     }
 }
 
-/// The array that an instruction makes.
+/// Returns the array that an instruction computes.
 pub(super) fn result(instruction: &Instruction) -> Result<&ArrayShape> {
     let array = instruction.shape().as_array();
-    array.ok_or_else(|| Error::invalid(format!("makes {}, not an array", instruction.shape())))
+    array.ok_or_else(|| Error::invalid(format!("expected an array result, got {}", instruction.shape())))
 }
 
-/// The arrays and tokens in a shape.
+/// Returns the arrays and tokens in a shape.
 pub(super) fn shapes_of(shape: &Shape) -> Vec<Shape> {
     match shape {
         Shape::Tuple(elements) => elements.iter().flat_map(shapes_of).collect(),
@@ -340,8 +341,8 @@ fn algorithm_name(algorithm: RandomAlgorithm) -> &'static str {
     }
 }
 
-/// Functions that StableHLO leaves to CHLO: the custom calls that stand for them.
-fn extended(op: &Op) -> Option<&'static str> {
+/// The custom calls for functions that StableHLO leaves to CHLO.
+fn chlo_function(op: &Op) -> Option<&'static str> {
     Some(match op {
         Op::Acos {} => "mhlo.acos",
         Op::Acosh {} => "mhlo.acosh",
@@ -355,7 +356,7 @@ fn extended(op: &Op) -> Option<&'static str> {
     })
 }
 
-/// Operations without attributes that take the operands as they are.
+/// Operations without attributes that take the operands unchanged.
 fn plain(op: &Op) -> Option<&'static str> {
     Some(match op {
         Op::Abs {} => "stablehlo.abs",

@@ -8,7 +8,8 @@ use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
 
 impl Body<'_, '_> {
-    /// The leaves of the result, if the opcode is such.
+    /// Writes an opcode with computations and returns the leaves of its result; `None` for other
+    /// opcodes.
     pub(super) fn structured(
         &mut self,
         instruction: &Instruction,
@@ -55,7 +56,7 @@ impl Body<'_, '_> {
                 to_apply,
             } => {
                 if !numbers.input_batching_dims.is_empty() {
-                    self.since(Version::new(1, 1, 0), "a scatter with batching dimensions")?;
+                    self.require(Version::new(1, 1, 0), "a scatter with batching dimensions")?;
                 }
                 let list = vec![
                     ("indices_are_sorted", indices_are_sorted.to_string()),
@@ -73,7 +74,7 @@ impl Body<'_, '_> {
         self.operation(name, leaves, &attributes, &regions, &shapes).map(Some)
     }
 
-    /// Branches read their operands where they are.
+    /// Writes a conditional. Branches refer to their operands directly.
     fn conditional(
         &mut self,
         branches: &[hlo::ComputationId],
@@ -81,7 +82,7 @@ impl Body<'_, '_> {
         shapes: &[Shape],
     ) -> Result<Vec<Leaf>> {
         let (Some(Value::Leaf(selector)), Some(arguments)) = (operands.first(), operands.get(1..)) else {
-            return Err(Error::invalid("a conditional without a selector"));
+            return Err(Error::invalid("missing selector of a conditional"));
         };
         let mut regions = Vec::new();
         for (&branch, argument) in branches.iter().zip(arguments) {
@@ -92,13 +93,14 @@ impl Body<'_, '_> {
         self.operation(name, std::slice::from_ref(selector), &[], &regions, shapes)
     }
 
-    /// The first of the elements and of their positions, sorted: floats by total order, equal ones by position.
+    /// Sorts the elements together with their positions, floats by total order and ties by
+    /// position, and takes the first `k`.
     pub(super) fn top_k(&mut self, leaves: &[Leaf], k: i64, largest: bool) -> Result<Vec<Leaf>> {
         let Some(array) = leaves.first().and_then(|leaf| leaf.array.clone()) else {
-            return Err(Error::invalid("topk of something else than an array"));
+            return Err(Error::invalid("expected an array as the operand of topk"));
         };
         let Some(last) = array.rank().checked_sub(1) else {
-            return Err(Error::invalid("topk of a scalar"));
+            return Err(Error::invalid("expected an operand of rank 1 or more for topk"));
         };
         let positions = array.with_element_type(PrimitiveType::S32);
         let dimension = [("iota_dimension", attributes::integer(last as i64))];
@@ -116,7 +118,7 @@ impl Body<'_, '_> {
         for leaf in sorted {
             let (shape, mut limits) = (shape_of(&leaf), array.sizes());
             let Shape::Array(mut first) = shape else {
-                return Err(Error::internal("a sort makes arrays"));
+                return Err(Error::internal("expected an array from a sort"));
             };
             limits[last] = k;
             first.dimensions[last] = k.into();
@@ -130,7 +132,7 @@ impl Body<'_, '_> {
         Ok(results)
     }
 
-    /// The region that compares the first of two pairs of an element and its position.
+    /// Returns the region that compares the elements of two pairs of an element and its position.
     fn comparator(&mut self, element_type: PrimitiveType, direction: &str) -> Result<String> {
         let element = super::types::tensor(&ArrayShape::new(element_type, &[]), self.version())?;
         let order = if element_type.is_floating_point() {
@@ -139,7 +141,8 @@ impl Body<'_, '_> {
             String::new()
         };
         let direction = attributes::enumerator("comparison_direction", direction);
-        // Names of blocks' arguments are seen in the block alone; none of the function's begins so.
+        // Names of block arguments are only visible in the block, and no name in the function
+        // begins with a period.
         Ok(format!(
             "{{ ^bb0(%.a: {element}, %.b: {element}, %.i: tensor<i32>, %.j: tensor<i32>): \
              %.r = \"stablehlo.compare\"(%.a, %.b) <{{comparison_direction = {direction}{order}}}> : \

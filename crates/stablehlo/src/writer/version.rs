@@ -4,31 +4,31 @@ use std::fmt;
 use std::str::FromStr;
 use support::Error;
 
-/// A version of StableHLO, as `docs/compatibility.md` of openxla/stablehlo counts them.
+/// A version of StableHLO, as defined in `docs/compatibility.md` of openxla/stablehlo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version {
-    /// Changes where compatibility ends.
+    /// Changes when compatibility ends.
     pub major: u32,
-    /// Changes with operations, attributes and types.
+    /// Changes with new operations, attributes, and types.
     pub minor: u32,
-    /// Changes with neither.
+    /// Changes with anything else.
     pub patch: u32,
 }
 
 impl Version {
-    /// The first that promises compatibility.
+    /// The first version with a compatibility guarantee.
     pub const OLDEST: Self = Self::new(0, 9, 0);
-    /// The newest whose operations are known here.
+    /// The newest version whose operations are supported.
     pub const NEWEST: Self = Self::new(1, 20, 0);
 
-    /// A version.
+    /// Creates a version.
     pub const fn new(major: u32, minor: u32, patch: u32) -> Self {
         Self { major, minor, patch }
     }
 }
 
 impl Default for Version {
-    /// The oldest that has every type and operation that is written.
+    /// The oldest version that supports every type and operation that the writer emits.
     fn default() -> Self {
         Self::new(1, 8, 0)
     }
@@ -43,21 +43,21 @@ impl fmt::Display for Version {
 impl FromStr for Version {
     type Err = Error;
 
-    /// `MAJOR.MINOR.PATCH`, between the oldest and the newest.
+    /// Parses `MAJOR.MINOR.PATCH`, between the oldest and the newest version.
     fn from_str(text: &str) -> Result<Self, Error> {
         let numbers: Option<Vec<u32>> = text.split('.').map(|number| number.parse().ok()).collect();
         let version = match numbers.as_deref() {
             Some(&[major, minor, patch]) => Self::new(major, minor, patch),
             _ => {
                 return Err(Error::invalid(format!(
-                    "'{text}' is no version of StableHLO: write MAJOR.MINOR.PATCH, such as {}",
+                    "'{text}' is not a version of StableHLO: expected MAJOR.MINOR.PATCH, such as {}",
                     Self::default()
                 )));
             }
         };
         if !(Self::OLDEST..=Self::NEWEST).contains(&version) {
             return Err(Error::unsupported(format!(
-                "StableHLO {version}: versions {} to {} can be written",
+                "StableHLO {version} is not supported: expected a version from {} to {}",
                 Self::OLDEST,
                 Self::NEWEST
             )));

@@ -1,4 +1,4 @@
-//! Operations whose attributes describe windows, paddings or where indices go.
+//! Operations whose attributes describe windows, padding, or indices.
 
 use super::attributes::{booleans, integer, integers, pairs};
 use super::body::Body;
@@ -7,8 +7,8 @@ use hlo::{Op, Window, WindowDimension};
 use support::{Error, Result};
 
 impl Body<'_, '_> {
-    /// Operation and attributes, if the opcode is such.
-    pub(super) fn with_windows_or_indices(&self, op: &Op) -> Result<Option<attributes::Spelled>> {
+    /// Returns the operation and its attributes; `None` for other opcodes.
+    pub(super) fn window_or_index_form(&self, op: &Op) -> Result<Option<attributes::NameAndAttributes>> {
         Ok(Some(match op {
             Op::Dot { dot_dimension_numbers } => (
                 "stablehlo.dot_general",
@@ -20,17 +20,17 @@ impl Body<'_, '_> {
                     ("batch_group_count", integer(*batch_group_count)),
                     ("dimension_numbers", attributes::convolution(dim_labels)),
                     ("feature_group_count", integer(*feature_group_count)),
-                    ("lhs_dilation", each(window, |d| d.base_dilation)),
+                    ("lhs_dilation", per_dimension(window, |d| d.base_dilation)),
                     ("padding", padding(window)),
-                    ("rhs_dilation", each(window, |d| d.window_dilation)),
+                    ("rhs_dilation", per_dimension(window, |d| d.window_dilation)),
                     ("window_reversal", booleans(reversed)),
-                    ("window_strides", each(window, |d| d.stride)),
+                    ("window_strides", per_dimension(window, |d| d.stride)),
                 ];
                 ("stablehlo.convolution", list)
             }
             Op::Gather { gather_dimension_numbers: numbers, slice_sizes, indices_are_sorted } => {
                 if !numbers.operand_batching_dims.is_empty() {
-                    self.since(Version::new(1, 1, 0), "a gather with batching dimensions")?;
+                    self.require(Version::new(1, 1, 0), "a gather with batching dimensions")?;
                 }
                 let list = vec![
                     ("dimension_numbers", attributes::gather(numbers)),
@@ -61,8 +61,8 @@ impl Body<'_, '_> {
     }
 }
 
-/// A number of each dimension of a window.
-fn each(window: &Window, number: impl Fn(&WindowDimension) -> i64) -> String {
+/// Lists one number for each dimension of a window.
+fn per_dimension(window: &Window, number: impl Fn(&WindowDimension) -> i64) -> String {
     integers(window.dimensions.iter().map(number))
 }
 
@@ -71,34 +71,34 @@ fn padding(window: &Window) -> String {
     pairs(&dimensions.map(|d| (d.padding_low, d.padding_high)).collect::<Vec<_>>())
 }
 
-/// The attributes of a windowed reduction.
+/// Attributes of a windowed reduction.
 pub(super) fn reduce_window(window: &Window) -> Result<attributes::Attributes> {
-    not_reversed(window)?;
+    reject_reversal(window)?;
     Ok(vec![
-        ("base_dilations", each(window, |d| d.base_dilation)),
+        ("base_dilations", per_dimension(window, |d| d.base_dilation)),
         ("padding", padding(window)),
-        ("window_dilations", each(window, |d| d.window_dilation)),
-        ("window_dimensions", each(window, |d| d.size)),
-        ("window_strides", each(window, |d| d.stride)),
+        ("window_dilations", per_dimension(window, |d| d.window_dilation)),
+        ("window_dimensions", per_dimension(window, |d| d.size)),
+        ("window_strides", per_dimension(window, |d| d.stride)),
     ])
 }
 
-/// Those of a scatter of windows, which StableHLO has without dilation.
+/// Attributes of a select-and-scatter; its windows have no dilation in StableHLO.
 pub(super) fn select_and_scatter(window: &Window) -> Result<attributes::Attributes> {
-    not_reversed(window)?;
+    reject_reversal(window)?;
     if window.dimensions.iter().any(|d| d.base_dilation != 1 || d.window_dilation != 1) {
-        return Err(Error::unsupported("select-and-scatter with dilation has no form in StableHLO"));
+        return Err(Error::unsupported("select-and-scatter with dilation has no equivalent in StableHLO"));
     }
     Ok(vec![
         ("padding", padding(window)),
-        ("window_dimensions", each(window, |d| d.size)),
-        ("window_strides", each(window, |d| d.stride)),
+        ("window_dimensions", per_dimension(window, |d| d.size)),
+        ("window_strides", per_dimension(window, |d| d.stride)),
     ])
 }
 
-fn not_reversed(window: &Window) -> Result<()> {
+fn reject_reversal(window: &Window) -> Result<()> {
     if window.dimensions.iter().any(|dimension| dimension.window_reversal) {
-        Err(Error::unsupported("a reduction of reversed windows has no form in StableHLO"))
+        Err(Error::unsupported("a reduction of reversed windows has no equivalent in StableHLO"))
     } else {
         Ok(())
     }
