@@ -8,9 +8,8 @@
 //! # How a kernel is built
 //!
 //! A kernel reads like the loop that it emits. The code for a family of strategies emits the loops:
-//! `loops` for elementwise work, `contraction` for dots and convolutions, `reduction`,
-//! `sort`, `fft`, and so on, with the same folders as in `plan`. Inside the loops it asks for
-//! elements:
+//! `loops` for elementwise work, `contraction` for dots and convolutions, `reduction`, `sort`,
+//! `fft`, and so on, with the same folders as in `plan`. Inside the loops it asks for elements:
 //!
 //! 1. The loop asks the [`KernelContext`] for the value of an instruction at a symbolic position,
 //!    an [`index`] that is affine in the loop variables and in the lane number.
@@ -21,8 +20,8 @@
 //! 4. [`elemental`] emits the arithmetic of one opcode on [`Element`]s, and [`math`] the elementary
 //!    functions, in any vector width.
 //!
-//! A contraction keeps its sums in registers. Its epilogue, the elementwise work fused behind it,
-//! is computed on each register tile before the tile is stored.
+//! A contraction keeps its sums in registers. Its epilogue, the elementwise work that follows in
+//! the same fusion, is computed on each register tile before the tile is stored.
 //!
 //! # The entry
 //!

@@ -18,14 +18,14 @@
 //!
 //! - `expanders` replace an operation by simpler ones: batch normalization, Cholesky, `map`,
 //!   `power`.
-//! - `canonical` reduce the number of forms that later stages must know. They inline calls, give
-//!   convolutions one layout, and remove what belongs to another compiler: layouts, foreign
+//! - `canonical` reduces the number of forms that later stages must know: it inlines calls, gives
+//!   convolutions one layout, and removes what belongs to another compiler: layouts, foreign
 //!   fusions, devices.
 //! - `simplify` makes the module smaller: algebraic rules, constant folding, common subexpressions,
 //!   dead code, tuples, control flow.
 //! - `while_loop` moves work out of loops and shrinks their state.
-//! - `numerics` may change rounding within documented limits, such as folding a batch normalization
-//!   into the weights of a convolution.
+//! - `numerics` may change the rounding: for example, it folds a batch normalization into the
+//!   weights of a convolution.
 //! - `fusion` decides which instructions become one kernel. A pass that builds a fusion states its
 //!   `hlo::FusionKind`, by which `plan` later chooses a strategy. These passes run last, so no
 //!   other pass has to look inside a fusion.

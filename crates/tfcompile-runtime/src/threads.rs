@@ -1,4 +1,4 @@
-//! Parallel execution: the trait behind a frame's `parallel_for`, and a pool of threads.
+//! Parallel execution: the trait that implements a frame's `parallel_for`, and a pool of threads.
 
 #[cfg(feature = "std")]
 mod pool;

@@ -75,7 +75,7 @@ struct Present {
 #[derive(Debug, Default)]
 struct Share {
     /// Number of chunks taken from the share, for the job in the high bits. A job ends when all of
-    /// its chunks are done, so a late worker finds none to take and nobody waits for it.
+    /// its chunks are done, so a late worker finds none to take, and no other worker waits for it.
     taken: Line<AtomicU64>,
     /// Number of chunks of any share that the worker has done, for the job in the high bits.
     done: Line<AtomicU64>,
