@@ -87,8 +87,9 @@ def picture(record):
         text(x, TOP - 11, "1", "small", "middle")
 
     one, two = record["means"]["1"], record["means"]["2"]
-    text(20, bottom + 20, "Geometric mean with 1 and 2 threads: %.2f and %.2f against the fastest, %.1f and %.1f against TensorFlow's tfcompile." % (
-        one["ratio"], two["ratio"], one["original"], two["original"]))
+    mean = lambda key, form: "%s and %s" % tuple(form % found[key] if found[key] else "–" for found in (one, two))
+    text(20, bottom + 20, "Geometric mean with 1 and 2 threads: %s against the fastest, %s against TensorFlow's tfcompile." % (
+        mean("ratio", "%.2f"), mean("original", "%.1f")))
     text(20, bottom + 42, "Machine: %s. Measured %s by \"make bench\"." % (record["machine"], record["date"]), "small")
     text(20, bottom + 60, "Versions: %s." % ", ".join(" ".join(filter(None, peer)) for peer in record["peers"].items()), "small")
     head = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img">' % (WIDTH, height, WIDTH, height),

@@ -58,10 +58,10 @@ def row(document, threads):
 
 
 def mean(models, threads):
-    """The geometric means of both ratios over all models that have them."""
+    """The geometric means of both ratios over all models that have them; None without such a model."""
     rows = [model[threads] for model in models if model[threads]]
     values = {key: [row[key] for row in rows if row[key]] for key in ("ratio", "original")}
-    return {key: round(geometric_mean(found), 4) for key, found in values.items()}
+    return {key: round(geometric_mean(found), 4) if found else None for key, found in values.items()}
 
 
 def main():
