@@ -13,7 +13,7 @@ rm -rf target/docs
 mkdir -p "$bin"
 ln -s "$tool" "$bin/tfcompile"
 for page in "$@"; do
-  if grep -q '^import tensorflow' "$page"; then
+  if grep -qE '^(import|from) tensorflow' "$page"; then
     python=$(scripts/venv.sh venv tensorflow-cpu==2.15.1 numpy==1.26.4)
   else
     python=$(scripts/venv.sh venv-jax jax==0.10.2 flatbuffers==25.12.19)
