@@ -8,8 +8,8 @@ use core::ffi::c_void;
 #[cfg(feature = "std")]
 pub use pool::ThreadPool;
 
-/// Function that runs a range of items. Takes the first item, one past the last item, and the number
-/// of the worker. Returns 0, or a code that ends the run.
+/// Function that runs a range of items. Takes the first item, one past the last item, and the
+/// number of the worker. Returns 0, or a code that ends the run.
 pub type Part<'p> = dyn Fn(i64, i64, i64) -> i32 + Sync + 'p;
 
 /// Executor of parallel work, such as a thread pool.

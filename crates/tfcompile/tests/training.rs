@@ -8,8 +8,8 @@ fn model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/mnist_softmax/train.pbtxt")
 }
 
-/// Images of which each has one bright pixel, whose place is the label. A step moves the weight of
-/// that pixel.
+/// Images with one bright pixel each. The index of the pixel is the label, so a step changes the
+/// weight of that pixel.
 fn feeds() -> [(&'static str, Literal); 2] {
     let mut images = vec![0f32; 10 * 784];
     (0..10).for_each(|label| images[label * 784 + label] = 1.0);
@@ -17,7 +17,7 @@ fn feeds() -> [(&'static str, Literal); 2] {
     [("x", Literal::from_elements(&[10, 784], &images)), ("labels", Literal::from_elements(&[10], &labels))]
 }
 
-/// Trains two steps; their losses, and the trace of a third.
+/// Trains three steps. Returns their losses, and the trace of the third.
 fn train(options: &Options) -> (Vec<f32>, Trace) {
     let session = Session::open(model(), options).expect("it opens");
     let loss = |results: &[Literal]| results[0].to_vec::<f32>().expect("f32")[0];
@@ -28,11 +28,11 @@ fn train(options: &Options) -> (Vec<f32>, Trace) {
     let (results, trace) = session.run_traced(&feeds(), &["loss"], &[]).expect("it runs");
     losses.push(loss(&results));
     let accuracy = session.run(&feeds(), &["accuracy"], &[]).expect("it runs");
-    assert_eq!(accuracy[0].to_vec::<f32>(), Some(vec![1.0]), "each image has a pixel of its own");
+    assert_eq!(accuracy[0].to_vec::<f32>(), Some(vec![1.0]), "each image has a different pixel");
     (losses, trace)
 }
 
-/// How many bars of an op the timeline has.
+/// Returns the number of bars for an op in the timeline.
 fn bars(trace: &Trace, op: &str) -> usize {
     let text = trace.timeline(TimelineOptions { dataflow: false, memory: false });
     text.matches(&format!(r#""op": "{op}""#)).count()
@@ -40,9 +40,9 @@ fn bars(trace: &Trace, op: &str) -> usize {
 
 #[test]
 fn losses_fall_as_by_hand_and_clusters_are_one_launch() {
-    // With weights w on the bright pixel of the label and v on the others, all biases alike, a step
-    // of 0.5 over ten images adds 0.05 (1 - p) to w and takes 0.05 (1 - p) / 9 from v, where p is
-    // the label's probability.
+    // Let w be the weight from a bright pixel to its label and v the weight to each other class, with
+    // equal biases. A step of rate 0.5 over ten images adds 0.05 (1 - p) to w and subtracts
+    // 0.05 (1 - p) / 9 from v, where p is the probability of the label.
     let (mut w, mut v) = (0f64, 0f64);
     let expected: Vec<f64> = (0..3)
         .map(|_| {
@@ -57,8 +57,8 @@ fn losses_fall_as_by_hand_and_clusters_are_one_launch() {
     let for_cpus = "graph_options { optimizer_options { global_jit_level: ON_1 cpu_global_jit: true } }";
     let flags = TfXlaFlags { cpu_global_jit: true, ..TfXlaFlags::default() };
     let default = Options::default;
-    for (what, options, is_clustered) in [
-        ("nothing said", default(), false),
+    for (case, options, is_clustered) in [
+        ("nothing stated", default(), false),
         ("off", Options { jit: Some(JitLevel::Off), ..default() }, false),
         ("on", Options { jit: Some(JitLevel::On1), ..default() }, true),
         ("a config's level", Options { config: config(level), ..default() }, false),
@@ -67,9 +67,9 @@ fn losses_fall_as_by_hand_and_clusters_are_one_launch() {
     ] {
         let (losses, trace) = train(&options);
         for (loss, expected) in losses.iter().zip(&expected) {
-            assert!((f64::from(*loss) - expected).abs() < 1e-6, "{what}: {losses:?}, not {expected:?}");
+            assert!((f64::from(*loss) - expected).abs() < 1e-6, "{case}: {losses:?}, not {expected:?}");
         }
         let seen = (bars(&trace, "MatMul") > 0, bars(&trace, "_XlaLaunch"));
-        assert_eq!(seen, if is_clustered { (false, 1) } else { (true, 0) }, "{what}");
+        assert_eq!(seen, if is_clustered { (false, 1) } else { (true, 0) }, "{case}");
     }
 }
