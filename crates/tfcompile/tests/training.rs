@@ -40,8 +40,8 @@ fn bars(trace: &Trace, op: &str) -> usize {
 
 #[test]
 fn losses_fall_as_by_hand_and_clusters_are_one_launch() {
-    // Let w be the weight from a bright pixel to its label and v the weight to each other class, with
-    // equal biases. A step of rate 0.5 over ten images adds 0.05 (1 - p) to w and subtracts
+    // Let w be the weight from a bright pixel to its label and v the weight to each other class,
+    // with equal biases. A step of rate 0.5 over ten images adds 0.05 (1 - p) to w and subtracts
     // 0.05 (1 - p) / 9 from v, where p is the probability of the label.
     let (mut w, mut v) = (0f64, 0f64);
     let expected: Vec<f64> = (0..3)
