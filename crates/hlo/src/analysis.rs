@@ -1,7 +1,8 @@
-//! What is known of a program without running it: ranges of integers, induction variables, trip counts, costs.
+//! Static facts about a program: ranges of integers, induction variables, trip counts, and costs.
 //!
-//! Nothing here changes a module. What is said of integers and loops is a promise: a range holds for every input, a bound is
-//! never exceeded; what cannot be promised is `None`. Costs are estimates.
+//! The analyses never change a module. Facts about integers and loops are guarantees: a range holds
+//! for every input, and a bound is never exceeded. Anything that cannot be guaranteed is `None`.
+//! Costs are estimates.
 
 mod condition;
 mod cost;

@@ -1,46 +1,46 @@
-//! The attributes that payloads carry, with XLA's names (`xla/xla_data.proto`).
+//! Attributes of opcodes, with XLA's names (`xla/xla_data.proto`).
 
 use crate::ids::{ComputationId, InstructionId};
 
-/// The value of an attribute that this compiler carries along.
+/// The value of an attribute that this compiler only passes through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
-    /// As the text has it.
+    /// The value as text.
     Text(String),
-    /// A computation that is called: `to_apply=add`.
+    /// A called computation: `to_apply=add`.
     Computation(ComputationId),
-    /// Several of them: `called_computations={f, g}`.
+    /// Several called computations: `called_computations={f, g}`.
     Computations(Vec<ComputationId>),
 }
 
-/// Attributes of an opcode that this compiler reads and prints but never compiles.
+/// Attributes of an opcode that this compiler reads and prints, but never compiles.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawAttributes {
     entries: Vec<(String, RawValue)>,
 }
 
 impl RawAttributes {
-    /// Adds one behind the others.
+    /// Appends an attribute.
     pub fn push(&mut self, name: impl Into<String>, value: RawValue) {
         self.entries.push((name.into(), value));
     }
 
-    /// Names and values, in the order of the text.
+    /// Iterates over names and values in textual order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &RawValue)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// Whether there are none.
+    /// True if there are no attributes.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The value of a name.
+    /// Returns the value of the attribute called `name`.
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.iter().find_map(|(own, value)| (own == name).then_some(value))
     }
 
-    /// The value of a name as the text has it; `None` if it is a computation.
+    /// Returns the text of the attribute called `name`; `None` if it is a computation.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name)? {
             RawValue::Text(text) => Some(text),
@@ -48,7 +48,7 @@ impl RawAttributes {
         }
     }
 
-    /// The computations that are called.
+    /// Returns the called computations.
     pub fn called_computations(&self) -> Vec<ComputationId> {
         let called = self.entries.iter().flat_map(|(_, value)| match value {
             RawValue::Text(_) => &[][..],
@@ -58,7 +58,7 @@ impl RawAttributes {
         called.copied().collect()
     }
 
-    /// Renames the computations that are called.
+    /// Renames the called computations.
     pub fn map_called_computations(&mut self, map: &mut dyn FnMut(ComputationId) -> ComputationId) {
         for (_, value) in &mut self.entries {
             match value {
@@ -75,13 +75,13 @@ impl RawAttributes {
 pub struct SliceDimension {
     /// The first index.
     pub start: i64,
-    /// One past the last.
+    /// One past the last index.
     pub limit: i64,
     /// The step, at least 1.
     pub stride: i64,
 }
 
-/// Which dimensions a dot multiplies and sums.
+/// The dimensions that a dot multiplies and sums.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's proto")]
 pub struct DotDimensionNumbers {
@@ -91,7 +91,7 @@ pub struct DotDimensionNumbers {
     pub rhs_contracting_dims: Vec<usize>,
 }
 
-/// Where a gather's slices go and where their starts come from.
+/// The positions of a gather's slices and of their start indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's proto")]
 pub struct GatherDimensionNumbers {
@@ -103,7 +103,7 @@ pub struct GatherDimensionNumbers {
     pub index_vector_dim: usize,
 }
 
-/// Where a scatter's windows go.
+/// The positions of a scatter's windows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's proto")]
 pub struct ScatterDimensionNumbers {
@@ -116,7 +116,8 @@ pub struct ScatterDimensionNumbers {
 }
 
 impl ScatterDimensionNumbers {
-    /// Each index names the element of a vector that one update goes to; the last dimension of the indices is theirs.
+    /// Numbers for indices that each select the vector element to which one update goes; the last
+    /// dimension of the indices is the index vector.
     pub fn of_vector() -> Self {
         Self {
             inserted_window_dims: vec![0],
@@ -141,7 +142,7 @@ pub struct WindowDimension {
 }
 
 impl WindowDimension {
-    /// A window of a size that steps by 1, neither padded nor dilated.
+    /// A window of the given size with stride 1, without padding or dilation.
     pub const fn of_size(size: i64) -> Self {
         Self {
             size,
@@ -154,8 +155,9 @@ impl WindowDimension {
         }
     }
 
-    /// Whether each of `count` windows over `size` elements holds all that the one before it holds: they step by 1, and all
-    /// start at or before the first element. Backward: all that the one behind it holds, and all end at or behind the last.
+    /// True if each of `count` windows over `size` elements contains the one before it: they have
+    /// stride 1 and all start at or before the first element. With `backward`, each contains the
+    /// one after it, and all end at or after the last element.
     pub fn runs(&self, size: i64, count: i64, backward: bool) -> bool {
         if self.stride != 1 || self.window_dilation != 1 || self.base_dilation != 1 || self.window_reversal {
             return false;
@@ -168,13 +170,14 @@ impl WindowDimension {
 /// The windows of a convolution or a windowed reduction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// One for each (spatial) dimension.
+    /// One entry for each (spatial) dimension.
     pub dimensions: Vec<WindowDimension>,
 }
 
 impl Window {
-    /// The dimension whose windows grow from neighbour to neighbour and whether they do so backward, if it alone has windows of
-    /// more than one element: a running total serves all of them. From the sizes of a windowed reduction's operand and result.
+    /// Returns the only dimension with nontrivial windows and whether they grow backward, if each
+    /// window contains its neighbor, so that a running total computes all of them. `sizes` and
+    /// `counts` are those of a windowed reduction's operand and result.
     pub fn running_dimension(&self, sizes: &[i64], counts: &[i64]) -> Option<(usize, bool)> {
         let mut wide =
             (0..self.dimensions.len()).filter(|&d| self.dimensions[d] != WindowDimension::of_size(1));
@@ -187,7 +190,7 @@ impl Window {
     }
 }
 
-/// Which dimensions of a convolution's operands and result are which; text `b01f_01io->b01f`.
+/// The meaning of the dimensions of a convolution's operands and result; text `b01f_01io->b01f`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's proto")]
 pub struct ConvolutionDimensionNumbers {
@@ -214,11 +217,11 @@ pub struct PaddingDimension {
 /// Padding of every dimension.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PaddingConfig {
-    /// One for each dimension.
+    /// One entry for each dimension.
     pub dimensions: Vec<PaddingDimension>,
 }
 
-/// What a comparison asks.
+/// The relation that a comparison tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's text")]
 pub enum ComparisonDirection {
@@ -230,31 +233,33 @@ pub enum ComparisonDirection {
     Lt,
 }
 
-/// How a comparison orders floating-point values.
+/// The order of floating-point values in a comparison.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ComparisonType {
-    /// The operand type's own order: IEEE's partial order for floats. Not printed.
+    /// The default order of the operand type; for floats, the partial order of IEEE 754. Not
+    /// printed.
     #[default]
     Default,
     /// The total order of IEEE 754-2019: -NaN < -inf < ... < -0 < 0 < ... < NaN.
     TotalOrder,
 }
 
-/// The kind of fusion that XLA's text names. Other compilers may give it another meaning; see [`FusionKind`].
+/// The kind of a fusion in XLA's text. Other compilers may use it with another meaning; see
+/// [`FusionKind`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XlaFusionKind {
-    /// `kLoop`: one loop nest over the result, everything computed where it is used.
+    /// `kLoop`: one loop nest over the result, with producers computed at their uses.
     Loop,
-    /// `kInput`: the root is a reduction, what feeds it is computed in its loop.
+    /// `kInput`: the root is a reduction, with its producers computed in its loop.
     Input,
-    /// `kOutput`: what follows a contraction is computed on its tiles.
+    /// `kOutput`: the epilogue of a contraction is computed on its tiles.
     Output,
-    /// `kCustom`: as its name says.
+    /// `kCustom`: any other kind.
     Custom,
 }
 
-/// The computation that one fusion performs. Each kind has one strategy in the plan; the ids are those of instructions of
-/// the body. HLO text does not spell it: it follows from the body.
+/// The computation that one fusion performs. The plan has one strategy for each kind; ids refer to
+/// instructions of the body. HLO text does not contain the kind, because it follows from the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FusionKind {
     /// One loop nest over the elements of the root.
@@ -265,7 +270,8 @@ pub enum FusionKind {
     Reduce,
     /// The root is a windowed reduction.
     ReduceWindow,
-    /// Reductions along rows and work that needs their results: each row is walked several times.
+    /// Reductions along rows, and instructions that depend on their results: each row is traversed
+    /// several times.
     Rows,
     /// One loop nest with several results: the root is a tuple.
     MultiOutput,
@@ -279,12 +285,12 @@ pub enum FusionKind {
         /// The convolution.
         convolution: InstructionId,
     },
-    /// Several convolutions, each of which reads the result of the one before.
+    /// Several convolutions, each of which reads the result of the previous one.
     Chain {
         /// The last convolution.
         last: InstructionId,
     },
-    /// Two dots with walks along rows between them.
+    /// Two dots with row-wise work between them.
     Attention {
         /// The first dot: queries times keys.
         scores: InstructionId,
@@ -320,7 +326,7 @@ pub enum FftType {
     Irfft,
 }
 
-/// What a triangular solve does to its matrix first.
+/// The transposition of a triangular solve's matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named as in XLA's text")]
 pub enum TriangularTranspose {

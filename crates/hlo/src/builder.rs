@@ -9,7 +9,7 @@ use crate::opcode::Op;
 use shape::{Literal, Shape};
 use support::Result;
 
-/// A computation in the making. Everything it adds is stamped with the current metadata.
+/// A computation under construction. All added instructions get the current metadata.
 #[derive(Debug)]
 pub struct ComputationBuilder {
     computation: Computation,
@@ -22,17 +22,17 @@ impl ComputationBuilder {
         Self { computation: Computation::new(name), metadata: OpMetadata::default() }
     }
 
-    /// What is added from now on comes from there.
+    /// Sets the metadata of the instructions that are added from now on.
     pub fn set_metadata(&mut self, metadata: OpMetadata) {
         self.metadata = metadata;
     }
 
-    /// What has been built so far.
+    /// Returns the instructions built so far.
     pub fn computation(&self) -> &Computation {
         &self.computation
     }
 
-    /// The shape of an instruction.
+    /// Returns the shape of an instruction.
     pub fn shape(&self, id: InstructionId) -> &Shape {
         self.computation[id].shape()
     }
@@ -49,15 +49,17 @@ impl ComputationBuilder {
         self.computation.add("", Op::Constant { literal }, shape, &[], self.metadata.clone())
     }
 
-    /// Adds an instruction whose shape follows from its operands (see [`infer_shape`] for those whose does not).
-    /// `module` holds the computations that `op` calls. An error says which operands do not fit.
+    /// Adds an instruction whose shape follows from its operands (see [`infer_shape`] for the
+    /// exceptions). `module` contains the computations that `op` calls. An error names the operands
+    /// that do not match.
     pub fn op(&mut self, module: &Module, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.computation[id].shape()).collect();
         let shape = infer_shape(module, &op, &shapes, None)?;
         Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
     }
 
-    /// Adds an instruction with the shape the caller wants; an error if the operands cannot give it.
+    /// Adds an instruction with an explicit shape; returns an error if the operands do not permit
+    /// it.
     pub fn op_with_shape(
         &mut self,
         module: &Module,
@@ -70,7 +72,7 @@ impl ComputationBuilder {
         Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
     }
 
-    /// The computation with its root.
+    /// Sets the root and returns the computation.
     pub fn finish(mut self, root: InstructionId) -> Computation {
         self.computation.set_root(root);
         self.computation

@@ -1,4 +1,4 @@
-//! A computation: a graph of instructions with one root, and the only way to edit it.
+//! A computation: a graph of instructions with one root, and the functions to edit it.
 
 use crate::annotations::Annotations;
 use crate::ids::{ComputationId, InstructionId};
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 use support::IdVec;
 
-/// A graph of instructions. Removed instructions leave a hole, so ids stay valid for the computation's life.
+/// A graph of instructions. A removed instruction leaves an empty slot, so ids remain valid for the
+/// computation's lifetime.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Computation {
     name: String,
@@ -22,7 +23,7 @@ pub struct Computation {
 }
 
 impl Computation {
-    /// An empty computation; it needs a root before anyone else may see it.
+    /// Creates an empty computation; it needs a root before it is used elsewhere.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -35,7 +36,7 @@ impl Computation {
         }
     }
 
-    /// The name, unique in its module.
+    /// Returns the name, which is unique in its module.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -44,19 +45,21 @@ impl Computation {
         self.name = name;
     }
 
-    /// The thread that runs it, as others name threads; empty for the main one. Annotations, never looked into.
+    /// Returns the name of the thread that runs it; empty for the main thread. It is an annotation
+    /// for other compilers and never interpreted.
     pub fn execution_thread(&self) -> &str {
         &self.execution_thread
     }
 
-    /// Names the thread that runs it.
+    /// Sets the name of the thread that runs it.
     pub fn set_execution_thread(&mut self, name: impl Into<String>) {
         self.execution_thread = name.into();
     }
 
-    /// Adds an instruction without any check; [`ComputationBuilder`](crate::ComputationBuilder) infers shapes, and
-    /// the verifier checks them. The wish for a name is granted as it is if free, else with a suffix `.N`; an empty
-    /// wish is the opcode's name. Parameters must be added in the order of their numbers.
+    /// Adds an instruction without any check; [`ComputationBuilder`](crate::ComputationBuilder)
+    /// infers shapes, and the verifier checks them. The requested name gets a suffix `.N` if it is
+    /// taken; an empty name is replaced by that of the opcode. Parameters must be added in the
+    /// order of their numbers.
     pub fn add(
         &mut self,
         name: &str,
@@ -67,13 +70,14 @@ impl Computation {
     ) -> InstructionId {
         let id = self.instructions.next_id();
         if let Op::Parameter { number } = op {
-            assert_eq!(number, self.parameters.len(), "parameters come in order");
+            assert_eq!(number, self.parameters.len(), "parameter added out of order");
             self.parameters.push(id);
         }
         self.add_in_any_order(name, op, shape, operands, metadata)
     }
 
-    /// Lists the parameters, which were added in any order. Their numbers are 0, 1 and so on.
+    /// Builds the list of parameters after they were added in any order. Their numbers are 0, 1,
+    /// and so on.
     pub(crate) fn list_parameters(&mut self) {
         let number = |(id, instruction): (InstructionId, &Instruction)| match instruction.op {
             Op::Parameter { number } => Some((number, id)),
@@ -83,7 +87,7 @@ impl Computation {
         self.parameters = by_number.into_values().collect();
     }
 
-    /// Adds an instruction; a parameter is not listed yet.
+    /// Adds an instruction; does not list a parameter yet.
     pub(crate) fn add_in_any_order(
         &mut self,
         name: &str,
@@ -95,7 +99,7 @@ impl Computation {
         let name = self.unique_name(if name.is_empty() { op.opcode().name() } else { name });
         let id = self.instructions.next_id();
         for &operand in operands {
-            // The newest instruction is the last user if it is one.
+            // If the newest instruction is already a user, it is the last one in the list.
             let users = &mut self.expect_mut(operand).users;
             if users.last() != Some(&id) {
                 users.push(id);
@@ -128,48 +132,48 @@ impl Computation {
         }
     }
 
-    /// The live instructions, in the order in which they were added.
+    /// Iterates over the live instructions in the order in which they were added.
     pub fn instructions(&self) -> impl DoubleEndedIterator<Item = (InstructionId, &Instruction)> {
         self.instructions.iter().filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
     }
 
-    /// How many ids have been handed out: the length of a table indexed by instruction.
+    /// Number of ids allocated so far: the length of a table indexed by instruction.
     pub fn id_count(&self) -> usize {
         self.instructions.len()
     }
 
-    /// The instruction, or `None` if it was removed.
+    /// Returns the instruction, or `None` if it was removed.
     pub fn get(&self, id: InstructionId) -> Option<&Instruction> {
         self.instructions.get(id)?.as_ref()
     }
 
-    /// The instruction of a name.
+    /// Returns the instruction called `name`.
     pub fn find(&self, name: &str) -> Option<InstructionId> {
         self.names.get(name).copied()
     }
 
-    /// The parameters, in the order of their numbers.
+    /// Returns the parameters, in the order of their numbers.
     pub fn parameters(&self) -> &[InstructionId] {
         &self.parameters
     }
 
-    /// The instruction whose value is the computation's. Panics before one is set.
+    /// Returns the instruction that computes the computation's value. Panics if it is not set.
     pub fn root(&self) -> InstructionId {
-        self.root.expect("a finished computation has a root")
+        self.root.expect("expected a computation with a root")
     }
 
-    /// The root, or `None` before one is set.
+    /// Returns the root, or `None` if it is not set.
     pub fn root_if_set(&self) -> Option<InstructionId> {
         self.root
     }
 
     /// Makes an instruction the root.
     pub fn set_root(&mut self, id: InstructionId) {
-        assert!(self.get(id).is_some(), "the root is a live instruction");
+        assert!(self.get(id).is_some(), "expected a live instruction as root");
         self.root = Some(id);
     }
 
-    /// Shapes and names of the parameters, shape of the root.
+    /// Returns the shapes and names of the parameters, and the shape of the root.
     pub fn program_shape(&self) -> ProgramShape {
         ProgramShape {
             parameters: self.parameters.iter().map(|&id| self[id].shape.clone()).collect(),
@@ -178,8 +182,9 @@ impl Computation {
         }
     }
 
-    /// Everything the root needs (and every parameter and effect, needed or not), operands before users. The order is
-    /// fixed by the graph: depth first from the parameters, then the effects, then the root, operands left to right.
+    /// Returns everything that the root depends on, plus all parameters and effects, operands
+    /// before users. The graph determines the order: depth first from the parameters, then the
+    /// effects, then the root, with operands from left to right.
     pub fn post_order(&self) -> Vec<InstructionId> {
         let effects = self.instructions().filter(|(_, i)| i.has_effect()).map(|(id, _)| id);
         let starts: Vec<InstructionId> =
@@ -204,7 +209,8 @@ impl Computation {
         order
     }
 
-    /// Replaces an instruction by a computation's body, applied to these arguments. The instruction stays behind, dead.
+    /// Replaces an instruction by a computation's body, applied to these arguments. The instruction
+    /// remains, but is dead.
     pub fn inline(&mut self, instruction: InstructionId, callee: &Self, arguments: &[InstructionId]) {
         let mut copies: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
         for inner in callee.post_order() {
@@ -223,14 +229,14 @@ impl Computation {
         self.replace_all_uses(instruction, copies[&callee.root()]);
     }
 
-    /// Makes every user of `old` (the root position too) use `new`.
+    /// Replaces all uses of `old` by `new`, including its role as root.
     pub fn replace_all_uses(&mut self, old: InstructionId, new: InstructionId) {
         if old == new {
             return;
         }
         let users = std::mem::take(&mut self.expect_mut(old).users);
         for user in users {
-            // Asking the user is cheaper than searching a list of users, which may be long.
+            // The user's operand list is short, whereas a list of users may be long.
             let is_user = self[user].operands.contains(&new);
             for operand in &mut self.expect_mut(user).operands {
                 if *operand == old {
@@ -258,14 +264,14 @@ impl Computation {
         }
     }
 
-    /// Replaces the payload; the opcode, the operands and the shape stay.
+    /// Replaces the payload; the opcode, the operands, and the shape stay the same.
     pub fn set_op(&mut self, id: InstructionId, op: Op) {
         let instruction = self.expect_mut(id);
-        assert_eq!(instruction.op.opcode(), op.opcode(), "set_op keeps the opcode");
+        assert_eq!(instruction.op.opcode(), op.opcode(), "set_op cannot change the opcode");
         instruction.op = op;
     }
 
-    /// Replaces the shape (for layouts and dynamic bits; the verifier checks the rest).
+    /// Replaces the shape (for layouts and dynamic dimensions; the verifier checks the rest).
     pub fn set_shape(&mut self, id: InstructionId, shape: Shape) {
         self.expect_mut(id).shape = shape;
     }
@@ -275,12 +281,12 @@ impl Computation {
         self.expect_mut(id).metadata = metadata;
     }
 
-    /// Replaces what an instruction carries for others.
+    /// Replaces the annotations for other compilers.
     pub fn set_annotations(&mut self, id: InstructionId, annotations: Option<Annotations>) {
         self.expect_mut(id).annotations = annotations.map(Box::new);
     }
 
-    /// Renames; a name that is taken gets a suffix.
+    /// Renames an instruction; a name that is taken gets a suffix.
     pub fn rename(&mut self, id: InstructionId, name: &str) {
         let old = self[id].name.clone();
         self.names.remove(&old);
@@ -289,14 +295,14 @@ impl Computation {
         self.expect_mut(id).name = name;
     }
 
-    /// Removes an instruction that nobody uses; not the root, not a parameter.
+    /// Removes an unused instruction that is neither the root nor a parameter.
     pub fn remove(&mut self, id: InstructionId) {
         assert!(self[id].users.is_empty(), "{} has users", self[id].name);
         assert!(self.root != Some(id), "{} is the root", self[id].name);
         if let Op::Parameter { number } = self[id].op {
             assert!(self.parameters.get(number) != Some(&id), "{} is a parameter", self[id].name);
         }
-        let instruction = self.instructions[id].take().expect("a live instruction");
+        let instruction = self.instructions[id].take().expect("expected a live instruction");
         self.names.remove(&instruction.name);
         for operand in instruction.operands {
             if let Some(operand) = self.instructions[operand].as_mut() {
@@ -305,7 +311,8 @@ impl Computation {
         }
     }
 
-    /// Removes a parameter that nobody uses and renumbers those behind it. Callers must be changed alike.
+    /// Removes an unused parameter and renumbers those after it. The caller must update all calls
+    /// accordingly.
     pub fn remove_parameter(&mut self, number: usize) {
         let id = self.parameters.remove(number);
         self.remove(id);
@@ -322,11 +329,12 @@ impl Computation {
     }
 
     fn expect_mut(&mut self, id: InstructionId) -> &mut Instruction {
-        self.instructions[id].as_mut().expect("a live instruction")
+        self.instructions[id].as_mut().expect("expected a live instruction")
     }
 }
 
-/// Searches from the end, because what is removed together is removed backwards.
+/// Searches from the end, because instructions that are removed together are removed in reverse
+/// order.
 fn remove_user(instruction: &mut Instruction, user: InstructionId) {
     if let Some(at) = instruction.users.iter().rposition(|&u| u == user) {
         instruction.users.remove(at);

@@ -1,38 +1,39 @@
-//! The custom calls that have code: functions that the user links, and checks.
+//! Custom calls that have code: functions that the user links, and assertions.
 
 use crate::opcode::Op;
 use support::is_c_identifier;
 
-/// The target of a custom call that only asks for memory.
+/// Target of a custom call that only allocates memory.
 pub const ALLOCATE_BUFFER: &str = "AllocateBuffer";
 
-/// The target of a custom call that fails the run where its one operand, a `pred[]`, is false. Its `backend_config` is the
-/// message, its result an empty tuple.
+/// Target of a custom call that fails the run if its operand, a `pred[]`, is false. Its
+/// `backend_config` is the message, and its result an empty tuple.
 pub const ASSERT: &str = "tfcompile.Assert";
 
-/// The same, and asks the caller to end the process.
+/// Like [`ASSERT`], but asks the caller to end the process.
 pub const ASSERT_OR_ABORT: &str = "tfcompile.AssertOrAbort";
 
-/// What a custom call with code does.
+/// The effect of a custom call that has code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CustomCallKind<'a> {
-    /// Calls a C function of the user's, of this name; `attributes` is the text of a JSON object.
+    /// Calls a C function that the user provides; `attributes` is the text of a JSON object.
     Function {
-        /// A C identifier.
+        /// Name of the function, a C identifier.
         symbol: &'a str,
         /// The attributes of the source node.
         attributes: &'a str,
     },
-    /// Fails the run with a message where its operand is false.
+    /// Fails the run with a message if its operand is false.
     Assert {
-        /// What to say.
+        /// The message.
         message: &'a str,
-        /// Whether the process is to end.
+        /// True if the process should end.
         aborts: bool,
     },
 }
 
-/// What a custom call does; `None` of other instructions, and of custom calls that no code can be made for.
+/// Returns the kind of a custom call; `None` for other instructions and for custom calls without
+/// code.
 pub fn custom_call(op: &Op) -> Option<CustomCallKind<'_>> {
     let Op::CustomCall { custom_call_target: target, backend_config, .. } = op else { return None };
     match target.as_str() {
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_have_names_of_c_and_attributes() {
+    fn functions_need_a_c_identifier_and_attributes() {
         let function = Some(CustomCallKind::Function { symbol: "my_op", attributes: "{}" });
         assert_eq!(custom_call(&op("my_op", "{}")), function);
         for (target, config) in

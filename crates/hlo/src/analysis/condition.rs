@@ -1,33 +1,35 @@
-//! Comparisons in a loop's condition: in which iteration they first fail.
+//! Comparisons in a loop's condition, and the iteration in which each first becomes false.
 
 use super::induction::{Linear, Step};
 use super::interval::Interval;
 use crate::ComparisonDirection;
 
-/// What is known of when a part of a condition fails, if the loop runs on as long as it wants.
+/// The iterations in which a part of a condition is false, assuming that the loop does not end
+/// earlier.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Term {
     /// The first iteration in which it is false.
     pub(super) exact: Option<u64>,
     /// It is false in this iteration or an earlier one.
     pub(super) bound: Option<u64>,
-    /// It is false in every iteration from the first of these to the second.
+    /// It is false in every iteration from the first of these through the second.
     pub(super) settled: Option<(u64, u64)>,
     /// It is never false.
     pub(super) is_true: bool,
 }
 
 impl Term {
-    /// Nothing is known.
+    /// No information.
     pub(super) const UNKNOWN: Self = Self { exact: None, bound: None, settled: None, is_true: false };
-    /// True for ever.
+    /// Always true.
     pub(super) const TRUE: Self = Self { is_true: true, ..Self::UNKNOWN };
-    /// False for ever.
+    /// Always false.
     pub(super) const FALSE: Self =
         Self { exact: Some(0), bound: Some(0), settled: Some((0, u64::MAX)), is_true: false };
 
-    /// When what is this in one iteration and decides in the next fails. `is_first_known`: in the first it is true, else
-    /// anything.
+    /// Delays the term by one iteration: this value decides in the next iteration. If
+    /// `is_first_known`, the condition is true in the first iteration; otherwise it is unknown
+    /// there.
     pub(super) fn one_later(self, is_first_known: bool) -> Self {
         let later = |iteration: u64| iteration.saturating_add(1);
         Self {
@@ -38,7 +40,7 @@ impl Term {
         }
     }
 
-    /// False as soon as one is.
+    /// A conjunction is false as soon as either part is.
     pub(super) fn and(self, other: Self) -> Self {
         if self.is_true {
             return other;
@@ -49,7 +51,7 @@ impl Term {
         let bound = least(self.bound, other.bound);
         let exact = match (self.exact, other.exact) {
             (Some(a), Some(b)) => Some(a.min(b)),
-            // Nothing fails earlier than at once.
+            // No part can fail before the first iteration.
             _ => bound.filter(|&bound| bound == 0),
         };
         let settled = match (self.settled, other.settled) {
@@ -59,7 +61,7 @@ impl Term {
         Self { exact, bound, settled, is_true: false }
     }
 
-    /// False when both are: certainly when both have settled.
+    /// A disjunction is false when both parts are, which is certain only once both have settled.
     pub(super) fn or(self, other: Self) -> Self {
         if self.is_true || other.is_true {
             return Self::TRUE;
@@ -82,7 +84,8 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     }
 }
 
-/// An induction variable in a comparison: the variable before the loop, its next value, and what is compared.
+/// An induction variable in a comparison: its initial value, its next value, and the compared
+/// value.
 pub(super) struct Moving<'a> {
     pub(super) start: Interval,
     pub(super) next: &'a Linear,
@@ -90,17 +93,19 @@ pub(super) struct Moving<'a> {
 }
 
 impl Moving<'_> {
-    /// What one iteration adds to what is compared.
+    /// Returns the change of the compared value per iteration.
     fn slope(&self) -> i128 {
         self.value.multiplier * self.next.offset
     }
 
-    /// What is compared before the first iteration, for variables that start here.
+    /// Returns the compared value before the first iteration, for variables with this initial
+    /// value.
     fn first(&self, start: Interval) -> Option<Interval> {
         start.scaled(self.value.multiplier, self.value.offset)
     }
 
-    /// The last iteration up to which nothing wraps, for variables that start here.
+    /// Returns the last iteration before which no arithmetic wraps, for variables with this initial
+    /// value.
     fn horizon(&self, start: Interval) -> Option<u64> {
         let step = self.next.offset;
         let last = |steps: &[Step]| -> Option<i128> {
@@ -114,40 +119,40 @@ impl Moving<'_> {
                 Some(last.min(room / slope.abs().max(1)))
             })
         };
-        // The body computes the next value only in iterations that run, one fewer.
+        // The body computes the next value only in iterations that run, so one time less often.
         let read = last(&self.value.path)?;
         let written = last(&self.next.path).map_or(0, |last| last.saturating_add(1));
         Some(u64::try_from(read.min(written)).unwrap_or(u64::MAX))
     }
 }
 
-/// When `moving direction limit` first fails. The limit lies in its interval in every iteration; `is_fixed` says that it is
-/// the same in all of them.
+/// Determines when `moving direction limit` first fails. The limit lies in its interval in every
+/// iteration; if `is_fixed`, it is the same in all of them.
 pub(super) fn against_limit(
     direction: ComparisonDirection,
     moving: &Moving<'_>,
     limit: Interval,
     is_fixed: bool,
 ) -> Term {
-    let order = |is_upper, margin| ordered(moving, limit, is_upper, margin).unwrap_or(Term::UNKNOWN);
+    let order = |is_upper, margin| order_term(moving, limit, is_upper, margin).unwrap_or(Term::UNKNOWN);
     match direction {
         ComparisonDirection::Lt => order(true, 1),
         ComparisonDirection::Le => order(true, 0),
         ComparisonDirection::Gt => order(false, 1),
         ComparisonDirection::Ge => order(false, 0),
-        ComparisonDirection::Ne if is_fixed => not_equal(moving, limit).unwrap_or(Term::UNKNOWN),
-        ComparisonDirection::Eq if is_fixed => equal(moving, limit).unwrap_or(Term::UNKNOWN),
+        ComparisonDirection::Ne if is_fixed => not_equal_term(moving, limit).unwrap_or(Term::UNKNOWN),
+        ComparisonDirection::Eq if is_fixed => equal_term(moving, limit).unwrap_or(Term::UNKNOWN),
         ComparisonDirection::Ne | ComparisonDirection::Eq => Term::UNKNOWN,
     }
 }
 
 /// `value + margin <= limit` or, mirrored, `value - margin >= limit`.
-fn ordered(moving: &Moving<'_>, limit: Interval, is_upper: bool, margin: i128) -> Option<Term> {
+fn order_term(moving: &Moving<'_>, limit: Interval, is_upper: bool, margin: i128) -> Option<Term> {
     let sign = if is_upper { 1 } else { -1 };
-    let mirrored = |interval: Interval| if is_upper { interval } else { interval.negated() };
-    // From here on it is `sign * value <= most`, most within limits.
-    let limits = mirrored(limit).minus(Interval::exactly(margin));
-    let first = mirrored(moving.first(moving.start)?);
+    let mirror = |interval: Interval| if is_upper { interval } else { interval.negated() };
+    // The comparison is now `sign * value <= most`, with `most` in `limits`.
+    let limits = mirror(limit).minus(Interval::exactly(margin));
+    let first = mirror(moving.first(moving.start)?);
     let slope = sign * moving.slope();
     let settled = |from: u64| {
         let last = moving.horizon(moving.start)?;
@@ -161,9 +166,9 @@ fn ordered(moving: &Moving<'_>, limit: Interval, is_upper: bool, margin: i128) -
     }
     let bound = (limits.high - first.low) / slope + 1;
     let bound = u64::try_from(bound).ok()?;
-    // Only where the first comparison holds the loop runs at all: variables that start beyond it need not fit.
+    // The loop only runs if the first comparison holds, so initial values beyond it do not matter.
     let inside = Interval { low: first.low, high: first.high.min(limits.high) };
-    let start = starts_of(moving, mirrored(inside))?;
+    let start = starts_of(moving, mirror(inside))?;
     if moving.horizon(start)? < bound {
         return None;
     }
@@ -176,7 +181,7 @@ fn ordered(moving: &Moving<'_>, limit: Interval, is_upper: bool, margin: i128) -
     })
 }
 
-/// The variables for which what is compared lies within an interval, at most.
+/// Returns bounds on the initial values for which the compared value lies in an interval.
 fn starts_of(moving: &Moving<'_>, values: Interval) -> Option<Interval> {
     let (m, b) = (moving.value.multiplier, moving.value.offset);
     let (low, high) = if m > 0 { (values.low, values.high) } else { (values.high, values.low) };
@@ -185,8 +190,9 @@ fn starts_of(moving: &Moving<'_>, values: Interval) -> Option<Interval> {
     moving.start.intersection(Interval::new(low, high))
 }
 
-/// `value != limit` fails where the value hits the limit; a value that steps over it runs on for ever.
-fn not_equal(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
+/// `value != limit` fails when the value reaches the limit; a value that steps over it never ends
+/// the loop.
+fn not_equal_term(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
     let (first, slope) = (moving.first(moving.start)?, moving.slope());
     let distance = if slope > 0 { limit.minus(first) } else { first.minus(limit) };
     let slope = slope.abs();
@@ -202,8 +208,8 @@ fn not_equal(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
     Some(Term { exact, bound: Some(bound), settled: None, is_true: false })
 }
 
-/// `value == limit` holds at most once, since the value moves on.
-fn equal(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
+/// `value == limit` holds at most once, since the value changes in each iteration.
+fn equal_term(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
     let first = moving.first(moving.start)?;
     if first.intersection(limit).is_none() {
         return Some(Term { exact: Some(0), bound: Some(0), settled: None, is_true: false });
@@ -215,7 +221,7 @@ fn equal(moving: &Moving<'_>, limit: Interval) -> Option<Term> {
     Some(Term { exact, bound: Some(1), settled: None, is_true: false })
 }
 
-/// When `a direction b` first fails, where both move.
+/// Determines when `a direction b` first fails if both sides change.
 pub(super) fn against_moving(direction: ComparisonDirection, a: &Moving<'_>, b: &Moving<'_>) -> Option<Term> {
     let (sign, margin) = match direction {
         ComparisonDirection::Lt => (1, 1),

@@ -1,10 +1,13 @@
-//! What an instruction computes and moves, counted from its HLO: how long it should take, not how long it takes.
+//! Estimates the work and the memory traffic of instructions from their HLO, not from measurements.
 //!
-//! - A *flop* is an addition, a multiplication, a comparison or another simple function of one element; a multiply-add is
-//!   two. Only what the definition of an instruction needs counts: taps of a convolution that read padding do not.
-//! - A *transcendental* is one evaluation of exp, log, tanh and their kind, counted apart.
-//! - *Bytes* are those of a kernel's operands and results, each once: what fusion keeps in registers moves nothing. Of
-//!   operands that a kernel only picks from (gather, slices), only what is picked counts.
+//! - A *flop* is an addition, a multiplication, a comparison, or another simple function of one
+//!   element; a multiply-add counts as two. Only the work in an instruction's definition counts:
+//!   convolution taps that read padding do not.
+//! - A *transcendental* is one evaluation of exp, log, tanh, or a similar function, counted
+//!   separately.
+//! - *Bytes* are those of a kernel's operands and results, each counted once: values that fusion
+//!   keeps in registers cause no traffic. For operands that a kernel reads only in part (gather,
+//!   slices), only that part counts.
 
 use super::{Range, range_in, trip_count};
 use crate::attributes::{Window, WindowDimension};
@@ -16,7 +19,7 @@ use shape::{ArrayShape, Shape};
 use std::iter::Sum;
 use std::ops::{Add, Mul};
 
-/// Work, counted. Counts saturate.
+/// Amounts of work. All counts saturate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Simple arithmetic on elements.
@@ -65,8 +68,9 @@ impl Cost {
         self.bytes_read.saturating_add(self.bytes_written)
     }
 
-    /// One instruction, run once. A loop's arithmetic counts as often as the loop is known to run, else once; all branches of a
-    /// conditional count. Of both, bytes are those of their operands and results.
+    /// Returns the cost of one execution of an instruction. A loop's arithmetic is multiplied by
+    /// its trip count, if known. All branches of a conditional count. For both, bytes are those of
+    /// their operands and results.
     pub fn of_instruction(module: &Module, computation: ComputationId, id: InstructionId) -> Self {
         let computation = &module[computation];
         let instruction = &computation[id];
@@ -94,7 +98,7 @@ impl Cost {
     }
 }
 
-/// How many bytes of a value are read by its users within a computation.
+/// Number of bytes of a value that its users in a computation read.
 fn bytes_read(computation: &Computation, value: InstructionId) -> u64 {
     let users = computation[value].users().iter();
     let read = users.map(|&user| bytes_read_by(computation, user, value)).fold(0, u64::saturating_add);
@@ -102,7 +106,7 @@ fn bytes_read(computation: &Computation, value: InstructionId) -> u64 {
     if computation.root() == value { whole } else { read.min(whole) }
 }
 
-/// How many bytes of an operand an instruction reads.
+/// Number of bytes of an operand that an instruction reads.
 fn bytes_read_by(computation: &Computation, user: InstructionId, operand: InstructionId) -> u64 {
     let instruction = &computation[user];
     let whole = computation[operand].shape().byte_size();
@@ -112,27 +116,27 @@ fn bytes_read_by(computation: &Computation, user: InstructionId, operand: Instru
         {
             instruction.shape().byte_size().min(whole)
         }
-        // The rest of the array stays where it is.
+        // The rest of the array stays in place.
         Op::DynamicUpdateSlice {} if instruction.operands().first() == Some(&operand) => 0,
         _ => whole,
     }
 }
 
-/// Flops and transcendentals of an instruction and of what it calls.
+/// Flops and transcendentals of an instruction, including the computations that it calls.
 fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, depth: usize) -> Cost {
     let instruction = &computation[id];
     let count = elements(instruction.shape());
     let operand = |k: usize| computation[instruction.operands()[k]].shape().as_array();
-    let called = |callee: ComputationId| arithmetic_in(module, callee, depth + 1);
+    let callee_cost = |callee: ComputationId| arithmetic_in(module, callee, depth + 1);
     let flops = |flops: u64| Cost { flops, ..Cost::default() };
     match instruction.op() {
-        Op::Fusion { calls, .. } => called(*calls),
-        Op::Call { to_apply } => called(*to_apply),
+        Op::Fusion { calls, .. } => callee_cost(*calls),
+        Op::Call { to_apply } => callee_cost(*to_apply),
         Op::While { condition, body } => {
-            (called(*condition) + called(*body)) * iterations(module, computation, id).unwrap_or(1)
+            (callee_cost(*condition) + callee_cost(*body)) * iterations(module, computation, id).unwrap_or(1)
         }
-        Op::Conditional { branch_computations } => branch_computations.iter().map(|&b| called(b)).sum(),
-        Op::Map { to_apply, .. } => called(*to_apply) * count,
+        Op::Conditional { branch_computations } => branch_computations.iter().map(|&b| callee_cost(b)).sum(),
+        Op::Map { to_apply, .. } => callee_cost(*to_apply) * count,
         Op::Dot { dot_dimension_numbers } => {
             let depth: u64 = operand(0).map_or(0, |lhs| {
                 let sizes = dot_dimension_numbers.lhs_contracting_dims.iter().map(|&d| lhs.size(d) as u64);
@@ -145,15 +149,15 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
             else {
                 return Cost::default();
             };
-            let of = |array: &ArrayShape, dimensions: &[usize]| -> Vec<i64> {
+            let sizes_of = |array: &ArrayShape, dimensions: &[usize]| -> Vec<i64> {
                 dimensions.iter().map(|&d| array.size(d)).collect()
             };
             let taps = window_reads(
                 window,
-                &of(lhs, &dim_labels.input_spatial_dimensions),
-                &of(out, &dim_labels.output_spatial_dimensions),
+                &sizes_of(lhs, &dim_labels.input_spatial_dimensions),
+                &sizes_of(out, &dim_labels.output_spatial_dimensions),
             );
-            let positions: u64 = of(out, &dim_labels.output_spatial_dimensions)
+            let positions: u64 = sizes_of(out, &dim_labels.output_spatial_dimensions)
                 .iter()
                 .fold(1, |product, &size| product.saturating_mul(size as u64));
             let each = count / positions.max(1);
@@ -162,27 +166,27 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
         }
         Op::Reduce { to_apply, .. } => {
             let inputs = operand(0).map_or(0, |input| input.element_count() as u64);
-            called(*to_apply) * inputs.saturating_sub(count)
+            callee_cost(*to_apply) * inputs.saturating_sub(count)
         }
         Op::ReduceWindow { window, to_apply } => {
             let out = instruction.shape().leaves().first().map(|(_, leaf)| leaf.sizes());
             let reads = operand(0).zip(out).map(|(input, out)| window_reads(window, &input.sizes(), &out));
-            called(*to_apply) * reads.unwrap_or(0).saturating_sub(count)
+            callee_cost(*to_apply) * reads.unwrap_or(0).saturating_sub(count)
         }
         Op::SelectAndScatter { select, scatter, .. } => {
             let inputs = operand(0).map_or(0, |input| input.element_count() as u64);
             let sources = operand(1).map_or(0, |source| source.element_count() as u64);
-            called(*select) * inputs + called(*scatter) * sources
+            callee_cost(*select) * inputs + callee_cost(*scatter) * sources
         }
         Op::Scatter { to_apply, .. } => {
             let arrays = instruction.operands().len() / 2;
             let updates = operand(arrays + 1).map_or(0, |update| update.element_count() as u64);
-            called(*to_apply) * updates
+            callee_cost(*to_apply) * updates
         }
         Op::Sort { dimension, to_apply, .. } => {
             let row = operand(0).map_or(1, |input| input.size(*dimension).max(1) as u64);
             let inputs = operand(0).map_or(0, |input| input.element_count() as u64);
-            called(*to_apply) * inputs.saturating_mul(u64::from(row.ilog2() + 1))
+            callee_cost(*to_apply) * inputs.saturating_mul(u64::from(row.ilog2() + 1))
         }
         Op::BatchNormInference { .. } => flops(count.saturating_mul(4)),
         Op::BatchNormTraining { .. } | Op::BatchNormGrad { .. } => flops(count.saturating_mul(8)),
@@ -194,7 +198,7 @@ fn arithmetic_of(module: &Module, computation: &Computation, id: InstructionId, 
     }
 }
 
-/// How often a loop runs, if its state says so where it begins.
+/// Returns the trip count of a loop, if it follows from the initial state.
 pub(super) fn iterations(module: &Module, computation: &Computation, id: InstructionId) -> Option<u64> {
     let Op::While { condition, body } = computation[id].op() else { return None };
     let state = &computation[computation[id].operands()[0]];
@@ -205,7 +209,7 @@ pub(super) fn iterations(module: &Module, computation: &Computation, id: Instruc
     trip_count(module, &module[*condition], &module[*body], &initial).exact
 }
 
-/// The deepest calls that are followed; modules that verify are not deeper.
+/// Maximum depth of calls that are followed. Modules that pass the verifier do not exceed it.
 const MAX_DEPTH: usize = 64;
 
 fn arithmetic_in(module: &Module, id: ComputationId, depth: usize) -> Cost {
@@ -221,18 +225,18 @@ fn elements(shape: &Shape) -> u64 {
     shape.leaves().first().map_or(0, |(_, leaf)| leaf.element_count() as u64)
 }
 
-/// Two flops each, eight for complex numbers.
+/// Two flops each, or eight for complex numbers.
 fn multiply_adds(shape: &Shape, count: u64) -> u64 {
     let is_complex = shape.as_array().is_some_and(|array| array.element_type.is_complex());
     count.saturating_mul(if is_complex { 8 } else { 2 })
 }
 
-/// Windows along one dimension that read more are counted as if there were no padding.
+/// Windows with more taps in one dimension are counted as if there were no padding.
 const MAX_COUNTED: u64 = 1 << 22;
 
-/// How many elements all windows together read: neither padding nor what dilation puts between elements.
+/// Number of elements that all windows read, without padding and the gaps of dilation.
 ///
-/// Windows that grow from neighbour to neighbour are read as a running total reads them.
+/// Windows that grow from one to the next are counted as a running total.
 fn window_reads(window: &Window, input: &[i64], output: &[i64]) -> u64 {
     if window.running_dimension(input, output).is_some() {
         let count = |sizes: &[i64]| sizes.iter().fold(1u64, |all, &size| all.saturating_mul(size as u64));
@@ -245,11 +249,11 @@ fn window_reads(window: &Window, input: &[i64], output: &[i64]) -> u64 {
         }
         let reads = |tap: i64| {
             (0..output).filter(move |out| {
-                let dilated = out * w.stride + tap * w.window_dilation - w.padding_low;
-                dilated >= 0 && dilated % w.base_dilation == 0 && dilated / w.base_dilation < input
+                let position = out * w.stride + tap * w.window_dilation - w.padding_low;
+                position >= 0 && position % w.base_dilation == 0 && position / w.base_dilation < input
             })
         };
-        // One dimension at a time: what is read is the product.
+        // Dimensions are independent: the total is the product of their counts.
         (0..w.size).map(|tap| reads(tap).count() as u64).sum()
     };
     window.dimensions.iter().zip(input).zip(output).map(along).fold(1, u64::saturating_mul)
@@ -317,12 +321,12 @@ ENTRY main {
 }",
         );
         // 2*5 sums of 3 products: 60 flops; 10 additions; 10 tanh. 6 + 15 + 5 floats in, 10 out.
-        let wanted = Cost { flops: 70, transcendentals: 10, bytes_read: 104, bytes_written: 40 };
-        assert_eq!(cost, wanted);
+        let expected = Cost { flops: 70, transcendentals: 10, bytes_read: 104, bytes_written: 40 };
+        assert_eq!(cost, expected);
     }
 
     #[test]
-    fn a_convolution_does_not_pay_for_padding() {
+    fn padding_of_a_convolution_costs_nothing() {
         let cost = cost(
             "HloModule m
 ENTRY main {
@@ -332,14 +336,15 @@ ENTRY main {
   ROOT r = (f32[1,4,4,8]) tuple(y)
 }",
         );
-        // Along one dimension of 4 the taps read 3 + 4 + 3 elements: 100 taps for all positions, 2 inputs, 8 outputs.
+        // In a dimension of size 4, the taps read 3 + 4 + 3 elements: 100 taps for all positions, 2
+        // inputs, 8 outputs.
         assert_eq!(cost.flops, 2 * 100 * 2 * 8);
         assert_eq!(cost.bytes_read, 4 * (32 + 144));
         assert_eq!(cost.bytes_written, 4 * 128);
     }
 
     #[test]
-    fn a_loop_costs_its_body_as_often_as_it_runs() {
+    fn the_cost_of_a_loop_is_multiplied_by_its_trip_count() {
         let cost = cost(
             "HloModule m
 condition {
@@ -365,7 +370,7 @@ ENTRY main {
   ROOT y = f32[8] get-tuple-element(w), index=1
 }",
         );
-        // Each of 5 times: a comparison, an addition, 8 exponentials.
+        // In each of 5 iterations: a comparison, an addition, and 8 exponentials.
         assert_eq!((cost.flops, cost.transcendentals), (5 * 2, 5 * 8));
     }
 

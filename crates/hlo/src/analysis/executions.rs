@@ -1,10 +1,11 @@
-//! How often control flow runs the computations of a program.
+//! Execution counts of a program's computations.
 
 use super::cost::iterations;
 use crate::{ComputationId, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often one run of the entry runs each computation that `call`, `while` and `conditional` lead to; `None` where data decides.
+/// Returns the number of executions per run of the entry for each computation that `call`, `while`,
+/// and `conditional` reach; `None` if it is data-dependent.
 pub fn executions(module: &Module) -> BTreeMap<ComputationId, Option<u64>> {
     let module = &without_fusions(module);
     let mut counts: BTreeMap<ComputationId, Option<u64>> = BTreeMap::from([(module.entry(), Some(1))]);
@@ -21,14 +22,15 @@ pub fn executions(module: &Module) -> BTreeMap<ComputationId, Option<u64>> {
     counts
 }
 
-/// The module with the bodies of fusions in their places, where trip counts see what indices do.
+/// Returns the module with all fusions inlined, so that trip counts can follow indices through
+/// them.
 fn without_fusions(module: &Module) -> Module {
-    let mut plain = module.clone();
+    let mut inlined = module.clone();
     for id in callers_first(module) {
         for instruction in module[id].post_order() {
             let Op::Fusion { calls, .. } = module[id][instruction].op() else { continue };
-            let fused = &module[*calls];
-            let computation = plain.computation_mut(id);
+            let body = &module[*calls];
+            let computation = inlined.computation_mut(id);
             let operands = computation[instruction].operands().to_vec();
             let elements: Vec<(InstructionId, usize)> = computation[instruction]
                 .users()
@@ -38,7 +40,7 @@ fn without_fusions(module: &Module) -> Module {
                     _ => None,
                 })
                 .collect();
-            computation.inline(instruction, fused, &operands);
+            computation.inline(instruction, body, &operands);
             for (user, index) in elements {
                 let tuple = &computation[computation[user].operands()[0]];
                 if let (Op::Tuple {}, Some(&element)) = (tuple.op(), tuple.operands().get(index)) {
@@ -47,30 +49,34 @@ fn without_fusions(module: &Module) -> Module {
             }
         }
     }
-    plain
+    inlined
 }
 
-/// What a computation's control flow runs, and how often for each of its own runs.
+/// Returns the computations that a computation's control flow executes, with their executions per
+/// execution of the caller.
 fn callees(module: &Module, caller: ComputationId) -> Vec<(ComputationId, Option<u64>)> {
-    let mut found = Vec::new();
+    let mut callees = Vec::new();
     for (id, instruction) in module[caller].instructions() {
         match instruction.op() {
-            Op::Call { to_apply } => found.push((*to_apply, Some(1))),
+            Op::Call { to_apply } => callees.push((*to_apply, Some(1))),
             Op::While { condition, body } => {
-                let rounds = iterations(module, &module[caller], id);
-                found.push((*condition, rounds.and_then(|rounds| rounds.checked_add(1))));
-                found.push((*body, rounds));
+                let iteration_count = iterations(module, &module[caller], id);
+                callees.push((
+                    *condition,
+                    iteration_count.and_then(|iteration_count| iteration_count.checked_add(1)),
+                ));
+                callees.push((*body, iteration_count));
             }
             Op::Conditional { branch_computations } => {
-                found.extend(branch_computations.iter().map(|&branch| (branch, None)));
+                callees.extend(branch_computations.iter().map(|&branch| (branch, None)));
             }
             _ => {}
         }
     }
-    found
+    callees
 }
 
-/// The computations that control flow leads to from the entry, each in front of those that it runs.
+/// Returns the computations that control flow reaches from the entry, callers before callees.
 fn callers_first(module: &Module) -> Vec<ComputationId> {
     let (mut order, mut seen) = (Vec::new(), BTreeSet::from([module.entry()]));
     let mut stack = vec![(module.entry(), callees(module, module.entry()))];
@@ -96,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_of_nested_loops_multiply_and_branches_are_not_known() {
+    fn counts_of_nested_loops_multiply_and_branches_are_unknown() {
         let text = r#"
 HloModule nested
 
@@ -159,13 +165,13 @@ ENTRY main {
 "#;
         let module = crate::parse(text).expect("valid");
         let counts = executions(&module);
-        let of = |name: &str| {
+        let count_of = |name: &str| {
             let (id, _) = module.computations().find(|(_, c)| c.name() == name).expect("a computation");
             counts[&id]
         };
-        assert_eq!(of("main"), Some(1));
-        assert_eq!((of("outer.body"), of("outer.condition")), (Some(3), Some(4)));
-        assert_eq!((of("inner.body"), of("inner.condition")), (Some(15), Some(18)));
-        assert_eq!((of("branch"), of("other")), (None, None));
+        assert_eq!(count_of("main"), Some(1));
+        assert_eq!((count_of("outer.body"), count_of("outer.condition")), (Some(3), Some(4)));
+        assert_eq!((count_of("inner.body"), count_of("inner.condition")), (Some(15), Some(18)));
+        assert_eq!((count_of("branch"), count_of("other")), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! State elements that a loop's body keeps, or moves by a constant.
+//! State elements that a loop's body keeps, or changes by a constant.
 
 use super::interval::{Interval, Range};
 use super::range::Ranges;
@@ -6,15 +6,15 @@ use crate::{Computation, InstructionId, Module, Op};
 use shape::PrimitiveType;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The induction variables of a loop's body: state elements (integers, of one element each) to which each iteration adds
-/// the same constant, which is not 0, with that constant. The body takes the state as one tuple.
+/// Returns the induction variables of a loop's body and their steps: scalar integer state elements
+/// to which each iteration adds the same nonzero constant. The body takes the state as one tuple.
 pub fn induction_variables(module: &Module, body: &Computation) -> BTreeMap<usize, i64> {
     let steps =
         variables(module, body, &|_| None).into_iter().filter(|(_, linear)| linear.wraps_like_element());
     steps.filter_map(|(k, linear)| Some((k, linear.offset.try_into().ok()?))).collect()
 }
 
-/// The state elements that a loop's body passes through unchanged.
+/// Returns the state elements that a loop's body passes through unchanged.
 pub fn invariant_elements(module: &Module, body: &Computation) -> BTreeSet<usize> {
     invariants(module, body, 0)
 }
@@ -22,16 +22,17 @@ pub fn invariant_elements(module: &Module, body: &Computation) -> BTreeSet<usize
 /// `multiplier * state[element] + offset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Affine {
-    /// The state element, an integer of one element.
+    /// Index of the state element, a scalar integer.
     pub element: usize,
-    /// Not 0.
+    /// A nonzero factor.
     pub multiplier: i64,
-    /// Any constant.
+    /// A constant.
     pub offset: i64,
 }
 
-/// An integer of one element as a linear function of one element of the state, which the computation takes as one tuple.
-/// Nothing wraps on the way for any state in the ranges that `state` gives for its elements.
+/// Expresses a scalar integer as a linear function of one state element. The computation takes the
+/// state as one tuple. No arithmetic wraps for any state within the ranges that `state` returns for
+/// its elements.
 pub fn affine(
     module: &Module,
     computation: &Computation,
@@ -48,29 +49,31 @@ pub fn affine(
     Some(Affine { element, multiplier: multiplier.try_into().ok()?, offset: offset.try_into().ok()? })
 }
 
-/// Instructions that a walk from a value towards the state looks at.
+/// Maximum number of instructions that the analysis visits between a value and the state.
 const MAX_STEPS: usize = 256;
-/// Loops within each other that are looked through.
+/// Maximum nesting depth of loops that the analysis looks through.
 const MAX_DEPTH: usize = 8;
 
-/// `multiplier * state[element] + offset`, if nothing wraps on the way.
+/// `multiplier * state[element] + offset`, if no arithmetic wraps.
 #[derive(Clone, Debug)]
 pub(super) struct Linear {
     pub(super) element: usize,
     pub(super) multiplier: i128,
     pub(super) offset: i128,
-    /// The value after each step, with the values that its type can hold; the first is the element itself.
+    /// The value after each step, with the range of its type; the first entry is the element
+    /// itself.
     pub(super) path: Vec<Step>,
 }
 
 impl Linear {
-    /// Whether the function holds modulo the element's type however much wraps: no step is narrower than the element.
+    /// True if the function holds modulo the element's type even if arithmetic wraps, because no
+    /// step is narrower than the element.
     pub(super) fn wraps_like_element(&self) -> bool {
         self.path.iter().all(|step| step.all.width() >= self.path[0].all.width())
     }
 }
 
-/// `multiplier * state[element] + offset` has to fit here.
+/// A condition: `multiplier * state[element] + offset` must fit into `all`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step {
     pub(super) multiplier: i128,
@@ -78,7 +81,8 @@ pub(super) struct Step {
     pub(super) all: Interval,
 }
 
-/// For each induction variable its next value, given which invariant elements are constants.
+/// Returns the next value of each induction variable. `constant` returns the values of invariant
+/// elements that are constants.
 pub(super) fn variables(
     module: &Module,
     body: &Computation,
@@ -113,14 +117,15 @@ fn invariants(module: &Module, body: &Computation, depth: usize) -> BTreeSet<usi
     }
 }
 
-/// Which element of the state an instruction takes out of the computation's parameter.
+/// Returns the index of the state element that an instruction extracts from the computation's
+/// parameter.
 pub fn state_element(computation: &Computation, id: InstructionId) -> Option<usize> {
     let Op::GetTupleElement { index } = *computation[id].op() else { return None };
     let tuple = computation[id].operands()[0];
     matches!(computation[tuple].op(), Op::Parameter { number: 0 }).then_some(index)
 }
 
-/// Where a value comes from: through copies, tuples and loops that keep it.
+/// Follows a value to its source, through copies, tuples, and loops that keep it.
 fn source(module: &Module, computation: &Computation, mut id: InstructionId, depth: usize) -> InstructionId {
     for _ in 0..MAX_STEPS {
         let Some(next) = one_step(module, computation, id, depth) else { break };
@@ -143,9 +148,9 @@ fn one_step(
             Op::Tuple {} => computation[operand].operands().get(index).copied(),
             Op::While { body, .. } if depth < MAX_DEPTH => {
                 let start = computation[operand].operands()[0];
-                let is_kept = invariants(module, module.get(*body)?, depth + 1).contains(&index);
+                let is_invariant = invariants(module, module.get(*body)?, depth + 1).contains(&index);
                 let is_tuple = matches!(computation[start].op(), Op::Tuple {});
-                (is_kept && is_tuple).then(|| computation[start].operands().get(index).copied())?
+                (is_invariant && is_tuple).then(|| computation[start].operands().get(index).copied())?
             }
             _ => None,
         },
@@ -153,7 +158,7 @@ fn one_step(
     }
 }
 
-/// An integer of one element as a linear function of one state element.
+/// Expresses a scalar integer as a linear function of one state element.
 pub(super) fn linear(
     module: &Module,
     computation: &Computation,
@@ -161,7 +166,7 @@ pub(super) fn linear(
     constant: &dyn Fn(usize) -> Option<i64>,
 ) -> Option<Linear> {
     let mut at = id;
-    // From the value to the state: what is done, last first.
+    // The operations from the value back to the state; the last one comes first.
     let mut steps = Vec::new();
     let element = loop {
         at = source(module, computation, at, 0);
@@ -183,19 +188,19 @@ pub(super) fn linear(
         let all = values(computation, at)?;
         linear.path.push(Step { multiplier: linear.multiplier, offset: linear.offset, all });
     }
-    // Products of two of them fit.
+    // The product of two such numbers fits.
     let is_small = |value: i128| value.unsigned_abs() < 1 << 62;
     (is_small(linear.multiplier) && is_small(linear.offset) && linear.multiplier != 0).then_some(linear)
 }
 
-/// The values of an integer of one element.
+/// Returns the range of a scalar integer's type.
 fn values(computation: &Computation, id: InstructionId) -> Option<Interval> {
     let shape = computation[id].shape().as_array()?;
     let is_one = shape.is_static() && shape.element_count() == 1 && shape.element_type.is_integer();
     is_one.then(|| Interval::of_type(shape.element_type))?
 }
 
-/// `(x, m, b)` where an instruction computes `m * x + b`.
+/// Returns `(x, m, b)` if an instruction computes `m * x + b`.
 fn affine_step(
     module: &Module,
     computation: &Computation,
@@ -207,33 +212,33 @@ fn affine_step(
         let element = state_element(computation, id)?;
         constant(element).map(Range::exactly)
     };
-    let known = |id: InstructionId| {
+    let constant_value = |id: InstructionId| {
         let ranges = Ranges { module: Some(module), computation, of_leaf: &of_leaf, depth: 0 };
-        Some(signed(element_type, ranges.interval(id)?.value()?))
+        Some(reinterpret_as_signed(element_type, ranges.interval(id)?.value()?))
     };
     let operands = computation[id].operands();
     match (computation[id].op(), operands) {
         (Op::Convert {} | Op::Reshape {} | Op::Copy {}, &[x]) => Some((x, 1, 0)),
         (Op::Negate {}, &[x]) => Some((x, -1, 0)),
-        (Op::Add {}, &[x, y]) => match known(y) {
+        (Op::Add {}, &[x, y]) => match constant_value(y) {
             Some(b) => Some((x, 1, b)),
-            None => Some((y, 1, known(x)?)),
+            None => Some((y, 1, constant_value(x)?)),
         },
-        (Op::Subtract {}, &[x, y]) => match known(y) {
+        (Op::Subtract {}, &[x, y]) => match constant_value(y) {
             Some(b) => Some((x, 1, -b)),
-            None => Some((y, -1, known(x)?)),
+            None => Some((y, -1, constant_value(x)?)),
         },
-        (Op::Multiply {}, &[x, y]) => match known(y) {
+        (Op::Multiply {}, &[x, y]) => match constant_value(y) {
             Some(m) => Some((x, m, 0)),
-            None => Some((y, known(x)?, 0)),
+            None => Some((y, constant_value(x)?, 0)),
         },
         _ => None,
     }
 }
 
-/// Adding the largest unsigned number subtracts 1. The value is checked against its type anyway, so this only chooses the
-/// reading that can be right.
-fn signed(element_type: PrimitiveType, value: i128) -> i128 {
+/// Adding the largest unsigned number subtracts 1. The resulting value is checked against its type
+/// in any case, so this function only selects the interpretation that can be valid.
+fn reinterpret_as_signed(element_type: PrimitiveType, value: i128) -> i128 {
     let is_upper_half = element_type.is_unsigned_integer() && value >> (element_type.bit_width() - 1) != 0;
     if is_upper_half { value - (1i128 << element_type.bit_width()) } else { value }
 }

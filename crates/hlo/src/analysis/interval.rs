@@ -1,32 +1,33 @@
-//! Intervals of integers, wide enough that no sum or product of elements overflows unseen.
+//! Intervals of integers, wide enough that no sum or product of elements overflows undetected.
 
 use shape::PrimitiveType;
 
-/// What is known of an integer: it lies between these, both included. `None` is "nothing".
+/// Bounds of an integer, both inclusive. `None` means unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The least value, if known.
+    /// The smallest value, if known.
     pub low: Option<i64>,
-    /// The greatest value, if known.
+    /// The largest value, if known.
     pub high: Option<i64>,
 }
 
 impl Range {
-    /// Nothing is known.
+    /// No information.
     pub const UNKNOWN: Self = Self { low: None, high: None };
 
-    /// Exactly this value.
+    /// Creates a range with a single value.
     pub fn exactly(value: i64) -> Self {
         Self { low: Some(value), high: Some(value) }
     }
 
-    /// The value, if there is only one.
+    /// Returns the value, if there is only one.
     pub fn value(self) -> Option<i64> {
         self.low.filter(|_| self.low == self.high)
     }
 }
 
-/// An interval that is never empty. Element types have at most 64 bits, so sums never overflow; products are checked.
+/// A nonempty interval. Element types have at most 64 bits, so sums never overflow; products are
+/// checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interval {
     pub(super) low: i128,
@@ -34,7 +35,7 @@ pub(super) struct Interval {
 }
 
 impl Interval {
-    /// The interval between two values, whichever is the larger.
+    /// Creates the interval between two values in either order.
     pub(super) fn new(a: i128, b: i128) -> Self {
         Self { low: a.min(b), high: a.max(b) }
     }
@@ -43,31 +44,32 @@ impl Interval {
         Self { low: value, high: value }
     }
 
-    /// All values of a type; `None` for types that are neither integers nor `pred`.
+    /// Returns the interval of all values of a type; `None` for types that are neither integers nor
+    /// `pred`.
     pub(super) fn of_type(element_type: PrimitiveType) -> Option<Self> {
         let bits = element_type.bit_width();
         if element_type.is_signed_integer() {
             let half = 1i128 << (bits - 1);
             return Some(Self { low: -half, high: half - 1 });
         }
-        let is_natural = element_type.is_unsigned_integer() || element_type == PrimitiveType::Pred;
-        is_natural.then(|| Self { low: 0, high: (1i128 << bits) - 1 })
+        let is_unsigned = element_type.is_unsigned_integer() || element_type == PrimitiveType::Pred;
+        is_unsigned.then(|| Self { low: 0, high: (1i128 << bits) - 1 })
     }
 
-    /// What a range says of a value of a type.
+    /// Converts the range of a value whose type has the interval `all`.
     pub(super) fn from_range(range: Range, all: Self) -> Self {
         let low = range.low.map_or(all.low, i128::from).max(all.low);
         let high = range.high.map_or(all.high, i128::from).min(all.high);
-        // A contradiction comes from code that never runs; everything is true of it.
+        // A contradiction comes from code that never runs, so any interval is valid.
         if low <= high { Self { low, high } } else { all }
     }
 
-    /// The range, where the ends of a signed type count as unknown.
+    /// Converts to a range, in which the limits of a signed type count as unknown.
     pub(super) fn to_range(self, all: Self) -> Range {
         let is_known = |end: i128, limit: i128| end != limit || limit == 0;
         let low = i64::try_from(self.low).ok().filter(|_| is_known(self.low, all.low));
         let high = i64::try_from(self.high).ok();
-        // `pred` and its conversions reach the end of their type; that is known.
+        // The limits of `pred` and its conversions are meaningful, so they count as known.
         let high = high.filter(|_| self.high != all.high || self.low == self.high || all.high <= 1);
         let low = if self.low == self.high { i64::try_from(self.low).ok() } else { low };
         Range { low, high }
@@ -77,12 +79,12 @@ impl Interval {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// How far apart its ends are.
+    /// Returns the distance between the ends.
     pub(super) fn width(self) -> i128 {
         self.high - self.low
     }
 
-    /// `multiplier * x + offset` for all x within.
+    /// Returns the interval of `multiplier * x + offset` for all x in this interval.
     pub(super) fn scaled(self, multiplier: i128, offset: i128) -> Option<Self> {
         let end = |end: i128| end.checked_mul(multiplier)?.checked_add(offset);
         Some(Self::new(end(self.low)?, end(self.high)?))
@@ -96,13 +98,14 @@ impl Interval {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
-    /// What both allow; `None` if they exclude each other.
+    /// Returns the intersection; `None` if it is empty.
     pub(super) fn intersection(self, other: Self) -> Option<Self> {
         let (low, high) = (self.low.max(other.low), self.high.min(other.high));
         (low <= high).then_some(Self { low, high })
     }
 
-    /// This interval if the type holds all of it, else everything: arithmetic wraps.
+    /// Returns this interval if it fits into the type, otherwise the full interval, because
+    /// arithmetic wraps.
     pub(super) fn within(self, all: Self) -> Self {
         if all.contains(self) { self } else { all }
     }
@@ -123,7 +126,7 @@ impl Interval {
         self.corners(other, i128::checked_mul)
     }
 
-    /// Division that rounds to zero. `None` if the divisor may be 0.
+    /// Division that rounds toward zero. `None` if the divisor may be 0.
     pub(super) fn divided_by(self, other: Self) -> Option<Self> {
         if other.low <= 0 && other.high >= 0 {
             return None;
@@ -131,7 +134,8 @@ impl Interval {
         self.corners(other, i128::checked_div)
     }
 
-    /// The remainder of a division that rounds to zero: its sign is the dividend's. `None` if the divisor may be 0.
+    /// The remainder of a division that rounds toward zero: its sign is that of the dividend.
+    /// `None` if the divisor may be 0.
     pub(super) fn remainder_by(self, other: Self) -> Option<Self> {
         if other.low <= 0 && other.high >= 0 {
             return None;
@@ -156,7 +160,7 @@ impl Interval {
         Self { low: if spans_zero { 0 } else { low.min(high) }, high: low.max(high) }
     }
 
-    /// For functions that are monotonic in each argument the extremes lie at the corners.
+    /// Extremes of a function that is monotonic in each argument lie at the corners.
     fn corners(self, other: Self, f: impl Fn(i128, i128) -> Option<i128>) -> Option<Self> {
         let mut result: Option<Self> = None;
         for a in [self.low, self.high] {

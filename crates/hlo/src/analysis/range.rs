@@ -6,10 +6,11 @@ use crate::{ComparisonDirection, Computation, ComputationId, InstructionId, Modu
 use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
 
-/// What is known of an integer or `pred`; of an array, what holds for each of its elements.
+/// Returns the range of an integer or a `pred`; for an array, a range that holds for all elements.
 ///
-/// `of_leaf` is asked first for every instruction; `None` means that it is to be computed. Unknown instructions may have
-/// any value of their type. Additions and the like that may wrap give nothing.
+/// `of_leaf` is called first for every instruction; if it returns `None`, the range is computed.
+/// Unknown instructions may have any value of their type. Arithmetic that may wrap has an unknown
+/// result.
 pub fn range(
     computation: &Computation,
     id: InstructionId,
@@ -18,7 +19,8 @@ pub fn range(
     Ranges { module: None, computation, of_leaf, depth: 0 }.of(id)
 }
 
-/// Like [`range`], but sees through reductions, conditionals and loops too, since it may look at what they call.
+/// Like [`range`], but also follows reductions, conditionals, and loops, since it has access to the
+/// computations that they call.
 pub fn range_in(
     module: &Module,
     computation: &Computation,
@@ -28,11 +30,11 @@ pub fn range_in(
     Ranges { module: Some(module), computation, of_leaf, depth: 0 }.of(id)
 }
 
-/// Instructions that one question looks at; beyond it nothing is known.
+/// Maximum number of instructions per query; the rest counts as unknown.
 const MAX_INSTRUCTIONS: usize = 1 << 14;
-/// Elements of a constant that are looked at.
+/// Maximum number of elements that are read from a constant.
 const MAX_ELEMENTS: i64 = 1 << 12;
-/// Loops and branches, within or behind each other, that are looked into.
+/// Maximum depth of loops and branches, nested or in sequence, that are analyzed.
 const MAX_DEPTH: usize = 6;
 
 pub(super) struct Ranges<'a> {
@@ -48,7 +50,7 @@ impl Ranges<'_> {
         self.interval(id).map_or(Range::UNKNOWN, |interval| interval.to_range(all))
     }
 
-    /// All values that the elements of an instruction can have by their type.
+    /// Returns the interval of all values of an instruction's element type.
     fn type_of(&self, id: InstructionId) -> Option<Interval> {
         Interval::of_type(self.array(id)?.element_type)
     }
@@ -57,7 +59,7 @@ impl Ranges<'_> {
         self.computation[id].shape().as_array()
     }
 
-    /// The interval of an array of integers, `None` for everything else.
+    /// Returns the interval of an array of integers; `None` for everything else.
     pub(super) fn interval(&self, id: InstructionId) -> Option<Interval> {
         let mut known: BTreeMap<InstructionId, Interval> = BTreeMap::new();
         let mut pending = vec![(id, false)];
@@ -85,7 +87,7 @@ impl Ranges<'_> {
         known.get(&id).copied()
     }
 
-    /// The instructions of which [`Self::compute`] asks.
+    /// Returns the instructions whose intervals [`Self::compute`] needs.
     fn inputs(&self, id: InstructionId) -> Vec<InstructionId> {
         let instruction = &self.computation[id];
         let operands = instruction.operands();
@@ -117,11 +119,11 @@ impl Ranges<'_> {
                 if count == 0 || (count > MAX_ELEMENTS && !literal.is_splat()) {
                     return None;
                 }
-                let scanned = literal.scalars().take(MAX_ELEMENTS as usize).map(|scalar| match scalar {
+                let intervals = literal.scalars().take(MAX_ELEMENTS as usize).map(|scalar| match scalar {
                     shape::Scalar::Unsigned(value) => Some(Interval::exactly(value.into())),
                     other => Some(Interval::exactly(other.as_i64()?.into())),
                 });
-                scanned.reduce(|a, b| Some(a?.hull(b?)))?
+                intervals.reduce(|a, b| Some(a?.hull(b?)))?
             }
             Op::Iota { iota_dimension } => {
                 let size = self.array(id)?.size(*iota_dimension);
@@ -144,11 +146,11 @@ impl Ranges<'_> {
                 None => Some(operand(1)?.hull(operand(2)?)),
             },
             Op::Compare { direction, .. } => compare(*direction, operand(0)?, operand(1)?),
-            // On `pred` only; bits of other types are not followed.
+            // Only for `pred`; the bits of other types are not tracked.
             Op::And {} if all.high == 1 => Some(operand(0)?.minimum(operand(1)?)),
             Op::Or {} if all.high == 1 => Some(operand(0)?.maximum(operand(1)?)),
             Op::Not {} if all.high == 1 => Some(Interval::exactly(1).minus(operand(0)?)),
-            Op::Convert {} => self.converted(id, operand(0)?),
+            Op::Convert {} => self.convert(id, operand(0)?),
             Op::Reshape {}
             | Op::Copy {}
             | Op::Broadcast { .. }
@@ -170,7 +172,7 @@ impl Ranges<'_> {
             Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. }
                 if instruction.operands().len() == 2 =>
             {
-                self.reduced(id, *to_apply, operand(0)?, operand(1)?)
+                self.reduce(id, *to_apply, operand(0)?, operand(1)?)
             }
             Op::GetTupleElement { index } => {
                 let tuple = instruction.operands()[0];
@@ -184,8 +186,8 @@ impl Ranges<'_> {
         }
     }
 
-    /// A conversion to `pred` asks whether the value is 0; to an integer it keeps what fits.
-    fn converted(&self, id: InstructionId, operand: Interval) -> Option<Interval> {
+    /// A conversion to `pred` compares with 0; one to an integer keeps values that fit.
+    fn convert(&self, id: InstructionId, operand: Interval) -> Option<Interval> {
         if self.array(id)?.element_type != PrimitiveType::Pred {
             return Some(operand);
         }
@@ -196,8 +198,9 @@ impl Ranges<'_> {
         }
     }
 
-    /// A reduction with a known function: each result is made of the initial value and `count` elements.
-    fn reduced(
+    /// A reduction with a known function: each result combines the initial value with `count`
+    /// elements.
+    fn reduce(
         &self,
         id: InstructionId,
         to_apply: ComputationId,
@@ -213,8 +216,8 @@ impl Ranges<'_> {
                 counts.fold(1i128, i128::saturating_mul)
             }
             Op::ReduceWindow { window, .. } => {
-                let held = window.dimensions.iter().enumerate().map(|(d, w)| w.size.min(operand.size(d)));
-                held.map(i128::from).fold(1i128, i128::saturating_mul)
+                let sizes = window.dimensions.iter().enumerate().map(|(d, w)| w.size.min(operand.size(d)));
+                sizes.map(i128::from).fold(1i128, i128::saturating_mul)
             }
             _ => return None,
         };
@@ -224,7 +227,7 @@ impl Ranges<'_> {
         if !is_of_parameters {
             return None;
         }
-        // Of a dynamic dimension, or in a window at an end, there may be fewer.
+        // A dynamic dimension, or a window at an edge, may have fewer elements.
         let is_whole = matches!(self.computation[id].op(), Op::Reduce { .. });
         let is_full = is_whole && count > 0 && operand.is_static();
         let counts = Interval::new(if is_full { count } else { 0 }, count);
@@ -242,7 +245,7 @@ impl Ranges<'_> {
         Some(if is_full { result } else { result.hull(initial) })
     }
 
-    /// An element of what a loop or a conditional makes.
+    /// Returns the interval of an element in the result of a loop or a conditional.
     fn element(&self, tuple: InstructionId, index: usize, all: Interval) -> Option<Interval> {
         let module = self.module?;
         match self.computation[tuple].op() {
@@ -258,7 +261,7 @@ impl Ranges<'_> {
         }
     }
 
-    /// What is known of an element of a tuple, which an instruction makes.
+    /// Returns the range of an element of a tuple.
     fn initial(&self, tuple: InstructionId, index: usize) -> Range {
         let inner = Ranges { depth: self.depth + 1, ..*self };
         match self.computation[tuple].op() {
@@ -270,7 +273,7 @@ impl Ranges<'_> {
         }
     }
 
-    /// What all branches of a conditional make; their parameters are unknown.
+    /// Returns the hull of the results of all branches; their parameters are unknown.
     fn branches(&self, id: InstructionId, index: Option<usize>, all: Interval) -> Option<Interval> {
         let module = self.module?;
         let Op::Conditional { branch_computations } = self.computation[id].op() else { return None };
@@ -295,7 +298,7 @@ impl Ranges<'_> {
     }
 }
 
-/// 1 if a comparison holds for all values of two intervals, 0 if for none.
+/// Returns 1 if a comparison holds for all values of two intervals, and 0 if it holds for none.
 pub(super) fn compare(direction: ComparisonDirection, a: Interval, b: Interval) -> Option<Interval> {
     let (yes, no) = match direction {
         ComparisonDirection::Lt => (a.high < b.low, a.low >= b.high),

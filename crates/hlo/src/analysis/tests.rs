@@ -1,4 +1,4 @@
-//! Loops whose trip counts are counted by hand.
+//! Loops whose trip counts were computed by hand.
 
 mod small_loops;
 
@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 /// The state: a counter, a limit, a flag, a long counter, an unsigned counter, a second counter.
 const STATE: &str = "(s32[], s32[], pred[], s64[], u32[], s32[])";
 
-/// A module whose loop has this condition and body, each with the state's elements i, n, f, l, u and k in scope. What
-/// the body does not name it keeps.
+/// Builds a module whose loop has this condition and body. Both have the state's elements i, n, f,
+/// l, u, and k in scope.
 fn module(condition: &str, body: &str, results: [&str; 6]) -> Module {
     let elements = "
   s = STATE parameter(0)
@@ -73,7 +73,7 @@ fn from_zero() -> Initial {
     [exactly(0), exactly(10), ANY, exactly(0), exactly(0), exactly(0)]
 }
 
-/// The count of a loop that adds `step` (an instruction) to i and keeps the rest.
+/// The trip count of a loop with the next value `j` of i from `next`; other elements are kept.
 fn count(condition: &str, next: &str, initial: Initial) -> TripCount {
     count_of(&module(condition, next, ["j", "n", "f", "l", "u", "k"]), initial)
 }
@@ -97,10 +97,10 @@ fn compare(a: &str, direction: &str, b: &str) -> String {
 }
 
 #[test]
-fn every_direction_both_ways_round_in_steps_of_either_sign() {
+fn all_directions_operand_orders_and_signs_of_steps() {
     let start = |i, n| [exactly(i), exactly(n), ANY, ANY, ANY, ANY];
     let rows = [
-        // i, direction, n, the first value for which it fails.
+        // The direction, the step, i, n, and the trip count.
         ("LT", UP, 0, 10, exact(10)),
         ("LT", UP_BY_THREE, 0, 10, exact(4)),
         ("LT", UP_BY_THREE, 0, 9, exact(3)),
@@ -121,7 +121,7 @@ fn every_direction_both_ways_round_in_steps_of_either_sign() {
         ("NE", UP, 10, 10, exact(0)),
         ("EQ", UP, 10, 10, exact(1)),
         ("EQ", UP, 9, 10, exact(0)),
-        // Steps over the limit, or away from it: only a wrap would end these.
+        // These step over the limit or away from it: they would only end by wrapping.
         ("NE", UP_BY_THREE, 0, 10, NONE),
         ("NE", DOWN, 0, 10, NONE),
         ("LT", DOWN, 0, 10, NONE),
@@ -130,7 +130,7 @@ fn every_direction_both_ways_round_in_steps_of_either_sign() {
         ("LE", DOWN, 0, 10, NONE),
     ];
     for (direction, next, i, n, expected) in rows {
-        let turned = match direction {
+        let swapped = match direction {
             "LT" => "GT",
             "LE" => "GE",
             "GT" => "LT",
@@ -143,15 +143,15 @@ fn every_direction_both_ways_round_in_steps_of_either_sign() {
             "{i} {direction} {n}, {next}"
         );
         assert_eq!(
-            count(&compare("n", turned, "i"), next, start(i, n)),
+            count(&compare("n", swapped, "i"), next, start(i, n)),
             expected,
-            "{n} {turned} {i}, {next}"
+            "{n} {swapped} {i}, {next}"
         );
     }
 }
 
 #[test]
-fn integers_that_would_wrap_give_nothing() {
+fn integers_that_would_wrap_have_no_trip_count() {
     let limits = |i: i64, n: i64| [exactly(i), exactly(n), ANY, ANY, ANY, ANY];
     let most = i64::from(i32::MAX);
     assert_eq!(count(&compare("i", "LT", "n"), UP, limits(most - 5, most)), exact(5));
@@ -161,7 +161,7 @@ fn integers_that_would_wrap_give_nothing() {
     let least = i64::from(i32::MIN);
     assert_eq!(count(&compare("i", "GT", "n"), DOWN, limits(0, least)), exact(1 << 31));
     assert_eq!(count(&compare("i", "GE", "n"), DOWN, limits(0, least)), NONE);
-    // i + 1 wraps one iteration before i would.
+    // i + 1 wraps one iteration earlier than i.
     let next_less = "  next = s32[] add(i, one)\n  ROOT p = pred[] compare(next, n), direction=LT";
     assert_eq!(count(next_less, UP, limits(most - 5, most)), exact(4));
     let next_at_most = "  next = s32[] add(i, one)\n  ROOT p = pred[] compare(next, n), direction=LE";
@@ -180,10 +180,10 @@ fn steps_through_tuples_copies_conversions_and_reshapes() {
   narrow = s32[] convert(taken)
   j = s32[] add(narrow, one)";
     assert_eq!(count(&compare("i", "LT", "n"), chain, from_zero()), exact(5));
-    // An iteration of a select is no induction, and data.
+    // A select is not an induction step, and depends on data.
     let select = "  more = s32[] add(i, one)\n  j = s32[] select(f, more, i)";
     assert_eq!(count(&compare("i", "LT", "n"), select, from_zero()), NONE);
-    // A step that is not known before the loop.
+    // A step that is unknown before the loop.
     let unknown = "  j = s32[] add(i, k)";
     let mut initial = from_zero();
     initial[5] = ANY;
@@ -193,8 +193,8 @@ fn steps_through_tuples_copies_conversions_and_reshapes() {
     // 2 * i < 10, 20 - i > 10.
     let doubled = "  d = s32[] multiply(two, i)\n  ROOT p = pred[] compare(d, n), direction=LT";
     assert_eq!(count(doubled, UP, from_zero()), exact(5));
-    let turned = "  twenty = s32[] constant(20)\n  d = s32[] subtract(twenty, i)\n  ROOT p = pred[] compare(d, n), direction=GT";
-    assert_eq!(count(turned, UP, from_zero()), exact(10));
+    let mirrored = "  twenty = s32[] constant(20)\n  d = s32[] subtract(twenty, i)\n  ROOT p = pred[] compare(d, n), direction=GT";
+    assert_eq!(count(mirrored, UP, from_zero()), exact(10));
 }
 
 #[test]
@@ -211,14 +211,14 @@ fn other_integer_types() {
         "  end = s64[] constant(9223372036854775807)\n  ROOT p = pred[] compare(l, end), direction=LE";
     assert_eq!(count_of(&module(past_end, long, results), initial), NONE);
 
-    // Unsigned: down by adding 2^32 - 1. u >= 0 never fails.
+    // Unsigned: counts down by adding 2^32 - 1. u >= 0 never fails.
     let less = "  less = u32[] add(u, all_ones)";
     let results = ["i", "n", "f", "l", "less", "k"];
     initial[4] = exactly(7);
     assert_eq!(count_of(&module(&compare("u", "GE", "natural_one"), less, results), initial), exact(7));
     let never = "  none = u32[] constant(0)\n  ROOT p = pred[] compare(u, none), direction=GE";
     assert_eq!(count_of(&module(never, less, results), initial), NONE);
-    // 0 - 1 would be the largest: not through the end.
+    // 0 - 1 would wrap to the largest number, but u != 0 fails before.
     let ne = "  none = u32[] constant(0)\n  ROOT p = pred[] compare(u, none), direction=NE";
     assert_eq!(count_of(&module(ne, less, results), initial), exact(7));
 }
@@ -231,26 +231,26 @@ fn conjunctions_disjunctions_and_data() {
     let less = |limit: &str| format!("b = pred[] compare(i, {limit}), direction=LT");
     assert_eq!(count(&both("and", &less("three")), UP, from_zero()), exact(3));
     assert_eq!(count(&both("or", &less("three")), UP, from_zero()), exact(10));
-    // Data may stop the loop early, and keep it going.
+    // Data can end the loop early or keep it running.
     assert_eq!(count(&both("and", "b = pred[] copy(f)"), UP, from_zero()), at_most(10));
     assert_eq!(count(&both("or", "b = pred[] copy(f)"), UP, from_zero()), NONE);
-    // An invariant flag that is known decides.
+    // A known invariant flag decides.
     let mut initial = from_zero();
     initial[2] = exactly(1);
     assert_eq!(count(&both("and", "b = pred[] copy(f)"), UP, initial), exact(10));
     initial[2] = exactly(0);
     assert_eq!(count(&both("and", "b = pred[] copy(f)"), UP, initial), exact(0));
     assert_eq!(count(&both("or", "b = pred[] copy(f)"), UP, initial), exact(10));
-    // Never started, whatever the data say.
+    // The body never runs, regardless of the data.
     let mut started = from_zero();
     started[0] = exactly(10);
     assert_eq!(count(&both("and", "b = pred[] copy(f)"), UP, started), exact(0));
-    // not (i >= n or f), with the names of De Morgan.
+    // not (i >= n or f), by De Morgan's laws.
     let negated = "  a = pred[] compare(i, n), direction=GE
   o = pred[] or(a, f)
   ROOT p = pred[] not(o)";
     assert_eq!(count(negated, UP, from_zero()), at_most(10));
-    // A disjunction whose first side fails only once is not over then.
+    // If the first side of a disjunction fails only once, the loop continues afterwards.
     assert_eq!(count(&both("or", "b = pred[] compare(i, three), direction=NE"), UP, from_zero()), NONE);
     // select(a, b, false) is a conjunction.
     let select = "  a = pred[] compare(i, n), direction=LT
@@ -283,7 +283,7 @@ fn ranges_bound_a_loop() {
     assert_eq!(count(clamp, UP, initial), at_most(11));
     let select = "  limit = s32[] select(f, ten, three)\n  ROOT p = pred[] compare(i, limit), direction=LT";
     assert_eq!(count(select, UP, initial), at_most(10));
-    // The loop that runs back, from where another ended.
+    // A loop that counts down from the final value of another loop.
     let mut back = from_zero();
     back[0] = between(0, 100);
     assert_eq!(count(&compare("i", "GE", "one"), DOWN, back), at_most(100));
@@ -291,7 +291,7 @@ fn ranges_bound_a_loop() {
     assert_eq!(count(&compare("i", "GE", "one"), DOWN, back), at_most(100));
     back[0] = ANY;
     assert_eq!(count(&compare("i", "GE", "one"), DOWN, back).exact, None);
-    // A limit that changes, within a range.
+    // A limit that changes within a range.
     let changing = module(&limit.replace("one, k", "one, n"), UP, ["j", "k", "f", "l", "u", "n"]);
     assert_eq!(count_of(&changing, initial), at_most(10));
     let changing = module(
@@ -319,7 +319,7 @@ fn two_variables_meet() {
 }
 
 #[test]
-fn what_the_body_keeps_and_moves() {
+fn invariants_and_induction_variables_of_a_body() {
     let text = "HloModule m
 keep {
   p = (s32[], s32[]) parameter(0)
@@ -373,7 +373,7 @@ ENTRY main {
     assert_eq!(invariant_elements(&module, body).into_iter().collect::<Vec<_>>(), [1]);
     let main = find("main");
     let after = |name| range_in(&module, main, main.find(name).unwrap(), &|_| None);
-    // 9, 7, 5, 3, 1, -1; the inner loop ends at 5 and may not have run.
+    // 9, 7, 5, 3, 1, -1. The inner loop ends at 5, but may not run at all.
     assert_eq!(after("i"), exactly(-1));
     assert_eq!(after("y"), between(5, 9));
     let initial = |k: usize| if k == 1 { ANY } else { exactly(9) };
@@ -450,7 +450,7 @@ ENTRY main {
         ("third", between(1, 9)),
         ("largest", between(1, 9)),
         ("total", between(9, 41)),
-        // In the window at the end there are fewer.
+        // The window at the edge has fewer elements.
         ("totals", between(5, 32)),
         ("largest_two", between(0, 9)),
         ("row", between(-6, 4)),
@@ -471,7 +471,7 @@ ENTRY main {
 }
 
 #[test]
-fn flags_fail_an_iteration_after_what_they_are_made_of() {
+fn flags_fail_one_iteration_after_their_source() {
     let start = |i, flag| [exactly(i), exactly(10), flag, ANY, ANY, ANY];
     let count = |condition: &str, next: &str, initial| {
         let body = format!("{UP}\n{next}");
@@ -484,15 +484,15 @@ fn flags_fail_an_iteration_after_what_they_are_made_of() {
     assert_eq!(count(runs, below, start(0, yes)), exact(10));
     assert_eq!(count(runs, below, start(0, no)), exact(0));
     assert_eq!(count(runs, below, start(0, ANY)), at_most(10));
-    // The old value decides: one more.
+    // The old value decides, which adds one iteration.
     assert_eq!(count(runs, "  g = pred[] compare(i, n), direction=LT", start(0, yes)), exact(11));
     // while (true) { i = i + 1; if (i >= n) break; }
     let reached = "  g = pred[] compare(j, n), direction=GE";
     assert_eq!(count(done, reached, start(0, no)), exact(10));
-    // Once it is set it stays.
+    // Once set, the flag stays set.
     let stays = "  q = pred[] compare(j, n), direction=GE\n  g = pred[] or(f, q)";
     assert_eq!(count(done, stays, start(0, no)), exact(10));
-    // Something else may set it earlier.
+    // Other data can set it earlier.
     let data = "  d = pred[] compare(k, n), direction=GE\n  q = pred[] compare(j, n), direction=GE\n  \
                 g = pred[] or(d, q)";
     let changing = |next: &str, initial| {
@@ -500,22 +500,22 @@ fn flags_fail_an_iteration_after_what_they_are_made_of() {
         count_of(&module(done, &body, ["j", "n", "g", "l", "u", "m"]), initial)
     };
     assert_eq!(changing(data, start(0, no)), at_most(10));
-    // Nothing ends these.
+    // These never end.
     assert_eq!(
         count(runs, "  q = pred[] compare(j, n), direction=LT\n  g = pred[] or(f, q)", start(0, yes)),
         NONE
     );
     assert_eq!(count(runs, "  g = pred[] copy(f)", start(0, yes)), NONE);
-    // It ends after one iteration, by a negation of itself.
+    // It negates itself, so it ends after one iteration.
     assert_eq!(count(runs, "  g = pred[] not(f)", start(0, yes)), exact(1));
-    // True and false in turns: what is false now need not stay so.
+    // Alternates between true and false: a false value need not persist.
     let turns = "  q = pred[] compare(j, n), direction=LT\n  o = pred[] not(f)\n  g = pred[] or(o, q)";
     assert_eq!(count(runs, turns, start(0, yes)), NONE);
 }
 
 #[test]
-fn a_counter_that_wraps_in_a_narrower_type_moves_as_far_as_that_allows() {
-    // i goes through 8 bits: 127, then 128, which is -128 there, then -127.
+fn a_counter_that_wraps_in_a_narrower_type_keeps_its_range() {
+    // i is truncated to 8 bits: after 127 comes 128, which becomes -128, then -127.
     let body = "  short = s8[] convert(i)\n  same = s32[] convert(short)\n  j = s32[] add(same, one)\n  \
                 m = s32[] add(k, one)";
     let long = module(&compare("k", "LT", "n"), body, ["j", "n", "f", "l", "u", "m"]);
@@ -525,11 +525,11 @@ fn a_counter_that_wraps_in_a_narrower_type_moves_as_far_as_that_allows() {
     let initial = |k: usize| [exactly(0), exactly(1000), ANY, ANY, ANY, exactly(0)][k];
     let ranges = state_ranges(&long, condition, body, &initial);
     assert_eq!(ranges[5], between(0, 999));
-    assert_eq!(ranges[0], between(-127, 128), "what 8 bits hold and one more");
-    // An index that went through 8 bits is i only while i fits.
+    assert_eq!(ranges[0], between(-127, 128), "the range of 8 bits plus one");
+    // An index that was truncated to 8 bits equals i only while i fits.
     let same = body.find("same").unwrap();
-    let is = Some(Affine { element: 0, multiplier: 1, offset: 0 });
-    assert_eq!(affine(&long, body, same, &|_| between(0, 127)), is);
+    let identity = Some(Affine { element: 0, multiplier: 1, offset: 0 });
+    assert_eq!(affine(&long, body, same, &|_| between(0, 127)), identity);
     assert_eq!(affine(&long, body, same, &|_| between(0, 128)), None);
     assert_eq!(affine(&long, body, same, &|_| ANY), None);
 }

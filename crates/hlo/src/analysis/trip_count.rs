@@ -1,4 +1,4 @@
-//! How often a loop runs.
+//! Trip counts of loops.
 
 use super::condition::{self, Moving, Term};
 use super::induction::{self, Linear};
@@ -9,23 +9,24 @@ use shape::{PrimitiveType, Scalar};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How often a loop's body runs.
+/// The number of times that a loop's body runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TripCount {
-    /// So often, whatever the inputs.
+    /// The exact number, independent of the inputs.
     pub exact: Option<u64>,
-    /// At most so often. Known whenever `exact` is.
+    /// An upper bound. Known if `exact` is.
     pub bound: Option<u64>,
 }
 
-/// How often the body of a loop runs. Condition and body take the state as one tuple; `initial(k)` is what is known of
-/// its element `k` before the first iteration.
+/// Returns the trip count of a loop. Condition and body take the state as one tuple; `initial(k)`
+/// is the range of its element `k` before the first iteration.
 ///
-/// The condition is taken apart at its conjunctions, disjunctions and negations. A comparison counts if one side is linear
-/// in an induction variable and the other is linear too, or lies in a known range in every iteration. Other terms may
-/// stop the loop earlier: with them a conjunction has only a bound, a disjunction none. A flag of the state counts as what
-/// the body made it of an iteration before. A loop that could only end because an integer wraps has none either, nor one
-/// whose bound would be beyond 2^30.
+/// The condition is split at its conjunctions, disjunctions, and negations. A comparison is usable
+/// if one side is linear in an induction variable and the other is linear too, or lies in a known
+/// range in every iteration. Other terms may end the loop earlier: with them, a conjunction has
+/// only an upper bound, and a disjunction has none. A flag in the state stands for its definition
+/// in the previous iteration of the body. A loop that could only end because an integer wraps has
+/// no bound, nor does a loop whose bound would exceed 2^30.
 pub fn trip_count(
     module: &Module,
     condition: &Computation,
@@ -35,7 +36,7 @@ pub fn trip_count(
     Loop::new(module, condition, body, initial, 0).trip_count()
 }
 
-/// What is known of each state element whenever the body begins to run.
+/// Returns the range of each state element at the start of the body, valid in every iteration.
 pub fn state_ranges(
     module: &Module,
     condition: &Computation,
@@ -45,8 +46,7 @@ pub fn state_ranges(
     Loop::new(module, condition, body, initial, 0).state_ranges(None)
 }
 
-/// What is known of each state element whenever the body begins to run, in a loop that runs `most` times at most, whatever
-/// its condition says.
+/// Like [`state_ranges`], for a loop that runs at most `most` times regardless of its condition.
 pub fn state_ranges_within(
     module: &Module,
     condition: &Computation,
@@ -57,7 +57,7 @@ pub fn state_ranges_within(
     Loop::new(module, condition, body, initial, 0).state_ranges(Some(most))
 }
 
-/// What is known of a state element after the loop.
+/// Returns the range of a state element after the loop.
 pub(super) fn after_loop(
     module: &Module,
     condition: &Computation,
@@ -69,14 +69,14 @@ pub(super) fn after_loop(
     Loop::new(module, condition, body, initial, depth).after(element)
 }
 
-/// Conjunctions and disjunctions within each other; what lies deeper is unknown.
+/// Maximum nesting depth of conjunctions and disjunctions; deeper parts count as unknown.
 const MAX_DEPTH: usize = 64;
-/// Flags that depend on each other.
+/// Maximum length of a chain of flags that depend on each other.
 const MAX_FLAGS: usize = 4;
-/// Parts of a condition that are looked at.
+/// Maximum number of parts of a condition that are analyzed.
 const MAX_TERMS: usize = 1 << 12;
 
-/// A larger bound comes from the ends of a type, not from the program.
+/// A larger bound comes from the limits of a type, not from the program.
 const MAX_BOUND: u64 = 1 << 30;
 
 struct Loop<'a> {
@@ -84,14 +84,14 @@ struct Loop<'a> {
     condition: &'a Computation,
     body: &'a Computation,
     initial: &'a dyn Fn(usize) -> Range,
-    /// The answers of `initial`: each may have cost the analysis of another loop.
-    asked: RefCell<BTreeMap<usize, Range>>,
+    /// Cached results of `initial`, each of which may require the analysis of another loop.
+    initial_ranges: RefCell<BTreeMap<usize, Range>>,
     /// The next value of each induction variable.
     variables: BTreeMap<usize, Linear>,
     invariants: BTreeSet<usize>,
-    /// How many loops this question came through.
+    /// Number of loops that this query has passed through.
     depth: usize,
-    /// The flags whose next values are being looked at, and whether negated.
+    /// The flags whose next values are being analyzed, and whether each is negated.
     flags: Vec<(usize, bool)>,
 }
 
@@ -104,20 +104,21 @@ impl<'a> Loop<'a> {
         depth: usize,
     ) -> Self {
         let invariants = induction::invariant_elements(module, body);
-        let (asked, variables) = (RefCell::default(), BTreeMap::new());
+        let (initial_ranges, variables) = (RefCell::default(), BTreeMap::new());
         let flags = Vec::new();
-        let mut known = Self { module, condition, body, initial, asked, variables, invariants, depth, flags };
-        known.variables = induction::variables(module, body, &|k| known.initial(k).value());
-        known
+        let mut analysis =
+            Self { module, condition, body, initial, initial_ranges, variables, invariants, depth, flags };
+        analysis.variables = induction::variables(module, body, &|k| analysis.initial(k).value());
+        analysis
     }
 
-    /// What is known of a state element before the loop.
+    /// Returns the range of a state element before the loop.
     fn initial(&self, element: usize) -> Range {
-        if let Some(&range) = self.asked.borrow().get(&element) {
+        if let Some(&range) = self.initial_ranges.borrow().get(&element) {
             return range;
         }
         let range = (self.initial)(element);
-        self.asked.borrow_mut().insert(element, range);
+        self.initial_ranges.borrow_mut().insert(element, range);
         range
     }
 
@@ -128,7 +129,7 @@ impl<'a> Loop<'a> {
         TripCount { exact, bound: exact.or(bound.filter(|&bound| bound <= MAX_BOUND)) }
     }
 
-    /// When an instruction of the condition, or its negation, first fails.
+    /// Determines when an instruction of the condition, or its negation, first fails.
     fn term(&self, id: InstructionId, is_negated: bool, depth: usize, terms: &mut usize) -> Term {
         *terms += 1;
         if depth > MAX_DEPTH || *terms > MAX_TERMS {
@@ -182,15 +183,15 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// When a truth value of the state, or its negation, first fails: an iteration after what the body makes it of does.
-    /// Loops that end with a `break` have one.
+    /// Determines when a flag in the state, or its negation, first fails: one iteration after its
+    /// definition in the body does. Loops that end with a `break` have such a flag.
     fn flag(&self, element: usize, is_negated: bool, depth: usize, terms: &mut usize) -> Term {
         let is_first = self.initial(element).value().map(|value| (value != 0) != is_negated);
         if is_first == Some(false) {
             return Term { settled: Some((0, 0)), ..Term::FALSE };
         }
         if self.flags.contains(&(element, is_negated)) {
-            // Until something else makes it fail, it has not.
+            // It cannot fail before some other term makes it fail.
             return Term::TRUE;
         }
         if self.flags.len() >= MAX_FLAGS || self.flags.iter().any(|&(other, _)| other == element) {
@@ -204,7 +205,7 @@ impl<'a> Loop<'a> {
         let flags = [&self.flags[..], &[(element, is_negated)]].concat();
         let of_body = Self {
             condition: self.body,
-            asked: self.asked.clone(),
+            initial_ranges: self.initial_ranges.clone(),
             variables: self.variables.clone(),
             invariants: self.invariants.clone(),
             flags,
@@ -225,7 +226,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// The value that a predicate of the condition has in every iteration.
+    /// Returns the value that a predicate of the condition has in every iteration.
     fn known(&self, id: InstructionId) -> Option<bool> {
         if let Op::Constant { literal } = self.condition[id].op() {
             if literal.array_shape().element_count() != 1 {
@@ -248,7 +249,7 @@ impl<'a> Loop<'a> {
                 condition::against_moving(direction, &a, &b).unwrap_or(Term::UNKNOWN)
             }
             (Some(linear), None) => self.against(direction, linear, b, b_in),
-            (None, Some(linear)) => self.against(mirrored(direction), linear, a, a_in),
+            (None, Some(linear)) => self.against(mirror(direction), linear, a, a_in),
             (None, None) => match range::compare(direction, a_in, b_in).and_then(Interval::value) {
                 Some(0) => Term::FALSE,
                 Some(_) => Term::TRUE,
@@ -268,7 +269,7 @@ impl<'a> Loop<'a> {
         condition::against_limit(direction, &moving, range, self.is_fixed(limit))
     }
 
-    /// A value of the condition that is linear in an induction variable.
+    /// Expresses a value of the condition as a linear function of an induction variable.
     fn linear(&self, id: InstructionId) -> Option<Linear> {
         let constant = |k: usize| self.initial(k).value().filter(|_| self.invariants.contains(&k));
         let linear = induction::linear(self.module, self.condition, id, &constant)?;
@@ -280,7 +281,7 @@ impl<'a> Loop<'a> {
         Some(Moving { start: self.start(value.element)?, next, value })
     }
 
-    /// The values that a state element may have before the loop.
+    /// Returns the interval of a state element before the loop.
     fn start(&self, element: usize) -> Option<Interval> {
         let all = self.all(element)?;
         Some(Interval::from_range(self.initial(element), all))
@@ -292,7 +293,8 @@ impl<'a> Loop<'a> {
         Interval::of_type(shape.element_type)
     }
 
-    /// What holds for an instruction of the condition in every iteration: of the state only invariants are known.
+    /// Returns an interval of an instruction in the condition that holds in every iteration: only
+    /// invariant state is known.
     fn interval(&self, id: InstructionId) -> Option<Interval> {
         let of_leaf = |id: InstructionId| {
             let element = induction::state_element(self.condition, id)?;
@@ -307,7 +309,7 @@ impl<'a> Loop<'a> {
         ranges.interval(id)
     }
 
-    /// Whether an instruction of the condition is made of constants and invariant elements only.
+    /// True if an instruction of the condition depends only on constants and invariant elements.
     fn is_fixed(&self, id: InstructionId) -> bool {
         let mut seen = BTreeSet::new();
         let mut pending = vec![id];
@@ -339,9 +341,9 @@ impl<'a> Loop<'a> {
         let bounds = self.trip_count().bound.into_iter().chain(most);
         let last = bounds.min().map(|bound| bound.saturating_sub(1));
         let count = self.element_count();
-        let moving = (0..count).map(|k| self.kept_or_moved(k, 0, last));
+        let moving = (0..count).map(|k| self.simple_element(k, 0, last));
         let known: Vec<Option<Range>> = moving.collect();
-        (0..count).map(|k| known[k].unwrap_or_else(|| self.computed(k, &known))).collect()
+        (0..count).map(|k| known[k].unwrap_or_else(|| self.element_from_body(k, &known))).collect()
     }
 
     fn element_count(&self) -> usize {
@@ -352,26 +354,27 @@ impl<'a> Loop<'a> {
     fn after(&self, element: usize) -> Option<Range> {
         let trip_count = self.trip_count();
         let first = trip_count.exact.unwrap_or(0);
-        if let Some(range) = self.kept_or_moved(element, first, trip_count.bound) {
+        if let Some(range) = self.simple_element(element, first, trip_count.bound) {
             return Some(range);
         }
         self.state_ranges(None).get(element).copied()
     }
 
-    /// An invariant or an induction variable after `first` to `last` iterations.
-    fn kept_or_moved(&self, element: usize, first: u64, last: Option<u64>) -> Option<Range> {
+    /// Returns the range of an invariant or an induction variable after `first` through `last`
+    /// iterations.
+    fn simple_element(&self, element: usize, first: u64, last: Option<u64>) -> Option<Range> {
         if self.invariants.contains(&element) {
             return Some(self.initial(element));
         }
         let step = self.variables.get(&element).filter(|next| next.wraps_like_element())?.offset;
         let (all, start) = (self.all(element)?, self.start(element)?);
         let iterations = Interval::new(first.into(), last?.into());
-        let moved = start.plus(Interval::exactly(step).times(iterations)?);
-        all.contains(moved).then(|| moved.to_range(all))
+        let interval = start.plus(Interval::exactly(step).times(iterations)?);
+        all.contains(interval).then(|| interval.to_range(all))
     }
 
-    /// What the body makes of an element, or what it was before the loop.
-    fn computed(&self, element: usize, known: &[Option<Range>]) -> Range {
+    /// Returns the hull of an element's initial value and its definition in the body.
+    fn element_from_body(&self, element: usize, known: &[Option<Range>]) -> Range {
         let next = || {
             let root = self.body.root_if_set()?;
             let Op::Tuple {} = self.body[root].op() else { return None };
@@ -405,8 +408,8 @@ fn inverse(direction: ComparisonDirection) -> ComparisonDirection {
     }
 }
 
-/// The direction with the operands the other way round.
-fn mirrored(direction: ComparisonDirection) -> ComparisonDirection {
+/// Returns the direction for swapped operands.
+fn mirror(direction: ComparisonDirection) -> ComparisonDirection {
     use ComparisonDirection::*;
     match direction {
         Lt => Gt,
