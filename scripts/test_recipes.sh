@@ -8,7 +8,8 @@ set -eu
 
 cd "$(dirname "$0")/.."
 work=$PWD/target/recipes
-rm -rf "$work"
+# What was built before is kept.
+rm -rf "$work"/*.patch "$work/tree"
 mkdir -p "$work"
 
 # The lines of a page's fences of one language, with the files that they include.
@@ -29,7 +30,7 @@ for page in docs/contributing/*.md; do
   if [ ! -s "$patch" ]; then
     rm "$patch"
   elif ! git apply --check "$patch"; then
-    echo "$page: its diffs do not apply; mend the lines that changed around them" >&2
+    echo "$page: its diffs do not apply; run scripts/mend_recipes.py" >&2
     failed=yes
   fi
 done
@@ -38,7 +39,7 @@ set -- "${1:-}" "${2:-$work/tree}"
 if [ -n "$1" ]; then
   tree=$2
   mkdir -p "$tree"
-  git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --no-dereference -t "$tree"
+  git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --no-dereference --preserve=timestamps -t "$tree"
   # A repository of its own, or git would apply the patches to this one.
   git -C "$tree" init --quiet
   for patch in "$work"/*.patch; do
