@@ -1,14 +1,14 @@
-//! Shapes of values, and arrays read as numbers or moved as bytes.
+//! Shapes of values, and arrays accessed as numbers or as bytes.
 
 use crate::float::round_scalar;
 use shape::index::{advance, row_major_strides};
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result, for_each_chunk};
 
-/// Steps that are worth a thread of their own.
+/// Number of steps that justifies a separate thread.
 const STEPS_OF_THREAD: usize = 1 << 23;
 
-/// Calls `compute` with the index of each row of `width` elements, and the row; the last one may be
+/// Calls `compute` with the index of each row of `width` elements, and the row. The last row may be
 /// shorter. One call takes about `steps` steps.
 pub(crate) fn for_each_row<T: Send>(
     elements: &mut [T],
@@ -20,7 +20,7 @@ pub(crate) fn for_each_row<T: Send>(
     for_each_chunk(elements, width, rows.saturating_mul(steps) / STEPS_OF_THREAD, compute);
 }
 
-/// The shape that a value has: without layouts and dynamic bits, a token as the empty tuple.
+/// Returns the shape of a value: without layouts and dynamic bits, with tokens as empty tuples.
 pub(crate) fn static_shape(shape: &Shape) -> Shape {
     match shape {
         Shape::Array(array) => Shape::Array(static_array(array)),
@@ -33,24 +33,24 @@ pub(crate) fn static_array(array: &ArrayShape) -> ArrayShape {
     ArrayShape::new(array.element_type, &array.sizes())
 }
 
-/// The array shape of a result, or an error.
+/// Returns the shape of an array result, or an error for other shapes.
 pub(crate) fn array(shape: &Shape) -> Result<ArrayShape> {
     match shape {
         Shape::Array(array) => Ok(static_array(array)),
-        other => Err(Error::invalid(format!("the result must be an array, not {other}"))),
+        other => Err(Error::invalid(format!("expected an array result, got {other}"))),
     }
 }
 
-/// The element shapes of a result of one or several arrays.
+/// Returns the element shapes of a result of one or several arrays.
 pub(crate) fn arrays(shape: &Shape) -> Result<Vec<ArrayShape>> {
     match shape {
         Shape::Array(array) => Ok(vec![static_array(array)]),
         Shape::Tuple(elements) => elements.iter().map(array).collect(),
-        Shape::Token => Err(Error::invalid("the result must be arrays, not a token")),
+        Shape::Token => Err(Error::invalid("expected an array result, got a token")),
     }
 }
 
-/// One literal for an array, a tuple for a tuple.
+/// Packs one literal for an array, or several for a tuple.
 pub(crate) fn pack(shape: &Shape, mut literals: Vec<Literal>) -> Literal {
     match shape {
         Shape::Array(_) if literals.len() == 1 => literals.remove(0),
@@ -58,37 +58,37 @@ pub(crate) fn pack(shape: &Shape, mut literals: Vec<Literal>) -> Literal {
     }
 }
 
-/// An error unless the literal is an array.
+/// Returns an error unless the literal is an array.
 pub(crate) fn check_array(literal: &Literal) -> Result<()> {
     match literal {
         Literal::Array { .. } => Ok(()),
-        Literal::Tuple(_) => Err(Error::invalid(format!("an array is wanted, not {}", literal.shape()))),
+        Literal::Tuple(_) => Err(Error::invalid(format!("expected an array, got {}", literal.shape()))),
     }
 }
 
-/// The only element of an array.
+/// Returns the only element of an array.
 pub(crate) fn scalar(literal: &Literal) -> Result<Scalar> {
     match literal {
         Literal::Array { shape, .. } if shape.element_count() == 1 => Ok(literal.scalar_at(0)),
-        other => Err(Error::invalid(format!("a scalar is wanted, but the value is {}", other.shape()))),
+        other => Err(Error::invalid(format!("expected a scalar, got {}", other.shape()))),
     }
 }
 
-/// The value of a scalar `pred`.
+/// Returns the value of a scalar `pred`.
 pub(crate) fn predicate(literal: &Literal) -> Result<bool> {
     match scalar(literal)? {
         Scalar::Pred(value) => Ok(value),
-        _ => Err(Error::invalid(format!("a pred[] is wanted, but the value is {}", literal.shape()))),
+        _ => Err(Error::invalid(format!("expected a pred[], got {}", literal.shape()))),
     }
 }
 
-/// An array of numbers, each rounded to the element type.
+/// Creates an array of numbers, each rounded to the element type.
 pub(crate) fn from_scalars(shape: &ArrayShape, scalars: impl IntoIterator<Item = Scalar>) -> Literal {
     let element_type = shape.element_type;
     Literal::from_scalars(shape.clone(), scalars.into_iter().map(|s| round_scalar(element_type, s)))
 }
 
-/// An array's elements as bytes, found by multi-index.
+/// An array's elements as bytes, addressed by multi-index.
 pub(crate) struct View<'a> {
     bytes: &'a [u8],
     pub(crate) sizes: Vec<i64>,
@@ -104,19 +104,19 @@ impl<'a> View<'a> {
         Ok(Self { bytes: literal.bytes(), strides: row_major_strides(&sizes), sizes, width })
     }
 
-    /// The element at a row-major position.
+    /// Returns the element at a row-major position.
     pub(crate) fn at(&self, linear: i64) -> &'a [u8] {
         let start = linear as usize * self.width;
         &self.bytes[start..start + self.width]
     }
 
-    /// The element at a multi-index.
+    /// Returns the element at a multi-index.
     pub(crate) fn get(&self, index: &[i64]) -> &'a [u8] {
         self.at(dot(index, &self.strides))
     }
 }
 
-/// The position of a multi-index.
+/// Returns the position of a multi-index.
 pub(crate) fn dot(index: &[i64], strides: &[i64]) -> i64 {
     index.iter().zip(strides).map(|(i, s)| i * s).sum()
 }
@@ -135,7 +135,7 @@ pub(crate) fn for_each_index(sizes: &[i64], mut visit: impl FnMut(&[i64]) -> Res
     }
 }
 
-/// An array each of whose elements is copied from somewhere.
+/// Creates an array by copying each element from `source`.
 pub(crate) fn move_elements<'a>(
     shape: &ArrayShape,
     mut source: impl FnMut(&[i64]) -> &'a [u8],
@@ -148,11 +148,14 @@ pub(crate) fn move_elements<'a>(
     from_bytes(shape, data)
 }
 
-/// An array over bytes; an error if they do not fit the shape.
+/// Creates an array from bytes, or returns an error if they do not match the shape.
 pub(crate) fn from_bytes(shape: &ArrayShape, data: impl Into<bytes::Bytes>) -> Result<Literal> {
     let data = data.into();
-    let given = data.len();
+    let available = data.len();
     Literal::from_bytes(shape.clone(), data).ok_or_else(|| {
-        Error::invalid(format!("{shape} needs {} bytes, but its operands give {given}", shape.byte_size()))
+        Error::invalid(format!(
+            "{shape} needs {} bytes, but its operands provide {available}",
+            shape.byte_size()
+        ))
     })
 }

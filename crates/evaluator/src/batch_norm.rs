@@ -1,4 +1,4 @@
-//! Batch normalization, by XLA's formulas (`xla/service/batchnorm_expander.cc`), in `f64`.
+//! Batch normalization by XLA's formulas (`xla/service/batchnorm_expander.cc`), computed in `f64`.
 
 use crate::array::{array, arrays, check_array, from_scalars};
 use crate::contraction::terms;
@@ -6,7 +6,7 @@ use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// An operand, and which feature each of its elements belongs to.
+/// The feature of each element of an operand.
 struct Features {
     feature: Vec<usize>,
     count: usize,
@@ -22,7 +22,7 @@ impl Features {
         for vector in vectors {
             check_array(vector)?;
             if vector.array_shape().element_count() != count {
-                return Err(Error::invalid(format!("{} must have {count} elements", vector.shape())));
+                return Err(Error::invalid(format!("expected {count} elements, got {}", vector.shape())));
             }
         }
         let stride = row_major_strides(&sizes)[feature_index];
@@ -31,14 +31,14 @@ impl Features {
         Ok(Self { feature: (0..elements).map(feature).collect(), count: count as usize })
     }
 
-    /// The sum over the elements of each feature.
+    /// Returns the sum over the elements of each feature.
     fn sums(&self, value: impl Fn(usize) -> f64) -> Vec<f64> {
         let mut sums = vec![0.0; self.count];
         self.feature.iter().enumerate().for_each(|(i, &f)| sums[f] += value(i));
         sums
     }
 
-    /// How many elements each feature has.
+    /// Returns the number of elements per feature.
     fn elements_each(&self) -> f64 {
         self.feature.len() as f64 / self.count as f64
     }
@@ -67,7 +67,7 @@ pub(crate) fn inference(
         .map(&array(shape)?, |i, f| scale[f] * (x[i] - mean[f]) / (variance[f] + epsilon).sqrt() + offset[f]))
 }
 
-/// The normalized operand, and the batch's mean and (biased) variance.
+/// Returns the normalized operand, and the batch's mean and (biased) variance.
 pub(crate) fn training(
     shape: &Shape,
     [operand, scale, offset]: [&Literal; 3],
@@ -76,7 +76,7 @@ pub(crate) fn training(
 ) -> Result<Literal> {
     let results = arrays(shape)?;
     let [normalized, mean_shape, variance_shape] = results.as_slice() else {
-        return Err(Error::invalid(format!("three results are wanted, not {shape}")));
+        return Err(Error::invalid(format!("expected 3 results, got {shape}")));
     };
     let features = Features::new(operand, feature_index, &[scale, offset])?;
     let [x, scale, offset]: [Vec<f64>; 3] = [operand, scale, offset].map(terms);
@@ -93,7 +93,7 @@ pub(crate) fn training(
     Ok(Literal::Tuple(vec![y, vector(mean_shape, mean), vector(variance_shape, variance)]))
 }
 
-/// The gradients of operand, scale and offset.
+/// Returns the gradients of operand, scale, and offset.
 pub(crate) fn grad(
     shape: &Shape,
     [operand, scale, mean, variance, grad_output]: [&Literal; 5],
@@ -102,11 +102,15 @@ pub(crate) fn grad(
 ) -> Result<Literal> {
     let results = arrays(shape)?;
     let [operand_shape, scale_shape, offset_shape] = results.as_slice() else {
-        return Err(Error::invalid(format!("three results are wanted, not {shape}")));
+        return Err(Error::invalid(format!("expected 3 results, got {shape}")));
     };
     let features = Features::new(operand, feature_index, &[scale, mean, variance])?;
     if grad_output.shape() != operand.shape() {
-        return Err(Error::invalid("the output's gradient must have the operand's shape"));
+        return Err(Error::invalid(format!(
+            "expected a gradient of shape {}, got {}",
+            operand.shape(),
+            grad_output.shape()
+        )));
     }
     let [x, scale, mean, variance, dy]: [Vec<f64>; 5] =
         [operand, scale, mean, variance, grad_output].map(terms);

@@ -1,4 +1,4 @@
-//! Complex arithmetic and functions, in `f64`. A number is its real and imaginary part.
+//! Complex arithmetic and functions in `f64`. A number is a pair of real and imaginary part.
 
 use crate::operation::{Binary, Unary};
 use shape::Scalar;
@@ -8,7 +8,7 @@ pub(crate) type Complex = [f64; 2];
 const I: Complex = [0.0, 1.0];
 const ONE: Complex = [1.0, 0.0];
 
-/// A function of one complex number, not yet rounded; `None` if it has no complex meaning.
+/// Evaluates a unary function without rounding. Returns `None` if it has no complex meaning.
 pub(crate) fn unary(function: Unary, z: Complex) -> Option<Scalar> {
     let [re, im] = z;
     let value = match function {
@@ -53,7 +53,7 @@ pub(crate) fn unary(function: Unary, z: Complex) -> Option<Scalar> {
     Some(Scalar::Complex(value[0], value[1]))
 }
 
-/// A function of two complex numbers, not yet rounded; `None` if it has no complex meaning.
+/// Evaluates a binary function without rounding. Returns `None` if it has no complex meaning.
 pub(crate) fn binary(function: Binary, x: Complex, y: Complex) -> Option<Complex> {
     Some(match function {
         Binary::Add => add(x, y),
@@ -86,14 +86,14 @@ pub(crate) fn conjugate([re, im]: Complex) -> Complex {
     [re, -im]
 }
 
-/// Smith's method. What makes NaN of both parts has the limit that C's Annex G gives, if there is one: a quotient by zero, of
-/// an infinity by a finite number, and the other way round.
+/// Divides by Smith's method. If both parts are NaN, returns the limit defined by C's Annex G, if
+/// there is one: for a division by zero, of an infinity by a finite number, and vice versa.
 pub(crate) fn divide([a, b]: Complex, [c, d]: Complex) -> Complex {
     let quotient = smith([a, b], [c, d]);
     if !quotient[0].is_nan() || !quotient[1].is_nan() {
         return quotient;
     }
-    // The sign of a NaN means nothing.
+    // The sign of a NaN is meaningless.
     let unit = |v: f64| match v {
         v if v.is_nan() => 0.0,
         v if v.is_infinite() => 1.0_f64.copysign(v),
@@ -126,7 +126,7 @@ fn smith([a, b]: Complex, [c, d]: Complex) -> Complex {
     }
 }
 
-/// Whether a number is below zero or the zero there. NaN is neither.
+/// True for negative numbers and -0. NaN is not negative.
 fn is_negative(x: f64) -> bool {
     !x.is_nan() && x.is_sign_negative()
 }
@@ -139,7 +139,8 @@ fn over_i([re, im]: Complex) -> Complex {
     [im, -re]
 }
 
-/// `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite magnitude.
+/// Returns `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite
+/// magnitude.
 fn from_polar(magnitude: f64, angle: f64) -> Complex {
     if angle == 0.0 {
         return [magnitude, angle];
@@ -167,7 +168,7 @@ fn log(z: Complex) -> Complex {
     [log_abs(z), libm::atan2(z[1], z[0])]
 }
 
-/// The logarithm of the magnitude, also where that is no normal number.
+/// Returns the logarithm of the magnitude, even if the magnitude is not a normal number.
 fn log_abs([re, im]: Complex) -> f64 {
     let size = re.abs().max(im.abs());
     let exponent = if size > 2f64.powi(1000) {
@@ -181,17 +182,18 @@ fn log_abs([re, im]: Complex) -> f64 {
     libm::log(libm::hypot(re * scale, im * scale)) + f64::from(exponent) * std::f64::consts::LN_2
 }
 
-/// The inverse functions come near the logarithm of `2 z` where `z` is this large, or infinite.
+/// True if `z` is so large (or infinite) that the inverse functions approach the logarithm of
+/// `2 z`.
 fn is_far([re, im]: Complex) -> bool {
     re.abs() > 2f64.powi(500) || im.abs() > 2f64.powi(500)
 }
 
-/// With the sign of `x`; a NaN counts as positive.
+/// Applies the sign of `x`; NaN counts as positive.
 fn with_sign(magnitude: f64, x: f64) -> f64 {
     if is_negative(x) { -magnitude } else { magnitude }
 }
 
-/// Near zero `log |1 + z|` is half of `log1p(2 re + re^2 + im^2)`.
+/// Near zero, `log |1 + z|` is half of `log1p(2 re + re^2 + im^2)`.
 fn log1p([re, im]: Complex) -> Complex {
     let magnitude = if re.abs() < 0.5 && im.abs() < 0.5 {
         0.5 * libm::log1p(re * (2.0 + re) + im * im)
@@ -201,7 +203,7 @@ fn log1p([re, im]: Complex) -> Complex {
     [magnitude, libm::atan2(im, 1.0 + re)]
 }
 
-/// The root with a non-negative real part; the imaginary part has the operand's sign.
+/// Returns the root with a nonnegative real part. The imaginary part has the operand's sign.
 fn sqrt([re, im]: Complex) -> Complex {
     if re == 0.0 && im == 0.0 {
         return [0.0, im];
@@ -214,7 +216,7 @@ fn sqrt([re, im]: Complex) -> Complex {
         let infinity = if is_negative(im) { f64::NEG_INFINITY } else { f64::INFINITY };
         return if re > 0.0 { [re, other] } else { [other.abs(), infinity] };
     }
-    // Half the sum would overflow or vanish at the ends of the range, so the number is scaled by a power of 4.
+    // Half the sum would overflow or underflow at the ends of the range, so scale by a power of 4.
     let exponent = libm::frexp(re.abs().max(im.abs())).1 & !1;
     let (x, y) = (libm::ldexp(re, -exponent), libm::ldexp(im, -exponent));
     let root = libm::ldexp(((x.abs() + libm::hypot(x, y)) / 2.0).sqrt(), exponent / 2);
@@ -235,7 +237,7 @@ fn sinh([re, im]: Complex) -> Complex {
 }
 
 fn cosh([re, im]: Complex) -> Complex {
-    // An infinity times the zero of the other axis is that zero, and so is NaN.
+    // An infinity times the zero of the other axis is that zero, and so is NaN times it.
     let imaginary = if im == 0.0 {
         if is_negative(re) { -im } else { im }
     } else if re == 0.0 {
@@ -246,7 +248,7 @@ fn cosh([re, im]: Complex) -> Complex {
     [libm::cosh(re) * libm::cos(im), imaginary]
 }
 
-/// Kahan's formula; where `sinh` would overflow the limit is 1 with a vanishing imaginary part.
+/// Kahan's formula. Where `sinh` would overflow, the limit is 1 with a vanishing imaginary part.
 fn tanh([re, im]: Complex) -> Complex {
     if re.abs() > 30.0 {
         if !im.is_finite() {
@@ -295,7 +297,7 @@ fn asinh(z: Complex) -> Complex {
     times_i([real, libm::asinh(multiply(conjugate(minus), plus)[1])])
 }
 
-/// `(log1p z - log1p(-z)) / 2`, its real part without cancellation.
+/// Computes `(log1p z - log1p(-z)) / 2`, with a real part that does not cancel.
 fn atanh([re, im]: Complex) -> Complex {
     let distance = (1.0 - re) * (1.0 - re) + im * im;
     if distance.is_infinite() || re.is_infinite() {
@@ -306,7 +308,8 @@ fn atanh([re, im]: Complex) -> Complex {
     [0.25 * libm::log1p(4.0 * re / distance), 0.5 * angle]
 }
 
-/// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
+/// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1. Powers of 0 and of positive infinity are
+/// limits.
 fn power(base: Complex, exponent: Complex) -> Complex {
     if exponent == [0.0, 0.0] || base == ONE {
         return ONE;
@@ -316,7 +319,7 @@ fn power(base: Complex, exponent: Complex) -> Complex {
         return if exponent[0] > 0.0 {
             [0.0, 0.0]
         } else if exponent[1] == 0.0 {
-            // Infinite, but nobody knows in which direction.
+            // Infinite, in an undefined direction.
             [f64::INFINITY, f64::NAN]
         } else {
             nan

@@ -1,4 +1,4 @@
-//! Evaluates computations, and the instructions that call them once: control flow.
+//! Evaluates computations, and the control-flow instructions that call them.
 
 use crate::array::{predicate, scalar, static_shape};
 use crate::data_movement;
@@ -8,10 +8,10 @@ use shape::{Literal, Scalar};
 use std::collections::BTreeMap;
 use support::{Error, Id, Result};
 
-/// The true sizes of dynamic dimensions, where they are less than their bounds.
+/// Actual sizes of dynamic dimensions that are smaller than their bounds.
 type DynamicSizes = BTreeMap<usize, i64>;
 
-/// The values of a computation's instructions, each kept until its last use.
+/// The values of a computation's instructions, each released after its last use.
 struct Values {
     literals: Vec<Option<Literal>>,
     uses: Vec<usize>,
@@ -24,12 +24,12 @@ impl Evaluator<'_> {
     pub fn evaluate_computation(&mut self, id: ComputationId, arguments: &[Literal]) -> Result<Literal> {
         let module = self.module;
         let Some(computation) = module.get(id) else {
-            return Err(Error::internal(format!("{id} is no computation of module {}", module.name())));
+            return Err(Error::internal(format!("{id} is not a computation of module {}", module.name())));
         };
         check_arguments(computation, arguments)?;
         if self.depth >= self.limits.max_depth {
             let limit = self.limits.max_depth;
-            return Err(Error::unsupported(format!("computations call each other more than {limit} deep")));
+            return Err(Error::unsupported(format!("computations are nested more than {limit} calls deep")));
         }
         self.depth += 1;
         let order = computation.post_order();
@@ -92,8 +92,8 @@ impl Evaluator<'_> {
             .collect();
         let result = match instruction.op() {
             Op::Bitcast {} => {
-                let from = computation[instruction.operands()[0]].shape();
-                data_movement::bitcast(from, instruction.shape(), operands[0])?
+                let operand_shape = computation[instruction.operands()[0]].shape();
+                data_movement::bitcast(operand_shape, instruction.shape(), operands[0])?
             }
             op => self.evaluate_instruction(op, instruction.shape(), &operands)?,
         };
@@ -134,7 +134,7 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `while`: the state goes through `body` as long as `condition` holds for it.
+    /// Evaluates `while`: applies `body` to the state while `condition` holds for it.
     pub(crate) fn while_loop(
         &mut self,
         condition: ComputationId,
@@ -153,16 +153,17 @@ impl Evaluator<'_> {
         }
     }
 
-    /// `conditional`: a predicate picks branch 0 if true, else 1; an index outside of the branches picks the last.
+    /// Evaluates `conditional`: a predicate selects branch 0 if true, else 1. An index out of range
+    /// selects the last branch.
     pub(crate) fn conditional(
         &mut self,
         branches: &[ComputationId],
         operands: &[&Literal],
     ) -> Result<Literal> {
         let [index, arguments @ ..] = operands else {
-            return Err(Error::invalid("a conditional needs an index"));
+            return Err(Error::invalid("missing index operand of the conditional"));
         };
-        let chosen = match scalar(index)? {
+        let number = match scalar(index)? {
             Scalar::Pred(true) => 0,
             Scalar::Pred(false) => 1,
             other => match other.as_i64().and_then(|i| usize::try_from(i).ok()) {
@@ -170,17 +171,15 @@ impl Evaluator<'_> {
                 _ => branches.len().saturating_sub(1),
             },
         };
-        match (branches.get(chosen), arguments.get(chosen)) {
+        match (branches.get(number), arguments.get(number)) {
             (Some(&branch), Some(&argument)) => {
                 self.evaluate_computation(branch, std::slice::from_ref(argument))
             }
-            _ => {
-                Err(Error::invalid(format!("a conditional needs a branch and an operand of number {chosen}")))
-            }
+            _ => Err(Error::invalid(format!("the conditional has no branch or no operand {number}"))),
         }
     }
 
-    /// `call` and `fusion`.
+    /// Evaluates `call` and `fusion`.
     pub(crate) fn call(&mut self, callee: ComputationId, operands: &[&Literal]) -> Result<Literal> {
         let arguments: Vec<Literal> = operands.iter().map(|&o| o.clone()).collect();
         self.evaluate_computation(callee, &arguments)
@@ -200,14 +199,14 @@ impl Values {
         Self { literals, uses, dynamic_sizes: BTreeMap::new(), live_bytes: 0 }
     }
 
-    /// The result of the whole evaluation, each array cut to its true sizes.
+    /// Cuts each array of the final result to its true sizes.
     fn in_true_sizes(&self, computation: &Computation, root: Literal) -> Result<Literal> {
         let root_instruction = &computation[computation.root()];
         let cut = |id: &InstructionId, literal: Literal| match (self.dynamic_sizes.get(id), &literal) {
             (Some(cut), Literal::Array { shape, .. }) => {
                 let mut sizes = shape.sizes();
                 cut.iter().for_each(|(&dimension, &size)| sizes[dimension] = size);
-                literal.corner(&sizes).ok_or_else(|| Error::internal("a size beyond its bound"))
+                literal.corner(&sizes).ok_or_else(|| Error::internal("a dynamic size exceeds its bound"))
             }
             _ => Ok(literal),
         };
@@ -220,8 +219,9 @@ impl Values {
         }
     }
 
-    /// The dynamic sizes that an instruction inherits. Only elementwise instructions and a few others know what to do
-    /// with elements that are not there; for the rest a partly filled operand is an error.
+    /// Returns the dynamic sizes that an instruction inherits. Only elementwise instructions and a
+    /// few others can process an array with missing elements. Any other instruction with such an
+    /// operand is an error.
     fn dynamic_sizes(&self, instruction: &Instruction, is_result: bool) -> Result<DynamicSizes> {
         let mut inherited = DynamicSizes::new();
         for operand in instruction.operands() {
@@ -232,13 +232,13 @@ impl Values {
                     opcode,
                     Opcode::GetDimensionSize | Opcode::SetDimensionSize | Opcode::OptimizationBarrier
                 );
-            // The results of the whole are cut to their sizes at the end.
+            // The final results are cut to their sizes at the end.
             if opcode == Opcode::Tuple && is_result {
                 continue;
             }
             if !passes {
                 return Err(Error::unsupported(
-                    "an operand is smaller than its bounds, which only elementwise instructions can take",
+                    "an operand is smaller than its bounds, which only elementwise instructions support",
                 ));
             }
             inherited.extend(sizes);
@@ -260,15 +260,15 @@ fn dynamic_size(size: &Literal, instruction: &Instruction, dimension: usize) -> 
 fn check_arguments(computation: &Computation, arguments: &[Literal]) -> Result<()> {
     let (name, parameters) = (computation.name(), computation.parameters());
     if parameters.len() != arguments.len() {
-        let (wanted, given) = (parameters.len(), arguments.len());
-        return Err(Error::invalid(format!("{name} takes {wanted} arguments, but {given} are given")));
+        let (expected, actual) = (parameters.len(), arguments.len());
+        return Err(Error::invalid(format!("{name} takes {expected} arguments, got {actual}")));
     }
     for (number, (&parameter, argument)) in parameters.iter().zip(arguments).enumerate() {
-        let wanted = static_shape(computation[parameter].shape());
-        if !wanted.compatible(&static_shape(&argument.shape())) {
-            let given = argument.shape();
+        let expected = static_shape(computation[parameter].shape());
+        if !expected.compatible(&static_shape(&argument.shape())) {
+            let actual = argument.shape();
             return Err(Error::invalid(format!(
-                "argument {number} of {name} is {given}, but {wanted} is wanted"
+                "expected argument {number} of {name} to be {expected}, got {actual}"
             )));
         }
     }

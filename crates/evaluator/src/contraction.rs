@@ -1,7 +1,7 @@
 //! `dot`, and the arithmetic of sums of products.
 //!
-//! Every sum is taken over its terms in row-major order, whatever the loops around it look like and however many threads
-//! share them.
+//! Every sum adds its terms in row-major order, regardless of the loop structure and the number of
+//! threads.
 
 use crate::array::{array, check_array, for_each_row};
 use crate::complex::{self, Complex};
@@ -12,19 +12,19 @@ use hlo::DotDimensionNumbers;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
-/// A type in which products are summed.
+/// A type in which products are accumulated.
 pub(crate) trait Term: Copy + Send + Sync {
     const ZERO: Self;
     fn from_scalar(scalar: Scalar) -> Self;
     fn multiply_add(self, x: Self, y: Self) -> Self;
     fn to_scalar(self, element_type: PrimitiveType) -> Scalar;
 
-    /// All elements of an array.
+    /// Reads all elements of an array.
     fn read(literal: &Literal) -> Vec<Self> {
         literal.scalars().map(Self::from_scalar).collect()
     }
 
-    /// The array of some sums, rounded to its type.
+    /// Converts sums to an array, rounded to its type.
     fn write(shape: ArrayShape, sums: Vec<Self>) -> Literal {
         let element_type = shape.element_type;
         Literal::from_scalars(shape, sums.into_iter().map(|sum| sum.to_scalar(element_type)))
@@ -67,7 +67,8 @@ impl Term for Complex {
     }
 }
 
-/// Integers modulo 2^64, which wrap to any width in the end; `pred` as 0 and 1, where a sum is "any".
+/// Integers modulo 2^64, wrapped to the actual width at the end. `pred` is 0 or 1, with "any" as
+/// the sum.
 impl Term for u64 {
     const ZERO: Self = 0;
     fn from_scalar(scalar: Scalar) -> Self {
@@ -87,13 +88,14 @@ impl Term for u64 {
     }
 }
 
-/// All elements of an array as terms.
+/// Reads all elements of an array as terms.
 pub(crate) fn terms<T: Term>(literal: &Literal) -> Vec<T> {
     T::read(literal)
 }
 
 impl Evaluator<'_> {
-    /// `dot`: batch dimensions, then the lhs's free ones, then the rhs's.
+    /// Evaluates `dot`. The result has the batch dimensions, then the lhs's free ones, then the
+    /// rhs's.
     pub(crate) fn dot(
         &mut self,
         shape: &Shape,
@@ -127,7 +129,7 @@ impl Evaluator<'_> {
         if (batch, depth) != (rhs_batch.count, rhs_contracting.count)
             || result.element_count() != batch * rows * columns
         {
-            return Err(Error::invalid(format!("the operands' dimensions do not give {result}")));
+            return Err(Error::invalid(format!("the operands' dimensions do not match the result {result}")));
         }
         self.charge_product(&[batch, rows, columns, depth.max(1)])?;
         let lhs = transposed(lhs, [&lhs_batch, &lhs_free, &lhs_contracting]);
@@ -143,10 +145,12 @@ impl Evaluator<'_> {
     }
 }
 
-/// How many sums are taken side by side: enough to keep the processor busy, few enough for its registers.
+/// Number of sums accumulated side by side: enough to keep the processor busy, few enough for its
+/// registers.
 const SUMS: usize = 16;
 
-/// `sums[j] += x[0] y[0][j] + x[1] y[1][j] + ...`, from left to right, where rows of `y` are `stride` apart.
+/// Adds `x[0] y[0][j] + x[1] y[1][j] + ...` to `sums[j]`, from left to right. Rows of `y` are
+/// `stride` apart.
 pub(crate) fn add_products<T: Term>(sums: &mut [T], x: &[T], y: &[T], stride: usize) {
     let mut blocks = sums.chunks_exact_mut(SUMS);
     let mut first = 0;
@@ -169,13 +173,13 @@ pub(crate) fn add_products<T: Term>(sums: &mut [T], x: &[T], y: &[T], stride: us
     }
 }
 
-/// Some dimensions of an operand, and how many indices they have together.
+/// Some dimensions of an operand, and the product of their sizes.
 struct Group {
     dimensions: Vec<usize>,
     count: i64,
 }
 
-/// The batch, free and contracting dimensions of an operand.
+/// Returns the batch, free, and contracting dimensions of an operand.
 fn groups(operand: &Literal, batch: &[usize], contracting: &[usize]) -> Result<[Group; 3]> {
     check_array(operand)?;
     let sizes = operand.array_shape().sizes();
@@ -183,7 +187,7 @@ fn groups(operand: &Literal, batch: &[usize], contracting: &[usize]) -> Result<[
         (0..sizes.len()).filter(|d| !batch.contains(d) && !contracting.contains(d)).collect();
     let all = [batch, &free, contracting].concat();
     if all.len() != sizes.len() || all.iter().any(|&d| d >= sizes.len()) {
-        return Err(Error::invalid(format!("{batch:?} and {contracting:?} are no dimensions of {sizes:?}")));
+        return Err(Error::invalid(format!("{batch:?} and {contracting:?} are not dimensions of {sizes:?}")));
     }
     let group = |dimensions: &[usize]| Group {
         dimensions: dimensions.to_vec(),

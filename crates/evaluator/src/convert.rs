@@ -6,8 +6,8 @@ use crate::integer::{range, wrap};
 use shape::{Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
-/// XLA's `convert`: integers wrap, floating point saturates to integers with NaN as 0, `pred` asks for "not zero", a
-/// complex number becomes its real part.
+/// XLA's `convert`. Integers wrap. Conversion from floating point to integers saturates and maps
+/// NaN to 0. Conversion to `pred` yields "not zero". A complex number converts to its real part.
 pub(crate) fn convert(value: Scalar, to: PrimitiveType) -> Scalar {
     if to == PrimitiveType::Pred {
         return Scalar::Pred(match value {
@@ -32,21 +32,21 @@ fn from_integer(value: i128, to: PrimitiveType) -> Scalar {
         return wrap(to, value);
     }
     let part = to.real_part();
-    // The conversion to `f64` itself rounds, so the narrower types start from a value that remembers what was lost.
+    // The conversion to `f64` rounds, too, so narrower types start from a value rounded to odd.
     let float = if part == PrimitiveType::F64 { value as f64 } else { round_float(part, to_odd(value)) };
     if to.is_complex() { Scalar::Complex(float, 0.0) } else { Scalar::Float(float) }
 }
 
-/// Rounded to 53 bits such that a later rounding to 51 bits or fewer is as if made at once: if bits are lost, the last
-/// one kept is set.
+/// Rounds to 53 bits such that later rounding to 51 bits or fewer yields the same result as
+/// rounding once: if bits are lost, the last retained bit is set.
 fn to_odd(value: i128) -> f64 {
     let magnitude = value.unsigned_abs();
     let lost = (128 - magnitude.leading_zeros()).saturating_sub(53);
-    let mut kept = magnitude >> lost;
-    if kept << lost != magnitude {
-        kept |= 1;
+    let mut retained = magnitude >> lost;
+    if retained << lost != magnitude {
+        retained |= 1;
     }
-    let float = libm::ldexp(kept as f64, lost as i32);
+    let float = libm::ldexp(retained as f64, lost as i32);
     if value < 0 { -float } else { float }
 }
 
@@ -61,8 +61,8 @@ fn from_float(value: f64, to: PrimitiveType) -> Scalar {
     wrap(to, (value as i128).clamp(least, greatest))
 }
 
-/// XLA's `stochastic-convert` to signed integers: rounds away from zero if the fraction, as an unsigned integer of the
-/// random number's width, exceeds the random number.
+/// XLA's `stochastic-convert` to signed integers: rounds away from zero if the fraction, as an
+/// unsigned integer of the random number's width, exceeds the random number.
 pub(crate) fn stochastic(
     value: Scalar,
     random: Scalar,
@@ -89,8 +89,8 @@ pub(crate) fn stochastic(
     Some(wrap(to, if value < 0.0 { -rounded } else { rounded }))
 }
 
-/// XLA's `bitcast-convert`. If the widths differ, the operand's or the result's last dimension counts the parts, the
-/// least significant first.
+/// XLA's `bitcast-convert`. If the widths differ, the last dimension of the operand or the result
+/// indexes the parts, least significant first.
 pub(crate) fn bitcast_convert(shape: &Shape, operand: &Literal) -> Result<Literal> {
     let result = array(shape)?;
     check_array(operand)?;
@@ -103,17 +103,17 @@ pub(crate) fn bitcast_convert(shape: &Shape, operand: &Literal) -> Result<Litera
         return repack(&result, &bits_of(operand));
     }
     let bits = bits_of(operand);
-    let wanted = result.element_count() as usize * to.bit_width() as usize;
-    if bits.len() != wanted {
+    let width = result.element_count() as usize * to.bit_width() as usize;
+    if bits.len() != width {
         return Err(Error::invalid(format!(
-            "{result} needs {wanted} bits, but the operand has {}",
+            "{result} needs {width} bits, but the operand has {}",
             bits.len()
         )));
     }
     repack(&result, &bits)
 }
 
-/// All elements' bits, the least significant first.
+/// Returns the bits of all elements, least significant first.
 fn bits_of(literal: &Literal) -> Vec<bool> {
     let element_type = literal.array_shape().element_type;
     let width = element_type.bit_width() as usize;
@@ -121,7 +121,8 @@ fn bits_of(literal: &Literal) -> Vec<bool> {
     chunks.flat_map(|chunk| (0..width).map(|bit| chunk[bit / 8] >> (bit % 8) & 1 == 1)).collect()
 }
 
-/// Elements from bits. A type narrower than a byte takes a byte, extended by its sign or zeros.
+/// Creates elements from bits. An element narrower than a byte occupies one byte, extended by its
+/// sign or zeros.
 fn repack(result: &shape::ArrayShape, bits: &[bool]) -> Result<Literal> {
     let element_type = result.element_type;
     let (width, size) = (element_type.bit_width() as usize, element_type.byte_size());

@@ -1,4 +1,4 @@
-//! `convolution`, with every attribute XLA has.
+//! `convolution`, with every attribute that XLA supports.
 
 use crate::array::{array, check_array, dot, for_each_row};
 use crate::complex::Complex;
@@ -9,7 +9,7 @@ use shape::index::{indices, linear_index, multi_index, row_major_strides};
 use shape::{ArrayShape, Literal, Shape};
 use support::{Error, Result};
 
-/// What a convolution is but for its operands.
+/// Attributes of a convolution.
 pub(crate) struct Convolution<'a> {
     pub(crate) window: &'a Window,
     pub(crate) dim_labels: &'a ConvolutionDimensionNumbers,
@@ -18,7 +18,7 @@ pub(crate) struct Convolution<'a> {
 }
 
 impl Evaluator<'_> {
-    /// `convolution`.
+    /// Evaluates `convolution`.
     pub(crate) fn convolution(
         &mut self,
         shape: &Shape,
@@ -33,7 +33,7 @@ impl Evaluator<'_> {
         let kernel = rhs.array_shape().sizes();
         let taps: i64 = labels.kernel_spatial_dimensions.iter().map(|&d| kernel[d]).product();
         let features = kernel[labels.kernel_input_feature_dimension];
-        // The operands as 64-bit numbers, brought to an order of ours.
+        // Both operands as 64-bit numbers, transposed to a fixed order.
         let elements = lhs.array_shape().element_count() + rhs.array_shape().element_count();
         support::check_memory(
             (elements as u64)
@@ -43,7 +43,10 @@ impl Evaluator<'_> {
         )?;
         self.charge_product(&[result.element_count(), taps.max(1), features.max(1)])?;
         if convolution.feature_group_count < 1 || convolution.batch_group_count < 1 {
-            return Err(Error::invalid("group counts must be positive"));
+            return Err(Error::invalid(format!(
+                "expected positive group counts, got {} and {}",
+                convolution.feature_group_count, convolution.batch_group_count
+            )));
         }
         if result.element_type.is_complex() {
             convolve::<Complex>(&result, lhs, rhs, convolution)
@@ -55,8 +58,9 @@ impl Evaluator<'_> {
     }
 }
 
-/// The operands are brought to `[batch, spatial..., feature]` and `[spatial..., input feature, output feature]`, the sums
-/// of one position of the output for all its features are taken side by side, and the result is brought to its order.
+/// Transposes the operands to `[batch, spatial..., feature]` and
+/// `[spatial..., input feature, output feature]`, accumulates the sums for all features of one
+/// output position side by side, and transposes the result to its order.
 fn convolve<T: Term>(
     result: &ArrayShape,
     lhs: &Literal,
@@ -86,12 +90,13 @@ fn convolve<T: Term>(
     let sums: Vec<T> = sums(&output_sizes, &lhs, &rhs, convolution);
     let output = T::write(ArrayShape::new(result.element_type, &output_sizes), sums);
     let place = |d: usize| output_order.iter().position(|&o| o == d);
-    let back: Option<Vec<usize>> = (0..result.rank()).map(place).collect();
-    let back = back.ok_or_else(|| Error::invalid("the output's dimension numbers are no permutation"))?;
-    Ok(output.transpose(&back))
+    let inverse: Option<Vec<usize>> = (0..result.rank()).map(place).collect();
+    let inverse =
+        inverse.ok_or_else(|| Error::invalid("the output's dimension numbers are not a permutation"))?;
+    Ok(output.transpose(&inverse))
 }
 
-/// The sums, in the order `[batch, spatial..., feature]`.
+/// Returns the sums in the order `[batch, spatial..., feature]`.
 fn sums<T: Term>(output: &[i64], lhs: &Literal, rhs: &Literal, convolution: &Convolution<'_>) -> Vec<T> {
     let (lhs_sizes, rhs_sizes) = (lhs.array_shape().sizes(), rhs.array_shape().sizes());
     let lhs_strides = row_major_strides(&lhs_sizes);
@@ -117,7 +122,7 @@ fn sums<T: Term>(output: &[i64], lhs: &Literal, rhs: &Literal, convolution: &Con
                 Some((dot(&positions, &lhs_strides[1..]), kernel_position(tap, convolution.window)))
             })
             .collect();
-        // Neighbours that read the same input features go together.
+        // Neighbors that read the same input features are computed together.
         let mut first = 0;
         while first < output_features {
             let (group, batch_group) = (first / features_of_group, first / features_of_batch_group);
@@ -135,7 +140,8 @@ fn sums<T: Term>(output: &[i64], lhs: &Literal, rhs: &Literal, convolution: &Con
     sums
 }
 
-/// Where in the input a tap of the window at an output position reads; `None` in the padding or between dilated elements.
+/// Returns the input position that a tap of the window reads at an output position, or `None` in
+/// the padding or between dilated elements.
 fn positions(at: &[i64], tap: &[i64], window: &Window, sizes: &[i64]) -> Option<Vec<i64>> {
     let position = |(d, window): (usize, &WindowDimension)| {
         let dilated = at[d] * window.stride - window.padding_low + tap[d] * window.window_dilation;
@@ -145,7 +151,7 @@ fn positions(at: &[i64], tap: &[i64], window: &Window, sizes: &[i64]) -> Option<
     window.dimensions.iter().enumerate().map(position).collect()
 }
 
-/// The row-major position of a tap in the kernel.
+/// Returns the row-major position of a tap in the kernel.
 fn kernel_position(tap: &[i64], window: &Window) -> usize {
     let reversed = |(window, &t): (&WindowDimension, &i64)| {
         if window.window_reversal { window.size - 1 - t } else { t }

@@ -1,4 +1,4 @@
-//! Instructions that move elements without looking at them.
+//! Instructions that move elements without interpreting them.
 
 use crate::array::{View, array, check_array, dot, for_each_index, from_bytes, from_scalars, move_elements};
 use crate::float::round_float;
@@ -8,12 +8,12 @@ use shape::index::{element_count, row_major_strides};
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// Operand dimension `d` becomes result dimension `dimensions[d]`.
+/// Evaluates `broadcast`: operand dimension `d` becomes result dimension `dimensions[d]`.
 pub(crate) fn broadcast(shape: &Shape, operand: &Literal, dimensions: &[usize]) -> Result<Literal> {
     let (result, view) = (array(shape)?, View::new(operand)?);
     for (d, &r) in dimensions.iter().enumerate() {
         if result.dimensions.get(r).map(|r| r.size) != view.sizes.get(d).copied() {
-            return Err(Error::invalid(format!("dimension {d} does not fit dimension {r} of {result}")));
+            return Err(Error::invalid(format!("dimension {d} does not match dimension {r} of {result}")));
         }
     }
     let mut strides = vec![0; result.rank()];
@@ -21,30 +21,34 @@ pub(crate) fn broadcast(shape: &Shape, operand: &Literal, dimensions: &[usize]) 
     move_elements(&result, |index| view.at(dot(index, &strides)))
 }
 
-/// `reshape` and `bitcast`: the same elements in row-major order.
+/// Evaluates `reshape` and `bitcast`: the same elements in row-major order.
 pub(crate) fn reshape(shape: &Shape, operand: &Literal) -> Result<Literal> {
     check_array(operand)?;
     from_bytes(&array(shape)?, operand.bytes().clone())
 }
 
-/// The same bytes in memory: dimensions are taken in the order of the operand's layout and dealt out in the result's.
+/// Evaluates a bitcast of memory: reads dimensions in the order of the operand's layout and writes
+/// them in the order of the result's.
 pub(crate) fn bitcast(from: &Shape, to: &Shape, operand: &Literal) -> Result<Literal> {
     check_array(operand)?;
     let from = from.as_array();
-    let to = to.as_array().ok_or_else(|| Error::invalid("a bitcast makes an array"))?;
+    let to = to.as_array().ok_or_else(|| Error::invalid("expected an array result of the bitcast"))?;
     let in_memory = match from.filter(|from| !from.is_row_major()) {
         Some(from) => transpose(operand, &major_to_minor(from))?,
         None => operand.clone(),
     };
     let order = major_to_minor(to);
     let sizes: Vec<i64> = order.iter().map(|&dimension| to.size(dimension)).collect();
-    let dealt = from_bytes(&ArrayShape::new(to.element_type, &sizes), in_memory.bytes().clone())?;
+    let reinterpreted = from_bytes(&ArrayShape::new(to.element_type, &sizes), in_memory.bytes().clone())?;
     let place = |dimension| order.iter().position(|&d| d == dimension).unwrap_or_default();
     let inverse: Vec<usize> = (0..to.rank()).map(place).collect();
-    from_bytes(&ArrayShape::new(to.element_type, &to.sizes()), dealt.transpose(&inverse).bytes().clone())
+    from_bytes(
+        &ArrayShape::new(to.element_type, &to.sizes()),
+        reinterpreted.transpose(&inverse).bytes().clone(),
+    )
 }
 
-/// The dimensions from the slowest to the fastest.
+/// Returns the dimensions from slowest to fastest varying.
 fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
     match &array.layout {
         Some(layout) => layout.minor_to_major.iter().rev().copied().collect(),
@@ -52,17 +56,17 @@ fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
     }
 }
 
-/// Result dimension `d` is operand dimension `dimensions[d]`.
+/// Evaluates `transpose`: result dimension `d` is operand dimension `dimensions[d]`.
 pub(crate) fn transpose(operand: &Literal, dimensions: &[usize]) -> Result<Literal> {
     check_array(operand)?;
     let rank = operand.array_shape().rank();
     if dimensions.len() != rank || (0..rank).any(|d| !dimensions.contains(&d)) {
-        return Err(Error::invalid(format!("{dimensions:?} is no permutation of {rank} dimensions")));
+        return Err(Error::invalid(format!("{dimensions:?} is not a permutation of {rank} dimensions")));
     }
     Ok(operand.transpose(dimensions))
 }
 
-/// Runs backwards along some dimensions.
+/// Evaluates `reverse` along some dimensions.
 pub(crate) fn reverse(shape: &Shape, operand: &Literal, dimensions: &[usize]) -> Result<Literal> {
     let (result, view) = (array(shape)?, View::new(operand)?);
     let mut source = vec![0; view.sizes.len()];
@@ -74,13 +78,13 @@ pub(crate) fn reverse(shape: &Shape, operand: &Literal, dimensions: &[usize]) ->
     })
 }
 
-/// Every `stride`-th element from `start` on.
+/// Evaluates `slice`: every `stride`-th element from `start` on.
 pub(crate) fn slice(shape: &Shape, operand: &Literal, dimensions: &[SliceDimension]) -> Result<Literal> {
     let (result, view) = (array(shape)?, View::new(operand)?);
     for (d, (dimension, size)) in dimensions.iter().zip(result.sizes()).enumerate() {
         let last = dimension.start + (size - 1).max(0) * dimension.stride;
         if size > 0 && !(0..view.sizes[d]).contains(&last) {
-            return Err(Error::invalid(format!("the slice leaves dimension {d} of size {}", view.sizes[d])));
+            return Err(Error::invalid(format!("the slice exceeds dimension {d} of size {}", view.sizes[d])));
         }
     }
     let start: i64 = dimensions.iter().zip(&view.strides).map(|(d, stride)| d.start * stride).sum();
@@ -88,7 +92,7 @@ pub(crate) fn slice(shape: &Shape, operand: &Literal, dimensions: &[SliceDimensi
     move_elements(&result, |index| view.at(start + dot(index, &steps)))
 }
 
-/// Padding at the edges (negative: cropping) and between elements.
+/// Evaluates `pad`: padding at the edges (negative: cropping) and between elements.
 pub(crate) fn pad(
     shape: &Shape,
     operand: &Literal,
@@ -109,13 +113,15 @@ pub(crate) fn pad(
     })
 }
 
-/// Operands one after the other along a dimension.
+/// Evaluates `concatenate` along a dimension.
 pub(crate) fn concatenate(shape: &Shape, operands: &[&Literal], dimension: usize) -> Result<Literal> {
     let result = array(shape)?;
     let views: Vec<View<'_>> = operands.iter().map(|o| View::new(o)).collect::<Result<_>>()?;
     let total: i64 = views.iter().map(|v| v.sizes[dimension]).sum();
     if total != result.size(dimension) {
-        return Err(Error::invalid(format!("the operands have {total} rows, but the result is {result}")));
+        return Err(Error::invalid(format!(
+            "the operands' sizes add up to {total}, but the result is {result}"
+        )));
     }
     let mut source = vec![0; result.rank()];
     move_elements(&result, |index| {
@@ -130,7 +136,7 @@ pub(crate) fn concatenate(shape: &Shape, operands: &[&Literal], dimension: usize
     })
 }
 
-/// Each element is its index along a dimension.
+/// Evaluates `iota`: each element is its index along a dimension.
 pub(crate) fn iota(shape: &Shape, dimension: usize) -> Result<Literal> {
     let result = array(shape)?;
     let sizes = result.sizes();
@@ -150,7 +156,7 @@ pub(crate) fn iota(shape: &Shape, dimension: usize) -> Result<Literal> {
     Ok(from_scalars(&result, scalars))
 }
 
-/// A window of the operand whose start is clamped so that it fits.
+/// Evaluates `dynamic-slice`: a window of the operand, with its start clamped so that it fits.
 pub(crate) fn dynamic_slice(shape: &Shape, operand: &Literal, start: &[i64]) -> Result<Literal> {
     let (result, view) = (array(shape)?, View::new(operand)?);
     let first = clamped_start(&view.sizes, &result.sizes(), start)?;
@@ -158,7 +164,8 @@ pub(crate) fn dynamic_slice(shape: &Shape, operand: &Literal, start: &[i64]) -> 
     move_elements(&result, |index| view.at(offset + dot(index, &view.strides)))
 }
 
-/// The operand with a window overwritten, whose start is clamped so that it fits.
+/// Evaluates `dynamic-update-slice`: the operand with a window overwritten, with its start clamped
+/// so that it fits.
 pub(crate) fn dynamic_update_slice(operand: &Literal, update: &Literal, start: &[i64]) -> Result<Literal> {
     let (view, update) = (View::new(operand)?, View::new(update)?);
     let first = clamped_start(&view.sizes, &update.sizes, start)?;

@@ -1,4 +1,4 @@
-//! One instruction: which function evaluates which opcode.
+//! Dispatches an instruction to the function that evaluates its opcode.
 
 use crate::array::check_array;
 use crate::convolution::Convolution;
@@ -13,14 +13,15 @@ use shape::{Literal, Shape};
 use support::{Error, Result};
 
 impl Evaluator<'_> {
-    /// Evaluates one instruction of the given opcode and result shape. Parameters have no value, so they are an error;
-    /// so are instructions that talk to other devices, to the host or to foreign code.
+    /// Evaluates one instruction with the given opcode and result shape. Parameters have no value,
+    /// so they are an error. So are instructions that communicate with other devices, the host, or
+    /// foreign code.
     pub fn evaluate_instruction(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
         if let Arity::Exactly(count) = op.opcode().arity()
             && count != operands.len()
         {
-            let (name, given) = (op.opcode().name(), operands.len());
-            return Err(Error::invalid(format!("{name} takes {count} operands, but {given} are given")));
+            let (name, actual) = (op.opcode().name(), operands.len());
+            return Err(Error::invalid(format!("{name} takes {count} operands, got {actual}")));
         }
         self.check_allocation(shape)?;
         self.charge(1)?;
@@ -125,17 +126,19 @@ impl Evaluator<'_> {
             }
             Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
             Op::Fusion { calls, .. } => self.call(*calls, operands),
-            // Of any content; zeros are one.
+            // The contents are unspecified; use zeros.
             Op::CustomCall { custom_call_target, .. }
                 if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
             {
-                let array = shape.as_array().ok_or_else(|| Error::invalid("a buffer is an array"))?;
+                let array = shape
+                    .as_array()
+                    .ok_or_else(|| Error::invalid("expected an array shape for the buffer"))?;
                 Literal::from_bytes(array.clone(), vec![0; array.byte_size() as usize].into())
-                    .ok_or_else(|| Error::internal("as many bytes as the shape says"))
+                    .ok_or_else(|| Error::internal("the buffer's size does not match its shape"))
             }
-            op @ Op::CustomCall { .. } if custom_call(op).is_some() => called(op, operands),
+            op @ Op::CustomCall { .. } if custom_call(op).is_some() => custom_call_with_code(op, operands),
             Op::CustomCall { custom_call_target, .. } => Err(Error::unsupported(format!(
-                "nothing here defines the custom call \"{custom_call_target}\""
+                "the evaluator has no implementation of the custom call \"{custom_call_target}\""
             ))),
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
                 gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
@@ -146,7 +149,7 @@ impl Evaluator<'_> {
             Op::Map { to_apply, .. } => self.map(shape, operands, *to_apply),
             Op::Pad { padding } => data_movement::pad(shape, operands[0], operands[1], padding),
             Op::Parameter { number } => Err(Error::invalid(format!("parameter {number} has no value here"))),
-            // There is one replica of one partition.
+            // There is one replica with one partition.
             Op::PartitionId {} | Op::ReplicaId {} => Ok(Literal::scalar(0u32)),
             Op::Reduce { dimensions, to_apply } => self.reduce(shape, operands, dimensions, *to_apply),
             Op::ReduceWindow { window, to_apply } => self.reduce_window(shape, operands, window, *to_apply),
@@ -160,7 +163,7 @@ impl Evaluator<'_> {
             Op::SelectAndScatter { window, select, scatter } => {
                 self.select_and_scatter(shape, fixed(operands)?, window, *select, *scatter)
             }
-            // The size lives beside the value, see `computation`.
+            // The size is stored separately from the value, see `computation`.
             Op::SetDimensionSize { .. } => data_movement::reshape(shape, operands[0]),
             Op::Slice { slice } => data_movement::slice(shape, operands[0], slice),
             Op::Sort { dimension, to_apply, .. } => self.sort(shape, operands, *dimension, *to_apply),
@@ -201,7 +204,7 @@ impl Evaluator<'_> {
             | Op::Scan { .. }
             | Op::Send { .. }
             | Op::SendDone { .. } => {
-                Err(Error::unsupported(format!("the evaluator does not know {}", op.opcode().name())))
+                Err(Error::unsupported(format!("the evaluator does not support {}", op.opcode().name())))
             }
         }
     }
@@ -210,22 +213,22 @@ impl Evaluator<'_> {
 fn elementwise(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
     match Function::of(op) {
         Some(function) => elementwise::evaluate(function, shape, operands),
-        None => Err(Error::internal(format!("{} is no elementwise function", op.opcode().name()))),
+        None => Err(Error::internal(format!("{} is not an elementwise function", op.opcode().name()))),
     }
 }
 
 fn fixed<'a, const N: usize>(operands: &[&'a Literal]) -> Result<[&'a Literal; N]> {
-    operands.try_into().map_err(|_| Error::invalid(format!("{N} operands are wanted")))
+    operands.try_into().map_err(|_| Error::invalid(format!("expected {N} operands, got {}", operands.len())))
 }
 
 fn first<'a, 'b>(operands: &'b [&'a Literal]) -> Result<(&'a Literal, &'b [&'a Literal])> {
     match operands {
         [first, rest @ ..] => Ok((first, rest)),
-        [] => Err(Error::invalid("an operand is missing")),
+        [] => Err(Error::invalid("missing operand")),
     }
 }
 
-/// The value of a token.
+/// Returns the value of a token.
 fn token() -> Literal {
     Literal::Tuple(Vec::new())
 }
@@ -240,13 +243,14 @@ fn get_tuple_element(tuple: &Literal, index: usize) -> Result<Literal> {
 fn get_dimension_size(operand: &Literal, dimension: usize) -> Result<Literal> {
     check_array(operand)?;
     match operand.array_shape().dimensions.get(dimension) {
-        Some(found) => Ok(Literal::scalar(found.size as i32)),
+        Some(dimension_shape) => Ok(Literal::scalar(dimension_shape.size as i32)),
         None => Err(Error::invalid(format!("{} has no dimension {dimension}", operand.shape()))),
     }
 }
 
-/// A custom call that has code: a check, which fails the evaluation, or a function of the user's, which is not here.
-fn called(op: &Op, operands: &[&Literal]) -> Result<Literal> {
+/// Evaluates a custom call with known semantics: a check, which can fail the evaluation, or a
+/// user-defined function, which is unavailable here.
+fn custom_call_with_code(op: &Op, operands: &[&Literal]) -> Result<Literal> {
     match (custom_call(op), operands) {
         (Some(CustomCallKind::Assert { message, .. }), [holds]) => match holds.scalar_at(0).as_i64() {
             Some(0) => Err(Error::invalid(message)),
@@ -255,6 +259,6 @@ fn called(op: &Op, operands: &[&Literal]) -> Result<Literal> {
         (Some(CustomCallKind::Function { symbol, .. }), _) => Err(Error::unsupported(format!(
             "the evaluator cannot call the C function '{symbol}': compile ahead of time and link it"
         ))),
-        _ => Err(Error::invalid("a check has one operand")),
+        _ => Err(Error::invalid("expected one operand of the check")),
     }
 }

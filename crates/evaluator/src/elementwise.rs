@@ -1,4 +1,4 @@
-//! Elementwise instructions: which function an opcode is, and that function on numbers of any type.
+//! Elementwise instructions: maps opcodes to functions, and evaluates them on numbers of any type.
 
 use crate::array::{array, check_array, for_each_row, from_bytes, from_scalars};
 use crate::operation::{Binary, Unary};
@@ -8,7 +8,7 @@ use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Scalar, Shape, Speci
 use std::cmp::Ordering;
 use support::{Error, Result};
 
-/// A function of as many numbers as the opcode has operands.
+/// A function with one number per operand of the opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Unary(Unary),
@@ -23,7 +23,7 @@ pub(crate) enum Function {
 }
 
 impl Function {
-    /// The function of an elementwise opcode; `None` for other opcodes.
+    /// Returns the function of an elementwise opcode, or `None` for other opcodes.
     pub(crate) fn of(op: &Op) -> Option<Self> {
         if let Some(function) = Unary::of(op) {
             return Some(Self::Unary(function));
@@ -53,7 +53,7 @@ impl Function {
         }
     }
 
-    /// The function's value, rounded to the result's type.
+    /// Evaluates the function, rounded to the result's type.
     pub(crate) fn apply(
         self,
         result: PrimitiveType,
@@ -87,24 +87,29 @@ impl Function {
     }
 }
 
-/// Evaluates an elementwise instruction. A scalar operand of `select` or `clamp` applies to all elements.
+/// Evaluates an elementwise instruction. A scalar operand of `select` or `clamp` applies to all
+/// elements.
 pub(crate) fn evaluate(function: Function, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
     let result = array(shape)?;
     let count = result.element_count() as usize;
     if operands.len() != function.arity() {
-        return Err(Error::invalid(format!("{} operands are wanted", function.arity())));
+        return Err(Error::invalid(format!(
+            "expected {} operands, got {}",
+            function.arity(),
+            operands.len()
+        )));
     }
     for operand in operands {
         check_array(operand)?;
-        let given = operand.array_shape();
-        if given.sizes() != result.sizes() && given.element_count() != 1 {
-            return Err(Error::invalid(format!("an operand is {given}, but the result is {result}")));
+        let operand_shape = operand.array_shape();
+        if operand_shape.sizes() != result.sizes() && operand_shape.element_count() != 1 {
+            return Err(Error::invalid(format!("an operand is {operand_shape}, but the result is {result}")));
         }
     }
     let types: Vec<PrimitiveType> = operands.iter().map(|o| o.array_shape().element_type).collect();
     let at = |operand: &Literal, i: usize| if operand.array_shape().rank() == 0 { 0 } else { i };
     match function {
-        // What only moves elements keeps their bits, those of a NaN as well.
+        // Instructions that only move elements preserve their bits, including those of a NaN.
         Function::Unary(Unary::Copy) if types[0] == result.element_type => {
             return from_bytes(&result, operands[0].bytes().clone());
         }
@@ -112,10 +117,10 @@ pub(crate) fn evaluate(function: Function, shape: &Shape, operands: &[&Literal])
             let width = result.element_type.byte_size();
             let mut data = Vec::with_capacity(count * width);
             for i in 0..count {
-                let chosen =
+                let choice =
                     if operands[0].scalar_at(at(operands[0], i)) == Scalar::Pred(true) { 1 } else { 2 };
-                let start = at(operands[chosen], i) * width;
-                data.extend_from_slice(&operands[chosen].bytes()[start..start + width]);
+                let start = at(operands[choice], i) * width;
+                data.extend_from_slice(&operands[choice].bytes()[start..start + width]);
             }
             return from_bytes(&result, data);
         }
@@ -139,20 +144,20 @@ pub(crate) fn evaluate(function: Function, shape: &Shape, operands: &[&Literal])
     Ok(from_scalars(&result, scalars))
 }
 
-/// Elements that one thread computes at a time.
+/// Number of elements that one thread computes at a time.
 const ELEMENTS_OF_ROW: usize = 4096;
 
-/// About how many steps a function of one element is.
+/// Approximate number of steps per element.
 const STEPS_OF_ELEMENT: usize = 8;
 
-/// `abs` and `negate` of floats whose bits have a sign of their own: all other bits stay, a NaN's too. `None` for other functions
-/// and types.
+/// Evaluates `abs` and `negate` of floats with a separate sign bit, preserving all other bits, even
+/// those of a NaN. Returns `None` for other functions and types.
 fn evaluate_sign(function: Unary, result: &ArrayShape, operand: &Literal) -> Option<Literal> {
     let format = result.element_type.float_format()?;
     let has_sign = !matches!(format.specials, Specials::NegativeZeroNan | Specials::PowersOfTwo);
-    let given = operand.array_shape();
+    let source = operand.array_shape();
     let is_alike =
-        given.element_type == result.element_type && given.element_count() == result.element_count();
+        source.element_type == result.element_type && source.element_count() == result.element_count();
     if !has_sign || !is_alike || !matches!(function, Unary::Abs | Unary::Negate) {
         return None;
     }
@@ -164,8 +169,8 @@ fn evaluate_sign(function: Unary, result: &ArrayShape, operand: &Literal) -> Opt
     from_bytes(result, data).ok()
 }
 
-/// The same for the types that most arrays have, without a detour through scalars; `None` for functions that have no
-/// floating-point meaning.
+/// Evaluates a function for the most common types without converting to scalars. Returns `None` for
+/// functions without a floating-point meaning.
 fn evaluate_floats(
     function: Function,
     result: &ArrayShape,
@@ -219,7 +224,7 @@ fn floats(
                 let at = (row * ELEMENTS_OF_ROW + i) * step;
                 *value = read(&bytes[at..at + width]);
             }
-            let value = apply(&values[..sources.len()]).expect("it was defined above");
+            let value = apply(&values[..sources.len()]).expect("the function has a value, as checked above");
             write(value, element);
         }
     });
@@ -253,7 +258,7 @@ pub(crate) fn apply_binary(function: Binary, result: PrimitiveType, x: Scalar, y
     }
 }
 
-/// Arithmetic of truth values: addition is `or`, multiplication is `and`.
+/// Arithmetic of booleans: addition is `or`, multiplication is `and`.
 fn pred(function: Binary, x: bool, y: bool) -> Option<bool> {
     match function {
         Binary::Add | Binary::Maximum | Binary::Or => Some(x | y),
@@ -270,7 +275,8 @@ fn pred(function: Binary, x: bool, y: bool) -> Option<bool> {
     }
 }
 
-/// IEEE comparison for floats unless the total order is asked for; complex numbers are equal or not.
+/// Compares floats by IEEE semantics unless the total order is requested. Complex numbers are only
+/// equal or unequal.
 fn compare(direction: ComparisonDirection, order: ComparisonType, x: Scalar, y: Scalar) -> Option<bool> {
     use ComparisonDirection::{Eq, Ge, Gt, Le, Lt, Ne};
     let ordering = match (x, y) {
@@ -295,7 +301,7 @@ fn compare(direction: ComparisonDirection, order: ComparisonType, x: Scalar, y: 
     })
 }
 
-/// The order of two numbers of one kind; the inner `None` is "unordered".
+/// Returns the order of two numbers of the same kind; an inner `None` means "unordered".
 fn order_of(x: Scalar, y: Scalar) -> Option<Option<Ordering>> {
     match (x, y) {
         (Scalar::Pred(x), Scalar::Pred(y)) => Some(x.partial_cmp(&y)),

@@ -1,19 +1,20 @@
-//! The evaluator's state: what is left of its budget, and the random number generator's counter.
+//! The evaluator's state: its remaining budget, and the random number generator's counter.
 
 use crate::array::scalar;
 use hlo::{ComputationId, Interface, Module, Op, TrueSize};
 use shape::{ArrayShape, Literal, Shape, ShapeIndex};
 use support::{Error, Result};
 
-/// How much an evaluation may use. An evaluation that needs more ends with an `Unsupported` error.
+/// Resource limits. An evaluation that exceeds one ends with an `Unsupported` error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Elementary steps: about one for each element written, multiply-add, or instruction of a scalar computation.
+    /// Elementary steps: about one per element written, multiply-add, or instruction of a scalar
+    /// computation.
     pub max_steps: u64,
-    /// Bytes of all values that are alive at one time, the next instruction's working memory included: 32 bytes for
+    /// Total bytes of live values, including the next instruction's working memory: 32 bytes for
     /// each element of its result.
     pub max_live_bytes: u64,
-    /// How deep computations may call each other.
+    /// Maximum nesting depth of calls between computations.
     pub max_depth: usize,
 }
 
@@ -34,8 +35,8 @@ pub fn evaluate_computation(module: &Module, id: ComputationId, arguments: &[Lit
     Evaluator::new(module).evaluate_computation(id, arguments)
 }
 
-/// Evaluates one instruction with default limits, such as for folding constants. `module` holds the computations that
-/// `op` calls. Parameters have no value, so they are an error.
+/// Evaluates one instruction with default limits, for example to fold constants. `module` contains
+/// the computations that `op` calls. Parameters have no value, so they are an error.
 pub fn evaluate_instruction(
     module: &Module,
     op: &Op,
@@ -45,7 +46,8 @@ pub fn evaluate_instruction(
     Evaluator::new(module).evaluate_instruction(op, shape, operands)
 }
 
-/// An interpreter of one module. The random state and what is left of the limits last as long as the evaluator.
+/// An interpreter of one module. The random state and the remaining limits persist across
+/// evaluations.
 #[derive(Debug)]
 pub struct Evaluator<'m> {
     pub(crate) module: &'m Module,
@@ -57,29 +59,29 @@ pub struct Evaluator<'m> {
 }
 
 impl<'m> Evaluator<'m> {
-    /// An evaluator with default limits.
+    /// Creates an evaluator with default limits.
     pub fn new(module: &'m Module) -> Self {
         Self::with_limits(module, Limits::default())
     }
 
-    /// An evaluator with given limits.
+    /// Creates an evaluator with the given limits.
     pub fn with_limits(module: &'m Module, limits: Limits) -> Self {
         Self { module, limits, steps_left: limits.max_steps, live_bytes: 0, depth: 0, random_state: 0 }
     }
 
-    /// The counter that the next `rng-get-and-update-state` returns; initially 0.
+    /// Returns the counter that the next `rng-get-and-update-state` returns; initially 0.
     pub fn random_state(&self) -> u128 {
         self.random_state
     }
 
-    /// Evaluates the module's entry. The arguments must have the shapes of its parameters. Bounded results come cut to
-    /// their true sizes.
+    /// Evaluates the module's entry. The arguments must have the shapes of its parameters. Bounded
+    /// results are cut to their true sizes.
     pub fn evaluate(&mut self, arguments: &[Literal]) -> Result<Literal> {
         let result = self.evaluate_computation(self.module.entry(), arguments)?;
         self.in_reported_sizes(result)
     }
 
-    /// The results, cut to the true sizes if the module returns these.
+    /// Cuts the results to their true sizes if the module returns these.
     fn in_reported_sizes(&self, result: Literal) -> Result<Literal> {
         let (Literal::Tuple(mut results), false) =
             (result.clone(), self.module.bounded_dimensions().is_empty())
@@ -106,23 +108,23 @@ impl<'m> Evaluator<'m> {
         Ok(Literal::Tuple(results))
     }
 
-    /// How many steps may still be spent.
+    /// Returns the number of steps left.
     pub fn steps_left(&self) -> u64 {
         self.steps_left
     }
 
-    /// Spends steps.
+    /// Consumes steps.
     pub(crate) fn charge(&mut self, steps: u64) -> Result<()> {
         self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| {
             Error::unsupported(format!(
-                "the evaluation takes more than {} steps; raise the limit, or look for a loop that does not end",
+                "the evaluation takes more than {} steps; raise the limit, or look for an infinite loop",
                 self.limits.max_steps
             ))
         })?;
         Ok(())
     }
 
-    /// Spends the product of some sizes as steps.
+    /// Consumes the product of some sizes as steps.
     pub(crate) fn charge_product(&mut self, sizes: &[i64]) -> Result<()> {
         self.charge(sizes.iter().fold(1u64, |product, &size| product.saturating_mul(size.max(0) as u64)))
     }

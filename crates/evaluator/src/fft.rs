@@ -10,8 +10,9 @@ use shape::{Literal, Scalar, Shape};
 use support::{Error, Result};
 
 impl Evaluator<'_> {
-    /// Forward transforms are not scaled, inverse ones by the reciprocal of their length. `rfft` keeps the first half
-    /// of the spectrum, `irfft` starts from it.
+    /// Evaluates `fft`. Forward transforms are not scaled, inverse ones are scaled by the
+    /// reciprocal of their length. `rfft` keeps the first half of the spectrum, `irfft` starts from
+    /// it.
     pub(crate) fn fft(
         &mut self,
         shape: &Shape,
@@ -26,21 +27,27 @@ impl Evaluator<'_> {
         }
         let sizes = operand.array_shape().sizes();
         let (Some(&last), true) = (lengths.last(), lengths.len() <= sizes.len()) else {
-            return Err(Error::invalid(format!("{lengths:?} are no lengths for {}", operand.shape())));
+            return Err(Error::invalid(format!(
+                "invalid transform lengths {lengths:?} for {}",
+                operand.shape()
+            )));
         };
         let mut array = Axes { values: terms(operand), sizes };
         let (first, axis) = (array.sizes.len() - lengths.len(), array.sizes.len() - 1);
         let spectrum = last / 2 + 1;
-        let wanted_last = if fft_type == FftType::Irfft { spectrum } else { last };
-        if array.sizes[axis] != wanted_last || array.sizes[first..axis] != lengths[..lengths.len() - 1] {
-            return Err(Error::invalid(format!("{} does not have lengths {lengths:?}", operand.shape())));
+        let expected_last = if fft_type == FftType::Irfft { spectrum } else { last };
+        if array.sizes[axis] != expected_last || array.sizes[first..axis] != lengths[..lengths.len() - 1] {
+            return Err(Error::invalid(format!(
+                "{} does not match the transform lengths {lengths:?}",
+                operand.shape()
+            )));
         }
         let count = (array.values.len() as u64).max(result.element_count() as u64);
         self.charge(lengths.iter().fold(0u64, |sum, &n| sum.saturating_add(n as u64)).saturating_mul(count))?;
         let to_scalar = |[re, im]: Complex| {
             if result.element_type.is_complex() { Scalar::Complex(re, im) } else { Scalar::Float(re) }
         };
-        // Sums of nothing.
+        // Empty sums.
         if array.values.is_empty() {
             let zeros = vec![[0.0, 0.0]; result.element_count() as usize];
             return Ok(from_scalars(&result, zeros.into_iter().map(to_scalar)));
@@ -63,7 +70,7 @@ impl Evaluator<'_> {
         }
         if array.sizes != result.sizes() {
             return Err(Error::invalid(format!(
-                "the transform gives {:?}, but the result is {result}",
+                "the transform yields {:?}, but the result is {result}",
                 array.sizes
             )));
         }
@@ -71,14 +78,14 @@ impl Evaluator<'_> {
     }
 }
 
-/// An array to transform along one axis after the other.
+/// An array to be transformed along several axes.
 struct Axes {
     values: Vec<Complex>,
     sizes: Vec<i64>,
 }
 
 impl Axes {
-    /// Replaces every line along an axis; all lines get the same new length.
+    /// Replaces every line along an axis. All lines get the same new length.
     fn transform(&mut self, axis: usize, function: impl Fn(&[Complex]) -> Vec<Complex>) {
         let stride = row_major_strides(&self.sizes)[axis] as usize;
         let length = self.sizes[axis] as usize;
@@ -98,7 +105,7 @@ impl Axes {
     }
 }
 
-/// The whole spectrum of a real signal from its first half.
+/// Completes the spectrum of a real signal from its first half.
 fn hermitian(half: &[Complex], length: usize) -> Vec<Complex> {
     let mirrored = |k: usize| if k < half.len() { half[k] } else { conjugate(half[length - k]) };
     let mut whole: Vec<Complex> = (0..length).map(mirrored).collect();
@@ -139,7 +146,8 @@ fn dft(x: &[Complex], is_inverse: bool) -> Vec<Complex> {
         .collect()
 }
 
-/// `e^(-2 pi i k / n)`, or its conjugate. Whole quarters of a turn are exact, so that sums of equal numbers cancel.
+/// Returns `e^(-2 pi i k / n)`, or its conjugate. Quarter turns are exact, so that sums of equal
+/// numbers cancel.
 fn root_of_unity(k: i64, n: i64, is_inverse: bool) -> Complex {
     let quarters = (8 * k + n) / (2 * n);
     let angle = std::f64::consts::FRAC_PI_2 * (4 * k - quarters * n) as f64 / n as f64;

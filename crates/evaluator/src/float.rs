@@ -1,9 +1,10 @@
-//! Floating-point arithmetic of every width: computed in `f64`, rounded once.
+//! Floating-point arithmetic of every width, computed in `f64` and rounded once.
 
 use crate::operation::{Binary, Unary};
 use shape::{FloatFormat, PrimitiveType, Scalar, Specials};
 
-/// A number rounded to an element type of its kind. Integers are wrapped where they are made.
+/// Rounds a floating-point or complex number to an element type. Integers are wrapped when
+/// computed.
 pub(crate) fn round_scalar(element_type: PrimitiveType, scalar: Scalar) -> Scalar {
     match scalar {
         Scalar::Float(value) => Scalar::Float(round_float(element_type, value)),
@@ -15,8 +16,9 @@ pub(crate) fn round_scalar(element_type: PrimitiveType, scalar: Scalar) -> Scala
     }
 }
 
-/// The nearest value of a floating-point type, ties to even; what is too large becomes an infinity, NaN in a type without
-/// one, the largest number in a type that has no NaN either.
+/// Returns the nearest value of a floating-point type, ties to even. A number that is too large
+/// becomes infinity, NaN in a type without infinity, or the largest number in a type without
+/// either.
 pub(crate) fn round_float(element_type: PrimitiveType, value: f64) -> f64 {
     let format = match element_type {
         PrimitiveType::F32 => return f64::from(value as f32),
@@ -41,8 +43,9 @@ pub(crate) fn round_float(element_type: PrimitiveType, value: f64) -> f64 {
     }
 }
 
-/// The nearest power of two, the larger of two; NaN for what is not positive, and beyond the largest. What comes here is
-/// `f32` first, as in XLA and `ml_dtypes`: what is zero there has no power.
+/// Rounds to the nearest power of two, ties up. Returns NaN for numbers that are not positive or
+/// exceed the largest power. As in XLA and `ml_dtypes`, the number is rounded to `f32` first, and a
+/// number that is zero there has no power.
 fn round_to_power(value: f64, format: FloatFormat) -> f64 {
     let value = f64::from(value as f32);
     if value.is_nan() || value <= 0.0 || value.is_infinite() {
@@ -54,19 +57,20 @@ fn round_to_power(value: f64, format: FloatFormat) -> f64 {
     if power > format.largest() { f64::NAN } else { power }
 }
 
-/// Rounds to `mantissa_bits` bits behind the leading one, ties to even, with gradual underflow below `min_exponent`.
+/// Rounds to `mantissa_bits` bits after the leading one, ties to even, with gradual underflow below
+/// `min_exponent`.
 pub(crate) fn round_significand(value: f64, mantissa_bits: i32, min_exponent: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    // frexp's fraction is within [1/2, 1).
+    // frexp's fraction is in [1/2, 1).
     let exponent = (libm::frexp(value).1 - 1).max(min_exponent);
     let quantum = exponent - mantissa_bits;
     libm::ldexp(libm::ldexp(value, -quantum).round_ties_even(), quantum)
 }
 
-/// XLA's `reduce-precision`: rounds the mantissa; beyond the exponent range the result is an infinity or zero, for
-/// there are no subnormal numbers in the narrow format.
+/// XLA's `reduce-precision`: rounds the mantissa. Numbers outside the exponent range become an
+/// infinity or zero, because the narrow format has no subnormal numbers.
 pub(crate) fn reduce_precision(
     element_type: PrimitiveType,
     exponent_bits: u32,
@@ -97,12 +101,13 @@ pub(crate) fn reduce_precision(
     rounded
 }
 
-/// A function of one real number, not yet rounded; `None` if it has no real result or no floating-point meaning.
+/// Evaluates a unary function without rounding. Returns `None` if it has no real result or no
+/// floating-point meaning.
 pub(crate) fn unary(function: Unary, x: f64) -> Option<f64> {
     Some(match function {
         Unary::Abs => x.abs(),
         Unary::Acos => libm::acos(x),
-        // `libm` has no second look at numbers below -2.
+        // `libm` mishandles numbers below -2.
         Unary::Acosh if x < 1.0 => f64::NAN,
         Unary::Acosh => libm::acosh(x),
         Unary::Asin => libm::asin(x),
@@ -136,7 +141,8 @@ pub(crate) fn unary(function: Unary, x: f64) -> Option<f64> {
     })
 }
 
-/// A function of two real numbers, not yet rounded; `None` if it has no floating-point meaning.
+/// Evaluates a binary function without rounding. Returns `None` if it has no floating-point
+/// meaning.
 pub(crate) fn binary(function: Binary, x: f64, y: f64) -> Option<f64> {
     Some(match function {
         Binary::Add => x + y,
@@ -157,7 +163,7 @@ pub(crate) fn binary(function: Binary, x: f64, y: f64) -> Option<f64> {
     })
 }
 
-/// IEEE 754-2019 `maximum`: NaN if either is, and -0 below +0.
+/// IEEE 754-2019 `maximum`: NaN if either operand is NaN, and -0 is below +0.
 pub(crate) fn maximum(x: f64, y: f64) -> f64 {
     match x.partial_cmp(&y) {
         None if x.is_nan() => x,
@@ -175,7 +181,8 @@ mod tests {
 
     #[test]
     fn narrow_types_round_once_from_f64() {
-        // 1 + 2^-11 is the tie between 1 and 1 + 2^-10; a bit far below decides, which rounding through f32 loses.
+        // 1 + 2^-11 is the tie between 1 and 1 + 2^-10. A bit far below decides, which rounding
+        // through f32 loses.
         let above_tie = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
         assert_eq!(round_float(PrimitiveType::F16, above_tie), 1.0 + 2f64.powi(-10));
         assert_eq!(round_float(PrimitiveType::F16, 1.0 + 2f64.powi(-11)), 1.0);

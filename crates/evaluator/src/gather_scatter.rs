@@ -8,20 +8,22 @@ use shape::index::row_major_strides;
 use shape::{Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// How an index array gives the start of a slice, for gather and scatter alike.
+/// Computes slice starts from an index array, for both gather and scatter.
 struct Starts<'a> {
     indices: &'a Literal,
     view: View<'a>,
     index_vector_dim: usize,
     /// The operand dimension that each component of an index vector positions.
     start_index_map: &'a [usize],
-    /// Operand dimensions whose position is that of the index vector along `indices_batching_dims`.
+    /// Operand dimensions whose position equals that of the index vector along
+    /// `indices_batching_dims`.
     operand_batching_dims: &'a [usize],
     indices_batching_dims: &'a [usize],
 }
 
 impl Starts<'_> {
-    /// The start in the operand for one index vector, found by its position in the index array's other dimensions.
+    /// Returns the start in the operand for one index vector, given its position in the index
+    /// array's other dimensions.
     fn start(&self, operand_rank: usize, batch: &[i64]) -> Result<Vec<i64>> {
         let mut position = batch.to_vec();
         let has_vectors = self.index_vector_dim < self.view.sizes.len();
@@ -42,19 +44,19 @@ impl Starts<'_> {
     }
 }
 
-/// The components of an index at some of its dimensions, or at all others.
+/// Splits an index into the components at `window_dims` and all others.
 fn split(index: &[i64], window_dims: &[usize]) -> (Vec<i64>, Vec<i64>) {
     let window = window_dims.iter().map(|&d| index[d]).collect();
     let others = (0..index.len()).filter(|d| !window_dims.contains(d)).map(|d| index[d]).collect();
     (window, others)
 }
 
-/// The dimensions that a window spans: all but the elided and the batching ones.
+/// Returns the dimensions that a window spans: all except the elided and the batching ones.
 fn window_dims(rank: usize, elided: &[usize], batching: &[usize]) -> Vec<usize> {
     (0..rank).filter(|d| !elided.contains(d) && !batching.contains(d)).collect()
 }
 
-/// `gather`: slices of the operand, each start clamped so that the slice fits.
+/// Evaluates `gather`: slices of the operand, with each start clamped so that the slice fits.
 pub(crate) fn gather(
     shape: &Shape,
     operand: &Literal,
@@ -68,7 +70,7 @@ pub(crate) fn gather(
         return Err(Error::invalid(format!("slices of {slice_sizes:?} do not fit {:?}", view.sizes)));
     }
     if view.sizes.contains(&0) {
-        // There is nothing to read where a dimension of size 0 is dropped.
+        // There is nothing to read if a dimension of size 0 is dropped.
         let bytes = vec![0; result.byte_size() as usize];
         return from_bytes(&result, bytes);
     }
@@ -98,7 +100,8 @@ pub(crate) fn gather(
 }
 
 impl Evaluator<'_> {
-    /// `scatter`: windows of the updates combined into the operands; a window that does not fit is skipped.
+    /// Evaluates `scatter`: combines windows of the updates into the operands. Windows that do not
+    /// fit are skipped.
     pub(crate) fn scatter(
         &mut self,
         shape: &Shape,
@@ -109,16 +112,16 @@ impl Evaluator<'_> {
         let results = arrays(shape)?;
         let count = operands.len() / 2;
         if operands.len() != 2 * count + 1 || results.len() != count || count == 0 {
-            return Err(Error::invalid(
-                "as many updates and results as inputs are wanted, and one index array",
-            ));
+            return Err(Error::invalid("expected one index array, and one update and one result per input"));
         }
         let (inputs, indices, updates) = (&operands[..count], operands[count], &operands[count + 1..]);
         let sizes = View::new(inputs[0])?.sizes;
         let update_sizes = View::new(updates[0])?.sizes;
         for (input, update) in inputs.iter().zip(updates) {
             if View::new(input)?.sizes != sizes || View::new(update)?.sizes != update_sizes {
-                return Err(Error::invalid("all inputs, and all updates, must have the same dimensions"));
+                return Err(Error::invalid(
+                    "all inputs must have the same dimensions, and so must all updates",
+                ));
             }
         }
         let callee = self.callee(to_apply, 2 * count)?;
@@ -148,9 +151,9 @@ impl Evaluator<'_> {
                 let mut at = start.clone();
                 spanned.iter().zip(window).for_each(|(&d, offset)| at[d] += offset);
                 let at = dot(&at, &strides) as usize;
-                let from = (dot(window, &window_strides) + dot(batch, &batch_strides)) as usize;
+                let source = (dot(window, &window_strides) + dot(batch, &batch_strides)) as usize;
                 let mut arguments: Vec<Scalar> = values.iter().map(|values| values[at]).collect();
-                arguments.extend(updates.iter().map(|update| update.scalar_at(from)));
+                arguments.extend(updates.iter().map(|update| update.scalar_at(source)));
                 let combined = self.apply(&callee, &arguments)?;
                 values.iter_mut().zip(combined).for_each(|(values, new)| values[at] = new);
                 Ok(())

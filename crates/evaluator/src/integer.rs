@@ -1,9 +1,10 @@
-//! Integer arithmetic of every width: exact in `i128`, or modulo 2^128 where that is not wide enough, then wrapped.
+//! Integer arithmetic of every width: exact in `i128`, or modulo 2^128 where that is too narrow,
+//! then wrapped.
 
 use crate::operation::{Binary, Unary};
 use shape::{PrimitiveType, Scalar};
 
-/// The value modulo 2^width, within the type's range.
+/// Returns the value modulo 2^width, in the type's range.
 pub(crate) fn wrap(element_type: PrimitiveType, value: i128) -> Scalar {
     let unused = 128 - element_type.bit_width();
     if element_type.is_signed_integer() {
@@ -13,7 +14,7 @@ pub(crate) fn wrap(element_type: PrimitiveType, value: i128) -> Scalar {
     }
 }
 
-/// The least and the greatest value of an integer type.
+/// Returns the least and the greatest value of an integer type.
 pub(crate) fn range(element_type: PrimitiveType) -> (i128, i128) {
     let width = element_type.bit_width();
     if element_type.is_signed_integer() {
@@ -23,7 +24,7 @@ pub(crate) fn range(element_type: PrimitiveType) -> (i128, i128) {
     }
 }
 
-/// A function of one integer; `None` if it has no integer meaning.
+/// Evaluates a unary function. Returns `None` if it has no integer meaning.
 pub(crate) fn unary(function: Unary, element_type: PrimitiveType, x: i128) -> Option<Scalar> {
     let width = element_type.bit_width();
     let bits = x as u128 & ((1 << width) - 1);
@@ -63,10 +64,10 @@ pub(crate) fn unary(function: Unary, element_type: PrimitiveType, x: i128) -> Op
     Some(wrap(element_type, value))
 }
 
-/// A function of two integers; `None` if it has no integer meaning.
+/// Evaluates a binary function. Returns `None` if it has no integer meaning.
 pub(crate) fn binary(function: Binary, element_type: PrimitiveType, x: i128, y: i128) -> Option<Scalar> {
     let width = i128::from(element_type.bit_width());
-    // A negative distance is a huge unsigned one.
+    // A negative distance represents a huge unsigned one.
     let distance = (0..width).contains(&y).then_some(y as u32);
     let bits = x as u128 & ((1 << width) - 1);
     let unused = 128 - width;
@@ -86,14 +87,15 @@ pub(crate) fn binary(function: Binary, element_type: PrimitiveType, x: i128, y: 
         Binary::Power => power(x, y),
         Binary::ShiftLeft => distance.map_or(0, |d| x << d),
         Binary::ShiftRightLogical => distance.map_or(0, |d| (bits >> d) as i128),
-        // An unsigned operand is shifted as the signed number of the same bits.
+        // An unsigned operand is shifted like the signed number with the same bits.
         Binary::ShiftRightArithmetic => (bits as i128) << unused >> unused >> distance.unwrap_or(127),
         Binary::Atan2 => return None,
     };
     Some(wrap(element_type, value))
 }
 
-/// Modulo 2^128. With a negative exponent the powers of 1 and -1 are what they are, all others 0.
+/// Returns the power modulo 2^128. For a negative exponent, powers of 1 and -1 are exact, all
+/// others are 0.
 fn power(base: i128, exponent: i128) -> i128 {
     let is_odd = exponent & 1 == 1;
     if exponent < 0 {

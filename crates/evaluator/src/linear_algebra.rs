@@ -8,7 +8,7 @@ use hlo::TriangularTranspose;
 use shape::{Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
-/// What a triangular solve does with its matrix.
+/// Options of a triangular solve.
 #[derive(Clone, Copy)]
 pub(crate) struct TriangularSolve {
     pub(crate) left_side: bool,
@@ -17,12 +17,12 @@ pub(crate) struct TriangularSolve {
     pub(crate) transpose_a: TriangularTranspose,
 }
 
-/// A stack of matrices: their number, rows and columns.
+/// Returns the number, rows, and columns of a stack of matrices.
 fn stack(literal: &Literal) -> Result<[i64; 3]> {
     check_array(literal)?;
     match literal.array_shape().sizes().as_slice() {
         [batch @ .., rows, columns] => Ok([batch.iter().product(), *rows, *columns]),
-        sizes => Err(Error::invalid(format!("a stack of matrices is wanted, not {sizes:?}"))),
+        sizes => Err(Error::invalid(format!("expected a stack of matrices, got {sizes:?}"))),
     }
 }
 
@@ -35,13 +35,14 @@ fn to_scalar(element_type: PrimitiveType, value: Complex) -> Scalar {
 }
 
 impl Evaluator<'_> {
-    /// `cholesky`: `l` with `a = l l^H`, or `u` with `a = u^H u`, from that triangle of `a`; zeros in the other one. A
-    /// matrix that is not positive definite gives NaN throughout.
+    /// Evaluates `cholesky`: `l` with `a = l l^H`, or `u` with `a = u^H u`, reading only that
+    /// triangle of `a`. The other triangle is zero. A matrix that is not positive definite yields
+    /// all NaN.
     pub(crate) fn cholesky(&mut self, shape: &Shape, a: &Literal, lower: bool) -> Result<Literal> {
         let result = array(shape)?;
         let [batch, n, columns] = stack(a)?;
         if n != columns || result.sizes() != a.array_shape().sizes() {
-            return Err(Error::invalid(format!("square matrices are wanted, not {}", a.shape())));
+            return Err(Error::invalid(format!("expected square matrices, got {}", a.shape())));
         }
         self.charge_product(&[batch, n, n, n])?;
         let a: Vec<Complex> = terms(a);
@@ -52,14 +53,14 @@ impl Evaluator<'_> {
             let at =
                 |i: usize, j: usize| if lower { matrix[i * n + j] } else { conjugate(matrix[j * n + i]) };
             let factor = factorize(n, &at).unwrap_or_else(|| vec![[f64::NAN; 2]; n * n]);
-            let of =
+            let element =
                 |i: usize, j: usize| if lower { factor[i * n + j] } else { conjugate(factor[j * n + i]) };
-            scalars.extend((0..n * n).map(|k| to_scalar(result.element_type, of(k / n, k % n))));
+            scalars.extend((0..n * n).map(|k| to_scalar(result.element_type, element(k / n, k % n))));
         }
         Ok(from_scalars(&result, scalars))
     }
 
-    /// `triangular-solve`: `x` with `op(a) x = b`, or `x op(a) = b`.
+    /// Evaluates `triangular-solve`: `x` with `op(a) x = b`, or `x op(a) = b`.
     pub(crate) fn triangular_solve(
         &mut self,
         shape: &Shape,
@@ -71,7 +72,11 @@ impl Evaluator<'_> {
         let ([batch, n, columns], [b_batch, rows, b_columns]) = (stack(a)?, stack(b)?);
         let solved = if options.left_side { rows } else { b_columns };
         if n != columns || batch != b_batch || solved != n || result.sizes() != b.array_shape().sizes() {
-            return Err(Error::invalid(format!("{} cannot be solved for {}", a.shape(), b.shape())));
+            return Err(Error::invalid(format!(
+                "the triangular solve does not match its shapes: {} and {}",
+                a.shape(),
+                b.shape()
+            )));
         }
         self.charge_product(&[batch, n, rows, b_columns])?;
         let (a, mut x): (Vec<Complex>, Vec<Complex>) = (terms(a), terms(b));
@@ -89,7 +94,7 @@ impl Evaluator<'_> {
     }
 }
 
-/// Row by row (Cholesky-Banachiewicz); `None` if a pivot is not positive.
+/// Factors row by row (Cholesky-Banachiewicz). Returns `None` if a pivot is not positive.
 fn factorize(n: usize, at: &dyn Fn(usize, usize) -> Complex) -> Option<Vec<Complex>> {
     let mut l = vec![[0.0, 0.0]; n * n];
     for i in 0..n {
@@ -109,7 +114,7 @@ fn factorize(n: usize, at: &dyn Fn(usize, usize) -> Complex) -> Option<Vec<Compl
     Some(l)
 }
 
-/// Substitution in place for one column (or, from the right, one row) of `x`.
+/// Substitutes in place for one column (or, from the right, one row) of `x`.
 fn solve_vector(
     n: usize,
     a: &[Complex],

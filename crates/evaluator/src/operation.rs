@@ -1,8 +1,9 @@
-//! The functions of one and of two numbers that instructions apply to each element, whatever the numbers' type.
+//! Unary and binary functions that instructions apply to each element, regardless of the number
+//! type.
 
 use hlo::Op;
 
-/// A function of one number.
+/// A unary function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unary {
     Abs,
@@ -42,7 +43,7 @@ pub(crate) enum Unary {
 }
 
 impl Unary {
-    /// The function of an opcode; `None` for opcodes that are no function of one number.
+    /// Returns the function of an opcode, or `None` for opcodes that are not unary functions.
     pub(crate) fn of(op: &Op) -> Option<Self> {
         Some(match op {
             Op::Abs {} => Self::Abs,
@@ -84,7 +85,7 @@ impl Unary {
     }
 }
 
-/// A function of two numbers of one type, to that type.
+/// A binary function of operands with the same type, which is also the result's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Binary {
     Add,
@@ -105,7 +106,7 @@ pub(crate) enum Binary {
 }
 
 impl Binary {
-    /// The function of an opcode; `None` for opcodes that are no function of two numbers.
+    /// Returns the function of an opcode, or `None` for opcodes that are not binary functions.
     pub(crate) fn of(op: &Op) -> Option<Self> {
         Some(match op {
             Op::Add {} => Self::Add,

@@ -1,5 +1,5 @@
-//! Random numbers: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-//! SC 2011), laid out in the result as XLA lays them out, and the distributions of `rng` over them.
+//! Random numbers: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as
+//! easy as 1, 2, 3", SC 2011), in XLA's order, and the distributions of `rng` over them.
 
 use crate::array::{array, from_bytes, from_scalars, scalar};
 use crate::evaluator::Evaluator;
@@ -10,7 +10,7 @@ use shape::index::{indices, linear_index};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::{Error, Result};
 
-/// The key of `rng`, whose numbers no specification fixes. Its counter is the module's random state.
+/// The key of `rng`, whose numbers are not specified. Its counter is the module's random state.
 const RNG_KEY: u64 = 0x7012_3955;
 
 /// Ten rounds of Philox 4x32.
@@ -48,11 +48,12 @@ fn halves(value: u64) -> [u32; 2] {
     [value as u32, (value >> 32) as u32]
 }
 
-fn joined(low: u32, high: u32) -> u64 {
+fn join(low: u32, high: u32) -> u64 {
     u64::from(high) << 32 | u64::from(low)
 }
 
-/// Philox words in order for `count` elements of 64 or fewer bits, and how many blocks of four words they took.
+/// Returns Philox words in order for `count` elements of up to 64 bits, and the number of blocks of
+/// four words consumed.
 fn philox_bits(key: u64, counter: u128, bit_width: u32, count: u64) -> (Vec<u64>, u64) {
     let words_each = if bit_width == 64 { 2 } else { 1 };
     let blocks = (count * words_each).div_ceil(4);
@@ -64,7 +65,7 @@ fn philox_bits(key: u64, counter: u128, bit_width: u32, count: u64) -> (Vec<u64>
         let [c, d] = halves(high.wrapping_add(carry.into()));
         let [w, x, y, z] = philox([a, b, c, d], halves(key));
         if bit_width == 64 {
-            bits.extend([joined(w, x), joined(y, z)]);
+            bits.extend([join(w, x), join(y, z)]);
         } else {
             bits.extend([w, x, y, z].map(u64::from));
         }
@@ -73,13 +74,14 @@ fn philox_bits(key: u64, counter: u128, bit_width: u32, count: u64) -> (Vec<u64>
     (bits, blocks)
 }
 
-/// ThreeFry numbers for an array, and how many counters they took. 32-bit words come in pairs, which lie next to each
-/// other along the first even dimension, or else along the largest.
+/// Returns ThreeFry numbers for an array, and the number of counters consumed. 32-bit words come in
+/// pairs, which are adjacent along the first even dimension or, if there is none, along the
+/// largest.
 fn three_fry_bits(key: u64, counter: u64, bit_width: u32, sizes: &[i64]) -> (Vec<u64>, u64) {
     let word_pair = |i: i64| three_fry(halves(counter.wrapping_add(i as u64)), halves(key));
     let count: i64 = sizes.iter().product();
     if bit_width == 64 {
-        let bits = (0..count).map(word_pair).map(|[low, high]| joined(low, high)).collect();
+        let bits = (0..count).map(word_pair).map(|[low, high]| join(low, high)).collect();
         return (bits, count as u64);
     }
     let even = sizes.iter().position(|size| size % 2 == 0);
@@ -95,8 +97,8 @@ fn three_fry_bits(key: u64, counter: u64, bit_width: u32, sizes: &[i64]) -> (Vec
     (bits.collect(), half_sizes.iter().product::<i64>() as u64)
 }
 
-/// `rng-bit-generator`: the new state, and the bits. The state is the key and the counter: one word, or for Philox
-/// also two, the low one first.
+/// Evaluates `rng-bit-generator`: returns the new state and the bits. The state is the key and the
+/// counter. The counter is one word or, for Philox, one or two words, low word first.
 pub(crate) fn rng_bit_generator(
     shape: &Shape,
     state: &Literal,
@@ -106,22 +108,25 @@ pub(crate) fn rng_bit_generator(
         None => array(shape)?,
         Some([_, data]) => array(data)?,
         Some(_) => {
-            return Err(Error::invalid(format!("the result must be the state and the data, not {shape}")));
+            return Err(Error::invalid(format!("expected a state and data as the result, got {shape}")));
         }
     };
     let Some(mut words) = state.to_vec::<u64>().filter(|words| words.len() == 2 || words.len() == 3) else {
-        return Err(Error::unsupported(format!("a state of {}; u64[2] and u64[3] are known", state.shape())));
+        return Err(Error::unsupported(format!(
+            "unsupported random state {}; expected u64[2] or u64[3]",
+            state.shape()
+        )));
     };
     if !data.element_type.is_integer() {
         return Err(Error::unsupported(format!(
-            "random bits of type {}; integers are known",
+            "unsupported type {} of random bits; expected an integer type",
             data.element_type
         )));
     }
     let bit_width = data.element_type.bit_width();
     let bits = match algorithm {
         RandomAlgorithm::Default | RandomAlgorithm::Philox => {
-            // A state of two words gives the key twice: it is also the counter's high word.
+            // A state of two words uses the key twice: it is also the counter's high word.
             let [low, high] = if words.len() == 3 { [words[1], words[2]] } else { [words[1], words[0]] };
             let counter = u128::from(high) << 64 | u128::from(low);
             let (bits, blocks) = philox_bits(words[0], counter, bit_width, data.element_count() as u64);
@@ -134,7 +139,7 @@ pub(crate) fn rng_bit_generator(
         }
         RandomAlgorithm::ThreeFry => {
             if words.len() != 2 {
-                return Err(Error::invalid("ThreeFry has a state of u64[2]"));
+                return Err(Error::invalid("expected a ThreeFry state of u64[2], got u64[3]"));
             }
             let (bits, counters) = three_fry_bits(words[0], words[1], bit_width, &data.sizes());
             words[1] = words[1].wrapping_add(counters);
@@ -150,14 +155,16 @@ pub(crate) fn rng_bit_generator(
 }
 
 impl Evaluator<'_> {
-    /// `rng-get-and-update-state`: the counter before `delta` is added to it, the low word first.
+    /// Evaluates `rng-get-and-update-state`: returns the counter, low word first, and then adds
+    /// `delta` to it.
     pub(crate) fn rng_get_and_update_state(&mut self, shape: &Shape, delta: i64) -> Result<Literal> {
         let state = self.random_state;
         self.random_state = state.wrapping_add(delta as u128);
         from_bytes(&array(shape)?, state.to_le_bytes().to_vec())
     }
 
-    /// `rng`: numbers from Philox with a fixed key and the module's counter, which moves by the 32-bit words used.
+    /// Evaluates `rng`: Philox numbers with a fixed key and the module's counter, which advances by
+    /// the 32-bit words consumed.
     pub(crate) fn rng(
         &mut self,
         shape: &Shape,
@@ -169,10 +176,11 @@ impl Evaluator<'_> {
         // Narrow floating-point types are drawn as f32.
         let bit_width = result.element_type.bit_width().max(32);
         let count = result.element_count() as u64;
-        let drawn =
+        let draw_count =
             if distribution == RandomDistribution::Normal { count.next_multiple_of(2) } else { count };
-        let (bits, _) = philox_bits(RNG_KEY, self.random_state, bit_width, drawn);
-        self.random_state = self.random_state.wrapping_add(u128::from(drawn) * u128::from(bit_width / 32));
+        let (bits, _) = philox_bits(RNG_KEY, self.random_state, bit_width, draw_count);
+        self.random_state =
+            self.random_state.wrapping_add(u128::from(draw_count) * u128::from(bit_width / 32));
         let scalars = match (a, b, distribution) {
             (Scalar::Float(low), Scalar::Float(high), RandomDistribution::Uniform) => {
                 uniform(&result, &bits, bit_width, low, high)
@@ -185,7 +193,7 @@ impl Evaluator<'_> {
             }
             _ => {
                 return Err(Error::unsupported(format!(
-                    "{distribution:?} numbers of type {}",
+                    "unsupported type for {distribution:?} random numbers: {}",
                     result.element_type
                 )));
             }
@@ -201,13 +209,13 @@ fn integer(scalar: Scalar) -> i128 {
     }
 }
 
-/// A number within [0, 1), of as many bits as the mantissa of `f32` or `f64` holds.
+/// Returns a number in [0, 1) with as many bits as the mantissa of `f32` or `f64`.
 fn unit(bits: u64, bit_width: u32) -> f64 {
     let mantissa_bits = if bit_width == 64 { 52 } else { 23 };
     (bits >> (bit_width - mantissa_bits)) as f64 * 2f64.powi(-(mantissa_bits as i32))
 }
 
-/// Within [low, high): what rounding lifts to the upper bound falls back to the lower.
+/// Returns numbers in [low, high). A number rounded up to the upper bound becomes the lower bound.
 fn uniform(result: &ArrayShape, bits: &[u64], bit_width: u32, low: f64, high: f64) -> Vec<Scalar> {
     let number = |&b: &u64| {
         let value = round_float(result.element_type, unit(b, bit_width) * (high - low) + low);
@@ -216,7 +224,7 @@ fn uniform(result: &ArrayShape, bits: &[u64], bit_width: u32, low: f64, high: f6
     bits.iter().map(number).collect()
 }
 
-/// Box-Muller on pairs of uniform numbers.
+/// Applies Box-Muller to pairs of uniform numbers.
 fn normal(bits: &[u64], bit_width: u32, mean: f64, deviation: f64) -> Vec<Scalar> {
     let pair = |pair: &[u64]| {
         let radius = (-2.0 * libm::log(unit(pair[0], bit_width).max(1e-7))).sqrt();
@@ -226,11 +234,11 @@ fn normal(bits: &[u64], bit_width: u32, mean: f64, deviation: f64) -> Vec<Scalar
     bits.chunks_exact(2).flat_map(pair).collect()
 }
 
-/// Within [low, high), by remainder; the lower bound if nothing lies between.
+/// Returns integers in [low, high) by remainder, or the lower bound if the range is empty.
 fn uniform_integers(result: &ArrayShape, bits: &[u64], low: i128, high: i128) -> Result<Vec<Scalar>> {
     let (element_type, range) = (result.element_type, high - low);
     if element_type == PrimitiveType::Pred {
-        return Err(Error::unsupported("uniform truth values"));
+        return Err(Error::unsupported("unsupported type for uniform random numbers: pred"));
     }
     Ok(bits.iter().map(|&b| wrap(element_type, low + i128::from(b) % range.max(1))).collect())
 }

@@ -1,4 +1,4 @@
-//! `reduce` and `map`: a computation applied to elements one by one.
+//! `reduce` and `map`: apply a computation to individual elements.
 
 use crate::array::{array, arrays, check_array, dot, for_each_index, from_scalars, pack, scalar};
 use crate::evaluator::Evaluator;
@@ -7,7 +7,7 @@ use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// One accumulator tuple for each element of the results.
+/// One tuple of accumulators per element of the results.
 pub(crate) struct Accumulators(Vec<Vec<Scalar>>);
 
 impl Accumulators {
@@ -19,7 +19,7 @@ impl Accumulators {
         &mut self.0[linear as usize]
     }
 
-    /// The results, rounded to their types.
+    /// Returns the results, rounded to their types.
     pub(crate) fn finish(self, shape: &Shape, results: &[ArrayShape]) -> Literal {
         let column =
             |(i, result): (usize, &ArrayShape)| from_scalars(result, self.0.iter().map(|row| row[i]));
@@ -27,14 +27,14 @@ impl Accumulators {
     }
 }
 
-/// Splits operands into as many inputs as initial values; all inputs have the same dimensions.
+/// Splits operands into inputs and as many initial values. All inputs have the same dimensions.
 pub(crate) fn inputs_and_inits<'a, 'b>(
     operands: &'a [&'b Literal],
     results: &[ArrayShape],
 ) -> Result<(&'a [&'b Literal], Vec<Scalar>)> {
     let (inputs, inits) = operands.split_at(operands.len() / 2);
     if inputs.is_empty() || inputs.len() != inits.len() || results.len() != inputs.len() {
-        return Err(Error::invalid("as many initial values and results as inputs are wanted"));
+        return Err(Error::invalid("expected one initial value and one result per input"));
     }
     for input in inputs {
         check_array(input)?;
@@ -46,7 +46,7 @@ pub(crate) fn inputs_and_inits<'a, 'b>(
 }
 
 impl Evaluator<'_> {
-    /// `reduce` of one or several arrays, in row-major order.
+    /// Evaluates `reduce` of one or several arrays in row-major order.
     pub(crate) fn reduce(
         &mut self,
         shape: &Shape,
@@ -58,10 +58,10 @@ impl Evaluator<'_> {
         let (inputs, inits) = inputs_and_inits(operands, &results)?;
         let callee = self.callee(to_apply, operands.len())?;
         let sizes = inputs[0].array_shape().sizes();
-        // Where an input dimension is reduced, stepping along it stays at the same result element.
-        let mut kept = row_major_strides(&results[0].sizes()).into_iter();
+        // Steps along a reduced input dimension stay at the same result element.
+        let mut result_strides = row_major_strides(&results[0].sizes()).into_iter();
         let strides: Vec<i64> = (0..sizes.len())
-            .map(|d| if dimensions.contains(&d) { 0 } else { kept.next().unwrap_or(0) })
+            .map(|d| if dimensions.contains(&d) { 0 } else { result_strides.next().unwrap_or(0) })
             .collect();
         if let (&[input], &[init], Some(step)) = (inputs, inits.as_slice(), callee.binary_step()) {
             self.charge(input.array_shape().element_count() as u64)?;
@@ -89,7 +89,7 @@ impl Evaluator<'_> {
         Ok(accumulators.finish(shape, &results))
     }
 
-    /// `map`: one call for each element.
+    /// Evaluates `map`: one call per element.
     pub(crate) fn map(
         &mut self,
         shape: &Shape,

@@ -1,4 +1,4 @@
-//! Computations on scalars, as `reduce`, `sort` and others call them for each element.
+//! Computations on scalars that `reduce`, `sort`, and others call for each element.
 
 use crate::array::scalar;
 use crate::elementwise::{Function, apply_binary};
@@ -10,17 +10,17 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// A computation to call with scalars.
+/// A computation to be called with scalars.
 pub(crate) struct Callee {
     id: ComputationId,
     /// The computation as a list of steps, if it is elementwise throughout.
     steps: Option<Steps>,
-    /// Whether it is just one of these on its two parameters.
+    /// The function, if the computation applies just one to its two parameters.
     binary: Option<Binary>,
     parameter_types: Vec<PrimitiveType>,
 }
 
-/// No elementwise function has more operands.
+/// Maximum number of operands of an elementwise function.
 const MAX_OPERANDS: usize = 3;
 
 struct Steps {
@@ -31,7 +31,7 @@ struct Steps {
 enum Step {
     Parameter(usize),
     Constant(Scalar),
-    /// The value of another step, by an instruction that only gives scalars another shape.
+    /// Value of another step, for an instruction that only changes a scalar's shape.
     Same(usize),
     Bitcast {
         operand: usize,
@@ -50,7 +50,10 @@ impl Evaluator<'_> {
     /// Prepares a computation of `parameters` scalars.
     pub(crate) fn callee(&self, id: ComputationId, parameters: usize) -> Result<Callee> {
         let Some(computation) = self.module.get(id) else {
-            return Err(Error::internal(format!("{id} is no computation of module {}", self.module.name())));
+            return Err(Error::internal(format!(
+                "{id} is not a computation of module {}",
+                self.module.name()
+            )));
         };
         let scalar_type = |&p: &InstructionId| match computation[p].shape().as_array() {
             Some(array) if array.rank() == 0 => Some(array.element_type),
@@ -62,11 +65,11 @@ impl Evaluator<'_> {
                 let (steps, binary) = (steps_of(computation), binary_of(computation));
                 Ok(Callee { id, steps, binary, parameter_types })
             }
-            _ => Err(Error::invalid(format!("{} must take {parameters} scalars", computation.name()))),
+            _ => Err(Error::invalid(format!("expected {} to take {parameters} scalars", computation.name()))),
         }
     }
 
-    /// Calls a computation; the results are those of its root, one for each element of a tuple.
+    /// Calls a computation. Returns the results of its root, one per element of a tuple.
     pub(crate) fn apply(&mut self, callee: &Callee, arguments: &[Scalar]) -> Result<Vec<Scalar>> {
         if let Some(steps) = &callee.steps {
             self.charge(steps.steps.len() as u64)?;
@@ -82,7 +85,8 @@ impl Evaluator<'_> {
         }
     }
 
-    /// One step of an accumulation. A lone `add` or `multiply` keeps the accumulator in `f64`; the caller rounds it.
+    /// Performs one step of an accumulation. A lone `add` or `multiply` keeps the accumulator in
+    /// `f64`, and the caller rounds it.
     pub(crate) fn accumulate(
         &mut self,
         callee: &Callee,
@@ -100,19 +104,20 @@ impl Evaluator<'_> {
 }
 
 impl Callee {
-    /// One step of an accumulation, for a computation that is one function of its two parameters: a lone `add` or
-    /// `multiply` does not round.
+    /// Returns one step of an accumulation, for a computation that is one function of its two
+    /// parameters. A lone `add` or `multiply` does not round.
     pub(crate) fn binary_step(&self) -> Option<impl Fn(Scalar, Scalar) -> Result<Scalar> + use<>> {
         let (function, element_type) = (self.binary?, self.parameter_types[0]);
         let rounds = !matches!(function, Binary::Add | Binary::Multiply);
         Some(move |x, y| {
             let value = apply_binary(function, element_type, x, y);
-            let value = value.ok_or_else(|| Error::invalid("an accumulation of mixed types"))?;
+            let value = value.ok_or_else(|| Error::invalid("the accumulation mixes types"))?;
             Ok(if rounds { round_scalar(element_type, value) } else { value })
         })
     }
 
-    /// Whether elements may come in any order: one function of two parameters that may change places and be grouped.
+    /// True if elements may be combined in any order: one commutative and associative function of
+    /// two parameters.
     pub(crate) fn is_free_of_order(&self) -> bool {
         use Binary::{Add, And, Maximum, Minimum, Multiply, Or, Xor};
         matches!(self.binary, Some(Add | And | Maximum | Minimum | Multiply | Or | Xor))
@@ -129,13 +134,13 @@ impl Steps {
                 Step::Same(operand) => values[*operand],
                 &Step::Bitcast { operand, from, to } => values[operand]
                     .bitcast(from, to)
-                    .ok_or_else(|| Error::internal(format!("a bitcast from {from} to {to}")))?,
+                    .ok_or_else(|| Error::internal(format!("cannot bitcast from {from} to {to}")))?,
                 Step::Apply { function, result, types, operands } => {
-                    let mut taken = [Scalar::Pred(false); MAX_OPERANDS];
-                    for (taken, &operand) in taken.iter_mut().zip(operands) {
-                        *taken = values[operand];
+                    let mut inputs = [Scalar::Pred(false); MAX_OPERANDS];
+                    for (inputs, &operand) in inputs.iter_mut().zip(operands) {
+                        *inputs = values[operand];
                     }
-                    function.apply(*result, types, &taken[..operands.len()])?
+                    function.apply(*result, types, &inputs[..operands.len()])?
                 }
             };
             values.push(value);
@@ -144,7 +149,7 @@ impl Steps {
     }
 }
 
-/// The steps of a computation all of whose instructions are functions of scalars.
+/// Converts a computation of scalar instructions to steps.
 fn steps_of(computation: &Computation) -> Option<Steps> {
     let root = computation.root();
     let mut positions = BTreeMap::new();
@@ -165,7 +170,8 @@ fn steps_of(computation: &Computation) -> Option<Steps> {
     Some(Steps { steps, results })
 }
 
-/// One instruction as a step; `None` if it is no function of scalars. `positions` are the places of the steps before it.
+/// Converts one instruction to a step, or returns `None` if it is not a function of scalars.
+/// `positions` maps earlier instructions to their steps.
 fn step_of(
     computation: &Computation,
     id: InstructionId,

@@ -10,7 +10,8 @@ use std::cmp::Ordering;
 use support::{Error, Result};
 
 impl Evaluator<'_> {
-    /// `sort` along a dimension, always stable. The comparator takes the left and right element of each operand.
+    /// Evaluates `sort` along a dimension. It is always stable. The comparator's parameters are the
+    /// left and right element of each operand.
     pub(crate) fn sort(
         &mut self,
         shape: &Shape,
@@ -21,10 +22,10 @@ impl Evaluator<'_> {
         let results = arrays(shape)?;
         let callee = self.callee(comparator, 2 * operands.len())?;
         let views: Vec<View<'_>> = operands.iter().map(|o| View::new(o)).collect::<Result<_>>()?;
-        let Some(first) = views.first() else { return Err(Error::invalid("a sort needs an operand")) };
+        let Some(first) = views.first() else { return Err(Error::invalid("missing operand of the sort")) };
         if views.iter().any(|v| v.sizes != first.sizes) || dimension >= first.sizes.len() {
             return Err(Error::invalid(format!(
-                "all operands must have the same dimensions, {dimension} among them"
+                "all operands must have the same dimensions, including dimension {dimension}"
             )));
         }
         let (length, stride) = (first.sizes[dimension] as usize, first.strides[dimension] as usize);
@@ -47,7 +48,8 @@ impl Evaluator<'_> {
         Ok(pack(shape, literals.collect::<Result<_>>()?))
     }
 
-    /// Merge sort from the bottom up: it ends, with a permutation, even if the comparator is no order at all.
+    /// Bottom-up merge sort. It terminates with a permutation even if the comparator is not an
+    /// order.
     fn sorted_line(
         &mut self,
         operands: &[&Literal],
@@ -66,7 +68,8 @@ impl Evaluator<'_> {
                 {
                     let arguments: Vec<Scalar> =
                         operands.iter().flat_map(|o| [o.scalar_at(at(r)), o.scalar_at(at(l))]).collect();
-                    // Only a right element that must come first overtakes, which keeps equal ones in order.
+                    // A right element overtakes only if it must come first, which makes the sort
+                    // stable.
                     if self.apply(callee, &arguments)? == [Scalar::Pred(true)] {
                         merged.push(r);
                         right = right_rest;
@@ -85,14 +88,17 @@ impl Evaluator<'_> {
     }
 }
 
-/// `topk` along the last dimension: values in falling (or rising) total order, equal ones by index, and `s32` indices.
+/// Evaluates `topk` along the last dimension: values in descending (or ascending) total order, ties
+/// by index, and `s32` indices.
 pub(crate) fn top_k(shape: &Shape, operand: &Literal, k: i64, largest: bool) -> Result<Literal> {
     check_array(operand)?;
     let results = arrays(shape)?;
     let view = View::new(operand)?;
-    let Some(&length) = view.sizes.last() else { return Err(Error::invalid("topk needs a dimension")) };
+    let Some(&length) = view.sizes.last() else {
+        return Err(Error::invalid("expected at least one dimension in the operand of topk"));
+    };
     if !(0..=length).contains(&k) || results.len() != 2 {
-        return Err(Error::invalid(format!("topk of {k} out of {length} elements")));
+        return Err(Error::invalid(format!("cannot select the top {k} of {length} elements")));
     }
     let rows = if length == 0 { 0 } else { operand.array_shape().element_count() / length };
     let (mut values, mut indices) = (Vec::new(), Vec::new());

@@ -8,9 +8,9 @@ use shape::index::{linear_index, row_major_strides};
 use shape::{Literal, Scalar, Shape};
 use support::{Error, Result};
 
-/// Calls `visit` with the position in the base array of each of a window's elements, in their order; elements in the
-/// padding or between dilated elements have none. Those that reach beyond the array are not even looked at: a window may
-/// be far larger than the array.
+/// Calls `visit` with the position in the base array of each element of a window, in order.
+/// Elements in the padding or between dilated elements have no position. Elements outside the array
+/// cost nothing, since a window may be far larger than the array.
 fn for_each_position(
     window: &Window,
     sizes: &[i64],
@@ -40,7 +40,8 @@ fn for_each_position(
     })
 }
 
-/// The position in the base array of one element of one window; `None` in the padding or between dilated elements.
+/// Returns the position in the base array of one element of one window, or `None` in the padding or
+/// between dilated elements.
 fn base_position(
     window: &Window,
     sizes: &[i64],
@@ -62,25 +63,27 @@ fn base_position(
 
 fn check_window(window: &Window, rank: usize) -> Result<()> {
     if window.dimensions.len() != rank || window.dimensions.iter().any(|w| w.window_reversal) {
-        return Err(Error::invalid(format!("a window without reversal over {rank} dimensions is wanted")));
+        return Err(Error::invalid(format!("expected a window without reversal over {rank} dimensions")));
     }
     if window.dimensions.iter().any(|w| w.base_dilation < 1 || w.window_dilation < 1) {
-        return Err(Error::invalid("the dilations of a window are positive"));
+        return Err(Error::invalid("expected positive window dilations"));
     }
     Ok(())
 }
 
-/// Windows along one dimension of which each holds all that its neighbour holds: what it makes of it goes on from there.
+/// Windows along one dimension such that each contains all elements of its neighbor. A window's
+/// result continues from the neighbor's.
 struct RunningTotals {
     dimension: usize,
-    /// Whether the last window is the smallest one.
+    /// True if the last window is the smallest.
     backward: bool,
-    /// What a window holds and its neighbour does not.
+    /// The window's elements that its neighbor does not contain.
     newest: Window,
 }
 
 impl RunningTotals {
-    /// Nothing if windows are others, or if they grow at their beginning and the order of their elements matters.
+    /// Returns `None` if the windows do not nest, or if they grow at their beginning and the order
+    /// of their elements matters.
     fn of(window: &Window, sizes: &[i64], counts: &[i64], is_free_of_order: bool) -> Option<Self> {
         let (dimension, backward) = window.running_dimension(sizes, counts)?;
         if backward && !is_free_of_order {
@@ -96,7 +99,8 @@ impl RunningTotals {
     }
 }
 
-/// The result that is computed as the one of an index, and the number of the one that it goes on from.
+/// Returns the placement of the window computed for an index, and the number of the result from
+/// which it continues.
 fn step_of(totals: Option<&RunningTotals>, counts: &[i64], index: &[i64]) -> (Vec<i64>, Option<i64>) {
     let mut placement = index.to_vec();
     let Some(&RunningTotals { dimension, backward, .. }) = totals else { return (placement, None) };
@@ -111,7 +115,7 @@ fn step_of(totals: Option<&RunningTotals>, counts: &[i64], index: &[i64]) -> (Ve
 }
 
 impl Evaluator<'_> {
-    /// `reduce-window` of one or several arrays.
+    /// Evaluates `reduce-window` of one or several arrays.
     pub(crate) fn reduce_window(
         &mut self,
         shape: &Shape,
@@ -166,8 +170,8 @@ impl Evaluator<'_> {
         Ok(accumulators.finish(shape, &results))
     }
 
-    /// `select-and-scatter`: in each window the element that `select` prefers (the first of equals) receives the
-    /// source's element, combined by `scatter`.
+    /// Evaluates `select-and-scatter`. In each window, the source's element is combined by
+    /// `scatter` into the element that `select` prefers (the first of equals).
     pub(crate) fn select_and_scatter(
         &mut self,
         shape: &Shape,
@@ -211,6 +215,6 @@ impl Evaluator<'_> {
 fn single(values: Vec<Scalar>) -> Result<Scalar> {
     match values.as_slice() {
         &[value] => Ok(value),
-        other => Err(Error::invalid(format!("a computation must have one result, not {}", other.len()))),
+        other => Err(Error::invalid(format!("expected a computation with one result, got {}", other.len()))),
     }
 }

@@ -1,9 +1,6 @@
-//! Complex functions against NumPy.
+//! Complex functions compared with NumPy.
 
-#![expect(
-    clippy::approx_constant,
-    reason = "what a function makes of one argument is a recorded value like the others"
-)]
+#![expect(clippy::approx_constant, reason = "all expected values are recorded results")]
 
 mod support;
 

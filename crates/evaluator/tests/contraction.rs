@@ -1,4 +1,4 @@
-//! Dots and convolutions against XLA on the CPU.
+//! Dots and convolutions compared with XLA on the CPU.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Control flow, effects on nothing, and the limits.
+//! Control flow, instructions without effect, and limits.
 
 mod support;
 
@@ -15,7 +15,7 @@ fn constant(c: &mut Computation, value: i32) -> InstructionId {
     add(c, Op::Constant { literal: Literal::scalar(value) }, INT(), &[])
 }
 
-/// `while (i < limit) (i, sum) = (i + 1, sum + i)`, from the parameters.
+/// Builds `while (i < limit) (i, sum) = (i + 1, sum + i)`, starting from the parameters.
 fn loop_module(limit: i32) -> Module {
     let mut module = Module::new("test");
     let state = Shape::Tuple(vec![INT(), INT()]);
@@ -79,7 +79,7 @@ fn a_computation_that_calls_itself_is_an_error() {
     c.set_root(root);
     module.set_entry(id);
     let error = evaluator::evaluate(&module, &[Literal::scalar(0i32)]).unwrap_err();
-    assert!(error.message().contains("call each other more than 64 deep"), "{error}");
+    assert!(error.message().contains("nested more than 64 calls deep"), "{error}");
 }
 
 #[test]
@@ -126,14 +126,17 @@ fn foreign_code_is_unsupported_by_name() {
     module.set_entry(main);
     let error = evaluator::evaluate(&module, &[]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(error.message(), "my_call (custom-call): nothing here defines the custom call \"mine\"");
+    assert_eq!(
+        error.message(),
+        "my_call (custom-call): the evaluator has no implementation of the custom call \"mine\""
+    );
 }
 
 #[test]
 fn arguments_must_fit_the_parameters() {
     let error =
         evaluator::evaluate(&loop_module(1), &[Literal::scalar(0i32), Literal::scalar(0f32)]).unwrap_err();
-    assert_eq!(error.message(), "argument 1 of main is f32[], but s32[] is wanted");
+    assert_eq!(error.message(), "expected argument 1 of main to be s32[], got f32[]");
 }
 
 #[test]

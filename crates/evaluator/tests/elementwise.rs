@@ -1,4 +1,4 @@
-//! Elementwise instructions against values of XLA on the CPU, NumPy and hand calculation.
+//! Elementwise instructions compared with XLA on the CPU, NumPy, and manual calculation.
 
 mod support;
 
@@ -83,7 +83,7 @@ fn conversions_saturate_from_floats_and_wrap_between_integers() {
 
 #[test]
 fn integers_round_to_floats_once() {
-    // One above the tie between two neighbours; rounding to f64 on the way would lose the one.
+    // One above the tie between two neighbors; rounding to f64 on the way would lose the one.
     let x = Literal::from_elements(&[2], &[(1i64 << 60) + (1 << 36) + 1, (1 << 60) + (1 << 36)]);
     let rounded = run_array(Op::Convert {}, F32, &[2], &[&x]);
     assert_eq!(rounded, f32s(&[2], &[1.152_921_6e18, 1.152_921_5e18]));
@@ -99,7 +99,7 @@ fn bitcasts_keep_the_bytes() {
     let x = Literal::from_elements(&[2, 4], &[1u8, 2, 3, 4, 5, 6, 7, 8]);
     let wholes = run_array(Op::BitcastConvert {}, U32, &[2], &[&x]);
     assert_eq!(wholes.to_vec::<u32>().unwrap(), [67305985, 134678021]);
-    // Nibbles take a byte each in memory, the low one comes first.
+    // Nibbles occupy a byte each in memory, the low one first.
     let x = Literal::from_elements(&[1], &[0xa3u8]);
     let nibbles = run_array(Op::BitcastConvert {}, S4, &[1, 2], &[&x]);
     assert_eq!(nibbles.to_i64s().unwrap(), [3, -6]);

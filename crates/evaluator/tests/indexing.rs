@@ -1,4 +1,4 @@
-//! Moving elements: slices, pads, gathers and scatters against XLA on the CPU.
+//! Slices, pads, gathers, and scatters compared with XLA on the CPU.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Factorizations, solves, Fourier transforms and batch normalization against NumPy and JAX.
+//! Factorizations, solves, Fourier transforms, and batch normalization compared with NumPy and JAX.
 
 mod support;
 
@@ -11,7 +11,7 @@ const LOWER: [f64; 9] = [2.0, 0.0, 0.0, 1.0, 3.0, 0.0, 4.0, 5.0, 6.0];
 
 #[test]
 fn cholesky_reads_one_triangle_and_clears_the_other() {
-    // The triangle that must not be read holds other values.
+    // The ignored triangle contains other values.
     let lower = Literal::from_elements(&[3, 3], &[4.0f64, 99.0, 99.0, 2.0, 5.0, 99.0, 1.0, 3.0, 6.0]);
     assert_close(
         &run_array(Op::Cholesky { lower: true }, F64, &[3, 3], &[&lower]),
@@ -26,7 +26,7 @@ fn cholesky_reads_one_triangle_and_clears_the_other() {
 }
 
 #[test]
-fn cholesky_of_an_indefinite_matrix_is_nan_and_leaves_its_neighbours_alone() {
+fn cholesky_of_an_indefinite_matrix_is_nan_and_leaves_its_neighbors_alone() {
     let stack = Literal::from_elements(&[2, 1, 1], &[-1.0f64, 9.0]);
     let factors =
         run_array(Op::Cholesky { lower: true }, F64, &[2, 1, 1], &[&stack]).to_vec::<f64>().unwrap();

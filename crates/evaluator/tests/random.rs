@@ -1,4 +1,4 @@
-//! Random bits against XLA on the CPU, bit for bit.
+//! Random bits compared with XLA on the CPU, bit for bit.
 
 mod support;
 
@@ -98,7 +98,8 @@ fn distributions_have_their_moments() {
     assert!((mean(&squares) - 9.0).abs() < 0.5);
 }
 
-/// The numbers of TensorFlow's own Philox kernel (`StatelessRandomUniformFullIntV2`), whose counter carries.
+/// Numbers from TensorFlow's own Philox kernel (`StatelessRandomUniformFullIntV2`), with a counter
+/// that carries.
 #[test]
 fn a_philox_state_of_three_words_is_tensorflows_key_and_counter() {
     type Case = (PrimitiveType, [u64; 5], u64);

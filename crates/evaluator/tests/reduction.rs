@@ -1,4 +1,4 @@
-//! Reductions, windows, sorts against XLA on the CPU.
+//! Reductions, windows, and sorts compared with XLA on the CPU.
 
 mod support;
 
@@ -76,7 +76,8 @@ fn windows_far_larger_than_the_array_cost_no_more_than_the_array() {
     let mut module = Module::new("test");
     let max = binary(&mut module, Op::Maximum {}, F32, F32);
     let x = f32s(&[2, 3], &[3.0, 1.0, 4.0, 1.0, 5.0, 9.0]);
-    // Every second element of what is there, from the first or the second on: 2^40 elements of the window miss the array.
+    // Every second element of the array, from the first or the second on: 2^40 elements of the
+    // window miss the array.
     let rows = WindowDimension {
         padding_low: 1 << 41,
         padding_high: 1 << 41,
@@ -97,7 +98,7 @@ fn windows_far_larger_than_the_array_cost_no_more_than_the_array() {
 }
 
 #[test]
-fn windows_that_grow_are_evaluated_from_their_neighbours() {
+fn windows_that_grow_are_evaluated_from_their_neighbors() {
     let mut module = Module::new("test");
     let sum = binary(&mut module, Op::Add {}, S32, S32);
     let difference = binary(&mut module, Op::Subtract {}, S32, S32);
@@ -194,7 +195,7 @@ fn a_comparison_of_bits_sees_those_of_every_nan() {
     c.set_root(root);
     let to_apply = module.add_computation(c);
     let op = Op::Sort { dimension: 0, is_stable: true, to_apply };
-    // A quiet NaN, the largest signalling one, the least one, infinity, -0, 1.
+    // A quiet NaN, the largest signaling one, the least one, infinity, -0, 1.
     let keys = [0x7fc0_0000, 0x7fbf_ffff, 0x7f80_0001, 0x7f80_0000, 0x8000_0000, 0x3f80_0000_u32];
     let literal = f32s(&[6], &keys.map(f32::from_bits));
     let result =

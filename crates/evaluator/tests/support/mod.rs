@@ -1,4 +1,4 @@
-//! What the tests of all families need: running one instruction, and computations on scalars.
+//! Helpers shared by all test binaries: run one instruction, and build computations on scalars.
 
 #![allow(dead_code, reason = "each test binary uses a part")]
 
@@ -31,17 +31,17 @@ pub fn binary(
     module.add_computation(c)
 }
 
-/// Evaluates one instruction that calls nothing.
+/// Evaluates one instruction that does not call a computation.
 pub fn run(op: Op, shape: Shape, operands: &[&Literal]) -> Literal {
     evaluator::evaluate_instruction(&Module::new("test"), &op, &shape, operands).expect("a valid instruction")
 }
 
-/// The same, to an array.
+/// Evaluates one instruction that returns an array.
 pub fn run_array(op: Op, element_type: PrimitiveType, sizes: &[i64], operands: &[&Literal]) -> Literal {
     run(op, Shape::array(element_type, sizes), operands)
 }
 
-/// An `f32` array.
+/// Creates an `f32` array.
 pub fn f32s(sizes: &[i64], values: &[f32]) -> Literal {
     Literal::from_elements(sizes, values)
 }
