@@ -133,7 +133,7 @@ fn inputs_that_do_not_fit_are_refused_by_name() {
     let other = BTreeMap::from([("z".to_owned(), Literal::scalar(1f32))]);
     std::fs::write(out.path().join("other.npz"), npz::write(&other).expect("arrays")).expect("writable");
     for (flags, expected) in [
-        (&["--feed", "x=zeros"][..], &["nothing is given for feed 'y' of f32[2,2]", "--feed y=FILE.npy"][..]),
+        (&["--feed", "x=zeros"][..], &["missing value for feed 'y' of f32[2,2]", "--feed y=FILE.npy"][..]),
         (&["--feed", "x=wide.npy"], &["feed 'x' has shape [2, 2], the array has [4]; reshape it"]),
         (&["--feed", "x=double.npy"], &["feed 'x' has elements of f32, the array has f64; convert it"]),
         (&["--feed", "q=zeros"], &["there is no feed 'q'", "'x' of f32[2,2], 'y' of f32[2,2]"]),
@@ -198,7 +198,7 @@ fn verify_passes_on_right_code() {
         assert_eq!(report["programs"].as_array().expect("programs").len(), 7, "{name}");
     }
     let output = text(&succeed(&mut command("verify", "tfmatmulandadd", out.path())));
-    assert!(output.contains("the code computes what the program says"), "{output}");
+    assert!(output.contains("the code agrees with the evaluator"), "{output}");
     // Large inputs overflow in some orders of summation: every column is explained.
     for words in ["\nmax ulp, max relative: ", "\nof limit: "] {
         assert!(output.contains(words), "{words:?} in {output}");

@@ -1,11 +1,12 @@
-//! How long each stage of a compilation takes.
+//! Measures the time of each stage of a compilation.
 //!
 //!     cargo bench -p runner --bench compile_time [-- [--cpu CPU] [--rounds N] DIR...]
 //!
-//! A DIR has a `graph.pb` (or `graph.pbtxt`) and a `config.pbtxt`. The figures are the best of the rounds, in milliseconds; stages
-//! under a fiftieth of the whole are one line. Reading the files does not count, packing and placing the constants does.
+//! Each DIR contains a `graph.pb` (or `graph.pbtxt`) and a `config.pbtxt`. Figures are milliseconds
+//! of the best round. Stages below a fiftieth of the total share one line. Reading the files is
+//! excluded, packing and placing the constants is included.
 
-#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has nobody to tell but the terminal")]
+#![allow(clippy::unwrap_used, reason = "a failed measurement can only report to the terminal")]
 
 use bytes::Bytes;
 use compiler::{AotOptions, BackOptions, Input, Observer, build, guarded, host};
@@ -13,7 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
-/// Milliseconds of each stage; one that comes several times is summed.
+/// Milliseconds of each stage, summed over repeated stages.
 struct Times {
     last: Instant,
     stages: Vec<String>,
@@ -36,7 +37,7 @@ fn main() {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            // Cargo's own.
+            // Passed by Cargo.
             "--bench" => {}
             "--cpu" => cpu = words.next().expect("--cpu NAME"),
             "--rounds" => rounds = words.next().and_then(|w| w.parse().ok()).expect("--rounds NUMBER"),
@@ -44,15 +45,15 @@ fn main() {
         }
     }
     if models.is_empty() {
-        println!("no model: give folders with graph.pb and config.pbtxt");
+        println!("missing model: pass folders that contain graph.pb and config.pbtxt");
     }
     models.iter().for_each(|model| measure(Path::new(model), &cpu, rounds));
 }
 
 fn measure(model: &Path, cpu: &str, rounds: usize) {
     let read = |names: &[&str]| {
-        let found = names.iter().find_map(|name| std::fs::read(model.join(name)).ok());
-        Bytes::from(found.unwrap_or_else(|| panic!("{}: none of {names:?}", model.display())))
+        let contents = names.iter().find_map(|name| std::fs::read(model.join(name)).ok());
+        Bytes::from(contents.unwrap_or_else(|| panic!("{}: none of {names:?}", model.display())))
     };
     let (graph, config) = (read(&["graph.pb", "graph.pbtxt"]), read(&["config.pbtxt", "config_named.pbtxt"]));
     let mut best: Option<(f64, Times)> = None;

@@ -1,4 +1,4 @@
-//! What is given for a program's arguments, matched by name and checked.
+//! Matches given values to a program's arguments by name, and checks them.
 
 use crate::Signature;
 use crate::fill::{Fill, Random};
@@ -6,32 +6,32 @@ use hlo::{Argument, Role};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 
-/// Where an argument's elements come from.
+/// Source of an argument's elements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// An array.
     Array(Literal),
-    /// Made up.
+    /// A generated array.
     Fill(Fill),
 }
 
-/// A source and the name of the argument that it is for.
+/// A source and the name of the argument it is for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Given {
-    /// A feed, or a variable.
+    /// Feed or variable.
     pub role: Role,
     /// The argument's name.
     pub name: String,
-    /// Its elements.
+    /// Source of the elements.
     pub source: Source,
-    /// Where this was said, for messages: a flag, a file's member.
+    /// Flag or file member that specifies this value, for messages.
     pub origin: String,
-    /// Whether a name that the program does not know is an error: not for members of an archive that holds more.
+    /// True if an unknown name is an error. False for members of an archive, which may hold more.
     pub required: bool,
 }
 
-/// The arguments, in the program's order. What is not given is filled with `missing`; without one a feed that is missing is
-/// an error, and a variable is zeros.
+/// Returns the arguments in the program's order. Missing arguments are filled with `missing`.
+/// Without it, a missing feed is an error, and a missing variable is zero.
 pub fn assign(
     signature: &Signature,
     given: &[Given],
@@ -57,7 +57,7 @@ pub fn assign(
             None => {}
         }
     }
-    let made = |fill: Fill, argument: &Argument, number: usize| {
+    let generate = |fill: Fill, argument: &Argument, number: usize| {
         let array = fill.array_below(&argument.shape, signature.limits[number], &mut random.fork(number));
         array.map_err(|e| e.context(format!("{} '{}'", argument.role.name(), argument.label())))
     };
@@ -65,15 +65,15 @@ pub fn assign(
     all.map(|(number, (argument, source))| match source {
         Some(Given { source: Source::Array(array), origin, .. }) => fit(argument, array, origin),
         Some(Given { source: Source::Fill(fill), .. }) => {
-            made(*fill, argument, number)
+            generate(*fill, argument, number)
         }
         None => match missing {
-            Some(fill) => made(fill, argument, number),
+            Some(fill) => generate(fill, argument, number),
             None if argument.role == Role::Variable => {
-                made(Fill::Zeros, argument, number)
+                generate(Fill::Zeros, argument, number)
             }
             None => Err(Error::invalid(format!(
-                "nothing is given for feed '{}' of {}; give --feed {}=FILE.npy, or --random SEED for all that are missing",
+                "missing value for feed '{}' of {}; pass --feed {}=FILE.npy, or --random SEED to fill all missing feeds",
                 argument.label(), argument.shape, argument.label()
             ))),
         },
@@ -81,30 +81,31 @@ pub fn assign(
     .collect()
 }
 
-/// Arguments for several runs: arrays for the first, and batches for the feeds that have some.
+/// Arguments for several runs: arrays for the first run, and batches for some feeds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inputs {
     /// The arguments of the first run, in the program's order.
     pub first: Vec<Literal>,
-    /// For each argument the batches, if its array has one for each step.
+    /// The batches of each argument, if its array has one per step.
     batches: Vec<Vec<Literal>>,
 }
 
 impl Inputs {
-    /// How many batches there are; `None` if every run gets the same.
+    /// Returns the number of batches, or `None` if every run gets the same arguments.
     pub fn batch_count(&self) -> Option<u64> {
         self.batches.iter().map(|batches| batches.len() as u64).find(|&count| count > 0)
     }
 
-    /// The arguments that are others in a step, with their arrays. After the last batch comes the first.
+    /// Returns the arguments that change in a step, with their arrays. The batches repeat after the
+    /// last one.
     pub fn at(&self, step: u64) -> impl Iterator<Item = (usize, &Literal)> {
         let all = self.batches.iter().enumerate().filter(|(_, batches)| !batches.is_empty());
         all.map(move |(k, batches)| (k, &batches[(step % batches.len() as u64) as usize]))
     }
 }
 
-/// As [`assign`], for several steps: an array of a feed that has one leading dimension more than the feed holds one batch for
-/// each step. All that do must have as many.
+/// Works like [`assign`], but for several steps: an array with one leading dimension more than its
+/// feed holds one batch per step. All such arrays must have the same number of batches.
 pub fn assign_steps(
     signature: &Signature,
     given: &[Given],
@@ -126,7 +127,7 @@ pub fn assign_steps(
         };
         if steps == 0 {
             return Err(Error::invalid(format!(
-                "{}: feed '{}' has no batch",
+                "{}: feed '{}' has no batches",
                 source.origin,
                 argument.label()
             )));
@@ -149,7 +150,7 @@ pub fn assign_steps(
             let batch = Literal::from_bytes(shape.clone(), bytes);
             fit(
                 argument,
-                &batch.ok_or_else(|| Error::internal("a batch has not its shape's bytes"))?,
+                &batch.ok_or_else(|| Error::internal("a batch does not have the bytes of its shape"))?,
                 &source.origin,
             )
         });
@@ -175,49 +176,51 @@ fn unknown(signature: &Signature, source: &Given) -> Error {
     Error::invalid(format!("{}: there is no {role} '{}'; {known}", source.origin, source.name))
 }
 
-/// The array as the argument's type and shape, or an error that says what differs.
+/// Converts the array to the argument's type and shape, or returns an error that describes the
+/// difference.
 fn fit(argument: &Argument, array: &Literal, origin: &str) -> Result<Literal> {
-    let (given, wanted) = (array.array_shape(), &argument.shape);
+    let (actual, expected) = (array.array_shape(), &argument.shape);
     let role = argument.role.name();
-    if given.sizes() != wanted.sizes() {
-        let reshaped = if given.element_count() == wanted.element_count() { "; reshape it" } else { "" };
+    if actual.sizes() != expected.sizes() {
+        let reshaped = if actual.element_count() == expected.element_count() { "; reshape it" } else { "" };
         return Err(Error::invalid(format!(
             "{origin}: {role} '{}' has shape {:?}, the array has {:?}{reshaped}",
             argument.label(),
-            wanted.sizes(),
-            given.sizes()
+            expected.sizes(),
+            actual.sizes()
         )));
     }
-    if !represents(given.element_type, wanted.element_type) {
+    if !represents(actual.element_type, expected.element_type) {
         return Err(Error::invalid(format!(
             "{origin}: {role} '{}' has elements of {}, the array has {}; convert it{}",
             argument.label(),
-            wanted.element_type,
-            given.element_type,
-            hint(wanted.element_type)
+            expected.element_type,
+            actual.element_type,
+            hint(expected.element_type)
         )));
     }
-    let shape = ArrayShape::new(wanted.element_type, &wanted.sizes());
+    let shape = ArrayShape::new(expected.element_type, &expected.sizes());
     let fitted = Literal::from_bytes(shape, array.bytes().clone());
-    let fitted = fitted.ok_or_else(|| Error::internal(format!("{given} has not the bytes of {wanted}")))?;
+    let fitted =
+        fitted.ok_or_else(|| Error::internal(format!("{actual} does not have the bytes of {expected}")))?;
     check_narrow(argument, &fitted, origin)?;
     Ok(fitted)
 }
 
-/// Whether arrays of a type that NumPy has stand for arrays of this type: types that it lacks are stored as the integers
-/// of their bits.
-fn represents(given: PrimitiveType, wanted: PrimitiveType) -> bool {
-    let stand_in = match wanted {
+/// True if arrays of a NumPy type represent arrays of the expected type. Types that NumPy does not
+/// support are stored as integers with the same bits.
+fn represents(actual: PrimitiveType, expected: PrimitiveType) -> bool {
+    let stand_in = match expected {
         PrimitiveType::Bf16 => PrimitiveType::U16,
         byte if byte.byte_size() == 1 && byte.is_signed_integer() => PrimitiveType::S8,
         byte if byte.byte_size() == 1 && byte != PrimitiveType::Pred => PrimitiveType::U8,
         other => other,
     };
-    given == wanted || given == stand_in
+    actual == expected || actual == stand_in
 }
 
-fn hint(wanted: PrimitiveType) -> String {
-    match wanted {
+fn hint(expected: PrimitiveType) -> String {
+    match expected {
         PrimitiveType::Bf16 => ", stored as uint16 bits".to_owned(),
         float if float.is_minifloat() => ", stored as uint8 bits".to_owned(),
         PrimitiveType::F32 => " with astype('float32')".to_owned(),
@@ -225,18 +228,18 @@ fn hint(wanted: PrimitiveType) -> String {
     }
 }
 
-/// Types narrower than a byte: an error if a byte holds more.
+/// Returns an error if elements of a type narrower than a byte use more bits.
 fn check_narrow(argument: &Argument, array: &Literal, origin: &str) -> Result<()> {
     let element_type = array.array_shape().element_type;
     if element_type.bit_width() >= 8 || element_type == PrimitiveType::Pred {
         return Ok(());
     }
-    let again = Literal::from_scalars(array.array_shape().clone(), array.scalars());
-    if again.bytes() == array.bytes() {
+    let normalized = Literal::from_scalars(array.array_shape().clone(), array.scalars());
+    if normalized.bytes() == array.bytes() {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{origin}: {} '{}' has elements of {element_type}, and the array has numbers beyond it",
+        "{origin}: {} '{}' has elements of {element_type}, but the array has values out of its range",
         argument.role.name(),
         argument.label()
     )))
@@ -278,8 +281,8 @@ mod tests {
         let all = [given(Role::Feed, "b", bits), given(Role::Feed, "node_x:0", x.clone())];
         let arguments = assign(&signature(), &all, None, &Random::new(0)).unwrap();
         assert_eq!(arguments[0], x);
-        assert_eq!(arguments[1].scalar_at(0), shape::Scalar::Float(1.0), "bfloat16 from its bits");
-        assert_eq!(arguments[2], Literal::scalar(0i32), "variables start from zero");
+        assert_eq!(arguments[1].scalar_at(0), shape::Scalar::Float(1.0), "bfloat16 is read from its bits");
+        assert_eq!(arguments[2], Literal::scalar(0i32), "variables start at zero");
     }
 
     #[test]
@@ -312,7 +315,7 @@ mod tests {
         assert_eq!(inputs.first[0], Literal::from_elements(&[2, 2], &values[..4]));
         let second = Literal::from_elements(&[2, 2], &values[4..8]);
         assert_eq!(inputs.at(1).collect::<Vec<_>>(), [(0, &second)]);
-        assert_eq!(inputs.at(4).collect::<Vec<_>>(), [(0, &second)], "after the last the first");
+        assert_eq!(inputs.at(4).collect::<Vec<_>>(), [(0, &second)], "batches repeat after the last");
         let b = given(Role::Feed, "b", Literal::from_elements(&[2, 1], &[0u16, 1]));
         let error = assign_steps(&signature(), &[x, b], None, &Random::new(0)).unwrap_err().to_string();
         assert!(error.contains("feed 'b' has 2 batches, feed 'x' has 3"), "{error}");

@@ -1,14 +1,16 @@
-//! Which candidate is fastest, kernel by kernel, on this machine.
+//! Finds the fastest candidate for each kernel on this machine.
 //!
-//! First each distinct contraction of a program is compiled alone by each of its candidates, and these run in turns. Between
-//! runs the caches get about the state that they have within the program: where the program is larger than the second-level
-//! cache, what a kernel's constants took of it is gone, while its arguments and results are there.
+//! First, each distinct contraction of a program is compiled alone with each of its candidates, and
+//! these alternate. Between runs, the caches approach their state within the program: if the
+//! program exceeds the second-level cache, the kernel's constants are evicted, whereas its
+//! arguments and results are present.
 //!
-//! That proposes candidates. What a kernel leaves in the caches, and how its neighbours get on with it, shows in the program only,
-//! so each proposal then has to prove itself there: the program with it and the program without it run in turns.
+//! This step proposes candidates. A kernel's effect on the caches and on its neighbors shows only
+//! within the program, so each proposal is then confirmed there: the program with it and the
+//! program without it alternate.
 //!
-//! Times of turns are compared with each other, never with those of another moment, and the median of these ratios counts:
-//! other work on the machine slows both down.
+//! Only times of alternating runs are compared, by the median of their ratios, never with times
+//! measured at other moments: other work on the machine slows both down.
 
 use crate::fill::{Fill, Random};
 use crate::kernels::{Extracted, Kernel, extract, kernels, program_cost};
@@ -25,83 +27,85 @@ use std::time::Instant;
 use support::Result;
 use target::Target;
 
-/// What was measured.
+/// Result of autotuning.
 #[derive(Clone, Debug, Default)]
 pub struct Autotuned {
-    /// The fastest candidates, of kernels that the given choices do not name.
+    /// The fastest candidates for kernels that the given choices do not name.
     pub choices: Choices,
-    /// Kernels with several candidates, those that take longest first.
+    /// Kernels with several candidates, longest total time first.
     pub kernels: Vec<Tuned>,
-    /// How many kernels there was no time for.
+    /// Number of kernels skipped for lack of time.
     pub left: usize,
 }
 
-/// One kernel.
+/// The measurements of one kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
-    /// What the plan knows of it.
+    /// The plan's description of the kernel.
     pub kernel: String,
-    /// How many there are in the program.
+    /// Number of instances in the program.
     pub instances: usize,
-    /// Each candidate that could be compiled, the cost model's choice first, with its time in seconds.
+    /// Each candidate that compiled, starting with the cost model's choice, with its time in
+    /// seconds.
     pub times: Vec<(Candidate, f64)>,
-    /// The number of the candidate that was chosen.
+    /// Index of the chosen candidate.
     pub chosen: usize,
-    /// How long the program took with what had been proposed, as a share of what it took before.
+    /// Time of the program with the proposal, relative to the time without it.
     pub in_program: Option<f64>,
 }
 
 impl Tuned {
-    /// Seconds of one run as the cost model wants it, and as chosen.
+    /// Returns the seconds of one run with the cost model's choice and with the chosen candidate.
     pub fn seconds(&self) -> (f64, f64) {
         (self.times[0].1, self.times[self.chosen].1)
     }
 }
 
-/// A candidate other than the cost model's has to gain so much alone, and so much of what that promises the program there.
+/// Minimum relative gain of a candidate alone, and minimum share of the predicted gain that it must
+/// achieve in the program, to replace the cost model's choice.
 const LEAST_GAIN: f64 = 0.02;
 const LEAST_SHARE: f64 = 0.25;
 
-/// Candidates that take so much longer than the best one are given up.
+/// Candidates slower than the best by this factor are dropped.
 const HOPELESS: f64 = 1.25;
 
-/// Rounds before candidates are given up, and in all.
+/// Number of rounds before candidates are dropped, and in total.
 const TRIALS: usize = 7;
 const MOST_ROUNDS: usize = 400;
 
-/// Seconds of a kernel's rounds, and of a proposal's in the program, if there is time enough.
+/// Seconds for a kernel's rounds, and for a proposal's in the program, if the budget permits.
 const KERNEL_SECONDS: f64 = 0.6;
 const PROGRAM_SECONDS: f64 = 3.0;
 
-/// The part of the time in which kernels are measured alone.
+/// Share of the time for measuring kernels alone.
 const ALONE: f64 = 0.5;
 
 /// Shorter runs are timed in groups.
 const MIN_SAMPLE: f64 = 2e-6;
 
-/// Measures the kernels of an optimised module for about so many seconds, the longest ones first. Choices of the options are
-/// taken as they are.
+/// Measures the kernels of an optimized module for about `seconds`, longest first. Choices in the
+/// options are kept.
 pub fn autotune(
     module: &Module,
     target: &Target,
     options: &PlanOptions,
     seconds: f64,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Autotuned> {
     let begin = Instant::now();
     let machine = machine(target);
-    let mut found: BTreeMap<String, (Kernel, usize)> = BTreeMap::new();
+    let mut distinct: BTreeMap<String, (Kernel, usize)> = BTreeMap::new();
     for kernel in kernels(module) {
         let Some(text) = kernel_of(module, &module[kernel.computation], kernel.instruction) else { continue };
         if options.choices.get(&machine, &text).is_none() {
-            found.entry(text).or_insert((kernel, 0)).1 += 1;
+            distinct.entry(text).or_insert((kernel, 0)).1 += 1;
         }
     }
     let work = |kernel: Kernel, count: usize| {
         let cost = kernel.cost(module);
         cost.flops.saturating_mul(count as u64)
     };
-    let mut all: Vec<(String, Kernel, usize)> = found.into_iter().map(|(t, (k, n))| (t, k, n)).collect();
+    let mut all: Vec<(String, Kernel, usize)> = distinct.into_iter().map(|(t, (k, n))| (t, k, n)).collect();
     all.sort_by(|a, b| work(b.1, b.2).cmp(&work(a.1, a.2)).then_with(|| a.0.cmp(&b.0)));
     let caches = Caches::of(module, target);
     let mut result = Autotuned::default();
@@ -112,27 +116,27 @@ pub fn autotune(
             break;
         }
         let each = (left / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
-        told(&format!("measuring kernel {} of {}", number + 1, all.len()));
+        progress(&format!("measuring kernel {} of {}", number + 1, all.len()));
         if let Some(mut tuned) = tune(module, (*kernel, text), (target, options), &caches, each)? {
             tuned.instances = *instances;
             result.kernels.push(tuned);
         }
     }
     let budget = || seconds - begin.elapsed().as_secs_f64();
-    confirm(module, (target, options), &mut result, &budget, told)?;
+    confirm(module, (target, options), &mut result, &budget, progress)?;
     let total = |tuned: &Tuned| tuned.seconds().0 * tuned.instances as f64;
     result.kernels.sort_by(|a, b| total(b).total_cmp(&total(a)));
     Ok(result)
 }
 
-/// Tries what is proposed in the program, what promises most first, and chooses what keeps its promise, or the cost model's
-/// choice.
+/// Tries the proposals in the program, most promising first. Keeps a proposal that achieves its
+/// gain, and the cost model's choice otherwise.
 fn confirm(
     module: &Module,
     (target, options): (&Target, &PlanOptions),
     result: &mut Autotuned,
     budget: &dyn Fn() -> f64,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<()> {
     let machine = machine(target);
     let gain = |tuned: &Tuned| (tuned.seconds().0 - tuned.seconds().1) * tuned.instances as f64;
@@ -153,7 +157,7 @@ fn confirm(
         if left <= 0.0 {
             continue;
         }
-        told(&format!("trying proposal {} of {proposed} in the program", number + 1));
+        progress(&format!("trying proposal {} of {proposed} in the program", number + 1));
         let mut choices = result.choices.clone();
         choices.set(&machine, &tuned.kernel, proposal);
         let mut other = Trial::new(module, (target, options), known.and(&choices))?;
@@ -170,11 +174,11 @@ fn confirm(
     Ok(())
 }
 
-/// The program with some choices, ready to run.
+/// A program with some choices, ready to run.
 struct Trial {
     program: Executable,
     arguments: Vec<Literal>,
-    /// The least time of a run.
+    /// Shortest time of a run.
     seconds: f64,
 }
 
@@ -189,7 +193,8 @@ impl Trial {
         Ok(Self { program, arguments, seconds: f64::INFINITY })
     }
 
-    /// How long another version takes, as a share of what this one does, both running in turns for about so many seconds.
+    /// Returns the time of another version relative to this one. Both alternate for about
+    /// `seconds`.
     fn against(&mut self, other: &mut Self, seconds: f64) -> Result<f64> {
         let mut sessions = [self.program.session(&self.arguments)?, other.program.session(&other.arguments)?];
         let mut ratios = Vec::new();
@@ -203,7 +208,7 @@ impl Trial {
             Ok(start.elapsed().as_secs_f64())
         };
         while ratios.len() < TRIALS || (ratios.len() < 100_000 && begin.elapsed().as_secs_f64() < seconds) {
-            // Each is as often the first one.
+            // Each version runs first equally often.
             let first = ratios.len() % 2;
             let (a, b) = (run(first)?, run(1 - first)?);
             let (own, others) = if first == 0 { (a, b) } else { (b, a) };
@@ -227,7 +232,8 @@ fn random_arguments(program: &Executable) -> Result<Vec<Literal>> {
     program.interface().arguments().iter().enumerate().map(array).collect()
 }
 
-/// Measures the candidates of one kernel; nothing if it has none, or cannot run alone.
+/// Measures the candidates of one kernel. Returns `None` if it has fewer than two, or cannot run
+/// alone.
 fn tune(
     module: &Module,
     (kernel, text): (Kernel, &str),
@@ -236,7 +242,7 @@ fn tune(
     seconds: f64,
 ) -> Result<Option<Tuned>> {
     let Ok(Extracted { module: alone, .. }) = extract(module, kernel) else { return Ok(None) };
-    // Alone, it may lack what makes it the same kernel.
+    // Alone, the kernel may no longer match its description.
     let Some(instruction) = instruction_of(&alone, text) else { return Ok(None) };
     let all = candidates(&alone, alone.entry_computation(), instruction, target, options);
     let mut programs = Vec::new();
@@ -249,10 +255,10 @@ fn tune(
         let alone = alone.clone();
         let compiled = compiler::guarded(|| compile_optimized(alone, &options, &mut NoObserver));
         match compiled {
-            // Candidates may differ in name only, where a shape leaves no choice.
+            // Candidates may differ only in name if the shape leaves no choice.
             Ok(compiled) if !objects.insert(compiled.code.object.clone()) => {}
             Ok(compiled) => programs.push((candidate, Executable::load(&compiled)?)),
-            // The rules' own choice has to work; another one may ask for too much.
+            // The default choice must compile. Other candidates may exceed limits.
             Err(error) if programs.is_empty() => return Err(error),
             Err(_) => {}
         }
@@ -273,15 +279,15 @@ fn tune(
     Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen, in_program: None }))
 }
 
-/// The instruction of a module that has this text.
+/// Returns the instruction of a module with this description.
 fn instruction_of(module: &Module, text: &str) -> Option<InstructionId> {
     let entry = module.entry_computation();
     let order = entry.post_order();
     order.into_iter().find(|&id| kernel_of(module, entry, id).as_deref() == Some(text))
 }
 
-/// The time of each program, all running in turns: the first one's least, times the median of what another one's is of the
-/// first one's in the same round.
+/// Returns the time of each program, with all alternating: the first program's minimum times the
+/// median ratio to the first program's time in the same round.
 fn rounds(
     sessions: &mut [Session<'_>],
     arguments: &[Literal],
@@ -307,13 +313,13 @@ fn rounds(
             break;
         }
         if round == TRIALS {
-            let medians: Vec<f64> = ratios.iter().map(|of_one| median(of_one.clone())).collect();
+            let medians: Vec<f64> = ratios.iter().map(|series| median(series.clone())).collect();
             let best = medians.iter().copied().fold(f64::INFINITY, f64::min);
             is_hopeless = medians.iter().map(|&ratio| ratio > best * HOPELESS).collect();
         }
         let mut times = vec![f64::NAN; sessions.len()];
         for turn in 0..sessions.len() {
-            // Nobody is always the one behind the slowest.
+            // Rotate the order, so that no program always follows the slowest one.
             let number = (turn + round) % sessions.len();
             if number != 0 && is_hopeless[number] {
                 continue;
@@ -327,16 +333,17 @@ fn rounds(
             times[number] = start.elapsed().as_secs_f64() / groups[number] as f64;
         }
         least = least.min(times[0]);
-        for (of_one, time) in ratios.iter_mut().zip(&times).filter(|(_, time)| !time.is_nan()) {
-            of_one.push(time / times[0]);
+        for (series, time) in ratios.iter_mut().zip(&times).filter(|(_, time)| !time.is_nan()) {
+            series.push(time / times[0]);
         }
     }
-    Ok(ratios.into_iter().map(|of_one| median(of_one) * least).collect())
+    Ok(ratios.into_iter().map(|series| median(series) * least).collect())
 }
 
-/// What the rest of the program leaves in the caches.
+/// The state in which the rest of the program leaves the caches.
 struct Caches {
-    /// Memory that takes the place of everything else when it is read; empty if the program fits the second-level cache.
+    /// Memory that evicts everything else when it is read; empty if the program fits the
+    /// second-level cache.
     evicted: Vec<u64>,
 }
 
@@ -347,13 +354,13 @@ impl Caches {
         Self { evicted: vec![1; (size / 8) as usize] }
     }
 
-    /// Makes the caches what they are when a kernel begins within the program.
+    /// Restores the state of the caches at the beginning of a kernel within the program.
     fn prepare(&self, session: &mut Session<'_>, arguments: &[Literal]) -> Result<()> {
         if self.evicted.is_empty() {
             return Ok(());
         }
         self.evict();
-        // Results go to memory that was in use a moment ago.
+        // Results are written to recently used memory.
         std::hint::black_box(session.results()?);
         for (k, argument) in arguments.iter().enumerate() {
             session.set_argument(k, argument)?;
@@ -362,7 +369,7 @@ impl Caches {
     }
 
     fn evict(&self) {
-        // One word of each line.
+        // One word per cache line.
         let sum = self.evicted.iter().step_by(8).fold(0u64, |sum, &word| sum.wrapping_add(word));
         std::hint::black_box(sum);
     }

@@ -1,4 +1,4 @@
-//! How fast a program runs, as a whole and kernel by kernel, and how much of what the machine can do that is.
+//! Measures the speed of a program, as a whole and per kernel, relative to the machine's peak.
 
 mod report;
 
@@ -16,65 +16,65 @@ use std::collections::BTreeMap;
 use support::Result;
 use target::Target;
 
-/// How to measure.
+/// Options of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchOptions {
-    /// About how long each measurement takes, in seconds.
+    /// Approximate duration of each measurement in seconds.
     pub seconds: f64,
-    /// Numbers of threads to run with, the caller's included.
+    /// Thread counts to run with, including the caller's thread.
     pub threads: Vec<usize>,
-    /// Whether to time each kernel alone, too.
+    /// True to time each kernel alone, too.
     pub kernels: bool,
-    /// Whether to measure the machine.
+    /// True to measure the machine's peak.
     pub peak: bool,
 }
 
-/// One number of threads.
+/// The measurement for one thread count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ThreadsTime {
-    /// How many.
+    /// Number of threads.
     pub threads: usize,
-    /// The time of a run.
+    /// Time of a run.
     pub latency: Latency,
-    /// The machine's best with as many threads.
+    /// The machine's peak with the same number of threads.
     pub peak: Option<Peak>,
 }
 
-/// A kernel alone, and all that are like it.
+/// The measurement of a kernel alone, shared by all identical kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTime {
-    /// The first one's instruction.
+    /// Instruction name of the first instance.
     pub name: String,
-    /// Its opcode, or what its fusion is around.
+    /// Opcode, or the main operation of a fusion.
     pub kind: &'static str,
-    /// The TensorFlow nodes that it comes from.
+    /// TensorFlow nodes from which the kernel originates.
     pub nodes: Vec<String>,
-    /// How many there are in the program.
+    /// Number of instances in the program.
     pub instances: usize,
-    /// What one computes and moves.
+    /// Operations and memory traffic of one instance.
     pub cost: Cost,
-    /// The time of one, on one thread; `None` if it cannot run alone.
+    /// Time of one instance on one thread; `None` if it cannot run alone.
     pub latency: Option<Latency>,
 }
 
-/// What was measured.
+/// Results of a benchmark.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BenchReport {
-    /// What the whole program computes and moves.
+    /// Operations and memory traffic of the whole program.
     pub cost: Cost,
-    /// How many kernels it has.
+    /// Number of kernels.
     pub kernel_count: usize,
-    /// Bytes of its temporary block.
+    /// Size of the temporary block in bytes.
     pub temps_bytes: u64,
-    /// Bytes of its constants.
+    /// Size of the constants in bytes.
     pub constants_bytes: u64,
-    /// For each number of threads.
+    /// One entry per thread count.
     pub times: Vec<ThreadsTime>,
-    /// Kernels, those that take longest together first; empty if not asked for.
+    /// Kernels, longest total time first; empty if not requested.
     pub kernels: Vec<KernelTime>,
 }
 
-/// Measures a compiled program on some arguments.
+/// Measures a compiled program with the given arguments.
 pub fn bench(
     compiled: &Compiled,
     arguments: &[Literal],
@@ -101,7 +101,7 @@ pub fn bench(
     })
 }
 
-/// Times each kernel alone on random operands, like ones once.
+/// Times each kernel alone on random operands, measuring identical kernels once.
 fn kernel_times(compiled: &Compiled, target: &Target, seconds: f64) -> Result<Vec<KernelTime>> {
     let module = &compiled.module;
     let all = kernels(module);
@@ -145,7 +145,7 @@ fn time_alone(module: Module, target: &Target, plan: PlanOptions, seconds: f64) 
 }
 
 impl KernelTime {
-    /// Seconds of all instances in one run.
+    /// Returns the seconds of all instances in one run.
     pub fn total(&self) -> f64 {
         self.latency.map_or(0.0, |latency| latency.p50 * self.instances as f64)
     }

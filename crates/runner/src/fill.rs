@@ -1,4 +1,4 @@
-//! Arrays made up for a program that none was given for: the same ones every time.
+//! Generates reproducible arrays for arguments without a value.
 
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;
@@ -13,13 +13,13 @@ impl Random {
         Self(seed)
     }
 
-    /// A source of its own for the array of this number.
+    /// Creates an independent source for the array with this number.
     pub fn fork(&self, number: usize) -> Self {
         let mut source = Self(self.0 ^ (number as u64).wrapping_mul(0xd1b5_4a32_d192_ed03));
         Self(source.bits())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,44 +27,45 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// The next number of the uniform distribution over [0, 1).
+    /// Returns the next number, uniformly distributed over [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which must be positive.
     fn below(&mut self, limit: u64) -> u64 {
         self.bits() % limit
     }
 }
 
-/// What an array is filled with.
+/// Contents of a generated array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Floating point: uniform over [-1, 1). Integers: 0 to 9. Booleans: either.
+    /// Floating point: uniform over [-1, 1). Integers: 0 to 9. Booleans: either value.
     Random,
-    /// As random, but never negative.
+    /// Like `Random`, but never negative.
     Positive,
-    /// Zeros.
+    /// All zeros.
     Zeros,
-    /// Ones.
+    /// All ones.
     Ones,
     /// Floating point: uniform over (-1, 0]. Signed integers: -9 to 0.
     Negative,
-    /// Magnitudes near the square root of the largest number, of both signs: sums hold them, products may not.
+    /// Magnitudes near the square root of the largest number, with both signs: sums do not
+    /// overflow, products may.
     Large,
-    /// Numbers below the smallest normal one.
+    /// Subnormal numbers.
     Tiny,
-    /// As random, but one in eight is -0, an infinity, NaN, or the largest or the smallest number.
+    /// Like `Random`, but one in eight is -0, an infinity, NaN, or the largest or smallest number.
     Special,
 }
 
 impl Fill {
-    /// Those that tell something of code.
+    /// The patterns that are useful for testing code.
     pub const ALL: [Self; 7] =
         [Self::Random, Self::Zeros, Self::Ones, Self::Negative, Self::Large, Self::Tiny, Self::Special];
 
-    /// Its name.
+    /// Returns the pattern's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Random => "random",
@@ -78,14 +79,15 @@ impl Fill {
         }
     }
 
-    /// An array of this shape; an error if there is no memory for it.
+    /// Returns an array of this shape, or an error if memory is insufficient.
     pub fn array(self, shape: &ArrayShape, random: &mut Random) -> Result<Literal> {
         self.array_below(shape, None, random)
     }
 
-    /// The same, where random integers are 0 to `limit - 1`, so that they are indices or labels.
+    /// Works like [`Fill::array`], but random integers are 0 to `limit - 1`, so that they are valid
+    /// indices or labels.
     pub fn array_below(self, shape: &ArrayShape, limit: Option<i64>, random: &mut Random) -> Result<Literal> {
-        // The array is copied to where code reads it.
+        // Running the code needs a copy of the array.
         let bytes = shape.byte_size().saturating_mul(2);
         support::check_memory(bytes, format_args!("an argument {shape} wants memory"))?;
         let shape = ArrayShape::new(shape.element_type, &shape.sizes());
@@ -93,7 +95,7 @@ impl Fill {
         let element_type = shape.element_type;
         let scalars = (0..count).map(|_| match limit {
             Some(limit) if self == Self::Random && element_type.is_integer() => {
-                // Types of few bits hold fewer.
+                // Narrow types hold fewer values.
                 let values = 1u64 << (element_type.bit_width() - 1).min(62);
                 let number = random.below(values.min(limit.max(1) as u64));
                 match element_type.is_signed_integer() {
@@ -124,7 +126,7 @@ impl Fill {
         let small = match self {
             Self::Zeros => 0,
             Self::Ones => 1,
-            // Two bits hold no 9, and wrapping is as good as any.
+            // Two bits cannot hold a 9; wrapping is fine.
             _ => random.below(10) as i64,
         };
         match (element_type.is_signed_integer(), self) {
@@ -159,7 +161,7 @@ impl Fill {
     }
 }
 
-/// The largest number, the smallest normal one and the smallest one above 0.
+/// Returns the largest number, the smallest normal one, and the smallest positive one.
 pub(crate) fn extremes(element_type: PrimitiveType) -> (f64, f64, f64) {
     match element_type.real_part().float_format() {
         Some(format) => (format.largest(), format.least_normal(), format.least()),
@@ -181,7 +183,7 @@ mod tests {
                 assert_eq!(
                     literal,
                     fill.array(&shape, &mut Random::new(1)).unwrap(),
-                    "the same from the same seed"
+                    "the same seed yields the same array"
                 );
             }
         }

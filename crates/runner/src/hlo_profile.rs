@@ -1,10 +1,11 @@
-//! The counters of a profiled program as a table, as XLA prints an execution profile.
+//! Formats the counters of a profiled program in the style of XLA's execution profile.
 
 use compiler::ProfileCounter;
 use std::fmt::Write as _;
 
-/// What the counters have counted in so many runs that took so many seconds together: a line for the whole, then one for each
-/// instruction that took time, the longest first. The length of a tick follows from the counter of the whole, which is the first one.
+/// Formats the counters of `runs` runs that took `seconds` in total: one line for the whole
+/// program, then one for each instruction with a nonzero time, longest first. The first counter is
+/// that of the whole program. It determines the length of a tick.
 pub fn hlo_profile(counters: &[ProfileCounter], ticks: &[i64], runs: u64, seconds: f64) -> String {
     let (Some(total), Some(&all)) = (counters.first(), ticks.first()) else { return String::new() };
     let second = all as f64 / seconds;
@@ -50,7 +51,7 @@ fn line(out: &mut String, counter: &ProfileCounter, ticks: i64, share: &str, sec
     );
 }
 
-/// A number with a decimal prefix.
+/// Formats a number with a decimal prefix.
 fn prefixed(mut number: f64) -> String {
     let mut prefixes = ["", "K", "M", "G", "T", "P"].into_iter();
     let mut prefix = prefixes.next().unwrap_or_default();
@@ -94,6 +95,6 @@ mod tests {
             ["3000 cycles (75.00% 75Σ)", "1.5 usec", "6.67TFLOP/s", "", "666.67MB/s", "%dot"]
         );
         assert_eq!(fields(lines[3]), ["500 cycles (12.50% 88Σ)", "0.2 usec", "", "", "200.00MB/s", "%a"]);
-        assert_eq!(lines.len(), 4, "what took no time has no line");
+        assert_eq!(lines.len(), 4, "instructions without time have no line");
     }
 }

@@ -1,5 +1,6 @@
-//! The kernels of an optimised module, and each as a module of its own: what its operands are becomes the arguments, but for
-//! constants, which stay constants, so that the code is planned as it is within the program.
+//! The kernels of an optimized module, and their extraction into separate modules. Operands become
+//! arguments, except that constants remain constants, so that the code is planned as within the
+//! program.
 
 use hlo::analysis::Cost;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata, PrintOptions};
@@ -7,32 +8,34 @@ use shape::Shape;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// An instruction that has code of its own.
+/// An instruction with its own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Kernel {
-    /// The entry, or a computation that control flow runs.
+    /// The entry, or a computation executed by control flow.
     pub computation: ComputationId,
     /// The instruction.
     pub instruction: InstructionId,
 }
 
-/// A kernel as a module.
+/// A kernel extracted into a module.
 #[derive(Clone, Debug)]
 pub struct Extracted {
-    /// Its entry takes the operands and returns a tuple of the result's arrays. Nothing is left to optimise.
+    /// The module's entry takes the operands and returns a tuple of the result's arrays. It needs
+    /// no further optimization.
     pub module: Module,
-    /// Which operands of the instruction the arguments are, in order.
+    /// The instruction's operands that become arguments, in order.
     pub operands: Vec<InstructionId>,
-    /// Equal for kernels that differ in their constants' values and in names only.
+    /// Equal for kernels that differ only in the values of constants and in names.
     pub key: String,
 }
 
-/// Constants of more elements count as alike where they have the same shape.
+/// Larger constants are considered identical if they have the same shape.
 const SMALL_CONSTANT: usize = 16;
 
-/// The kernels of the entry and of the computations that its control flow runs, in order of execution.
+/// Returns the kernels of the entry and of the computations executed by its control flow, in
+/// execution order.
 pub fn kernels(module: &Module) -> Vec<Kernel> {
-    let mut found = Vec::new();
+    let mut kernels = Vec::new();
     let mut pending = vec![module.entry()];
     let mut seen = std::collections::BTreeSet::new();
     while let Some(computation) = pending.pop() {
@@ -43,28 +46,28 @@ pub fn kernels(module: &Module) -> Vec<Kernel> {
             match module[computation][instruction].op() {
                 Op::While { condition, body } => pending.extend([body, condition]),
                 Op::Conditional { branch_computations } => pending.extend(branch_computations.iter().rev()),
-                op if has_code(op) => found.push(Kernel { computation, instruction }),
+                op if has_code(op) => kernels.push(Kernel { computation, instruction }),
                 _ => {}
             }
         }
     }
-    found
+    kernels
 }
 
 impl Kernel {
-    /// What it computes and moves in one run.
+    /// Returns the operations and memory traffic of one run.
     pub fn cost(self, module: &Module) -> Cost {
         Cost::of_instruction(module, self.computation, self.instruction)
     }
 }
 
-/// The kernels of an optimised module, each as often as it stands in the program: bodies of loops count once, of
-/// conditionals every branch does.
+/// Returns the total cost of the kernels of an optimized module, counting each instance once: a
+/// loop body once, and every branch of a conditional.
 pub fn program_cost(module: &Module) -> Cost {
     kernels(module).into_iter().map(|kernel| kernel.cost(module)).sum()
 }
 
-/// Whether an instruction computes or moves anything.
+/// True if an instruction computes or moves anything.
 pub(crate) fn has_code(op: &Op) -> bool {
     !matches!(
         op,
@@ -83,7 +86,7 @@ pub(crate) fn has_code(op: &Op) -> bool {
     )
 }
 
-/// The kernel as a module. An error if an operand or a result is no array.
+/// Extracts the kernel into a module. Returns an error if an operand or a result is not an array.
 pub fn extract(module: &Module, kernel: Kernel) -> Result<Extracted> {
     let computation = &module[kernel.computation];
     let instruction = &computation[kernel.instruction];
@@ -101,7 +104,9 @@ pub fn extract(module: &Module, kernel: Kernel) -> Result<Extracted> {
         let shape = computation[operand].shape();
         if shape.as_array().is_none() {
             let name = instruction.name();
-            return Err(Error::unsupported(format!("{name} takes a {shape}: it cannot run alone")));
+            return Err(Error::unsupported(format!(
+                "{name} cannot run alone because it has an operand of shape {shape}"
+            )));
         }
         if values.contains_key(&operand) || matches!(computation[operand].op(), Op::Constant { .. }) {
             continue;
@@ -120,9 +125,9 @@ pub fn extract(module: &Module, kernel: Kernel) -> Result<Extracted> {
             });
         }
     }
-    let given: Vec<InstructionId> = instruction.operands().iter().map(|o| values[o]).collect();
+    let inputs: Vec<InstructionId> = instruction.operands().iter().map(|o| values[o]).collect();
     let metadata = instruction.metadata().clone();
-    let value = entry.add("kernel", op, instruction.shape().clone(), &given, metadata);
+    let value = entry.add("kernel", op, instruction.shape().clone(), &inputs, metadata);
     add_root(&mut entry, value)?;
     let entry = alone.add_computation(entry);
     alone.set_entry(entry);
@@ -146,7 +151,9 @@ fn add_root(entry: &mut Computation, value: InstructionId) -> Result<()> {
         Shape::Token => Vec::new(),
     };
     if elements.is_empty() || elements.iter().any(|(_, shape)| shape.as_array().is_none()) {
-        return Err(Error::unsupported(format!("a kernel makes a {shape}: it cannot run alone")));
+        return Err(Error::unsupported(format!(
+            "the kernel cannot run alone because its result has shape {shape}"
+        )));
     }
     let (ids, shapes): (Vec<InstructionId>, Vec<Shape>) = elements.into_iter().unzip();
     let root = entry.add("", Op::Tuple {}, Shape::Tuple(shapes), &ids, OpMetadata::default());
@@ -154,22 +161,22 @@ fn add_root(entry: &mut Computation, value: InstructionId) -> Result<()> {
     Ok(())
 }
 
-/// Copies a computation and what it calls, under names that depend on its structure only.
+/// Copies a computation and its callees, using names that depend only on its structure.
 fn copy(
-    from: &Module,
+    source: &Module,
     id: ComputationId,
-    to: &mut Module,
+    destination: &mut Module,
     copies: &mut BTreeMap<ComputationId, ComputationId>,
 ) {
     if copies.contains_key(&id) {
         return;
     }
-    for (_, instruction) in from[id].instructions() {
+    for (_, instruction) in source[id].instructions() {
         for callee in instruction.op().called_computations() {
-            copy(from, callee, to, copies);
+            copy(source, callee, destination, copies);
         }
     }
-    let source = &from[id];
+    let source = &source[id];
     let mut target = Computation::new("called");
     let mut values = BTreeMap::new();
     for instruction_id in source.post_order() {
@@ -181,10 +188,10 @@ fn copy(
         values.insert(instruction_id, target.add("", op, shape, &operands, metadata));
     }
     target.set_root(values[&source.root()]);
-    copies.insert(id, to.add_computation(target));
+    copies.insert(id, destination.add_computation(target));
 }
 
-/// The TensorFlow nodes that a kernel comes from, its root's first.
+/// Returns the TensorFlow nodes from which a kernel originates, the root's first.
 pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
     let instruction = &module[kernel.computation][kernel.instruction];
     let mut names = vec![instruction.metadata().op_name.clone()];
@@ -200,7 +207,7 @@ pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
     names
 }
 
-/// What a kernel is around: a fusion's contraction, reduction or root.
+/// Returns the kernel's main operation: a fusion's contraction, reduction, or root.
 pub(crate) fn kind(module: &Module, kernel: Kernel) -> &'static str {
     compiler::kind(module, kernel.computation, kernel.instruction)
 }
@@ -244,10 +251,10 @@ ENTRY main {
         let alone: Vec<Extracted> = all.iter().map(|&k| extract(&module, k).unwrap()).collect();
         for extracted in &alone {
             hlo::verify(&extracted.module).unwrap();
-            assert_eq!(extracted.operands.len(), 1, "the constant stays within");
+            assert_eq!(extracted.operands.len(), 1, "the constant remains inside");
         }
         assert_eq!(alone[0].key, alone[1].key);
-        assert_ne!(alone[0].key, alone[2].key, "operands are the other way round");
+        assert_ne!(alone[0].key, alone[2].key, "the operands are swapped");
         let x = shape::Literal::from_elements(&[4], &[1f32, 1.0, 1.0, 2.0]);
         let result = evaluator::evaluate(&alone[0].module, &[x]).unwrap();
         let shape::Literal::Tuple(elements) = result else { panic!("a tuple") };

@@ -1,4 +1,4 @@
-//! How long something takes, run again and again.
+//! Measures repeated runs.
 
 use std::time::{Duration, Instant};
 use support::Result;
@@ -6,34 +6,34 @@ use support::Result;
 /// The distribution of the times of many runs, in seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// How many runs were timed.
+    /// Number of timed runs.
     pub runs: usize,
-    /// The shortest.
+    /// Shortest time.
     pub min: f64,
-    /// The median.
+    /// Median.
     pub p50: f64,
-    /// Nine of ten are no longer.
+    /// 90th percentile.
     pub p90: f64,
-    /// 99 of 100 are no longer.
+    /// 99th percentile.
     pub p99: f64,
-    /// The longest.
+    /// Longest time.
     pub max: f64,
-    /// The mean of the faster half, which other work on the machine disturbs least.
+    /// Mean of the faster half, which other work on the machine disturbs least.
     pub best_half: f64,
 }
 
-/// Runs are kept up to this number.
+/// Maximum number of recorded runs.
 const MAX_RUNS: usize = 1 << 20;
 
-/// A measurement shorter than this says more of the clock than of the code.
+/// Shorter measurements are dominated by the clock.
 const MIN_SAMPLE: Duration = Duration::from_nanos(500);
 
 impl Latency {
-    /// Of these times, at least one.
+    /// Computes the distribution of at least one time.
     pub fn of(mut seconds: Vec<f64>) -> Self {
         seconds.sort_by(f64::total_cmp);
         let runs = seconds.len();
-        // The smallest time that so many of a hundred do not exceed.
+        // Smallest time not exceeded by the given percentage of runs.
         let percentile = |percent: usize| seconds[(runs * percent).div_ceil(100).max(1) - 1];
         let half = &seconds[..runs.div_ceil(2)];
         Self {
@@ -47,9 +47,10 @@ impl Latency {
         }
     }
 
-    /// Times runs for about so long, after some that are not counted. Runs too short for the clock are timed in groups.
+    /// Times runs for about `seconds`, after some warm-up runs. Runs too short for the clock are
+    /// timed in groups.
     pub fn measure(seconds: f64, mut run: impl FnMut() -> Result<()>) -> Result<Self> {
-        // Caches, the branch predictor and the processor's clock settle.
+        // Warm up the caches, the branch predictor, and the processor's clock.
         let warm = Instant::now();
         let mut warming = 0u32;
         while warming < 3 || (warm.elapsed().as_secs_f64() < seconds / 5.0 && warming < 1_000_000) {

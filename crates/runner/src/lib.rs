@@ -1,13 +1,16 @@
-//! Compiled programs at work in this process: run them, measure them, compare them with the evaluator.
+//! Runs compiled programs in this process, measures them, and compares them with the evaluator.
 //!
-//! - [`Signature`] and [`assign`]: which arrays a program takes and makes, by name, and what is given for them, or made up.
-//! - [`summary`]: an array in a few lines, as NumPy prints it.
-//! - [`program_cost()`]: what an optimised program computes and moves; from the HLO alone.
-//! - [`bench()`]: how long runs take, kernel by kernel too, and which part of the machine's peak that is.
-//! - [`autotune()`]: which of the ways to compute a kernel is fastest here.
-//! - [`verify()`]: whether the code computes what the HLO says.
+//! - [`Signature`] and [`assign`]: a program's arguments and results by name, and the values given
+//!   or generated for them.
+//! - [`summary`]: an array in a few lines, in NumPy's style.
+//! - [`program_cost()`]: operations and memory traffic of an optimized program, from the HLO alone.
+//! - [`bench()`]: the time of runs and of individual kernels, and their share of the machine's
+//!   peak.
+//! - [`autotune()`]: finds the fastest way to compute each kernel on this machine.
+//! - [`verify()`]: checks that the code computes the results that the HLO specifies.
 //!
-//! Nothing here reads or writes files. The clock is read, to measure; no result of a program depends on it.
+//! This crate does not read or write files. It reads the clock only to measure; no result of a
+//! program depends on it.
 
 mod arguments;
 mod autotune;

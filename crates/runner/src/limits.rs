@@ -1,18 +1,20 @@
-//! How large the integers of a program's arguments may be, as far as what reads them says it.
+//! Upper limits for the integers in a program's arguments, derived from their uses.
 //!
-//! An index into an array is less than the array's size, and a label that is compared with an `iota` less than its length. Larger
-//! ones are clamped, make NaN or match nothing, so that numbers that are made up tell more where they stay below.
+//! An index into an array is below the array's size, and a label compared with an `iota` is below
+//! its length. Larger integers are clamped, yield NaN, or match nothing, so generated integers test
+//! more if they stay below the limit.
 
 use hlo::{ComparisonDirection, ComputationId, InstructionId, Module, Op};
 use std::collections::BTreeSet;
 
-/// For each parameter of the entry the number that its integers must stay below; `None` where nothing says one.
+/// Returns, for each parameter of the entry, the exclusive upper limit of its integers, or `None`
+/// if there is none.
 pub fn index_limits(module: &Module) -> Vec<Option<i64>> {
     let parameters = module.entry_computation().parameters();
     parameters.iter().map(|&parameter| limit(module, parameter)).collect()
 }
 
-/// The least limit among those of all that an array's elements reach unchanged.
+/// Returns the least limit among all uses that the array's elements reach unchanged.
 fn limit(module: &Module, parameter: InstructionId) -> Option<i64> {
     let shape = module.entry_computation()[parameter].shape().as_array()?;
     if !shape.element_type.is_integer() {
@@ -27,7 +29,7 @@ fn limit(module: &Module, parameter: InstructionId) -> Option<i64> {
         }
         for &user in module[place][value].users() {
             for position in positions(module, place, user, value) {
-                match reached(module, place, user, position) {
+                match follow(module, place, user, position) {
                     Reached::Limit(limit) => least = Some(least.map_or(limit, |least| least.min(limit))),
                     Reached::Values(values) => waiting.extend(values),
                 }
@@ -37,21 +39,21 @@ fn limit(module: &Module, parameter: InstructionId) -> Option<i64> {
     least.filter(|&limit| limit > 0)
 }
 
-/// Where an instruction takes a value.
+/// Returns the operand positions at which an instruction uses a value.
 fn positions(module: &Module, place: ComputationId, user: InstructionId, value: InstructionId) -> Vec<usize> {
     let operands = module[place][user].operands();
     (0..operands.len()).filter(|&k| operands[k] == value).collect()
 }
 
-/// What becomes of an operand.
+/// Effect of an instruction on an operand.
 enum Reached {
-    /// Its elements must be less than this.
+    /// The operand's elements must be below this limit.
     Limit(i64),
-    /// Its elements are those of these values; none if they are lost.
+    /// The operand's elements reach these values unchanged; empty if they reach none.
     Values(Vec<(ComputationId, InstructionId)>),
 }
 
-fn reached(module: &Module, place: ComputationId, user: InstructionId, position: usize) -> Reached {
+fn follow(module: &Module, place: ComputationId, user: InstructionId, position: usize) -> Reached {
     let computation = &module[place];
     let instruction = &computation[user];
     let sizes = |k: usize| {
@@ -73,14 +75,14 @@ fn reached(module: &Module, place: ComputationId, user: InstructionId, position:
             least(&mut numbers.scatter_dims_to_operand_dims.iter().map(|&d| operand[d]))
         }
         (Op::DynamicSlice { .. }, k @ 1..) => {
-            let made = instruction.shape().expect_array().sizes();
-            Reached::Limit(sizes(0)[k - 1] - made[k - 1] + 1)
+            let slice = instruction.shape().expect_array().sizes();
+            Reached::Limit(sizes(0)[k - 1] - slice[k - 1] + 1)
         }
         (Op::DynamicUpdateSlice {}, k @ 2..) => Reached::Limit(sizes(0)[k - 2] - sizes(1)[k - 2] + 1),
         (Op::Compare { direction, .. }, k) => {
             let other = instruction.operands()[1 - k];
             let limit = match (direction, k) {
-                (ComparisonDirection::Eq, _) => counted(module, place, other),
+                (ComparisonDirection::Eq, _) => iota_length(module, place, other),
                 (ComparisonDirection::Lt, 0) | (ComparisonDirection::Gt, 1) => splat(module, place, other),
                 _ => None,
             };
@@ -105,7 +107,8 @@ fn reached(module: &Module, place: ComputationId, user: InstructionId, position:
     }
 }
 
-/// Where an element of a tuple is read: here, and in the body and condition of a loop that it goes into.
+/// Returns the reads of a tuple element: here, and in the body and condition of a loop that
+/// receives the tuple.
 fn elements(
     module: &Module,
     place: ComputationId,
@@ -117,32 +120,32 @@ fn elements(
         let is_read = move |&user: &InstructionId| matches!(module[place][user].op(), Op::GetTupleElement { index } if *index == element);
         users.filter(is_read).map(move |user| (place, user))
     };
-    let mut found: Vec<_> = read(place, tuple).collect();
+    let mut reads: Vec<_> = read(place, tuple).collect();
     for &user in module[place][tuple].users() {
         if let Op::While { condition, body, .. } = module[place][user].op() {
             for within in [*condition, *body] {
-                found.extend(module[within].parameters().first().into_iter().flat_map(|&p| read(within, p)));
+                reads.extend(module[within].parameters().first().into_iter().flat_map(|&p| read(within, p)));
             }
         }
     }
-    found
+    reads
 }
 
-/// The length of the `iota` that a value repeats, if it does.
-fn counted(module: &Module, place: ComputationId, value: InstructionId) -> Option<i64> {
+/// Returns the length of the `iota` that a value broadcasts, if any.
+fn iota_length(module: &Module, place: ComputationId, value: InstructionId) -> Option<i64> {
     let instruction = &module[place][value];
     match instruction.op() {
         Op::Iota { iota_dimension } => {
             instruction.shape().expect_array().sizes().get(*iota_dimension).copied()
         }
         Op::Broadcast { .. } | Op::Reshape {} | Op::Convert {} => {
-            counted(module, place, instruction.operands()[0])
+            iota_length(module, place, instruction.operands()[0])
         }
         _ => None,
     }
 }
 
-/// The integer that a value repeats, if it does.
+/// Returns the integer that a value broadcasts, if any.
 fn splat(module: &Module, place: ComputationId, value: InstructionId) -> Option<i64> {
     let instruction = &module[place][value];
     match instruction.op() {

@@ -1,5 +1,5 @@
-//! What this machine can do at best, measured with code from the same code generator: multiply-adds that depend on nothing
-//! but registers, and a sum over more memory than caches hold.
+//! Measures the machine's peak rates with code from the same code generator: multiply-adds that
+//! depend only on registers, and a sum over more memory than the caches hold.
 
 use codegen::{CodegenOptions, Constants};
 use hlo::Interface;
@@ -11,36 +11,37 @@ use std::time::{Duration, Instant};
 use support::{Error, Result};
 use target::Target;
 
-/// The best of one number of threads.
+/// Peak rates for one thread count.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Peak {
-    /// How many threads worked at once.
+    /// Number of concurrent threads.
     pub threads: usize,
-    /// Additions and multiplications of `f32` in a second, two for each multiply-add.
+    /// `f32` additions and multiplications per second, two per multiply-add.
     pub flops: f64,
-    /// Bytes read from memory in a second.
+    /// Bytes read from memory per second.
     pub bytes: f64,
 }
 
-/// Iterations of the loop of multiply-adds in one call.
+/// Iterations of the multiply-add loop per call.
 const ITERATIONS: i64 = 1 << 14;
-/// Elements that are summed: 128 MiB for each thread.
+/// Number of summed elements: 128 MiB per thread.
 const ELEMENTS: i64 = 32 << 20;
-/// The most bytes that a probe reads.
+/// Maximum number of bytes that a probe reads.
 const MAX_STREAM_BYTES: u64 = 1 << 30;
-/// Vectors that are added up side by side.
+/// Number of vectors accumulated side by side.
 const CHAINS: u32 = 8;
-/// The frame's fields that the entry reads, and the address of an argument or result.
+/// Offsets of the frame's fields with the addresses of arguments and results.
 const FRAME_ARGS: i64 = 16;
 const FRAME_RESULTS: i64 = 24;
-/// The best of many short parts counts: other work on the machine disturbs some of them. A part is far shorter than the
-/// time that a busy system gives to one thread, as the runs are that are compared with the peak.
+/// The peak is the best of many short parts, because other work on the machine disturbs some of
+/// them. A part is much shorter than the time slice of a busy system, and so are the runs that are
+/// compared with the peak.
 const PART: Duration = Duration::from_micros(300);
-/// Parts of the arithmetic, and of the sum, one call of which takes longer than a part.
+/// Number of parts for the arithmetic, and for the sum, where one call takes longer than a part.
 const ARITHMETIC_PARTS: usize = 600;
 const STREAM_PARTS: usize = 24;
 
-/// Measures the peak of so many threads.
+/// Measures the peak of `threads` threads.
 pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
     let threads = threads.clamp(1, 1024);
     let arithmetic = Probe::arithmetic(target)?;
@@ -52,41 +53,44 @@ pub fn measure_peak(target: &Target, threads: usize) -> Result<Peak> {
     })
 }
 
-/// Code that does one thing as fast as the machine can, to be measured beside what is compared with it.
+/// Code that stresses one resource of the machine, measured side by side with the code under test.
 #[derive(Debug)]
 pub struct Probe {
     code: Executable,
-    /// Operations, or bytes, of one call.
-    of_call: f64,
+    /// Operations or bytes per call.
+    units_per_call: f64,
 }
 
 impl Probe {
-    /// Multiply-adds of `f32` in registers: its rate is in operations a second, two for each.
+    /// Creates a probe of `f32` multiply-adds in registers. Its rate is in operations per second,
+    /// two per multiply-add.
     pub fn arithmetic(target: &Target) -> Result<Self> {
         let lanes = target.lanes(4);
         // Enough chains to hide the latency of one, few enough to stay in registers.
         let chains = (target.vector_registers.saturating_sub(4)).clamp(8, 24);
         let code = load(&multiply_adds(target, lanes, chains)?, target, lanes.into())?;
-        Ok(Self { code, of_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64 })
+        Ok(Self { code, units_per_call: (ITERATIONS * i64::from(lanes) * i64::from(chains) * 2) as f64 })
     }
 
-    /// Reads of so many bytes again and again, at least a few kilobytes, by each thread: its rate is in bytes a second.
+    /// Creates a probe that reads `bytes` bytes (at least a few kilobytes) repeatedly in each
+    /// thread. Its rate is in bytes per second.
     pub fn stream(target: &Target, bytes: u64) -> Result<Self> {
         let lanes = target.lanes(4);
         let together = i64::from(lanes * CHAINS);
         let elements = (bytes.min(MAX_STREAM_BYTES) / 4) as i64;
         let elements = (elements / together).max(8) * together;
         let code = load(&sum(lanes, elements)?, target, elements)?;
-        Ok(Self { code, of_call: (elements * 4) as f64 })
+        Ok(Self { code, units_per_call: (elements * 4) as f64 })
     }
 
-    /// The best rate of so many parts of a third of a millisecond, or of one call if that takes longer, on so many threads.
+    /// Returns the best rate of `parts` parts of 300 us each, or of one call if that takes longer,
+    /// on `threads` threads.
     pub fn best(&self, threads: usize, parts: usize) -> Result<f64> {
-        Ok(rate(&self.code, threads, parts)? * self.of_call)
+        Ok(rate(&self.code, threads, parts)? * self.units_per_call)
     }
 }
 
-/// `chains` vectors, each multiplied and added to again and again, in one function.
+/// Builds a function that repeatedly multiplies and adds to `chains` vectors.
 fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
     let ty = Type::vector(ScalarType::F32, lanes);
     entry(|b, argument, result| {
@@ -109,7 +113,7 @@ fn multiply_adds(target: &Target, lanes: u32, chains: u32) -> Result<Program> {
     })
 }
 
-/// The sum of an array of so many elements.
+/// Builds a function that sums an array.
 fn sum(lanes: u32, elements: i64) -> Result<Program> {
     let ty = Type::vector(ScalarType::F32, lanes);
     entry(|b, argument, result| {
@@ -130,7 +134,7 @@ fn sum(lanes: u32, elements: i64) -> Result<Program> {
     })
 }
 
-/// An entry whose body gets the addresses of argument 0 and result 0.
+/// Builds an entry whose body receives the addresses of argument 0 and result 0.
 fn entry(body: impl FnOnce(&mut FunctionBuilder, ValueId, ValueId) -> Result<()>) -> Result<Program> {
     let mut b = FunctionBuilder::new(ENTRY_POINT, Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..PointerFacts::default() });
@@ -164,12 +168,12 @@ fn load(program: &Program, target: &Target, argument_elements: i64) -> Result<Ex
     Executable::load(&code.object, ENTRY_POINT, interface, Memory::default(), None)
 }
 
-/// Calls in a second, of all threads together: the best of so many parts of the measurement.
+/// Returns the calls per second of all threads in total: the best of the measurement's parts.
 fn rate(code: &Executable, threads: usize, parts: usize) -> Result<f64> {
     let barrier = Barrier::new(threads);
     let measure = || -> Result<Vec<f64>> {
         let mut argument = AlignedBytes::zeroed(code.interface().arguments()[0].shape.byte_size() as usize)?;
-        // Pages that were never written may all be the same one.
+        // Pages that were never written may share one physical page.
         argument.fill(0x3c);
         let mut instance = code.instance()?;
         let mut run = || instance.run(&mut [&mut argument[..]]);

@@ -1,4 +1,4 @@
-//! Where the time of a whole program goes, instruction by instruction, as a report to look at.
+//! Profiles a whole program by instruction, and builds a report page.
 
 use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
@@ -12,21 +12,22 @@ use support::{Error, Result};
 use target::Target;
 use trace::{Bar, Lane, Report, Roof, Series};
 
-/// How to profile.
+/// Options of a profile.
 #[derive(Clone, Debug)]
 pub struct ProfileOptions {
-    /// What the report is called.
+    /// Title of the report.
     pub title: String,
-    /// Runs that are counted, behind one that is not.
+    /// Number of measured runs, after one warm-up run.
     pub steps: u64,
-    /// Threads that share the work.
+    /// Number of threads.
     pub threads: usize,
-    /// Whether to measure the machine's peak.
+    /// True to measure the machine's peak.
     pub peak: bool,
 }
 
-/// Runs a program that was compiled with `is_profiled` and reports on the average run. The bars of the timeline have the order of
-/// the schedule and the lengths that were counted; those of a loop's body stand below the loop, each as long as its rounds together.
+/// Runs a program that was compiled with `is_profiled`, and reports on the average run. The
+/// timeline's bars follow the order of the schedule and have the measured lengths. Bars of a loop's
+/// body are below the loop, each as long as all its iterations together.
 pub fn profile(
     compiled: &Compiled,
     arguments: &[Literal],
@@ -47,7 +48,7 @@ pub fn profile(
     let ticks: Vec<i64> =
         session.profile_counters().iter().zip(&before).map(|(now, then)| now - then).collect();
     let total = ticks.first().copied().filter(|&total| total > 0);
-    let total = total.ok_or_else(|| Error::internal("a profiled program has counted nothing"))?;
+    let total = total.ok_or_else(|| Error::internal("expected a nonzero counter in the profiled program"))?;
     let step = time.as_secs_f64() * 1e9 / options.steps as f64;
     let mut layout = Layout::new(compiled, &ticks, step / total as f64)?;
     layout.bars();
@@ -68,20 +69,20 @@ pub fn profile(
     })
 }
 
-/// Loops in loops deeper than this share a lane.
+/// Loops nested deeper share a lane.
 const MAX_LANES: usize = 16;
 
 type Place = (ComputationId, InstructionId);
 
-/// The instructions along the time of a run.
+/// The instructions on the timeline of a run.
 struct Layout<'a> {
     compiled: &'a Compiled,
-    /// Nanoseconds of each instruction.
+    /// Time of each instruction in nanoseconds.
     durations: BTreeMap<Place, f64>,
     texts: BTreeMap<Place, String>,
     schedule: buffers::Schedule,
     lanes: Vec<Lane>,
-    /// In nanoseconds, from here on.
+    /// Times in nanoseconds, measured from the start of the run.
     spans: Vec<Span>,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Layout<'a> {
         &self.compiled.module
     }
 
-    /// Makes a bar of each instruction that took time.
+    /// Creates a bar for each instruction with a nonzero time.
     fn bars(&mut self) {
         for span in std::mem::take(&mut self.spans) {
             if span.end > span.start {
@@ -134,13 +135,14 @@ impl<'a> Layout<'a> {
             format!("{node}: {}", self.texts[&place])
         };
         let bar = Bar { name, kind, start, duration, detail };
-        // Instructions of a body come before the one that calls it, whose bar is above theirs.
+        // Instructions of a body precede the one that calls it, whose bar is above theirs.
         let bars = &mut self.lanes[depth].bars;
         let at = bars.partition_point(|other| other.start < start);
         bars.insert(at, bar);
     }
 
-    /// Name and kind of an instruction; outside of the entry, names stand behind their computation's.
+    /// Returns the name and kind of an instruction. Outside the entry, the computation's name is a
+    /// prefix.
     fn words(&self, (computation, instruction): Place) -> (String, String) {
         let text = &self.texts[&(computation, instruction)];
         let mut name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name).to_owned();
@@ -154,7 +156,7 @@ impl<'a> Layout<'a> {
         nodes(self.module(), Kernel { computation, instruction }).into_iter().next().unwrap_or_default()
     }
 
-    /// A row for each instruction that took time.
+    /// Returns a row for each instruction with a nonzero time.
     fn kernels(&self) -> Vec<trace::Kernel> {
         let counters = self.compiled.counted.iter().zip(&self.compiled.counters);
         let rows = counters.filter_map(|(counted, counter)| {
@@ -168,7 +170,8 @@ impl<'a> Layout<'a> {
         rows.collect()
     }
 
-    /// What is alive of the temporary block while the entry's instructions run, and the block itself.
+    /// Returns the live bytes of the temporary block while the entry's instructions run, and the
+    /// size of the block.
     fn memory(&self, step: f64) -> Vec<Series> {
         let module = self.module();
         let entry = module.entry();
@@ -176,17 +179,26 @@ impl<'a> Layout<'a> {
         let Some(sequence) = self.schedule.sequences.get(&entry) else { return Vec::new() };
         let position: BTreeMap<InstructionId, usize> =
             sequence.iter().enumerate().map(|(p, &i)| (i, p)).collect();
-        // A place is alive from the first to the last instruction that names it, as result or operand.
+        // A slice is live from the first to the last instruction that names it, as result or
+        // operand.
         let mut alive: BTreeMap<Slice, (usize, usize)> = BTreeMap::new();
         for ((computation, instruction, _), &slice) in &assignment.slices {
-            let (true, Some(&made)) = (*computation == entry, position.get(instruction)) else { continue };
+            let (true, Some(&position_of_definition)) = (*computation == entry, position.get(instruction))
+            else {
+                continue;
+            };
             if slice.allocation != Allocation::Temps || slice.size == 0 {
                 continue;
             }
             let users = module[entry][*instruction].users();
-            let last = users.iter().filter_map(|user| position.get(user)).copied().max().unwrap_or(made);
-            let span = alive.entry(slice).or_insert((made, last));
-            *span = (span.0.min(made), span.1.max(last));
+            let last = users
+                .iter()
+                .filter_map(|user| position.get(user))
+                .copied()
+                .max()
+                .unwrap_or(position_of_definition);
+            let span = alive.entry(slice).or_insert((position_of_definition, last));
+            *span = (span.0.min(position_of_definition), span.1.max(last));
         }
         let scratch =
             |id: &InstructionId| assignment.scratch.get(&(entry, *id)).map_or(0, |slice| slice.size);
@@ -194,8 +206,8 @@ impl<'a> Layout<'a> {
         let starts: BTreeMap<InstructionId, f64> =
             entered.map(|span| (span.instruction, span.start)).collect();
         let points = sequence.iter().enumerate().map(|(now, id)| {
-            let held = alive.iter().filter(|(_, (from, to))| (*from..=*to).contains(&now));
-            let bytes: u64 = union(held.map(|(slice, _)| (slice.offset, slice.size))) + scratch(id);
+            let live = alive.iter().filter(|(_, (from, to))| (*from..=*to).contains(&now));
+            let bytes: u64 = union(live.map(|(slice, _)| (slice.offset, slice.size))) + scratch(id);
             (starts.get(id).copied().unwrap_or_default(), bytes as f64)
         });
         let block = vec![(0.0, assignment.temps_size as f64), (step, assignment.temps_size as f64)];
@@ -206,13 +218,13 @@ impl<'a> Layout<'a> {
     }
 }
 
-/// The bytes that ranges cover together.
+/// Returns the number of bytes that the ranges cover together.
 fn union(ranges: impl Iterator<Item = (u64, u64)>) -> u64 {
     let mut ranges: Vec<(u64, u64)> = ranges.map(|(offset, size)| (offset, offset + size)).collect();
     ranges.sort_unstable();
     let (mut covered, mut end) = (0, 0);
-    for (from, to) in ranges {
-        covered += to.saturating_sub(from.max(end));
+    for (start, to) in ranges {
+        covered += to.saturating_sub(start.max(end));
         end = end.max(to);
     }
     covered

@@ -1,33 +1,35 @@
-//! An array in a few lines.
+//! Formats an array in a few lines.
 
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::fmt::Write;
 
-/// Arrays of more elements show the first and the last of each dimension only.
+/// Larger arrays show only the first and last elements of each dimension.
 const MANY: i64 = 64;
-/// How many of each end are shown then.
+/// Number of elements shown at each end.
 const EDGE: i64 = 3;
-/// No line is longer, where numbers allow it.
+/// Maximum line length, unless a single number is longer.
 const WIDTH: usize = 96;
 
 /// Statistics of an array of numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Statistics {
-    /// The smallest that is no NaN.
+    /// The minimum, ignoring NaN.
     pub min: f64,
-    /// The largest that is no NaN.
+    /// The maximum, ignoring NaN.
     pub max: f64,
-    /// The mean of those that are finite.
+    /// The mean of the finite elements.
     pub mean: f64,
-    /// The row-major position of the largest, the first of equals; that of the first NaN if there is one.
+    /// Row-major position of the maximum (the first of equals), or of the first NaN if there is
+    /// one.
     pub argmax: usize,
-    /// How many are NaN.
+    /// Number of NaNs.
     pub nans: usize,
-    /// How many are infinite.
+    /// Number of infinities.
     pub infinities: usize,
 }
 
-/// Statistics of the elements. `None` for arrays that are empty, or of booleans or complex numbers.
+/// Computes statistics of the elements. Returns `None` for empty arrays and arrays of booleans or
+/// complex numbers.
 pub fn statistics(literal: &Literal) -> Option<Statistics> {
     let element_type = literal.array_shape().element_type;
     if element_type.is_complex() || element_type == PrimitiveType::Pred {
@@ -62,7 +64,7 @@ pub fn statistics(literal: &Literal) -> Option<Statistics> {
     Some(Statistics { min, max, mean: sum / finite as f64, argmax, nans, infinities })
 }
 
-/// Type, shape, statistics and elements, the middle of long dimensions left out.
+/// Formats type, shape, statistics, and elements, omitting the middle of long dimensions.
 pub fn describe(literal: &Literal) -> String {
     let shape = literal.array_shape();
     let mut out = format!("{shape}");
@@ -90,7 +92,7 @@ pub fn describe(literal: &Literal) -> String {
     out
 }
 
-/// The elements, nested in brackets.
+/// Formats the elements, nested in brackets.
 fn elements(literal: &Literal) -> String {
     let shape = literal.array_shape();
     let shortened = shape.element_count() > MANY;
@@ -108,7 +110,7 @@ struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// The elements along a dimension, from a row-major position in units of that dimension on.
+    /// Writes the elements along a dimension, starting at a position in units of that dimension.
     fn dimension(&mut self, dimension: usize, position: i64) {
         if dimension == self.shape.rank() {
             let text = number(self.literal.scalar_at(position as usize), self.shape.element_type);
@@ -153,7 +155,7 @@ impl Writer<'_> {
     }
 }
 
-/// One element: as many digits as tell it from its neighbours, but no more than seven.
+/// Formats one element with enough digits to distinguish it from its neighbors, but at most seven.
 pub fn number(scalar: Scalar, element_type: PrimitiveType) -> String {
     match scalar {
         Scalar::Pred(value) => value.to_string(),

@@ -1,15 +1,17 @@
-//! Whether compiled code computes what its HLO says: against the evaluator, on random and on edge inputs.
+//! Compares compiled code with the evaluator on random and edge inputs.
 //!
-//! Two questions, each with its own judge:
-//! - *Kernel by kernel*: is the code of each kernel right? Each is compiled alone and gets the very operands that the
-//!   evaluator has at that place, so that no error of an earlier one hides or excuses it; the first that fails is where the
-//!   program diverges. Then it gets edge inputs: zeros, ones, negative, large, subnormal numbers, NaN and infinities.
-//! - *The whole program*: do the fetches agree with the evaluator on the module as imported? That judges the passes, the
-//!   buffers and the order of the kernels. Where it fails and no kernel does, the passes are run one by one to find the one
-//!   that changes what the module computes.
+//! Verification answers two questions:
+//! - *Kernel by kernel*: is the code of each kernel correct? Each kernel is compiled alone and gets
+//!   exactly the operands that the evaluator has at that point, so that no earlier error hides or
+//!   excuses its own. The first kernel that fails is where the program diverges. Each kernel also
+//!   gets edge inputs: zeros, ones, negative, large, and subnormal numbers, NaN, and infinities.
+//! - *The whole program*: do the fetches agree with the evaluator on the module as imported? This
+//!   checks the passes, the buffers, and the order of the kernels. If it fails and no kernel does,
+//!   the passes are run one by one to find the one that changes the module's results.
 //!
-//! How far correct code may be from the evaluator is estimated for each element ([`analysis`](self)); what cannot be decided
-//! (an overflow that depends on the order of a sum) is counted, not judged.
+//! The allowed distance between correct code and the evaluator is estimated for each element
+//! ([`analysis`](self)). Undecidable elements (an overflow that depends on the order of a sum) are
+//! counted, not judged.
 
 mod analysis;
 mod batch_norm;
@@ -34,43 +36,48 @@ use compiler::Executable;
 use hlo::Module;
 use support::Result;
 
-/// Makes code of a module that needs no passes.
+/// Compiles a module that needs no passes.
 pub type Compile<'a> = &'a (dyn Fn(Module) -> Result<Executable> + Sync);
 
-/// What is judged.
+/// The program under test.
 #[derive(Clone, Copy)]
 pub struct Subject<'a> {
-    /// The module as imported: what the program means. Sizes of bounded results are results.
+    /// The module as imported, which defines the program's meaning. The sizes of bounded results
+    /// are results.
     pub imported: &'a Module,
-    /// The module after the passes: what the code was made from.
+    /// The module after the passes, from which the code was generated.
     pub optimized: &'a Module,
-    /// The names of the entry's results.
+    /// Names of the entry's results.
     pub results: &'a [String],
-    /// How many of the entry's parameters are feeds; variables follow.
+    /// Number of the entry's parameters that are feeds; variables follow.
     pub feeds: usize,
-    /// The code of the whole.
+    /// Code of the whole program.
     pub program: &'a Executable,
-    /// Makes code of a kernel.
+    /// Compiles a kernel.
     pub compile: Compile<'a>,
 }
 
-/// How much to check.
+/// Scope of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyOptions {
-    /// The seed of random inputs.
+    /// Seed of random inputs.
     pub seed: u64,
-    /// Programs of no more flops are compared as a whole on every kind of input, with an estimate for each element.
+    /// Maximum flops for comparing a whole program on every kind of input, with an estimate for
+    /// each element.
     pub small_program: u64,
-    /// Programs of no more flops are compared as a whole with an estimate for each element, on random inputs.
+    /// Maximum flops for comparing a whole program with an estimate for each element, on random
+    /// inputs.
     pub estimated_program: u64,
-    /// Kernels of no more flops get every kind of input; others random and special ones.
+    /// Maximum flops for checking a kernel on every kind of input. Larger ones get random and
+    /// special inputs.
     pub small_kernel: u64,
-    /// How many of the kernels that differ in names and constants only are checked in large programs.
+    /// Number of kernels to check among those that differ only in names and constants, in large
+    /// programs.
     pub alike: usize,
 }
 
 impl Default for VerifyOptions {
-    /// Minutes for the largest models.
+    /// Takes minutes for the largest models.
     fn default() -> Self {
         Self {
             seed: 0,
@@ -82,19 +89,19 @@ impl Default for VerifyOptions {
     }
 }
 
-/// What was found.
+/// Results of a verification.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VerifyReport {
     /// The whole program, for each kind of input.
     pub programs: Vec<ProgramCheck>,
-    /// The kernels, in order of execution.
+    /// The kernels, in execution order.
     pub kernels: Vec<KernelCheck>,
-    /// The pass that changes what the module computes, if one does.
+    /// The pass that changes the module's results, if any.
     pub guilty_pass: Option<String>,
 }
 
-/// Compares a program with the evaluator. `progress` hears what is about to be checked, how many kernels are done and how
-/// many there are.
+/// Compares a program with the evaluator. Calls `progress` with the next item to check, the number
+/// of completed kernels, and the total.
 pub fn verify(
     subject: &Subject<'_>,
     options: &VerifyOptions,
@@ -113,12 +120,12 @@ pub fn verify(
 }
 
 impl VerifyReport {
-    /// Whether everything is right.
+    /// True if everything is correct.
     pub fn passed(&self) -> bool {
         self.programs.iter().all(ProgramCheck::passed) && self.first_failed_kernel().is_none()
     }
 
-    /// Where the program diverges first.
+    /// Returns the first kernel that diverges.
     pub fn first_failed_kernel(&self) -> Option<&KernelCheck> {
         self.kernels.iter().find(|kernel| !kernel.passed())
     }

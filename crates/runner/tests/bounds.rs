@@ -1,9 +1,9 @@
-//! What correct code may make of numbers whose last places are not certain, and what it may not.
+//! Results that correct code may or may not return for uncertain operands.
 
 use runner::compare_run;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 
-/// Whether these results may be the code's.
+/// True if correct code may return these results.
 fn may_be(text: &str, arguments: &[Literal], got: &[Literal]) -> bool {
     let module = hlo::parse(text).expect("a module");
     hlo::verify(&module).expect("a module");
@@ -17,7 +17,7 @@ fn a_square_moves_as_far_as_both_of_its_factors() {
                 m = s4[1] multiply(c, c)\n  ROOT t = (s4[1]) tuple(m)\n}\n";
     let got =
         |value: i64| Literal::from_scalars(ArrayShape::new(PrimitiveType::S4, &[1]), [Scalar::Signed(value)]);
-    // The number below 1, which is 0 as an integer; its neighbour is 1.
+    // The number below 1, which is 0 as an integer; its neighbor is 1.
     let x = [Literal::from_elements(&[1], &[16.6f32])];
     assert!(may_be(text, &x, &[got(0)]));
     assert!(may_be(text, &x, &[got(1)]));
@@ -41,10 +41,10 @@ fn only_nan_that_arithmetic_made_may_be_sorted_to_either_end() {
     let either = [Literal::from_elements(&[2], &[-1f32, 1.0]), places.clone()];
     assert!(may_be(&text("log(x)"), &either, &got([5, 9])));
     assert!(may_be(&text("log(x)"), &either, &got([9, 5])));
-    let given = [Literal::from_elements(&[2], &[f32::NAN, 1.0]), places];
-    assert!(may_be(&text("copy(x)"), &given, &got([9, 5])));
-    assert!(!may_be(&text("copy(x)"), &given, &got([5, 9])));
-    assert!(!may_be(&text("abs(x)"), &given, &got([5, 9])));
+    let arguments = [Literal::from_elements(&[2], &[f32::NAN, 1.0]), places];
+    assert!(may_be(&text("copy(x)"), &arguments, &got([9, 5])));
+    assert!(!may_be(&text("copy(x)"), &arguments, &got([5, 9])));
+    assert!(!may_be(&text("abs(x)"), &arguments, &got([5, 9])));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn errors_of_factors_add_up_whatever_their_signs() {
                 p = f32[] reduce(f, one), dimensions={0}, to_apply=product\n  ROOT t = (f32[]) tuple(p)\n}\n";
     let arguments =
         [Literal::from_elements(&[2], &[1f32, 1.0]), Literal::from_elements(&[2], &[1000f32, -1000.0])];
-    // Both exponentials two units larger: the product is four units farther from zero.
+    // Both exponentials are two units larger, so the product is four units farther from zero.
     let far = |units: i32| {
         let e = 1f32.exp();
         let moved = f64::from(f32::from_bits((e.to_bits() as i32 + units) as u32));
@@ -85,7 +85,7 @@ fn a_part_that_is_no_number_leaves_the_other_one_its_rounding() {
 
 #[test]
 fn a_pole_on_the_way_may_be_met() {
-    // The exponential next to 1 may be 1.
+    // The exponential of a number near 0 may be 1.
     let text = "HloModule m\n\nENTRY main {\n  x = f32[1] parameter(0)\n  one = f32[1] parameter(1)\n  e = f32[1] exponential(x)\n  \
                 d = f32[1] subtract(e, one)\n  p = pred[1] convert(d)\n  q = f32[1] divide(one, d)\n  \
                 ROOT t = (pred[1], f32[1]) tuple(p, q)\n}\n";

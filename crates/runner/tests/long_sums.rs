@@ -1,9 +1,10 @@
-//! Errors of reductions do not grow with the number of their terms: they are far from what adding one after another would leave.
+//! Errors of reductions do not grow with the number of terms: they are far below those of adding
+//! one term after another.
 
 use compiler::{Executable, NoObserver};
 use shape::Literal;
 
-/// Numbers within [0, 1), of which sums of many in a row lose the small ones.
+/// Returns numbers in [0, 1). Sums of many in sequence lose the small ones.
 fn numbers(sizes: &[i64], seed: u64) -> Literal {
     let count: i64 = sizes.iter().product();
     let mut random = runner::Random::new(seed);
@@ -15,7 +16,7 @@ fn floats(literal: &Literal) -> Vec<f64> {
     literal.floats().expect("floats")
 }
 
-/// The results of a module of `ROOT r = (...) tuple(...)` with one array.
+/// Returns the results of a module with the root `ROOT r = (...) tuple(...)` of one array.
 fn run(text: &str, arguments: &[Literal], cpu: &str) -> Vec<f64> {
     let module = hlo::parse(text).expect("a module");
     let target = compiler::host(cpu).expect("this machine");
@@ -25,7 +26,8 @@ fn run(text: &str, arguments: &[Literal], cpu: &str) -> Vec<f64> {
     floats(&executable.run(arguments).expect("a run")[0])
 }
 
-/// The most units of `f32`'s rounding that a sum may be off: one after another would leave hundreds.
+/// Largest allowed error of a sum, in units of `f32` rounding. Adding one term after another would
+/// be off by hundreds.
 const MOST: f64 = 24.0;
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! What `verify` finds: code of a module that was changed behind its back.
+//! Planted defects that `verify` finds.
 
 use compiler::{Executable, NoObserver, compile_optimized, in_process_options};
 use hlo::Module;
@@ -43,7 +43,8 @@ fn compile(module: Module) -> Result<Executable> {
     Executable::load(&compile_optimized(module, &options, &mut NoObserver)?)
 }
 
-/// Verifies the module with code that is made of the module after `plant` has been at it, as a whole and kernel by kernel.
+/// Verifies the module with code generated from the module modified by `plant`, as a whole and
+/// kernel by kernel.
 fn verify(text: &str, plant: impl Fn(&str) -> String + Sync) -> VerifyReport {
     let module = hlo::parse(text).expect("a module");
     let planted = |module: &Module| {
@@ -73,13 +74,13 @@ fn right_code_passes_on_every_kind_of_input() {
         assert!(worst.share_of_limit <= 1.0, "{worst:?}");
     }
     assert_eq!(report.programs.len(), 7);
-    assert!(report.to_string().contains("the code computes what the program says"));
+    assert!(report.to_string().contains("the code agrees with the evaluator"));
     assert_eq!(report.to_json()["passed"], true);
 }
 
 #[test]
 fn a_wrong_value_is_found_and_its_node_named() {
-    // The second of three kernels: everything after it is right for what it gets.
+    // The second of three kernels. All later ones are correct for their operands.
     let report = verify(MODULE, |text| text.replace(" tanh(", " logistic("));
     let first = report.first_failed_kernel().expect("a kernel fails");
     assert_eq!((first.name.as_str(), first.nodes.as_slice()), ("t", &["Tanh".to_owned()][..]));
@@ -92,7 +93,7 @@ fn a_wrong_value_is_found_and_its_node_named() {
 
 #[test]
 fn one_product_too_few_of_many_is_found() {
-    // The last of 600 products is left out.
+    // The last of 600 products is omitted.
     let text = "HloModule m
 ENTRY main {
   x = f32[1,600] parameter(0)
@@ -118,7 +119,7 @@ ENTRY main {
 
 #[test]
 fn nan_that_is_lost_is_found_on_special_inputs_only() {
-    // `x > 0 ? x : 0` is `max(x, 0)` but for NaN.
+    // `x > 0 ? x : 0` equals `max(x, 0)` except for NaN.
     let text = "HloModule m
 ENTRY main {
   x = f32[64] parameter(0)
@@ -217,7 +218,8 @@ ENTRY main {
     }
 }
 
-/// What grows in a loop: products that overflow in one order of their sums and not in another, and the sine of that.
+/// A growing recurrence: products that overflow in one order of their sums but not in another, and
+/// their sine.
 const RECURRENCE: &str = "HloModule m
 body {
   s = (s32[], f32[4,8], f32[4,8], f32[8,8]) parameter(0)
@@ -257,11 +259,11 @@ ENTRY main {
   ROOT r = (f32[4,8]) tuple(y)
 }";
 
-/// The whole program only: the code is that of another module, which is optimised as usual.
+/// Verifies only the whole program, with the code of another module after the usual passes.
 fn verify_program(text: &str, of_code: &str) -> VerifyReport {
     let imported = hlo::parse(text).expect("a module");
     let mut optimized = hlo::parse(of_code).expect("a module");
-    compiler::pipeline().run(&mut optimized, &[], |_, _| {}).expect("it is optimised");
+    compiler::pipeline().run(&mut optimized, &[], |_, _| {}).expect("the passes succeed");
     let program = compile(optimized.clone()).expect("it compiles");
     let subject = Subject {
         imported: &imported,
@@ -296,7 +298,7 @@ fn a_defect_in_a_loop_is_found_in_the_whole_program() {
 
 #[test]
 fn where_correct_code_may_leave_a_loop_sooner_nothing_is_decided() {
-    // The sum of eight thirds is compared with what it is when it is computed one after the other.
+    // The sum of eight thirds is compared with the sum computed sequentially.
     let text = "HloModule m
 sum {
   a = f32[] parameter(0)
@@ -341,7 +343,7 @@ ENTRY main {
 
 #[test]
 fn a_pass_that_changes_the_meaning_is_not_blamed_on_a_kernel() {
-    // The code is right for the optimised module, which is not what was imported.
+    // The code is correct for the optimized module, which differs from the imported one.
     let imported = hlo::parse(MODULE).unwrap();
     let optimized = hlo::parse(&MODULE.replace(" tanh(", " logistic(")).unwrap();
     let program = compile(optimized.clone()).unwrap();
@@ -356,7 +358,7 @@ fn a_pass_that_changes_the_meaning_is_not_blamed_on_a_kernel() {
     let report = runner::verify(&subject, &VerifyOptions::default(), &mut |_, _, _| {}).unwrap();
     assert!(!report.passed());
     assert!(report.first_failed_kernel().is_none());
-    // The real passes do nothing of the kind.
+    // The actual passes do not change results.
     assert_eq!(report.guilty_pass, None);
-    assert!(report.to_string().contains("every kernel is right alone"), "{report}");
+    assert!(report.to_string().contains("every kernel alone is correct"), "{report}");
 }

@@ -1,29 +1,29 @@
-//! The kernels that are measured: HLO text, and what a run of it computes or moves at least.
+//! The measured kernels: HLO text, and a lower bound of what a run computes or moves.
 
 use hlo::{Module, Op};
 use shape::{ArrayShape, Literal};
 use std::fmt::Write as _;
 
-/// What limits a kernel, and how much of it there is in a call.
+/// The resource that limits a kernel, and the amount of it that one call uses.
 #[derive(Clone, Copy, Debug)]
 pub enum Work {
-    /// Operations, two for each multiply-add of the direct algorithm.
+    /// Operations of the direct algorithm, two per multiply-add.
     Flops(f64),
-    /// Bytes read and written at least.
+    /// Minimum number of bytes read and written.
     Bytes(f64),
-    /// Elements of a function, which are told as nanoseconds each.
+    /// Elements of a function, reported as nanoseconds per element.
     Elements(f64),
 }
 
-/// A kernel alone.
+/// A kernel to be measured alone.
 #[derive(Clone, Debug)]
 pub struct Case {
     pub family: &'static str,
     pub name: String,
     pub work: Work,
-    /// HLO text whose parameter named `weights`, if there is one, becomes a constant.
+    /// HLO text. A parameter named `weights`, if any, becomes a constant.
     pub text: String,
-    /// What the first argument's elements lie between; those of the others lie between -1 and 1.
+    /// Range of the first argument's elements. The other arguments are in (-1, 1).
     pub range: (f64, f64),
 }
 
@@ -103,10 +103,10 @@ const FUNCTIONS: &[(&str, usize, (f64, f64))] = &[
     ("atan2", 2, (-5.0, 5.0)),
 ];
 
-/// Rows of the row patterns.
+/// Size of the row patterns.
 const ROWS: (i64, i64) = (128, 768);
 
-/// All cases, in the order of the table.
+/// Returns all cases in the order of the table.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     cases.extend(DOTS.iter().map(|&shape| dot("dot", shape)));
@@ -123,7 +123,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 impl Case {
-    /// The module, with weights in place of the parameter of that name.
+    /// Builds the module, replacing the parameter `weights` by a constant.
     pub fn module(&self) -> support::Result<Module> {
         let mut module = hlo::text::parse(&self.text)?;
         let id = module.entry();
@@ -139,14 +139,14 @@ impl Case {
     }
 }
 
-/// Numbers in (-1, 1) that differ from place to place.
+/// Returns numbers in (-1, 1) that vary by position.
 fn numbers(shape: &ArrayShape) -> Literal {
     let count = shape.element_count() as u32;
     let number = |k: u32| f64::from(k.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 23) - 1.0;
     Literal::from_floats(shape.clone(), (0..count).map(number))
 }
 
-/// The second operand as an argument.
+/// Makes the second operand an argument.
 fn variable(case: Case) -> Case {
     Case { text: case.text.replace("weights", "right"), ..case }
 }
@@ -167,18 +167,18 @@ fn dot(family: &'static str, (m, n, k): (i64, i64, i64)) -> Case {
     case(family, format!("{m} x {n} x {k}"), work, text)
 }
 
-/// Padding `SAME`, with ReLU behind; operations are those of taps inside of the image.
+/// Padding `SAME`, followed by ReLU. The operation count covers only taps inside the image.
 fn convolution(family: &'static str, (size, kernel, stride, inputs, outputs): Layer, groups: i64) -> Case {
     let result = (size + stride - 1) / stride;
     let padding = ((result - 1) * stride + kernel - size).max(0);
     let (low, high) = (padding / 2, padding - padding / 2);
-    let of_group = inputs / groups;
+    let inputs_per_group = inputs / groups;
     let shape = format!("f32[1,{result},{result},{outputs}]");
     let text = entry(
         "",
         &format!(
             "x = f32[1,{size},{size},{inputs}] parameter(0)\n \
-             weights = f32[{kernel},{kernel},{of_group},{outputs}] parameter(1)\n \
+             weights = f32[{kernel},{kernel},{inputs_per_group},{outputs}] parameter(1)\n \
              c = {shape} convolution(x, weights), window={{size={kernel}x{kernel} stride={stride}x{stride} \
              pad={low}_{high}x{low}_{high}}}, dim_labels=b01f_01io->b01f, feature_group_count={groups}\n \
              zero = f32[] constant(0)\n zeros = {shape} broadcast(zero), dimensions={{}}\n \
@@ -189,7 +189,7 @@ fn convolution(family: &'static str, (size, kernel, stride, inputs, outputs): La
     let taps: i64 = (0..result)
         .map(|o| (0..kernel).filter(|k| (0..size).contains(&(o * stride - low + k))).count() as i64)
         .sum();
-    let work = Work::Flops((2 * taps * taps * of_group * outputs) as f64);
+    let work = Work::Flops((2 * taps * taps * inputs_per_group * outputs) as f64);
     let name = format!("{kernel}x{kernel}/{stride} {size}x{size}x{inputs} to {outputs}");
     case(family, name, work, text)
 }
@@ -236,7 +236,8 @@ fn layer_norm() -> Case {
     case("rows", name, elements(rows * columns), entry(REDUCERS, &body, &shape))
 }
 
-/// Elements of the arrays that functions are mapped over: with the result, they are in the second cache.
+/// Number of elements of the arrays for functions. Together with the result, they fit the
+/// second-level cache.
 const MAPPED: i64 = 1 << 14;
 
 fn map(
@@ -252,7 +253,7 @@ fn map(
     Case { range, ..case(family, function.to_owned(), elements(MAPPED), text) }
 }
 
-/// Activations that are several operations.
+/// Activations composed of several operations.
 fn activations(family: &'static str, element_type: &str) -> Vec<Case> {
     let shape = format!("{element_type}[{MAPPED}]");
     let numbers: String = [("half", "0.5"), ("one", "1"), ("root", "0.70710678118654757"), ("cubic", "0.044715"), ("scale", "0.79788456080286541")]
@@ -261,18 +262,18 @@ fn activations(family: &'static str, element_type: &str) -> Vec<Case> {
             format!(" {name}0 = {element_type}[] constant({value})\n {name} = {shape} broadcast({name}0), dimensions={{}}\n")
         })
         .collect();
-    let of = |name: &str, body: &str| {
+    let activation = |name: &str, body: &str| {
         let body = body.replace("T ", &format!("{shape} "));
         let text = entry("", &format!("x = {shape} parameter(0)\n{numbers} {body}"), &shape);
         Case { range: (-5.0, 5.0), ..case(family, name.to_owned(), elements(MAPPED), text) }
     };
     vec![
-        of("x logistic(x)", "s = T logistic(x)\n y = T multiply(x, s)"),
-        of(
+        activation("x logistic(x)", "s = T logistic(x)\n y = T multiply(x, s)"),
+        activation(
             "gelu by erf",
             "h = T multiply(x, half)\n r = T multiply(x, root)\n e = T erf(r)\n s = T add(e, one)\n y = T multiply(h, s)",
         ),
-        of(
+        activation(
             "gelu by tanh",
             "h = T multiply(x, half)\n q = T multiply(x, x)\n c = T multiply(q, x)\n d = T multiply(c, cubic)\n \
              a = T add(x, d)\n r = T multiply(a, scale)\n t = T tanh(r)\n s = T add(t, one)\n y = T multiply(h, s)",
@@ -284,7 +285,7 @@ fn elements(count: i64) -> Work {
     Work::Elements(count as f64)
 }
 
-/// A module whose entry computes `y`.
+/// Builds a module whose entry computes `y`.
 fn entry(before: &str, body: &str, result: &str) -> String {
     format!("HloModule kernel\n\n{before}ENTRY main {{\n {body}\n ROOT out = ({result}) tuple(y)\n}}\n")
 }

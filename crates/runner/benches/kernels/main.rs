@@ -1,11 +1,12 @@
-//! Kernels alone, as shares of what the machine does at best in the same moments.
+//! Measures individual kernels as shares of the machine's peak at the same moment.
 //!
 //!     cargo bench -p runner --bench kernels [-- [FILTER] [--cpu CPU] [--seconds S] [--json]]
 //!
-//! Kernels and probes (multiply-adds in registers, reads of as many bytes as the kernel's) take turns. A kernel's share is the
-//! median over the rounds of its rate by the probe's rate of the round, so that a disturbed machine disturbs both.
+//! Kernels and probes (multiply-adds in registers, reads of the kernel's number of bytes)
+//! alternate. A kernel's share is the median over the rounds of its rate divided by the probe's
+//! rate in the same round, so that other load on the machine affects both.
 
-#![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has nobody to tell but the terminal")]
+#![allow(clippy::unwrap_used, reason = "a failed measurement can only report to the terminal")]
 
 mod cases;
 
@@ -15,18 +16,18 @@ use runner::{Latency, Probe, Random};
 use shape::Literal;
 use target::Target;
 
-/// What was measured of a case.
+/// The measurement of one case.
 struct Row {
     family: &'static str,
     name: String,
-    /// Seconds of a call, the best.
+    /// Time of the fastest call, in seconds.
     seconds: f64,
     work: Work,
-    /// Of the machine's best; nothing for elements.
+    /// Share of the machine's peak; `None` for elements.
     share: Option<f64>,
 }
 
-/// Rounds of a case.
+/// Number of rounds per case.
 const ROUNDS: usize = 5;
 
 fn main() {
@@ -35,7 +36,7 @@ fn main() {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         match word.as_str() {
-            // Cargo's own.
+            // Passed by Cargo.
             "--bench" => {}
             "--cpu" => cpu = words.next().expect("--cpu NAME"),
             "--seconds" => seconds = words.next().and_then(|w| w.parse().ok()).expect("--seconds NUMBER"),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::fmt::{self, Write};
 
 impl fmt::Display for BenchReport {
-    /// A few lines for the program, a table of times, a table of kernels.
+    /// Writes a summary of the program, a table of times, and a table of kernels.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cost = &self.cost;
         writeln!(
@@ -35,7 +35,7 @@ impl fmt::Display for BenchReport {
         }
         writeln!(
             f,
-            "p50: half of the runs take less; best half: the mean of those, which other programs disturb least"
+            "p50: median; best half: mean of the faster half of the runs, which other programs disturb least"
         )?;
         self.write_peaks(f)?;
         self.write_kernels(f)
@@ -68,7 +68,7 @@ impl BenchReport {
         }
         writeln!(
             f,
-            "arithmetic, memory: flops and bytes of a run in the time of the best half; peaks are measured here and now, \
+            "arithmetic, memory: flops and bytes of a run divided by the time of the best half; peaks were measured just now, \
              that of\nmemory in main memory, which caches surpass"
         )
     }
@@ -81,7 +81,7 @@ impl BenchReport {
         let best = self.times.iter().find(|time| time.threads == 1).and_then(|time| time.peak);
         writeln!(
             f,
-            "\nkernels alone, on one thread: {} together\n{:>6} {:>9} {:>6} {:>12} {:>6} {:>12}  kernel",
+            "\nkernels alone, on one thread: {} in total\n{:>6} {:>9} {:>6} {:>12} {:>6} {:>12}  kernel",
             seconds(total),
             "share",
             "each",
@@ -121,12 +121,12 @@ impl BenchReport {
         }
         writeln!(
             f,
-            "share: of all kernels' time; each: the median of one call; times: calls of such kernels in a run; peak: \
+            "share: of the time of all kernels; each: median of one call; times: number of calls in a run; peak: \
              flop/s as a\nshare of the machine's"
         )
     }
 
-    /// Everything, times in seconds.
+    /// Returns the whole report, with times in seconds.
     pub fn to_json(&self) -> Value {
         let times = self.times.iter().map(|ThreadsTime { threads, latency, peak }| {
             json!({
@@ -191,7 +191,7 @@ fn latency_json(latency: &Latency) -> Value {
     })
 }
 
-/// With three digits and the unit that fits.
+/// Formats a time with three digits and a suitable unit.
 pub(crate) fn seconds(value: f64) -> String {
     match value {
         v if v < 1e-6 => format!("{:.0} ns", v * 1e9),
@@ -201,7 +201,7 @@ pub(crate) fn seconds(value: f64) -> String {
     }
 }
 
-/// With three digits and a letter for the power of a thousand.
+/// Formats a number with three digits and a decimal prefix.
 pub(crate) fn count(value: f64) -> String {
     match value {
         v if v < 1e3 => format!("{v:.0} "),
@@ -214,7 +214,7 @@ pub(crate) fn count(value: f64) -> String {
     .to_owned()
 }
 
-/// With three digits and the unit that fits.
+/// Formats a size with three digits and a suitable unit.
 pub(crate) fn bytes(value: f64) -> String {
     let text = count(value);
     if text.contains(' ') { format!("{text}B") } else { format!("{text} B") }
@@ -275,7 +275,7 @@ mod tests {
         assert!(text.contains("dot fusion.1 (dense/MatMul)"), "{text}");
         for column in ["p50", "best half", "arithmetic, memory", "share", "each", "times", "peak"] {
             let explained = |line: &str| line.starts_with(column) || line.contains(&format!("; {column}:"));
-            assert!(text.lines().any(explained), "{column} is not explained:\n{text}");
+            assert!(text.lines().any(explained), "missing explanation of {column}:\n{text}");
         }
         assert_eq!(report.to_json()["times"][0]["peak"]["share_of_flops"], 0.25);
         assert_eq!(report.to_json()["kernel_times"][0]["instances"], 2);

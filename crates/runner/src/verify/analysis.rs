@@ -1,12 +1,15 @@
-//! The evaluator with a running error analysis: each instruction's value, and how far correct code may be from it.
+//! The evaluator with a running error analysis: computes each instruction's value, and the allowed
+//! distance of correct code from it.
 //!
-//! Code may round differently than the evaluator, which rounds once for each instruction: it contracts multiply-adds, sums
-//! in another order and in the precision of the type, and its functions are off by a few units in the last place. So:
-//! - each instruction adds an error of its own: some ulps of its result; for sums of `n` terms `x`, with `u` half an ulp
-//!   of 1 in the precision that sums are taken in, `min(n, 8 sqrt(n)) u sum |x|`: the worst case for few terms, and for
-//!   many what rounding errors do not exceed unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019);
-//! - errors of operands are carried on by moving the operands by them: the evaluator says what then changes, so comparisons
-//!   that might tip, conversions to integers and poles are covered by the same rule.
+//! Code may round differently than the evaluator, which rounds once per instruction: code contracts
+//! multiply-adds, sums in a different order and in the precision of the type, and its functions are
+//! off by a few units in the last place. Therefore:
+//! - Each instruction adds its own error: some ulps of its result. For sums of `n` terms `x`, with
+//!   `u` half an ulp of 1 in the precision of the sum, it is `min(n, 8 sqrt(n)) u sum |x|`. This is
+//!   the worst case for few terms, and a bound that rounding errors of many terms do not exceed
+//!   unless they conspire (Higham and Mary, SIAM J. Sci. Comput. 41, 2019).
+//! - Errors of operands are propagated by shifting the operands by them and evaluating the change.
+//!   The same rule covers comparisons that might tip, conversions to integers, and poles.
 
 use super::estimate::{Estimate, Growth, Known, Way, distances, doubles, magnitudes};
 use super::rules::{Rule, is_linear, rule_of, terms_of_sum};
@@ -22,23 +25,24 @@ pub(super) struct Analysis<'m> {
     module: &'m Module,
     pub(super) evaluator: Evaluator<'m>,
     pub(super) growth: Growth,
-    /// How many elements may still be computed.
+    /// Number of elements that may still be computed.
     budget: u64,
 }
 
-/// What the evaluation of one instruction costs beside its elements, in elements.
+/// Overhead of evaluating one instruction, as a number of elements.
 const BEGINNING: u64 = 64;
 
-/// Iterations of loops that are followed with errors.
+/// Maximum number of loop iterations for which errors are tracked.
 const MAX_ITERATIONS: usize = 1 << 16;
 
 impl<'m> Analysis<'m> {
-    /// Errors that add up in this way.
+    /// Creates an analysis that combines errors according to `growth`.
     pub(super) fn new(module: &'m Module, growth: Growth) -> Self {
         Self { module, evaluator: Evaluator::new(module), growth, budget: u64::MAX }
     }
 
-    /// The entry's result for exact arguments, unless more than so many elements have to be computed for it.
+    /// Returns the entry's result for exact arguments, or `None` if it requires computing more than
+    /// `budget` elements.
     pub(super) fn run_within(&mut self, arguments: &[Literal], budget: u64) -> Result<Option<Estimate>> {
         self.budget = budget;
         match self.run(arguments) {
@@ -47,7 +51,7 @@ impl<'m> Analysis<'m> {
         }
     }
 
-    /// The entry's result for exact arguments.
+    /// Returns the entry's result for exact arguments.
     pub(super) fn run(&mut self, arguments: &[Literal]) -> Result<Estimate> {
         let arguments: Vec<Estimate> = arguments.iter().map(Estimate::exact).collect();
         self.computation(self.module.entry(), &arguments)
@@ -65,7 +69,7 @@ impl<'m> Analysis<'m> {
             let instruction = &computation[id];
             let value = match instruction.op() {
                 Op::Parameter { number } => arguments.get(*number).cloned().ok_or_else(|| {
-                    Error::internal(format!("{} has no argument {number}", computation.name()))
+                    Error::internal(format!("missing argument {number} of {}", computation.name()))
                 })?,
                 _ => {
                     let operands: Vec<&Estimate> =
@@ -97,7 +101,7 @@ impl<'m> Analysis<'m> {
             Op::Tuple {} => Ok(Estimate::Tuple(operands.iter().map(|&o| o.clone()).collect())),
             Op::GetTupleElement { index } => match operands {
                 [Estimate::Tuple(elements)] if *index < elements.len() => Ok(elements[*index].clone()),
-                _ => Err(Error::internal("a tuple without this element")),
+                _ => Err(Error::internal("the tuple does not have this element")),
             },
             Op::Fusion { calls, .. } => self.call(*calls, operands),
             Op::Call { to_apply } => self.call(*to_apply, operands),
@@ -118,7 +122,7 @@ impl<'m> Analysis<'m> {
         self.computation(callee, &arguments)
     }
 
-    /// The entry of another module, within what is left of the budget.
+    /// Evaluates the entry of another module within the remaining budget.
     fn elsewhere(&mut self, module: &Module, operands: &[&Estimate]) -> Result<Estimate> {
         let mut analysis = Analysis { budget: self.budget, ..Analysis::new(module, self.growth) };
         let arguments: Vec<Estimate> = operands.iter().map(|&o| o.clone()).collect();
@@ -140,32 +144,35 @@ impl<'m> Analysis<'m> {
             is_certain &= goes_on.is_exact();
             if !is_true(&goes_on.value()) {
                 let [state] = state;
-                // Correct code may run another number of times, and nothing can be said of what changes then.
+                // Correct code may run a different number of iterations, so nothing is known about
+                // the changing values.
                 return Ok(if is_certain { state } else { state.undecided() });
             }
             state = [self.computation(body, &state)?];
         }
         self.budget = 0;
-        Err(Error::unsupported(format!("a loop of more than {MAX_ITERATIONS} iterations")))
+        Err(Error::unsupported(format!("the loop has more than {MAX_ITERATIONS} iterations")))
     }
 
     fn conditional(&mut self, branches: &[ComputationId], operands: &[&Estimate]) -> Result<Estimate> {
-        let chosen = branch(&operands[0].value(), branches.len());
-        let result = self.computation(branches[chosen], &[operands[chosen + 1].clone()])?;
-        // Correct code may choose another branch.
+        let number = branch(&operands[0].value(), branches.len());
+        let result = self.computation(branches[number], &[operands[number + 1].clone()])?;
+        // Correct code may choose a different branch.
         Ok(if operands[0].is_exact() { result } else { result.undecided() })
     }
 
-    /// The same elements, so the same errors.
+    /// Reshapes an estimate, which preserves elements and errors.
     fn reshape(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Estimate> {
         let value = self.evaluate(instruction, &[&operands[0].value()])?;
         match operands[0] {
             Estimate::Array(known) => Ok(Estimate::Array(Known { value, error: known.error.clone() })),
-            Estimate::Tuple(_) => Err(Error::internal("a reshaped tuple")),
+            Estimate::Tuple(_) => {
+                Err(Error::internal("expected an array operand of the reshape, got a tuple"))
+            }
         }
     }
 
-    /// An instruction that calls nothing, or scalar computations only.
+    /// Evaluates an instruction that calls nothing, or only scalar computations.
     fn simple(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Estimate> {
         let values: Vec<Literal> = operands.iter().map(|o| o.value()).collect();
         let value = self.evaluate(instruction, &values.iter().collect::<Vec<_>>())?;
@@ -178,7 +185,9 @@ impl<'m> Analysis<'m> {
             }
         } else if !exact {
             let carried = match rule {
-                Rule::Moves if moves_data(instruction, operands) => vec![self.moved(instruction, operands)?],
+                Rule::Moves if moves_data(instruction, operands) => {
+                    vec![self.moved_errors(instruction, operands)?]
+                }
                 Rule::Elementwise => self.elementwise(instruction, operands, &values, &value)?,
                 Rule::Product | Rule::Sum if value_is_array(&value) => {
                     self.linear(&rule, instruction, operands, &values)?
@@ -206,21 +215,21 @@ impl<'m> Analysis<'m> {
         self.evaluator.evaluate_instruction(instruction.op(), instruction.shape(), operands)
     }
 
-    /// Takes what an evaluation costs out of the budget: that of its elements, and of as many as could be computed while it
-    /// begins.
+    /// Subtracts the cost of an evaluation from the budget: its elements, plus the overhead of one
+    /// instruction.
     pub(super) fn charge(&mut self, instruction: &Instruction, operands: &[&Literal]) -> Result<()> {
         let count = |literal: &Literal| leaves(literal).into_iter().map(count).sum::<usize>() as u64;
         let elements = operands.iter().map(|o| count(o)).sum::<u64>();
         let results = instruction.shape().as_array().map_or(0, |array| array.element_count() as u64);
         self.budget = self.budget.saturating_sub(elements.saturating_add(results).saturating_add(BEGINNING));
         if self.budget == 0 {
-            return Err(Error::unsupported("too many elements to follow the error of each"));
+            return Err(Error::unsupported("too many elements to track the error of each"));
         }
         Ok(())
     }
 
-    /// Moves the errors as the elements are moved.
-    fn moved(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Vec<f64>> {
+    /// Moves the errors along with the elements.
+    fn moved_errors(&mut self, instruction: &Instruction, operands: &[&Estimate]) -> Result<Vec<f64>> {
         let errors = operands.iter().enumerate().map(|(k, operand)| match operand {
             Estimate::Array(known) if is_data(instruction.op(), k) => doubles(&known.value, known.errors()),
             other => other.value(),
@@ -228,7 +237,7 @@ impl<'m> Analysis<'m> {
         self.evaluate_doubles(instruction, &errors.collect::<Vec<_>>())
     }
 
-    /// What the instruction's own rounding may do to each array of its result.
+    /// Returns the effect of the instruction's own rounding on each array of its result.
     fn own_errors(
         &mut self,
         rule: &Rule,
@@ -245,7 +254,7 @@ impl<'m> Analysis<'m> {
             return Ok(arrays.iter().map(|a| vec![0.0; count(a)]).collect());
         }
         let sums = match rule {
-            // A part that is NaN or infinite says nothing of the other one.
+            // A part that is NaN or infinite has no influence on the other one.
             Rule::Sum if value_is_array(value) && is_complex(value) => {
                 let mut sums = Vec::new();
                 for part in [own::real_parts, own::imaginary_parts] {
@@ -264,7 +273,7 @@ impl<'m> Analysis<'m> {
         {
             return Ok(arrays.iter().map(|a| vec![f64::INFINITY; count(a)]).collect());
         }
-        // What finite terms may add up to.
+        // Upper bound of sums of finite terms.
         let finite_sum = operands.iter().map(own::largest_finite).product::<f64>() * terms;
         let mixed = if transforms::may_apply(instruction, operands) { finite_sum } else { 0.0 };
         let errors = arrays.into_iter().map(|array| {
@@ -278,11 +287,11 @@ impl<'m> Analysis<'m> {
                 }
                 (Rule::Sum, [re, im]) => {
                     let element_type = array.array_shape().element_type;
-                    let of = |parts: Vec<f64>, sums: &[f64]| {
+                    let part_errors = |parts: Vec<f64>, sums: &[f64]| {
                         own::sum_errors(element_type, parts, sums, terms, (finite_sum, mixed))
                     };
-                    let errors = of(own::real_parts(array), re).into_iter();
-                    let errors = errors.zip(of(own::imaginary_parts(array), im));
+                    let errors = part_errors(own::real_parts(array), re).into_iter();
+                    let errors = errors.zip(part_errors(own::imaginary_parts(array), im));
                     errors.map(|(re, im)| re.hypot(im)).collect()
                 }
                 (Rule::Elementwise, _) => own::elementwise_errors(instruction, array, operands),
@@ -293,8 +302,9 @@ impl<'m> Analysis<'m> {
         Ok(errors.collect())
     }
 
-    /// What the operands' errors do to a function of the elements at each index: each alone, with the others as they are,
-    /// and beyond that all of them (the product of two zeros, a choice between two numbers).
+    /// Returns the effect of the operands' errors on an elementwise function: of each error alone,
+    /// with the other operands unchanged, and the additional effect of all together (the product of
+    /// two zeros, a choice between two numbers).
     fn elementwise(
         &mut self,
         instruction: &Instruction,
@@ -342,7 +352,7 @@ impl<'m> Analysis<'m> {
         Ok(total)
     }
 
-    /// Raises changes to what an instruction's result is with some operands moved.
+    /// Raises `changes` to the distances of the instruction's result with some operands shifted.
     fn with_moved(
         &mut self,
         instruction: &Instruction,
@@ -360,7 +370,8 @@ impl<'m> Analysis<'m> {
         Ok(())
     }
 
-    /// What all operands' errors do, moved together up and down: for what does no arithmetic.
+    /// Returns the effect of all operands' errors, shifted together up and down, for instructions
+    /// without arithmetic.
     fn together(
         &mut self,
         instruction: &Instruction,
@@ -379,19 +390,19 @@ impl<'m> Analysis<'m> {
     }
 }
 
-/// An operand that may be anything, even NaN, makes anything of the result. Moving it as far as it goes does not show that
-/// where functions are bounded.
+/// Makes the result arbitrary if an operand may be anything, even NaN. For bounded functions,
+/// shifting the operand as far as possible does not reveal this.
 fn poison(
     op: &Op,
     operand: usize,
-    of: &Estimate,
+    estimate: &Estimate,
     values: &[Literal],
     value: &Literal,
     change: &mut [Vec<f64>],
 ) {
-    let Estimate::Array(Known { error: Some(errors), .. }) = of else { return };
+    let Estimate::Array(Known { error: Some(errors), .. }) = estimate else { return };
     let (Literal::Array { .. }, [change]) = (value, change) else { return };
-    // What is not selected does not matter.
+    // Unselected operands do not matter.
     if matches!(op, Op::Select {}) && operand > 0 {
         return;
     }
@@ -401,7 +412,7 @@ fn poison(
         if error == f64::INFINITY {
             *change = anything;
         }
-        // Moved by whole periods, nothing seems to change.
+        // Shifts by whole periods seem to change nothing.
         match op {
             Op::Sin {} | Op::Cos {} => *change = change.max(error.min(2.0)),
             Op::Tan {} if error > 0.5 => *change = anything,
@@ -411,7 +422,7 @@ fn poison(
     }
 }
 
-/// Whether an instruction only moves data, to places that are certain.
+/// True if an instruction only moves data, to places that are certain.
 fn moves_data(instruction: &Instruction, operands: &[&Estimate]) -> bool {
     let op = instruction.op();
     let moves = op.opcode().traits().contains(Traits::REINDEXES)
@@ -431,7 +442,7 @@ fn moves_data(instruction: &Instruction, operands: &[&Estimate]) -> bool {
         })
 }
 
-/// Whether an operand of an instruction that moves data is data, not a place.
+/// True if an operand of an instruction that moves data is data rather than an index.
 fn is_data(op: &Op, operand: usize) -> bool {
     match op {
         Op::DynamicSlice { .. } | Op::Gather { .. } => operand == 0,
@@ -440,7 +451,7 @@ fn is_data(op: &Op, operand: usize) -> bool {
     }
 }
 
-/// Raises changes to the distances of two results.
+/// Raises `changes` to the distances between two results.
 fn widen(changes: &mut Vec<Vec<f64>>, value: &Literal, moved: &Literal) {
     let distances = leaves(value).into_iter().zip(leaves(moved)).map(|(a, b)| distances(a, b));
     for (k, distances) in distances.enumerate() {
@@ -470,12 +481,12 @@ fn value_is_array(value: &Literal) -> bool {
     matches!(value, Literal::Array { .. })
 }
 
-/// Whether a `pred` scalar is true.
+/// True if a `pred` scalar is true.
 pub(super) fn is_true(value: &Literal) -> bool {
     value_is_array(value) && count(value) == 1 && value.scalar_at(0) == Scalar::Pred(true)
 }
 
-/// Which branch an index or predicate chooses.
+/// Returns the branch that an index or predicate selects.
 pub(super) fn branch(index: &Literal, branches: usize) -> usize {
     match index.scalar_at(0) {
         Scalar::Pred(true) => 0,

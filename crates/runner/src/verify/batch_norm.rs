@@ -1,17 +1,19 @@
-//! How far correct code may be from the evaluator in batch normalisation, which takes the mean away: where numbers are
-//! nearly equal, the results say nothing of the size of the errors.
+//! Error bounds for batch normalization, which subtracts the mean: if numbers are nearly equal, the
+//! results do not indicate the size of the errors.
 //!
-//! With `u` half an ulp of 1 and `k = min(n, 8 sqrt(n)) + 4` for sums of `n` terms, to first order in `u`:
-//! - the mean is off by `e = k u mean |x|`, so each difference `d` from it by `e + u |d|`;
-//! - of the variance, the part that is linear in `e` is `2 e mean d = 0`; what is left is `e^2`, and `k u` of the whole;
-//! - a product is off by what each factor's error makes of it.
+//! With `u` half an ulp of 1 and `k = min(n, 8 sqrt(n)) + 4` for sums of `n` terms, to first order
+//! in `u`:
+//! - The mean is off by `e = k u mean |x|`, so each difference `d` from it is off by `e + u |d|`.
+//! - The part of the variance that is linear in `e` is `2 e mean d = 0`. What remains is `e^2`, and
+//!   `k u` of the whole.
+//! - A product is off by the error of each factor times the other factor.
 
 use super::estimate::{Estimate, Known, epsilon, magnitudes};
 use hlo::{Instruction, Op};
 use shape::PrimitiveType;
 use shape::index::row_major_strides;
 
-/// A number, and how far it may be off.
+/// A number and its error bound.
 #[derive(Clone, Copy, Debug)]
 struct Number {
     value: f64,
@@ -23,7 +25,7 @@ impl Number {
         self.value.abs()
     }
 
-    /// The largest magnitude that it may have.
+    /// Returns the largest possible magnitude.
     fn most(self) -> f64 {
         self.value.abs() + self.error
     }
@@ -37,38 +39,38 @@ impl Number {
         Self { value: self.value * other.value, error }
     }
 
-    /// Rounded some times.
+    /// Adds the error of rounding.
     fn rounded(self, units: f64) -> Self {
         Self { error: self.error + units * self.most(), ..self }
     }
 
-    /// `1 / sqrt(self + epsilon)`, by an approximation of a few units.
+    /// `1 / sqrt(self + epsilon)`, by an approximation with an error of a few units.
     fn reciprocal_root(self, epsilon: f64, units: f64) -> Self {
-        let of = |variance: f64| 1.0 / (variance + epsilon).sqrt();
-        let value = of(self.value);
-        let (high, low) = (of((self.value - self.error).max(-epsilon)), of(self.value + self.error));
-        // An exact negative variance gives NaN, which the evaluator gives too.
+        let root = |variance: f64| 1.0 / (variance + epsilon).sqrt();
+        let value = root(self.value);
+        let (high, low) = (root((self.value - self.error).max(-epsilon)), root(self.value + self.error));
+        // An exact negative variance yields NaN, as it does in the evaluator.
         let high = if self.error == 0.0 { value } else { high };
         Self { value, error: (high - value).max(value - low) }.rounded(units)
     }
 }
 
-/// The elements of an operand.
-fn numbers(of: &Known) -> Option<Vec<Number>> {
-    let values = of.value.floats()?;
-    Some(values.into_iter().zip(of.errors()).map(|(value, error)| Number { value, error }).collect())
+/// Returns the elements of an operand.
+fn numbers(known: &Known) -> Option<Vec<Number>> {
+    let values = known.value.floats()?;
+    Some(values.into_iter().zip(known.errors()).map(|(value, error)| Number { value, error }).collect())
 }
 
 /// Sums over the elements of each feature.
 struct Features {
     feature: Vec<usize>,
     count: usize,
-    /// Of the precision that is computed in, half an ulp of 1.
+    /// Half an ulp of 1 in the precision of the computation.
     unit: f64,
 }
 
 impl Features {
-    /// How many elements each feature has.
+    /// Returns the number of elements per feature.
     fn each(&self) -> f64 {
         self.feature.len() as f64 / self.count as f64
     }
@@ -93,13 +95,13 @@ impl Features {
         self.sums(terms).into_iter().map(mean).collect()
     }
 
-    fn errors(&self, of: impl Fn(usize, usize) -> Number) -> Vec<f64> {
-        self.feature.iter().enumerate().map(|(i, &f)| of(i, f).error).collect()
+    fn errors(&self, number: impl Fn(usize, usize) -> Number) -> Vec<f64> {
+        self.feature.iter().enumerate().map(|(i, &f)| number(i, f).error).collect()
     }
 }
 
-/// What rounding and the operands' errors do to each array of the result of a batch normalisation; nothing of other
-/// instructions.
+/// Returns the effect of rounding and of the operands' errors on each array of the result of a
+/// batch normalization, or `None` for other instructions.
 pub(super) fn errors(instruction: &Instruction, operands: &[&Estimate]) -> Option<Vec<Vec<f64>>> {
     let (epsilon_added, feature_index) = match *instruction.op() {
         Op::BatchNormTraining { epsilon, feature_index }
@@ -112,7 +114,7 @@ pub(super) fn errors(instruction: &Instruction, operands: &[&Estimate]) -> Optio
     let sizes = shape.sizes();
     let count = *sizes.get(feature_index)?;
     let stride = row_major_strides(&sizes)[feature_index];
-    // Types narrower than `f32` are computed in it.
+    // Types narrower than `f32` are computed in `f32`.
     let unit = epsilon(shape.element_type).min(epsilon(PrimitiveType::F32)) / 2.0;
     let feature = (0..shape.element_count()).map(|i| (i / stride.max(1) % count.max(1)) as usize).collect();
     let features = Features { feature, count: count as usize, unit };
@@ -129,7 +131,7 @@ pub(super) fn errors(instruction: &Instruction, operands: &[&Estimate]) -> Optio
         }
         _ => return None,
     };
-    // NaN and infinities of exact operands are no accident, in their feature.
+    // NaN and infinities of exact operands are expected results within their feature.
     let exact = operands.iter().all(|o| o.is_exact());
     let mut is_special = vec![false; features.count];
     for known in &known {
@@ -154,7 +156,7 @@ fn training(features: &Features, epsilon: f64, [x, scale, offset]: [&[Number]; 3
     let centered = |i: usize, f: usize| x[i].minus(mean[f]).rounded(u);
     let variance = features.means(|i, f| {
         let d = centered(i, f);
-        // The error of the mean is the same in all of them, and their sum is 0.
+        // All differences share the error of the mean, and their sum is 0.
         let error = 2.0 * d.magnitude() * (x[i].error + u * d.magnitude()) + d.error * d.error;
         Number { value: d.value * d.value, error }
     });
@@ -164,8 +166,8 @@ fn training(features: &Features, epsilon: f64, [x, scale, offset]: [&[Number]; 3
         let offset = Number { value: -offset[f].value, ..offset[f] };
         scaled.minus(offset).rounded(u)
     };
-    let of = |numbers: &[Number]| numbers.iter().map(|n| n.error).collect();
-    vec![features.errors(normalized), of(&mean), of(&variance)]
+    let errors_of = |numbers: &[Number]| numbers.iter().map(|n| n.error).collect();
+    vec![features.errors(normalized), errors_of(&mean), errors_of(&variance)]
 }
 
 fn inference(
@@ -177,7 +179,7 @@ fn inference(
     let result = |i: usize, f: usize| {
         let factor = scale[f].times(variance[f].reciprocal_root(epsilon, 4.0 * u)).rounded(u);
         let difference = x[i].minus(mean[f]).times(factor);
-        // The code may be `x factor + (offset - mean factor)`.
+        // The code may compute `x factor + (offset - mean factor)`.
         let parts = (x[i].most() + mean[f].most()) * factor.most() + offset[f].most();
         Number { value: difference.value, error: difference.error + offset[f].error + 4.0 * u * parts }
     };
@@ -216,7 +218,8 @@ mod tests {
     use super::*;
     use shape::Literal;
 
-    /// The errors of batch normalisations of an operand of one feature, and of numbers for that feature.
+    /// Returns the errors of a batch normalization of an operand with one feature and the given
+    /// values for that feature.
     fn errors_of(
         op: &str,
         epsilon: f32,
@@ -258,9 +261,10 @@ mod tests {
 
     #[test]
     fn the_variance_of_equal_numbers_is_the_square_of_the_mean_s_error() {
-        let found = errors_of("training", 0.5, &[1000.0; 8], &[1.0, 0.0], None);
-        let (normalized, mean, variance) = (found[0][0], found[1][0], found[2][0]);
-        // A mean that is off by two ulps, as sums of eight terms may make it, is within; one of 32 ulps is not.
+        let errors = errors_of("training", 0.5, &[1000.0; 8], &[1.0, 0.0], None);
+        let (normalized, mean, variance) = (errors[0][0], errors[1][0], errors[2][0]);
+        // The bound permits a mean that is off by two ulps, as a sum of eight terms may be, but not
+        // one off by 32 ulps.
         assert!(2000.0 * ULP < mean && mean < 32_000.0 * ULP, "{mean}");
         assert!((2000.0 * ULP).powi(2) < variance && variance < (32_000.0 * ULP).powi(2), "{variance}");
         assert!(2000.0 * ULP / 0.5f64.sqrt() < normalized && normalized < 64_000.0 * ULP, "{normalized}");
@@ -268,30 +272,31 @@ mod tests {
 
     #[test]
     fn a_variance_next_to_a_large_mean_is_not_lost() {
-        // Squares of 1000 in f32 are off by 0.06, what is computed from differences by much less.
-        let found = errors_of("training", 0.5, &[999.0, 1001.0, 1001.0, 999.0], &[1.0, 0.0], None);
-        assert!(ULP < found[2][0] && found[2][0] < 32.0 * ULP, "{}", found[2][0]);
+        // In f32, squares of 1000 are off by 0.06. A computation with differences is off by much
+        // less.
+        let errors = errors_of("training", 0.5, &[999.0, 1001.0, 1001.0, 999.0], &[1.0, 0.0], None);
+        assert!(ULP < errors[2][0] && errors[2][0] < 32.0 * ULP, "{}", errors[2][0]);
     }
 
     #[test]
     fn inference_may_cancel_its_mean() {
-        let found = errors_of("inference", 0.0, &[1000.0], &[1.0, 0.0, 1000.0, 4.0], None);
-        assert!(500.0 * ULP < found[0][0] && found[0][0] < 8000.0 * ULP, "{}", found[0][0]);
+        let errors = errors_of("inference", 0.0, &[1000.0], &[1.0, 0.0, 1000.0, 4.0], None);
+        assert!(500.0 * ULP < errors[0][0] && errors[0][0] < 8000.0 * ULP, "{}", errors[0][0]);
     }
 
     #[test]
     fn equal_gradients_cancel() {
-        let found = errors_of("grad", 0.0, &[1.0, 2.0], &[1.0, 1.5, 0.25], Some(&[7.0, 7.0]));
+        let errors = errors_of("grad", 0.0, &[1.0, 2.0], &[1.0, 1.5, 0.25], Some(&[7.0, 7.0]));
         // The sum of the gradients, 14, is as exact as a sum of two.
-        assert!(14.0 * ULP < found[2][0] && found[2][0] < 14.0 * 8.0 * ULP, "{}", found[2][0]);
-        assert!(14.0 * ULP < found[0][0] && found[0][0] < 1000.0 * ULP, "{}", found[0][0]);
+        assert!(14.0 * ULP < errors[2][0] && errors[2][0] < 14.0 * 8.0 * ULP, "{}", errors[2][0]);
+        assert!(14.0 * ULP < errors[0][0] && errors[0][0] < 1000.0 * ULP, "{}", errors[0][0]);
     }
 
     #[test]
     fn what_is_no_number_is_certain_and_an_overflow_is_not() {
-        let found = errors_of("training", 0.5, &[f32::INFINITY, 1.0], &[1.0, 0.0], None);
-        assert_eq!(found[2], [0.0]);
-        let found = errors_of("inference", 0.0, &[1.0], &[1.0, 0.0, 1.0, 0.0], None);
-        assert_eq!(found[0], [f64::INFINITY]);
+        let errors = errors_of("training", 0.5, &[f32::INFINITY, 1.0], &[1.0, 0.0], None);
+        assert_eq!(errors[2], [0.0]);
+        let errors = errors_of("inference", 0.0, &[1.0], &[1.0, 0.0, 1.0, 0.0], None);
+        assert_eq!(errors[0], [f64::INFINITY]);
     }
 }

@@ -1,4 +1,4 @@
-//! Results against estimates.
+//! Compares results with estimates.
 
 use super::estimate::{Known, distance};
 use crate::fill::extremes;
@@ -6,44 +6,44 @@ use crate::summary::number;
 use shape::index::multi_index;
 use shape::{Literal, PrimitiveType, Scalar};
 
-/// An element that is wrong.
+/// A wrong element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mismatch {
-    /// Where.
+    /// Index of the element.
     pub index: Vec<i64>,
-    /// What the code made.
+    /// Value computed by the code.
     pub got: String,
-    /// What the evaluator says.
+    /// Value computed by the evaluator.
     pub want: String,
-    /// How far correct code may be from that.
+    /// Allowed distance for correct code.
     pub limit: f64,
 }
 
-/// How an array of the code compares with the evaluator's.
+/// Comparison of an array with the evaluator's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The array: a fetch's name, or a kernel's result.
+    /// Name of the array: a fetch, or a kernel's result.
     pub name: String,
-    /// How many elements.
+    /// Number of elements.
     pub elements: usize,
-    /// The most numbers of the type that lie between an element and the evaluator's; 0 for integers.
+    /// Largest distance between an element and the evaluator's, in ulps; 0 for integers.
     pub max_ulp: u64,
-    /// The largest difference as a share of the evaluator's element.
+    /// Largest difference relative to the evaluator's element.
     pub max_relative: f64,
-    /// The largest difference as a share of what it may be: above 1 is wrong.
+    /// Largest difference relative to its limit. Above 1 is wrong.
     pub share_of_limit: f64,
-    /// Elements of which nothing can be said, because correct code may overflow or not.
+    /// Number of undecidable elements, because correct code may or may not overflow.
     pub undecided: usize,
-    /// Elements that are wrong.
+    /// Number of wrong elements.
     pub mismatches: usize,
-    /// The first of them.
+    /// The first wrong element.
     pub first: Option<Mismatch>,
 }
 
 impl Comparison {
-    /// As [`Comparison::of`], but what is not within the limit is undecided where an error `may_be` as large. Limits are
-    /// made for errors that are independent of each other; those of equal numbers, or of one number that is used again
-    /// and again in a loop, are not.
+    /// Works like [`Comparison::of`], but treats elements outside the limit as undecided if an
+    /// error may be as large as `may_be`. The limits assume independent errors. Errors of equal
+    /// numbers, or of one number that is reused repeatedly in a loop, are not independent.
     pub(super) fn within(name: &str, got: &Literal, want: &Known, may_be: &[f64]) -> Self {
         let mut limits = want.errors();
         let shape = want.value.array_shape();
@@ -60,8 +60,8 @@ impl Comparison {
         Self::of(name, got, &Known::new(want.value.clone(), limits))
     }
 
-    /// Compares element by element. NaN answers to NaN, an infinity to the same, integers and booleans to themselves, unless
-    /// the estimate allows more.
+    /// Compares element by element. NaN matches NaN, an infinity matches the same infinity, and
+    /// integers and booleans must be equal, unless the estimate permits more.
     pub(super) fn of(name: &str, got: &Literal, want: &Known) -> Self {
         let shape = want.value.array_shape();
         let mut comparison = Self {
@@ -100,7 +100,8 @@ impl Comparison {
         comparison
     }
 
-    /// Counts zeros of the wrong sign as wrong too, if correct code has no error at all but in which NaN it makes.
+    /// Also counts zeros with the wrong sign as wrong, if correct code has no error at all except
+    /// in the choice of NaN.
     pub(super) fn with_signs(mut self, got: &Literal, want: &Known) -> Self {
         let shape = want.value.array_shape();
         let is_nan = |scalar: Scalar| distance(scalar, Scalar::Float(f64::NAN)) == 0.0;
@@ -137,13 +138,13 @@ impl Comparison {
         self.max_ulp = self.max_ulp.max(ulps_between(element_type, got, value));
     }
 
-    /// Whether every element is right.
+    /// True if every element is correct.
     pub fn passed(&self) -> bool {
         self.mismatches == 0
     }
 }
 
-/// Whether two zeros have different signs.
+/// True if two zeros have different signs.
 fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
     let differ = |a: f64, b: f64| a == 0.0 && b == 0.0 && a.is_sign_negative() != b.is_sign_negative();
     match (a, b) {
@@ -153,7 +154,8 @@ fn differ_in_sign(a: Scalar, b: Scalar) -> bool {
     }
 }
 
-/// Whether an infinity came out, or NaN of a type without infinities, where the largest numbers are within the limit.
+/// True if the code overflowed to infinity (or to NaN, for a type without infinities) and the limit
+/// permits values beyond the largest number.
 fn overflows(element_type: PrimitiveType, got: Scalar, value: Scalar, limit: f64) -> bool {
     let largest = extremes(element_type).0;
     let has_infinity = element_type.float_format().is_none_or(|format| format.has_infinity());
@@ -184,7 +186,7 @@ fn zero(like: Scalar) -> Scalar {
     }
 }
 
-/// How many steps from number to number lie between two of a floating-point type; 0 for other types.
+/// Returns the number of steps between two numbers of a floating-point type; 0 for other types.
 fn ulps_between(element_type: PrimitiveType, a: Scalar, b: Scalar) -> u64 {
     match (a, b) {
         (Scalar::Float(a), Scalar::Float(b)) => position(element_type, a).abs_diff(position(element_type, b)),
@@ -197,14 +199,14 @@ fn ulps_between(element_type: PrimitiveType, a: Scalar, b: Scalar) -> u64 {
     }
 }
 
-/// The position of a number among all of its type, 0 at 0.
+/// Returns the position of a number among all numbers of its type, with 0 at 0.
 fn position(element_type: PrimitiveType, value: f64) -> i64 {
     let Some(format) = element_type.float_format() else { return 0 };
     let magnitude = (format.encode(value.abs()) & !format.sign_bit()) as i64;
     if value.is_sign_negative() { -magnitude } else { magnitude }
 }
 
-/// A number with all its digits.
+/// Formats a number with all its digits.
 fn exact(value: Scalar, element_type: PrimitiveType) -> String {
     match value {
         Scalar::Float(value) if element_type == PrimitiveType::F32 => format!("{:?}", value as f32),
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(c.max_ulp, 3);
         assert!((c.max_relative - 3.0 * 2f64.powi(-23)).abs() < 1e-12);
         assert!((c.share_of_limit - 0.3576).abs() < 1e-3);
-        // From the smallest negative to the smallest positive number there are two steps.
+        // There are two steps from the smallest negative to the smallest positive number.
         let tiny = f32::from_bits(1);
         assert_eq!(compare(&[tiny], &[-tiny], vec![1.0]).max_ulp, 2);
     }

@@ -1,10 +1,10 @@
-//! Values, and how far correct code may be from them.
+//! Values, and the allowed distance of correct code from them.
 
 use crate::fill::extremes;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::sync::Arc;
 
-/// A value of the evaluator and the error that correct code may have.
+/// A value computed by the evaluator, and the error that correct code may have.
 #[derive(Clone, Debug)]
 pub(super) enum Estimate {
     /// An array.
@@ -16,37 +16,39 @@ pub(super) enum Estimate {
 /// An array and the error of each element.
 #[derive(Clone, Debug)]
 pub(super) struct Known {
-    /// What the evaluator says.
+    /// Value computed by the evaluator.
     pub(super) value: Literal,
-    /// How far each element may be off: at least 0, infinite where anything goes; for complex numbers the distance in the
-    /// plane, for booleans 1 where either may come out. `None` is 0 everywhere.
+    /// Error bound of each element: nonnegative, infinite if anything is allowed. For complex
+    /// numbers, it is the distance in the plane; for booleans, 1 if either value is allowed. `None`
+    /// is 0 everywhere.
     pub(super) error: Option<Arc<[f64]>>,
 }
 
-/// The error of a NaN that arithmetic made: any NaN is right, and the total order and bits tell them apart.
+/// The error of a NaN produced by arithmetic. Any NaN is correct, but the total order and bit
+/// conversions distinguish them.
 pub(super) const ANY_NAN: f64 = f64::from_bits(1);
 
-/// Where numbers are moved to, as far as their errors allow.
+/// Direction in which numbers are shifted by their errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To larger ones; of complex numbers, both parts.
+    /// To larger numbers; both parts of complex numbers.
     Up,
-    /// To smaller ones; of complex numbers, both parts.
+    /// To smaller numbers; both parts of complex numbers.
     Down,
-    /// As `Up`, but imaginary parts to smaller ones.
+    /// Like `Up`, but imaginary parts to smaller numbers.
     UpAndDown,
-    /// As `Down`, but imaginary parts to larger ones.
+    /// Like `Down`, but imaginary parts to larger numbers.
     DownAndUp,
 }
 
 impl Way {
-    /// Those that make a difference for numbers of a type.
+    /// Returns the directions that are distinct for a type.
     pub(super) fn all(is_complex: bool) -> &'static [Self] {
         const ALL: [Way; 4] = [Way::Up, Way::Down, Way::UpAndDown, Way::DownAndUp];
         if is_complex { &ALL } else { &ALL[..2] }
     }
 
-    /// The direction of real numbers and of imaginary parts.
+    /// Returns the signs of the shifts of real numbers and imaginary parts.
     fn signs(self) -> (f64, f64) {
         match self {
             Self::Up => (1.0, 1.0),
@@ -58,7 +60,7 @@ impl Way {
 }
 
 impl Estimate {
-    /// A value without error.
+    /// Creates an estimate without errors.
     pub(super) fn exact(value: &Literal) -> Self {
         match value {
             Literal::Array { .. } => Self::Array(Known { value: value.clone(), error: None }),
@@ -66,7 +68,7 @@ impl Estimate {
         }
     }
 
-    /// The value alone.
+    /// Returns the value alone.
     pub(super) fn value(&self) -> Literal {
         match self {
             Self::Array(known) => known.value.clone(),
@@ -74,7 +76,7 @@ impl Estimate {
         }
     }
 
-    /// Whether there is no error anywhere.
+    /// True if no element has an error.
     pub(super) fn is_exact(&self) -> bool {
         match self {
             Self::Array(known) => known.error.is_none(),
@@ -82,7 +84,7 @@ impl Estimate {
         }
     }
 
-    /// The same value, of which nothing is known.
+    /// Returns the same value with unlimited errors.
     pub(super) fn undecided(self) -> Self {
         match self {
             Self::Array(known) => {
@@ -93,7 +95,7 @@ impl Estimate {
         }
     }
 
-    /// Every element as far as its error allows, or a little farther.
+    /// Shifts every element by its error, or slightly more.
     pub(super) fn shifted(&self, way: Way) -> Literal {
         match self {
             Self::Array(known) => known.shifted(way),
@@ -101,7 +103,7 @@ impl Estimate {
         }
     }
 
-    /// A value and errors for its arrays, in order.
+    /// Creates an estimate from a value and errors for its arrays, in order.
     pub(super) fn with_errors(value: &Literal, errors: &mut impl Iterator<Item = Vec<f64>>) -> Self {
         match value {
             Literal::Array { .. } => {
@@ -113,7 +115,7 @@ impl Estimate {
         }
     }
 
-    /// The arrays, in order.
+    /// Returns the arrays, in order.
     pub(super) fn arrays(&self) -> Vec<&Known> {
         match self {
             Self::Array(known) => vec![known],
@@ -123,13 +125,13 @@ impl Estimate {
 }
 
 impl Known {
-    /// A value with errors; none at all if they are all 0.
+    /// Creates a value with errors, or an exact one if all errors are 0.
     pub(super) fn new(value: Literal, error: Vec<f64>) -> Self {
         let error = error.iter().any(|&e| e != 0.0).then(|| error.into());
         Self { value, error }
     }
 
-    /// The error of each element.
+    /// Returns the error of each element.
     pub(super) fn errors(&self) -> Vec<f64> {
         match &self.error {
             Some(error) => error.to_vec(),
@@ -152,7 +154,8 @@ impl Known {
     }
 }
 
-/// A number plus a distance, rounded away from it; of a complex number, the distances of its parts.
+/// Adds a distance to a number and rounds away from the number. A complex number takes a distance
+/// for each part.
 fn shift(element_type: PrimitiveType, value: Scalar, (distance, imaginary): (f64, f64)) -> Scalar {
     match value {
         _ if distance == 0.0 => value,
@@ -174,7 +177,8 @@ fn shift(element_type: PrimitiveType, value: Scalar, (distance, imaginary): (f64
     }
 }
 
-/// NaN becomes an infinity if it may be anything, and the NaN of that sign if it may be another NaN.
+/// Shifts a float. NaN becomes an infinity if it may be anything, and the NaN of that sign if it
+/// may be another NaN.
 fn shift_float(element_type: PrimitiveType, value: f64, distance: f64) -> f64 {
     if distance == 0.0 {
         return value;
@@ -186,18 +190,20 @@ fn shift_float(element_type: PrimitiveType, value: f64, distance: f64) -> f64 {
     value + distance + ulp.copysign(distance)
 }
 
-/// The integer at least as far from 0.
+/// Rounds a distance away from 0.
 fn whole(distance: f64) -> i128 {
     distance.abs().ceil().copysign(distance) as i128
 }
 
-/// The distance from 1 to the next larger number of a floating-point type, or of a complex number's parts.
+/// Returns the distance from 1 to the next larger number of a floating-point type, or of a complex
+/// number's parts.
 pub(super) fn epsilon(element_type: PrimitiveType) -> f64 {
     let bits = element_type.real_part().float_format().map_or(23, |format| format.mantissa_bits);
     f64::from_bits((1023 - u64::from(bits)) << 52)
 }
 
-/// The distance of two numbers: 0 for equal ones and for two NaNs, infinite if only one is NaN or infinite.
+/// Returns the distance of two numbers: 0 for equal numbers and for two NaNs, infinite if only one
+/// is NaN or infinite.
 pub(super) fn distance(a: Scalar, b: Scalar) -> f64 {
     match (a, b) {
         (Scalar::Pred(a), Scalar::Pred(b)) => f64::from(u8::from(a != b)),
@@ -211,7 +217,7 @@ pub(super) fn distance(a: Scalar, b: Scalar) -> f64 {
     }
 }
 
-/// The distance of each element of two arrays of one type.
+/// Returns the distance of each pair of elements of two arrays with the same type.
 pub(super) fn distances(a: &Literal, b: &Literal) -> Vec<f64> {
     match (a.floats(), b.floats()) {
         (Some(a), Some(b)) => a.into_iter().zip(b).map(|(a, b)| float_distance(a, b)).collect(),
@@ -227,7 +233,7 @@ fn float_distance(a: f64, b: f64) -> f64 {
     if distance.is_nan() { f64::INFINITY } else { distance }
 }
 
-/// The magnitude of each element.
+/// Returns the magnitude of each element.
 pub(super) fn magnitudes(literal: &Literal) -> Vec<f64> {
     if let Some(floats) = literal.floats() {
         return floats.into_iter().map(f64::abs).collect();
@@ -239,23 +245,24 @@ pub(super) fn magnitudes(literal: &Literal) -> Vec<f64> {
     literal.scalars().map(magnitude).collect()
 }
 
-/// An `f64` array of the sizes of another.
+/// Creates an `f64` array with the sizes of another.
 pub(super) fn doubles(like: &Literal, values: impl IntoIterator<Item = f64>) -> Literal {
     let shape = ArrayShape::new(PrimitiveType::F64, &like.array_shape().sizes());
     Literal::from_floats(shape, values)
 }
 
-/// How errors from several sources add up.
+/// Rule for combining errors from several sources.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
-    /// As if all pointed the same way: a bound, fit for a few steps.
+    /// Errors have the same sign: a bound suitable for a few steps.
     Worst,
-    /// As independent errors do: squares add up. A bound over many layers would say nothing at all.
+    /// Errors are independent: squares add up. A worst-case bound over many layers would be
+    /// meaningless.
     Independent,
 }
 
 impl Growth {
-    /// Adds errors of one more source.
+    /// Adds the errors of another source.
     pub(super) fn add(self, total: &mut [f64], more: &[f64]) {
         for (total, &more) in total.iter_mut().zip(more) {
             *total = match self {

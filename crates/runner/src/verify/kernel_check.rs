@@ -1,4 +1,5 @@
-//! Kernel by kernel: the optimised module is evaluated, and each kernel on the way compiled alone and compared.
+//! Checks kernel by kernel: evaluates the optimized module, compiles each kernel alone, and
+//! compares its results.
 
 use super::analysis::{Analysis, branch, is_true};
 use super::compare::Comparison;
@@ -13,25 +14,25 @@ use shape::{Literal, Shape};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// What is known of a kernel's code.
+/// The result of checking a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelCheck {
-    /// The instruction's name.
+    /// Name of the instruction.
     pub name: String,
-    /// What it is around.
+    /// The kernel's main operation.
     pub kind: &'static str,
-    /// The TensorFlow nodes that it comes from, its result's first.
+    /// TensorFlow nodes from which the kernel originates, the result's first.
     pub nodes: Vec<String>,
-    /// The kinds of input that it was compared on; empty if it was not.
+    /// Kinds of input on which it was compared; empty if it was not.
     pub inputs: Vec<&'static str>,
-    /// Why it was not compared: like another one, or not able to run alone.
+    /// Reason for not comparing it: identical to another kernel, or not able to run alone.
     pub skipped: Option<String>,
-    /// The comparison that came closest to its limit, or the first that failed, and its kind of input.
+    /// The comparison closest to its limit, or the first failed one, with its kind of input.
     pub worst: Option<(&'static str, Comparison)>,
 }
 
 impl KernelCheck {
-    /// Whether nothing wrong was found.
+    /// True if no error was found.
     pub fn passed(&self) -> bool {
         self.worst.as_ref().is_none_or(|(_, comparison)| comparison.passed())
     }
@@ -49,7 +50,7 @@ impl KernelCheck {
     }
 }
 
-/// Checks every kernel of the module, in order of execution, then those that the inputs did not reach.
+/// Checks every kernel of the module in execution order, then those that the inputs did not reach.
 pub(super) fn check(
     subject: &Subject<'_>,
     options: &VerifyOptions,
@@ -86,15 +87,16 @@ struct Walk<'a, 'p> {
     is_small: bool,
     total: usize,
     progress: &'p mut dyn FnMut(&str, usize, usize),
-    /// How many kernels of each key have been compared, and the name of the first.
+    /// For each key, the number of kernels encountered and the name of the first.
     alike: BTreeMap<String, (usize, String)>,
     checks: BTreeMap<Kernel, KernelCheck>,
-    /// The kernels in the order in which they were met.
+    /// The kernels in the order in which they were encountered.
     order: Vec<Kernel>,
 }
 
 impl Walk<'_, '_> {
-    /// Evaluates a computation; with `checks` its kernels are compared, those of loops in the first iteration.
+    /// Evaluates a computation. With `checks`, its kernels are compared, those of loops in the
+    /// first iteration.
     fn computation(&mut self, id: ComputationId, arguments: Vec<Literal>, checks: bool) -> Result<Literal> {
         if !checks {
             return self.evaluator.evaluate_computation(id, &arguments);
@@ -154,17 +156,17 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Compares a kernel on the operands that it has here and on edge inputs; its value.
+    /// Compares a kernel on its actual operands and on edge inputs, and returns its value.
     fn kernel(&mut self, kernel: Kernel, operands: &[Literal]) -> Result<Literal> {
         let module = self.subject.optimized;
         let instruction = &module[kernel.computation][kernel.instruction];
         (self.progress)(instruction.name(), self.order.len(), self.total);
-        let given = |alone: &Extracted| -> Result<Vec<Literal>> {
+        let select_arguments = |alone: &Extracted| -> Result<Vec<Literal>> {
             let position = |o: &InstructionId| instruction.operands().iter().position(|i| i == o);
             Ok(alone.operands.iter().filter_map(position).map(|p| operands[p].clone()).collect())
         };
-        let compared = self.compare(kernel, given)?;
-        // The random state is the program's, not the kernel's.
+        let compared = self.compare(kernel, select_arguments)?;
+        // The random state belongs to the program, not to the kernel.
         if let Some(value) = compared
             && !matches!(instruction.op(), Op::RngGetAndUpdateState { .. })
         {
@@ -174,7 +176,7 @@ impl Walk<'_, '_> {
         self.evaluator.evaluate_instruction(instruction.op(), instruction.shape(), &operands)
     }
 
-    /// A kernel that no value of this run reaches, on random operands.
+    /// Compares a kernel that this run does not reach, on random operands.
     fn unreached(&mut self, kernel: Kernel) -> Result<()> {
         let module = self.subject.optimized;
         let name = module[kernel.computation][kernel.instruction].name();
@@ -183,7 +185,7 @@ impl Walk<'_, '_> {
         self.compare(kernel, |alone| synthetic(&alone.module, Fill::Random, seed)).map(|_| ())
     }
 
-    /// Compares a kernel; its value for the given arguments, if it was compared.
+    /// Compares a kernel. Returns its value for the given arguments if it was compared.
     fn compare(
         &mut self,
         kernel: Kernel,
@@ -208,11 +210,11 @@ impl Walk<'_, '_> {
                 return Ok(None);
             }
         };
-        let (seen, first) =
+        let (occurrences, first) =
             self.alike.entry(alone.key.clone()).or_insert_with(|| (0, instruction.name().to_owned()));
-        *seen += 1;
-        let is_first = *seen == 1;
-        if !self.is_small && *seen > self.options.alike {
+        *occurrences += 1;
+        let is_first = *occurrences == 1;
+        if !self.is_small && *occurrences > self.options.alike {
             check.skipped = Some(format!("like {first}"));
             self.checks.insert(kernel, check);
             return Ok(None);
@@ -234,7 +236,7 @@ impl Walk<'_, '_> {
     }
 }
 
-/// Arguments made up for a kernel.
+/// Generates arguments for a kernel.
 fn synthetic(alone: &Module, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
     let random = Random::new(seed ^ 0x6b65_726e);
     let parameters = alone.entry_computation().program_shape().parameters;
@@ -242,7 +244,7 @@ fn synthetic(alone: &Module, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
     parameters.iter().enumerate().map(array).collect()
 }
 
-/// Compares a kernel's code with the evaluator once; the value of the kernel.
+/// Compares a kernel's code with the evaluator once, and returns the kernel's value.
 fn run(
     check: &mut KernelCheck,
     fill: Fill,
@@ -258,9 +260,9 @@ fn run(
         check.note(fill.name(), Comparison::of(&name, got, want));
     }
     let Literal::Tuple(mut elements) = want.value() else {
-        return Err(Error::internal("a kernel's entry returns a tuple"));
+        return Err(Error::internal("expected a tuple from the kernel's entry"));
     };
-    // The entry's tuple holds the instruction's array, or the elements of its tuple.
+    // The entry's tuple contains the instruction's array, or the elements of its tuple.
     let entry = alone.entry_computation();
     let inner = entry[entry.root()].operands()[0];
     match entry[inner].op() {

@@ -1,21 +1,21 @@
-//! `map` as the elementwise instructions that it stands for.
+//! Expands `map` to elementwise instructions.
 
 use hlo::{Computation, Instruction, Module, Op, Traits};
 use shape::{ArrayShape, Shape};
 use std::collections::BTreeMap;
 
-/// A module whose entry computes on whole arrays what a `map` computes on each index; nothing if its computation does more than
-/// arithmetic on scalars.
+/// Returns a module whose entry computes on whole arrays what a `map` computes at each index, or
+/// `None` if the mapped computation does more than scalar arithmetic.
 pub(super) fn on_arrays(module: &Module, instruction: &Instruction) -> Option<Module> {
     let Op::Map { to_apply, .. } = instruction.op() else { return None };
     let sizes = instruction.shape().as_array()?.sizes();
     let scalars = &module[*to_apply];
     let mut arrays = Computation::new("mapped");
-    let mut of = BTreeMap::new();
+    let mut mapped = BTreeMap::new();
     for id in scalars.post_order() {
         let scalar = &scalars[id];
         let array = ArrayShape::new(scalar.shape().as_array()?.element_type, &sizes);
-        let operands = scalar.operands().iter().map(|operand| of.get(operand).copied());
+        let operands = scalar.operands().iter().map(|operand| mapped.get(operand).copied());
         let operands = operands.collect::<Option<Vec<_>>>()?;
         let metadata = scalar.metadata().clone();
         let op = match scalar.op() {
@@ -24,7 +24,7 @@ pub(super) fn on_arrays(module: &Module, instruction: &Instruction) -> Option<Mo
                 let shape = scalar.shape().clone();
                 let constant = arrays.add("", scalar.op().clone(), shape, &[], metadata.clone());
                 let broadcast = Op::Broadcast { dimensions: Vec::new() };
-                of.insert(id, arrays.add("", broadcast, Shape::Array(array), &[constant], metadata));
+                mapped.insert(id, arrays.add("", broadcast, Shape::Array(array), &[constant], metadata));
                 continue;
             }
             op if op.opcode().traits().contains(Traits::ELEMENTWISE) && !matches!(op, Op::Map { .. }) => {
@@ -32,9 +32,9 @@ pub(super) fn on_arrays(module: &Module, instruction: &Instruction) -> Option<Mo
             }
             _ => return None,
         };
-        of.insert(id, arrays.add(scalar.name(), op, Shape::Array(array), &operands, metadata));
+        mapped.insert(id, arrays.add(scalar.name(), op, Shape::Array(array), &operands, metadata));
     }
-    arrays.set_root(*of.get(&scalars.root())?);
+    arrays.set_root(*mapped.get(&scalars.root())?);
     let mut lifted = Module::new("map");
     let entry = lifted.add_computation(arrays);
     lifted.set_entry(entry);

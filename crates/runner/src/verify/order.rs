@@ -1,15 +1,15 @@
-//! Errors of what is put in order, and of bits.
+//! Errors of ordering instructions and of bits.
 //!
-//! Elements whose order is not certain may come out in each other's places: all that is known of what goes with them is lost,
-//! and of themselves, that they are between the least and the greatest of them.
+//! Elements whose order is not certain may swap places. The values that accompany them are then
+//! unknown, and the elements themselves are between the least and the greatest of the group.
 
 use super::estimate::{Estimate, Known};
 use hlo::{ComparisonDirection, ComparisonType, ComputationId, Instruction, Module, Op};
 use shape::{Literal, Scalar};
 use std::cmp::Ordering;
 
-/// What the operands' errors do to each array of a `sort`'s, a `topk`'s or a `bitcast-convert`'s result; nothing if it is another
-/// instruction's, or what is put in order is certain.
+/// Returns the effect of the operands' errors on each array of the result of a `sort`, a `topk`, or
+/// a `bitcast-convert`. Returns `None` for other instructions, and if the order is certain.
 pub(super) fn carried(
     module: &Module,
     instruction: &Instruction,
@@ -40,7 +40,7 @@ pub(super) fn carried(
     }
 }
 
-/// What a sort goes by.
+/// Sort key.
 #[derive(Clone, Copy, Debug)]
 struct Key {
     operand: usize,
@@ -48,7 +48,7 @@ struct Key {
     is_total: bool,
 }
 
-/// The key of a comparison of two elements of one operand; nothing of another one.
+/// Returns the key of a comparison of two elements of one operand, or `None` for other comparisons.
 fn key_of(module: &Module, comparator: ComputationId) -> Option<Key> {
     let computation = &module[comparator];
     let root = &computation[computation.root()];
@@ -72,17 +72,17 @@ fn key_of(module: &Module, comparator: ComputationId) -> Option<Key> {
     })
 }
 
-/// What is known of an element of a sorted line.
+/// Knowledge about an element of a sorted line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Place {
-    /// It is the one that was here.
+    /// It is the original element with this index.
     Certain(usize),
-    /// It is one of several, whose keys are so far apart at most.
+    /// It is one of several whose keys differ by at most this amount.
     Uncertain(f64),
 }
 
-/// The least and the greatest that the key of each element may be, so that what comes first is less; nothing where NaN may be in
-/// another place.
+/// Returns the least and greatest possible value of each element's key, such that lower comes
+/// first. Returns `None` if NaN may be in a different place.
 fn intervals(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key) -> Option<Vec<(f64, f64)>> {
     let interval = |i: usize| {
         let error = keys.error.as_ref().map_or(0.0, |errors| errors[at(i)]);
@@ -100,7 +100,7 @@ fn intervals(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key)
     (0..length).map(interval).collect()
 }
 
-/// The places of a line.
+/// Returns the places of a line.
 fn places(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key) -> Vec<Place> {
     let Some(intervals) = intervals(keys, at, length, key) else {
         return vec![Place::Uncertain(f64::INFINITY); length];
@@ -132,7 +132,7 @@ fn places(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key) ->
     places
 }
 
-/// Calls with where the elements of each line along a dimension are.
+/// Calls `body` for each line along a dimension, passing the positions of its elements.
 fn for_lines(value: &Literal, dimension: usize, mut body: impl FnMut(&dyn Fn(usize) -> usize)) {
     let sizes = value.array_shape().sizes();
     let stride: usize = sizes[dimension + 1..].iter().map(|&s| s as usize).product();
@@ -153,7 +153,8 @@ fn sorted(arrays: &[&Known], dimension: usize, key: Option<Key>) -> Vec<Vec<f64>
             None => {
                 let is_exact =
                     |i: usize| arrays.iter().all(|a| a.error.as_ref().is_none_or(|e| e[at(i)] == 0.0));
-                // What another computation makes of errors is not known; without any, nothing has to be added.
+                // The effect of another comparator on errors is unknown. Without errors, nothing
+                // needs to be added.
                 let exact = (0..length).all(is_exact);
                 vec![Place::Uncertain(if exact { 0.0 } else { f64::INFINITY }); length]
             }
@@ -189,7 +190,8 @@ fn first(input: &Known, dimension: usize, k: usize, key: Key) -> Vec<Vec<f64>> {
     vec![values, indices]
 }
 
-/// Of pieces of bits nothing is known, and of those of NaN; whole numbers are moved as numbers.
+/// Returns the errors of a bit conversion. Nothing is known of parts of elements, nor of NaN; whole
+/// elements are shifted as numbers.
 fn bits(input: &Known, instruction: &Instruction) -> Option<Vec<Vec<f64>>> {
     let errors = input.error.as_ref()?;
     let count = instruction.shape().as_array()?.element_count() as usize;
@@ -233,7 +235,7 @@ mod tests {
         let falls = Key { falls: true, ..rises };
         let places = places_of(&keys, &[0.0, 0.5, 0.25, 0.0], falls);
         assert_eq!(places, [Certain(3), Certain(0), Uncertain(1.25), Uncertain(1.25)]);
-        // Equal ones that are exact keep their order.
+        // Exact equal elements keep their order.
         assert_eq!(places_of(&[2.0, 2.0, 1.0], &[0.0; 3], falls), [Certain(0), Certain(1), Certain(2)]);
     }
 

@@ -1,4 +1,4 @@
-//! What an instruction's own rounding may do to its result, and what that makes of NaN.
+//! Effect of an instruction's own rounding on its result, including NaN.
 
 use super::estimate::{ANY_NAN, Estimate, Known, distance, epsilon, magnitudes};
 use super::rules::own_ulps;
@@ -6,13 +6,13 @@ use crate::fill::extremes;
 use hlo::{ComparisonDirection as Direction, Instruction, Op, Traits};
 use shape::{Literal, PrimitiveType, Scalar};
 
-/// The largest finite magnitude of an array, at least 1.
+/// Returns the largest finite magnitude of an array, at least 1.
 pub(super) fn largest_finite(array: &Literal) -> f64 {
     magnitudes(array).into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
 }
 
-/// `min(n, 8 sqrt(n)) u sum |x|`, and the rounding of the result; where transforms mix the terms of several results, so much of
-/// what the largest ones of all may add up to, too.
+/// Returns `min(n, 8 sqrt(n)) u sum |x|` plus the rounding of the result. If transforms mix the
+/// terms of several results, adds a share of the largest possible sum.
 ///
 /// `values` are the magnitudes of the results or of parts of them.
 pub(super) fn sum_errors(
@@ -22,7 +22,7 @@ pub(super) fn sum_errors(
     terms: f64,
     (finite_sum, mixed): (f64, f64),
 ) -> Vec<f64> {
-    // Types narrower than `f32` are summed in it.
+    // Types narrower than `f32` are summed in `f32`.
     let narrow = epsilon(element_type) > epsilon(PrimitiveType::F32);
     let summed = if narrow { PrimitiveType::F32 } else { element_type };
     let (precision, (largest, _, smallest)) = (epsilon(summed) / 2.0, extremes(summed));
@@ -30,10 +30,10 @@ pub(super) fn sum_errors(
     let mixed = 64.0 * precision * mixed;
     let error = |(value, &sum): (f64, &f64)| {
         if sum.is_nan() {
-            // There is a NaN among the terms, whatever the order.
+            // NaN is among the terms regardless of the order.
             return 0.0;
         }
-        // Partial sums may overflow in the precision of the type and not in the evaluator's.
+        // Partial sums may overflow in the precision of the type but not in the evaluator's.
         if (sum.is_infinite() && finite_sum > largest) || (sum.is_finite() && sum * (1.0 + factor) > largest)
         {
             return f64::INFINITY;
@@ -46,12 +46,12 @@ pub(super) fn sum_errors(
     values.into_iter().zip(sums).map(error).collect()
 }
 
-/// The magnitudes of complex numbers' real parts.
+/// Returns the magnitudes of the real parts.
 pub(super) fn real_parts(array: &Literal) -> Vec<f64> {
     parts(array, |re, _| re)
 }
 
-/// The magnitudes of complex numbers' imaginary parts.
+/// Returns the magnitudes of the imaginary parts.
 pub(super) fn imaginary_parts(array: &Literal) -> Vec<f64> {
     parts(array, |_, im| im)
 }
@@ -70,7 +70,7 @@ pub(super) fn elementwise_errors(
     operands: &[Literal],
 ) -> Vec<f64> {
     let element_type = array.array_shape().element_type;
-    // The magnitude of a complex number is real, and is no more exact than what is complex.
+    // The magnitude of a complex number is real, but no more exact than a complex result.
     let of_type = match operands.first().map(|o| o.array_shape().element_type) {
         Some(operand) if operand.is_complex() => operand,
         _ => element_type,
@@ -82,7 +82,7 @@ pub(super) fn elementwise_errors(
     if ulps == 0.0 {
         return vec![0.0; array.array_shape().element_count() as usize];
     }
-    // A product or sum that is contracted into another need not overflow on the way.
+    // A product or sum that is contracted into another operation may avoid an overflow.
     let contracts = matches!(instruction.op(), Op::Multiply {} | Op::Add {} | Op::Subtract {});
     let finite = |k: usize| -> bool {
         operands.iter().all(|o| {
@@ -101,7 +101,7 @@ pub(super) fn elementwise_errors(
             ulps * ulp(element_type, v) * condition
                 + complex_atan2_error(instruction.op(), operands, array.scalar_at(k), k)
         }
-        // Infinite in a direction that is not known.
+        // Infinite in an unknown direction.
         _ if complex_condition(instruction.op(), operands, k) == f64::INFINITY => f64::INFINITY,
         _ if contracts && finite(k) => f64::INFINITY,
         _ => 0.0,
@@ -109,7 +109,8 @@ pub(super) fn elementwise_errors(
     magnitudes(array).into_iter().enumerate().map(error).collect()
 }
 
-/// The smallest error for zeros that may have either sign, since there are zeros of both to choose from; else 0.
+/// Returns the smallest error for zeros that may have either sign, because there are zeros of both
+/// signs to choose from; otherwise 0.
 fn either_zero(array: &Literal, operands: &[Literal]) -> Vec<f64> {
     let smallest = extremes(array.array_shape().element_type).2;
     let is_zero = |value: Scalar, negative: bool| matches!(value, Scalar::Float(x) if x == 0.0 && x.is_sign_negative() == negative);
@@ -125,7 +126,7 @@ fn either_zero(array: &Literal, operands: &[Literal]) -> Vec<f64> {
     array.scalars().enumerate().map(error).collect()
 }
 
-/// The number at an index, of which there is one for all.
+/// Returns the complex number at an index. A scalar applies to all indices.
 fn complex_at(operand: &Literal, k: usize) -> Option<(f64, f64)> {
     match operand.scalar_at(if operand.array_shape().rank() == 0 { 0 } else { k }) {
         Scalar::Complex(re, im) => Some((re, im)),
@@ -133,7 +134,8 @@ fn complex_at(operand: &Literal, k: usize) -> Option<(f64, f64)> {
     }
 }
 
-/// How far apart remainders may be if an operand may move so far that the whole quotient is another one; else 0.
+/// Returns the possible distance of remainders if an operand may move so far that the integer
+/// quotient changes; otherwise 0.
 pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, error: f64) -> f64 {
     let at = |operand: usize| {
         let operand = &operands[operand];
@@ -150,16 +152,17 @@ pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, er
     let (quotient, reach) = (x / y, quotients + (x / y).abs() * f64::EPSILON);
     match quotients > 0.25 {
         true => 2.0 * largest,
-        // At a multiple of the divisor, a remainder next to it becomes one next to zero.
+        // At a multiple of the divisor, a remainder near the divisor becomes one near zero.
         false if (quotient - reach).trunc() != (quotient + reach).trunc() => largest,
         false => 0.0,
     }
 }
 
-/// How far apart angles are, and more for their rounding in narrow types.
+/// Distance of angles across the cut, with a margin for rounding in narrow types.
 const TURN: f64 = 2.0 * std::f64::consts::PI * 1.125;
 
-/// How far a real number is from the nearest pole of the tangent, an odd multiple of a quarter turn.
+/// Returns the distance of a real number from the nearest pole of the tangent, an odd multiple of a
+/// quarter turn.
 fn from_pole(x: Scalar) -> f64 {
     const QUARTER: f64 = std::f64::consts::FRAC_PI_2;
     let Scalar::Float(x) = x else { return f64::INFINITY };
@@ -167,8 +170,8 @@ fn from_pole(x: Scalar) -> f64 {
     (x - nearest * QUARTER).abs()
 }
 
-/// Gives their error to what moved operands pass over on their way: equal numbers, zero as a truth value or as a divisor, the
-/// cut of angles, poles of the tangent.
+/// Adds errors where shifted operands pass a discontinuity: equal numbers, zero as a boolean or a
+/// divisor, the cut of angles, poles of the tangent.
 pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, errors: &mut [f64]) {
     let known = |k: usize| match operands.get(k) {
         Some(Estimate::Array(known)) => Some(known),
@@ -181,7 +184,7 @@ pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, err
     };
     let to_pred = value.array_shape().element_type == PrimitiveType::Pred;
     for (k, error) in errors.iter_mut().enumerate() {
-        // From one side of the negative numbers to the other.
+        // From one side of the negative real axis to the other.
         if let (Op::Atan2 {}, Some(y), Some(x)) = (op, known(0), known(1))
             && let (Scalar::Float(at), Scalar::Float(side)) = (y.value.scalar_at(k), x.value.scalar_at(k))
         {
@@ -216,7 +219,7 @@ pub(super) fn mark_between(op: &Op, operands: &[&Estimate], value: &Literal, err
     }
 }
 
-/// Whether products of parts overflow, one of which may take away another.
+/// True if products of parts overflow, where one may cancel another.
 fn complex_is_undecided(op: &Op, operands: &[Literal], k: usize) -> bool {
     let (Op::Multiply {}, [x, y]) = (op, operands) else { return false };
     let largest = extremes(x.array_shape().element_type).0;
@@ -227,19 +230,20 @@ fn complex_is_undecided(op: &Op, operands: &[Literal], k: usize) -> bool {
         .any(|(product, (x, y))| x.is_finite() && y.is_finite() && product.abs() > largest)
 }
 
-/// `|w log z|` of a power: what a unit in the last place of the logarithm, by way of which it is computed, makes of it.
+/// Returns `|w log z|` of a power: the factor by which an error of the logarithm is amplified.
 fn complex_condition(op: &Op, operands: &[Literal], k: usize) -> f64 {
     let (Op::Power {}, [base, exponent]) = (op, operands) else { return 1.0 };
     let (Some((a, b)), Some((c, d))) = (complex_at(base, k), complex_at(exponent, k)) else { return 1.0 };
     let logarithm = a.hypot(b).ln().hypot(b.atan2(a));
     let condition = logarithm * c.hypot(d);
-    // Beyond that not even the direction is known.
+    // Beyond this, even the direction is unknown.
     let known = condition * epsilon(base.array_shape().element_type) < 1.0 / 64.0;
     if known || !condition.is_finite() { condition } else { f64::INFINITY }
 }
 
-/// What the `f64` arithmetic of `-i log((x + i y) / sqrt(x^2 + y^2))` may do: the logarithm is of a number that is off by so many
-/// units, more where the sums cancel, and next to the negative numbers of either sign. The result may be much smaller than a unit.
+/// Returns the error of the `f64` arithmetic of `-i log((x + i y) / sqrt(x^2 + y^2))`. The argument
+/// of the logarithm is off by a few units, more if the sums cancel, and may be on either side of
+/// the negative real axis. The result may be much smaller than a unit.
 fn complex_atan2_error(op: &Op, operands: &[Literal], result: Scalar, k: usize) -> f64 {
     let (Op::Atan2 {}, [y, x]) = (op, operands) else { return 0.0 };
     let (Some((a, b)), Some((c, d))) = (complex_at(y, k), complex_at(x, k)) else { return 0.0 };
@@ -257,7 +261,7 @@ fn complex_atan2_error(op: &Op, operands: &[Literal], result: Scalar, k: usize) 
     }
 }
 
-/// Gives NaN that arithmetic made, or that was not certain before it was handed on, the error of any NaN.
+/// Assigns the error of any NaN to NaNs that arithmetic produced, or that were uncertain operands.
 pub(super) fn mark_nan(op: &Op, operands: &[&Estimate], array: &Literal, errors: &mut [f64]) {
     let element_type = array.array_shape().element_type;
     if !(element_type.is_floating_point() || element_type.is_complex()) {
@@ -285,7 +289,7 @@ pub(super) fn mark_nan(op: &Op, operands: &[&Estimate], array: &Literal, errors:
     }
 }
 
-/// Whether errors have moved along with the elements.
+/// True if errors move along with the elements.
 fn moves(op: &Op) -> bool {
     op.opcode().traits().contains(Traits::REINDEXES)
         || matches!(
@@ -302,7 +306,7 @@ fn moves(op: &Op) -> bool {
         )
 }
 
-/// Whether the NaN of an operand is handed on as it is, but for its sign.
+/// True if the NaN of an operand is passed on unchanged, except for its sign.
 fn hands_on(op: &Op) -> bool {
     matches!(
         op,
@@ -310,7 +314,8 @@ fn hands_on(op: &Op) -> bool {
     )
 }
 
-/// A bound over the whole array: for transforms and solvers, whose errors are small against the largest element only.
+/// Returns a bound for the whole array, for transforms and solvers, whose errors are small only
+/// relative to the largest element.
 pub(super) fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
     let element_type = array.array_shape().element_type;
     let magnitudes = magnitudes(array);
@@ -319,7 +324,7 @@ pub(super) fn normwise_errors(array: &Literal, terms: f64) -> Vec<f64> {
     magnitudes.iter().map(|v| if v.is_finite() { error } else { 0.0 }).collect()
 }
 
-/// About the distance of the neighbours of a number, never less than that.
+/// Returns the approximate distance between neighbors of a number, rounded up.
 fn ulp(element_type: PrimitiveType, value: f64) -> f64 {
     (value.abs() * epsilon(element_type)).max(extremes(element_type).2)
 }
@@ -339,7 +344,7 @@ mod tests {
         let undecided = |x: Literal, y: Literal| complex_is_undecided(&Op::Multiply {}, &[x, y], 0);
         assert!(undecided(complex(1e30, 1.0), complex(1e30, 1.0)));
         assert!(!undecided(complex(1e18, 1.0), complex(1e18, 1.0)));
-        // Infinite parts are no accident of the order.
+        // Infinite parts do not depend on the order.
         assert!(!undecided(complex(f64::INFINITY, 1.0), complex(2.0, 1.0)));
     }
 
@@ -378,7 +383,7 @@ mod tests {
         let near_pole = error(complex(0.0, 1.0), complex(1.0 + 1e-6, 0.0));
         assert!(near_pole > 1e6 * unit, "{near_pole}");
         assert_eq!(error(complex(0.0, 1.0), complex(1.0, 0.0)), f64::INFINITY);
-        // Whether -x / sqrt(x^2) is above or below the negative numbers, rounding says.
+        // Rounding decides whether -x / sqrt(x^2) is above or below the negative real axis.
         let half_turn = std::f64::consts::PI;
         assert_eq!(with(half_turn, complex(0.0, 0.0), complex(-3.0, 1.0)), TURN);
         assert!(with(half_turn - 1e-9, complex(1e-9, 0.0), complex(-1.0, 0.0)) < 64.0 * unit);
@@ -409,7 +414,7 @@ mod tests {
 
     #[test]
     fn zero_lies_between_numbers_of_two_signs() {
-        let of = |values: &[f32], errors: &[f64]| {
+        let known = |values: &[f32], errors: &[f64]| {
             Estimate::Array(Known::new(Literal::from_elements(&[2], values), errors.to_vec()))
         };
         let marked = |op: &Op, operands: &[&Estimate], value: &Literal| {
@@ -419,18 +424,18 @@ mod tests {
         };
         let (bools, floats) =
             (Literal::from_elements(&[2], &[true; 2]), Literal::from_elements(&[2], &[1f32; 2]));
-        let (x, y) = (of(&[0.25, 4.0], &[0.5, 0.5]), of(&[1.0, 3.0], &[0.25, 0.25]));
+        let (x, y) = (known(&[0.25, 4.0], &[0.5, 0.5]), known(&[1.0, 3.0], &[0.25, 0.25]));
         assert_eq!(marked(&Op::Convert {}, &[&x], &bools), [1.0, 0.0]);
         assert_eq!(marked(&Op::Convert {}, &[&x], &floats), [0.0, 0.0]);
         assert_eq!(marked(&Op::Divide {}, &[&y, &x], &floats), [f64::INFINITY, 0.0]);
         let compare = |direction| Op::Compare { direction, comparison_type: ComparisonType::Default };
         assert_eq!(marked(&compare(Direction::Eq), &[&x, &y], &bools), [1.0, 0.0]);
         assert_eq!(marked(&compare(Direction::Lt), &[&x, &y], &bools), [0.0, 0.0]);
-        let negative = of(&[-1.0, -1.0], &[0.0, 0.0]);
+        let negative = known(&[-1.0, -1.0], &[0.0, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &negative], &floats), [TURN, 0.0]);
         assert_eq!(marked(&Op::Atan2 {}, &[&x, &y], &floats), [0.0, 0.0]);
-        // The poles next to them are at 1.5708 and -4.7124.
-        let angles = |error: f64| of(&[1.57, -4.72], &[error; 2]);
+        // The adjacent poles are at 1.5708 and -4.7124.
+        let angles = |error: f64| known(&[1.57, -4.72], &[error; 2]);
         assert_eq!(marked(&Op::Tan {}, &[&angles(0.001)], &floats), [f64::INFINITY, 0.0]);
         assert_eq!(marked(&Op::Tan {}, &[&angles(0.01)], &floats), [f64::INFINITY; 2]);
     }

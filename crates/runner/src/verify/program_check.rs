@@ -1,4 +1,4 @@
-//! The whole program against the module as imported.
+//! Compares the whole program with the module as imported.
 
 use super::analysis::Analysis;
 use super::compare::Comparison;
@@ -9,31 +9,32 @@ use hlo::{Module, Op};
 use shape::{Literal, PrimitiveType};
 use support::{Error, Result};
 
-/// A run of the program and the evaluator's.
+/// A run of the program and of the evaluator.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramCheck {
-    /// What the inputs were filled with.
+    /// Kind of input.
     pub fill: Fill,
-    /// One for each result: fetches, then written variables.
+    /// One comparison per result: fetches, then written variables.
     pub results: Vec<Comparison>,
-    /// Whether the limits were estimated for each element; else results only have to be close as a whole.
+    /// True if limits were estimated for each element. Otherwise results are only compared as a
+    /// whole.
     pub estimated: bool,
-    /// Without estimates: the largest distance of a result from the evaluator's, by the norm of the latter.
+    /// Without estimates: the largest relative distance of a result from the evaluator's, by norm.
     pub distance: f64,
 }
 
-/// How far a result may be from the evaluator's as a whole, by its norm, where nothing is estimated.
+/// Allowed relative distance of a whole result, by norm, without estimates.
 const COARSE: f64 = 1e-3;
 
 impl ProgramCheck {
-    /// Whether the results are right.
+    /// True if the results are correct.
     pub fn passed(&self) -> bool {
         if self.estimated { self.results.iter().all(Comparison::passed) } else { self.distance <= COARSE }
     }
 }
 
-/// Arguments for the whole program. Variables are never negative unless a kind of input says so: they hold variances and
-/// counts, too.
+/// Generates arguments for the whole program. Variables are nonnegative unless the kind of input
+/// requires otherwise, because they may hold variances and counts.
 pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Result<Vec<Literal>> {
     let random = Random::new(seed);
     let parameters = subject.imported.entry_computation().program_shape().parameters;
@@ -44,7 +45,7 @@ pub(super) fn arguments(subject: &Subject<'_>, fill: Fill, seed: u64) -> Result<
     parameters.iter().enumerate().map(array).collect()
 }
 
-/// Compares the program on random inputs, small ones on every kind.
+/// Compares the program on random inputs, and small programs on every kind of input.
 pub(super) fn check(
     subject: &Subject<'_>,
     options: &VerifyOptions,
@@ -56,7 +57,7 @@ pub(super) fn check(
     for &fill in fills {
         progress(&format!("the whole program, {} inputs", fill.name()), 1, 1);
         let arguments = arguments(subject, fill, options.seed)?;
-        // Loops may run long; then it stays at random inputs.
+        // Loops may run long; then only random inputs are used.
         let budget = if fill == Fill::Random { options.estimated_program } else { options.small_program };
         let want = match flops <= options.estimated_program {
             true => Analysis::new(subject.imported, Growth::Independent).run_within(&arguments, budget)?,
@@ -84,14 +85,15 @@ pub(super) fn check(
     Ok(checks)
 }
 
-/// How many times as many elements the module behind the passes may take: they expand functions.
+/// Budget factor for the module after the passes, which expand functions.
 const OPTIMIZED: u64 = 4;
 
-/// Compares the results of one run with the evaluator's on the same arguments, within bounds of errors that all point the
-/// same way, signs of zeros too where nothing rounds; one comparison for each result. Nothing if more than `budget` elements have to be computed for that.
+/// Compares the results of one run with the evaluator's on the same arguments, with worst-case
+/// error bounds. Also compares signs of zeros if nothing rounds. Returns one comparison per result,
+/// or `None` if this requires computing more than `budget` elements.
 ///
-/// `imported` is what the program means, `optimized` what its code was made from: what may overflow in the order of the
-/// latter is undecided.
+/// `imported` defines the program's meaning; the code was generated from `optimized`. Elements that
+/// may overflow in the order of the latter are undecided.
 pub fn compare_run(
     imported: &Module,
     optimized: &Module,
@@ -118,7 +120,7 @@ pub fn compare_run(
     if results.iter().all(Comparison::passed) {
         return Ok(Some(results));
     }
-    // What the passes have expanded has more instructions.
+    // The module after the passes has more instructions.
     let budget = budget.saturating_mul(OPTIMIZED);
     let Some(optimized) = Analysis::new(optimized, Growth::Worst).run_within(arguments, budget)? else {
         return Ok(None);
@@ -133,8 +135,8 @@ pub fn compare_run(
     Ok(Some(results.collect()))
 }
 
-/// Whether a module holds what may give either of two zeros of different signs: a choice between them, or sums whose order and
-/// beginning are left to whoever solves or transforms.
+/// True if a module contains an instruction that may return either of two zeros with different
+/// signs: a choice between them, or a solver or transform, which may sum in any order.
 fn chooses_zeros(module: &Module) -> bool {
     let chooses = |op: &Op| {
         matches!(
@@ -150,11 +152,12 @@ fn chooses_zeros(module: &Module) -> bool {
     module.computations().any(|(_, computation)| computation.instructions().any(|(_, i)| chooses(i.op())))
 }
 
-/// How many times a limit for independent errors an error may be on random inputs, where few depend on each other.
+/// Allowed ratio between an error and the limit for independent errors, on random inputs, where few
+/// errors are dependent.
 const DEPENDENT: f64 = 1024.0;
 
-/// Looks again at a program that is wrong if errors are independent of each other: what is within the bound of errors that
-/// all point the same way is undecided, and so is what may overflow in the order in which the passes want it computed.
+/// Re-examines a program that fails if errors are independent. Elements within the worst-case bound
+/// are undecided, and so are those that may overflow in the order of the optimized module.
 fn doubt(
     subject: &Subject<'_>,
     check: ProgramCheck,
@@ -200,12 +203,13 @@ fn compare(
     ProgramCheck { fill, results, estimated, distance: distances.fold(0.0, f64::max) }
 }
 
-/// The root of the sum of squared distances, by that of the squares; infinite where only one is NaN or infinite.
+/// Returns the root of the sum of squared distances, relative to that of the squares; infinite if
+/// only one number is NaN or infinite.
 fn norm_distance(got: &Literal, want: &Known) -> f64 {
     let want = &want.value;
     let element_type = want.array_shape().element_type;
     if element_type.is_integer() || element_type == PrimitiveType::Pred {
-        // A tie that tips changes an index as a whole: one in a thousand may.
+        // A tie that tips changes an index: one in a thousand may.
         let wrong = got.scalars().zip(want.scalars()).filter(|(a, b)| a != b).count();
         return wrong as f64 / want.array_shape().element_count().max(1) as f64;
     }
@@ -221,7 +225,8 @@ fn norm_distance(got: &Literal, want: &Known) -> f64 {
     if squares == 0.0 { 0.0 } else { (squares / norm).sqrt() }
 }
 
-/// The first pass after which the evaluator disagrees with the module as imported; `None` if none does.
+/// Returns the first pass after which the evaluator disagrees with the module as imported, or
+/// `None`.
 pub(super) fn guilty_pass(
     subject: &Subject<'_>,
     fill: Fill,

@@ -1,4 +1,4 @@
-//! The report as text and as JSON.
+//! Formats the report as text and as JSON.
 
 use super::{Comparison, KernelCheck, Mismatch, ProgramCheck, VerifyReport};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 impl fmt::Display for VerifyReport {
-    /// Tables of fetches and of kinds of kernels, then what failed.
+    /// Writes tables of fetches and of kinds of kernels, then the failures.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
@@ -20,7 +20,7 @@ impl fmt::Display for VerifyReport {
             }
         }
         if let Some(program) = self.programs.iter().find(|p| !p.estimated) {
-            writeln!(f, "  judged as a whole: distance {:.1e} of its norm", program.distance)?;
+            writeln!(f, "  compared as a whole: distance {:.1e} relative to the norm", program.distance)?;
         }
         let compared = self.kernels.iter().filter(|k| !k.inputs.is_empty()).count();
         writeln!(
@@ -79,19 +79,19 @@ fn share(share: f64) -> String {
 }
 
 impl VerifyReport {
-    /// What the columns are, for those who see them for the first time.
+    /// Explains the columns.
     fn write_legend(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\nmax ulp, max relative: largest distance of any element from the evaluator's value")?;
         writeln!(
             f,
-            "\nmax ulp, max relative: the largest distance to the evaluator's value, of all elements"
+            "of limit: that distance as a share of the bound for rounding errors; above 100% is wrong"
         )?;
-        writeln!(f, "of limit: the same as a share of what rounding may make of it; above 100% is wrong")?;
         let all = self.programs.iter().flat_map(|program| &program.results);
         let undecided = all.chain(self.kernels.iter().filter_map(|k| Some(&k.worst.as_ref()?.1)));
         if undecided.map(|comparison| comparison.undecided).sum::<usize>() > 0 {
             writeln!(
                 f,
-                "undecided: elements of which nothing can be said, as correct code may overflow there, or errors may add up there"
+                "undecided: elements that cannot be checked, because correct code may overflow or errors may add up there"
             )?;
         }
         Ok(())
@@ -100,13 +100,13 @@ impl VerifyReport {
     fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f)?;
         if self.passed() {
-            return writeln!(f, "the code computes what the program says");
+            return writeln!(f, "the code agrees with the evaluator");
         }
         for program in self.programs.iter().filter(|p| !p.passed()) {
             if !program.estimated {
                 writeln!(
                     f,
-                    "WRONG: the program on {} inputs: distance {:.1e} of its norm",
+                    "WRONG: the program on {} inputs: distance {:.1e} relative to the norm",
                     program.fill.name(),
                     program.distance
                 )?;
@@ -125,23 +125,23 @@ impl VerifyReport {
                 kernel.name,
                 wrong(comparison)
             )?;
-            writeln!(f, "  of the nodes {}", kernel.nodes.join(", "))?;
+            writeln!(f, "  from nodes: {}", kernel.nodes.join(", "))?;
             let failed = self.kernels.iter().filter(|k| !k.passed()).count();
             if failed > 1 {
-                writeln!(f, "  and {} kernels after it", failed - 1)?;
+                writeln!(f, "  and {} later kernels", failed - 1)?;
             }
         } else if let Some(pass) = &self.guilty_pass {
-            writeln!(f, "every kernel is right alone; the pass '{pass}' changes what the module computes")?;
+            writeln!(f, "every kernel alone is correct; the pass '{pass}' changes the module's results")?;
         } else {
             writeln!(
                 f,
-                "every kernel is right alone, and so is every pass: buffers overlap, or kernels run out of order"
+                "every kernel alone is correct, and so is every pass: buffers overlap, or kernels run out of order"
             )?;
         }
         Ok(())
     }
 
-    /// Everything.
+    /// Returns the whole report.
     pub fn to_json(&self) -> Value {
         let kernels = self.kernels.iter().map(|kernel| {
             json!({
@@ -168,14 +168,14 @@ impl VerifyReport {
     }
 }
 
-/// What is wrong with an array.
+/// Describes the mismatches of an array.
 fn wrong(comparison: &Comparison) -> String {
     match &comparison.first {
         Some(Mismatch { index, got, want, limit }) => format!(
-            "{} of {} elements, first at {index:?}: {got}, but {want} within {limit:.1e} is right",
+            "{} of {} elements, first at {index:?}: expected {want} within {limit:.1e}, got {got}",
             comparison.mismatches, comparison.elements
         ),
-        None => "its shape".to_owned(),
+        None => "wrong shape".to_owned(),
     }
 }
 

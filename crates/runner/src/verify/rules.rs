@@ -1,14 +1,14 @@
-//! Which kind of rounding each instruction may do.
+//! Classifies the rounding of instructions.
 
 use hlo::{ComputationId, Instruction, Module, Op, Traits};
 use shape::{Literal, PrimitiveType};
 
-/// How an instruction's errors are found.
+/// Method for estimating an instruction's errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
     /// A function of the elements at each index.
     Elementwise,
-    /// Moves, picks or compares elements, rounds nothing.
+    /// Moves, selects, or compares elements without rounding.
     Moves,
     /// Sums of products.
     Product,
@@ -20,7 +20,7 @@ pub(super) enum Rule {
     Other,
 }
 
-/// The rule of an instruction.
+/// Returns the rule of an instruction.
 pub(super) fn rule_of(module: &Module, instruction: &Instruction) -> Rule {
     match instruction.op() {
         Op::Dot { .. } | Op::Convolution { .. } => Rule::Product,
@@ -50,7 +50,7 @@ pub(super) fn rule_of(module: &Module, instruction: &Instruction) -> Rule {
     }
 }
 
-/// The rule of combining elements by a computation.
+/// Returns the rule for combining elements by a computation.
 fn combination(module: &Module, id: ComputationId, single: bool) -> Rule {
     let computation = &module[id];
     let arithmetic = computation.instructions().filter(|(_, i)| !matches!(i.op(), Op::Parameter { .. }));
@@ -67,7 +67,7 @@ fn combination(module: &Module, id: ComputationId, single: bool) -> Rule {
     if ops.iter().all(picks) { Rule::Moves } else { Rule::Other }
 }
 
-/// How many terms each sum of an instruction has; 1 for what sums nothing.
+/// Returns the number of terms of each sum of an instruction, or 1 if it sums nothing.
 pub(super) fn terms_of_sum(instruction: &Instruction, operands: &[Literal]) -> f64 {
     let sizes = |k: usize| operands.get(k).map(|o| o.array_shape().sizes()).unwrap_or_default();
     let product = |sizes: &[i64]| sizes.iter().map(|&size| size as f64).product::<f64>();
@@ -94,13 +94,14 @@ pub(super) fn terms_of_sum(instruction: &Instruction, operands: &[Literal]) -> f
     terms.max(1.0)
 }
 
-/// Whether the errors of an elementwise function's operands add up in its result, and nothing else does.
+/// True if the errors of an elementwise function's operands simply add up in its result.
 pub(super) fn is_linear(op: &Op) -> bool {
     matches!(op, Op::Add {} | Op::Subtract {} | Op::Complex {})
 }
 
-/// How many ulps code may be off in an elementwise function of exact arguments: 1 where IEEE arithmetic rounds and code may
-/// round another way, 4 for functions by approximation, 16 for those of complex numbers.
+/// Returns the error of code, in ulps, in an elementwise function of exact arguments: 1 for IEEE
+/// arithmetic that code may round differently, 4 for approximated functions, 16 for functions of
+/// complex numbers.
 pub(super) fn own_ulps(op: &Op, element_type: PrimitiveType) -> f64 {
     let exact = matches!(
         op,

@@ -1,4 +1,5 @@
-//! Sums and products of elements, by the same instruction on magnitudes and errors in `f64`.
+//! Errors of sums and products of elements, computed by the same instruction on magnitudes and
+//! errors in `f64`.
 
 use super::analysis::{Analysis, count};
 use super::estimate::{Estimate, Growth, doubles, magnitudes};
@@ -8,7 +9,8 @@ use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use support::{Error, Result};
 
 impl Analysis<'_> {
-    /// `sum |x|` or `sum |x y|` of each element of the result, in `f64`, of magnitudes or of those of parts.
+    /// Computes `sum |x|` or `sum |x y|` for each element of the result, in `f64`, using magnitudes
+    /// of the elements or of their parts.
     pub(super) fn sum_of(
         &mut self,
         magnitudes: fn(&Literal) -> Vec<f64>,
@@ -34,10 +36,11 @@ impl Analysis<'_> {
         let operands: Vec<&Literal> = operands.iter().collect();
         self.charge(instruction, &operands)?;
         let sums = self.evaluator.evaluate_instruction(instruction.op(), &shape, &operands)?;
-        sums.floats().ok_or_else(|| Error::internal("sums of doubles are doubles"))
+        sums.floats().ok_or_else(|| Error::internal("expected doubles from a sum of doubles"))
     }
 
-    /// What the operands' errors do to a sum, or to a sum of products: by the same instruction on errors and magnitudes.
+    /// Returns the effect of the operands' errors on a sum, or a sum of products, computed by the
+    /// same instruction on errors and magnitudes.
     pub(super) fn linear(
         &mut self,
         rule: &Rule,
@@ -89,7 +92,8 @@ impl Analysis<'_> {
         Ok(vec![total.iter().map(root).map(|v| if v.is_nan() { f64::INFINITY } else { v }).collect()])
     }
 
-    /// What the operands' errors do to a product of elements: at most `prod (|x| + e) - prod |x|`.
+    /// Returns the effect of the operands' errors on a product of elements: at most
+    /// `prod (|x| + e) - prod |x|`.
     pub(super) fn factors(
         &mut self,
         rule: &Rule,
@@ -118,7 +122,7 @@ impl Analysis<'_> {
     }
 }
 
-/// Whether an operand of a sum holds what is summed; the others are indices.
+/// True if an operand of a sum contains terms; the others are indices.
 fn is_term(rule: &Rule, instruction: &Instruction, operand: usize) -> bool {
     *rule == Rule::Product || !matches!(instruction.op(), Op::Scatter { .. }) || operand != 1
 }

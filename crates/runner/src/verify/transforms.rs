@@ -1,26 +1,28 @@
-//! Where correct code may make anything of some numbers, because what is between operands and result depends on the way.
+//! Detects where correct code may return anything for some numbers, because intermediate results
+//! depend on the algorithm.
 //!
-//! - Winograd's transforms add up and subtract neighbouring pixels of a convolution, so that an infinity, a NaN or a number
-//!   that is much larger than its neighbours reaches the results beside its own.
-//! - Products of many factors may overflow or vanish in one order and not in another.
-//! - Normalisation squares its input, or multiplies sums of it, in one form or another. Its inference is `x s + (offset - mean s)`
-//!   in code, so an infinite scale takes itself away.
+//! - Winograd's transforms add and subtract neighboring pixels of a convolution, so an infinity, a
+//!   NaN, or a number much larger than its neighbors affects neighboring results.
+//! - Products of many factors may overflow or underflow in one order but not in another.
+//! - Normalization squares its input, or multiplies sums of it, in various forms. Code computes
+//!   inference as `x s + (offset - mean s)`, so an infinite scale cancels to NaN.
 
 use super::estimate::magnitudes;
 use crate::fill::extremes;
 use hlo::{Instruction, Module, Op};
 use shape::Literal;
 
-/// The largest sum of factors that an input takes in both dimensions, times that of a weight, of the outputs too.
+/// Upper bound of the sum of factors applied to an input in both dimensions, times that of a weight
+/// and of the outputs.
 const AMPLIFICATION: f64 = (1u64 << 12) as f64;
 
-/// Numbers so many times larger than the mean leave nothing of others that they are added to.
+/// A number larger than the mean by this factor absorbs numbers added to it.
 const WILD: f64 = (1u64 << 12) as f64;
 
-/// Whether code may use the transforms: of a window of 3x3 with stride 1, or the gradient of one.
+/// True if code may use the transforms: for a 3x3 window with stride 1, or its gradient.
 pub(super) fn may_apply(instruction: &Instruction, operands: &[Literal]) -> bool {
     let Op::Convolution { window, dim_labels: labels, .. } = instruction.op() else { return false };
-    // Of a kernel's gradient, the taps are the result.
+    // For a kernel's gradient, the taps are the result.
     let result = instruction.shape().expect_array();
     let has_taps = |d: usize, size: i64| size == 3 || result.size(labels.output_spatial_dimensions[d]) == 3;
     let is_plain =
@@ -32,8 +34,8 @@ pub(super) fn may_apply(instruction: &Instruction, operands: &[Literal]) -> bool
     is_plain && operands.iter().all(is_float)
 }
 
-/// Whether the transforms, if the code uses them, may make something else of this convolution than the definition does: on
-/// numbers that are not finite, of very different size, or close to overflow.
+/// True if the transforms, if used, may yield results other than the definition's: for numbers that
+/// are not finite, of very different magnitude, or close to overflow.
 pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms: f64) -> bool {
     if !may_apply(instruction, operands) {
         return false;
@@ -52,7 +54,8 @@ pub(super) fn may_differ(instruction: &Instruction, operands: &[Literal], terms:
     product > extremes(instruction.shape().expect_array().element_type).0
 }
 
-/// Whether partial results may leave the range of the type in another order or form of the computation than the evaluator's.
+/// True if partial results may overflow or underflow in an order or form of computation other than
+/// the evaluator's.
 pub(super) fn may_leave_range(
     module: &Module,
     instruction: &Instruction,
@@ -67,7 +70,7 @@ pub(super) fn may_leave_range(
             }
             terms
         }
-        // Transforms and solvers that mix all elements, in another order than the definition's.
+        // Transforms and solvers that mix all elements, in an order other than the definition's.
         Op::Fft { .. } | Op::Cholesky { .. } | Op::TriangularSolve { .. } => 2.0,
         Op::BatchNormGrad { .. } | Op::BatchNormInference { .. } | Op::BatchNormTraining { .. } => 6.0,
         _ => return false,
@@ -75,7 +78,7 @@ pub(super) fn may_leave_range(
     let element_type = operands[0].array_shape().element_type;
     let is_complex = element_type.is_complex();
     let mixes = matches!(instruction.op(), Op::Fft { .. } | Op::Cholesky { .. } | Op::TriangularSolve { .. });
-    // Narrow types may be kept in `f32` on the way, or not.
+    // Narrow types may or may not be computed in `f32`.
     let (largest, smallest, _) = extremes(element_type);
     let range = largest.log2().min(-smallest.log2());
     let is_inference = matches!(instruction.op(), Op::BatchNormInference { .. });
