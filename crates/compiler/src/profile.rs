@@ -2,7 +2,7 @@
 
 use crate::Compiled;
 use buffers::Schedule;
-use hlo::{ComputationId, InstructionId, Module, Op};
+use hlo::{ComputationId, FusionKind, InstructionId, Module, Op, Opcode};
 use kernel::Counter;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -78,13 +78,17 @@ impl Layout<'_> {
     }
 }
 
-/// What an instruction does, in a word: its opcode; of a fusion that of the contraction in it, else of its root.
+/// What an instruction does, in a word: its opcode; of a fusion that of its hero or reduction, else of its root.
 pub fn kind(module: &Module, computation: ComputationId, instruction: InstructionId) -> &'static str {
     let instruction = &module[computation][instruction];
-    let Op::Fusion { calls, .. } = instruction.op() else { return instruction.opcode().name() };
-    let fused = &module[*calls];
-    let contraction = fused.post_order().into_iter().map(|i| fused[i].op()).find(|op| {
-        matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Reduce { .. } | Op::ReduceWindow { .. })
-    });
-    contraction.unwrap_or_else(|| fused[fused.root()].op()).opcode().name()
+    let Op::Fusion { kind, calls, .. } = *instruction.op() else { return instruction.opcode().name() };
+    let fused = &module[calls];
+    let root = &fused[fused.root()];
+    let is_reduction = |id: &&InstructionId| matches!(fused[**id].op(), Op::Reduce { .. });
+    let shown = match (kind, kind.hero()) {
+        (FusionKind::Rows, _) => return Opcode::Reduce.name(),
+        (FusionKind::MultiOutput, _) => root.operands().iter().find(is_reduction).copied(),
+        (_, hero) => hero,
+    };
+    shown.map_or(root, |id| &fused[id]).opcode().name()
 }

@@ -137,6 +137,28 @@ pub fn is_associative(computation: &Computation) -> bool {
         && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }))
 }
 
+/// Returns where a slice of an array begins, if its starts are constants: within the array.
+pub fn constant_starts<'a>(
+    whole: &[i64],
+    part: &[i64],
+    starts: impl ExactSizeIterator<Item = &'a Op>,
+) -> Option<Vec<i64>> {
+    let start = |(d, op): (usize, &Op)| {
+        let Op::Constant { literal } = op else { return None };
+        let start = (literal.array_shape().rank() == 0).then(|| literal.scalar_at(0).as_i64())??;
+        Some(start.clamp(0, whole[d] - part[d]))
+    };
+    (starts.len() == whole.len()).then(|| starts.enumerate().map(start).collect())?
+}
+
+/// Returns the dimension along which a slice is a part of an array: the first one if it is all of it, `None` if it is a part
+/// along several or empty.
+pub fn cut_dimension(whole: &[i64], part: &[i64]) -> Option<usize> {
+    let mut cut = (0..whole.len()).filter(|&d| whole[d] != part[d]);
+    let dimension = cut.next().unwrap_or(0);
+    (cut.next().is_none() && !part.contains(&0)).then_some(dimension)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

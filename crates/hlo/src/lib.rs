@@ -57,7 +57,7 @@ pub use annotations::Annotations;
 pub use attributes::*;
 pub use builder::ComputationBuilder;
 pub use computation::Computation;
-pub use fusion::{CACHE_LINE, is_associative};
+pub use fusion::{CACHE_LINE, constant_starts, cut_dimension, is_associative};
 pub use ids::{ComputationId, InstructionId};
 pub use infer::{MAX_RANK, MAX_TUPLE_DEPTH, infer_shape};
 pub use instruction::{Instruction, OpMetadata};

@@ -168,11 +168,7 @@ impl<'m> Fusion<'m> {
         let starts = self.constant_starts()?;
         let sizes = self.shape().as_array()?.sizes();
         let part = self.body[self.computed()].shape().as_array()?.sizes();
-        let mut cut = (0..sizes.len()).filter(|&d| sizes[d] != part[d]);
-        let dimension = cut.next().unwrap_or(0);
-        if cut.next().is_some() || part.contains(&0) {
-            return None;
-        }
+        let dimension = hlo::cut_dimension(&sizes, &part)?;
         let inner: i64 = sizes.iter().skip(dimension + 1).product();
         let of = |sizes: &[i64]| sizes.get(dimension).map_or(inner, |size| size * inner);
         Some(RowSlice {
@@ -189,17 +185,10 @@ impl<'m> Fusion<'m> {
         let operands = self.body[self.root].operands();
         let sizes = self.body[self.root].shape().as_array()?.sizes();
         let update = self.body[operands[1]].shape().as_array()?.sizes();
-        let start = |(d, &id): (usize, &InstructionId)| {
-            let literal = match self.position(id) {
-                Position::Inside => self.body[id].op(),
-                Position::Operand(number) => self.caller[self.operand(number)].op(),
-            };
-            let Op::Constant { literal } = literal else { return None };
-            let start = literal.array_shape().rank() == 0;
-            let start = start.then(|| literal.scalar_at(0).as_i64())??;
-            Some(start.clamp(0, sizes[d] - update[d]))
+        let start = |&id: &InstructionId| match self.position(id) {
+            Position::Inside => self.body[id].op(),
+            Position::Operand(number) => self.caller[self.operand(number)].op(),
         };
-        let starts = &operands[2..];
-        (starts.len() == sizes.len()).then(|| starts.iter().enumerate().map(start).collect())?
+        hlo::constant_starts(&sizes, &update, operands[2..].iter().map(start))
     }
 }

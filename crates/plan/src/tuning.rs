@@ -37,7 +37,7 @@ impl Candidate {
     /// What a plan does, if it has alternatives.
     pub fn of(plan: &InstructionPlan) -> Option<Self> {
         match &plan.strategy {
-            Strategy::Dot(dot) => dot::candidate(dot),
+            Strategy::Dot(dot) => dot::candidate(&dot.loops),
             Strategy::Convolution(convolution) => match &convolution.kind {
                 ConvolutionKind::Dense(dense) => Some(dense.candidate()),
                 ConvolutionKind::Depthwise(depthwise) => Some(depthwise.candidate()),

@@ -194,38 +194,33 @@ impl DotPlan {
     }
 }
 
-/// What decides on a dot's loops besides its extents.
-#[derive(Clone, Copy, Debug)]
-struct Facts {
-    /// The right operand is a constant that nothing else reads.
+/// A dot whose loops are not chosen yet.
+struct Dot {
+    hero: InstructionId,
+    shape: DotShape,
+    dims: DotDims,
+    accumulator: PrimitiveType,
+    lhs_type: PrimitiveType,
+    rhs_type: PrimitiveType,
+    lhs_operand: usize,
+    rhs_operand: usize,
+    /// True if the right operand is a constant that nothing else reads.
     rhs_is_constant: bool,
-    /// Unfinished sums may be kept in the result's memory.
+    /// True if unfinished sums may be kept in the result's memory.
     keeps_sums: bool,
-}
-
-/// The dot of a body as the rules of this file want it.
-fn chosen(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<(DotPlan, Facts)> {
-    let (mut plan, result, rhs_is_constant) = described(fusion, hero)?;
-    let stored = fusion.shape().as_array().map(|shape| shape.element_type);
-    // Unfinished sums are kept where the result's element of the same number will be.
-    let keeps_sums = stored == Some(plan.accumulator) && fusion.keeps_numbers();
-    let keeps_sums = keeps_sums && result == plan.accumulator;
-    let facts = Facts { rhs_is_constant, keeps_sums };
-    choose(&mut plan, facts, target);
-    Ok((plan, facts))
 }
 
 /// The loops of a dot that is a part of a kernel, with all panels of what is packed kept.
 pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<DotPlan> {
-    let (mut plan, ..) = described(fusion, hero)?;
-    choose(&mut plan, Facts { rhs_is_constant: false, keeps_sums: false }, target);
-    if let DotLoops::Tiled(tiled) = &mut plan.loops {
+    let dot = Dot { rhs_is_constant: false, keeps_sums: false, ..Dot::of(fusion, hero)? };
+    let mut loops = dot.loops(target);
+    if let DotLoops::Tiled(tiled) = &mut loops {
         tiled.prefetches = false;
         tiled.column_parts = 0;
         tiled.panels_outside = true;
         tiled.keeps_panels = tiled.rhs_packing == Packing::Scratch;
     }
-    Ok(plan)
+    Ok(dot.with_loops(loops))
 }
 
 /// Limits the rows of a tile.
@@ -236,45 +231,6 @@ pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
     }
 }
 
-/// What is known of a dot before its loops are chosen, the type of its result, and whether its right operand is a constant
-/// that may be packed.
-fn described(fusion: &Fusion<'_>, id: InstructionId) -> Result<(DotPlan, PrimitiveType, bool)> {
-    let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
-        return Err(Error::internal("the dot is a dot"));
-    };
-    check_epilogue(fusion, id)?;
-    let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
-        let operand = fusion.body[id].operands()[k];
-        let Position::Operand(number) = fusion.position(operand) else {
-            return Err(Error::internal("a dot's operands are in memory"));
-        };
-        Ok((number, fusion.body[operand].shape().expect_array()))
-    };
-    let ((lhs_operand, lhs), (rhs_operand, rhs)) = (operand(0)?, operand(1)?);
-    let result = fusion.body[id].shape().expect_array();
-    if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
-        return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
-    }
-    let dims = DotDims::new(lhs, rhs, numbers);
-    // The kernel does not see a packed operand's own layout, so nothing else may read it.
-    let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
-    let plan = DotPlan {
-        hero: id,
-        shape: dims.shape(),
-        dims,
-        accumulator: accumulator(result.element_type),
-        lhs_type: lhs.element_type,
-        rhs_type: rhs.element_type,
-        lhs_operand,
-        rhs_operand,
-        lhs_packing: Packing::None,
-        // Possible for every dot.
-        loops: DotLoops::Complex { rhs_packing: Packing::None },
-        cuts: [1; 3],
-    };
-    Ok((plan, result.element_type, constant.is_some()))
-}
-
 /// Plans a body of a dot and elementwise work on its result.
 pub(crate) fn plan(
     fusion: &Fusion<'_>,
@@ -282,11 +238,11 @@ pub(crate) fn plan(
     planner: Planner<'_>,
 ) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
-    let (mut plan, facts) = chosen(fusion, id, target)?;
-    let (lhs_operand, rhs_operand) = (plan.lhs_operand, plan.rhs_operand);
-    if let Some(candidate) = planner.candidate {
-        candidates::apply(&mut plan, candidate, facts, target);
-    }
+    let dot = Dot::of(fusion, id)?;
+    let (lhs_operand, rhs_operand) = (dot.lhs_operand, dot.rhs_operand);
+    let loops = dot.loops(target);
+    let other = planner.candidate.and_then(|candidate| candidates::loops(&dot, &loops, candidate, target));
+    let mut plan = dot.with_loops(other.unwrap_or(loops));
     let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
     let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
     let constant = constant_operand(fusion, rhs_operand);
@@ -319,59 +275,212 @@ pub(crate) fn plan(
     Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
 }
 
-/// Loops, tile and packing, from the extents, the accesses and the target; whether the result's memory can keep sums from
-/// pass to pass decides, too.
-fn choose(plan: &mut DotPlan, facts: Facts, target: &Target) {
-    let Facts { rhs_is_constant, keeps_sums } = facts;
-    let DotShape { m, n, k, .. } = plan.shape;
-    let lhs_fits = plan.lhs_type == plan.accumulator && plan.dims.lhs_is_strided();
-    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
-    if !lhs_fits {
-        plan.lhs_packing = Packing::Scratch;
+impl Dot {
+    /// The dot of a body.
+    fn of(fusion: &Fusion<'_>, id: InstructionId) -> Result<Self> {
+        let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
+            return Err(Error::internal("the dot is a dot"));
+        };
+        check_epilogue(fusion, id)?;
+        let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
+            let operand = fusion.body[id].operands()[k];
+            let Position::Operand(number) = fusion.position(operand) else {
+                return Err(Error::internal("a dot's operands are in memory"));
+            };
+            Ok((number, fusion.body[operand].shape().expect_array()))
+        };
+        let ((lhs_operand, lhs), (rhs_operand, rhs)) = (operand(0)?, operand(1)?);
+        let result = fusion.body[id].shape().expect_array();
+        if [lhs, rhs, result].iter().any(|s| s.element_type == PrimitiveType::Pred) {
+            return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
+        }
+        let dims = DotDims::new(lhs, rhs, numbers);
+        // The kernel does not see a packed operand's own layout, so nothing else may read it.
+        let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
+        let accumulator = accumulator(result.element_type);
+        let stored = fusion.shape().as_array().map(|shape| shape.element_type);
+        // Unfinished sums are kept where the result's element of the same number will be.
+        let keeps_sums = stored == Some(accumulator) && fusion.keeps_numbers();
+        Ok(Self {
+            hero: id,
+            shape: dims.shape(),
+            dims,
+            accumulator,
+            lhs_type: lhs.element_type,
+            rhs_type: rhs.element_type,
+            lhs_operand,
+            rhs_operand,
+            rhs_is_constant: constant.is_some(),
+            keeps_sums: keeps_sums && result.element_type == accumulator,
+        })
     }
-    let rhs_packing = if rhs_fits { Packing::None } else { Packing::Scratch };
-    if plan.accumulator.is_complex() {
-        plan.loops = DotLoops::Complex { rhs_packing };
-        return;
+
+    /// Chooses loops, tile, and packing.
+    fn loops(&self, target: &Target) -> DotLoops {
+        let Self { rhs_is_constant, keeps_sums, .. } = *self;
+        let DotShape { m, n, k, .. } = self.shape;
+        let (lhs_fits, rhs_fits) = (self.lhs_fits(), self.rhs_fits());
+        let rhs_packing = if rhs_fits { Packing::None } else { Packing::Scratch };
+        if self.accumulator.is_complex() {
+            return DotLoops::Complex { rhs_packing };
+        }
+        let size = self.accumulator.byte_size();
+        let lanes = target.lanes(size);
+        let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
+        let along_k =
+            unit_k(lhs_fits, self.dims.lhs_k_stride()) && unit_k(rhs_fits, self.dims.rhs_k_stride());
+        // A panel pays if several rows read it, or if it is made at compile time.
+        let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
+        let few_rows = m <= most && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
+        if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
+            return DotLoops::Rows { tile: tile::row_dot(self.shape, size, target), rhs_packing };
+        }
+        let along_row = !lhs_fits || self.dims.lhs_k_stride() == 1;
+        let lhs_by_lane =
+            along_row && m > 1 && self.accumulator.is_floating_point() && tile::takes_lanes(target);
+        let access = tile::Access { rhs_streams: self.streams(target), lhs_by_lane };
+        let tile = tile::choose_with(m, n, size, access, target);
+        let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
+        let mut column_parts = 0;
+        let rhs_packing = if rhs_is_constant {
+            Packing::Constant
+        } else if self.is_in_place() && self.streams_rows(tile, target) {
+            column_parts = (self.rhs_bytes() / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
+            Packing::None
+        } else if self.is_in_place()
+            && (m <= few_tiles(tile)
+                || m <= MANY_ROWS && (!self.is_sparse() || keeps_sums && self.takes_few_passes()))
+        {
+            Packing::None
+        } else {
+            Packing::Scratch
+        };
+        let is_read_again = self.is_read_again(tile, target);
+        let panels_outside = rhs_packing == Packing::Scratch || is_read_again && column_parts == 0;
+        let mut order =
+            TileOrder { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block: k };
+        if keeps_sums {
+            order.k_block = self.k_block(&order, target);
+        }
+        DotLoops::Tiled(order.lay_out(self, target))
     }
-    let size = plan.accumulator.byte_size();
-    let lanes = target.lanes(size);
-    let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
-    let along_k = unit_k(lhs_fits, plan.dims.lhs_k_stride()) && unit_k(rhs_fits, plan.dims.rhs_k_stride());
-    // A panel pays if several rows read it, or if it is made at compile time.
-    let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
-    let few_rows = m <= most && plan.dims.rhs_n_stride() != 1 && !rhs_is_constant;
-    if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
-        plan.loops = DotLoops::Rows { tile: tile::row_dot(plan.shape, size, target), rhs_packing };
-        return;
+
+    /// The plan with these loops.
+    fn with_loops(self, loops: DotLoops) -> DotPlan {
+        let lhs_packing = if self.lhs_fits() { Packing::None } else { Packing::Scratch };
+        let Self { hero, shape, dims, accumulator, lhs_type, rhs_type, lhs_operand, rhs_operand, .. } = self;
+        DotPlan {
+            hero,
+            shape,
+            dims,
+            accumulator,
+            lhs_type,
+            rhs_type,
+            lhs_operand,
+            rhs_operand,
+            lhs_packing,
+            loops,
+            cuts: [1; 3],
+        }
     }
-    let streams = streams(plan, facts, target);
-    let along_row = plan.lhs_packing == Packing::Scratch || plan.dims.lhs_k_stride() == 1;
-    let lhs_by_lane = along_row && m > 1 && plan.accumulator.is_floating_point() && tile::takes_lanes(target);
-    let access = tile::Access { rhs_streams: streams, lhs_by_lane };
-    let tile = tile::choose_with(m, n, size, access, target);
-    let lhs_by_lane = lhs_by_lane && k >= i64::from(tile.lanes) && tile.lanes == lanes && lanes > 1;
-    let mut column_parts = 0;
-    let rhs_packing = if rhs_is_constant {
-        Packing::Constant
-    } else if is_in_place(plan) && streams_rows(plan, tile, target) {
-        column_parts = (rhs_bytes(plan) / (target.l2_bytes / 2).max(1)).saturating_add(1) as i64;
-        Packing::None
-    } else if is_in_place(plan)
-        && (m <= few_tiles(tile)
-            || m <= MANY_ROWS && (!is_sparse(plan) || keeps_sums && takes_few_passes(plan)))
-    {
-        Packing::None
-    } else {
-        Packing::Scratch
-    };
-    let is_read_again = is_read_again(plan, tile, facts, target);
-    let panels_outside = rhs_packing == Packing::Scratch || is_read_again && column_parts == 0;
-    let mut order = TileOrder { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block: k };
-    if keeps_sums {
-        order.k_block = k_block(plan, &order, target);
+
+    /// True if the left operand can be read where it is.
+    fn lhs_fits(&self) -> bool {
+        self.lhs_type == self.accumulator && self.dims.lhs_is_strided()
     }
-    plan.loops = DotLoops::Tiled(order.lay_out(plan, facts, target));
+
+    /// True if the right operand can be read where it is, by strides.
+    fn rhs_fits(&self) -> bool {
+        self.rhs_type == self.accumulator && self.dims.rhs_is_strided()
+    }
+
+    /// True if tiles can read the right operand where it is.
+    fn is_in_place(&self) -> bool {
+        self.rhs_fits() && (self.dims.rhs_n_stride() == 1 || self.shape.n == 1)
+    }
+
+    /// True if several tiles of rows read panels that the second cache does not hold.
+    fn is_read_again(&self, tile: Tile, target: &Target) -> bool {
+        let panels = (self.shape.n + tile.columns() - 1) / tile.columns();
+        panels > 1 && self.shape.m > i64::from(tile.rows) && self.streams(target)
+    }
+
+    /// True if the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
+    /// there from call to call.
+    fn streams(&self, target: &Target) -> bool {
+        self.rhs_bytes() > target.l2_bytes / if self.rhs_is_constant { 16 } else { 2 }
+    }
+
+    /// Summands that are added up in registers before the sum joins those of the summands before: of one row, whose few sums
+    /// leave registers for that.
+    fn sum_block(&self) -> i64 {
+        const BLOCK: i64 = 64;
+        let DotShape { m, k, .. } = self.shape;
+        let is_long = m == 1 && k >= 4 * BLOCK && self.accumulator.is_floating_point();
+        if is_long { BLOCK } else { k }
+    }
+
+    /// Bytes of one product's right operand.
+    fn rhs_bytes(&self) -> u64 {
+        let elements = (self.shape.n as u64).saturating_mul(self.shape.k as u64);
+        elements.saturating_mul(self.accumulator.byte_size() as u64)
+    }
+
+    /// True if the result is so large, and its elements so soon computed, that the order in which it is written matters more
+    /// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
+    /// is read) one address after the other.
+    fn streams_rows(&self, tile: Tile, target: &Target) -> bool {
+        // So many rows of a panel stay in the first cache without being packed.
+        const FEW_SUMMANDS: i64 = 128;
+        let DotShape { m, n, k, .. } = self.shape;
+        let elements = (m as u64).saturating_mul(n as u64);
+        let result = elements.saturating_mul(self.accumulator.byte_size() as u64);
+        k <= FEW_SUMMANDS
+            && m > few_tiles(tile)
+            && result > target.l2_bytes.saturating_mul(2)
+            && !self.is_sparse()
+    }
+
+    /// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
+    /// hold.
+    fn k_block(&self, order: &TileOrder, target: &Target) -> i64 {
+        const MULTIPLE: i64 = 64;
+        let DotShape { m, k, .. } = self.shape;
+        let row = order.tile.columns().saturating_mul(self.accumulator.byte_size() as i64);
+        let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
+        let is_read_again = m > i64::from(order.tile.rows);
+        if order.rhs_packing == Packing::None && is_read_again && self.is_sparse() && self.takes_few_passes()
+        {
+            return k.min(SUMMANDS_OF_A_PASS);
+        }
+        if order.rhs_packing == Packing::Scratch || !is_read_again || k.saturating_mul(row) <= cache / 2 {
+            return k;
+        }
+        // The rows of the left operand want to stay, too.
+        let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
+        let passes = (k + block - 1) / block;
+        ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
+    }
+
+    /// True if a panel whose rows lie badly is read well in a few passes: its rows are on too many memory pages, but not all
+    /// in the same lines of a cache.
+    fn takes_few_passes(&self) -> bool {
+        const PAGE: i64 = 4096;
+        const FEW: i64 = 4;
+        let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
+        stride % PAGE != 0 && self.shape.k <= FEW * SUMMANDS_OF_A_PASS
+    }
+
+    /// True if a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the
+    /// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
+    fn is_sparse(&self) -> bool {
+        const PAGE: i64 = 4096;
+        const MANY_PAGES: i64 = 256;
+        const MANY_LINES: i64 = 64;
+        let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
+        let pages = self.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
+        pages >= MANY_PAGES || (stride % PAGE == 0 && self.shape.k >= MANY_LINES)
+    }
 }
 
 /// The choices of a plan in tiles; the rest follows from them.
@@ -386,29 +495,28 @@ struct TileOrder {
 }
 
 impl TileOrder {
-    /// The plan that follows from tile, packing and the order of loops.
-    fn lay_out(self, plan: &DotPlan, facts: Facts, target: &Target) -> TiledDot {
+    /// The loops that follow from tile, packing and the order of loops.
+    fn lay_out(self, dot: &Dot, target: &Target) -> TiledDot {
         let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
         // A panel that is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
-        let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
-        let bytes = tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
-        let has_room = bytes.saturating_mul(plan.shape.k).unsigned_abs() <= target.l2_bytes / 8;
+        let bytes = tile.columns().saturating_mul(dot.accumulator.byte_size() as i64);
+        let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
             rhs_packing,
             keeps_panels: false,
             panel: match rhs_packing {
-                Packing::Constant => tile::panel(plan.shape.n, plan.accumulator.byte_size()),
+                Packing::Constant => tile::panel(dot.shape.n, dot.accumulator.byte_size()),
                 Packing::None | Packing::Scratch => tile.columns(),
             },
             tile,
             unroll: tile::unroll(tile, lhs_by_lane, target),
-            sum_block: sum_block(plan),
+            sum_block: dot.sum_block(),
             lhs_by_lane,
             panels_outside,
             k_block,
-            prefetches: is_read_again(plan, tile, facts, target)
+            prefetches: dot.is_read_again(tile, target)
                 && panels_outside
-                && (facts.rhs_is_constant || rhs_fits && has_room)
+                && (dot.rhs_is_constant || dot.rhs_fits() && has_room)
                 && tile::has_prefetch(target),
             column_parts,
             tasks_by_rows: false,
@@ -416,103 +524,18 @@ impl TileOrder {
     }
 }
 
-/// Whether tiles can read the right operand where it is.
-fn is_in_place(plan: &DotPlan) -> bool {
-    let rhs_fits = plan.rhs_type == plan.accumulator && plan.dims.rhs_is_strided();
-    rhs_fits && (plan.dims.rhs_n_stride() == 1 || plan.shape.n == 1)
-}
-
-/// Whether several tiles of rows read panels that the second cache does not hold.
-fn is_read_again(plan: &DotPlan, tile: Tile, facts: Facts, target: &Target) -> bool {
-    let panels = (plan.shape.n + tile.columns() - 1) / tile.columns();
-    panels > 1 && plan.shape.m > i64::from(tile.rows) && streams(plan, facts, target)
-}
-
-/// Whether the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
-/// there from call to call.
-fn streams(plan: &DotPlan, facts: Facts, target: &Target) -> bool {
-    rhs_bytes(plan) > target.l2_bytes / if facts.rhs_is_constant { 16 } else { 2 }
-}
-
-/// Summands that are added up in registers before the sum joins those of the summands before: of one row, whose few sums
-/// leave registers for that.
-fn sum_block(plan: &DotPlan) -> i64 {
-    const BLOCK: i64 = 64;
-    let DotShape { m, k, .. } = plan.shape;
-    let is_long = m == 1 && k >= 4 * BLOCK && plan.accumulator.is_floating_point();
-    if is_long { BLOCK } else { k }
-}
-
 /// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
 const MANY_VECTORS: i64 = 8;
-
-/// Bytes of one product's right operand.
-fn rhs_bytes(plan: &DotPlan) -> u64 {
-    let elements = (plan.shape.n as u64).saturating_mul(plan.shape.k as u64);
-    elements.saturating_mul(plan.accumulator.byte_size() as u64)
-}
-
-/// Whether the result is so large, and its elements so soon computed, that the order in which it is written matters more
-/// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
-/// is read) one address after the other.
-fn streams_rows(plan: &DotPlan, tile: Tile, target: &Target) -> bool {
-    // So many rows of a panel stay in the first cache without being packed.
-    const FEW_SUMMANDS: i64 = 128;
-    let DotShape { m, n, k, .. } = plan.shape;
-    let elements = (m as u64).saturating_mul(n as u64);
-    let result = elements.saturating_mul(plan.accumulator.byte_size() as u64);
-    k <= FEW_SUMMANDS && m > few_tiles(tile) && result > target.l2_bytes.saturating_mul(2) && !is_sparse(plan)
-}
 
 /// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
 const MANY_ROWS: i64 = 128;
 
-/// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
-/// hold.
-fn k_block(plan: &DotPlan, order: &TileOrder, target: &Target) -> i64 {
-    const MULTIPLE: i64 = 64;
-    let DotShape { m, k, .. } = plan.shape;
-    let row = order.tile.columns().saturating_mul(plan.accumulator.byte_size() as i64);
-    let cache = i64::try_from(target.l2_bytes).unwrap_or(i64::MAX);
-    let is_read_again = m > i64::from(order.tile.rows);
-    if order.rhs_packing == Packing::None && is_read_again && is_sparse(plan) && takes_few_passes(plan) {
-        return k.min(SUMMANDS_OF_A_PASS);
-    }
-    if order.rhs_packing == Packing::Scratch || !is_read_again || k.saturating_mul(row) <= cache / 2 {
-        return k;
-    }
-    // The rows of the left operand want to stay, too.
-    let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
-    let passes = (k + block - 1) / block;
-    ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
-}
+/// So many rows of a panel lie on few enough memory pages.
+const SUMMANDS_OF_A_PASS: i64 = 256;
 
 /// So many rows are a few tiles only, not worth the packing.
 fn few_tiles(tile: Tile) -> i64 {
     2 * i64::from(tile.rows)
-}
-
-/// So many rows of a panel lie on few enough memory pages.
-const SUMMANDS_OF_A_PASS: i64 = 256;
-
-/// Whether a panel whose rows lie badly is read well in a few passes: its rows are on too many memory pages, but not all
-/// in the same lines of a cache.
-fn takes_few_passes(plan: &DotPlan) -> bool {
-    const PAGE: i64 = 4096;
-    const FEW: i64 = 4;
-    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
-    stride % PAGE != 0 && plan.shape.k <= FEW * SUMMANDS_OF_A_PASS
-}
-
-/// Whether a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the
-/// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
-fn is_sparse(plan: &DotPlan) -> bool {
-    const PAGE: i64 = 4096;
-    const MANY_PAGES: i64 = 256;
-    const MANY_LINES: i64 = 64;
-    let stride = plan.dims.rhs_k_stride().saturating_mul(plan.accumulator.byte_size() as i64);
-    let pages = plan.shape.k.saturating_mul(stride.min(PAGE)) / PAGE;
-    pages >= MANY_PAGES || (stride % PAGE == 0 && plan.shape.k >= MANY_LINES)
 }
 
 impl std::fmt::Display for DotPlan {

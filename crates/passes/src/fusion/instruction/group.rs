@@ -355,17 +355,16 @@ fn is_update(computation: &Computation, id: InstructionId) -> bool {
     matches!(computation[id].op(), Op::DynamicUpdateSlice {})
 }
 
-/// Whether an instruction writes a slice at a place that is known, a part along one dimension.
+/// True if an instruction writes a slice at a place that is known, a part along one dimension.
 fn writes_constant_slice(computation: &Computation, id: InstructionId) -> bool {
-    let is_constant = |&start: &InstructionId| matches!(computation[start].op(), Op::Constant { .. });
-    let operands = computation[id].operands();
-    if !is_update(computation, id) || !is_static(computation, id) || !operands[2..].iter().all(is_constant) {
+    if !is_update(computation, id) || !is_static(computation, id) {
         return false;
     }
+    let operands = computation[id].operands();
     let sizes = |id: InstructionId| computation[id].shape().expect_array().sizes();
     let (whole, part) = (sizes(id), sizes(operands[1]));
-    let cut = whole.iter().zip(&part).filter(|(whole, part)| whole != part);
-    cut.count() <= 1 && !part.contains(&0)
+    let starts = operands[2..].iter().map(|&start| computation[start].op());
+    hlo::constant_starts(&whole, &part, starts).is_some() && hlo::cut_dimension(&whole, &part).is_some()
 }
 
 /// The array in memory that an instruction stands for: what it is seen through, and the element of a tuple.

@@ -1,6 +1,6 @@
 //! What else could compute a dot: other tiles, another place of the right operand, another order, other passes.
 
-use super::{DotLoops, DotPlan, Facts, TileOrder, TiledDot, chosen, is_in_place};
+use super::{Dot, DotLoops, TileOrder, TiledDot};
 use crate::candidate::Candidate;
 use crate::contraction::tile::{self, Tile};
 use crate::fusion::Fusion;
@@ -15,9 +15,10 @@ const MOST_VECTORS: u32 = 4;
 const SHORTEST_PASS: i64 = 256;
 const MULTIPLE: i64 = 64;
 
-/// What a plan does, if it has alternatives.
-pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
-    plan.tiled().map(|tiled| Candidate::Dot {
+/// The candidate that these loops are, if there are others.
+pub(crate) fn candidate(loops: &DotLoops) -> Option<Candidate> {
+    let DotLoops::Tiled(tiled) = loops else { return None };
+    Some(Candidate::Dot {
         rows: tiled.tile.rows,
         vectors: tiled.tile.vectors,
         right: tiled.rhs_packing,
@@ -29,8 +30,9 @@ pub(crate) fn candidate(plan: &DotPlan) -> Option<Candidate> {
 /// All of them, the one that the rules choose first: each width of a tile; then the chosen tile, or the chosen width, with
 /// other places, orders and passes.
 pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Vec<Candidate> {
-    let Ok((plan, facts)) = chosen(fusion, hero, target) else { return Vec::new() };
-    let (Some(tiled), Some(first)) = (plan.tiled(), candidate(&plan)) else { return Vec::new() };
+    let Ok(dot) = Dot::of(fusion, hero) else { return Vec::new() };
+    let loops = dot.loops(target);
+    let (DotLoops::Tiled(tiled), Some(first)) = (&loops, candidate(&loops)) else { return Vec::new() };
     let &TiledDot { tile, rhs_packing: right, panels_outside, k_block, column_parts, .. } = tiled;
     let make = |(rows, vectors), right, panels_outside, k_block| Candidate::Dot {
         rows,
@@ -40,21 +42,21 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
         k_block,
     };
     let mut found = vec![first];
-    let tiles = tiles(&plan, tiled, target);
+    let tiles = tiles(&dot, tiled, target);
     found.extend(tiles.iter().map(|&tile| make(tile, right, panels_outside, k_block)));
     let chosen_tile = (tile.rows, tile.vectors);
-    if is_in_place(&plan) && !facts.rhs_is_constant && column_parts == 0 {
-        found.push(make(chosen_tile, Packing::None, false, plan.shape.k));
-        found.push(make(chosen_tile, Packing::Scratch, true, plan.shape.k));
+    if dot.is_in_place() && !dot.rhs_is_constant && column_parts == 0 {
+        found.push(make(chosen_tile, Packing::None, false, dot.shape.k));
+        found.push(make(chosen_tile, Packing::Scratch, true, dot.shape.k));
     }
     if right != Packing::Scratch && column_parts == 0 {
         found.push(make(chosen_tile, right, !panels_outside, k_block));
     }
-    if facts.keeps_sums && right != Packing::Scratch {
-        found.push(make(chosen_tile, right, panels_outside, plan.shape.k));
+    if dot.keeps_sums && right != Packing::Scratch {
+        found.push(make(chosen_tile, right, panels_outside, dot.shape.k));
         for passes in [2, 4] {
-            let block = ((plan.shape.k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
-            if block >= SHORTEST_PASS && block < plan.shape.k {
+            let block = ((dot.shape.k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
+            if block >= SHORTEST_PASS && block < dot.shape.k {
                 found.push(make(chosen_tile, right, panels_outside, block));
             }
         }
@@ -63,12 +65,12 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
 }
 
 /// Tiles of each width, with as many rows as registers allow or the rules want, rows split evenly.
-fn tiles(plan: &DotPlan, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
-    let size = plan.accumulator.byte_size();
-    let of_panel = (tile::panel(plan.shape.n, size) as u32 / tiled.tile.lanes).max(1);
-    let needed = (plan.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
+fn tiles(dot: &Dot, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
+    let size = dot.accumulator.byte_size();
+    let of_panel = (tile::panel(dot.shape.n, size) as u32 / tiled.tile.lanes).max(1);
+    let needed = (dot.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
     let needed = u32::try_from(needed).unwrap_or(u32::MAX);
-    let m = plan.shape.m.max(1);
+    let m = dot.shape.m.max(1);
     let mut found = Vec::new();
     for vectors in 1..=MOST_VECTORS.min(needed.next_multiple_of(of_panel)) {
         if !vectors.is_multiple_of(of_panel) && !of_panel.is_multiple_of(vectors) {
@@ -86,11 +88,11 @@ fn tiles(plan: &DotPlan, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
     found
 }
 
-/// Changes a plan into what a candidate, one of its own, says.
-pub(super) fn apply(plan: &mut DotPlan, candidate: Candidate, facts: Facts, target: &Target) {
-    let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return };
-    let Some(&TiledDot { tile, lhs_by_lane, column_parts, .. }) = plan.tiled() else { return };
+/// The loops of a candidate, one of the dot's own; `chosen` are those of the rules.
+pub(super) fn loops(dot: &Dot, chosen: &DotLoops, candidate: Candidate, target: &Target) -> Option<DotLoops> {
+    let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return None };
+    let &DotLoops::Tiled(TiledDot { tile, lhs_by_lane, column_parts, .. }) = chosen else { return None };
     let tile = Tile { rows, vectors, lanes: tile.lanes, k_split: tile::k_split(rows, vectors) };
     let order = TileOrder { tile, rhs_packing: right, lhs_by_lane, panels_outside, column_parts, k_block };
-    plan.loops = DotLoops::Tiled(order.lay_out(plan, facts, target));
+    Some(DotLoops::Tiled(order.lay_out(dot, target)))
 }
