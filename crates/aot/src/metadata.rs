@@ -215,10 +215,15 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
     }
     let mut results = Vec::new();
     for entry in entries("results")? {
-        let origin = if text(entry, "kind")? == "fetch" { Origin::Fetch } else { Origin::Variable };
-        let id = identifier(entry, origin == Origin::Variable)?;
-        let alias = arguments.iter().position(|argument| argument.id == id);
-        if origin == Origin::Variable && alias.is_none() {
+        let is_fetch = text(entry, "kind")? == "fetch";
+        let (name, id) = (entry["name"].as_str().map(str::to_owned), identifier(entry, !is_fetch)?);
+        let shape = parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?;
+        let result = if is_fetch {
+            Output::new(name, id, shape, Origin::Fetch)
+        } else {
+            Output::new_value(name, id, shape, &arguments)
+        };
+        if !is_fetch && result.alias.is_none() {
             return Err(damaged());
         }
         let shape = parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?;

@@ -163,10 +163,15 @@ impl Output {
         Self { name, id, shape, origin, alias: None, sizes: Vec::new() }
     }
 
-    /// The same in the memory of an argument, if any.
-    #[must_use]
-    pub fn with_alias(self, alias: Option<usize>) -> Self {
-        Self { alias, ..self }
+    /// Returns the new value of a variable, which takes the memory of the argument with the same identifier.
+    pub fn new_value(
+        name: Option<String>,
+        id: Identifier,
+        shape: ArrayShape,
+        arguments: &[Argument],
+    ) -> Self {
+        let alias = arguments.iter().position(|argument| argument.id == id);
+        Self { alias, ..Self::new(name, id, shape, Origin::Variable) }
     }
 
     /// The user's name for it, or else its identifier.
@@ -240,11 +245,11 @@ impl Interface {
         }
         let mut results = Vec::with_capacity(aliases.len());
         for (k, (shape, alias)) in elements.iter().zip(&aliases).enumerate() {
-            let (id, origin) = match alias {
-                Some(argument) => (identifier(*argument), Origin::Variable),
-                None => (Identifier::first_of(format!("result{k}")), Origin::Fetch),
-            };
-            results.push(Output::new(None, id, array(shape)?, origin).with_alias(*alias));
+            let shape = array(shape)?;
+            results.push(match alias {
+                Some(argument) => Output::new_value(None, identifier(*argument), shape, &arguments),
+                None => Output::new(None, Identifier::first_of(format!("result{k}")), shape, Origin::Fetch),
+            });
         }
         if module.bounded_dimensions().is_empty() {
             return Ok(Self::new(arguments, results));

@@ -58,9 +58,12 @@ fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -
     let written = program.variables.iter().filter(|variable| !variable.readonly);
     results.extend(written.zip(shapes).map(|(variable, shape)| {
         let id = Identifier::Variable(variable.node_name.clone());
-        let is_kept = variable.state == VariableState::Kept;
-        let alias = if is_kept { arguments.iter().position(|argument| argument.id == id) } else { None };
-        Output::new(chosen(&variable.name), id, shape, Origin::Variable).with_alias(alias)
+        match variable.state {
+            VariableState::Kept => Output::new_value(chosen(&variable.name), id, shape, arguments),
+            VariableState::Replaced | VariableState::Unset => {
+                Output::new(chosen(&variable.name), id, shape, Origin::Variable)
+            }
+        }
     }));
     results
 }
