@@ -182,6 +182,12 @@ impl<'a> KernelContext<'a> {
         &self.parameters.packed
     }
 
+    /// The first packed constant, in a kernel whose plan has one.
+    pub fn first_packed(&self) -> Result<ValueId> {
+        let first = self.packed().first().copied();
+        first.ok_or_else(|| Error::internal("expected a packed constant, found none"))
+    }
+
     /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
     pub fn scratch(&self) -> Option<ValueId> {
         self.parameters.scratch

@@ -44,9 +44,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     let size = plan.accumulator.byte_size() as i64;
     let lhs = cx.operand(plan.lhs_operand)?.pointer;
     let rhs = match plan.rhs_packing() {
-        Packing::Constant => {
-            *cx.packed().first().ok_or_else(|| Error::internal("a packed operand is missing"))?
-        }
+        Packing::Constant => cx.first_packed()?,
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
     let constant_product = plan.padded_columns() * plan.shape.k * size;

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
 use crate::ops::quantized::uniform_quantization::{
-    Quantization, Requantization, bounds, centred, check_factors, dynamic, ratio, spread,
+    Quantization, centred, check_factors, dynamic, requantized_product, spread,
 };
 use ::composite::{Expression, Function};
 use bounded::list;
@@ -195,36 +195,12 @@ fn convolution(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let (left_sizes, right_sizes) = (cx.sizes(left), cx.sizes(right));
     let geometry = Geometry::of_node(cx, &left_sizes, &right_sizes)?;
-    let from_left = Quantization::of_inputs(cx, 2, "lhs_quantization_axis", &left_sizes)?;
-    let from_right = Quantization::of_inputs(cx, 4, "rhs_quantization_axis", &right_sizes)?;
     let features = geometry.labels.output_feature_dimension;
+    let kernel_features = geometry.labels.kernel_output_feature_dimension;
     let mut sizes = vec![0; left_sizes.len()];
-    sizes[features] = right_sizes[geometry.labels.kernel_output_feature_dimension];
-    let to = Quantization::of_inputs(cx, 6, "output_quantization_axis", &sizes)?;
-    let axes = [geometry.labels.kernel_output_feature_dimension, features];
-    check_factors(cx, from_left.axis, from_right.axis, to.axis, axes)?;
-    let bounds = bounds(cx, "output_")?;
-    let operands = [
-        left,
-        right,
-        from_left.scales,
-        from_left.zero_points,
-        from_right.scales,
-        from_right.zero_points,
-        to.scales,
-        to.zero_points,
-    ];
-    cx.composite_one(&operands, |function, operands| {
-        let left = centred(operands[0], operands[3], None);
-        let right = centred(operands[1], operands[5], from_right.axis);
-        let requantization = Requantization {
-            ratio: ratio(&[operands[2], operands[4]], operands[6]),
-            zero_points: operands[7],
-            axis: from_right.axis.map(|_| features),
-            bounds,
-            output: PrimitiveType::S32,
-        };
-        requantization.apply(convolve(function, &geometry, left, right))
+    sizes[features] = right_sizes[kernel_features];
+    requantized_product(cx, &sizes, [kernel_features, features], |function, left, right| {
+        convolve(function, &geometry, left, right)
     })
 }
 

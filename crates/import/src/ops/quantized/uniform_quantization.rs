@@ -82,7 +82,7 @@ fn check_parameters(
 }
 
 /// The least and the most that a quantized number may be, attributes of the node.
-pub(crate) fn bounds(cx: &NodeContext<'_, '_>, prefix: &str) -> Result<[f64; 2]> {
+fn bounds(cx: &NodeContext<'_, '_>, prefix: &str) -> Result<[f64; 2]> {
     let attributes = &cx.attributes();
     let mut ends = [0.0; 2];
     for (end, name) in ends.iter_mut().zip(["min_val", "max_val"]) {
@@ -164,20 +164,20 @@ fn multiplier(ratio: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
 }
 
 /// What a requantization takes besides the numbers: scalars, or vectors along one axis.
-pub(crate) struct Requantization<'f> {
+struct Requantization<'f> {
     /// Scale of the numbers over that of the results, `f64`.
-    pub(crate) ratio: Expression<'f>,
+    ratio: Expression<'f>,
     /// Zero points of the results.
-    pub(crate) zero_points: Expression<'f>,
+    zero_points: Expression<'f>,
     /// The axis of vectors among these.
-    pub(crate) axis: Option<usize>,
-    pub(crate) bounds: [f64; 2],
-    pub(crate) output: PrimitiveType,
+    axis: Option<usize>,
+    bounds: [f64; 2],
+    output: PrimitiveType,
 }
 
 impl<'f> Requantization<'f> {
     /// `x * ratio + zero_point` between two bounds, where `x` are `s32`s with the zero point 0.
-    pub(crate) fn apply(&self, x: Expression<'f>) -> Expression<'f> {
+    fn apply(&self, x: Expression<'f>) -> Expression<'f> {
         let sizes = x.sizes();
         let (multiplier, shift) = multiplier(self.ratio);
         let half = shift.splat(1.0) << (shift - 1.0);
@@ -191,7 +191,7 @@ impl<'f> Requantization<'f> {
 }
 
 /// The scale of factors over that of the result, in `f64` from the left to the right.
-pub(crate) fn ratio<'f>(factors: &[Expression<'f>], result: Expression<'f>) -> Expression<'f> {
+fn ratio<'f>(factors: &[Expression<'f>], result: Expression<'f>) -> Expression<'f> {
     let wide = |e: Expression<'f>| e.convert(PrimitiveType::F64);
     let like = factors.iter().chain([&result]).copied().find(|e| e.rank() > 0).unwrap_or(result);
     let same = |e: Expression<'f>| if e.rank() == like.rank() { e } else { e.spread_like(like) };
@@ -304,11 +304,23 @@ pub(crate) fn centred<'f>(
 fn dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let [rows, _, columns] = dot_sizes(cx, left, right)?;
+    requantized_product(cx, &[rows, columns], [1, 1], |_, left, right| left.dot(right, 0, (1, 0)))
+}
+
+/// The product of inputs 0 and 1, of these sizes, requantized as inputs 2 to 7 say. `axes` are the dimensions of the right
+/// operand's and of the product's features.
+pub(crate) fn requantized_product(
+    cx: &mut NodeContext<'_, '_>,
+    sizes: &[i64],
+    axes: [usize; 2],
+    product: impl for<'f> FnOnce(&'f Function, Expression<'f>, Expression<'f>) -> Expression<'f>,
+) -> Result<InstructionId> {
+    let (left, right) = (cx.input(0)?, cx.input(1)?);
     let (left_sizes, right_sizes) = (cx.sizes(left), cx.sizes(right));
     let from_left = Quantization::of_inputs(cx, 2, "lhs_quantization_axis", &left_sizes)?;
     let from_right = Quantization::of_inputs(cx, 4, "rhs_quantization_axis", &right_sizes)?;
-    let to = Quantization::of_inputs(cx, 6, "output_quantization_axis", &[rows, columns])?;
-    check_factors(cx, from_left.axis, from_right.axis, to.axis, [1, 1])?;
+    let to = Quantization::of_inputs(cx, 6, "output_quantization_axis", sizes)?;
+    check_factors(cx, from_left.axis, from_right.axis, to.axis, axes)?;
     let bounds = bounds(cx, "output_")?;
     let operands = [
         left,
@@ -320,17 +332,17 @@ fn dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         to.scales,
         to.zero_points,
     ];
-    cx.composite_one(&operands, |_, operands| {
+    cx.composite_one(&operands, |function, operands| {
         let left = centred(operands[0], operands[3], None);
         let right = centred(operands[1], operands[5], from_right.axis);
         let requantization = Requantization {
             ratio: ratio(&[operands[2], operands[4]], operands[6]),
             zero_points: operands[7],
-            axis: from_right.axis,
+            axis: from_right.axis.map(|_| axes[1]),
             bounds,
             output: PrimitiveType::S32,
         };
-        requantization.apply(left.dot(right, 0, (1, 0)))
+        requantization.apply(product(function, left, right))
     })
 }
 

@@ -13,7 +13,7 @@ use crate::index::{Facts, Index, Position};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, DensePlan, Packing};
 use shape::PrimitiveType;
-use support::{Error, Result};
+use support::Result;
 
 /// Emits the loops of one task.
 pub(in crate::contraction) fn emit(
@@ -24,10 +24,7 @@ pub(in crate::contraction) fn emit(
 ) -> Result<()> {
     let input = cx.operand(plan.input_operand)?.clone();
     let (kernel, kernel_type) = match dense.kernel_packing {
-        Packing::Constant => {
-            let packed = *cx.packed().first().ok_or_else(|| Error::internal("a packed kernel is missing"))?;
-            (packed, plan.accumulator)
-        }
+        Packing::Constant => (cx.first_packed()?, plan.accumulator),
         Packing::None | Packing::Scratch => {
             let memory = cx.operand(plan.kernel_operand)?;
             (memory.pointer, memory.shape.element_type)

@@ -34,9 +34,7 @@ pub(super) fn emit(
     cx.for_tasks(|cx, task| {
         let scratch = cx.worker_scratch();
         let kernel = match winograd.kernel_packing {
-            Packing::Constant => {
-                *cx.packed().first().ok_or_else(|| Error::internal("a packed kernel is missing"))?
-            }
+            Packing::Constant => cx.first_packed()?,
             Packing::None | Packing::Scratch => cx.offset_bytes(scratch, winograd.scratch.kernel),
         };
         let nest = Nest {
