@@ -88,7 +88,7 @@ impl Wanted {
         let (config, problems, notes) = match &options.config {
             Some(config) => (config.clone(), Vec::new(), Vec::new()),
             None => {
-                let inferred = model.infer(&options.infer)?;
+                let inferred = model.infer()?;
                 (inferred.config, inferred.problems, inferred.notes)
             }
         };

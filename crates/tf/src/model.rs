@@ -5,7 +5,7 @@ mod resources;
 
 use crate::bind::bind;
 use crate::checkpoint::Checkpoint;
-use crate::prepare::{complete, reach};
+use crate::prepare::{Ends, complete, reach};
 use crate::proto::{Config, GraphDef, MetaGraphDef};
 use crate::saved_model;
 use crate::substitutions::Substitutions;
@@ -65,17 +65,19 @@ pub struct Model {
     pub notes: Vec<String>,
     /// The files that it was read from: a word for what each is, and its contents.
     pub files: Vec<(String, Bytes)>,
-    /// What is fetched of a function that is the program.
-    fetches: Vec<(String, i64)>,
+    /// The feeds and fetches that follow from the graph, if neither the model nor the user states them.
+    ends: Option<Ends>,
+    /// The options that help to infer a config.
+    options: InferOptions,
 }
 
 impl Model {
-    /// The config of the model, if none is given: what it says itself, or else what follows from its graph.
-    pub fn infer(&self, options: &InferOptions) -> Result<Inferred> {
-        let mut inferred = match &self.config {
-            Some(config) => complete(&self.graph, config, options),
-            None if self.fetches.is_empty() => infer(&self.graph, options),
-            None => infer(&self.graph, &InferOptions { fetches: self.fetches.clone(), ..options.clone() }),
+    /// The config of the model, if the user gave none: what it says itself, or else what follows from its graph.
+    pub fn infer(&self) -> Result<Inferred> {
+        let mut inferred = match (&self.config, &self.ends) {
+            (Some(config), _) => complete(&self.graph, config, &self.options),
+            (None, Some(ends)) => ends.clone().finish(&self.graph),
+            (None, None) => infer(&self.graph, &self.options),
         }
         .coded(Code::NotInferred)?;
         inferred.notes.splice(0..0, self.notes.iter().cloned());
@@ -107,12 +109,13 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let mut model = Model { name, files: vec![contents.file.clone()], ..Model::default() };
     let mut with_function = None;
     if let Some(function) = &options.function {
-        model.fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)
+        let fetches = function::call(contents.meta.graph_def.get_or_insert_default(), function)
             .coded(Code::FunctionLibrary)?;
-        let infer = InferOptions { fetches: model.fetches.clone(), ..options.infer.clone() };
+        let infer = InferOptions { fetches, ..options.infer.clone() };
         with_function = Some(LoadOptions { infer, ..options.clone() });
     }
     let options = with_function.as_ref().unwrap_or(options);
+    model.options.clone_from(&options.infer);
     let meta = &contents.meta;
     let empty = GraphDef::default();
     let graph = meta.graph_def.as_ref().unwrap_or(&empty);
@@ -130,7 +133,10 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     // What is compiled decides which variables and tables matter.
     let asked = match chosen.or_else(|| options.config.clone()) {
         Some(config) => config,
-        None => infer(graph, &options.infer).coded(Code::NotInferred)?.config,
+        None => {
+            let ends = Ends::find(graph, &options.infer).coded(Code::NotInferred)?;
+            model.ends.insert(ends).config().clone()
+        }
     };
     if asked.fetch.is_empty() {
         model.graph = contents.meta.graph_def.unwrap_or_default();

@@ -14,8 +14,8 @@ mod resolve;
 mod signatures;
 mod variables;
 
+pub(crate) use infer::{Ends, Reached, complete, reach};
 pub use infer::{InferOptions, Inferred, infer};
-pub(crate) use infer::{Reached, complete, reach};
 pub use problems::{Examined, examine, is_prepared};
 pub use resolve::{Resolved, Wanted, resolve};
 

@@ -92,15 +92,14 @@ fn handles_are_followed_through_calls_that_return_them() {
     assert_eq!(ops, ["Const", "PartitionedCall", "Identity"]);
     let Some(Value::Type(number)) = model.graph.node[2].attr["T"].value else { panic!("a type") };
     assert_eq!(number, tf::DataType::Float.number());
-    let program =
-        tf::prepare(model.graph.clone(), model.infer(&Default::default()).expect("a config").config);
+    let program = tf::prepare(model.graph.clone(), model.infer().expect("a config").config);
     assert_eq!(program.expect("a program").variables.len(), 0);
 
     let options = LoadOptions { variables_to_feed: VariablesToFeed::All, ..LoadOptions::default() };
     let model = read(place.path(), &saved_model(&graph, ""), &options).expect("a model");
     assert_eq!(model.graph.node[0].op, "VarHandleOp");
     assert_eq!(model.initial["v"].bytes().as_ref(), [0, 0, 128, 63, 0, 0, 0, 64]);
-    let config = model.infer(&Default::default()).expect("a config").config;
+    let config = model.infer().expect("a config").config;
     assert_eq!(config.variable.len(), 1);
 }
 

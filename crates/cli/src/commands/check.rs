@@ -2,7 +2,9 @@
 
 use crate::args::model::ModelArgs;
 use crate::files::outputs;
-use crate::program::model::{infer, load};
+use crate::program::model::load;
+use crate::program::module_file;
+use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use crate::report::text::{print_json, printable, table};
 use clap::Args;
@@ -45,7 +47,7 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     let (config, missing, notes) = match file {
         Some((config, _)) => (config, Vec::new(), Vec::new()),
         None => {
-            let inferred = infer(model, &loaded)?;
+            let inferred = compiler::guarded(|| loaded.infer())?;
             (inferred.config, inferred.problems, inferred.notes)
         }
     };

@@ -128,7 +128,7 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
     let options = choice.options(None, inference.options()?)?;
     compiler::guarded(|| {
         let model = tf::model::load(directory, &options)?;
-        let inferred = model.infer(&options.infer)?;
+        let inferred = model.infer()?;
         if !inferred.problems.is_empty() {
             return Err(Error::invalid(format!(
                 "Expected fully defined input shape for signature_def '{}':\n  {}",

@@ -15,7 +15,6 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use target::Target;
-use tf::InferOptions;
 use tf::model::Model;
 use tf::proto::Config;
 
@@ -169,7 +168,7 @@ fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
     let model = compiler::guarded(|| tf::model::load(path, &options))?;
     let (config, bytes) = match file {
         Some((bytes, config)) => (config, Some(bytes)),
-        None => (inferred(&model, &options.infer)?, None),
+        None => (inferred(&model)?, None),
     };
     if flags.dump_fetch_nodes {
         let nodes = tf::fetch_nodes(&config)?;
@@ -248,8 +247,8 @@ fn config_file(flags: &Compile) -> Result<Option<(Bytes, Config)>> {
 }
 
 /// The config of a model that comes without one. What the user may want to know is printed to standard error.
-fn inferred(model: &Model, options: &InferOptions) -> Result<Config> {
-    let inferred = compiler::guarded(|| model.infer(options))?;
+fn inferred(model: &Model) -> Result<Config> {
+    let inferred = compiler::guarded(|| model.infer())?;
     if !inferred.problems.is_empty() {
         return Err(Error::invalid(format!(
             "Must specify --config: {}",

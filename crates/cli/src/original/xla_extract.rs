@@ -79,13 +79,9 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
 
 fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFlags) -> Result<hlo::Module> {
     // Weights are what the accelerator loads: variables stay parameters.
-    let options = LoadOptions {
-        variables_to_feed: VariablesToFeed::All,
-        infer: infer.clone(),
-        ..LoadOptions::default()
-    };
+    let options = LoadOptions { variables_to_feed: VariablesToFeed::All, infer, ..LoadOptions::default() };
     let model = tf::model::load(path, &options)?;
-    let inferred = model.infer(&infer)?;
+    let inferred = model.infer()?;
     if !inferred.problems.is_empty() {
         return Err(crate::program::model::not_inferred(&model.name, &inferred));
     }
@@ -93,7 +89,7 @@ fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFl
         Input::of_model(model, inferred.config, None).with_loop_bounds(loop_bounds(&arguments.loop_bound)?);
     let mut dumper = Dumper::new(xla);
     let mut report = StageTimes::new(&[]);
-    let mut module = input.import(&mut Watch::new(&mut report, &mut dumper))?.module;
+    let mut module = input.source.import(&mut Watch::new(&mut report, &mut dumper))?.module;
     compiler::extraction_pipeline().run(&mut module, &xla.disabled_passes, |_, _| ())?;
     dumper.finish()?;
     Ok(module)

@@ -32,7 +32,7 @@ pub(crate) fn read(flags: &ModelArgs, disabled: &[String], progress: &mut Progre
     let (model, file) = load(flags)?;
     let (config, file) = match file {
         Some((config, bytes)) => (config, Some(bytes)),
-        None => (inferred_config(flags, &model, progress)?, None),
+        None => (inferred_config(&model, progress)?, None),
     };
     let initial = model.initial.clone();
     progress.ended("read", &String::new);
@@ -56,14 +56,8 @@ pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)
     })
 }
 
-/// What can be inferred of the model's config, with all that cannot.
-pub(crate) fn infer(flags: &ModelArgs, model: &Model) -> Result<Inferred> {
-    let options = flags.inference.options()?;
-    compiler::guarded(|| model.infer(&options))
-}
-
-fn inferred_config(flags: &ModelArgs, model: &Model, progress: &Progress) -> Result<Config> {
-    let inferred = infer(flags, model)?;
+fn inferred_config(model: &Model, progress: &Progress) -> Result<Config> {
+    let inferred = compiler::guarded(|| model.infer())?;
     if !inferred.problems.is_empty() {
         return Err(not_inferred(&model.name, &inferred));
     }

@@ -194,14 +194,13 @@ impl Read {
                 Some(path) => Some(tf::source::read_config(path)?),
                 None => None,
             };
-            let infer = flags.inference.options()?;
-            let mut load = flags.choice.options(config.clone(), infer.clone())?;
+            let mut load = flags.choice.options(config.clone(), flags.inference.options()?)?;
             load.variables_to_feed = VariablesToFeed::All;
             let model = tf::model::load(&flags.model, &load)?;
             match config {
                 Some(config) => Ok((config, model)),
                 None => {
-                    let inferred = model.infer(&infer)?;
+                    let inferred = model.infer()?;
                     if !inferred.problems.is_empty() {
                         return Err(crate::program::model::not_inferred(&model.name, &inferred));
                     }

@@ -50,45 +50,77 @@ pub struct Inferred {
 
 /// Infers a config. An error is about the graph itself; what is missing for a config is in the problems.
 pub fn infer(graph: &GraphDef, options: &InferOptions) -> Result<Inferred> {
-    let node_names = Names::new(&graph.node)?;
-    let empty = Vec::new();
-    let functions = graph.library.as_ref().map_or(&empty, |l| &l.function);
-    let signatures = Signatures::new(functions)?;
-    let edges = Edges::new(&graph.node, &node_names);
-    let sources = Sources::new(graph, &edges, options);
-    let mut inferred = Inferred::default();
-    let finder =
-        Finder { graph, names: &node_names, edges: &edges, signatures: &signatures, sources: &sources };
-    let ids = finder.fetches(options, &mut inferred);
-    if ids.is_empty() {
-        return Ok(inferred);
-    }
-    let mut taken = names::Taken::default();
-    for id in &ids {
-        let fetch = Fetch { id: tensor_id(id), name: taken.claim(id), ..Fetch::default() };
-        inferred.config.fetch.push(fetch);
-    }
-    // Refuses inputs that name no node, before anything follows them.
-    prune::needed(&inferred.config, &graph.node, &node_names, &BTreeMap::new())?;
+    Ends::find(graph, options)?.finish(graph)
+}
 
-    let roots = ids.iter().filter_map(|id| Some((node_names.get(&id.0)?, id.1)));
-    let mut shapes = Shapes::new(graph, options);
-    let mut taken = names::Taken::default();
-    for output in sources.needed_by(roots) {
-        match feeds::feed(graph, &edges, output, &signatures, &mut shapes) {
-            Ok(Some(mut feed)) => {
-                feed.name = taken.claim(&(graph.node[output.0].name.clone(), output.1));
-                inferred.config.feed.push(feed);
-            }
-            Ok(None) => {}
-            Err(problem) => inferred.problems.push(problem.message().to_owned()),
+/// The feeds and fetches of a graph whose variables are not known yet: values may take their place first.
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    inferred: Inferred,
+    shapes: Shapes,
+}
+
+impl Ends {
+    /// Infers the feeds and fetches.
+    pub(crate) fn find(graph: &GraphDef, options: &InferOptions) -> Result<Self> {
+        let node_names = Names::new(&graph.node)?;
+        let signatures = signatures(graph)?;
+        let edges = Edges::new(&graph.node, &node_names);
+        let sources = Sources::new(graph, &edges, options);
+        let mut inferred = Inferred::default();
+        let mut shapes = Shapes::new(graph, options.clone());
+        let finder =
+            Finder { graph, names: &node_names, edges: &edges, signatures: &signatures, sources: &sources };
+        let ids = finder.fetches(options, &mut inferred);
+        if ids.is_empty() {
+            return Ok(Self { inferred, shapes });
         }
+        let mut taken = names::Taken::default();
+        for id in &ids {
+            let fetch = Fetch { id: tensor_id(id), name: taken.claim(id), ..Fetch::default() };
+            inferred.config.fetch.push(fetch);
+        }
+        // Refuses inputs that name no node, before anything follows them.
+        prune::needed(&inferred.config, &graph.node, &node_names, &BTreeMap::new())?;
+
+        let roots = ids.iter().filter_map(|id| Some((node_names.get(&id.0)?, id.1)));
+        let mut taken = names::Taken::default();
+        for output in sources.needed_by(roots) {
+            match feeds::feed(graph, &edges, output, &signatures, &mut shapes) {
+                Ok(Some(mut feed)) => {
+                    feed.name = taken.claim(&(graph.node[output.0].name.clone(), output.1));
+                    inferred.config.feed.push(feed);
+                }
+                Ok(None) => {}
+                Err(problem) => inferred.problems.push(problem.message().to_owned()),
+            }
+        }
+        Ok(Self { inferred, shapes })
     }
-    let fed = feeds::by_output(&inferred.config.feed);
-    let needed = prune::needed(&inferred.config, &graph.node, &node_names, &fed)?;
-    variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
-    shapes.finish(&mut inferred);
-    Ok(inferred)
+
+    /// The feeds and fetches as a config.
+    pub(crate) fn config(&self) -> &Config {
+        &self.inferred.config
+    }
+
+    /// Adds the variables. Some of them may have become constants of the graph in the meantime.
+    pub(crate) fn finish(self, graph: &GraphDef) -> Result<Inferred> {
+        let Self { mut inferred, mut shapes } = self;
+        if inferred.config.fetch.is_empty() {
+            return Ok(inferred);
+        }
+        let (node_names, signatures) = (Names::new(&graph.node)?, signatures(graph)?);
+        let fed = feeds::by_output(&inferred.config.feed);
+        let needed = prune::needed(&inferred.config, &graph.node, &node_names, &fed)?;
+        variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
+        shapes.finish(&mut inferred);
+        Ok(inferred)
+    }
+}
+
+/// The signatures of ops and of the graph's functions.
+fn signatures(graph: &GraphDef) -> Result<Signatures<'_>> {
+    Signatures::new(graph.library.as_ref().map_or(&[][..], |library| library.function.as_slice()))
 }
 
 fn tensor_id(id: &FedOutput) -> Option<TensorId> {

@@ -85,6 +85,7 @@ impl<'a> Sources<'a> {
 }
 
 /// A feed some of whose sizes nobody gave.
+#[derive(Clone, Debug)]
 struct Open {
     label: String,
     stated: PartialShape,
@@ -92,8 +93,9 @@ struct Open {
 }
 
 /// The shapes of feeds, from the graph and the flags.
-pub(super) struct Shapes<'a> {
-    options: &'a InferOptions,
+#[derive(Clone, Debug)]
+pub(super) struct Shapes {
+    options: InferOptions,
     producer: i32,
     used_shapes: BTreeSet<FedOutput>,
     used_dims: BTreeSet<String>,
@@ -102,15 +104,15 @@ pub(super) struct Shapes<'a> {
     open: Vec<Open>,
 }
 
-impl<'a> Shapes<'a> {
-    pub(super) fn new(graph: &GraphDef, options: &'a InferOptions) -> Self {
+impl Shapes {
+    pub(super) fn new(graph: &GraphDef, options: InferOptions) -> Self {
         let producer = graph.versions.as_ref().map_or(0, |v| v.producer);
         let (used_shapes, used_dims, known_dims) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
         Self { options, producer, used_shapes, used_dims, known_dims, open: Vec::new() }
     }
 
     /// The shape that is given for a variable or another node that is no feed.
-    pub(super) fn given(&mut self, id: &FedOutput) -> Option<&'a Vec<Option<i64>>> {
+    pub(super) fn given(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
         let given = self.options.shapes.get(id)?;
         self.used_shapes.insert(id.clone());
         Some(given)
@@ -121,11 +123,11 @@ impl<'a> Shapes<'a> {
         let label = label(id);
         let mut sizes = stated.dimensions.clone();
         if let Some(given) = self.given(id) {
-            let have = sizes.get_or_insert_with(|| given.clone());
+            let have = sizes.get_or_insert_with(|| given.to_vec());
             let fits = have.len() == given.len()
                 && have.iter().zip(given).all(|(h, g)| h.is_none() || g.is_none() || h == g);
             if !fits {
-                let given = PartialShape { dimensions: Some(given.clone()) };
+                let given = PartialShape { dimensions: Some(given.to_vec()) };
                 return Err(Error::invalid(format!(
                     "feed '{label}' has shape {stated} in the graph, which {given} does not fit: correct --shape"
                 )));
@@ -225,7 +227,7 @@ pub(super) fn feed(
     edges: &Edges,
     (at, index): Output,
     signatures: &Signatures<'_>,
-    shapes: &mut Shapes<'_>,
+    shapes: &mut Shapes,
 ) -> Result<Option<Feed>> {
     let node = &graph.node[at];
     let id = (node.name.clone(), index);

@@ -2,11 +2,10 @@
 
 use super::super::feeds::stated_shape;
 use super::super::names::{Input, Names};
-use super::super::signatures::Signatures;
 use super::super::{FedOutput, config, prune};
 use super::feeds::{Shapes, label};
 use super::names::Taken;
-use super::{InferOptions, Inferred, proto, variables};
+use super::{InferOptions, Inferred, proto, signatures, variables};
 use crate::PartialShape;
 use crate::proto::{Config, Feed, Fetch, GraphDef, Variable};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,15 +23,14 @@ pub(crate) struct Reached {
 pub(crate) fn reach(graph: &GraphDef, config: &Config) -> Result<Reached> {
     let (names, fed) = (Names::new(&graph.node)?, fed(config));
     let mut needed = prune::needed(config, &graph.node, &names, &fed)?;
-    let empty = Vec::new();
-    let signatures = Signatures::new(graph.library.as_ref().map_or(&empty, |l| &l.function))?;
+    let signatures = signatures(graph)?;
     let mut inferred = Inferred::default();
-    let options = InferOptions::default();
     let handles = variables::nodes_of(graph, &needed).into_iter();
     let mut handles: BTreeMap<&str, Vec<String>> = handles
         .map(|nodes| (nodes[0].name.as_str(), nodes.iter().map(|n| n.name.clone()).collect()))
         .collect();
-    variables::add(graph, &needed, &signatures, &mut Shapes::new(graph, &options), &mut inferred);
+    let mut shapes = Shapes::new(graph, InferOptions::default());
+    variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
     // What stands there of a fed node is its type.
     for (name, _) in fed.keys() {
         if let Some(at) = names.get(name) {
@@ -55,13 +53,11 @@ fn fed(config: &Config) -> BTreeMap<FedOutput, usize> {
 /// says, feeds that nothing needs are dropped, variables are added.
 pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions) -> Result<Inferred> {
     let (names, fed) = (Names::new(&graph.node)?, fed(stated));
-    let empty = Vec::new();
-    let signatures = Signatures::new(graph.library.as_ref().map_or(&empty, |l| &l.function))?;
+    let signatures = signatures(graph)?;
     let needed = prune::needed(stated, &graph.node, &names, &fed)?;
     let used = used_feeds(graph, &names, stated, &needed, &fed)?;
     let mut inferred = Inferred::default();
-    let options = &by_argument(stated, options);
-    let mut shapes = Shapes::new(graph, options);
+    let mut shapes = Shapes::new(graph, by_argument(stated, options));
     let mut taken = Taken::default();
     for (k, feed) in stated.feed.iter().enumerate() {
         let id = config::id(&feed.id);

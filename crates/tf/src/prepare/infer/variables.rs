@@ -37,7 +37,7 @@ pub(super) fn add(
     graph: &GraphDef,
     needed: &[bool],
     signatures: &Signatures<'_>,
-    shapes: &mut Shapes<'_>,
+    shapes: &mut Shapes,
     inferred: &mut Inferred,
 ) {
     let mut writes = Writes::new(graph, needed, signatures);
