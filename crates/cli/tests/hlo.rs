@@ -207,6 +207,28 @@ fn xlas_flags_write_files_in_xlas_names() {
     assert!(names.iter().any(|name| between(&name)), "{names:?}");
 }
 
+/// HLO that another compiler has fused is dumped between the passes that normalize it, too.
+#[test]
+fn passes_over_foreign_hlo_are_dumped_like_the_others() {
+    let directory = directory();
+    let text = "HloModule given\n\nfused {\n  a = f32[2] parameter(0)\n  ROOT b = f32[2] negate(a)\n}\n\n\
+                ENTRY main {\n  x = f32[2] parameter(0)\n  ROOT y = f32[2] fusion(x), kind=kLoop, calls=fused\n}\n";
+    std::fs::write(directory.path().join("given.hlo"), text).expect("writable");
+    let mut command = tfcompile(directory.path());
+    command.env("XLA_FLAGS", "--xla_dump_to=d --xla_dump_hlo_as_text --xla_dump_hlo_pass_re=.*");
+    succeed(command.args(["build", "given.hlo", "-o", "out", "-q"]));
+    let names = files(&directory.path().join("d"));
+    let beginning = |step: usize, when: &str| {
+        let start = format!("module_0000.given.{step:04}.{when}");
+        let found = names.iter().find(|name| name.starts_with(&start));
+        let found = found.unwrap_or_else(|| panic!("{start} is not in {names:?}"));
+        std::fs::read_to_string(directory.path().join("d").join(found)).expect("readable")
+    };
+    assert!(beginning(0, "normalization.after_pipeline-start.before_").contains(" fusion("));
+    assert!(!beginning(1, "normalization.after_defuser.before_").contains(" fusion("));
+    let _ = beginning(0, "optimization.after_pipeline-start.before_");
+}
+
 #[test]
 fn the_older_variables_ask_for_graphs_and_logs() {
     let directory = directory();

@@ -53,16 +53,23 @@ pub trait Observer {
 /// Where a module is on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point<'n> {
-    /// As it was imported, before any pass.
+    /// As it was imported, before any pass but those that normalize foreign HLO.
     Imported,
-    /// Behind a pass.
+    /// Before the first pass of a pipeline.
+    PipelineStart {
+        /// The name of the passes together.
+        pipeline: &'n str,
+    },
+    /// After the last pass of a pipeline.
+    PipelineEnd,
+    /// After a pass.
     AfterPass {
         /// The pass.
         name: &'n str,
         /// Whether it changed anything.
         changed: bool,
     },
-    /// Behind the last one.
+    /// After all passes.
     Optimized,
 }
 

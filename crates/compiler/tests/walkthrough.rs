@@ -31,7 +31,7 @@ impl Observer for Stages {
         let name = match point {
             Point::Imported => "imported.hlo",
             Point::Optimized => "optimized.hlo",
-            Point::AfterPass { .. } => return,
+            Point::PipelineStart { .. } | Point::AfterPass { .. } | Point::PipelineEnd => return,
         };
         self.0.insert(name, module.to_text());
     }

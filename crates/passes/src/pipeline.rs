@@ -16,22 +16,27 @@ pub struct PassRecord {
 }
 
 /// Passes in their order.
-#[derive(Default)]
 pub struct Pipeline {
+    name: &'static str,
     passes: Vec<Box<dyn Pass>>,
     /// True if an error is about the module that the user gave, so that the pass that found it is no help.
     is_of_input: bool,
 }
 
 impl Pipeline {
-    /// These passes, once each.
-    pub fn new(passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { passes, is_of_input: false }
+    /// These passes, once each. The name stands in the names of files that show the module between passes.
+    pub fn new(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
+        Self { name, passes, is_of_input: false }
     }
 
     /// Passes over a module that the user gave: their errors do not name the pass.
-    pub fn of_input(passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { passes, is_of_input: true }
+    pub fn of_input(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
+        Self { name, passes, is_of_input: true }
+    }
+
+    /// The name of the passes together.
+    pub fn name(&self) -> &'static str {
+        self.name
     }
 
     /// Adds a pass behind all others.

@@ -1,7 +1,6 @@
 //! One build: the kinds of files to make, how to make them, and the files made.
 
 use crate::args::tuning::AutotuneArgs;
-use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::FileNames;
 use crate::artifacts::observer::Keeper;
@@ -71,19 +70,18 @@ impl Request {
         self.kinds.contains(&kind)
     }
 
-    /// Compiles a model.
+    /// Compiles a model. The dumper has seen how it was read.
     pub(crate) fn make(
         mut self,
         input: Input,
         reporter: &mut dyn Reporter,
-        xla: &XlaFlags,
+        mut dumper: Dumper,
     ) -> Result<Artifacts> {
         let mut doing = |text: &str| reporter.doing(text);
         let tuning = autotune::measure(&self.autotune, &input, &self.options.back, &mut doing)?;
         if let Some(tuning) = &tuning {
             self.options.back.plan.choices = tuning.choices.clone();
         }
-        let mut dumper = Dumper::new(xla);
         let (outputs, texts) = compiler::guarded(|| {
             let mut watch = Watch::new(reporter, &mut dumper);
             let is_rendered = self.kinds.iter().any(|kind| kind.format().is_some());

@@ -12,6 +12,7 @@ use crate::files::outputs::{self, Output};
 use crate::files::{depfile, linker};
 use crate::program::model::read;
 use crate::program::model_files;
+use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use aot::{ConstantsMode, HeaderOptions};
 use clap::{Args, ValueEnum};
@@ -87,8 +88,9 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
         request.linker = Some(linker.coded(Code::WriteFile)?);
     }
     let mut progress = Progress::new(&arguments.model, &name);
-    let input = read(&arguments.model, &xla.disabled_passes, &mut progress)?.input;
-    let artifacts = request.make(input, &mut progress, xla)?;
+    let mut dumper = Dumper::new(xla);
+    let input = read(&arguments.model, &xla.disabled_passes, &mut progress, &mut dumper)?.input;
+    let artifacts = request.make(input, &mut progress, dumper)?;
     let mut files = artifacts.outputs(|kind| arguments.output.join(names.of(kind)))?;
     if let Some(path) = &arguments.depfile {
         let inputs = model_files::inputs(&arguments.model, arguments.model.tuning.file())?;

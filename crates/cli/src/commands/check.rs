@@ -1,6 +1,7 @@
 //! `tfcompile check`: all that keeps a model from being compiled.
 
 use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::program::model::load;
 use crate::program::module_file;
@@ -40,7 +41,8 @@ const LISTED: usize = 5;
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
     let mut progress = Progress::new(model, "check");
-    if let Some((input, _)) = crate::program::module_file::read(model, &[], &mut progress)? {
+    let mut dumper = Dumper::new(&XlaFlags::default());
+    if let Some((input, _)) = module_file::read(model, &[], &mut progress, &mut dumper)? {
         return check_program(arguments, input, progress);
     }
     let (loaded, file) = load(model)?;

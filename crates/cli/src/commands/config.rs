@@ -1,9 +1,11 @@
 //! `tfcompile config`: the config of a model, inferred or as it is.
 
 use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
 use crate::files::outputs;
 use crate::program::model::read;
 use crate::program::module_file;
+use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use compiler::Source;
 use support::Result;
@@ -11,7 +13,7 @@ use support::Result;
 /// Prints the config of a model, inferred or as it is, as text proto.
 pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
     let mut progress = Progress::new(arguments, "config");
-    let read = read(arguments, &[], &mut progress)?;
+    let read = read(arguments, &[], &mut progress, &mut Dumper::new(&XlaFlags::default()))?;
     drop(progress);
     match &read.input.source {
         Source::Graph { config, .. } => outputs::print(&tf::source::config_to_text(config)),

@@ -2,11 +2,13 @@
 
 use crate::args::inference::InferArgs;
 use crate::args::model::ModelArgs;
+use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::names;
 use crate::files::outputs;
 use crate::files::outputs::Output;
 use crate::program::model::read;
 use crate::program::model_files;
+use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use bytes::Bytes;
 use clap::{Args, Parser, ValueEnum};
@@ -116,7 +118,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     let prefix = prefix(arguments)?;
     let reading = reading(arguments)?;
     let progress = &mut Progress::new(&reading, "init");
-    let read = read(&reading, &[], progress)?;
+    let read = read(&reading, &[], progress, &mut Dumper::new(&XlaFlags::default()))?;
     let config = match &read.input.source {
         Source::Graph { config, .. } => Some(config),
         Source::Hlo(_) => None,

@@ -8,6 +8,7 @@ use crate::artifacts::kind::Kind;
 use crate::artifacts::request::Request;
 use crate::files::outputs;
 use crate::files::outputs::Output;
+use crate::report::dump::Dumper;
 use crate::report::stage_times::StageTimes;
 use aot::HeaderOptions;
 use clap::Args;
@@ -93,7 +94,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let header = HeaderOptions { gen_name_to_index: true, ..HeaderOptions::default() };
     let options = AotOptions { header, ..AotOptions::new(class, back) };
     let kinds = vec![Kind::Obj, Kind::Header, Kind::Metadata, Kind::EmptyObject];
-    let artifacts = Request::new(kinds, options).make(input, &mut StageTimes::new(&[]), xla)?;
+    let artifacts = Request::new(kinds, options).make(input, &mut StageTimes::new(&[]), Dumper::new(xla))?;
     let at = |suffix: &str| PathBuf::from(format!("{prefix}{suffix}"));
     let mut files = artifacts.outputs(|kind| {
         at(match kind {

@@ -5,6 +5,7 @@ use crate::args::xla_flags::XlaFlags;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::request::Request;
 use crate::files::outputs;
+use crate::report::dump::Dumper;
 use crate::report::stage_times::StageTimes;
 use aot::HeaderOptions;
 use bytes::Bytes;
@@ -136,7 +137,7 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     let details: &[&str] = &["import", "fusion", "plan", "regions", "buffers", "codegen"];
     let mut report = StageTimes::new(if flags.verbose { details } else { &[] });
     let Some(input) = read(flags, &mut report)? else { return Ok(()) };
-    let artifacts = request(flags, xla)?.make(input, &mut report, xla)?;
+    let artifacts = request(flags, xla)?.make(input, &mut report, Dumper::new(xla))?;
     let place = |kind: Kind| {
         let found = places(flags).find(|(placed, _)| *placed == kind);
         found.map(|(_, path)| path.to_owned()).unwrap_or_default()

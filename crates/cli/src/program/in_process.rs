@@ -42,13 +42,13 @@ impl Program {
         }
         let mut progress = Progress::new(flags, &name);
         let mut dumper = Dumper::new(xla);
-        let Read { input, initial } = read(flags, &xla.disabled_passes, &mut progress)?;
+        let Read { input, initial } = read(flags, &xla.disabled_passes, &mut progress, &mut dumper)?;
         let program = compiler::guarded(|| {
             let checks = match &input.source {
                 Source::Hlo(program) => program.checks.clone(),
                 Source::Graph { .. } => Vec::new(),
             };
-            let program = input.import(&mut Watch::new(&mut progress, &mut dumper))?;
+            let program = input.source.import(&mut Watch::new(&mut progress, &mut dumper))?;
             let signature = Signature::of(&program);
             check(&signature, &initial)?;
             let options = xla.options(BackOptions {

@@ -3,6 +3,7 @@
 use crate::args::model::ModelArgs;
 use crate::args::parse::loop_bounds;
 use crate::program::module_file;
+use crate::report::dump::Dumper;
 use crate::report::progress::Progress;
 use bytes::Bytes;
 use compiler::{Input, Observer as _};
@@ -23,9 +24,14 @@ pub(crate) struct Read {
 }
 
 /// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
-/// standard error. `disabled` are the passes over HLO that do not run.
-pub(crate) fn read(flags: &ModelArgs, disabled: &[String], progress: &mut Progress) -> Result<Read> {
-    if let Some((input, initial)) = module_file::read(flags, disabled, progress)? {
+/// standard error. `disabled` are the passes over HLO that do not run; the dumper sees HLO between the others.
+pub(crate) fn read(
+    flags: &ModelArgs,
+    disabled: &[String],
+    progress: &mut Progress,
+    dumper: &mut Dumper,
+) -> Result<Read> {
+    if let Some((input, initial)) = module_file::read(flags, disabled, progress, dumper)? {
         progress.ended("read", &String::new);
         return Ok(Read { input, initial });
     }

@@ -1,6 +1,7 @@
 //! Models that are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
 
 use crate::args::model::ModelArgs;
+use crate::report::dump::{Dumper, Watch};
 use crate::report::progress::Progress;
 use compiler::{HloProgram, Input, PassRun};
 use shape::Literal;
@@ -9,11 +10,12 @@ use std::path::Path;
 use support::{Error, Result};
 
 /// The program in a file, and the values of its arguments that the file holds, by name; `None` if it is no such file. The
-/// program's checks stay. `disabled` are the passes that do not run.
+/// program's checks stay. `disabled` are the passes that do not run; the dumper sees HLO between the others.
 pub(crate) fn read(
     flags: &ModelArgs,
     disabled: &[String],
     progress: &mut Progress,
+    dumper: &mut Dumper,
 ) -> Result<Option<(Input, BTreeMap<String, Literal>)>> {
     let path = &flags.model;
     if path.is_dir() {
@@ -21,7 +23,8 @@ pub(crate) fn read(
     }
     let bytes = tf::source::read_bytes(path)?;
     let found = compiler::guarded(|| {
-        HloProgram::of_file(path, &bytes, &mut PassRun { disabled, observer: progress })
+        let observer = &mut Watch::new(progress, dumper);
+        HloProgram::of_file(path, &bytes, &mut PassRun { disabled, observer })
     })?;
     let Some((program, arguments)) = found else { return Ok(None) };
     refuse_flags(flags)?;

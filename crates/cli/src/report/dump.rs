@@ -13,13 +13,12 @@ use support::{Error, Result};
 
 /// The longest name of a file; a longer one is written without the module's name.
 const MAX_FILE_NAME: usize = 255;
-/// The name of the passes together, as it stands in the names of files.
-const PIPELINE: &str = "optimization";
-
 /// Writes what the flags ask for while modules go by.
 pub(crate) struct Dumper {
     flags: DumpFlags,
     module_name: String,
+    /// The name of the passes that run, which stands in the names of files.
+    pipeline: String,
     /// The files between passes so far.
     step: usize,
     /// The pass after which the module was seen last, and the module if it is to be written.
@@ -35,6 +34,7 @@ impl Dumper {
         Self {
             flags: flags.dump.clone(),
             module_name: String::new(),
+            pipeline: String::new(),
             step: 0,
             last: String::new(),
             pending: None,
@@ -57,28 +57,37 @@ impl Dumper {
             Point::Imported => {
                 // A program may be imported again, with what the first time has shown.
                 (self.step, self.pending) = (0, None);
-                "pipeline-start".clone_into(&mut self.last);
                 module.name().clone_into(&mut self.module_name);
-                self.pending = self.flags.pass_re.is_some().then(|| module.clone());
                 self.graph(module, "before_optimizations")?;
                 self.log("before optimizations", module);
                 if self.wants() { self.write(module, "before_optimizations") } else { Ok(()) }
             }
+            Point::PipelineStart { pipeline } => {
+                module.name().clone_into(&mut self.module_name);
+                pipeline.clone_into(&mut self.pipeline);
+                self.keep_pending("pipeline-start", module);
+                Ok(())
+            }
             Point::AfterPass { name, changed } => {
                 self.between(name)?;
                 if changed {
-                    self.pending = self.flags.pass_re.is_some().then(|| module.clone());
-                    name.clone_into(&mut self.last);
+                    self.keep_pending(name, module);
                 }
                 Ok(())
             }
+            Point::PipelineEnd => self.between("pipeline-end"),
             Point::Optimized => {
-                self.between("pipeline-end")?;
                 self.graph(module, "cpu_after_optimizations")?;
                 self.log("after optimizations", module);
                 if self.wants() { self.write(module, "cpu_after_optimizations") } else { Ok(()) }
             }
         }
+    }
+
+    /// Keeps a module that a pass has left, if modules between passes are asked for.
+    fn keep_pending(&mut self, pass: &str, module: &Module) {
+        pass.clone_into(&mut self.last);
+        self.pending = self.flags.pass_re.is_some().then(|| module.clone());
     }
 
     /// Writes the module as it was before a pass, if this or the one before is asked for.
@@ -88,7 +97,8 @@ impl Dumper {
         if !self.wants() || !(is_asked(&self.last) || is_asked(next)) {
             return Ok(());
         }
-        let suffix = format!("{:04}.{PIPELINE}.after_{}.before_{next}", self.step, self.last);
+        let Self { step, pipeline, last, .. } = &self;
+        let suffix = format!("{step:04}.{pipeline}.after_{last}.before_{next}");
         self.step += 1;
         self.write(&module, &suffix)
     }
@@ -159,7 +169,7 @@ impl Dumper {
         self.put(&name, text.as_bytes(), false)
     }
 
-    fn keep(&mut self, result: Result<()>) {
+    fn note(&mut self, result: Result<()>) {
         if let Err(error) = result {
             self.error.get_or_insert(error);
         }
@@ -202,14 +212,14 @@ impl Observer for Watch<'_> {
         self.inner.ended(stage, detail);
         if stage == "buffers" && self.dumper.flags.as_text && self.dumper.wants() {
             let written = self.dumper.buffers(&detail());
-            self.dumper.keep(written);
+            self.dumper.note(written);
         }
     }
 
     fn module(&mut self, point: Point<'_>, module: &Module) {
         self.inner.module(point, module);
         let seen = self.dumper.see(point, module);
-        self.dumper.keep(seen);
+        self.dumper.note(seen);
     }
 
     fn code(&mut self, llvm_ir: Option<&str>, assembly: Option<&str>) {
