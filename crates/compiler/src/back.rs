@@ -92,7 +92,7 @@ impl BackOptions {
             format!("choices {}", choices.to_text()),
         ]);
         #[cfg(debug_assertions)]
-        lines.push(format!("planted {:?}", self.planted));
+        lines.push(format!("planted {}", self.planted.map_or("none", nest::defects::Defect::name)));
         lines.join("\n")
     }
 

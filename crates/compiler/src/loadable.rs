@@ -71,7 +71,6 @@ fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
         metadata: options.is_profiled,
     };
     add(print(module, print_options).as_bytes());
-    add(format!("{:?}", module.bounded_dimensions()).as_bytes());
     for (_, computation) in module.computations() {
         for (_, instruction) in computation.instructions() {
             if let Op::Constant { literal } = instruction.op()

@@ -15,6 +15,16 @@ pub enum Defect {
     Race,
 }
 
+impl Defect {
+    /// The name, the same in every build.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OutOfBounds => "out-of-bounds",
+            Self::Race => "race",
+        }
+    }
+}
+
 /// Puts a defect into a program; returns how many kernels got it.
 pub fn plant(program: &mut Program, defect: Defect) -> usize {
     let statements = program.functions.values().flat_map(|function| function.body.walk());
