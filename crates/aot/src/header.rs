@@ -14,7 +14,7 @@ mod variables;
 
 use crate::Artifact;
 use crate::mangle::{self, Group, Named};
-use hlo::{Argument, Role};
+use hlo::{Argument, Interface, Role};
 use shape::ArrayShape;
 use support::Result;
 
@@ -211,14 +211,6 @@ impl Constants {
 
 fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let class = artifact.cpp_class.class_name();
-    let parameters: Vec<String> = artifact
-        .interface
-        .arguments()
-        .iter()
-        .enumerate()
-        .map(|(i, a)| format!("arg{i}: {}", a.shape))
-        .collect();
-    let results: Vec<String> = artifact.interface.results().iter().map(|r| r.shape.to_string()).collect();
     for line in [
         &format!("{class} is a compiled TensorFlow graph:"),
         "",
@@ -231,7 +223,7 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "buffers are row-major. Use one object for each thread; const methods may be called at the same time.",
         "",
         "The logical function signature is:",
-        &format!("  ({}) -> ({})", parameters.join(", "), results.join(", ")),
+        &signature(&artifact.interface),
         "",
     ] {
         out.comment(line);
@@ -257,6 +249,14 @@ fn memory_comment(out: &mut Text, artifact: &Artifact) {
 }
 
 /// Which accessor belongs to which name of the graph, where the two differ.
+/// The shapes of arguments and results, as a line of a comment.
+fn signature(interface: &Interface) -> String {
+    let arguments = interface.arguments().iter().enumerate();
+    let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
+    let results: Vec<String> = interface.results().iter().map(|r| r.shape.to_string()).collect();
+    format!("  ({}) -> ({})", arguments.join(", "), results.join(", "))
+}
+
 fn names_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let differing = mangled_names(artifact, names);
     if differing.is_empty() {

@@ -20,6 +20,7 @@ mod programs;
 mod runtime_headers;
 mod rust_module;
 mod shared;
+mod template;
 
 pub use archive::{Member, archive};
 pub use artifact::{Artifact, MemorySizes, ProfileCounter, Provenance};

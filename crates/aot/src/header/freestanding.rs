@@ -74,14 +74,6 @@ pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNa
 
 fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let class = artifact.cpp_class.class_name();
-    let parameters: Vec<String> = artifact
-        .interface
-        .arguments()
-        .iter()
-        .enumerate()
-        .map(|(i, a)| format!("arg{i}: {}", a.shape))
-        .collect();
-    let results: Vec<String> = artifact.interface.results().iter().map(|r| r.shape.to_string()).collect();
     for line in [
         &format!("{class} is a compiled TensorFlow graph, for programs without any library:"),
         "",
@@ -95,7 +87,7 @@ fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "object for each thread.",
         "",
         "The logical function signature is:",
-        &format!("  ({}) -> ({})", parameters.join(", "), results.join(", ")),
+        &super::signature(&artifact.interface),
         "",
     ] {
         out.comment(line);
