@@ -166,8 +166,8 @@ test-xla-sample: setup-test
 # The commands of other pages run in test-builds, test-python, and the tests of the crates.
 PAGES ?= start models from-jax header embedded training weights custom-calls verify targets sessions hlo walkthrough \
   $(addprefix errors/,command-line graphs interface sizes ops models hlo running)
-test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...")
-	scripts/test_docs.sh README.md $(PAGES:%=docs/%.md)
+test-docs: tools ## run the commands of the README and of pages in docs/, each in an empty directory (PAGES="start ...", UPDATE=--update: rewrite transcripts that differ)
+	scripts/test_docs.sh $(UPDATE) README.md $(PAGES:%=docs/%.md)
 
 .PHONY: test-recipes
 test-recipes: setup-test ## build and test the worked examples of docs/contributing in a copy of this tree

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Explain) -> Result<()> {
         return outputs::print(&titles().map(|title| format!("{title}\n")).collect::<String>());
     };
     let section = section(code).ok_or_else(|| {
-        Error::invalid(format!("'{code}' is no error's code: `tfcompile explain` lists them"))
+        Error::invalid(format!("unknown error code '{code}'; `tfcompile explain` lists all codes"))
     })?;
     outputs::print(&without_links(section))
 }
