@@ -1,4 +1,4 @@
-//! One graph: compiled, run and compared.
+//! Compiles one graph, runs it, and compares the results.
 
 use crate::{Draw, Numbers};
 use compiler::{Compiled, Executable, NoObserver, PlanOptions, Winograd, guarded};
@@ -9,18 +9,18 @@ use std::sync::Arc;
 use support::{Error, ErrorKind, Result};
 use target::Target;
 
-/// How a graph is compiled, and the numbers it runs on.
+/// Compilation options of a graph, and the numbers it runs on.
 #[derive(Clone, Debug)]
 pub struct Setup {
-    /// LLVM's name of the processor, empty for the baseline.
+    /// LLVM's name of the processor; empty for the baseline.
     pub cpu: &'static str,
     /// Transforms of convolutions.
     pub winograd: Winograd,
-    /// Passes that do not run.
+    /// Disabled passes.
     pub disabled: Vec<String>,
-    /// Whether kernels take any of their candidates, not the cost model's.
+    /// True to choose a random candidate for each kernel instead of the cost model's.
     pub any_candidate: bool,
-    /// The arguments.
+    /// Kind of argument values.
     pub numbers: Numbers,
 }
 
@@ -43,7 +43,7 @@ const OPTIONAL: &[&str] = &[
 ];
 
 impl Setup {
-    /// A random one. Processors are those that this machine can be.
+    /// Draws a random setup. Processors are limited to those that this machine supports.
     pub fn draw(draw: &mut Draw) -> Self {
         let mut cpus = vec!["", "x86-64-v2"];
         if cfg!(target_arch = "x86_64") {
@@ -67,23 +67,23 @@ impl Setup {
     }
 }
 
-/// What came of a graph.
+/// Result of checking a graph.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// Nothing wrong, with so many elements of which nothing can be said.
+    /// No errors.
     Clean {
-        /// Elements whose bound is infinite.
+        /// Number of elements with an infinite bound.
         undecided: usize,
-        /// All elements.
+        /// Number of elements.
         elements: usize,
     },
-    /// Not supported, and said so.
+    /// Rejected as unsupported.
     Refused(String),
     /// Wrong results, an internal error or a panic.
     Failed(String),
 }
 
-/// The outcome of an error.
+/// Returns the outcome of an error.
 pub(crate) fn refusal(error: &Error, stage: &str) -> Outcome {
     match error.kind() {
         ErrorKind::Unsupported => Outcome::Refused(error.message().to_owned()),
@@ -91,10 +91,11 @@ pub(crate) fn refusal(error: &Error, stage: &str) -> Outcome {
     }
 }
 
-/// How many elements the evaluator may compute.
+/// Maximum number of elements that the evaluator may compute.
 const BUDGET: u64 = 40_000_000;
 
-/// Compiles a graph for its setup, runs it on arguments drawn from the seed and compares.
+/// Compiles a graph with its setup, runs it on arguments drawn from the seed, and compares the
+/// results.
 pub fn check(module: &Module, setup: &Setup, seed: u64) -> Outcome {
     let compiled = match guarded(|| compile(module, setup, seed)) {
         Ok(compiled) => compiled,
@@ -121,34 +122,36 @@ fn compile(module: &Module, setup: &Setup, seed: u64) -> Result<Compiled> {
     compiler::compile_optimized(module, &options, &mut NoObserver)
 }
 
-/// For each contraction one of the ways to compute it.
+/// Chooses a random candidate for each contraction.
 fn any_candidates(module: &Module, target: &Target, options: &PlanOptions, draw: &mut Draw) -> Choices {
     let mut choices = Choices::default();
     let machine = tuning::machine(target);
     for (_, computation) in module.computations() {
         for id in computation.post_order() {
-            let found = plan::candidates(module, computation, id, target, options);
+            let candidates = plan::candidates(module, computation, id, target, options);
             let name = Fusion::of(module, computation, id).ok().and_then(|fusion| tuning::kernel(&fusion));
-            if let (Some(name), false) = (name, found.is_empty()) {
-                choices.set(&machine, &name, draw.pick(&found));
+            if let (Some(name), false) = (name, candidates.is_empty()) {
+                choices.set(&machine, &name, draw.pick(&candidates));
             }
         }
     }
     choices
 }
 
-/// The arguments of one run.
+/// Draws the arguments of one run.
 pub(crate) fn arguments(module: &Module, setup: &Setup, seed: u64, round: u64) -> Vec<Literal> {
     let parameters = module.entry_computation().program_shape().parameters;
     let argument = |(k, shape)| {
-        // Each from its number, so that a parameter more or less leaves the others as they are.
+        // Each argument depends only on its number, so adding or removing a parameter leaves the
+        // others unchanged.
         let mut draw = Draw::new(seed.wrapping_mul(31).wrapping_add(round << 32).wrapping_add(k as u64));
         draw.literal(shape, setup.numbers)
     };
     parameters.iter().enumerate().map(argument).collect()
 }
 
-/// Runs the code twice in the same memory, the second time on other numbers, and on two threads if it has several tasks.
+/// Runs the code twice in the same memory, the second time on other numbers, and on two threads if
+/// it has several tasks.
 fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result<Outcome> {
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(&arguments(module, setup, seed, 0))?;
@@ -167,21 +170,21 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
             threads.set_threads(2)?;
             threads.run()?;
             let same = threads.whole_results()?.iter().zip(&got).all(|(a, b)| a.bytes() == b.bytes());
-            // Random states go on from run to run.
+            // Random states advance from run to run.
             if !same && round == 0 {
-                return Ok(Outcome::Failed("two threads make other bits than one".to_owned()));
+                return Ok(Outcome::Failed("results with two threads differ from those with one".to_owned()));
             }
         }
         let compared = runner::compare_run(module, &compiled.module, &arguments, &got, BUDGET)?;
         let Some(results) = compared else {
-            return Ok(Outcome::Refused("too much for the evaluator".to_owned()));
+            return Ok(Outcome::Refused("too large for the evaluator".to_owned()));
         };
         for result in results {
             undecided += result.undecided;
             elements += result.elements;
             if let Some(first) = &result.first {
                 return Ok(Outcome::Failed(format!(
-                    "run {round}: {} of {} elements of {} are wrong: at {:?} {}, not {} +- {:e}",
+                    "run {round}: {} of {} elements of {} are wrong: at {:?} got {}, expected {} +- {:e}",
                     result.mismatches,
                     result.elements,
                     result.name,
@@ -192,7 +195,7 @@ fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result
                 )));
             }
             if !result.passed() {
-                return Ok(Outcome::Failed(format!("{} has another shape", result.name)));
+                return Ok(Outcome::Failed(format!("{} has the wrong shape", result.name)));
             }
         }
     }

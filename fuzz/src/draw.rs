@@ -1,17 +1,18 @@
-//! Random choices: the same ones from the same seed, on every machine.
+//! Random choices that depend only on the seed, on every machine.
 
 use PrimitiveType::*;
 use runner::Random;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 
-/// How wild the numbers of a graph's arguments are.
+/// Range of the numbers in a graph's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// Floats within [-4, 4], in steps of 1/64 or any; integers within [-5, 12].
+    /// Floats in [-4, 4], half of them multiples of 1/64; integers in [-5, 12].
     Gentle,
-    /// As gentle, but one in six is an infinity, NaN, a zero of either sign, a denormal, a largest number, or a type's end.
+    /// Like `Gentle`, but one in six is an infinity, NaN, a zero of either sign, a denormal, a
+    /// largest number, or a limit of the type.
     Edges,
-    /// Any bits.
+    /// Arbitrary bits.
     Bits,
 }
 
@@ -22,59 +23,59 @@ pub struct Draw {
 }
 
 impl Draw {
-    /// Starts from a seed.
+    /// Creates a source from a seed.
     pub fn new(seed: u64) -> Self {
         Self { random: Random::new(seed) }
     }
 
-    /// A source of its own.
+    /// Creates an independent source.
     pub fn fork(&mut self) -> Self {
         Self::new(self.bits())
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.random.bits()
     }
 
-    /// A number below `limit`, or 0.
+    /// Returns a number below `limit`, or 0 if `limit` is 0.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.bits() >> 16) as usize % limit.max(1)
     }
 
-    /// A number from `low` up to `high`, both included.
+    /// Returns a number from `low` to `high`, inclusive.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// True once in so many times.
+    /// Returns true once in `times` times on average.
     pub fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of the choices.
+    /// Returns one of the choices.
     pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 
-    /// One of the choices.
+    /// Returns a clone of one of the choices.
     pub fn pick<T: Clone>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())].clone()
     }
 
-    /// An order of the numbers below `count`.
+    /// Returns a permutation of the numbers below `count`.
     pub fn permutation(&mut self, count: usize) -> Vec<usize> {
         let mut order: Vec<usize> = (0..count).collect();
         (0..count).for_each(|d| order.swap(d, self.below(count)));
         order
     }
 
-    /// Some of the numbers below `count`, ascending.
+    /// Returns some of the numbers below `count`, ascending.
     pub fn subset(&mut self, count: usize) -> Vec<usize> {
         (0..count).filter(|_| self.once_in(2)).collect()
     }
 
-    /// The size of a dimension: small, or next to a vector's width.
+    /// Returns the size of a dimension: small, or near a vector's width.
     pub fn size(&mut self) -> i64 {
         match self.below(16) {
             0 => self.choose(&[15, 16, 17, 31, 32, 33]),
@@ -85,7 +86,7 @@ impl Draw {
         }
     }
 
-    /// Sizes of as many dimensions, of `most` elements at most.
+    /// Returns the sizes of `rank` dimensions with at most `most` elements in total.
     pub fn sizes(&mut self, rank: usize, most: i64) -> Vec<i64> {
         let mut left = most;
         let mut sizes: Vec<i64> = (0..rank)
@@ -100,18 +101,18 @@ impl Draw {
         sizes
     }
 
-    /// A rank, seldom above 4.
+    /// Returns a rank, rarely above 4.
     pub fn rank(&mut self) -> usize {
         self.choose(&[0, 1, 1, 2, 2, 2, 3, 3, 4, 5])
     }
 
-    /// An element type, mostly one that programs use.
+    /// Returns an element type, usually a common one.
     pub fn element_type(&mut self) -> PrimitiveType {
         const USUAL: &[PrimitiveType] = &[F32, F32, F32, F32, F64, S32, S32, S64, Pred, Bf16, F16, U8, S8];
         if self.once_in(5) { self.choose(&PrimitiveType::ALL) } else { self.choose(USUAL) }
     }
 
-    /// An element.
+    /// Returns an element.
     pub fn scalar(&mut self, element_type: PrimitiveType, numbers: Numbers) -> Scalar {
         let edge = numbers == Numbers::Edges && self.once_in(6);
         match element_type {
@@ -165,7 +166,7 @@ impl Draw {
                     F64 => f64::from_bits(self.bits()),
                     _ => f64::from(f32::from_bits(self.bits() as u32)),
                 };
-                // Payloads are nobody's to keep, but the total order sees them.
+                // NaN payloads are not preserved by all operations, but the total order sees them.
                 if x.is_nan() { f64::NAN.copysign(x) } else { x }
             }
             _ if edge => self.choose(ENDS),
@@ -174,7 +175,7 @@ impl Draw {
         }
     }
 
-    /// An array or a tuple of them.
+    /// Returns an array or a tuple of arrays.
     pub fn literal(&mut self, shape: &Shape, numbers: Numbers) -> Literal {
         match shape {
             Shape::Array(array) => {

@@ -1,8 +1,10 @@
-//! Random HLO modules over the opcodes that have code. The verifier accepts them, and the same seed makes the same module.
+//! Random HLO modules over the opcodes with code. The verifier accepts them, and they depend only
+//! on the seed.
 //!
-//! A [`Writer`] appends one step after another, each an instruction or a few of one family; what inference refuses is left
-//! out. Each value carries whether it is exact, that is whether correct code and the evaluator must agree on its bits:
-//! what would turn a rounding difference into another answer (the order of a sort, an index) takes exact values only.
+//! A [`Writer`] appends one step after another, each consisting of one or more instructions of a
+//! family. Instructions that inference rejects are skipped. Each value is marked as exact if
+//! correct code and the evaluator must agree on its bits. Instructions that turn a rounding
+//! difference into a different answer (the order of a sort, an index) take only exact values.
 
 mod contraction;
 mod control;
@@ -19,10 +21,10 @@ use hlo::{AliasKind, ComputationBuilder, ComputationId, InputOutputAlias, Instru
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use std::collections::BTreeSet;
 
-/// The most elements of a value, but for graphs that are to have several tasks.
+/// Maximum number of elements of a value, except in graphs meant to have several tasks.
 const MOST_ELEMENTS: i64 = 2500;
 
-/// A random module of about `size` instructions.
+/// Generates a module of about `size` instructions.
 pub fn module(seed: u64, size: usize) -> Module {
     let mut draw = Draw::new(seed);
     let mut module = Module::new(format!("graph_{seed}"));
@@ -31,7 +33,7 @@ pub fn module(seed: u64, size: usize) -> Module {
     for _ in 0..1 + draw.below(4) {
         parameters.push(shape(&mut draw, most));
     }
-    // Values that meet again: a shape twice is more than another shape.
+    // Operands with the same shape can be combined, so duplicate a shape.
     if draw.once_in(2) {
         parameters.push(parameters[0].clone());
     }
@@ -42,7 +44,7 @@ pub fn module(seed: u64, size: usize) -> Module {
     }
     writer.write(size, 2);
     let (results, mut draw) = (writer.results(), writer.draw.fork());
-    let root = writer.builder.op(writer.module, Op::Tuple {}, &results).expect("a tuple takes everything");
+    let root = writer.builder.op(writer.module, Op::Tuple {}, &results).expect("a tuple accepts any operand");
     let computation = writer.builder.finish(root);
     let entry = module.add_computation(computation);
     module.set_entry(entry);
@@ -64,19 +66,19 @@ fn shape(draw: &mut Draw, most: i64) -> Shape {
     Shape::array(element_type, &sizes)
 }
 
-/// Lets some results live in parameters of their shape, as the new values of variables do.
+/// Aliases some results to parameters of the same shape, like updated variables.
 fn alias(module: &mut Module, draw: &mut Draw) {
     if !draw.once_in(3) {
         return;
     }
     let entry = module.entry_computation().program_shape();
     let results = entry.result.as_tuple().unwrap_or_default().to_vec();
-    let (mut aliases, mut taken) = (Vec::new(), BTreeSet::new());
+    let (mut aliases, mut used) = (Vec::new(), BTreeSet::new());
     for (k, result) in results.iter().enumerate() {
-        let fits = |(n, p): &(usize, &Shape)| *p == result && !taken.contains(n);
-        let found = entry.parameters.iter().enumerate().find(fits).map(|(n, _)| n);
-        if let Some(parameter_number) = found {
-            taken.insert(parameter_number);
+        let fits = |(n, p): &(usize, &Shape)| *p == result && !used.contains(n);
+        let parameter = entry.parameters.iter().enumerate().find(fits).map(|(n, _)| n);
+        if let Some(parameter_number) = parameter {
+            used.insert(parameter_number);
             aliases.push(InputOutputAlias {
                 output_index: vec![k],
                 parameter_number,
@@ -88,7 +90,7 @@ fn alias(module: &mut Module, draw: &mut Draw) {
     module.set_input_output_alias(aliases);
 }
 
-/// A computation in the making.
+/// A computation under construction.
 pub(crate) struct Writer<'m> {
     module: &'m mut Module,
     draw: Draw,
@@ -104,9 +106,9 @@ impl<'m> Writer<'m> {
         Self { module, draw, builder, arrays: Vec::new(), exact: BTreeSet::new(), most }
     }
 
-    /// Appends until there are so many instructions; control flow nests so deep.
+    /// Appends steps until there are `size` instructions, nesting control flow up to `depth`.
     fn write(&mut self, size: usize, depth: usize) {
-        // Steps that fit nothing at hand add nothing.
+        // Some steps fit none of the available values and add nothing.
         for _ in 0..8 * size {
             if self.builder.computation().id_count() >= size {
                 return;
@@ -142,7 +144,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// The newest values and some others.
+    /// Returns the newest values and some others.
     fn results(&mut self) -> Vec<InstructionId> {
         let count = self.arrays.len();
         let mut results: Vec<InstructionId> = self.arrays[count - count.min(3)..].to_vec();
@@ -152,7 +154,7 @@ impl<'m> Writer<'m> {
         results
     }
 
-    /// Mostly one of the newest values.
+    /// Returns a value, usually one of the newest.
     fn any(&mut self) -> InstructionId {
         let count = self.arrays.len();
         let back = if self.draw.once_in(3) { self.draw.below(count) } else { self.draw.below(count.min(4)) };
@@ -167,7 +169,7 @@ impl<'m> Writer<'m> {
         self.exact.contains(&id)
     }
 
-    /// Adds an instruction whose shape follows; nothing if the operands do not fit.
+    /// Adds an instruction whose shape is inferred, or returns `None` if the operands do not fit.
     fn add(&mut self, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
         let exact = self.stays_exact(&op, operands);
         let id = self.builder.op(self.module, op, operands).ok()?;
@@ -175,7 +177,7 @@ impl<'m> Writer<'m> {
         self.keep(id, exact)
     }
 
-    /// Adds an instruction whose shape the caller wants.
+    /// Adds an instruction with the given shape.
     fn add_shaped(&mut self, shape: ArrayShape, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
         if shape.element_count() > self.most {
             return None;
@@ -190,7 +192,7 @@ impl<'m> Writer<'m> {
         operands.iter().all(|o| self.exact.contains(o))
     }
 
-    /// Whether a value has no rounding: integers and booleans.
+    /// True for values without rounding: integers and booleans.
     fn is_whole(&self, id: InstructionId) -> bool {
         let whole = |t: PrimitiveType| t.is_integer() || t == PrimitiveType::Pred;
         self.builder.shape(id).leaves().iter().all(|(_, array)| whole(array.element_type))
@@ -237,7 +239,7 @@ impl<'m> Writer<'m> {
         moves && !is_complex_abs && self.all_exact(operands)
     }
 
-    /// Keeps arrays that do not grow beyond measure; of a tuple, each element.
+    /// Registers arrays of moderate magnitude and size; for a tuple, each element.
     fn keep(&mut self, id: InstructionId, exact: bool) -> Option<InstructionId> {
         if exact {
             self.exact.insert(id);
@@ -266,7 +268,7 @@ impl<'m> Writer<'m> {
         id
     }
 
-    /// A constant scalar, often one that is neutral somewhere.
+    /// Adds a constant scalar, often the neutral element of some operation.
     fn number(&mut self, element_type: PrimitiveType) -> InstructionId {
         let float = self.draw.choose(&[0.0, -0.0, 1.0, 2.0, -1.0, 0.5, f64::INFINITY, f64::NEG_INFINITY]);
         let whole = self.draw.choose(&[0, 1, 2, -1, 3, 8]);
@@ -278,28 +280,29 @@ impl<'m> Writer<'m> {
         self.constant(Literal::from_scalars(ArrayShape::new(element_type, &[]), [scalar]))
     }
 
-    /// Values at hand of a shape.
-    fn fitting(&self, wanted: &ArrayShape) -> Vec<InstructionId> {
-        let fits = |id: &&InstructionId| self.builder.shape(**id).as_array() == Some(wanted);
+    /// Returns the available values with the given shape.
+    fn fitting(&self, shape: &ArrayShape) -> Vec<InstructionId> {
+        let fits = |id: &&InstructionId| self.builder.shape(**id).as_array() == Some(shape);
         self.arrays.iter().filter(fits).copied().collect()
     }
 
-    /// A value of this shape: one at hand, a constant, or the broadcast of something smaller.
-    fn like(&mut self, wanted: &ArrayShape) -> InstructionId {
-        let wanted = ArrayShape::new(wanted.element_type, &wanted.sizes());
-        let fits = self.fitting(&wanted);
+    /// Returns a value of this shape: an available one, a constant, or the broadcast of a smaller
+    /// one.
+    fn like(&mut self, shape: &ArrayShape) -> InstructionId {
+        let shape = ArrayShape::new(shape.element_type, &shape.sizes());
+        let fits = self.fitting(&shape);
         if !fits.is_empty() && !self.draw.once_in(4) {
             return self.draw.choose(&fits);
         }
         match self.draw.below(4) {
             0 => {
-                let literal = self.draw.literal(&wanted.clone().into(), Numbers::Gentle);
+                let literal = self.draw.literal(&shape.clone().into(), Numbers::Gentle);
                 self.constant(literal)
             }
-            1 | 2 if wanted.rank() > 0 => {
-                let kept = self.draw.subset(wanted.rank());
-                let sizes: Vec<i64> = kept.iter().map(|&d| wanted.size(d)).collect();
-                let part = ArrayShape::new(wanted.element_type, &sizes);
+            1 | 2 if shape.rank() > 0 => {
+                let retained = self.draw.subset(shape.rank());
+                let sizes: Vec<i64> = retained.iter().map(|&d| shape.size(d)).collect();
+                let part = ArrayShape::new(shape.element_type, &sizes);
                 let fits = self.fitting(&part);
                 let part = if fits.is_empty() {
                     let literal = self.draw.literal(&part.into(), Numbers::Gentle);
@@ -307,11 +310,11 @@ impl<'m> Writer<'m> {
                 } else {
                     self.draw.choose(&fits)
                 };
-                self.spread(part, &wanted, kept)
+                self.spread(part, &shape, retained)
             }
             _ => {
-                let scalar = self.number(wanted.element_type);
-                if wanted.rank() == 0 { scalar } else { self.spread(scalar, &wanted, Vec::new()) }
+                let scalar = self.number(shape.element_type);
+                if shape.rank() == 0 { scalar } else { self.spread(scalar, &shape, Vec::new()) }
             }
         }
     }
@@ -320,25 +323,25 @@ impl<'m> Writer<'m> {
         let op = Op::Broadcast { dimensions };
         let exact = self.is_exact(part);
         let shape = to.clone().into();
-        let id = self.builder.op_with_shape(self.module, shape, op, &[part]).expect("sizes of the whole");
+        let id = self.builder.op_with_shape(self.module, shape, op, &[part]).expect("matching sizes");
         if exact {
             self.exact.insert(id);
         }
         id
     }
 
-    /// An exact value of this shape.
-    fn exact_like(&mut self, wanted: &ArrayShape) -> InstructionId {
+    /// Returns an exact value of this shape.
+    fn exact_like(&mut self, shape: &ArrayShape) -> InstructionId {
         let fits: Vec<InstructionId> =
-            self.fitting(wanted).into_iter().filter(|&id| self.is_exact(id)).collect();
+            self.fitting(shape).into_iter().filter(|&id| self.is_exact(id)).collect();
         if !fits.is_empty() && !self.draw.once_in(3) {
             return self.draw.choose(&fits);
         }
-        let literal = self.draw.literal(&wanted.clone().into(), Numbers::Gentle);
+        let literal = self.draw.literal(&shape.clone().into(), Numbers::Gentle);
         self.constant(literal)
     }
 
-    /// A computation of two scalars by one op.
+    /// Adds a computation that applies one op to two scalars.
     fn region(&mut self, element_type: PrimitiveType, op: Op) -> ComputationId {
         let mut builder = ComputationBuilder::new("region");
         let x = builder.parameter("x", Shape::scalar(element_type));
@@ -347,7 +350,8 @@ impl<'m> Writer<'m> {
         self.module.add_computation(builder.finish(root))
     }
 
-    /// An op whose result does not depend on the order of what it combines, but for rounding, and its region.
+    /// Adds a region with an op whose result does not depend on the order of its operands, except
+    /// for rounding.
     fn combination(&mut self, element_type: PrimitiveType) -> ComputationId {
         let pred = [Op::And {}, Op::Or {}];
         let complex = [Op::Add {}, Op::Multiply {}];
@@ -373,9 +377,9 @@ mod tests {
     #[test]
     fn modules_are_valid_and_the_same_for_the_same_seed() {
         for seed in 0..300 {
-            let made = module(seed, 4 + seed as usize % 20);
-            hlo::verify(&made).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{made}"));
-            assert_eq!(made.to_text(), module(seed, 4 + seed as usize % 20).to_text());
+            let graph = module(seed, 4 + seed as usize % 20);
+            hlo::verify(&graph).unwrap_or_else(|error| panic!("seed {seed}: {error}\n{graph}"));
+            assert_eq!(graph.to_text(), module(seed, 4 + seed as usize % 20).to_text());
         }
     }
 
@@ -383,12 +387,12 @@ mod tests {
     fn every_family_turns_up() {
         let mut seen = BTreeSet::new();
         for seed in 0..1500 {
-            let made = module(seed, 14);
-            for (_, computation) in made.computations() {
+            let graph = module(seed, 14);
+            for (_, computation) in graph.computations() {
                 seen.extend(computation.instructions().map(|(_, i)| i.op().opcode().name()));
             }
         }
-        let wanted = [
+        let expected = [
             "convolution",
             "dot",
             "reduce",
@@ -423,7 +427,7 @@ mod tests {
             "iota",
             "remainder",
         ];
-        let missing: Vec<&str> = wanted.into_iter().filter(|name| !seen.contains(name)).collect();
+        let missing: Vec<&str> = expected.into_iter().filter(|name| !seen.contains(name)).collect();
         assert!(missing.is_empty(), "{missing:?}");
     }
 }

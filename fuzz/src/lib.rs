@@ -1,15 +1,16 @@
-//! Random graphs, compiled and compared with the evaluator.
+//! Compiles random graphs and compares their results with the evaluator.
 //!
 //! - [`Draw`]: random choices from a seed.
-//! - [`hlo_graph`]: HLO modules over the opcodes that have code. [`tf_graph`]: graphs of TensorFlow's ops, by way of the import;
-//!   [`subject`]: what a seed stands for.
-//! - [`Setup`]: for which processor and with which of the plan's choices a graph is compiled; drawn too, so that rare
-//!   strategies have their turn.
-//! - [`check`]: compiles, runs twice in the same memory, on one thread and on two, and compares: equal bits for different
-//!   threads, values within the bounds that `runner` estimates for each element.
-//! - [`minimize()`]: makes a module that fails smaller as long as it fails.
+//! - [`hlo_graph`]: HLO modules over the opcodes with code. [`tf_graph`]: graphs of TensorFlow's
+//!   ops, imported to HLO. [`subject`]: maps a seed to a graph.
+//! - [`Setup`]: the processor and the plan's choices for a graph. They are random, too, so that
+//!   rare strategies are tested.
+//! - [`check`]: compiles, runs twice in the same memory, with one thread and with two, and
+//!   compares: equal bits for any number of threads, and values within the bounds that `runner`
+//!   estimates for each element.
+//! - [`minimize()`]: shrinks a failing module while it keeps failing.
 //!
-//! What a seed stands for is the same on every machine; what fails is printed as a file test.
+//! A seed yields the same graph on every machine. A failure is printed as a file test.
 
 pub mod check;
 mod draw;

@@ -1,7 +1,7 @@
-//! `cargo run --release -p fuzz-graphs -- --seed N --count M`: checks the graphs of so many seeds.
+//! `cargo run --release -p fuzz-graphs -- --seed N --count M`: checks the graphs of `M` seeds.
 //!
-//! Graphs are checked in child processes, so that a crash costs one graph; its seed is printed like that of any other
-//! failure, and the exit status is 1 if there was one.
+//! Graphs are checked in child processes, so that a crash affects only one graph. Its seed is
+//! printed like that of any other failure. The exit status is 1 if any graph fails.
 
 use clap::Parser;
 use fuzz_graphs::Outcome;
@@ -14,29 +14,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Random graphs, compiled and compared with the evaluator.
+/// Compile random graphs and compare their results with the evaluator
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fuzz-graphs")]
 struct Flags {
-    /// The first seed.
+    /// First seed
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How many seeds.
+    /// Number of seeds
     #[arg(long, default_value_t = 1000)]
     count: u64,
-    /// How many graphs at once.
+    /// Number of graphs to check in parallel
     #[arg(long, default_value_t = 1)]
     jobs: usize,
-    /// Which graphs: hlo, programs, tf, or all.
+    /// Kind of graphs: hlo, programs, tf, or all
     #[arg(long, default_value = "all")]
     kind: String,
-    /// Seconds after which a graph counts as stuck.
+    /// Seconds after which a graph counts as stuck
     #[arg(long, default_value_t = 120)]
     timeout: u64,
-    /// Print the graph of the seed and do not check it.
+    /// Print the graph of the seed without checking it
     #[arg(long)]
     print: bool,
-    /// Answer seeds on standard input: what child processes do.
+    /// Answer seeds from standard input (for child processes)
     #[arg(long, hide = true)]
     worker: bool,
 }
@@ -44,7 +44,7 @@ struct Flags {
 fn main() -> ExitCode {
     let flags = Flags::parse();
     let Some(kind) = Kind::parse(&flags.kind) else {
-        eprintln!("fuzz-graphs: no kind '{}'; there are hlo, programs, tf, all", flags.kind);
+        eprintln!("fuzz-graphs: unknown kind '{}'; expected hlo, programs, tf, or all", flags.kind);
         return ExitCode::from(2);
     };
     if flags.print {
@@ -87,7 +87,7 @@ fn unescape(text: &str) -> String {
     text.replace("\\n", "\n").replace("\\\\", "\\")
 }
 
-/// A child process and its answers.
+/// A child process and the channel of its answers.
 struct Worker {
     child: Child,
     seeds: ChildStdin,
@@ -101,8 +101,8 @@ impl Worker {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()?;
-        let seeds = child.stdin.take().expect("a pipe was asked for");
-        let out = child.stdout.take().expect("a pipe was asked for");
+        let seeds = child.stdin.take().expect("the child has a pipe");
+        let out = child.stdout.take().expect("the child has a pipe");
         let (sender, answers) = channel();
         std::thread::spawn(move || {
             for line in BufReader::new(out).lines().map_while(Result::ok) {
@@ -114,7 +114,7 @@ impl Worker {
         Ok(Self { child, seeds, answers })
     }
 
-    /// The answer for a seed; `Err` with the reason if there will be none.
+    /// Returns the answer for a seed, or the reason why there is none.
     fn ask(&mut self, seed: u64, timeout: Duration) -> Result<String, String> {
         writeln!(self.seeds, "{seed}").map_err(|error| format!("crashed: {error}"))?;
         self.answers.recv_timeout(timeout).map_err(|error| match error {
@@ -129,7 +129,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -189,7 +189,8 @@ fn supervise(flags: &Flags) -> ExitCode {
                     let answer = match worker.take().map_or_else(|| Worker::start(flags), Ok) {
                         Ok(mut started) => {
                             let answer = started.ask(seed, timeout);
-                            // A new process now and then gives back what generated code has leaked.
+                            // Restarting the process from time to time frees the memory leaked by
+                            // generated code.
                             if answer.is_ok() && number % 500 != 499 {
                                 worker = Some(started);
                             }

@@ -1,18 +1,19 @@
-//! Makes a module that fails smaller.
+//! Shrinks a failing module.
 
 use crate::Outcome;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use shape::Shape;
 use std::time::{Duration, Instant};
 
-/// Trials are given up after so many.
+/// Maximum number of trials.
 const MOST_TRIALS: usize = 400;
 
-/// No trial begins later than this: what was found has to be told before whoever waits for it gives up.
+/// No trial starts later than this, so that the result is reported before the parent process times
+/// out.
 const LONGEST: Duration = Duration::from_secs(45);
 
-/// Drops results, replaces values by parameters or by operands of their shape, as long as the module fails in the same way.
-/// The smallest module, and how it fails.
+/// Drops results, and replaces values by parameters or by operands of their shape, while the module
+/// keeps failing in the same way. Returns the smallest module and its failure.
 pub fn minimize(module: &Module, why: &str, check: impl Fn(&Module) -> Outcome) -> (Module, String) {
     let (mut best, mut reason) = (module.clone(), why.to_owned());
     let (mut trials, begin) = (0, Instant::now());
@@ -49,17 +50,17 @@ pub fn minimize(module: &Module, why: &str, check: impl Fn(&Module) -> Outcome) 
             }
             let is_entry = computation == best.entry();
             let operands = best[computation][id].operands().len();
-            let mut done = is_entry && {
+            let mut shrunk = is_entry && {
                 let candidate = with_parameter(&best, id);
                 attempt(&mut best, &mut reason, candidate)
             };
             for operand in 0..operands {
-                done = done || {
+                shrunk = shrunk || {
                     let candidate = with_operand(&best, computation, id, operand);
                     attempt(&mut best, &mut reason, candidate)
                 };
             }
-            changed |= done;
+            changed |= shrunk;
         }
         if !changed {
             return (best, reason);
@@ -67,33 +68,33 @@ pub fn minimize(module: &Module, why: &str, check: impl Fn(&Module) -> Outcome) 
     }
 }
 
-/// What has to stay the same: the words before the first number.
+/// Returns the part of a failure that must remain the same: the words before the first number.
 fn kind_of(why: &str) -> String {
     let text = why.split(':').next().unwrap_or_default();
     text.chars().take_while(|c| !c.is_ascii_digit()).collect()
 }
 
-/// Instructions that may be replaced, the last ones first.
+/// Returns the instructions that may be replaced, last ones first.
 fn values(module: &Module) -> Vec<(ComputationId, InstructionId)> {
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for (id, computation) in module.computations() {
         for instruction in computation.post_order().into_iter().rev() {
             let op = computation[instruction].op();
             if instruction != computation.root() && !matches!(op, Op::Parameter { .. } | Op::Tuple {}) {
-                found.push((id, instruction));
+                candidates.push((id, instruction));
             }
         }
     }
-    found
+    candidates
 }
 
-/// Without what nobody reads any more.
+/// Removes dead instructions.
 fn clean(mut module: Module) -> Option<Module> {
     let dce = passes::by_name("dce").expect("dce is a pass");
     dce.run(&mut module).ok().map(|_| module)
 }
 
-/// Only one of the results.
+/// Keeps only one of the results.
 fn with_result(module: &Module, keep: usize) -> Option<Module> {
     let mut module = module.clone();
     module.set_input_output_alias(Vec::new());
@@ -108,7 +109,7 @@ fn with_result(module: &Module, keep: usize) -> Option<Module> {
     clean(module)
 }
 
-/// A new parameter instead of a value of the entry.
+/// Replaces a value of the entry by a new parameter.
 fn with_parameter(module: &Module, id: InstructionId) -> Option<Module> {
     let mut module = module.clone();
     let entry = module.entry();
@@ -125,7 +126,7 @@ fn with_parameter(module: &Module, id: InstructionId) -> Option<Module> {
     clean(module)
 }
 
-/// An operand of its shape instead of a value.
+/// Replaces a value by an operand of its shape.
 fn with_operand(
     module: &Module,
     computation: ComputationId,

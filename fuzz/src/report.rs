@@ -1,15 +1,16 @@
-//! A failure as a file test.
+//! Prints a failure as a file test.
 
 use crate::Setup;
 use crate::check::arguments;
 use hlo::Module;
 use hlo::text::literal_to_text;
 
-/// The text of `// test: run=CPU`: the arguments of the first run and the evaluator's result.
+/// Returns the text of a `// test: run=CPU`, with the arguments of the first run and the
+/// evaluator's result.
 pub fn file_test(module: &Module, setup: &Setup, seed: u64) -> String {
     let cpu = if setup.cpu.is_empty() { "baseline" } else { setup.cpu };
     let arguments = arguments(module, setup, seed, 0);
-    let mut text = format!("// test: run={cpu}\n// What this guards.\n\n");
+    let mut text = format!("// test: run={cpu}\n// Describe the behavior that this test guards.\n\n");
     for argument in &arguments {
         text += &format!("// input: {}\n", literal_to_text(argument));
     }
@@ -19,7 +20,7 @@ pub fn file_test(module: &Module, setup: &Setup, seed: u64) -> String {
     text += "// ==>\n";
     match evaluator::evaluate(&module, &arguments) {
         Ok(result) => text += &(literal_to_text(&result) + "\n"),
-        Err(error) => text += &format!("the evaluator says: {error}\n"),
+        Err(error) => text += &format!("evaluator error: {error}\n"),
     }
     text
 }

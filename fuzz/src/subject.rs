@@ -1,25 +1,25 @@
-//! What a seed stands for.
+//! Maps a seed to a graph.
 
 use crate::check::{Setup, refusal};
 use crate::{Draw, Outcome, check, file_test, hlo_graph, minimize, tf_graph};
 use filetest::programs;
 use hlo::Module;
 
-/// Where graphs come from.
+/// Source of graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Modules of instructions of all kinds and types.
     Hlo,
-    /// Modules of few types and sizes, rich in what passes look for.
+    /// Modules of few types and sizes, rich in patterns that passes transform.
     Programs,
     /// Graphs of TensorFlow's ops.
     Tf,
-    /// Any of these, by seed.
+    /// Any of these, depending on the seed.
     All,
 }
 
 impl Kind {
-    /// By name.
+    /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "hlo" => Self::Hlo,
@@ -38,16 +38,16 @@ impl Kind {
     }
 }
 
-/// A graph and how it is compiled.
+/// A graph and its setup.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The graph.
     pub module: Module,
-    /// How it is compiled.
+    /// Compilation options.
     pub setup: Setup,
 }
 
-/// What a seed stands for; or what is wrong, where not even a module can be made.
+/// Returns the graph of a seed, or an error if no module can be generated.
 pub fn subject(kind: Kind, seed: u64) -> Result<Subject, Outcome> {
     let mut draw = Draw::new(seed ^ 0x6772_6170_6873);
     let size = 4 + draw.below(14);
@@ -60,7 +60,8 @@ pub fn subject(kind: Kind, seed: u64) -> Result<Subject, Outcome> {
     Ok(Subject { module, setup: Setup::draw(&mut draw) })
 }
 
-/// Checks what a seed stands for. A failure's text ends with the smallest module found that fails, as a file test.
+/// Checks the graph of a seed. A failure's text ends with the smallest failing module found, as a
+/// file test.
 pub fn run(kind: Kind, seed: u64) -> Outcome {
     let Subject { module, setup } = match subject(kind, seed) {
         Ok(subject) => subject,

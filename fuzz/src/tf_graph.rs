@@ -1,8 +1,10 @@
-//! Random graphs of TensorFlow's ops, made from the rules of `import` and the signatures of `tf`.
+//! Random graphs of TensorFlow's ops, generated from the rules of `import` and the signatures of
+//! `tf`.
 //!
-//! A node is written from its op's signature: types that the rule takes, attributes of all allowed values, inputs at hand or
-//! new ones, of shapes that [`templates`] knows for ops whose inputs have to fit together and of the first input's shape
-//! for others. What the import refuses as invalid or unsupported is left out of the graph; what it fails on is a find.
+//! A node follows its op's signature: types that the rule accepts, attributes with all allowed
+//! values, and existing or new inputs. For ops whose inputs must match, [`templates`] lists the
+//! shapes; other inputs have the first input's shape. Nodes that the importer rejects as invalid or
+//! unsupported are dropped from the graph. Any other failure of the importer is a finding.
 
 mod attributes;
 mod inputs;
@@ -22,9 +24,9 @@ use tf::proto::{
     attr_value::Value,
 };
 
-/// Ops that are left out, by what their names begin with, and why.
+/// Omitted ops, by prefixes of their names.
 const LEFT_OUT: &[&str] = &[
-    // Handles, which an input at hand is none of.
+    // Handles, which no available input provides.
     "Assign",
     "Apply",
     "Resource",
@@ -67,7 +69,7 @@ const LEFT_OUT: &[&str] = &[
     "XlaSelectAndScatter",
     "XlaCustomCall",
     "XlaVariadicSort",
-    // Numbers of a state that the evaluator begins with and a program goes on from.
+    // Random numbers from a state, which the evaluator initializes but a program continues.
     "RandomUniform",
     "RandomStandardNormal",
     "TruncatedNormal",
@@ -75,7 +77,8 @@ const LEFT_OUT: &[&str] = &[
     "Multinomial",
     "ParameterizedTruncatedNormal",
     "StatelessRandomGetAlg",
-    // Answers that hang on rounding as a whole: rejection of random numbers, decompositions of what may be singular.
+    // Results that depend on rounding as a whole: rejection of random numbers, decompositions of
+    // possibly singular matrices.
     "StatelessTruncatedNormal",
     "StatelessParameterized",
     "StatelessMultinomial",
@@ -104,7 +107,7 @@ const LEFT_OUT: &[&str] = &[
     "XlaSpmd",
 ];
 
-/// A tensor at hand.
+/// An available tensor.
 #[derive(Clone, Debug)]
 pub(crate) struct Tensor {
     name: String,
@@ -112,7 +115,7 @@ pub(crate) struct Tensor {
     sizes: Vec<i64>,
 }
 
-/// A graph in the making.
+/// A graph under construction.
 pub(crate) struct Writer {
     pub(crate) draw: Draw,
     nodes: Vec<NodeDef>,
@@ -121,13 +124,13 @@ pub(crate) struct Writer {
     fetches: Vec<Tensor>,
 }
 
-/// The HLO of a random graph of about so many ops; or what is wrong with the import.
+/// Returns the HLO of a random graph of about `size` ops, or the importer's failure.
 pub fn module(seed: u64, size: usize) -> Result<Module, Outcome> {
     let ops: Vec<SupportedOp> = import::supported_ops()
         .into_iter()
         .filter(|op| {
             let left_out = |prefix: &&&str| match op.name.strip_prefix(**prefix) {
-                // A name that goes on in lower case is another word.
+                // A name that continues in lower case is a different word.
                 Some(rest) => !rest.starts_with(|c: char| c.is_ascii_lowercase()),
                 None => false,
             };
@@ -159,11 +162,12 @@ pub fn module(seed: u64, size: usize) -> Result<Module, Outcome> {
             }
         }
     }
-    module.ok_or_else(|| Outcome::Refused("no op that fits was drawn".to_owned()))
+    module.ok_or_else(|| Outcome::Refused("none of the drawn ops fit".to_owned()))
 }
 
 impl Writer {
-    /// Writes a node of an op; its outputs' names and types, or nothing if no inputs were found.
+    /// Writes a node of an op. Returns its outputs' names and types, or `None` if no inputs were
+    /// found.
     fn node(&mut self, op: &SupportedOp) -> Option<Vec<(String, DataType)>> {
         let signature = tf::op_signature(op.name)?;
         let (attr, main) = self.attributes(op, signature)?;
@@ -180,7 +184,8 @@ impl Writer {
         Some(outputs)
     }
 
-    /// Imports the graph with a node's outputs among the fetches. Nothing if the import says that it cannot be.
+    /// Imports the graph with a node's outputs among the fetches. Returns `None` if the importer
+    /// rejects it as unsupported.
     fn import(
         &mut self,
         op: &SupportedOp,
@@ -222,7 +227,7 @@ impl Writer {
         Ok(Some(module))
     }
 
-    /// A new input of the graph, or a constant.
+    /// Adds a new input of the graph, or a constant.
     pub(crate) fn new_tensor(&mut self, data_type: DataType, sizes: &[i64]) -> Option<String> {
         data_type.primitive_type()?;
         if self.draw.once_in(6) {
@@ -249,7 +254,7 @@ impl Writer {
         Some(name)
     }
 
-    /// A constant of integers.
+    /// Adds a constant of integers.
     pub(crate) fn integers(&mut self, data_type: DataType, sizes: &[i64], values: &[i64]) -> Option<String> {
         let element_type = data_type.primitive_type()?;
         if !element_type.is_integer() {
@@ -286,7 +291,7 @@ impl Writer {
     }
 }
 
-/// A tensor's bytes; those of types narrower than a byte stand in a byte each.
+/// Returns a tensor's bytes. Types narrower than a byte occupy one byte per element.
 fn content(literal: &Literal) -> Bytes {
     debug_assert!(
         literal.array_shape().element_type != PrimitiveType::Pred || literal.bytes().iter().all(|b| *b < 2)

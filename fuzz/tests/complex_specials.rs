@@ -1,5 +1,5 @@
-//! Every function of complex numbers at infinities, NaN, zeros of both signs and the ends of the range: code and evaluator
-//! agree about what is NaN, what is infinite and which sign a zero has.
+//! Every complex function at infinities, NaN, zeros of both signs, and the limits of the range:
+//! code and evaluator agree on which results are NaN or infinite, and on the sign of zeros.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -11,7 +11,7 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 const BINARY: &[Op] =
     &[Op::Add {}, Op::Subtract {}, Op::Multiply {}, Op::Divide {}, Op::Power {}, Op::Atan2 {}];
 
-/// Parts of the operands.
+/// Returns the parts of the operands.
 fn parts(element_type: PrimitiveType, is_binary: bool) -> Vec<f64> {
     let largest = if element_type == PrimitiveType::C64 { f64::from(f32::MAX) } else { f64::MAX };
     let least = if element_type == PrimitiveType::C64 { f64::from(f32::from_bits(1)) } else { 5e-324 };
@@ -25,7 +25,7 @@ fn parts(element_type: PrimitiveType, is_binary: bool) -> Vec<f64> {
     parts
 }
 
-/// What an op makes of operands: by the evaluator, then by code for each processor.
+/// Evaluates an op with the evaluator, then with code for each processor.
 fn answers(op: &Op, operands: &[Literal]) -> Vec<Literal> {
     let mut module = Module::new("special".to_owned());
     let mut builder = ComputationBuilder::new("main");
@@ -49,8 +49,8 @@ fn answers(op: &Op, operands: &[Literal]) -> Vec<Literal> {
     answers
 }
 
-/// NaN answers to NaN, an infinity to one of its sign, zeros to each other by sign, a number to one so near that the difference
-/// is nothing beside the whole number.
+/// True if two numbers match: both NaN, infinities of the same sign, zeros of the same sign, or
+/// numbers whose difference is negligible relative to the whole number.
 fn agree(got: f64, want: f64, whole: f64, element_type: PrimitiveType) -> bool {
     if got.is_nan() || want.is_nan() {
         return got.is_nan() && want.is_nan();
@@ -83,8 +83,8 @@ fn check(op: &Op, operands: &[Literal]) -> Vec<String> {
             };
             let whole = pairs.iter().map(|pair| pair.1.abs()).fold(0.0, f64::max);
             if pairs.iter().any(|&(got, want)| !agree(got, want, whole, element_type)) {
-                let of: Vec<Scalar> = operands.iter().map(|o| o.scalars().nth(k).unwrap()).collect();
-                wrong.push(format!("{} of {of:?}: {got:?}, not {want:?}", op.opcode().name()));
+                let values: Vec<Scalar> = operands.iter().map(|o| o.scalars().nth(k).unwrap()).collect();
+                wrong.push(format!("{} values {values:?}: {got:?}, not {want:?}", op.opcode().name()));
             }
         }
     }

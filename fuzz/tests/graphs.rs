@@ -1,4 +1,4 @@
-//! A few hundred graphs, of fixed seeds; `cargo run --release -p fuzz-graphs` takes more.
+//! Checks a few hundred graphs with fixed seeds. `cargo run --release -p fuzz-graphs` checks more.
 
 use fuzz_graphs::Outcome;
 use fuzz_graphs::subject::{Kind, run};

@@ -1,15 +1,16 @@
-//! Dots and convolutions, with what often follows them.
+//! Dots and convolutions, and the instructions that often follow them.
 
 use super::Writer;
 use super::elementwise::retyped;
 use hlo::{ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use shape::{ArrayShape, PrimitiveType};
 
-/// Sizes of free dimensions of the other operand.
+/// Sizes of the other operand's free dimensions.
 const FREE: &[i64] = &[1, 2, 3, 4, 7, 8, 15, 16, 17, 33, 64];
 
 impl Writer<'_> {
-    /// Any dimensions contracted, any of them batches, the other operand's in any order.
+    /// Adds a dot with arbitrary contracting and batch dimensions, and the other operand's
+    /// dimensions in any order.
     pub(super) fn dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 || array.element_type == PrimitiveType::Pred {
             return None;
@@ -53,7 +54,8 @@ impl Writer<'_> {
         self.follow(dot)
     }
 
-    /// A product of matrices with as many summands as the elements allow, either of them transposed.
+    /// Adds a matrix product with as many terms per sum as possible, and with either operand
+    /// transposed.
     pub(super) fn long_dot(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let count = array.element_count();
         if count < 64 || array.element_type == PrimitiveType::Pred {
@@ -80,7 +82,7 @@ impl Writer<'_> {
         self.follow(dot)
     }
 
-    /// A contraction, sometimes with sums of a wider type than its operands'.
+    /// Adds a contraction, sometimes with sums of a wider type than the operands'.
     fn sum(&mut self, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
         use PrimitiveType::*;
         let sum = self.add(op.clone(), operands)?;
@@ -95,7 +97,7 @@ impl Writer<'_> {
         if self.draw.once_in(3) { self.add_shaped(retyped(&array, wider), op, operands) } else { Some(sum) }
     }
 
-    /// A bias, an activation, a transpose or nothing.
+    /// Adds a bias, an activation, a transpose, or nothing.
     fn follow(&mut self, x: InstructionId) -> Option<InstructionId> {
         let array = self.array(x);
         match self.draw.below(5) {
@@ -113,7 +115,8 @@ impl Writer<'_> {
         }
     }
 
-    /// Of all dimensions in any order, with strides, dilations, padding that may be negative, reversal, groups.
+    /// Adds a convolution with dimensions in any order, strides, dilations, possibly negative
+    /// padding, reversal, and groups.
     pub(super) fn convolution(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let rank = array.rank();
         if !(2..=5).contains(&rank) || array.element_type == PrimitiveType::Pred {

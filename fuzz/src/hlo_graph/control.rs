@@ -1,4 +1,4 @@
-//! Calls, conditionals and loops.
+//! Calls, conditionals, and loops.
 
 use super::Writer;
 use PrimitiveType::*;
@@ -29,7 +29,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A computation of one array that makes another of the same shape. Its result counts as inexact.
+    /// Adds a computation from one array to another of the same shape. Its result counts as
+    /// inexact.
     fn branch(&mut self, array: &ArrayShape, depth: usize) -> ComputationId {
         let (draw, most) = (self.draw.fork(), self.most);
         let mut inner = Writer::new(&mut *self.module, draw, "branch", most);
@@ -41,7 +42,7 @@ impl Writer<'_> {
         self.module.add_computation(computation)
     }
 
-    /// By a predicate, or by an index that may lie outside. Of exact ones only.
+    /// Adds a conditional on an exact predicate, or on an exact index that may be out of range.
     fn conditional(&mut self, x: InstructionId, array: &ArrayShape, depth: usize) -> Option<InstructionId> {
         let by_index = self.draw.once_in(2);
         let count = if by_index { 1 + self.draw.below(3) } else { 2 };
@@ -54,7 +55,8 @@ impl Writer<'_> {
         self.add(Op::Conditional { branch_computations }, &operands)
     }
 
-    /// A loop that counts and changes one array, reads another, and fills a third one row by row.
+    /// Adds a loop that counts, modifies one array, reads another, and fills a third one row by
+    /// row.
     fn while_loop(&mut self, x: InstructionId, array: &ArrayShape, depth: usize) -> Option<InstructionId> {
         let trips = self.draw.choose(&[0, 1, 2, 3, 4, 7]);
         let rows = [&[self.draw.choose(&[1, 2, 4, 5])][..], &array.sizes()].concat();
@@ -127,13 +129,13 @@ impl Writer<'_> {
             let shape = ArrayShape::new(array.element_type, &sizes).into();
             let source = if inner.draw.once_in(2) { next } else { x };
             let row = inner.builder.op_with_shape(inner.module, shape, Op::Reshape {}, &[source]);
-            let row = row.expect("as many elements");
+            let row = row.expect("the same number of elements");
             let operands = [&[filled, row][..], &place].concat();
             inner.builder.op(inner.module, Op::DynamicUpdateSlice {}, &operands).expect("a row")
         };
         let kept = if inner.draw.once_in(3) { x } else { kept };
         let root = [count, next, kept, filled];
-        let root = inner.builder.op(inner.module, Op::Tuple {}, &root).expect("a tuple takes everything");
+        let root = inner.builder.op(inner.module, Op::Tuple {}, &root).expect("a tuple accepts any operand");
         let computation = inner.builder.finish(root);
         self.module.add_computation(computation)
     }

@@ -1,4 +1,5 @@
-//! What becomes loops of simpler instructions: decompositions, Fourier transforms, normalisation; and random bits.
+//! Instructions that expand to loops of simpler ones (decompositions, Fourier transforms,
+//! normalization), and random bits.
 
 use super::Writer;
 use PrimitiveType::*;
@@ -15,7 +16,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A factor of `R^T R + c I` of random rows, which has one, or a system with a factor that is far from singular.
+    /// Adds a factorization of `R^T R + c I` for random rows, which is positive definite, or a
+    /// system with a well-conditioned factor.
     fn matrix(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let element_type = array.element_type;
         if array.rank() < 2 || !matches!(element_type, F32 | F64) || !self.is_exact(x) {
@@ -32,7 +34,7 @@ impl Writer<'_> {
             rhs_batch_dims: batches,
             rhs_contracting_dims: vec![batch],
         };
-        // Numbers within [-1, 1], so that the diagonal dominates.
+        // Numbers in [-1, 1], so that the diagonal dominates.
         let bounded = self.add(Op::Tanh {}, &[x])?;
         let product = self.add(Op::Dot { dot_dimension_numbers: numbers }, &[bounded, bounded])?;
         let square = self.array(product);

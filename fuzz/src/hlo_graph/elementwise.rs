@@ -1,11 +1,11 @@
-//! Functions of elements: arithmetic, comparisons, conversions.
+//! Elementwise functions: arithmetic, comparisons, conversions.
 
 use super::Writer;
 use PrimitiveType::*;
 use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, InstructionId, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
 
-/// Of floating-point numbers.
+/// Functions of one floating-point number.
 const FLOAT: &[Op] = &[
     Op::Abs {},
     Op::Acos {},
@@ -86,8 +86,8 @@ impl Writer<'_> {
         self.add(op, &[x])
     }
 
-    /// A comparison of numbers that are computed, or are exact: in the total order the sign of a NaN counts, which nothing
-    /// says of one that is computed.
+    /// Returns a comparison. The total order depends on the sign of a NaN, which is unspecified for
+    /// computed values, so it is used only if the operands are exact.
     pub(super) fn comparison(&mut self, element_type: PrimitiveType, are_exact: bool) -> Op {
         use ComparisonDirection::*;
         let direction = if element_type.is_complex() {
@@ -167,8 +167,8 @@ impl Writer<'_> {
         }
     }
 
-    /// To a type of the same width, or of another with one dimension more or less. Of exact values only: an ulp may be
-    /// any number of another type.
+    /// Adds a bitcast to a type of the same width, or of another width with one dimension more or
+    /// less. Takes only exact values: an ulp may be any number in another type.
     fn bitcast_convert(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if !self.is_exact(x) {
             return None;
@@ -190,7 +190,7 @@ impl Writer<'_> {
         self.add_shaped(ArrayShape::new(element_type, &sizes), Op::BitcastConvert {}, &[x])
     }
 
-    /// A function of scalars, given as a computation.
+    /// Adds a function of scalars given as a computation.
     pub(super) fn map(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let y = self.like(array);
         let mut builder = ComputationBuilder::new("mapped");

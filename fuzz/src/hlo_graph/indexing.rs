@@ -1,4 +1,4 @@
-//! Dynamic slices, gathers and scatters, with indices that may lie outside.
+//! Dynamic slices, gathers, and scatters, with indices that may be out of range.
 
 use super::Writer;
 use hlo::{GatherDimensionNumbers, InstructionId, Op, ScatterDimensionNumbers};
@@ -9,13 +9,13 @@ const INDICES: &[PrimitiveType] =
     &[PrimitiveType::S32, PrimitiveType::S32, PrimitiveType::S64, PrimitiveType::U8, PrimitiveType::U32];
 
 impl Writer<'_> {
-    /// A slice at places that are computed, and perhaps its way back.
+    /// Adds a slice at data-dependent positions, and sometimes the inverse update.
     pub(super) fn dynamic_slice(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let sizes: Vec<i64> = array.sizes().iter().map(|&s| self.draw.between(0.max(s / 3), s)).collect();
-        let of_index = self.draw.choose(INDICES);
+        let index_type = self.draw.choose(INDICES);
         let mut operands = vec![x];
         for _ in 0..array.rank() {
-            operands.push(self.exact_like(&ArrayShape::new(of_index, &[])));
+            operands.push(self.exact_like(&ArrayShape::new(index_type, &[])));
         }
         let slice = self.add(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)?;
         if self.draw.once_in(2) {
@@ -26,7 +26,8 @@ impl Writer<'_> {
         self.add(Op::DynamicUpdateSlice {}, &operands)
     }
 
-    /// Indices of so many parts: their shape, with the dimension of the parts somewhere, and where it is.
+    /// Adds index vectors with `parts` components. Returns them and the position of their component
+    /// dimension.
     fn indices(&mut self, batches: &[i64], parts: usize) -> (InstructionId, usize) {
         let mut sizes = batches.to_vec();
         let at = if parts == 1 && self.draw.once_in(3) {
@@ -60,7 +61,7 @@ impl Writer<'_> {
             }
         }
         collapsed.sort_unstable();
-        // Perhaps one dimension that operand and indices share.
+        // Sometimes, operand and indices share a batching dimension.
         let free: Vec<usize> = (0..rank).filter(|d| !indexed.contains(d)).collect();
         let batching =
             if !free.is_empty() && self.draw.once_in(4) { vec![self.draw.choose(&free)] } else { Vec::new() };
@@ -70,18 +71,18 @@ impl Writer<'_> {
             batches.insert(0, array.size(d));
         }
         let (indices, at) = self.indices(&batches, indexed.len());
-        // The dimension of the parts may stand before that of the batch.
-        let of_batch = batching.iter().map(|_| usize::from(at == 0)).collect();
-        let kept = rank - collapsed.len() - batching.len();
-        let mut offset_dims = self.draw.permutation(kept + batches.len());
-        offset_dims.truncate(kept);
+        // The component dimension may precede the batch dimension.
+        let indices_batching = batching.iter().map(|_| usize::from(at == 0)).collect();
+        let offset_count = rank - collapsed.len() - batching.len();
+        let mut offset_dims = self.draw.permutation(offset_count + batches.len());
+        offset_dims.truncate(offset_count);
         offset_dims.sort_unstable();
         let gather_dimension_numbers = GatherDimensionNumbers {
             offset_dims,
             collapsed_slice_dims: collapsed,
             start_index_map: indexed,
             operand_batching_dims: batching,
-            start_indices_batching_dims: of_batch,
+            start_indices_batching_dims: indices_batching,
             index_vector_dim: at,
         };
         let op = Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false };

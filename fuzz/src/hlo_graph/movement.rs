@@ -1,4 +1,5 @@
-//! What moves elements: reshapes, transposes, broadcasts, slices, padding, concatenations.
+//! Instructions that move elements: reshapes, transposes, broadcasts, slices, padding,
+//! concatenations.
 
 use super::Writer;
 use hlo::{InstructionId, Op, PaddingConfig, PaddingDimension, SliceDimension};
@@ -25,7 +26,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Adds, drops, splits or merges dimensions.
+    /// Adds, drops, splits, or merges dimensions.
     pub(super) fn reshape(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let mut sizes = array.sizes();
         match self.draw.below(5) {
@@ -90,7 +91,7 @@ impl Writer<'_> {
         self.add(Op::Pad { padding }, &[x, value])
     }
 
-    /// With others that differ in the dimension, or of two slices that may be neighbours.
+    /// Concatenates values that differ in the dimension, or two slices that may be adjacent.
     fn concatenate(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 {
             return None;

@@ -1,4 +1,4 @@
-//! Reductions, windows, sorting, and the patterns of rows: softmax, normalisation.
+//! Reductions, windows, sorting, and row patterns: softmax, normalization.
 
 use super::Writer;
 use super::elementwise::retyped;
@@ -30,7 +30,8 @@ impl Writer<'_> {
         self.add(Op::Reduce { dimensions, to_apply }, &[first, initial])
     }
 
-    /// The largest or smallest element and its index. Of numbers that have an order and are exact.
+    /// Adds a reduction to the largest or smallest element and its index. Takes only exact
+    /// integers.
     pub(super) fn variadic_reduce(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let whole = array.element_type.is_integer();
         if array.rank() == 0 || !self.is_exact(x) || !whole {
@@ -47,7 +48,8 @@ impl Writer<'_> {
         self.add(Op::Reduce { dimensions, to_apply }, &[x, indices, worst, none])
     }
 
-    /// Of two values with their indices the better one, of equal ones that of the smaller index.
+    /// Adds a region that returns the better of two values and its index, or the smaller index for
+    /// equal values.
     fn arg_region(&mut self, element_type: PrimitiveType, direction: ComparisonDirection) -> ComputationId {
         let mut b = ComputationBuilder::new("better");
         let value = Shape::scalar(element_type);
@@ -107,7 +109,7 @@ impl Writer<'_> {
         self.add(Op::ReduceWindow { window, to_apply }, &[x, initial])
     }
 
-    /// The gradient of a windowed maximum.
+    /// Adds the gradient of a windowed maximum.
     pub(super) fn select_and_scatter(
         &mut self,
         x: InstructionId,
@@ -142,8 +144,9 @@ impl Writer<'_> {
         self.add(Op::SelectAndScatter { window, select, scatter }, &[x, source, initial])
     }
 
-    /// A sort of one or several arrays by the first, or the largest elements of each row. Of exact ones: the sign of a NaN
-    /// that arithmetic makes, and what is nearly equal, may be ordered either way.
+    /// Adds a sort of one or several arrays by the first, or the top elements of each row. Takes
+    /// only exact values: the sign of a computed NaN is unspecified, and nearly equal elements may
+    /// be in either order.
     pub(super) fn sort(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 || array.element_type.is_complex() || !self.is_exact(x) {
             return None;
@@ -179,7 +182,7 @@ impl Writer<'_> {
         self.add(Op::Sort { dimension, is_stable: true, to_apply }, &operands)
     }
 
-    /// What models do with rows: a softmax, or a normalisation, perhaps scaled.
+    /// Adds an operation that models apply to rows: a softmax or a normalization, sometimes scaled.
     pub(super) fn rows(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 || !array.element_type.is_floating_point() {
             return None;

@@ -1,4 +1,4 @@
-//! Values of attributes, by their kind and name.
+//! Chooses attribute values by kind and name.
 
 use super::Writer;
 use import::SupportedOp;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tf::DataType;
 use tf::proto::{AttrDef, AttrValue, ListValue, OpDef, attr_value::Value};
 
-/// Types of attributes that nothing restricts.
+/// Types of unrestricted attributes.
 const USUAL: &[DataType] = &[
     DataType::Float,
     DataType::Float,
@@ -20,7 +20,7 @@ const USUAL: &[DataType] = &[
     DataType::Uint8,
 ];
 
-/// Equations of `Einsum` of one and of two inputs.
+/// Equations of `Einsum` with one and two inputs.
 const EQUATIONS: &[&str] = &[
     "ab,bc->ac",
     "ab,cb->ac",
@@ -40,7 +40,8 @@ const EQUATIONS: &[&str] = &[
 ];
 
 impl Writer {
-    /// Values of all attributes, and the type of the one that most inputs have. Nothing if one cannot be made up.
+    /// Chooses values for all attributes. Returns them and the type of most inputs, or `None` if a
+    /// value cannot be generated.
     pub(super) fn attributes(
         &mut self,
         op: &SupportedOp,
@@ -72,16 +73,17 @@ impl Writer {
         Some((values, main))
     }
 
-    /// One of the types that the rule takes, often one that a tensor at hand has.
+    /// Returns one of the types that the rule accepts, often one of an available tensor.
     fn type_of(&mut self, op: &SupportedOp, attr: &AttrDef) -> Option<DataType> {
-        let of_rule = op.types.iter().find(|(name, _)| *name == attr.name).map(|(_, types)| types.to_vec());
+        let rule_types =
+            op.types.iter().find(|(name, _)| *name == attr.name).map(|(_, types)| types.to_vec());
         let allowed = match attr.allowed_values.as_ref().and_then(|v| v.value.as_ref()) {
             Some(Value::List(list)) => {
                 list.r#type.iter().filter_map(|&number| DataType::from_number(number)).collect()
             }
             _ => USUAL.to_vec(),
         };
-        let mut types = of_rule.unwrap_or(allowed);
+        let mut types = rule_types.unwrap_or(allowed);
         types.retain(|t| t.primitive_type().is_some());
         let at_hand: Vec<DataType> =
             self.tensors.iter().map(|t| t.data_type).filter(|t| types.contains(t)).collect();
@@ -96,7 +98,8 @@ impl Writer {
         }
     }
 
-    /// `plain`: strides of 1, no dilation, padding `SAME`, channels last: what many ops want to fit together.
+    /// Returns the value of an attribute. `plain` means strides of 1, no dilation, padding `SAME`,
+    /// and channels last, which many ops need to fit together.
     fn attribute(&mut self, attr: &AttrDef, op: &OpDef, plain: bool) -> Option<Value> {
         let default = attr.default_value.as_ref().and_then(|v| v.value.clone());
         let spatial = ["strides", "dilations", "padding", "data_format", "explicit_paddings"];

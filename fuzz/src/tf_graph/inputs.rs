@@ -1,11 +1,12 @@
-//! Inputs of a node: tensors at hand, new ones, and constants where the import has to know the numbers.
+//! Inputs of a node: available tensors, new ones, and constants where the importer must know the
+//! values.
 
 use super::{Writer, templates};
 use std::collections::BTreeMap;
 use tf::DataType;
 use tf::proto::{ArgDef, AttrValue, OpDef, attr_value::Value};
 
-/// The types of an argument, one for each of its tensors.
+/// Returns the types of an argument, one per tensor.
 pub(super) fn types(arg: &ArgDef, attr: &BTreeMap<String, AttrValue>) -> Option<Vec<DataType>> {
     let value = |name: &str| attr.get(name).and_then(|v| v.value.as_ref());
     if !arg.type_list_attr.is_empty() {
@@ -26,7 +27,7 @@ pub(super) fn types(arg: &ArgDef, attr: &BTreeMap<String, AttrValue>) -> Option<
 }
 
 impl Writer {
-    /// The names of a node's inputs.
+    /// Returns the names of a node's inputs.
     pub(super) fn inputs(
         &mut self,
         op: &OpDef,
@@ -48,8 +49,8 @@ impl Writer {
                 let letters_of = equation.as_ref().map(|e| subscript(e, number));
                 let word = letters_of.as_deref().or(words.get(number).copied());
                 let name = match word {
-                    None | Some("?") => self.untold(op, &arg.name, data_type, &shape, number)?,
-                    Some("=") => self.known(op, &arg.name, data_type, &shape)?,
+                    None | Some("?") => self.free_input(op, &arg.name, data_type, &shape, number)?,
+                    Some("=") => self.constant_input(op, &arg.name, data_type, &shape)?,
                     Some(".") => self.tensor(data_type, &[])?,
                     Some(word) => {
                         let (word, is_sizes) = match word.strip_prefix('#') {
@@ -76,7 +77,7 @@ impl Writer {
             return i64::from(digit);
         }
         let size = match (c, all_equal) {
-            // Channels that become places.
+            // Channels that are rearranged into space.
             ('q', _) => self.draw.choose(&[4, 8]),
             (_, Some(size)) => size,
             ('b', _) => self.draw.choose(&[1, 2, 3]),
@@ -86,7 +87,7 @@ impl Writer {
         *letters.entry(c).or_insert(size)
     }
 
-    /// A shape at hand, or a new one.
+    /// Returns the shape of an available tensor, or a new one.
     fn main_shape(&mut self, main: Option<DataType>) -> Vec<i64> {
         let fits: Vec<Vec<i64>> = self
             .tensors
@@ -101,7 +102,7 @@ impl Writer {
         self.draw.sizes(rank, 1500)
     }
 
-    /// A tensor of a type and a shape.
+    /// Returns a tensor with the given type and shape.
     fn tensor(&mut self, data_type: DataType, sizes: &[i64]) -> Option<String> {
         if sizes.iter().product::<i64>() > 20_000 {
             return None;
@@ -118,9 +119,9 @@ impl Writer {
         self.new_tensor(data_type, sizes)
     }
 
-    /// An input of which no template tells: numbers that have to be known by their name, or an array of the main shape, one
-    /// that is broadcast to it, or a scalar.
-    fn untold(
+    /// Returns an input without a template: a constant if its name indicates that its value must be
+    /// known, or an array of the main shape, one that broadcasts to it, or a scalar.
+    fn free_input(
         &mut self,
         op: &OpDef,
         arg: &str,
@@ -167,7 +168,7 @@ impl Writer {
             "start_indices",
         ];
         if KNOWN.contains(&arg) {
-            return self.known(op, arg, data_type, shape);
+            return self.constant_input(op, arg, data_type, shape);
         }
         if number > 0 && self.draw.once_in(4) {
             let mut sizes = shape[self.draw.below(shape.len() + 1)..].to_vec();
@@ -186,8 +187,14 @@ impl Writer {
         self.tensor(data_type, shape)
     }
 
-    /// A constant whose numbers say something of shapes.
-    fn known(&mut self, op: &OpDef, arg: &str, data_type: DataType, shape: &[i64]) -> Option<String> {
+    /// Returns a constant whose value determines shapes.
+    fn constant_input(
+        &mut self,
+        op: &OpDef,
+        arg: &str,
+        data_type: DataType,
+        shape: &[i64],
+    ) -> Option<String> {
         let rank = shape.len() as i64;
         let any_axis = |draw: &mut crate::Draw| draw.between(-rank, (rank - 1).max(0));
         match arg {
@@ -265,7 +272,7 @@ impl Writer {
     }
 }
 
-/// The letters of one input of an equation.
+/// Returns the letters of one input of an equation.
 fn subscript(equation: &str, number: usize) -> String {
     let inputs = equation.split("->").next().unwrap_or_default();
     inputs.split(',').nth(number).unwrap_or_default().replace("...", "xy")

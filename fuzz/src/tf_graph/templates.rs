@@ -1,7 +1,7 @@
-//! Shapes of inputs that have to fit together: one word for each input, one letter for each dimension; equal letters are
-//! equal sizes. `.` is a scalar, `?` any shape.
+//! Shapes of inputs that must match: one word per input, one letter per dimension. Equal letters
+//! are equal sizes. `.` is a scalar, `?` any shape.
 
-/// Ops, by name, and their inputs.
+/// Ops by name, and their inputs.
 const TEMPLATES: &[(&[&str], &str)] = &[
     (&["MatMul", "SparseMatMul"], "mk kn"),
     (&["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"], "bmk bkn"),
@@ -96,7 +96,7 @@ const TEMPLATES: &[(&[&str], &str)] = &[
     (&["StatelessRandomUniformInt"], "= 2 . ."),
 ];
 
-/// The words of an op's inputs.
+/// Returns the words for an op's inputs.
 pub(super) fn of(op: &str) -> Option<Vec<&'static str>> {
     let (_, words) = TEMPLATES.iter().find(|(ops, _)| ops.contains(&op))?;
     Some(words.split(' ').collect())
