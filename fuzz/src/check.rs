@@ -155,7 +155,7 @@ pub(crate) fn arguments(module: &Module, setup: &Setup, seed: u64, round: u64) -
 fn run(module: &Module, compiled: &Compiled, setup: &Setup, seed: u64) -> Result<Outcome> {
     let executable = Executable::load(compiled)?;
     let mut session = executable.session(&arguments(module, setup, seed, 0))?;
-    let plans = compiled.plan.computations.values().flat_map(|plan| plan.instructions.values());
+    let plans = compiled.code.plan.computations.values().flat_map(|plan| plan.instructions.values());
     let has_tasks = plans.into_iter().any(|plan| plan.tasks > 1);
     let (mut undecided, mut elements) = (0, 0);
     for round in 0..2 {

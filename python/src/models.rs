@@ -190,7 +190,7 @@ pub(crate) fn hlo<'py>(
                     )));
                 }
             };
-            let program = wanted.read_whole()?.input.without_checks()?.import(&mut NoObserver)?;
+            let program = wanted.read_whole()?.input.source.without_checks()?.import(&mut NoObserver)?;
             let result_names = program.interface.result_names();
             let options = BackOptions::new(wanted.targets()?.0, "entry");
             let module = at_stage(program.module, stage, &options, &mut NoObserver)?;

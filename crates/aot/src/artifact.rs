@@ -6,10 +6,21 @@ use hlo::{Identifier, Interface, Origin, Role};
 use shape::ArrayShape;
 use support::{Error, Result};
 
-/// A compiled program, without its code.
+/// The names and shapes of a program, which are known before its code.
 ///
 /// Arguments are feeds, then variables. Results are fetches, then the new value of each variable that is not read-only, in the
-/// order of the variables and in their memory. [`Artifact::validate`] holds both to that.
+/// order of the variables and in their memory. [`Signature::validate`] holds both to that.
+#[derive(Clone, Copy, Debug)]
+pub struct Signature<'a> {
+    /// The C symbol of the compiled function; `<entry_point>_constants` is the symbol of its constants.
+    pub entry_point: &'a str,
+    /// The class that the header defines.
+    pub cpp_class: &'a CppClass,
+    /// The arguments and results.
+    pub interface: &'a Interface,
+}
+
+/// A compiled program, without its code. The first three fields are its [`Signature`].
 #[derive(Clone, Debug)]
 pub struct Artifact {
     /// The C symbol of the compiled function; `<entry_point>_constants` is the symbol of its constants.
@@ -64,7 +75,7 @@ pub struct MemorySizes {
 }
 
 /// Where a program comes from. Only goes into the metadata; nothing here may depend on the machine or the time.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Provenance {
     /// This tool's version.
     pub tool_version: String,
@@ -87,11 +98,31 @@ pub struct Provenance {
 }
 
 impl Artifact {
+    /// The names and shapes.
+    pub fn signature(&self) -> Signature<'_> {
+        let Self { entry_point, cpp_class, interface, .. } = self;
+        Signature { entry_point, cpp_class, interface }
+    }
+
     /// Checks everything that the header and the runtime rely on. A failure is a defect of the stages before,
     /// except for names and shapes that C++ cannot express.
     pub fn validate(&self) -> Result<()> {
-        cpp_name::validate_entry_point(&self.entry_point)?;
-        cpp_name::validate_distinct(&self.cpp_class, &self.entry_point)?;
+        self.signature().validate()?;
+        if self.memory.persistent_temps > self.memory.temps {
+            return Err(Error::internal("the persistent temps are larger than all temps"));
+        }
+        if !self.memory.scratch.is_multiple_of(64) {
+            return Err(Error::internal("the scratch size is no multiple of 64"));
+        }
+        Ok(())
+    }
+}
+
+impl Signature<'_> {
+    /// Checks what does not depend on the code. Fails as [`Artifact::validate`] does.
+    pub fn validate(&self) -> Result<()> {
+        cpp_name::validate_entry_point(self.entry_point)?;
+        cpp_name::validate_distinct(self.cpp_class, self.entry_point)?;
         self.validate_order()?;
         self.validate_aliases()?;
         for argument in self.interface.arguments() {
@@ -103,12 +134,6 @@ impl Artifact {
                 validate_static(&result.shape, &result.id)?;
             }
             validate_shape(&result.shape, &result.id)?;
-        }
-        if self.memory.persistent_temps > self.memory.temps {
-            return Err(Error::internal("the persistent temps are larger than all temps"));
-        }
-        if !self.memory.scratch.is_multiple_of(64) {
-            return Err(Error::internal("the scratch size is no multiple of 64"));
         }
         Ok(())
     }

@@ -6,10 +6,11 @@
 mod functions;
 mod interface;
 
-use crate::Artifact;
+use crate::artifact::{Artifact, Signature};
 use crate::cpp_name::is_identifier;
 use crate::cpp_type::c_type;
 use crate::header::{ALIGNMENT, Arena, Constants, CppNames, Text, cpp_names, embed_one};
+use hlo::Interface;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
@@ -18,6 +19,24 @@ use support::{Error, Result};
 pub struct CHeaderOptions {
     /// What all of its names begin with, and the macros' names in capitals; the entry point if `None`.
     pub prefix: Option<String>,
+}
+
+impl CHeaderOptions {
+    /// Checks the names of a valid signature and the prefix, for which no code is needed. Fails as [`c_header`] does.
+    pub fn check(&self, signature: Signature<'_>) -> Result<()> {
+        let _ = cpp_names(signature.interface)?;
+        let prefix = self.prefix(signature.entry_point);
+        if !is_identifier(prefix) {
+            return Err(Error::invalid(format!(
+                "prefix '{prefix}' is no C identifier; it begins the names of a C header"
+            )));
+        }
+        Arena::check(signature.interface, state_bytes(signature.interface))
+    }
+
+    fn prefix<'a>(&'a self, entry_point: &'a str) -> &'a str {
+        self.prefix.as_deref().unwrap_or(entry_point)
+    }
 }
 
 /// What the parts of the header are made from.
@@ -58,20 +77,16 @@ enum Access {
 /// Fails as [`header`](crate::header()) does, and for a prefix that is no identifier.
 pub fn c_header(artifact: &Artifact, options: &CHeaderOptions) -> Result<String> {
     artifact.validate()?;
-    let names = cpp_names(artifact)?;
-    let prefix = options.prefix.as_deref().unwrap_or(&artifact.entry_point);
-    if !is_identifier(prefix) {
-        return Err(Error::invalid(format!(
-            "prefix '{prefix}' is no C identifier; it begins the names of a C header"
-        )));
-    }
+    options.check(artifact.signature())?;
+    let names = cpp_names(&artifact.interface)?;
+    let prefix = options.prefix(&artifact.entry_point);
     let source = Source {
         artifact,
         prefix,
         capitals: prefix.to_ascii_uppercase(),
         arguments: arguments(artifact, &names),
         results: results(artifact, &names),
-        arena: Arena::new(artifact, state_bytes(artifact))?,
+        arena: Arena::new(artifact, state_bytes(&artifact.interface))?,
     };
     let mut out = Text::new();
     begin(&mut out, &source)?;
@@ -118,11 +133,10 @@ pub(crate) fn stem(kind: &str, index: usize, name: Option<&str>) -> String {
 }
 
 /// The most bytes that the state takes on any machine: the frame, the tables of pointers, the caller's pointer.
-fn state_bytes(artifact: &Artifact) -> u64 {
+fn state_bytes(interface: &Interface) -> u64 {
     const FRAME: u64 = 104;
-    let pointers =
-        artifact.interface.arguments().len().max(1) + artifact.interface.results().len().max(1) + 1;
-    FRAME + 8 * (pointers + artifact.interface.size_count()) as u64
+    let pointers = interface.arguments().len().max(1) + interface.results().len().max(1) + 1;
+    FRAME + 8 * (pointers + interface.size_count()) as u64
 }
 
 fn guard(artifact: &Artifact) -> String {

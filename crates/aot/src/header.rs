@@ -12,11 +12,11 @@ mod tables;
 mod text;
 mod variables;
 
-use crate::Artifact;
+use crate::artifact::{Artifact, Signature};
 use crate::mangle::{self, Group, Named};
 use hlo::{Argument, Interface, Role};
 use shape::ArrayShape;
-use support::Result;
+use support::{Error, Result};
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
 pub(crate) use constants::layout_table;
@@ -54,15 +54,33 @@ pub(crate) struct CppNames {
     pub(crate) variables: Vec<Option<String>>,
 }
 
+impl HeaderOptions {
+    /// Checks the names of a valid signature and the options, for which no code is needed. Fails as [`header`] does.
+    pub fn check(&self, signature: Signature<'_>) -> Result<()> {
+        let _ = cpp_names(signature.interface)?;
+        if !self.freestanding {
+            return Ok(());
+        }
+        if self.gen_name_to_index || self.gen_program_shape {
+            return Err(Error::invalid(
+                "a freestanding class has neither names to look up nor a program shape, which need the C++ library: \
+                 leave --freestanding or --gen_name_to_index and --gen_program_shape away",
+            ));
+        }
+        Arena::check(signature.interface, 0)
+    }
+}
+
 /// The header of an artifact, as bytes for a file.
 ///
 /// Fails if the artifact is inconsistent, if two entries carry one name of the user's, if a shape is not static, or if
 /// the options exclude one another.
 pub fn header(artifact: &Artifact, options: &HeaderOptions) -> Result<String> {
     artifact.validate()?;
-    let names = cpp_names(artifact)?;
+    options.check(artifact.signature())?;
+    let names = cpp_names(&artifact.interface)?;
     if options.freestanding {
-        return freestanding::header(artifact, options, &names);
+        return freestanding::header(artifact, &names);
     }
     let mut out = Text::new();
     begin(&mut out, artifact);
@@ -94,9 +112,8 @@ fn end(out: &mut Text, artifact: &Artifact) {
 }
 
 /// Mangles all names; fails on those that the user has to mend.
-pub(crate) fn cpp_names(artifact: &Artifact) -> Result<CppNames> {
+pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
     let group = |prefix, noun, settable| Group { prefix, noun, settable };
-    let interface = &artifact.interface;
     let feeds: Vec<_> = interface.feeds().iter().map(|a| chosen_name(&a.name, &a.shape)).collect();
     let fetches: Vec<_> = interface.fetches().iter().map(|r| chosen_name(&r.name, &r.shape)).collect();
     let variables: Vec<_> = interface.variables().iter().map(variable_name).collect();
@@ -232,6 +249,14 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     names_comment(out, artifact, names);
 }
 
+/// The shapes of arguments and results, as a line of a comment.
+fn signature(interface: &Interface) -> String {
+    let arguments = interface.arguments().iter().enumerate();
+    let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
+    let results: Vec<String> = interface.results().iter().map(|r| r.shape.to_string()).collect();
+    format!("  ({}) -> ({})", arguments.join(", "), results.join(", "))
+}
+
 /// Byte counts as the original gives them; `aligned` is the sum of the sizes rounded up to 64.
 fn memory_comment(out: &mut Text, artifact: &Artifact) {
     let aligned = |size: u64| size.div_ceil(64).saturating_mul(64);
@@ -249,14 +274,6 @@ fn memory_comment(out: &mut Text, artifact: &Artifact) {
 }
 
 /// Which accessor belongs to which name of the graph, where the two differ.
-/// The shapes of arguments and results, as a line of a comment.
-fn signature(interface: &Interface) -> String {
-    let arguments = interface.arguments().iter().enumerate();
-    let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
-    let results: Vec<String> = interface.results().iter().map(|r| r.shape.to_string()).collect();
-    format!("  ({}) -> ({})", arguments.join(", "), results.join(", "))
-}
-
 fn names_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let differing = mangled_names(artifact, names);
     if differing.is_empty() {

@@ -1,6 +1,6 @@
 //! What a C++ program gets beside the code: the header, the metadata object, the headers of the runtime.
 //!
-//! Pure functions of an [`Artifact`], which the compiler fills in: nothing here reads a file, a clock or the
+//! Pure functions of an [`Artifact`], which the compiler constructs: nothing here reads a file, a clock or the
 //! environment, and equal artifacts give equal bytes.
 
 mod archive;
@@ -23,7 +23,7 @@ mod shared;
 mod template;
 
 pub use archive::{Member, archive};
-pub use artifact::{Artifact, MemorySizes, ProfileCounter, Provenance};
+pub use artifact::{Artifact, MemorySizes, ProfileCounter, Provenance, Signature};
 pub use c_header::{CHeaderOptions, c_header};
 pub use constants_file::{
     CONSTANTS_FILE_HEADER, CONSTANTS_FILE_MAGIC, CONSTANTS_FILE_VERSION, ConstantsFileHeader, ConstantsMode,
@@ -37,7 +37,7 @@ pub use metadata::{
     program_shape_symbol, read_interface, with_metadata,
 };
 pub use object_file::empty_object;
-pub use programs::{benchmark_program, test_program};
+pub use programs::{benchmark_program, check_c_program, test_program};
 pub use runtime_headers::runtime_headers;
-pub use rust_module::{RustOptions, rust_module};
+pub use rust_module::{RustOptions, check_rust_module, rust_module};
 pub use shared::SharedLibrary;

@@ -83,7 +83,7 @@ fn record(artifact: &Artifact) -> Result<Vec<u8>> {
 }
 
 fn json(artifact: &Artifact) -> Result<Value> {
-    let names = cpp_names(artifact)?;
+    let names = cpp_names(&artifact.interface)?;
     let provenance = &artifact.provenance;
     let inputs: Map<String, Value> =
         provenance.input_hashes.iter().map(|(role, hash)| (role.clone(), json!(hash))).collect();
@@ -101,8 +101,8 @@ fn json(artifact: &Artifact) -> Result<Value> {
             "versions": provenance.versions,
         },
         "signature": artifact.interface.program_shape().to_string(),
-        "arguments": entries(arguments(artifact, &names)),
-        "results": entries(results(artifact, &names)),
+        "arguments": entries(arguments(&artifact.interface, &names)),
+        "results": entries(results(&artifact.interface, &names)),
         "memory": {
             "temps": artifact.memory.temps,
             "persistent_temps": artifact.memory.persistent_temps,
@@ -151,20 +151,20 @@ impl Accessor {
     }
 }
 
-/// The arguments, then the results of an artifact. Fails for names that the user has to mend.
-pub fn accessors(artifact: &Artifact) -> Result<Vec<Accessor>> {
-    let names = cpp_names(artifact)?;
-    Ok(arguments(artifact, &names).into_iter().chain(results(artifact, &names)).collect())
+/// The arguments, then the results of an interface. Fails for names that the user has to mend.
+pub fn accessors(interface: &Interface) -> Result<Vec<Accessor>> {
+    let names = cpp_names(interface)?;
+    Ok(arguments(interface, &names).into_iter().chain(results(interface, &names)).collect())
 }
 
-fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
+fn arguments(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
     let accessor = |index: usize| match index.checked_sub(names.feeds.len()) {
         None => accessor("arg", Some(index), names.feeds[index].as_deref()),
         Some(variable) => accessor("var", None, names.variables[variable].as_deref()),
     };
     let entry = |(index, argument): (usize, &Argument)| Accessor {
         kind: match argument.role {
-            Role::Variable if artifact.interface.new_value(index).is_none() => "readonly variable",
+            Role::Variable if interface.new_value(index).is_none() => "readonly variable",
             role => role.name(),
         },
         name: argument.name.clone(),
@@ -172,10 +172,10 @@ fn arguments(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
         shape: argument.shape.clone(),
         accessor: accessor(index),
     };
-    artifact.interface.arguments().iter().enumerate().map(entry).collect()
+    interface.arguments().iter().enumerate().map(entry).collect()
 }
 
-fn results(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
+fn results(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
     let entry = |(index, result): (usize, &Output)| {
         let (kind, accessor) = match result.alias {
             None => ("fetch", accessor("result", Some(index), names.fetches[index].as_deref())),
@@ -187,7 +187,7 @@ fn results(artifact: &Artifact, names: &CppNames) -> Vec<Accessor> {
         let (name, node, shape) = (result.name.clone(), result.id.to_string(), result.shape.clone());
         Accessor { kind, name, node, shape, accessor }
     };
-    artifact.interface.results().iter().enumerate().map(entry).collect()
+    interface.results().iter().enumerate().map(entry).collect()
 }
 
 /// The interface that the JSON of a record describes.
@@ -226,9 +226,7 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
         if !is_fetch && result.alias.is_none() {
             return Err(damaged());
         }
-        let shape = parse_shape(&text(entry, "shape")?).ok_or_else(damaged)?;
-        let result = Output::new(entry["name"].as_str().map(str::to_owned), id, shape, origin);
-        results.push(result.with_alias(alias.filter(|_| origin == Origin::Variable)));
+        results.push(result);
     }
     Ok(Interface::new(arguments, results))
 }

@@ -5,7 +5,7 @@
 
 use crate::c_header::stem;
 use crate::header::{Text, cpp_names, literal, quoted};
-use crate::{Artifact, CHeaderOptions, c_header};
+use crate::{Artifact, CHeaderOptions, Signature, c_header};
 use shape::{ArrayShape, PrimitiveType, Specials};
 use support::Result;
 
@@ -31,6 +31,15 @@ pub fn test_program(artifact: &Artifact) -> Result<String> {
 pub fn benchmark_program(artifact: &Artifact) -> Result<String> {
     let about = "Prints what a run on random data takes, on one thread; --help lists its flags.";
     program(artifact, "_benchmark", about, &table(artifact, Side::Arguments)?, BENCHMARK)
+}
+
+/// Checks the names of a valid signature, for which no code is needed. Fails as [`test_program`] does.
+pub fn check_c_program(signature: Signature<'_>) -> Result<()> {
+    c_header_options().check(signature)
+}
+
+fn c_header_options() -> CHeaderOptions {
+    CHeaderOptions { prefix: Some(PREFIX.to_owned()) }
 }
 
 fn program(artifact: &Artifact, suffix: &str, about: &str, tables: &str, main: &str) -> Result<String> {
@@ -60,7 +69,7 @@ fn program(artifact: &Artifact, suffix: &str, about: &str, tables: &str, main: &
     out.line("#pragma clang diagnostic ignored \"-Wunused-function\"");
     out.line("#endif");
     out.blank();
-    let header = c_header(artifact, &CHeaderOptions { prefix: Some(PREFIX.to_owned()) })?;
+    let header = c_header(artifact, &c_header_options())?;
     header.lines().for_each(|line| out.line(line));
     out.blank();
     out.line(&format!("#define PROGRAM_NAME {}", quoted(entry)));
@@ -135,7 +144,7 @@ fn table(artifact: &Artifact, side: Side) -> Result<String> {
 }
 
 fn arguments(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
-    let names = cpp_names(artifact)?;
+    let names = cpp_names(&artifact.interface)?;
     let feeds = names.feeds.iter().map(|name| ("arg", name));
     let names = feeds.chain(names.variables.iter().map(|name| ("var", name)));
     let rows = artifact.interface.arguments().iter().zip(names).enumerate();
@@ -149,7 +158,7 @@ fn arguments(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
 
 /// Fetches, and the variables that a run writes.
 fn results(artifact: &Artifact) -> Result<Vec<Row<'_>>> {
-    let names = cpp_names(artifact)?;
+    let names = cpp_names(&artifact.interface)?;
     let arguments = arguments(artifact)?;
     let rows = artifact.interface.results().iter().enumerate().map(|(index, result)| Row {
         name: match result.alias {

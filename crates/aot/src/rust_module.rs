@@ -6,9 +6,9 @@
 mod methods;
 mod types;
 
-use crate::Artifact;
+use crate::artifact::{Artifact, Signature};
 use crate::header::{CppNames, Text, cpp_names};
-use hlo::Identifier;
+use hlo::{Identifier, Interface};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::{Error, Result};
@@ -51,37 +51,57 @@ struct Field<'a> {
 /// Fails as [`header`](crate::header()) does, and for a class that is a word of Rust's.
 pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String> {
     artifact.validate()?;
-    let name = artifact.cpp_class.class_name();
-    if KEYWORDS.contains(&name) {
-        return Err(Error::invalid(format!(
-            "class '{name}' is a word of Rust's, and the Rust module defines a struct of this name; choose another"
-        )));
-    }
-    let names = cpp_names(artifact)?;
+    check_rust_module(artifact.signature())?;
+    let names = cpp_names(&artifact.interface)?;
     let source = Source {
         artifact,
         options: *options,
-        name,
-        arguments: arguments(artifact, &names),
-        fetches: fetches(artifact, &names),
+        name: artifact.cpp_class.class_name(),
+        arguments: arguments(&artifact.interface, &names),
+        fetches: fetches(&artifact.interface, &names),
     };
-    source.check_names()?;
     let mut out = Text::new();
     types::types(&mut out, &source);
     methods::methods(&mut out, &source);
     Ok(out.into_string())
 }
 
-fn arguments<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
+/// Checks the names of a valid signature, for which no code is needed. Fails as [`rust_module`] does.
+pub fn check_rust_module(signature: Signature<'_>) -> Result<()> {
+    let name = signature.cpp_class.class_name();
+    if KEYWORDS.contains(&name) {
+        return Err(Error::invalid(format!(
+            "class '{name}' is a word of Rust's, and the Rust module defines a struct of this name; choose another"
+        )));
+    }
+    let names = cpp_names(signature.interface)?;
+    let (arguments, fetches) = (arguments(signature.interface, &names), fetches(signature.interface, &names));
+    // An accessor that writes, or tells sizes, may be called as another array's.
+    let mut methods = BTreeMap::new();
+    let arguments = arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
+    let fetches = fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
+    for (field, suffix) in arguments.chain(fetches) {
+        if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
+            return Err(Error::invalid(format!(
+                "'{}' and '{other}' would both have the method {}{suffix} in Rust; give one of them another name in the \
+                 config",
+                field.id, field.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn arguments<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
     let names =
         names.feeds.iter().map(|name| ("arg", name)).chain(names.variables.iter().map(|name| ("var", name)));
-    let all = artifact.interface.arguments().iter().zip(names).enumerate();
+    let all = interface.arguments().iter().zip(names).enumerate();
     all.map(|(index, (argument, (kind, name)))| field(kind, index, name, &argument.shape, &argument.id))
         .collect()
 }
 
-fn fetches<'a>(artifact: &'a Artifact, names: &CppNames) -> Vec<Field<'a>> {
-    let all = artifact.interface.fetches().iter().zip(&names.fetches).enumerate();
+fn fetches<'a>(interface: &'a Interface, names: &CppNames) -> Vec<Field<'a>> {
+    let all = interface.fetches().iter().zip(&names.fetches).enumerate();
     all.map(|(index, (fetch, name))| field("result", index, name, &fetch.shape, &fetch.id)).collect()
 }
 
@@ -106,23 +126,6 @@ impl Source<'_> {
 
     fn variables(&self) -> &[Field<'_>] {
         &self.arguments[self.artifact.interface.feed_count()..]
-    }
-
-    /// An accessor that writes, or tells sizes, may be called as another array's.
-    fn check_names(&self) -> Result<()> {
-        let mut methods = BTreeMap::new();
-        let arguments = self.arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
-        let fetches = self.fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
-        for (field, suffix) in arguments.chain(fetches) {
-            if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
-                return Err(Error::invalid(format!(
-                    "'{}' and '{other}' would both have the method {}{suffix} in Rust; give one of them another name in the \
-                     config",
-                    field.id, field.name
-                )));
-            }
-        }
-        Ok(())
     }
 
     /// All arrays that the memory holds.

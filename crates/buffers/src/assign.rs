@@ -18,14 +18,8 @@ const MAX_TEMPS: u64 = 1 << 40;
 /// State of up to so many bytes is copied rather than exchanged: that takes a few instructions, and no registers.
 const MAX_COPIED_STATE: u64 = 256;
 
-/// Assigns memory to every value of the module.
-pub fn assign(module: &Module, plan: &ModulePlan, schedule: &Schedule) -> Result<BufferAssignment> {
-    assign_sharing(module, plan, schedule, &mut ConstantsPool::default())
-}
-
-/// As [`assign`]; constants that are not in the pool yet are added to it, and the assignment's are all that it has
-/// then.
-pub fn assign_sharing(
+/// Assigns memory to every value of the module. Constants that are not in the pool yet are added to it.
+pub fn assign(
     module: &Module,
     plan: &ModulePlan,
     schedule: &Schedule,

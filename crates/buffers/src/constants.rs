@@ -8,13 +8,21 @@ use hlo::{Module, Op};
 use plan::{ModulePlan, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The block of constants that several assignments share: what a module needs on different machines. Equal bytes have
-/// one place.
-#[derive(Clone, Debug, Default)]
+/// A block of constants that grows with each assignment that shares it: one for each machine that a module is compiled for.
+/// Equal bytes have one place.
+#[derive(Debug, Default)]
 pub struct ConstantsPool {
     places: BTreeMap<Bytes, u64>,
-    parts: Vec<(u64, Bytes)>,
-    size: u64,
+    block: ConstantsBlock,
+}
+
+/// A block of constants.
+#[derive(Clone, Debug, Default)]
+pub struct ConstantsBlock {
+    /// Size in bytes.
+    pub size: u64,
+    /// The parts by rising offset; gaps are zeros.
+    pub chunks: Vec<(u64, Bytes)>,
 }
 
 impl ConstantsPool {
@@ -22,17 +30,21 @@ impl ConstantsPool {
         if let Some(&offset) = self.places.get(bytes) {
             return offset;
         }
-        let offset = self.size;
-        self.size += aligned(bytes.len() as u64);
-        self.parts.push((offset, bytes.clone()));
+        let offset = self.block.size;
+        self.block.size += aligned(bytes.len() as u64);
+        self.block.chunks.push((offset, bytes.clone()));
         self.places.insert(bytes.clone(), offset);
         offset
     }
 
-    /// Lets an assignment hold the constants of all that share the block.
-    pub fn give_to(&self, assignment: &mut BufferAssignment) {
-        assignment.constants.clone_from(&self.parts);
-        assignment.constants_size = self.size;
+    /// Size in bytes of the block so far.
+    pub fn size(&self) -> u64 {
+        self.block.size
+    }
+
+    /// Returns the block that all assignments share.
+    pub fn finish(self) -> ConstantsBlock {
+        self.block
     }
 }
 
@@ -66,7 +78,6 @@ pub(crate) fn place(
             out.slices.insert(leaf, slice);
         }
     }
-    pool.give_to(out);
 }
 
 fn constant_leaf<'l>(literal: &'l shape::Literal, index: &[usize]) -> &'l Bytes {

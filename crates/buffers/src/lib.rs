@@ -47,12 +47,11 @@ mod sharing;
 mod timeline;
 mod values;
 
-pub use assign::{assign, assign_sharing};
+pub use assign::assign;
 pub use check::check;
-pub use constants::ConstantsPool;
+pub use constants::{ConstantsBlock, ConstantsPool};
 pub use schedule::{Schedule, schedule};
 
-use bytes::Bytes;
 use hlo::{ComputationId, InstructionId};
 use shape::ShapeIndex;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,10 +136,6 @@ pub struct BufferAssignment {
     pub persistent_size: u64,
     /// Bytes of scratch that each worker of a parallel loop has; a multiple of 64. No two workers share any.
     pub worker_scratch_size: u64,
-    /// The parts of the block of constants, by rising offset.
-    pub constants: Vec<(u64, Bytes)>,
-    /// Size of the block of constants.
-    pub constants_size: u64,
 }
 
 impl BufferAssignment {

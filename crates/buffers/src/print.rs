@@ -18,13 +18,14 @@ impl fmt::Display for Slice {
 }
 
 impl BufferAssignment {
-    /// Sizes, then a line for each leaf, scratch, packed constant, copy and rotation.
-    pub fn to_text(&self, module: &Module) -> String {
+    /// Sizes, then a line for each leaf, scratch, packed constant, copy and rotation. `constants_size` is the size of the
+    /// block of constants.
+    pub fn to_text(&self, module: &Module, constants_size: u64) -> String {
         let more = self.temps_size.saturating_sub(self.temps_lower_bound);
         let gaps = if more > 0 { format!(" ({more} of them gaps)") } else { String::new() };
         let mut text = format!(
-            "temps {} bytes{gaps}, {} persistent; constants {} bytes\n",
-            self.temps_size, self.persistent_size, self.constants_size
+            "temps {} bytes{gaps}, {} persistent; constants {constants_size} bytes\n",
+            self.temps_size, self.persistent_size
         );
         if self.worker_scratch_size > 0 {
             let _ = writeln!(text, "  each worker: {} bytes", self.worker_scratch_size);

@@ -1,6 +1,6 @@
 //! Assignments of small modules: what is made in place, what is copied, and that the checker sees what is wrong.
 
-use buffers::{Allocation, BufferAssignment, Schedule, Slice, assign, check, schedule};
+use buffers::{Allocation, BufferAssignment, ConstantsPool, Schedule, Slice, assign, check, schedule};
 use hlo::Module;
 use plan::ModulePlan;
 use target::Target;
@@ -10,6 +10,7 @@ struct Assigned {
     plan: ModulePlan,
     schedule: Schedule,
     assignment: BufferAssignment,
+    constants_size: u64,
 }
 
 /// Plans, schedules, assigns and checks a module.
@@ -19,9 +20,10 @@ fn assigned(text: &str) -> Assigned {
     let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
     let plan = plan::plan(&module, &target).expect("a plan");
     let schedule = schedule(&module, &plan);
-    let assignment = assign(&module, &plan, &schedule).expect("an assignment");
+    let mut pool = ConstantsPool::default();
+    let assignment = assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
     check(&module, &plan, &schedule, &assignment).expect("a right assignment");
-    Assigned { module, plan, schedule, assignment }
+    Assigned { module, plan, schedule, assignment, constants_size: pool.finish().size }
 }
 
 impl Assigned {
@@ -112,7 +114,7 @@ fn results_that_nothing_makes_are_copied() {
     );
     assert_eq!(a.allocation("y"), Result(2));
     assert_eq!(a.copies(), [(Parameter(0), Result(0)), (Constants, Result(1)), (Result(2), Result(3))]);
-    assert_eq!(a.assignment.constants_size, 64);
+    assert_eq!(a.constants_size, 64);
 }
 
 #[test]
@@ -130,7 +132,7 @@ fn equal_constants_are_stored_once_and_unread_ones_not_at_all() {
         }",
     );
     assert_eq!(a.slice("c"), a.slice("d"));
-    assert_eq!(a.assignment.constants_size, 64);
+    assert_eq!(a.constants_size, 64);
 }
 
 #[test]

@@ -1,13 +1,14 @@
 //! From graph and config to the files of an ahead-of-time build.
 
-use crate::back::{Made, compile_object};
-use crate::{BackOptions, Input, Observer};
+use crate::back::{CompiledObject, compile_object};
+use crate::{BackOptions, Input, Observer, Source};
 use aot::{
-    Artifact, CHeaderOptions, ConstantsMode, HeaderOptions, LayoutHash, MemorySizes, MetadataOptions,
-    Provenance, RustOptions,
+    Artifact, CHeaderOptions, ConstantsMode, CppClass, HeaderOptions, LayoutHash, MemorySizes,
+    MetadataOptions, Provenance, RustOptions, Signature,
 };
+use buffers::ConstantsBlock;
 use bytes::Bytes;
-use hlo::{Interface, Program};
+use hlo::{Interface, Module, Program};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use support::{Code, Coded as _, Error, Result};
@@ -86,100 +87,147 @@ pub struct Outputs {
 #[derive(Debug)]
 pub struct ConstantsFile {
     layout: LayoutHash,
-    size: u64,
-    chunks: Vec<(u64, Bytes)>,
+    block: ConstantsBlock,
 }
 
 impl ConstantsFile {
+    /// The constants that an object expects.
+    fn new(object: &[u8], block: ConstantsBlock) -> Self {
+        Self { layout: LayoutHash::new(object, block.size, &block.chunks), block }
+    }
+
     /// The file in pieces: larger than one would hold in memory twice.
     pub fn parts(&self) -> Result<Vec<Cow<'_, [u8]>>> {
-        aot::constants_file_parts(&self.layout, self.size, &self.chunks)
+        aot::constants_file_parts(&self.layout, self.block.size, &self.block.chunks)
     }
 }
 
-/// Builds the files. Everything that can be wrong about names is found before any code is made.
+/// Builds the files. Everything that can be wrong about names is found before any code is generated.
 pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) -> Result<Outputs> {
-    // Large files take a while to hash, and only what is written last wants to know.
+    // Large files take a while to hash, and only the metadata needs the hashes.
     std::thread::scope(|scope| {
-        let files = input.files;
+        let Input { source, config_text, files } = input;
         let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
         let hash_all = move || files.iter().map(|(what, bytes)| (what.clone(), hash(bytes))).collect();
         let hashes = scope.spawn(hash_all);
-        let input = Input { files: Vec::new(), ..input };
-        build_with(input, options, observer, || {
-            hashes.join().map_err(|_| Error::internal("a thread that hashes files panicked"))
-        })
+        let (draft, module) = Draft::import(source, config_text, options, observer)?;
+        let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&module);
+        let session_module = options.session_module.then(snapshot).transpose()?;
+        let embed_constants = options.constants == ConstantsMode::Embed;
+        let back = BackOptions { embed_constants, ..options.back.clone() };
+        let object = compile_object(module, &back, observer)?;
+        let hashes = hashes.join().map_err(|_| Error::internal("a thread that hashes files panicked"))?;
+        write(draft, object, hashes, session_module, options, observer)
     })
 }
 
-/// The same with the files' hashes, which are asked for when the code is made.
-fn build_with(
-    input: Input,
+/// A program before its code, with names that all files that are asked for can express.
+struct Draft {
+    cpp_class: CppClass,
+    interface: Interface,
+    /// The config as text.
+    config: String,
+}
+
+impl Draft {
+    /// Imports a program and checks its names. Returns its module beside it.
+    fn import(
+        source: Source,
+        config: String,
+        options: &AotOptions,
+        observer: &mut dyn Observer,
+    ) -> Result<(Self, Module)> {
+        let entry_point = &options.back.entry_point;
+        let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
+        aot::validate_entry_point(entry_point).coded(Code::OutputName)?;
+        let Program { module, interface } = source.without_checks()?.import(observer)?;
+        let signature = Signature { entry_point, cpp_class: &cpp_class, interface: &interface };
+        check_names(signature, options).coded(Code::OutputName)?;
+        Ok((Self { cpp_class, interface, config }, module))
+    }
+
+    /// Completes the program with the facts of its code. `layout` is that of the constants file, if there is one.
+    fn finish(
+        self,
+        object: &CompiledObject,
+        layout: Option<LayoutHash>,
+        input_hashes: Vec<(String, String)>,
+        back: &BackOptions,
+    ) -> Result<Artifact> {
+        let (code, target) = (&object.code, &back.target);
+        Ok(Artifact {
+            entry_point: back.entry_point.clone(),
+            cpp_class: self.cpp_class,
+            interface: self.interface,
+            memory: MemorySizes {
+                temps: code.assignment.temps_size,
+                persistent_temps: code.assignment.persistent_size,
+                scratch: code.assignment.worker_scratch_size,
+                constants: object.constants_size,
+                stack: code.output.stack_bytes,
+            },
+            constants_file: layout,
+            constants_pointer: code.output.large_constants,
+            profile_counters: code.counters.clone(),
+            provenance: Provenance {
+                tool_version: env!("CARGO_PKG_VERSION").to_owned(),
+                target_triple: target.triple.as_str().to_owned(),
+                target_cpu: target.cpu.clone(),
+                target_features: target.features.clone(),
+                config: self.config,
+                input_hashes,
+                kernels: code.kernels.clone(),
+                versions: versions(back),
+                functions: aot::function_sizes(&code.output.object)?,
+            },
+        })
+    }
+}
+
+/// Checks the names and shapes of a program for all files that are asked for.
+fn check_names(signature: Signature<'_>, options: &AotOptions) -> Result<()> {
+    signature.validate()?;
+    options.header.check(signature)?;
+    if let Some(c_header) = &options.c_header {
+        c_header.check(signature)?;
+    }
+    if options.rust.is_some() {
+        aot::check_rust_module(signature)?;
+    }
+    if options.test_program || options.benchmark_program {
+        aot::check_c_program(signature)?;
+    }
+    Ok(())
+}
+
+/// Writes the files of a program and its code.
+fn write(
+    draft: Draft,
+    mut object: CompiledObject,
+    input_hashes: Vec<(String, String)>,
+    session_module: Option<Vec<u8>>,
     options: &AotOptions,
     observer: &mut dyn Observer,
-    input_hashes: impl FnOnce() -> Result<Vec<(String, String)>>,
 ) -> Result<Outputs> {
-    let cpp_class = aot::parse_cpp_class(&options.cpp_class).coded(Code::OutputName)?;
-    aot::validate_entry_point(&options.back.entry_point).coded(Code::OutputName)?;
-    let Program { module, interface } =
-        Input { config_text: String::new(), files: Vec::new(), source: input.source }
-            .without_checks()?
-            .import(observer)?;
-    let target = &options.back.target;
-    let mut artifact = Artifact {
-        provenance: Provenance {
-            tool_version: env!("CARGO_PKG_VERSION").to_owned(),
-            target_triple: target.triple.as_str().to_owned(),
-            target_cpu: target.cpu.clone(),
-            target_features: target.features.clone(),
-            versions: versions(&options.back),
-            config: input.config_text,
-            ..Provenance::default()
-        },
-        ..artifact(interface, cpp_class, &options.back.entry_point).coded(Code::OutputName)?
-    };
-    if options.constants == ConstantsMode::File {
-        // The headers differ by whether there is a file; which one follows when the code is made.
-        artifact.constants_file = Some(LayoutHash([0; 32]));
-    }
-    interfaces(&artifact, options).coded(Code::OutputName)?;
-    let snapshot = || hlo::proto::to_hlo_snapshot_bytes(&module);
-    let session_module = options.session_module.then(snapshot).transpose()?;
-    let result_names = artifact.interface.result_names();
-    let back =
-        BackOptions { embed_constants: options.constants == ConstantsMode::Embed, ..options.back.clone() };
-    let Made { assignment, kernels, counters, code, plan, variants, .. } =
-        compile_object(module, &back, observer)?;
-    artifact.memory = MemorySizes {
-        temps: assignment.temps_size,
-        persistent_temps: assignment.persistent_size,
-        scratch: assignment.worker_scratch_size,
-        constants: assignment.constants_size,
-        stack: code.stack_bytes,
-    };
-    artifact.constants_pointer = code.large_constants;
-    artifact.profile_counters = counters;
-    artifact.provenance.input_hashes = input_hashes()?;
-    artifact.provenance.kernels = kernels;
-    artifact.provenance.functions = aot::function_sizes(&code.object)?;
-    let mut constants_file = None;
-    if options.constants == ConstantsMode::File {
-        let (size, chunks) = (assignment.constants_size, assignment.constants);
-        let layout = LayoutHash::new(&code.object, size, &chunks);
-        artifact.constants_file = Some(layout);
-        constants_file = Some(ConstantsFile { layout, size, chunks });
-    }
-    let Interfaces { header, c_header, rust, test_program, benchmark_program } =
-        interfaces(&artifact, options)?;
+    let constants = object.constants.take();
+    let constants_file = constants.map(|block| ConstantsFile::new(&object.code.output.object, block));
+    let layout = constants_file.as_ref().map(|file| file.layout);
+    let artifact = draft.finish(&object, layout, input_hashes, &options.back)?;
+    let header = aot::header(&artifact, &options.header)?;
+    let c_header = options.c_header.as_ref().map(|c| aot::c_header(&artifact, c)).transpose()?;
+    let rust = options.rust.as_ref().map(|rust| aot::rust_module(&artifact, rust)).transpose()?;
+    let test_program = options.test_program.then(|| aot::test_program(&artifact)).transpose()?;
+    let benchmark_program =
+        options.benchmark_program.then(|| aot::benchmark_program(&artifact)).transpose()?;
     let metadata = MetadataOptions { gen_program_shape: options.header.gen_program_shape };
     let metadata_object = aot::metadata_object(&artifact, &metadata)?;
-    let function_object = match options.describe_object {
-        true => aot::with_metadata(code.object, &artifact)?,
-        false => code.object,
+    let function_object = if options.describe_object {
+        aot::with_metadata(object.code.output.object, &artifact)?
+    } else {
+        object.code.output.object
     };
     observer.ended("aot", &|| format!("{} bytes of header", header.len()));
-    let plans = std::iter::once(&plan).chain(variants.iter().map(|variant| &variant.plan));
-    let ignored_choices = plans.flat_map(|plan| plan.ignored_choices.iter().cloned()).collect();
+    let plans = std::iter::once(&object.code.plan).chain(&object.code.variants);
     Ok(Outputs {
         function_object,
         header,
@@ -190,8 +238,8 @@ fn build_with(
         metadata_object,
         constants_file,
         session_module,
-        ignored_choices,
-        result_names,
+        ignored_choices: plans.flat_map(|plan| plan.ignored_choices.iter().cloned()).collect(),
+        result_names: artifact.interface.result_names(),
     })
 }
 
@@ -201,43 +249,4 @@ fn versions(back: &BackOptions) -> Vec<String> {
         [] => Vec::new(),
         variants => std::iter::once(&back.target).chain(variants).map(|target| target.cpu.clone()).collect(),
     }
-}
-
-/// The program as other languages see it: C++, and those that are asked for.
-struct Interfaces {
-    header: String,
-    c_header: Option<String>,
-    rust: Option<String>,
-    test_program: Option<String>,
-    benchmark_program: Option<String>,
-}
-
-fn interfaces(artifact: &Artifact, options: &AotOptions) -> Result<Interfaces> {
-    Ok(Interfaces {
-        header: aot::header(artifact, &options.header)?,
-        c_header: options.c_header.as_ref().map(|c| aot::c_header(artifact, c)).transpose()?,
-        rust: options.rust.as_ref().map(|rust| aot::rust_module(artifact, rust)).transpose()?,
-        test_program: options.test_program.then(|| aot::test_program(artifact)).transpose()?,
-        benchmark_program: options.benchmark_program.then(|| aot::benchmark_program(artifact)).transpose()?,
-    })
-}
-
-/// What is known of an artifact when its graph is imported: names and shapes.
-pub(crate) fn artifact(
-    interface: Interface,
-    cpp_class: aot::CppClass,
-    entry_point: &str,
-) -> Result<Artifact> {
-    let artifact = Artifact {
-        entry_point: entry_point.to_owned(),
-        cpp_class,
-        interface,
-        memory: MemorySizes::default(),
-        constants_file: None,
-        constants_pointer: false,
-        profile_counters: Vec::new(),
-        provenance: Provenance::default(),
-    };
-    artifact.validate()?;
-    Ok(artifact)
 }

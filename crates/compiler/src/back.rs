@@ -2,8 +2,7 @@
 
 use crate::{Observer, PassRun, Point, counters, pipeline_for};
 use aot::ProfileCounter;
-use buffers::{BufferAssignment, ConstantsPool};
-use bytes::Bytes;
+use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::{Counter, EntryOptions};
@@ -126,14 +125,22 @@ fn target_key(target: &Target) -> String {
 /// A compiled module.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The optimised HLO.
+    /// The optimized HLO.
     pub module: Module,
-    /// What the plan was allowed to do.
+    /// Options of the plan.
     pub plan_options: plan::Options,
-    /// How the code of the first version looks.
+    /// The constants of all versions.
+    pub constants: ConstantsBlock,
+    /// The code.
+    pub code: MachineCode,
+}
+
+/// The code of a module, and how it uses memory.
+#[derive(Debug)]
+pub struct MachineCode {
+    /// The plan of the first version.
     pub plan: ModulePlan,
-    /// Where its values live. The sizes are those that every version is content with, and the constants are those of
-    /// all versions.
+    /// Where the values of the first version live. The sizes are large enough for every version.
     pub assignment: BufferAssignment,
     /// The names of its kernels, in the order of their code.
     pub kernels: Vec<String>,
@@ -141,19 +148,10 @@ pub struct Compiled {
     pub counters: Vec<ProfileCounter>,
     /// The instructions that these are about.
     pub counted: Vec<Counter>,
-    /// The other versions, in the order of `BackOptions::variants`.
-    pub variants: Vec<CompiledVariant>,
+    /// The plans of the other versions, in the order of `BackOptions::variants`.
+    pub variants: Vec<ModulePlan>,
     /// The object file.
-    pub code: CompiledModule,
-}
-
-/// A version of a compiled module for another machine.
-#[derive(Debug)]
-pub struct CompiledVariant {
-    /// How its code looks.
-    pub plan: ModulePlan,
-    /// Where its values live.
-    pub assignment: BufferAssignment,
+    pub output: CompiledModule,
 }
 
 /// Optimises, plans, assigns buffers, lowers and generates code.
@@ -181,64 +179,57 @@ pub fn compile_optimized(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
-    let lowered = lower_versions(&module, options, observer)?;
-    let constants = lowered.first.assignment.constants.clone();
-    let made = generate(lowered, options, constants, observer)?;
-    Ok(Compiled {
-        module,
-        plan_options: options.plan.clone(),
-        plan: made.plan,
-        assignment: made.assignment,
-        kernels: made.kernels,
-        counters: made.counters,
-        counted: made.counted,
-        variants: made.variants,
-        code: made.code,
-    })
+    let (versions, constants) = lower_versions(&module, options, observer)?;
+    let embedded = options.embed_constants.then(|| constants.clone());
+    let code = generate(versions, options, embedded, observer)?;
+    Ok(Compiled { module, plan_options: options.plan.clone(), constants, code })
 }
 
-/// What [`compile_object`] leaves of a module.
-pub(crate) struct Made {
-    pub(crate) plan: ModulePlan,
-    pub(crate) assignment: BufferAssignment,
-    pub(crate) kernels: Vec<String>,
-    pub(crate) counters: Vec<ProfileCounter>,
-    pub(crate) counted: Vec<Counter>,
-    pub(crate) variants: Vec<CompiledVariant>,
-    pub(crate) code: CompiledModule,
+/// The code of a module, without the module.
+pub(crate) struct CompiledObject {
+    pub(crate) code: MachineCode,
+    /// Size in bytes of the block of constants.
+    pub(crate) constants_size: u64,
+    /// The constants, unless the object holds them.
+    pub(crate) constants: Option<ConstantsBlock>,
 }
 
-/// As [`compile_module`], and only the object holds the constants afterwards, if they are embedded: neither module, plan nor
-/// assignment does, so that large ones are in memory once, or twice where they were packed.
+/// As [`compile_module`], and only the object holds the constants afterwards, if they are embedded: neither module nor plan
+/// does, so that large ones are in memory once, or twice where they were packed.
 pub(crate) fn compile_object(
     mut module: Module,
     options: &BackOptions,
     observer: &mut dyn Observer,
-) -> Result<Made> {
+) -> Result<CompiledObject> {
     optimize(&mut module, options, observer)?;
-    let mut lowered = lower_versions(&module, options, observer)?;
-    let constants = match options.embed_constants {
-        false => lowered.first.assignment.constants.clone(),
-        true => {
-            drop(module);
-            for version in std::iter::once(&mut lowered.first).chain(&mut lowered.others) {
-                version.plan.drop_packed();
-            }
-            lowered.others.iter_mut().for_each(|version| version.assignment.constants.clear());
-            std::mem::take(&mut lowered.first.assignment.constants)
+    let (mut versions, constants) = lower_versions(&module, options, observer)?;
+    let constants_size = constants.size;
+    let (embedded, constants) = if options.embed_constants {
+        drop(module);
+        for version in std::iter::once(&mut versions.first).chain(&mut versions.others) {
+            version.plan.drop_packed();
         }
+        (Some(constants), None)
+    } else {
+        (None, Some(constants))
     };
-    generate(lowered, options, constants, observer)
+    let code = generate(versions, options, embedded, observer)?;
+    Ok(CompiledObject { code, constants_size, constants })
 }
 
-/// The versions of a module for all machines. The first one's assignment has the sizes and constants of all.
+/// The versions of a module for all machines. The sizes of the first one's assignment are large enough for all.
 struct Versions {
     first: Lowered,
     others: Vec<Lowered>,
     counters: Vec<ProfileCounter>,
 }
 
-fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Versions> {
+/// Lowers a module for all machines. Also returns the constants that the versions share.
+fn lower_versions(
+    module: &Module,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<(Versions, ConstantsBlock)> {
     let mut pool = ConstantsPool::default();
     let mut first =
         lower(module, &options.target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?;
@@ -257,23 +248,18 @@ fn lower_versions(module: &Module, options: &BackOptions, observer: &mut dyn Obs
     if others.iter().any(|other| other.counters != first.counters) {
         return Err(Error::internal("versions of the code count different things"));
     }
-    pool.give_to(&mut first.assignment);
     let counters = counters::describe(module, &first.counters);
-    Ok(Versions { first, others, counters })
+    Ok((Versions { first, others, counters }, pool.finish()))
 }
 
-/// Makes the object. The constants' chunks are dropped one by one when they are in it.
+/// Generates the object. Each chunk of the constants that it embeds is dropped as soon as it is written.
 fn generate(
-    lowered: Versions,
+    versions: Versions,
     options: &BackOptions,
-    constants: Vec<(u64, Bytes)>,
+    embedded: Option<ConstantsBlock>,
     observer: &mut dyn Observer,
-) -> Result<Made> {
-    let Versions { first, others, counters } = lowered;
-    let (size, constants) = match options.embed_constants {
-        true => (first.assignment.constants_size, constants),
-        false => (0, Vec::new()),
-    };
+) -> Result<MachineCode> {
+    let Versions { first, others, counters } = versions;
     let code_options = CodegenOptions {
         freestanding: options.freestanding,
         sanitize: options.sanitize,
@@ -286,26 +272,26 @@ fn generate(
         .chain(others.iter().zip(&options.variants))
         .map(|(lowered, target)| Version { program: &lowered.program, target })
         .collect();
-    let code = codegen::compile_versions_with(&versions, &code_options, size, constants)?;
+    let ConstantsBlock { size, chunks } = embedded.unwrap_or_default();
+    let output = codegen::compile_versions_with(&versions, &code_options, size, chunks)?;
     observer.ended("codegen", &|| {
         let kept = match options.cache {
-            Some(_) => format!(", {} of {} units from the cache", code.cached_units, code.units),
+            Some(_) => format!(", {} of {} units from the cache", output.cached_units, output.units),
             None => String::new(),
         };
         format!(
             "{} bytes of object code, {} bytes of stack at most{kept}",
-            code.object.len(),
-            code.stack_bytes
+            output.object.len(),
+            output.stack_bytes
         )
     });
     if options.llvm_ir || options.assembly {
-        observer.code(code.llvm_ir.as_deref(), code.assembly.as_deref());
+        observer.code(output.llvm_ir.as_deref(), output.assembly.as_deref());
     }
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
     let Lowered { plan, assignment, counters: counted, .. } = first;
-    let variants =
-        others.into_iter().map(|l| CompiledVariant { plan: l.plan, assignment: l.assignment }).collect();
-    Ok(Made { plan, assignment, kernels, counters, counted, variants, code })
+    let variants = others.into_iter().map(|lowered| lowered.plan).collect();
+    Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output })
 }
 
 /// A module's code for one machine.
@@ -332,9 +318,9 @@ fn lower(
         version + &plan.to_text(module)
     });
     let schedule = buffers::schedule(module, &plan);
-    let assignment = buffers::assign_sharing(module, &plan, &schedule, pool)?;
+    let assignment = buffers::assign(module, &plan, &schedule, pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
-    observer.ended("buffers", &|| assignment.to_text(module));
+    observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
     let entry = EntryOptions { name: &options.entry_point, is_profiled: options.is_profiled };
     let kernel::Lowered { mut program, regions, counters } =
         kernel::lower_with(module, &plan, &schedule, &assignment, target, &entry)?;

@@ -1,7 +1,7 @@
 //! What keeps a model from being compiled, all of it.
 
-use crate::{BackOptions, HloProgram, LoopBounds, Observer, aot_build, front, pipeline_for};
-use aot::Accessor;
+use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
+use aot::{Accessor, Signature};
 use hlo::Program;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
@@ -104,8 +104,9 @@ fn compile(
 ) -> Result<()> {
     let class = aot::parse_cpp_class("Model")?;
     let Program { mut module, interface } = program;
-    let artifact = aot_build::artifact(interface, class, &options.entry_point)?;
-    checked.accessors = aot::accessors(&artifact)?;
+    let signature = Signature { entry_point: &options.entry_point, cpp_class: &class, interface: &interface };
+    signature.validate()?;
+    checked.accessors = aot::accessors(&interface)?;
     pipeline_for(options.targets(), options.plan.clone()).run(
         &mut module,
         &options.disabled_passes,
@@ -116,7 +117,7 @@ fn compile(
     for target in std::iter::once(&options.target).chain(&options.variants) {
         let plan = plan::plan_with(&module, target, &options.plan)?;
         let schedule = buffers::schedule(&module, &plan);
-        let assignment = buffers::assign(&module, &plan, &schedule)?;
+        let assignment = buffers::assign(&module, &plan, &schedule, &mut buffers::ConstantsPool::default())?;
         buffers::check(&module, &plan, &schedule, &assignment)?;
         kernel::lower(&module, &plan, &schedule, &assignment, target, &options.entry_point)?;
     }

@@ -26,6 +26,30 @@ pub enum Source {
     Hlo(HloProgram),
 }
 
+impl Source {
+    /// The same without the program's statements about its own values: for a file that is given away.
+    pub fn without_checks(self) -> Result<Self> {
+        match self {
+            Self::Hlo(program) => Ok(Self::Hlo(program.without_checks()?)),
+            graph @ Self::Graph { .. } => Ok(graph),
+        }
+    }
+
+    /// Translates the program to HLO.
+    pub fn import(self, observer: &mut dyn Observer) -> Result<Program> {
+        match self {
+            Self::Graph { graph, config, loop_bounds } => {
+                import_bounded(graph, config, loop_bounds, observer)
+            }
+            Self::Hlo(HloProgram { program, .. }) => {
+                observer.ended("import", &|| program.module.to_text());
+                observer.module(Point::Imported, &program.module);
+                Ok(program)
+            }
+        }
+    }
+}
+
 /// What to compile.
 #[derive(Clone, Debug)]
 pub struct Input {
@@ -62,28 +86,6 @@ impl Input {
             *loop_bounds = bounds;
         }
         self
-    }
-
-    /// The same without what a program states of its own values: for a file that is given away.
-    pub fn without_checks(mut self) -> Result<Self> {
-        if let Source::Hlo(program) = self.source {
-            self.source = Source::Hlo(program.without_checks()?);
-        }
-        Ok(self)
-    }
-
-    /// Makes HLO of it.
-    pub fn import(self, observer: &mut dyn Observer) -> Result<Program> {
-        match self.source {
-            Source::Graph { graph, config, loop_bounds } => {
-                import_bounded(graph, config, loop_bounds, observer)
-            }
-            Source::Hlo(HloProgram { program, .. }) => {
-                observer.ended("import", &|| program.module.to_text());
-                observer.module(Point::Imported, &program.module);
-                Ok(program)
-            }
-        }
     }
 
     /// The contents of two files, binary or text, told by name and content.

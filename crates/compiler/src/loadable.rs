@@ -4,7 +4,7 @@
 //! an entry is never out of date; what is cut or changed is no entry, and is made again.
 
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module};
-use buffers::BufferAssignment;
+use buffers::ConstantsBlock;
 use codegen::{llvm_version, seal, unseal};
 use hlo::analysis::Cost;
 use hlo::custom_call::{CustomCallKind, custom_call};
@@ -91,16 +91,16 @@ impl Loadable {
         let root = compiled.module.entry();
         let instructions = compiled.module.entry_computation().instructions();
         Ok(Self {
-            object: compiled.code.object.clone(),
-            constants: constants(&compiled.assignment)?,
+            object: compiled.code.output.object.clone(),
+            constants: loaded(&compiled.constants)?,
             interface: Interface::of_module(&compiled.module)?,
-            counters: compiled.counters.clone(),
+            counters: compiled.code.counters.clone(),
             memory: Memory {
-                temps_bytes: compiled.assignment.temps_size as usize,
-                scratch_bytes: compiled.assignment.worker_scratch_size as usize,
-                profile_counters: compiled.counters.len(),
+                temps_bytes: compiled.code.assignment.temps_size as usize,
+                scratch_bytes: compiled.code.assignment.worker_scratch_size as usize,
+                profile_counters: compiled.code.counters.len(),
             },
-            persistent_bytes: compiled.assignment.persistent_size,
+            persistent_bytes: compiled.code.assignment.persistent_size,
             cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),
             is_kept: false,
         })
@@ -159,13 +159,13 @@ impl Loadable {
     }
 }
 
-/// The block of constants.
-fn constants(assignment: &BufferAssignment) -> Result<AlignedBytes> {
-    let size = usize::try_from(assignment.constants_size)
-        .map_err(|_| Error::unsupported(format!("{} bytes of constants", assignment.constants_size)))?;
-    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+/// The block of constants in memory.
+fn loaded(constants: &ConstantsBlock) -> Result<AlignedBytes> {
+    let size = usize::try_from(constants.size)
+        .map_err(|_| Error::unsupported(format!("{} bytes of constants", constants.size)))?;
+    let chunks = constants.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
     let mut block = AlignedBytes::zeroed(size)?;
-    codegen::Constants { size: assignment.constants_size, chunks }.copy_to(&mut block)?;
+    codegen::Constants { size: constants.size, chunks }.copy_to(&mut block)?;
     Ok(block)
 }
 

@@ -14,7 +14,7 @@ pub struct Span {
     pub computation: ComputationId,
     /// The instruction.
     pub instruction: InstructionId,
-    /// Its place in [`Compiled::counters`]; what takes no time has none.
+    /// Its place in [`MachineCode::counters`](crate::MachineCode::counters); what takes no time has none.
     pub counter: Option<usize>,
     /// How many loops and conditionals it stands in.
     pub depth: usize,
@@ -28,13 +28,13 @@ impl Compiled {
     /// The instructions of a run in the order of the schedule, as long as `ticks` of the counters says. Those of a loop's body
     /// stand before the loop, which spans them, each as long as its rounds together.
     pub fn spans(&self, ticks: &[i64]) -> Result<Vec<Span>> {
-        let counters = self.counted.iter().enumerate().filter_map(|(k, counter)| match *counter {
+        let counters = self.code.counted.iter().enumerate().filter_map(|(k, counter)| match *counter {
             Counter::Total => None,
             Counter::Instruction(computation, instruction) => Some(((computation, instruction), k)),
         });
         let mut layout = Layout {
             module: &self.module,
-            schedule: buffers::schedule(&self.module, &self.plan),
+            schedule: buffers::schedule(&self.module, &self.code.plan),
             counters: counters.collect(),
             ticks,
             spans: Vec::new(),

@@ -8,7 +8,7 @@ use support::{Error, Result};
 /// Compiles the graph for a CPU (LLVM's name, or `native`), loads the code and runs it.
 pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
     let executable = compiler::guarded(|| {
-        let program = input(case)?.import(&mut NoObserver)?;
+        let program = input(case)?.source.import(&mut NoObserver)?;
         let options = compiler::in_process_options(compiler::host(cpu)?);
         Executable::load(&compiler::compile_module(program.module, &options, &mut NoObserver)?)
     })?;
@@ -17,7 +17,7 @@ pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
 
 /// Interprets the HLO that the import makes: the second opinion.
 pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
-    let program = input(case)?.import(&mut NoObserver)?;
+    let program = input(case)?.source.import(&mut NoObserver)?;
     match evaluator::evaluate(&program.module, &case.arguments)? {
         Literal::Tuple(results) => Ok(results),
         Literal::Array { .. } => Err(Error::internal("the entry's result is no tuple")),

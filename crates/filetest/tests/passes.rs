@@ -76,8 +76,8 @@ fn stays_plannable(before: &Module, after: &Module) -> Result<(), String> {
 fn can_be_assigned(module: &Module) -> Result<(), String> {
     let Ok(plan) = plan::plan(module, &target()) else { return Ok(()) };
     let schedule = buffers::schedule(module, &plan);
-    let assignment =
-        buffers::assign(module, &plan, &schedule).map_err(|error| format!("assignment: {error}"))?;
+    let assignment = buffers::assign(module, &plan, &schedule, &mut buffers::ConstantsPool::default())
+        .map_err(|error| format!("assignment: {error}"))?;
     buffers::check(module, &plan, &schedule, &assignment).map_err(|error| format!("checker: {error}"))
 }
 

@@ -194,7 +194,9 @@ fn a_chain_of_slices_in_place() {
         for target in harness::targets() {
             let plan = plan::plan(&module, &target).expect("a plan");
             let schedule = buffers::schedule(&module, &plan);
-            let assignment = buffers::assign(&module, &plan, &schedule).expect("an assignment");
+            let assignment =
+                buffers::assign(&module, &plan, &schedule, &mut buffers::ConstantsPool::default())
+                    .expect("an assignment");
             assert_eq!(assignment.temps_size, 0, "all three write the result");
             let memory_only = plan.to_text(&module).matches("memory only").count();
             assert_eq!(memory_only, 1, "nothing fills the array");

@@ -26,10 +26,12 @@ fn assembly(text: &str, target: &Target) -> String {
     let module = hlo::text::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let plan = plan::plan(&module, target).expect("a plan");
     let schedule = buffers::schedule(&module, &plan);
-    let assignment = buffers::assign(&module, &plan, &schedule).expect("buffers");
+    let mut pool = buffers::ConstantsPool::default();
+    let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("buffers");
     let program = kernel::lower(&module, &plan, &schedule, &assignment, target, "entry").expect("a program");
-    let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-    let constants = Constants { size: assignment.constants_size, chunks };
+    let block = pool.finish();
+    let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+    let constants = Constants { size: block.size, chunks };
     let options = CodegenOptions { assembly: true, ..CodegenOptions::new("entry") };
     codegen::compile(&program, target, &options, &constants).expect("code").assembly.expect("asked for")
 }

@@ -256,7 +256,7 @@ fn tune(
         let compiled = compiler::guarded(|| compile_optimized(alone, &options, &mut NoObserver));
         match compiled {
             // Candidates may differ only in name if the shape leaves no choice.
-            Ok(compiled) if !objects.insert(compiled.code.object.clone()) => {}
+            Ok(compiled) if !objects.insert(compiled.code.output.object.clone()) => {}
             Ok(compiled) => programs.push((candidate, Executable::load(&compiled)?)),
             // The default choice must compile. Other candidates may exceed limits.
             Err(error) if programs.is_empty() => return Err(error),

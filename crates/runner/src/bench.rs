@@ -94,8 +94,8 @@ pub fn bench(
     Ok(BenchReport {
         cost: program_cost(module),
         kernel_count: kernels(module).len(),
-        temps_bytes: compiled.assignment.temps_size,
-        constants_bytes: compiled.assignment.constants_size,
+        temps_bytes: compiled.code.assignment.temps_size,
+        constants_bytes: compiled.constants.size,
         times,
         kernels: if options.kernels { kernel_times(compiled, target, options.seconds)? } else { Vec::new() },
     })

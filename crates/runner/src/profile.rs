@@ -89,7 +89,7 @@ struct Layout<'a> {
 impl<'a> Layout<'a> {
     fn new(compiled: &'a Compiled, ticks: &[i64], tick: f64) -> Result<Self> {
         let module = &compiled.module;
-        let counted = compiled.counted.iter().zip(ticks);
+        let counted = compiled.code.counted.iter().zip(ticks);
         let durations = counted.filter_map(|(counter, &ticks)| match *counter {
             Counter::Total => None,
             Counter::Instruction(computation, id) => Some(((computation, id), tick * ticks as f64)),
@@ -99,7 +99,7 @@ impl<'a> Layout<'a> {
             compiled,
             durations: durations.collect(),
             texts: hlo::text::instruction_texts(module, PrintOptions::short()),
-            schedule: buffers::schedule(module, &compiled.plan),
+            schedule: buffers::schedule(module, &compiled.code.plan),
             lanes: Vec::new(),
             spans: spans
                 .map(|span| Span { start: tick * span.start, end: tick * span.end, ..span })
@@ -158,7 +158,7 @@ impl<'a> Layout<'a> {
 
     /// Returns a row for each instruction with a nonzero time.
     fn kernels(&self) -> Vec<trace::Kernel> {
-        let counters = self.compiled.counted.iter().zip(&self.compiled.counters);
+        let counters = self.compiled.code.counted.iter().zip(&self.compiled.code.counters);
         let rows = counters.filter_map(|(counted, counter)| {
             let &Counter::Instruction(computation, instruction) = counted else { return None };
             let place = (computation, instruction);
@@ -175,7 +175,7 @@ impl<'a> Layout<'a> {
     fn memory(&self, step: f64) -> Vec<Series> {
         let module = self.module();
         let entry = module.entry();
-        let assignment = &self.compiled.assignment;
+        let assignment = &self.compiled.code.assignment;
         let Some(sequence) = self.schedule.sequences.get(&entry) else { return Vec::new() };
         let position: BTreeMap<InstructionId, usize> =
             sequence.iter().enumerate().map(|(p, &i)| (i, p)).collect();

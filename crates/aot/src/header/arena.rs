@@ -1,6 +1,7 @@
 //! One block of memory for all that a computation needs, laid out when the header is written.
 
 use crate::Artifact;
+use hlo::Interface;
 use support::{Error, Result};
 
 /// What every buffer's offset is a multiple of.
@@ -31,15 +32,8 @@ pub(crate) struct Arena {
 impl Arena {
     /// With `head` bytes at offset 0 for the caller's own use.
     pub(crate) fn new(artifact: &Artifact, head: u64) -> Result<Self> {
-        let mut used = 0u64;
-        let mut take = |bytes: u64| {
-            let place = used;
-            let end = bytes.checked_next_multiple_of(ALIGNMENT).and_then(|bytes| used.checked_add(bytes));
-            used = end.filter(|&end| end <= i64::MAX as u64).ok_or_else(|| {
-                Error::invalid("arguments, results and temps together are larger than any memory")
-            })?;
-            Ok(place)
-        };
+        let mut used = 0;
+        let mut take = |bytes| take(&mut used, bytes);
         take(head)?;
         let arguments = artifact
             .interface
@@ -55,6 +49,25 @@ impl Arena {
         let zeroed = temps + artifact.memory.persistent_temps;
         Ok(Self { arguments, results, counters, temps, scratch, zeroed, size: used.max(ALIGNMENT) })
     }
+
+    /// Fails as [`Arena::new`] does if head, arguments, and results alone are too large.
+    pub(crate) fn check(interface: &Interface, head: u64) -> Result<()> {
+        let arguments = interface.arguments().iter().map(|argument| argument.shape.byte_size());
+        let results = interface.fetches().iter().map(|result| result.shape.byte_size());
+        let mut used = 0;
+        let mut sizes = std::iter::once(head).chain(arguments).chain(results);
+        sizes.try_for_each(|bytes| take(&mut used, bytes).map(drop))
+    }
+}
+
+/// Takes the next bytes of a block of which some are used. Returns their offset.
+fn take(used: &mut u64, bytes: u64) -> Result<u64> {
+    let place = *used;
+    let end = bytes.checked_next_multiple_of(ALIGNMENT).and_then(|bytes| used.checked_add(bytes));
+    *used = end
+        .filter(|&end| end <= i64::MAX as u64)
+        .ok_or_else(|| Error::invalid("arguments, results and temps together are larger than any memory"))?;
+    Ok(place)
 }
 
 /// An unsigned literal of C and C++.

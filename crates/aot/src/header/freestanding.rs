@@ -5,20 +5,14 @@
 //! memory are computed when they are used.
 
 use super::text::Text;
-use super::{Constants, CppNames, HeaderOptions, accessors, arena, variables};
+use super::{Constants, CppNames, accessors, arena, variables};
 use crate::Artifact;
 use crate::header::{Arena, literal, standalone};
 use std::collections::BTreeSet;
-use support::{Error, Result};
+use support::Result;
 
 /// The whole header.
-pub(super) fn header(artifact: &Artifact, options: &HeaderOptions, names: &CppNames) -> Result<String> {
-    if options.gen_name_to_index || options.gen_program_shape {
-        return Err(Error::invalid(
-            "a freestanding class has neither names to look up nor a program shape, which need the C++ library: \
-             leave --freestanding or --gen_name_to_index and --gen_program_shape away",
-        ));
-    }
+pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
     let arena = Arena::new(artifact, 0)?;
     let mut out = Text::new();
     super::begin(&mut out, artifact);

@@ -57,7 +57,7 @@ impl Program {
             });
             let mut watch = Watch::new(&mut progress, &mut dumper);
             let compiled = compiler::compile_module(program.module.clone(), &options, &mut watch)?;
-            if let Some(note) = crate::program::autotune::ignored(&compiled.plan.ignored_choices) {
+            if let Some(note) = crate::program::autotune::ignored(&compiled.code.plan.ignored_choices) {
                 progress.note(&note);
             }
             Ok(Self { imported: program.module, signature, target, compiled, checks })

@@ -2,13 +2,15 @@
 
 use super::{Outcome, plan::outcome};
 use crate::case::Case;
+use buffers::ConstantsPool;
 
 /// Plans, schedules, assigns, checks and prints.
 pub(super) fn run(case: &Case) -> Outcome {
     outcome(case, |module, plan, _| {
         let schedule = buffers::schedule(module, plan);
-        let assignment = buffers::assign(module, plan, &schedule)?;
+        let mut constants = ConstantsPool::default();
+        let assignment = buffers::assign(module, plan, &schedule, &mut constants)?;
         buffers::check(module, plan, &schedule, &assignment)?;
-        Ok(assignment.to_text(module))
+        Ok(assignment.to_text(module, constants.size()))
     })
 }

@@ -9,7 +9,7 @@ use support::Error;
 pub(super) fn run(case: &Case) -> Outcome {
     outcome(case, |module, plan, target| {
         let schedule = buffers::schedule(module, plan);
-        let assignment = buffers::assign(module, plan, &schedule)?;
+        let assignment = buffers::assign(module, plan, &schedule, &mut buffers::ConstantsPool::default())?;
         let program = kernel::lower(module, plan, &schedule, &assignment, target, "entry")?;
         let text = program.to_string();
         nest::verify(&program)?;

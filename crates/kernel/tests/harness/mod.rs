@@ -48,12 +48,14 @@ impl Loaded {
     pub fn with_options(module: &hlo::Module, target: &Target, options: &plan::Options) -> Result<Self> {
         let plan = plan::plan_with(module, target, options)?;
         let schedule = buffers::schedule(module, &plan);
-        let assignment = buffers::assign(module, &plan, &schedule)?;
+        let mut pool = buffers::ConstantsPool::default();
+        let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
         buffers::check(module, &plan, &schedule, &assignment)?;
         let program = kernel::lower(module, &plan, &schedule, &assignment, target, "test_entry")?;
         nest::verify(&program).map_err(|e| e.context(format!("\n{program}")))?;
-        let chunks = assignment.constants.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
-        let constants = Constants { size: assignment.constants_size, chunks };
+        let block = pool.finish();
+        let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
+        let constants = Constants { size: block.size, chunks };
         let compiled = codegen::compile(&program, target, &CodegenOptions::new("test_entry"), &constants)?;
         let memory = Memory {
             temps_bytes: assignment.temps_size as usize,

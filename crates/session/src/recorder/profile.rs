@@ -58,7 +58,7 @@ pub(crate) struct Span {
 
 impl Profile {
     pub(crate) fn new(node: &str, compiled: Compiled) -> Self {
-        let total = Total { ticks: vec![0; compiled.counters.len()], runs: 0, time: Duration::ZERO };
+        let total = Total { ticks: vec![0; compiled.code.counters.len()], runs: 0, time: Duration::ZERO };
         Self { node: node.to_owned(), compiled, total: Mutex::new(total) }
     }
 
@@ -74,7 +74,7 @@ impl Profile {
         let Total { ticks, runs, time } = lock(&self.total).clone();
         ClusterProfile {
             node: self.node.clone(),
-            counters: self.compiled.counters.clone(),
+            counters: self.compiled.code.counters.clone(),
             ticks,
             runs,
             time,
@@ -93,7 +93,7 @@ impl Profile {
         let instructions = spans.into_iter().filter(|span| span.end > span.start).filter_map(|span| {
             let text = texts.get(&(span.computation, span.instruction))?;
             let name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name);
-            let counter = self.compiled.counters.get(span.counter?)?;
+            let counter = self.compiled.code.counters.get(span.counter?)?;
             Some(Instruction {
                 name: name.to_owned(),
                 kind: compiler::kind(module, span.computation, span.instruction).to_owned(),
