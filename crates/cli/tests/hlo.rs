@@ -90,7 +90,7 @@ fn stablehlo_states_its_version_and_runs_as_the_graph_does() {
     assert_eq!(ran(&["f.mlir"]).len(), ran(&[&graph, "--config", &config]).len());
     let error =
         refuse(&mut hlo(directory.path(), "tfmatmul", &["--stablehlo-version=9.0.0"]), directory.path());
-    assert!(error.contains("versions 0.9.0 to 1.20.0"), "{error}");
+    assert!(error.contains("expected a version from 0.9.0 to 1.20.0"), "{error}");
     let random = ["--format=stablehlo"];
     let error = refuse(&mut hlo(directory.path(), "tfrandom_uniform", &random), directory.path());
     assert!(error.contains("instruction 'rng-get-and-update-state'"), "{error}");
