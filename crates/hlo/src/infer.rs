@@ -1,7 +1,8 @@
-//! Shape inference: what an opcode makes of operands of given shapes.
+//! Shape inference: the result shape of an opcode for given operand shapes.
 //!
-//! The rules are those of XLA's operation semantics and `xla/service/shape_inference.cc`, without implicit broadcasts
-//! and without mixed precision. One file for each family of opcodes; this one holds what they share.
+//! The rules are those of XLA's operation semantics and `xla/service/shape_inference.cc`, without
+//! implicit broadcasts and without mixed precision. Each family of opcodes has its own file; this
+//! one contains the shared code.
 
 mod batch_norm;
 mod contraction;
@@ -21,39 +22,43 @@ use crate::opcode::{Arity, Op};
 use shape::{ArrayShape, Dimension, PrimitiveType, ProgramShape, Shape};
 use support::{Error, Result};
 
-/// How many dimensions an array may have. TensorFlow's limit is 254.
+/// Maximum number of dimensions of an array. TensorFlow's limit is 254.
 pub const MAX_RANK: usize = 256;
 
-/// How deep tuples may nest.
+/// Maximum nesting depth of tuples.
 pub const MAX_TUPLE_DEPTH: usize = 64;
 
-/// The shape of `op` applied to operands of these shapes, or an error that says which rule they break.
+/// Returns the shape of `op` applied to operands of these shapes, or an error that states the
+/// violated rule.
 ///
-/// Opcodes whose result does not follow from operands and payload (`reshape`, `broadcast`, `convert`, `iota`, `rng`,
-/// `custom-call` and so on) need `wanted`; for the others `wanted` is checked against what follows. A layout in
-/// `wanted` is kept.
-pub fn infer_shape(module: &Module, op: &Op, operands: &[&Shape], wanted: Option<&Shape>) -> Result<Shape> {
-    let inference = Inference { module, op, operands, wanted };
+/// Opcodes whose result shape does not follow from operands and payload (`reshape`, `broadcast`,
+/// `convert`, `iota`, `rng`, `custom-call`, and so on) need `declared`; for the others, `declared`
+/// is checked against the inferred shape. A layout in `declared` is kept.
+pub fn infer_shape(module: &Module, op: &Op, operands: &[&Shape], declared: Option<&Shape>) -> Result<Shape> {
+    let inference = Inference { module, op, operands, declared };
     inference.check_arity()?;
     let shape = inference.dispatch()?;
     inference.check_bounds(&shape, 0)?;
-    let Some(wanted) = wanted else { return Ok(shape) };
-    if !shape.compatible(wanted) {
-        return Err(inference.error(format_args!("makes {}, not {wanted}", without_layout(&shape))));
+    let Some(declared) = declared else { return Ok(shape) };
+    if !shape.compatible(declared) {
+        return Err(inference.error(format_args!(
+            "the result has shape {}, but {declared} is declared",
+            without_layout(&shape)
+        )));
     }
-    Ok(wanted.clone())
+    Ok(declared.clone())
 }
 
-/// One question to shape inference.
+/// A query to shape inference.
 struct Inference<'a> {
     module: &'a Module,
     op: &'a Op,
     operands: &'a [&'a Shape],
-    wanted: Option<&'a Shape>,
+    declared: Option<&'a Shape>,
 }
 
 impl<'a> Inference<'a> {
-    /// The rule that is broken, with the opcode and the operands' shapes before it.
+    /// Creates an error for a violated rule, prefixed by the opcode and the operands' shapes.
     fn error(&self, rule: impl std::fmt::Display) -> Error {
         let operands: Vec<String> = self.operands.iter().map(|shape| shape.to_string()).collect();
         Error::invalid(format!("{}({}): {rule}", self.op.opcode().name(), operands.join(", ")))
@@ -63,16 +68,18 @@ impl<'a> Inference<'a> {
         if holds { Ok(()) } else { Err(self.error(rule)) }
     }
 
-    /// Bounds what a short program can make: without this, ranks and tuples would double with each instruction.
+    /// Bounds the shapes in a short program: otherwise ranks and tuples could double with each
+    /// instruction.
     fn check_bounds(&self, shape: &Shape, depth: usize) -> Result<()> {
         match shape {
-            Shape::Array(array) => {
-                self.check(array.rank() <= MAX_RANK, format_args!("makes more than {MAX_RANK} dimensions"))
-            }
+            Shape::Array(array) => self.check(
+                array.rank() <= MAX_RANK,
+                format_args!("the result has more than {MAX_RANK} dimensions"),
+            ),
             Shape::Tuple(elements) => {
                 self.check(
                     depth < MAX_TUPLE_DEPTH,
-                    format_args!("makes tuples that nest deeper than {MAX_TUPLE_DEPTH}"),
+                    format_args!("tuples in the result nest deeper than {MAX_TUPLE_DEPTH} levels"),
                 )?;
                 elements.iter().try_for_each(|element| self.check_bounds(element, depth + 1))
             }
@@ -84,101 +91,108 @@ impl<'a> Inference<'a> {
         match self.op.opcode().arity() {
             Arity::Exactly(count) => self.check(
                 self.operands.len() == count,
-                format_args!("takes {count} operands, not {}", self.operands.len()),
+                format_args!("expected {count} operands, got {}", self.operands.len()),
             ),
             Arity::Variadic => Ok(()),
         }
     }
 
-    /// The operand at a position, which the arity or an earlier check promises.
+    /// Returns the operand at a position, whose existence the arity or an earlier check ensures.
     fn operand(&self, position: usize) -> Result<&'a Shape> {
         match self.operands.get(position) {
             Some(shape) => Ok(shape),
-            None => Err(self.error(format_args!("lacks operand {position}"))),
+            None => Err(self.error(format_args!("missing operand {position}"))),
         }
     }
 
-    /// The operand at a position, which must be an array.
+    /// Returns the operand at a position, which must be an array.
     fn array(&self, position: usize) -> Result<&'a ArrayShape> {
         let shape = self.operand(position)?;
         shape.as_array().ok_or_else(|| self.error(format_args!("operand {position} must be an array")))
     }
 
-    /// Operands from a position on, all of which must be arrays.
+    /// Returns the operands at these positions, all of which must be arrays.
     fn arrays(&self, positions: std::ops::Range<usize>) -> Result<Vec<&'a ArrayShape>> {
         positions.map(|position| self.array(position)).collect()
     }
 
-    /// The operand at a position, which must be an array of rank 0.
+    /// Returns the operand at a position, which must be an array of rank 0.
     fn scalar(&self, position: usize) -> Result<&'a ArrayShape> {
         let array = self.array(position)?;
         self.check(array.rank() == 0, format_args!("operand {position} must be a scalar"))?;
         Ok(array)
     }
 
-    /// The shape that the caller has to give, because it does not follow.
-    fn wanted(&self) -> Result<&'a Shape> {
-        self.wanted.ok_or_else(|| {
+    /// Returns the declared shape, which is required because it cannot be inferred.
+    fn declared(&self) -> Result<&'a Shape> {
+        self.declared.ok_or_else(|| {
             let name = self.op.opcode().name();
             Error::internal(format!(
-                "{name}: the result's shape does not follow from the operands, so give it"
+                "{name}: missing the result's shape, which does not follow from the operands"
             ))
         })
     }
 
-    fn wanted_array(&self) -> Result<&'a ArrayShape> {
-        let wanted = self.wanted()?;
-        wanted.as_array().ok_or_else(|| self.error(format_args!("makes an array, not {wanted}")))
+    fn declared_array(&self) -> Result<&'a ArrayShape> {
+        let declared = self.declared()?;
+        declared
+            .as_array()
+            .ok_or_else(|| self.error(format_args!("the result is an array, but {declared} is declared")))
     }
 
-    /// Checks that a dimension number is within a rank.
+    /// Checks that a dimension number is less than a rank.
     fn check_dimension(&self, what: &str, dimension: usize, rank: usize) -> Result<()> {
-        self.check(dimension < rank, format_args!("{what} {dimension} is not below the rank {rank}"))
+        self.check(dimension < rank, format_args!("{what}: {dimension} is out of range for rank {rank}"))
     }
 
-    /// Checks that dimension numbers are within a rank and differ.
+    /// Checks that dimension numbers are distinct and less than a rank.
     fn check_dimensions(&self, what: &str, dimensions: &[usize], rank: usize) -> Result<()> {
         for (i, &dimension) in dimensions.iter().enumerate() {
             self.check_dimension(what, dimension, rank)?;
             self.check(
                 !dimensions[..i].contains(&dimension),
-                format_args!("{what} names {dimension} twice"),
+                format_args!("{what}: duplicate dimension {dimension}"),
             )?;
         }
         Ok(())
     }
 
     fn check_ascending(&self, what: &str, dimensions: &[usize]) -> Result<()> {
-        self.check(dimensions.is_sorted(), format_args!("{what} must ascend, not {dimensions:?}"))
+        self.check(dimensions.is_sorted(), format_args!("{what} must be sorted, got {dimensions:?}"))
     }
 
-    /// Parameters and result of a called computation; an error if it does not exist or has no root yet.
+    /// Returns the parameters and result of a called computation; an error if it does not exist or
+    /// has no root.
     fn signature(&self, computation: ComputationId) -> Result<ProgramShape> {
-        let called = self.module.get(computation).filter(|called| called.root_if_set().is_some());
-        match called {
-            Some(called) => Ok(called.program_shape()),
+        let callee = self.module.get(computation).filter(|callee| callee.root_if_set().is_some());
+        match callee {
+            Some(callee) => Ok(callee.program_shape()),
             None => Err(self.error(format_args!("calls {computation}, which does not exist"))),
         }
     }
 
-    /// Checks that a called computation takes exactly these shapes.
+    /// Checks that a called computation has exactly these parameter shapes.
     fn check_parameters(&self, what: &str, signature: &ProgramShape, arguments: &[&Shape]) -> Result<()> {
-        let (have, want) = (signature.parameters.len(), arguments.len());
-        self.check(have == want, format_args!("{what} takes {have} parameters, must take {want}"))?;
+        let (actual, expected) = (signature.parameters.len(), arguments.len());
+        self.check(
+            actual == expected,
+            format_args!("expected {expected} parameters of {what}, got {actual}"),
+        )?;
         for (number, (parameter, argument)) in signature.parameters.iter().zip(arguments).enumerate() {
             self.check(
                 parameter.compatible(argument),
                 format_args!(
-                    "parameter {number} of {what} is {}, must be {}",
-                    without_layout(parameter),
-                    without_layout(argument)
+                    "expected parameter {number} of {what} to be {}, got {}",
+                    without_layout(argument),
+                    without_layout(parameter)
                 ),
             )?;
         }
         Ok(())
     }
 
-    /// Every opcode, by family. No wildcard: a new row of the table must be answered here.
+    /// Dispatches on the opcode, by family. There is no wildcard, so a new opcode must be handled
+    /// here.
     fn dispatch(&self) -> Result<Shape> {
         match self.op {
             Op::Abs {}
@@ -300,8 +314,8 @@ impl<'a> Inference<'a> {
             Op::RngGetAndUpdateState { .. } => self.rng_get_and_update_state(),
             Op::Tuple {} => Ok(Shape::Tuple(self.operands.iter().map(|&shape| shape.clone()).collect())),
 
-            Op::CustomCall { .. } | Op::Parameter { .. } => Ok(self.wanted()?.clone()),
-            // Read and printed, never compiled: the shape is as given.
+            Op::CustomCall { .. } | Op::Parameter { .. } => Ok(self.declared()?.clone()),
+            // These are read and printed, but never compiled: the declared shape is used.
             Op::AllGather { .. }
             | Op::AllGatherDone { .. }
             | Op::AllGatherStart { .. }
@@ -329,31 +343,31 @@ impl<'a> Inference<'a> {
             | Op::ScaledDot { .. }
             | Op::Scan { .. }
             | Op::Send { .. }
-            | Op::SendDone { .. } => Ok(self.wanted()?.clone()),
+            | Op::SendDone { .. } => Ok(self.declared()?.clone()),
         }
     }
 }
 
-/// An array of an element type and dimensions.
+/// Creates an array shape from an element type and dimensions.
 fn array_of(element_type: PrimitiveType, dimensions: Vec<Dimension>) -> Shape {
     Shape::Array(ArrayShape { element_type, dimensions, layout: None })
 }
 
-/// The same dimensions with another element type, and no layout.
-fn retyped(array: &ArrayShape, element_type: PrimitiveType) -> Shape {
+/// Returns the same dimensions with another element type and without a layout.
+fn with_type(array: &ArrayShape, element_type: PrimitiveType) -> Shape {
     array_of(element_type, array.dimensions.clone())
 }
 
-/// The same shape without layouts, for messages about what differs.
+/// Returns the shape without layouts, for messages about differences.
 fn without_layout(shape: &Shape) -> Shape {
     match shape {
-        Shape::Array(array) => retyped(array, array.element_type),
+        Shape::Array(array) => with_type(array, array.element_type),
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(without_layout).collect()),
         Shape::Token => Shape::Token,
     }
 }
 
-/// `size` of `<=size` if either is dynamic; the sizes are equal.
+/// Combines two dimensions of equal size; the result is dynamic if either one is.
 fn either_dynamic(a: Dimension, b: Dimension) -> Dimension {
     Dimension { size: a.size, is_dynamic: a.is_dynamic || b.is_dynamic }
 }

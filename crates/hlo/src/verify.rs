@@ -148,8 +148,8 @@ mod tests {
         assert_eq!(
             messages(&module_of(computation)),
             [
-                "main: constant: constant(): makes s32[2], not f32[]",
-                "main: add: add(f32[], f32[]): makes f32[], not f32[3]"
+                "main: constant: constant(): the result has shape s32[2], but f32[] is declared",
+                "main: add: add(f32[], f32[]): the result has shape f32[], but f32[3] is declared"
             ]
         );
     }

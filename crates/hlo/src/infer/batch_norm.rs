@@ -1,11 +1,12 @@
-//! Batch normalisation: an array and vectors over its feature dimension.
+//! Batch normalization: an array and vectors over its feature dimension.
 
-use super::{Inference, array_of, retyped};
+use super::{Inference, array_of, with_type};
 use shape::{ArrayShape, Shape};
 use support::Result;
 
 impl Inference<'_> {
-    /// Checks operands `1..count` to be vectors over the feature dimension; that vector.
+    /// Checks that the operands at positions `vectors` are vectors over the feature dimension;
+    /// returns that shape.
     fn check_features(
         &self,
         feature_index: usize,
@@ -27,12 +28,12 @@ impl Inference<'_> {
 
     pub(super) fn batch_norm_training(&self, feature_index: usize) -> Result<Shape> {
         let (operand, vector) = self.check_features(feature_index, 1..3)?;
-        Ok(Shape::Tuple(vec![retyped(operand, operand.element_type), vector.clone(), vector]))
+        Ok(Shape::Tuple(vec![with_type(operand, operand.element_type), vector.clone(), vector]))
     }
 
     pub(super) fn batch_norm_inference(&self, feature_index: usize) -> Result<Shape> {
         let (operand, _) = self.check_features(feature_index, 1..5)?;
-        Ok(retyped(operand, operand.element_type))
+        Ok(with_type(operand, operand.element_type))
     }
 
     pub(super) fn batch_norm_grad(&self, feature_index: usize) -> Result<Shape> {
@@ -42,6 +43,6 @@ impl Inference<'_> {
             gradient.element_type == operand.element_type && gradient.sizes() == operand.sizes(),
             "the output's gradient must have the first operand's shape",
         )?;
-        Ok(Shape::Tuple(vec![retyped(operand, operand.element_type), vector.clone(), vector]))
+        Ok(Shape::Tuple(vec![with_type(operand, operand.element_type), vector.clone(), vector]))
     }
 }

@@ -6,16 +6,19 @@ use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 
 impl Inference<'_> {
-    /// The type of a product's sum: the operands', or the wider one that the caller wants to sum in.
+    /// Returns the accumulation type: that of the operands, or a wider one that is declared.
     fn sum_type(&self, lhs: &ArrayShape, rhs: &ArrayShape) -> Result<PrimitiveType> {
-        match self.wanted.and_then(Shape::as_array) {
-            Some(wanted) => {
-                let (have, want) = (lhs.element_type, wanted.element_type);
-                let same_kind = have.is_complex() == want.is_complex()
-                    && have.is_floating_point() == want.is_floating_point();
-                let is_widened = have.is_integer() && want.is_floating_point();
-                self.check(same_kind || is_widened, format_args!("elements {have} cannot sum to {want}"))?;
-                Ok(want)
+        match self.declared.and_then(Shape::as_array) {
+            Some(declared) => {
+                let (operand, result) = (lhs.element_type, declared.element_type);
+                let same_kind = operand.is_complex() == result.is_complex()
+                    && operand.is_floating_point() == result.is_floating_point();
+                let is_widened = operand.is_integer() && result.is_floating_point();
+                self.check(
+                    same_kind || is_widened,
+                    format_args!("cannot accumulate {operand} products in {result}"),
+                )?;
+                Ok(result)
             }
             None => {
                 self.check(
@@ -36,7 +39,7 @@ impl Inference<'_> {
         self.check(
             numbers.lhs_batch_dims.len() == numbers.rhs_batch_dims.len()
                 && numbers.lhs_contracting_dims.len() == numbers.rhs_contracting_dims.len(),
-            "both operands must have as many batch and as many contracting dimensions",
+            "both operands must have the same number of batch and of contracting dimensions",
         )?;
         for (&l, &r) in lhs_dims.iter().zip(&rhs_dims) {
             self.check(
@@ -47,8 +50,8 @@ impl Inference<'_> {
         let batch = numbers.lhs_batch_dims.iter().zip(&numbers.rhs_batch_dims);
         let mut dimensions: Vec<Dimension> =
             batch.map(|(&l, &r)| either_dynamic(lhs.dimensions[l], rhs.dimensions[r])).collect();
-        for (array, taken) in [(lhs, &lhs_dims), (rhs, &rhs_dims)] {
-            let free = (0..array.rank()).filter(|d| !taken.contains(d));
+        for (array, used) in [(lhs, &lhs_dims), (rhs, &rhs_dims)] {
+            let free = (0..array.rank()).filter(|d| !used.contains(d));
             dimensions.extend(free.map(|d| array.dimensions[d]));
         }
         Ok(array_of(self.sum_type(lhs, rhs)?, dimensions))
@@ -74,22 +77,25 @@ impl Inference<'_> {
         self.check(
             features % feature_groups == 0 && features / feature_groups == kernel_features,
             format_args!(
-                "the {features} input features must be the kernel's {kernel_features} in each of the {feature_groups} feature groups"
+                "{features} input features in {feature_groups} feature groups do not match the kernel's {kernel_features} features per group"
             ),
         )?;
         self.check(
             outputs.size % feature_groups == 0 && outputs.size % batch_groups == 0,
-            format_args!("the {} output features must divide into the groups", outputs.size),
+            format_args!("the {} output features must be divisible by the group counts", outputs.size),
         )?;
         self.check(
             batch.size % batch_groups == 0,
-            format_args!("the batch of {} must divide into {batch_groups} groups", batch.size),
+            format_args!(
+                "the batch size {} must be divisible by the {batch_groups} batch groups",
+                batch.size
+            ),
         )?;
         let kernel: Vec<i64> = labels.kernel_spatial_dimensions.iter().map(|&d| rhs.size(d)).collect();
         let sizes: Vec<i64> = window.dimensions.iter().map(|d| d.size).collect();
         self.check(
             kernel == sizes,
-            format_args!("the window's sizes {sizes:?} must be the kernel's {kernel:?}"),
+            format_args!("the window sizes {sizes:?} differ from the kernel sizes {kernel:?}"),
         )?;
         let base: Vec<Dimension> =
             labels.input_spatial_dimensions.iter().map(|&d| lhs.dimensions[d]).collect();
@@ -134,7 +140,10 @@ impl Inference<'_> {
         ];
         for (name, first, second, spatial) in groups {
             let all = [&[first, second], &spatial[..]].concat();
-            self.check(all.len() == rank, format_args!("dim_labels name {} {name} dimensions", all.len()))?;
+            self.check(
+                all.len() == rank,
+                format_args!("expected {rank} {name} dimensions in dim_labels, got {}", all.len()),
+            )?;
             self.check_dimensions(&format!("dim_labels of the {name}"), &all, rank)?;
         }
         Ok(())

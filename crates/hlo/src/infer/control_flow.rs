@@ -1,4 +1,4 @@
-//! Opcodes that call whole computations.
+//! Opcodes that call computations.
 
 use super::{Inference, without_layout};
 use crate::ids::ComputationId;
@@ -6,8 +6,8 @@ use shape::{PrimitiveType, Shape};
 use support::Result;
 
 impl Inference<'_> {
-    pub(super) fn call(&self, what: &str, called: ComputationId) -> Result<Shape> {
-        let signature = self.signature(called)?;
+    pub(super) fn call(&self, what: &str, callee: ComputationId) -> Result<Shape> {
+        let signature = self.signature(callee)?;
         self.check_parameters(what, &signature, self.operands)?;
         Ok(without_layout(&signature.result))
     }
@@ -19,31 +19,34 @@ impl Inference<'_> {
         self.check_parameters("body", &body, &[state])?;
         self.check(
             condition.result.compatible(&Shape::scalar(PrimitiveType::Pred)),
-            format_args!("condition makes {}, must make pred[]", condition.result),
+            format_args!("expected the condition to return pred[], got {}", condition.result),
         )?;
         self.check(
             body.result.compatible(state),
-            format_args!("body makes {}, must make the operand's shape", without_layout(&body.result)),
+            format_args!(
+                "expected the body to return the operand's shape, got {}",
+                without_layout(&body.result)
+            ),
         )?;
         Ok(without_layout(state))
     }
 
     pub(super) fn conditional(&self, branches: &[ComputationId]) -> Result<Shape> {
-        self.check(!self.operands.is_empty(), "takes an index and an operand for each branch")?;
+        self.check(!self.operands.is_empty(), "expected an index and an operand for each branch")?;
         let index = self.scalar(0)?;
         match index.element_type {
             PrimitiveType::Pred => {
                 self.check(
                     branches.len() == 2,
-                    format_args!("a predicate chooses from 2 branches, not {}", branches.len()),
+                    format_args!("expected 2 branches for a predicate, got {}", branches.len()),
                 )?;
             }
-            PrimitiveType::S32 => self.check(!branches.is_empty(), "needs at least one branch")?,
+            PrimitiveType::S32 => self.check(!branches.is_empty(), "expected at least one branch")?,
             _ => return Err(self.error("the first operand must be pred[] or s32[]")),
         }
         self.check(
             self.operands.len() == branches.len() + 1,
-            format_args!("takes an operand for each of the {} branches", branches.len()),
+            format_args!("expected an operand for each of the {} branches", branches.len()),
         )?;
         let mut result: Option<Shape> = None;
         for (i, (&branch, &operand)) in branches.iter().zip(&self.operands[1..]).enumerate() {
@@ -51,17 +54,18 @@ impl Inference<'_> {
             self.check_parameters(&format!("branch {i}"), &signature, &[operand])?;
             result = Some(match result {
                 None => without_layout(&signature.result),
-                Some(so_far) => dynamic_in_either(&so_far, &signature.result).ok_or_else(|| {
-                    let made = without_layout(&signature.result);
-                    self.error(format_args!("branch {i} makes {made}, but branch 0 makes {so_far}"))
+                Some(first) => dynamic_in_either(&first, &signature.result).ok_or_else(|| {
+                    let other = without_layout(&signature.result);
+                    self.error(format_args!("branch {i} returns {other}, but branch 0 returns {first}"))
                 })?,
             });
         }
-        result.ok_or_else(|| self.error("needs at least one branch"))
+        result.ok_or_else(|| self.error("expected at least one branch"))
     }
 }
 
-/// The shape whose dimensions are dynamic where one of the two is; `None` if they differ in anything else.
+/// Returns the shape whose dimensions are dynamic if they are in either shape; `None` if the shapes
+/// differ otherwise.
 fn dynamic_in_either(a: &Shape, b: &Shape) -> Option<Shape> {
     match (a, b) {
         (Shape::Array(a), Shape::Array(b)) => {

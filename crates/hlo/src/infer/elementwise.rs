@@ -1,33 +1,34 @@
-//! Elementwise opcodes: which element types they take, and that their operands agree.
+//! Elementwise opcodes: their valid element types, and the agreement of their operands.
 
-use super::{Inference, either_dynamic, retyped};
+use super::{Inference, either_dynamic, with_type};
 use crate::attributes::{ComparisonDirection, ComparisonType};
 use crate::opcode::Op;
 use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 
-/// A set of element types, with the words for it.
+/// A set of element types, with an adjective for messages.
 struct Types(&'static str, fn(PrimitiveType) -> bool);
 
 const FLOAT: Types = Types("floating-point", PrimitiveType::is_floating_point);
 const FLOAT_OR_COMPLEX: Types =
     Types("floating-point or complex", |t| t.is_floating_point() || t.is_complex());
-const INTEGER: Types = Types("integers", PrimitiveType::is_integer);
-const INTEGER_OR_PRED: Types = Types("integers or pred", |t| t.is_integer() || t == PrimitiveType::Pred);
-const NUMBER: Types = Types("numbers", |t| t != PrimitiveType::Pred);
-const REAL_NUMBER: Types = Types("real numbers", |t| t != PrimitiveType::Pred && !t.is_complex());
-const SIGNED: Types = Types("signed numbers", |t| t != PrimitiveType::Pred && !t.is_unsigned_integer());
-const NOT_COMPLEX: Types = Types("not complex", |t| !t.is_complex());
-const ANY: Types = Types("elements", |_| true);
+const INTEGER: Types = Types("integer", PrimitiveType::is_integer);
+const INTEGER_OR_PRED: Types = Types("integer or pred", |t| t.is_integer() || t == PrimitiveType::Pred);
+const NUMBER: Types = Types("numeric", |t| t != PrimitiveType::Pred);
+const REAL_NUMBER: Types = Types("real", |t| t != PrimitiveType::Pred && !t.is_complex());
+const SIGNED: Types = Types("signed", |t| t != PrimitiveType::Pred && !t.is_unsigned_integer());
+const NOT_COMPLEX: Types = Types("non-complex", |t| !t.is_complex());
+const ANY: Types = Types("any", |_| true);
 
 impl Inference<'_> {
     fn check_type(&self, types: &Types, array: &ArrayShape) -> Result<()> {
         let Types(words, contains) = types;
         let element_type = array.element_type;
-        self.check(contains(element_type), format_args!("the elements must be {words}, not {element_type}"))
+        self.check(contains(element_type), format_args!("expected {words} elements, got {element_type}"))
     }
 
-    /// Arrays that agree in element type and sizes; the result dimension is dynamic where one of theirs is.
+    /// Checks that arrays agree in element type and sizes; a result dimension is dynamic if it is
+    /// in any array.
     fn check_same(&self, arrays: &[&ArrayShape]) -> Result<Vec<Dimension>> {
         let first = arrays[0];
         let mut dimensions = first.dimensions.clone();
@@ -52,9 +53,9 @@ impl Inference<'_> {
         self.check_type(unary_types(self.op), operand)?;
         let element_type = operand.element_type;
         Ok(match self.op {
-            Op::IsFinite {} => retyped(operand, PrimitiveType::Pred),
-            Op::Abs {} | Op::Real {} | Op::Imag {} => retyped(operand, element_type.real_part()),
-            _ => retyped(operand, element_type),
+            Op::IsFinite {} => with_type(operand, PrimitiveType::Pred),
+            Op::Abs {} | Op::Real {} | Op::Imag {} => with_type(operand, element_type.real_part()),
+            _ => with_type(operand, element_type),
         })
     }
 
@@ -73,7 +74,7 @@ impl Inference<'_> {
         match part {
             PrimitiveType::F32 => Ok(PrimitiveType::C64),
             PrimitiveType::F64 => Ok(PrimitiveType::C128),
-            _ => Err(self.error("the parts of a complex number are f32 or f64")),
+            _ => Err(self.error("the parts of a complex number must be f32 or f64")),
         }
     }
 
@@ -118,26 +119,29 @@ impl Inference<'_> {
                 "a bound must be a scalar or have the dimensions of the clamped operand",
             )?;
         }
-        Ok(retyped(operand, operand.element_type))
+        Ok(with_type(operand, operand.element_type))
     }
 
     pub(super) fn convert(&self) -> Result<Shape> {
         let operand = self.array(0)?;
-        let element_type = self.wanted_array()?.element_type;
+        let element_type = self.declared_array()?.element_type;
         let drops_imaginary = operand.element_type.is_complex() && !element_type.is_complex();
-        self.check(!drops_imaginary, format_args!("a complex number does not convert to {element_type}"))?;
-        Ok(retyped(operand, element_type))
+        self.check(!drops_imaginary, format_args!("cannot convert complex elements to {element_type}"))?;
+        Ok(with_type(operand, element_type))
     }
 
     pub(super) fn bitcast_convert(&self) -> Result<Shape> {
         let operand = self.array(0)?;
-        let (from, to) = (operand.element_type, self.wanted_array()?.element_type);
+        let (from, to) = (operand.element_type, self.declared_array()?.element_type);
         self.check(
             from.is_complex() == to.is_complex() || from == to,
-            "real and complex elements do not convert to each other",
+            "cannot convert between real and complex elements",
         )?;
         let (wide, narrow) = (from.bit_width().max(to.bit_width()), from.bit_width().min(to.bit_width()));
-        self.check(wide % narrow == 0, format_args!("the width of {from} and {to} must divide"))?;
+        self.check(
+            wide % narrow == 0,
+            format_args!("the wider of {from} and {to} must be a multiple of the narrower"),
+        )?;
         let ratio = i64::from(wide / narrow);
         let mut dimensions = operand.dimensions.clone();
         if from.bit_width() > to.bit_width() {
@@ -145,7 +149,7 @@ impl Inference<'_> {
         } else if from.bit_width() < to.bit_width() {
             self.check(
                 dimensions.last() == Some(&ratio.into()),
-                format_args!("the last dimension must be the {ratio} {from} that make one {to}"),
+                format_args!("the last dimension must have size {ratio} to convert {from} to {to}"),
             )?;
             dimensions.pop();
         }
@@ -161,14 +165,14 @@ impl Inference<'_> {
             "the random bits must be unsigned integers as wide as the operand",
         )?;
         self.check(random.sizes() == operand.sizes(), "the operands must have the same dimensions")?;
-        Ok(retyped(operand, self.wanted_array()?.element_type))
+        Ok(with_type(operand, self.declared_array()?.element_type))
     }
 
     pub(super) fn reduce_precision(&self, exponent_bits: u32) -> Result<Shape> {
         let operand = self.array(0)?;
         self.check_type(&FLOAT, operand)?;
-        self.check(exponent_bits >= 1, "at least one exponent bit must be kept")?;
-        Ok(retyped(operand, operand.element_type))
+        self.check(exponent_bits >= 1, "expected at least one exponent bit")?;
+        Ok(with_type(operand, operand.element_type))
     }
 }
 

@@ -6,26 +6,27 @@ use crate::ids::ComputationId;
 use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 
-/// The dimensions of an array of indices without that of the index vector, and the vector's length.
+/// The dimensions of an array of indices except that of the index vector, and the vector's length.
 struct IndexSpace {
     batch: Vec<Dimension>,
     vector_length: i64,
 }
 
 impl Inference<'_> {
-    /// An index vector dimension one past the last means that the indices are scalars.
+    /// Splits the indices' dimensions. An index vector dimension one past the last means that the
+    /// indices are scalars.
     fn index_space(&self, indices: &ArrayShape, vector_dim: usize) -> Result<IndexSpace> {
         self.check(indices.element_type.is_integer(), "the indices must be integers")?;
         self.check(
             vector_dim <= indices.rank(),
-            format_args!("index_vector_dim {vector_dim} is beyond the indices' rank {}", indices.rank()),
+            format_args!("index_vector_dim {vector_dim} exceeds the indices' rank {}", indices.rank()),
         )?;
         let mut batch = indices.dimensions.clone();
         let vector_length = if vector_dim < batch.len() { batch.remove(vector_dim).size } else { 1 };
         Ok(IndexSpace { batch, vector_length })
     }
 
-    /// Batching dimensions pair one dimension of the operand with one of the indices.
+    /// Checks the batching dimensions, which pair dimensions of the operand and of the indices.
     fn check_batching(
         &self,
         operand: &ArrayShape,
@@ -36,14 +37,14 @@ impl Inference<'_> {
     ) -> Result<()> {
         self.check(
             operand_dims.len() == indices_dims.len(),
-            "operand and indices must have as many batching dimensions",
+            "operand and indices must have the same number of batching dimensions",
         )?;
         self.check_dimensions("batching dimensions of the operand", operand_dims, operand.rank())?;
         self.check_ascending("batching dimensions of the operand", operand_dims)?;
         self.check_dimensions("batching dimensions of the indices", indices_dims, indices.rank())?;
         self.check(
             !indices_dims.contains(&vector_dim),
-            "the batching dimensions of the indices must not hold index_vector_dim",
+            "the batching dimensions of the indices must not contain index_vector_dim",
         )?;
         for (&o, &i) in operand_dims.iter().zip(indices_dims) {
             self.check(
@@ -65,7 +66,7 @@ impl Inference<'_> {
         self.check_dimensions("start_index_map", &numbers.start_index_map, operand.rank())?;
         self.check(
             numbers.start_index_map.len() as i64 == vector_length,
-            format_args!("start_index_map must have {vector_length} entries, as the index vector"),
+            format_args!("start_index_map must have {vector_length} entries, like the index vector"),
         )?;
         self.check_batching(
             operand,
@@ -84,16 +85,20 @@ impl Inference<'_> {
         let offsets = self.gather_slice(operand, slice_sizes, &dropped)?;
         self.check(
             offsets.len() == numbers.offset_dims.len(),
-            format_args!("offset_dims must name {} dimensions, those that the slices keep", offsets.len()),
+            format_args!(
+                "offset_dims must name {} dimensions, one for each that the slices keep",
+                offsets.len()
+            ),
         )?;
         let (mut offsets, mut batch) = (offsets.into_iter(), batch.into_iter());
         let dimensions = (0..result_rank)
             .map(|d| if numbers.offset_dims.contains(&d) { offsets.next() } else { batch.next() });
-        let dimensions = dimensions.map(|d| d.expect("offset and batch dimensions add up to the rank"));
+        let dimensions =
+            dimensions.map(|d| d.expect("expected the offset and batch dimensions to add up to the rank"));
         Ok(array_of(operand.element_type, dimensions.collect()))
     }
 
-    /// The dimensions of a slice that are not dropped.
+    /// Returns the dimensions of a slice that are not dropped.
     fn gather_slice(
         &self,
         operand: &ArrayShape,
@@ -103,10 +108,10 @@ impl Inference<'_> {
         self.check(
             slice_sizes.len() == operand.rank(),
             format_args!(
-                "slice_sizes must have one size for each dimension of the operand, not {slice_sizes:?}"
+                "slice_sizes must have one size for each dimension of the operand, got {slice_sizes:?}"
             ),
         )?;
-        let mut kept = Vec::new();
+        let mut retained = Vec::new();
         for (d, (&size, dimension)) in slice_sizes.iter().zip(&operand.dimensions).enumerate() {
             self.check(
                 0 <= size && size <= dimension.size,
@@ -119,10 +124,10 @@ impl Inference<'_> {
                 )?;
             } else {
                 let is_dynamic = dimension.is_dynamic && size == dimension.size;
-                kept.push(Dimension { size, is_dynamic });
+                retained.push(Dimension { size, is_dynamic });
             }
         }
-        Ok(kept)
+        Ok(retained)
     }
 
     pub(super) fn scatter(
@@ -133,7 +138,7 @@ impl Inference<'_> {
         let count = self.operands.len() / 2;
         self.check(
             count >= 1 && self.operands.len() == 2 * count + 1,
-            "takes arrays, the indices and as many updates",
+            "expected arrays, the indices, and an equal number of updates",
         )?;
         let indices = self.array(count)?;
         let space = self.index_space(indices, numbers.index_vector_dim)?;
@@ -145,7 +150,7 @@ impl Inference<'_> {
             )?;
             self.check(
                 operand.sizes() == operands[0].sizes() && update.sizes() == updates[0].sizes(),
-                "the arrays must have the same dimensions, and the updates too",
+                "all arrays, and all updates, must have the same dimensions",
             )?;
             self.check_batching(
                 operand,
@@ -158,7 +163,7 @@ impl Inference<'_> {
         }
         let types: Vec<PrimitiveType> = operands.iter().map(|operand| operand.element_type).collect();
         self.check_reducer("to_apply", to_apply, &types)?;
-        let results: Vec<Shape> = operands.iter().map(|o| super::retyped(o, o.element_type)).collect();
+        let results: Vec<Shape> = operands.iter().map(|o| super::with_type(o, o.element_type)).collect();
         Ok(if results.len() == 1 { results[0].clone() } else { Shape::Tuple(results) })
     }
 
@@ -185,26 +190,32 @@ impl Inference<'_> {
         self.check(
             numbers.scatter_dims_to_operand_dims.len() as i64 == space.vector_length,
             format_args!(
-                "scatter_dims_to_operand_dims must have {} entries, as the index vector",
+                "scatter_dims_to_operand_dims must have {} entries, like the index vector",
                 space.vector_length
             ),
         )?;
-        let kept: Vec<usize> = (0..operand.rank()).filter(|d| !dropped.contains(d)).collect();
+        let retained: Vec<usize> = (0..operand.rank()).filter(|d| !dropped.contains(d)).collect();
         self.check(
-            kept.len() == window_dims.len(),
-            format_args!("update_window_dims must name {} dimensions, those not inserted", kept.len()),
+            retained.len() == window_dims.len(),
+            format_args!(
+                "update_window_dims must name {} dimensions, one for each that is not inserted",
+                retained.len()
+            ),
         )?;
-        for (&d, &w) in kept.iter().zip(window_dims) {
+        for (&d, &w) in retained.iter().zip(window_dims) {
             self.check(
                 update.size(w) <= operand.size(d),
                 format_args!("dimension {w} of the updates does not fit into dimension {d} of the array"),
             )?;
         }
-        let scattered = (0..rank).filter(|d| !window_dims.contains(d));
-        for (d, dimension) in scattered.zip(&space.batch) {
+        let scatter_dims = (0..rank).filter(|d| !window_dims.contains(d));
+        for (d, dimension) in scatter_dims.zip(&space.batch) {
             self.check(
                 update.size(d) == dimension.size,
-                format_args!("dimension {d} of the updates must be {}, as in the indices", dimension.size),
+                format_args!(
+                    "dimension {d} of the updates must have size {}, as in the indices",
+                    dimension.size
+                ),
             )?;
         }
         Ok(())

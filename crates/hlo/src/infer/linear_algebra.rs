@@ -1,6 +1,6 @@
-//! Cholesky, triangular solve and Fourier transforms.
+//! Cholesky decompositions, triangular solves, and Fourier transforms.
 
-use super::{Inference, retyped};
+use super::{Inference, with_type};
 use crate::attributes::FftType;
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::Result;
@@ -22,7 +22,7 @@ impl Inference<'_> {
     pub(super) fn cholesky(&self) -> Result<Shape> {
         let matrix = self.array(0)?;
         self.check_square(matrix)?;
-        Ok(retyped(matrix, matrix.element_type))
+        Ok(with_type(matrix, matrix.element_type))
     }
 
     pub(super) fn triangular_solve(&self, left_side: bool) -> Result<Shape> {
@@ -35,12 +35,12 @@ impl Inference<'_> {
             a.sizes()[..batch] == b.sizes()[..batch],
             "the operands must have the same batch dimensions",
         )?;
-        let solved = if left_side { batch } else { batch + 1 };
+        let dimension = if left_side { batch } else { batch + 1 };
         self.check(
-            b.size(solved) == a.size(batch),
-            format_args!("dimension {solved} of the second operand must have the size of the matrix"),
+            b.size(dimension) == a.size(batch),
+            format_args!("dimension {dimension} of the second operand must have the size of the matrix"),
         )?;
-        Ok(retyped(b, b.element_type))
+        Ok(with_type(b, b.element_type))
     }
 
     pub(super) fn fft(&self, fft_type: FftType, length: &[i64]) -> Result<Shape> {
@@ -48,20 +48,20 @@ impl Inference<'_> {
         let rank = operand.rank();
         self.check(
             (1..=3).contains(&length.len()) && length.len() <= rank,
-            format_args!("fft_length must name 1 to 3 of the operand's last dimensions, not {length:?}"),
+            format_args!("fft_length must name 1 to 3 of the operand's last dimensions, got {length:?}"),
         )?;
         self.check(length.iter().all(|&n| n >= 0), "fft_length must not be negative")?;
         let mut result = operand.clone();
         result.layout = None;
         let element_type = operand.element_type;
         let inner = &operand.sizes()[rank - length.len()..];
-        // XLA transforms what has no elements whatever the length says.
+        // XLA accepts any length for an array without elements.
         let fits = inner == length || operand.element_count() == 0 && result.element_count() == 0;
-        let (&last, outer) = length.split_last().expect("at least one length");
+        let (&last, outer) = length.split_last().expect("expected at least one length");
         match fft_type {
             FftType::Fft | FftType::Ifft => {
                 self.check(element_type.is_complex(), "the elements must be complex")?;
-                self.check(fits, "fft_length must be the last dimensions")?;
+                self.check(fits, "fft_length must equal the last dimensions")?;
             }
             FftType::Rfft => {
                 result.element_type = match element_type {
@@ -69,7 +69,7 @@ impl Inference<'_> {
                     PrimitiveType::F64 => PrimitiveType::C128,
                     _ => return Err(self.error("the elements must be f32 or f64")),
                 };
-                self.check(inner == length, "fft_length must be the last dimensions")?;
+                self.check(inner == length, "fft_length must equal the last dimensions")?;
                 if last != 0 {
                     result.dimensions[rank - 1].size = last / 2 + 1;
                 }
@@ -77,10 +77,10 @@ impl Inference<'_> {
             FftType::Irfft => {
                 self.check(element_type.is_complex(), "the elements must be complex")?;
                 result.element_type = element_type.real_part();
-                let (&inner_last, inner_outer) = inner.split_last().expect("at least one dimension");
+                let (&inner_last, inner_outer) = inner.split_last().expect("expected at least one dimension");
                 self.check(
                     inner_outer == outer && (inner_last == last / 2 + 1 || (inner_last == 0 && last == 0)),
-                    "fft_length must be the last dimensions, the very last of which has n / 2 + 1 elements",
+                    "fft_length must match the last dimensions, where the innermost has n / 2 + 1 elements",
                 )?;
                 result.dimensions[rank - 1].size = last;
             }

@@ -1,13 +1,14 @@
 //! Opcodes that apply a scalar computation: reductions, map, sort.
 
-use super::{Inference, array_of, retyped};
+use super::{Inference, array_of, with_type};
 use crate::attributes::Window;
 use crate::ids::ComputationId;
 use shape::{ArrayShape, Dimension, PrimitiveType, Shape};
 use support::Result;
 
 impl Inference<'_> {
-    /// A reducer takes `2n` scalars, accumulators first, and makes the `n` new accumulators.
+    /// Checks a reducer, which takes `2n` scalars, accumulators first, and returns the `n` new
+    /// accumulators.
     pub(super) fn check_reducer(
         &self,
         what: &str,
@@ -24,29 +25,30 @@ impl Inference<'_> {
         self.check_parameters(what, &signature, &arguments)?;
         self.check(
             signature.result.compatible(&result) || signature.result.compatible(&Shape::Tuple(scalars)),
-            format_args!("{what} makes {}, must make {result}", signature.result),
+            format_args!("expected {what} to return {result}, got {}", signature.result),
         )
     }
 
-    /// The types that a reducer of such arrays counts in: theirs, or other floating-point types.
+    /// Returns the types in which a reducer of these arrays accumulates: those of the arrays, or
+    /// other floating-point types.
     fn accumulator_types(
         &self,
         reducer: ComputationId,
         arrays: &[&ArrayShape],
     ) -> Result<Vec<PrimitiveType>> {
         let parameters = self.signature(reducer)?.parameters;
-        let of = |(k, array): (usize, &&ArrayShape)| {
-            let own = parameters
+        let accumulator_type = |(k, array): (usize, &&ArrayShape)| {
+            let parameter_type = parameters
                 .get(k)
                 .and_then(Shape::as_array)
-                .map_or(array.element_type, |own| own.element_type);
-            if is_near(own, array.element_type) { own } else { array.element_type }
+                .map_or(array.element_type, |parameter| parameter.element_type);
+            if is_near(parameter_type, array.element_type) { parameter_type } else { array.element_type }
         };
-        Ok(arrays.iter().enumerate().map(of).collect())
+        Ok(arrays.iter().enumerate().map(accumulator_type).collect())
     }
 
-    /// Whether a reducer makes a tuple, which it may of one value, too.
-    fn makes_tuple(&self, reducer: ComputationId) -> Result<bool> {
+    /// True if a reducer returns a tuple, which is also valid for a single value.
+    fn returns_tuple(&self, reducer: ComputationId) -> Result<bool> {
         Ok(self.signature(reducer)?.result.as_tuple().is_some())
     }
 
@@ -55,7 +57,7 @@ impl Inference<'_> {
         let count = self.operands.len() / 2;
         self.check(
             count >= 1 && self.operands.len().is_multiple_of(2),
-            "takes arrays and as many initial values",
+            "expected arrays and an equal number of initial values",
         )?;
         let arrays = self.arrays(0..count)?;
         for (i, array) in arrays.iter().enumerate() {
@@ -69,8 +71,8 @@ impl Inference<'_> {
         Ok(arrays)
     }
 
-    /// One array for each accumulator: alone, or as a tuple.
-    fn accumulated(&self, types: &[PrimitiveType], dimensions: &[Dimension], is_tuple: bool) -> Shape {
+    /// Returns one array for each accumulator: a single array, or a tuple.
+    fn result_arrays(&self, types: &[PrimitiveType], dimensions: &[Dimension], is_tuple: bool) -> Shape {
         let results: Vec<Shape> = types.iter().map(|&t| array_of(t, dimensions.to_vec())).collect();
         if is_tuple { Shape::Tuple(results) } else { single_or_tuple(results) }
     }
@@ -80,9 +82,9 @@ impl Inference<'_> {
         self.check_dimensions("dimensions", reduced, arrays[0].rank())?;
         let types = self.accumulator_types(to_apply, &arrays)?;
         self.check_reducer("to_apply", to_apply, &types)?;
-        let kept = arrays[0].dimensions.iter().enumerate().filter(|(d, _)| !reduced.contains(d));
-        let kept: Vec<Dimension> = kept.map(|(_, &dimension)| dimension).collect();
-        Ok(self.accumulated(&types, &kept, self.makes_tuple(to_apply)?))
+        let retained = arrays[0].dimensions.iter().enumerate().filter(|(d, _)| !reduced.contains(d));
+        let retained: Vec<Dimension> = retained.map(|(_, &dimension)| dimension).collect();
+        Ok(self.result_arrays(&types, &retained, self.returns_tuple(to_apply)?))
     }
 
     pub(super) fn reduce_window(&self, window: &Window, to_apply: ComputationId) -> Result<Shape> {
@@ -93,7 +95,7 @@ impl Inference<'_> {
         let results: Vec<PrimitiveType> =
             self.arrays(arrays.len()..2 * arrays.len())?.iter().map(|a| a.element_type).collect();
         let positions = self.window_positions(&arrays[0].dimensions, window)?;
-        Ok(self.accumulated(&results, &positions, self.makes_tuple(to_apply)?))
+        Ok(self.result_arrays(&results, &positions, self.returns_tuple(to_apply)?))
     }
 
     pub(super) fn select_and_scatter(
@@ -112,7 +114,7 @@ impl Inference<'_> {
         self.check_parameters("select", &signature, &[&scalar, &scalar])?;
         self.check(
             signature.result.compatible(&Shape::scalar(PrimitiveType::Pred)),
-            format_args!("select makes {}, must make pred[]", signature.result),
+            format_args!("expected select to return pred[], got {}", signature.result),
         )?;
         self.check_reducer("scatter", scatter, &[operand.element_type])?;
         let positions = self.window_positions(&operand.dimensions, window)?;
@@ -121,11 +123,11 @@ impl Inference<'_> {
             expected.compatible(self.operand(1)?),
             format_args!("the source must have one element for each window position: {expected}"),
         )?;
-        Ok(retyped(operand, operand.element_type))
+        Ok(with_type(operand, operand.element_type))
     }
 
     pub(super) fn map(&self, dimensions: &[usize], to_apply: ComputationId) -> Result<Shape> {
-        self.check(!self.operands.is_empty(), "takes at least one operand")?;
+        self.check(!self.operands.is_empty(), "expected at least one operand")?;
         let arrays = self.arrays(0..self.operands.len())?;
         let first = arrays[0];
         self.check(
@@ -134,35 +136,38 @@ impl Inference<'_> {
         )?;
         self.check(
             dimensions.iter().copied().eq(0..first.rank()),
-            format_args!("dimensions must be all of the operands' in order, not {dimensions:?}"),
+            format_args!("dimensions must list all dimensions of the operands in order, got {dimensions:?}"),
         )?;
         let signature = self.signature(to_apply)?;
         let scalars: Vec<Shape> = arrays.iter().map(|array| Shape::scalar(array.element_type)).collect();
         self.check_parameters("to_apply", &signature, &scalars.iter().collect::<Vec<_>>())?;
         match signature.result.as_array() {
-            Some(result) if result.rank() == 0 => Ok(retyped(first, result.element_type)),
-            _ => Err(self.error(format_args!("to_apply makes {}, must make a scalar", signature.result))),
+            Some(result) if result.rank() == 0 => Ok(with_type(first, result.element_type)),
+            _ => {
+                Err(self
+                    .error(format_args!("expected to_apply to return a scalar, got {}", signature.result)))
+            }
         }
     }
 
     pub(super) fn sort(&self, dimension: usize, to_apply: ComputationId) -> Result<Shape> {
-        self.check(!self.operands.is_empty(), "takes at least one operand")?;
+        self.check(!self.operands.is_empty(), "expected at least one operand")?;
         let arrays = self.arrays(0..self.operands.len())?;
         self.check(
             arrays.iter().all(|array| array.sizes() == arrays[0].sizes()),
             "the operands must have the same dimensions",
         )?;
-        // XLA lets a scalar be sorted along its dimension 0, which it lacks.
-        self.check_dimension("the dimension", dimension, arrays[0].rank().max(1))?;
+        // XLA allows a scalar to be sorted along dimension 0, although it has no dimensions.
+        self.check_dimension("dimension", dimension, arrays[0].rank().max(1))?;
         let scalars: Vec<Shape> = arrays.iter().map(|array| Shape::scalar(array.element_type)).collect();
         let arguments: Vec<&Shape> = scalars.iter().flat_map(|scalar| [scalar, scalar]).collect();
         let signature = self.signature(to_apply)?;
         self.check_parameters("to_apply", &signature, &arguments)?;
         self.check(
             signature.result.compatible(&Shape::scalar(PrimitiveType::Pred)),
-            format_args!("to_apply makes {}, must make pred[]", signature.result),
+            format_args!("expected to_apply to return pred[], got {}", signature.result),
         )?;
-        Ok(single_or_tuple(arrays.iter().map(|a| retyped(a, a.element_type)).collect()))
+        Ok(single_or_tuple(arrays.iter().map(|a| with_type(a, a.element_type)).collect()))
     }
 
     pub(super) fn top_k(&self, k: i64) -> Result<Shape> {
@@ -171,7 +176,7 @@ impl Inference<'_> {
         let last = last.ok_or_else(|| self.error("the operand must have at least one dimension"))?;
         self.check(
             0 <= k && k <= last.size,
-            format_args!("k = {k} must be within the last dimension's {}", last.size),
+            format_args!("k = {k} is out of range for the last dimension's size {}", last.size),
         )?;
         let mut dimensions = operand.dimensions.clone();
         dimensions.pop();
@@ -183,12 +188,12 @@ impl Inference<'_> {
     }
 }
 
-/// Whether types are the same, or floating-point types of other accuracy.
+/// True if the types are equal, or both are floating-point types.
 fn is_near(a: PrimitiveType, b: PrimitiveType) -> bool {
     a == b || (a.is_floating_point() && b.is_floating_point())
 }
 
-/// The shape, if it is one, else the tuple of them.
+/// Returns the only shape, or a tuple of several shapes.
 fn single_or_tuple(mut shapes: Vec<Shape>) -> Shape {
     if shapes.len() == 1 { shapes.remove(0) } else { Shape::Tuple(shapes) }
 }

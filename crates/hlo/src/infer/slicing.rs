@@ -1,4 +1,4 @@
-//! Slices, static and dynamic, and the sizes of dynamic dimensions.
+//! Static and dynamic slices, and the sizes of dynamic dimensions.
 
 use super::{Inference, array_of};
 use crate::attributes::SliceDimension;
@@ -10,7 +10,7 @@ impl Inference<'_> {
         let operand = self.array(0)?;
         self.check(
             slice.len() == operand.rank(),
-            format_args!("slice has {} dimensions, not the operand's {}", slice.len(), operand.rank()),
+            format_args!("expected {} slice dimensions, got {}", operand.rank(), slice.len()),
         )?;
         let mut dimensions = Vec::with_capacity(slice.len());
         for (i, (part, dimension)) in slice.iter().zip(&operand.dimensions).enumerate() {
@@ -21,13 +21,14 @@ impl Inference<'_> {
             self.check(part.stride >= 1, format_args!("the stride {} must be positive", part.stride))?;
             let extent = part.limit - part.start;
             let size = extent / part.stride + i64::from(extent % part.stride != 0);
-            // A single element exists or not; its dimension is no longer dynamic.
+            // A dimension with a single element is no longer dynamic.
             dimensions.push(Dimension { size, is_dynamic: dimension.is_dynamic && size != 1 });
         }
         Ok(array_of(operand.element_type, dimensions))
     }
 
-    /// Start indices from `position` on: one integer scalar for each dimension, all of one type, or one vector.
+    /// Checks the start indices from `position` on: either one integer scalar per dimension, all of
+    /// one type, or one vector.
     fn check_start_indices(&self, position: usize, rank: usize) -> Result<()> {
         let indices = self.arrays(position..self.operands.len())?;
         for index in &indices {
@@ -42,12 +43,12 @@ impl Inference<'_> {
         {
             return self.check(
                 vector.size(0) == rank as i64,
-                format_args!("the start indices must be {rank}, one for each dimension"),
+                format_args!("expected {rank} start indices, one for each dimension"),
             );
         }
         self.check(
             indices.len() == rank,
-            format_args!("takes {rank} start indices, one for each dimension, not {}", indices.len()),
+            format_args!("expected {rank} start indices, one for each dimension, got {}", indices.len()),
         )?;
         self.check(indices.iter().all(|index| index.rank() == 0), "the start indices must be scalars")
     }
@@ -57,7 +58,7 @@ impl Inference<'_> {
         self.check_start_indices(1, operand.rank())?;
         self.check(
             sizes.len() == operand.rank(),
-            format_args!("dynamic_slice_sizes must have one size for each dimension, not {sizes:?}"),
+            format_args!("dynamic_slice_sizes must have one size for each dimension, got {sizes:?}"),
         )?;
         let mut dimensions = Vec::with_capacity(sizes.len());
         for (i, (&size, dimension)) in sizes.iter().zip(&operand.dimensions).enumerate() {
@@ -72,7 +73,7 @@ impl Inference<'_> {
     }
 
     pub(super) fn dynamic_update_slice(&self) -> Result<Shape> {
-        self.check(self.operands.len() >= 2, "takes the array, the update and the start indices")?;
+        self.check(self.operands.len() >= 2, "expected the array, the update, and the start indices")?;
         let (operand, update) = (self.array(0)?, self.array(1)?);
         self.check_start_indices(2, operand.rank())?;
         self.check(
@@ -92,7 +93,7 @@ impl Inference<'_> {
     }
 
     fn check_sized_dimension(&self, operand: &ArrayShape, dimension: usize) -> Result<()> {
-        self.check_dimension("the dimension", dimension, operand.rank())?;
+        self.check_dimension("dimension", dimension, operand.rank())?;
         self.check(
             operand.size(dimension) <= i64::from(i32::MAX),
             "the size of the dimension must fit into s32",
@@ -110,10 +111,11 @@ impl Inference<'_> {
         self.check_sized_dimension(operand, dimension)?;
         let mut dimensions = operand.dimensions.clone();
         dimensions[dimension].is_dynamic = true;
-        // A constant size equal to the bound makes a dimension static again; the caller knows.
-        if let Some(wanted) = self.wanted.and_then(Shape::as_array)
-            && wanted.rank() == operand.rank()
-            && !wanted.dimensions[dimension].is_dynamic
+        // A constant size equal to the bound makes a dimension static again, which only the
+        // declared shape reveals.
+        if let Some(declared) = self.declared.and_then(Shape::as_array)
+            && declared.rank() == operand.rank()
+            && !declared.dimensions[dimension].is_dynamic
         {
             dimensions[dimension].is_dynamic = false;
         }

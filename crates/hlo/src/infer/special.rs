@@ -1,4 +1,4 @@
-//! Tuples, tokens and random numbers.
+//! Tuples, tokens, and random numbers.
 
 use super::Inference;
 use shape::{PrimitiveType, Shape};
@@ -10,7 +10,10 @@ impl Inference<'_> {
         let elements = operand.as_tuple().ok_or_else(|| self.error("the operand must be a tuple"))?;
         let element = elements.get(index);
         element.cloned().ok_or_else(|| {
-            self.error(format_args!("index {index} is not below the tuple's {} elements", elements.len()))
+            self.error(format_args!(
+                "index {index} is out of range for a tuple of {} elements",
+                elements.len()
+            ))
         })
     }
 
@@ -28,40 +31,42 @@ impl Inference<'_> {
     pub(super) fn rng(&self) -> Result<Shape> {
         let (low, high) = (self.scalar(0)?, self.scalar(1)?);
         self.check(low.element_type == high.element_type, "the operands must have the same element type")?;
-        Ok(super::retyped(self.wanted_array()?, low.element_type))
+        Ok(super::with_type(self.declared_array()?, low.element_type))
     }
 
     pub(super) fn rng_bit_generator(&self) -> Result<Shape> {
-        let (state, wanted) = (self.array(0)?, self.wanted()?);
+        let (state, declared) = (self.array(0)?, self.declared()?);
         self.check(
             state.rank() == 1 && state.element_type.is_unsigned_integer(),
             "the state must be a vector of unsigned integers",
         )?;
-        let values = match wanted.as_tuple() {
-            // XLA's text may leave the state out.
-            None => wanted,
+        let values = match declared.as_tuple() {
+            // XLA's text may omit the state.
+            None => declared,
             Some([new_state, values]) => {
                 self.check(
                     self.operand(0)?.compatible(new_state),
-                    format_args!("makes a state like the operand, not {new_state}"),
+                    format_args!("the new state has the operand's shape, but {new_state} is declared"),
                 )?;
                 values
             }
             Some(_) => {
-                return Err(self.error(format_args!("makes the state and the bits, not {wanted}")));
+                return Err(self.error(format_args!(
+                    "the result is the state and the bits, but {declared} is declared"
+                )));
             }
         };
         let is_bits = values.as_array().is_some_and(|v| v.element_type.is_integer());
-        self.check(is_bits, format_args!("makes an array of integers, not {values}"))?;
-        Ok(wanted.clone())
+        self.check(is_bits, format_args!("the bits are an array of integers, but {values} is declared"))?;
+        Ok(declared.clone())
     }
 
     pub(super) fn rng_get_and_update_state(&self) -> Result<Shape> {
-        let wanted = self.wanted_array()?;
+        let declared = self.declared_array()?;
         self.check(
-            wanted.element_type == PrimitiveType::U64 && wanted.sizes() == [2],
-            format_args!("makes u64[2], not {wanted}"),
+            declared.element_type == PrimitiveType::U64 && declared.sizes() == [2],
+            format_args!("the result has shape u64[2], but {declared} is declared"),
         )?;
-        Ok(self.wanted()?.clone())
+        Ok(self.declared()?.clone())
     }
 }
