@@ -1,15 +1,16 @@
-//! The fusion contract: kinds of fusions, and the predicates on which the passes that build fusions and the plan that
-//! compiles them agree.
+//! The fusion contract: kinds of fusions, and the predicates on which the passes that build fusions
+//! and the plan that compiles them agree.
 //!
-//! A pass that builds a fusion states its [`FusionKind`]; the verifier checks it against the body; the plan chooses a
-//! strategy by it. Nothing else recognizes bodies.
+//! A pass that builds a fusion states its [`FusionKind`]; the verifier checks it against the body;
+//! the plan chooses a strategy by it. Nothing else recognizes bodies.
 
 use crate::attributes::{FusionKind, XlaFusionKind};
 use crate::computation::Computation;
 use crate::ids::{ComputationId, InstructionId};
 use crate::opcode::{Op, Traits};
 
-/// Bytes of a cache line, on every machine. Rows of whole lines can be moved without regard to their elements.
+/// Bytes of a cache line, on every machine. Rows of whole lines can be moved without regard to
+/// their elements.
 pub const CACHE_LINE: i64 = 64;
 
 impl FusionKind {
@@ -72,8 +73,8 @@ impl FusionKind {
         }
     }
 
-    /// Returns the contraction that gives the kernel its loops; of several, the last one. The other kinds have none: the
-    /// root gives them theirs.
+    /// Returns the contraction that gives the kernel its loops; of several, the last one. The other
+    /// kinds have none: the root gives them theirs.
     pub fn hero(self) -> Option<InstructionId> {
         match self {
             Self::Dot { dot: hero }
@@ -96,8 +97,8 @@ impl Op {
         Self::Fusion { xla_kind: kind.xla_kind(), kind, calls }
     }
 
-    /// True if each result element depends only on the operands' elements at the same index, or on operands that are
-    /// scalars.
+    /// True if each result element depends only on the operands' elements at the same index, or on
+    /// operands that are scalars.
     pub fn is_elementwise(&self) -> bool {
         self.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(self, Self::Clamp {})
     }
@@ -124,7 +125,8 @@ impl Op {
     }
 }
 
-/// True if a computation is one operation that may be applied in any order of its inputs (up to rounding).
+/// True if a computation is one operation that may be applied in any order of its inputs (up to
+/// rounding).
 pub fn is_associative(computation: &Computation) -> bool {
     let root = &computation[computation.root()];
     let is_one = matches!(
@@ -151,8 +153,8 @@ pub fn constant_starts<'a>(
     (starts.len() == whole.len()).then(|| starts.enumerate().map(start).collect())?
 }
 
-/// Returns the dimension along which a slice is a part of an array: the first one if it is all of it, `None` if it is a part
-/// along several or empty.
+/// Returns the dimension along which a slice is a part of an array: the first one if it is all of
+/// it, `None` if it is a part along several or empty.
 pub fn cut_dimension(whole: &[i64], part: &[i64]) -> Option<usize> {
     let mut cut = (0..whole.len()).filter(|&d| whole[d] != part[d]);
     let dimension = cut.next().unwrap_or(0);

@@ -5,14 +5,14 @@ use crate::ids::InstructionId;
 use crate::opcode::{Op, Opcode, Traits};
 use shape::Shape;
 
-/// Where an instruction comes from: all that is left of the source graph past the import.
+/// Source of an instruction: the only information about the source graph that remains after import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpMetadata {
     /// The source op, such as `MatMul`.
     pub op_type: String,
     /// The source node's name, such as `tower/dense/MatMul`.
     pub op_name: String,
-    /// The file that made it, if known.
+    /// The source file, if known.
     pub source_file: String,
     /// The line in that file, 0 if unknown.
     pub source_line: u32,
@@ -31,17 +31,18 @@ pub struct Instruction {
 }
 
 impl Instruction {
-    /// The name, unique in its computation.
+    /// Returns the name, which is unique in its computation.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Opcode and payload.
+    /// Returns the opcode and payload.
     pub fn op(&self) -> &Op {
         &self.op
     }
 
-    /// Name, shape, opcode, and source node, for messages: `add.1 = f32[4] add (node 'a/Add', op AddV2)`.
+    /// Returns name, shape, opcode, and source node, for messages: `add.1 = f32[4] add (node
+    /// 'a/Add', op AddV2)`.
     pub fn described(&self) -> String {
         let OpMetadata { op_type, op_name, .. } = &self.metadata;
         let node =
@@ -49,38 +50,39 @@ impl Instruction {
         format!("{} = {} {}{node}", self.name, self.shape, self.opcode().name())
     }
 
-    /// The opcode.
+    /// Returns the opcode.
     pub fn opcode(&self) -> Opcode {
         self.op.opcode()
     }
 
-    /// Whether it does something beside making its result: it runs even if nobody reads that, and only once.
+    /// True if it has an effect other than its result: it runs exactly once, even if the result is
+    /// unused.
     pub fn has_effect(&self) -> bool {
         self.opcode().traits().contains(Traits::SIDE_EFFECT)
             || matches!(self.op, Op::CustomCall { custom_call_has_side_effect: true, .. })
     }
 
-    /// What it makes.
+    /// Returns the shape of the result.
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// What it reads.
+    /// Returns the operands.
     pub fn operands(&self) -> &[InstructionId] {
         &self.operands
     }
 
-    /// Who reads it: each user once, in the order in which they became users.
+    /// Returns the users, each once, in the order in which they became users.
     pub fn users(&self) -> &[InstructionId] {
         &self.users
     }
 
-    /// Where it comes from.
+    /// Returns the source.
     pub fn metadata(&self) -> &OpMetadata {
         &self.metadata
     }
 
-    /// Its annotations for other compilers, if it has any.
+    /// Returns the annotations for other compilers, if any.
     pub fn annotations(&self) -> Option<&Annotations> {
         self.annotations.as_deref()
     }

@@ -1,7 +1,7 @@
-//! The interface of a program: the arrays that it takes and returns, whichever front end it comes from.
+//! The interface of a program: the arrays that it takes and returns, for every front end.
 //!
-//! Two rules about results are decided here and asked for everywhere else: which argument's memory a result takes, and which
-//! further results hold the true sizes of bounded dimensions.
+//! This module is the only place that implements two rules about results: which argument's memory a
+//! result uses, and which additional results hold the true sizes of bounded dimensions.
 
 use crate::module::{AliasKind, BoundedDimension, InputOutputAlias, Module};
 use shape::{ArrayShape, ProgramShape, Shape};
@@ -12,7 +12,8 @@ use support::{Error, Result};
 /// A program: its HLO, and its interface.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
-    /// The HLO. The entry takes the interface's arguments and returns a tuple that begins with its results.
+    /// The HLO. The entry takes the interface's arguments and returns a tuple that begins with its
+    /// results.
     pub module: Module,
     /// The arguments and results.
     pub interface: Interface,
@@ -21,7 +22,8 @@ pub struct Program {
 /// The identifier of an array in the source of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Identifier {
-    /// An output of a node. What has one output only, such as an argument of an HLO program, is output 0.
+    /// An output of a node. A source with a single output, such as an argument of an HLO program,
+    /// is output 0.
     Output {
         /// The node's name.
         node: String,
@@ -32,19 +34,19 @@ pub enum Identifier {
     Variable(String),
 }
 
-/// What an argument is to the caller of a program.
+/// The role of an argument for the caller of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// An array that the caller supplies.
     Feed,
-    /// State that outlives a call. It is written if a result takes its memory.
+    /// State that outlives a call. It is written if a result uses its memory.
     Variable,
 }
 
 /// An argument: a parameter of the entry.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Argument {
-    /// The name that the user gave it, if any: any text.
+    /// The name from the user, if any; it can be any text.
     pub name: Option<String>,
     /// Its identifier in the source.
     pub id: Identifier,
@@ -54,14 +56,14 @@ pub struct Argument {
     pub role: Role,
 }
 
-/// Where a result comes from.
+/// The origin of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The user asked for it.
+    /// Requested by the user.
     Fetch,
-    /// A check that the program states about its own values compares it.
+    /// Compared by one of the program's checks.
     Check,
-    /// The new value of a variable.
+    /// New value of a variable.
     Variable,
 }
 
@@ -70,22 +72,23 @@ pub enum Origin {
 pub struct TrueSize {
     /// The dimension.
     pub dimension: usize,
-    /// The position of the size among all sizes that a run reports: those are the results after the interface's own.
+    /// The position of the size among all sizes that a run reports, which follow the interface's
+    /// results.
     pub index: usize,
 }
 
 /// A result: an element of the tuple that the entry returns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
-    /// The name that the user gave it, if any.
+    /// The name from the user, if any.
     pub name: Option<String>,
     /// Its identifier in the source.
     pub id: Identifier,
     /// Its type and sizes; bounded dimensions have their bounds.
     pub shape: ArrayShape,
-    /// Where it comes from.
+    /// The origin.
     pub origin: Origin,
-    /// The argument whose memory it takes, if it has none of its own.
+    /// The argument whose memory it uses; `None` if it has separate memory.
     pub alias: Option<usize>,
     sizes: Vec<TrueSize>,
 }
@@ -98,19 +101,20 @@ pub struct Interface {
 }
 
 impl Identifier {
-    /// The only or first output of a node.
+    /// Returns the only or first output of a node.
     pub fn first_of(node: impl Into<String>) -> Self {
         Self::Output { node: node.into(), index: 0 }
     }
 
-    /// The node's name.
+    /// Returns the node's name.
     pub fn node(&self) -> &str {
         match self {
             Self::Output { node, .. } | Self::Variable(node) => node,
         }
     }
 
-    /// The shortest text that identifies it: the node's name, with the number of the output unless it is 0.
+    /// Returns the shortest text that identifies it: the node's name, with the number of the output
+    /// unless it is 0.
     pub fn short(&self) -> String {
         match self {
             Self::Output { node, index } if *index != 0 => format!("{node}:{index}"),
@@ -118,7 +122,7 @@ impl Identifier {
         }
     }
 
-    /// The node's name with the number of the output; a variable counts as output 0.
+    /// Returns the node's name with the number of the output; a variable counts as output 0.
     pub fn long(&self) -> String {
         let index = if let Self::Output { index, .. } = self { *index } else { 0 };
         format!("{}:{index}", self.node())
@@ -136,7 +140,7 @@ impl fmt::Display for Identifier {
 }
 
 impl Role {
-    /// The word for it.
+    /// Returns the role's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Feed => "feed",
@@ -146,24 +150,25 @@ impl Role {
 }
 
 impl Argument {
-    /// The user's name for it, or else its identifier.
+    /// Returns the user's name for it, or else its identifier.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
 
-    /// True if a text is the user's name for it or identifies it.
+    /// True if `text` is the user's name for it or identifies it.
     pub fn is_called(&self, text: &str) -> bool {
         self.name.as_deref() == Some(text) || self.id.short() == text || self.id.long() == text
     }
 }
 
 impl Output {
-    /// Returns a result with memory of its own.
+    /// Returns a result with separate memory.
     pub fn new(name: Option<String>, id: Identifier, shape: ArrayShape, origin: Origin) -> Self {
         Self { name, id, shape, origin, alias: None, sizes: Vec::new() }
     }
 
-    /// Returns the new value of a variable, which takes the memory of the argument with the same identifier.
+    /// Returns the new value of a variable, which uses the memory of the argument with the same
+    /// identifier.
     pub fn new_value(
         name: Option<String>,
         id: Identifier,
@@ -174,40 +179,41 @@ impl Output {
         Self { alias, ..Self::new(name, id, shape, Origin::Variable) }
     }
 
-    /// The user's name for it, or else its identifier.
+    /// Returns the user's name for it, or else its identifier.
     pub fn label(&self) -> String {
         self.name.clone().unwrap_or_else(|| self.id.to_string())
     }
 
-    /// The true sizes of its bounded dimensions, in the order of the dimensions.
+    /// Returns the true sizes of its bounded dimensions, in the order of the dimensions.
     pub fn sizes(&self) -> &[TrueSize] {
         &self.sizes
     }
 
-    /// For each dimension the position of its true size among those that a run reports; `None` for a static dimension.
+    /// Returns, for each dimension, the position of its true size among those that a run reports;
+    /// `None` for a static dimension.
     pub fn size_indices(&self) -> Vec<Option<usize>> {
         let index = |d: usize| self.sizes.iter().find(|size| size.dimension == d).map(|size| size.index);
         (0..self.shape.rank()).map(index).collect()
     }
 
-    /// Its sizes in a run that reported these true sizes.
+    /// Returns its sizes in a run that reported these true sizes.
     pub fn true_sizes(&self, reported: &[i64]) -> Vec<i64> {
         let mut sizes = self.shape.sizes();
         self.sizes.iter().for_each(|size| sizes[size.dimension] = reported[size.index]);
         sizes
     }
 
-    /// The shape of its memory: every dimension is as large as its bound.
+    /// Returns the shape of its memory, in which every dimension is as large as its bound.
     pub fn whole(&self) -> ArrayShape {
-        let mut whole = self.shape.clone();
-        whole.dimensions.iter_mut().for_each(|dimension| dimension.is_dynamic = false);
-        whole
+        let mut shape = self.shape.clone();
+        shape.dimensions.iter_mut().for_each(|dimension| dimension.is_dynamic = false);
+        shape
     }
 }
 
 impl Interface {
-    /// Returns the interface with these arguments and results. A run reports the true sizes of all bounded dimensions in
-    /// the order of the results.
+    /// Returns the interface with these arguments and results. A run reports the true sizes of all
+    /// bounded dimensions in the order of the results.
     pub fn new(arguments: Vec<Argument>, mut results: Vec<Output>) -> Self {
         let shapes: Vec<Option<&ArrayShape>> = results.iter().map(|result| Some(&result.shape)).collect();
         let bounded = bounded_dimensions(&shapes);
@@ -218,13 +224,16 @@ impl Interface {
         Self { arguments, results }
     }
 
-    /// The interface of a module alone, imported or optimized: arguments have the names of the parameters, and those whose
-    /// memory a result takes are variables. An error if an argument or result is not an array.
+    /// Returns the interface of a module without further information, imported or optimized:
+    /// arguments have the names of the parameters, and those whose memory a result uses are
+    /// variables. Returns an error if an argument or result is not an array.
     pub fn of_module(module: &Module) -> Result<Self> {
         let signature = module.entry_computation().program_shape();
         let array = |shape: &Shape| {
             let array = shape.as_array().cloned();
-            array.ok_or_else(|| Error::unsupported(format!("{shape} as an argument or result")))
+            array.ok_or_else(|| {
+                Error::unsupported(format!("an argument or result of shape {shape} is not supported"))
+            })
         };
         let elements = signature.result.as_tuple().unwrap_or(std::slice::from_ref(&signature.result));
         let alias = |k: usize| Some(module.alias_of(&[k])?.parameter_number);
@@ -262,7 +271,7 @@ impl Interface {
         Ok(Self { arguments, results })
     }
 
-    /// The interface of a function of arrays that have no names.
+    /// Returns the interface of a function of unnamed arrays.
     pub fn of_arrays(
         arguments: impl IntoIterator<Item = ArrayShape>,
         results: impl IntoIterator<Item = ArrayShape>,
@@ -280,8 +289,8 @@ impl Interface {
         )
     }
 
-    /// The interface of a module that is a program itself, with names for its arguments and results, each made a C identifier
-    /// and unique among its like. Results after those are compared by checks, two by each.
+    /// Returns the interface of a module with names for its arguments and results, each converted
+    /// to a unique C identifier. Further results are compared by checks, two by each.
     pub fn named(module: &Module, arguments: &[String], results: &[String]) -> Result<Self> {
         let mut interface = Self::of_module(module)?;
         for (argument, name) in interface.arguments.iter_mut().zip(identifiers(arguments)) {
@@ -289,8 +298,8 @@ impl Interface {
             argument.name = Some(name);
         }
         let sides = ["actual", "expected"];
-        let compared = (0..).flat_map(|check| sides.map(|side| format!("check{check}_{side}")));
-        let names = identifiers(results).into_iter().chain(compared);
+        let check_names = (0..).flat_map(|check| sides.map(|side| format!("check{check}_{side}")));
+        let names = identifiers(results).into_iter().chain(check_names);
         for (k, (result, name)) in interface.results.iter_mut().zip(names).enumerate() {
             result.id = Identifier::first_of(name.as_str());
             result.name = Some(name);
@@ -299,53 +308,54 @@ impl Interface {
         Ok(interface)
     }
 
-    /// The arguments: feeds, then variables.
+    /// Returns the arguments: feeds, then variables.
     pub fn arguments(&self) -> &[Argument] {
         &self.arguments
     }
 
-    /// The results: fetches, then what checks compare, then new values of variables.
+    /// Returns the results: fetches, then the values that checks compare, then new values of
+    /// variables.
     pub fn results(&self) -> &[Output] {
         &self.results
     }
 
-    /// The arguments before the first variable.
+    /// Returns the arguments before the first variable.
     pub fn feeds(&self) -> &[Argument] {
         &self.arguments[..self.feed_count()]
     }
 
-    /// The arguments from the first variable on.
+    /// Returns the arguments from the first variable on.
     pub fn variables(&self) -> &[Argument] {
         &self.arguments[self.feed_count()..]
     }
 
-    /// The results that the user asked for.
+    /// Returns the results that the user requested.
     pub fn fetches(&self) -> &[Output] {
         let count = self.results.iter().take_while(|result| result.origin == Origin::Fetch).count();
         &self.results[..count]
     }
 
-    /// The number of feeds, which is the position of the first variable.
+    /// Number of feeds, which is also the position of the first variable.
     pub fn feed_count(&self) -> usize {
         self.arguments.iter().take_while(|argument| argument.role == Role::Feed).count()
     }
 
-    /// The results with memory of their own.
+    /// Returns the results with separate memory.
     pub fn own_results(&self) -> impl Iterator<Item = &Output> {
         self.results.iter().filter(|result| result.alias.is_none())
     }
 
-    /// The result that takes an argument's memory: its new value.
+    /// Returns the result that uses an argument's memory: its new value.
     pub fn new_value(&self, argument: usize) -> Option<usize> {
         self.results.iter().position(|result| result.alias == Some(argument))
     }
 
-    /// The number of true sizes that a run reports.
+    /// Number of true sizes that a run reports.
     pub fn size_count(&self) -> usize {
         self.results.iter().map(|result| result.sizes.len()).sum()
     }
 
-    /// Which results take the memory of which parameters, as a module states it.
+    /// Returns the parameters whose memory results use, in the form of a module's aliases.
     pub fn input_output_alias(&self) -> Vec<InputOutputAlias> {
         let alias = |(k, result): (usize, &Output)| {
             Some(InputOutputAlias {
@@ -358,8 +368,8 @@ impl Interface {
         self.results.iter().enumerate().filter_map(alias).collect()
     }
 
-    /// The shape of the program, without the sizes that a run reports. Parameters have the user's names, or else those of
-    /// their nodes.
+    /// Returns the shape of the program, without the sizes that a run reports. Parameters have the
+    /// user's names, or else those of their nodes.
     pub fn program_shape(&self) -> ProgramShape {
         let name = |argument: &Argument| argument.name.as_deref().unwrap_or(argument.id.node()).to_owned();
         ProgramShape {
@@ -369,7 +379,7 @@ impl Interface {
         }
     }
 
-    /// The names of the results: the user's, or else the shortest identifiers.
+    /// Returns the names of the results: the user's, or else the shortest identifiers.
     pub fn result_names(&self) -> Vec<String> {
         let name = |result: &Output| result.name.clone().unwrap_or_else(|| result.id.short());
         self.results.iter().map(name).collect()
@@ -377,21 +387,22 @@ impl Interface {
 }
 
 impl Module {
-    /// The number of the entry's results. The elements of its tuple after them are the true sizes of bounded dimensions.
+    /// Number of the entry's results. The remaining elements of its tuple are the true sizes of
+    /// bounded dimensions.
     pub fn result_count(&self) -> usize {
         let entry = self.entry_computation();
         let elements = entry[entry.root()].shape().as_tuple().map_or(1, <[Shape]>::len);
         elements.saturating_sub(self.bounded_dimensions().len())
     }
 
-    /// The alias of the array at a path of the entry's result.
+    /// Returns the alias of the array at a path of the entry's result.
     pub fn alias_of(&self, output_index: &[usize]) -> Option<&InputOutputAlias> {
         self.input_output_alias().iter().find(|alias| alias.output_index == output_index)
     }
 }
 
-/// The bounded dimensions of results, in the order in which a run reports their true sizes. `None` is a result that is not an
-/// array.
+/// Returns the bounded dimensions of results, in the order in which a run reports their true sizes.
+/// `None` is a result that is not an array.
 pub fn bounded_dimensions(results: &[Option<&ArrayShape>]) -> Vec<BoundedDimension> {
     let of_result = |(result, shape): (usize, &Option<&ArrayShape>)| {
         let dimensions = shape.iter().flat_map(|shape| shape.dimensions.iter().enumerate());
@@ -401,16 +412,16 @@ pub fn bounded_dimensions(results: &[Option<&ArrayShape>]) -> Vec<BoundedDimensi
     results.iter().enumerate().flat_map(of_result).collect()
 }
 
-/// Names as C identifiers, each of them unique.
+/// Converts names to unique C identifiers.
 fn identifiers(names: &[String]) -> Vec<String> {
     let mut taken = BTreeSet::new();
     let mut list = Vec::new();
     for name in names {
-        let kept: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let kept = kept.trim_matches('_');
-        let mut name = match kept.chars().next() {
-            Some(first) if first.is_ascii_alphabetic() => kept.to_owned(),
-            _ => format!("arg{kept}"),
+        let stem: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+        let stem = stem.trim_matches('_');
+        let mut name = match stem.chars().next() {
+            Some(first) if first.is_ascii_alphabetic() => stem.to_owned(),
+            _ => format!("arg{stem}"),
         };
         while !taken.insert(name.clone()) {
             name.push_str("_1");
@@ -425,13 +436,13 @@ mod tests {
     use super::*;
     use shape::PrimitiveType;
 
-    /// A result of bounded rows that lives in no argument, and one that replaces the second argument.
+    /// A result with bounded rows in separate memory, and one that replaces the second argument.
     const TEXT: &str = "HloModule m, input_output_alias={ {1}: (1, {}, must-alias) }\n\n\
         ENTRY e {\n  x = f32[4,2] parameter(0)\n  v = s32[] parameter(1)\n  \
         rows = f32[<=4,2] set-dimension-size(x, v), dimensions={0}\n  ROOT r = (f32[<=4,2], s32[]) tuple(rows, v)\n}\n";
 
     #[test]
-    fn modules_before_and_after_sizes_are_results_have_one_interface() {
+    fn a_module_has_the_same_interface_before_and_after_sizes_are_results() {
         let module = crate::parse(TEXT).expect("a module");
         let interface = Interface::of_module(&module).expect("arrays");
         let optimized = TEXT
@@ -469,22 +480,22 @@ mod tests {
     #[test]
     fn identifiers_are_found_with_and_without_their_output() {
         let [first, second] = [0, 1].map(|index| Identifier::Output { node: "x".to_owned(), index });
-        let called = |id: &Identifier, text: &str| {
+        let matches = |id: &Identifier, text: &str| {
             let shape = ArrayShape::new(PrimitiveType::F32, &[]);
             Argument { name: Some("mine".to_owned()), id: id.clone(), shape, role: Role::Feed }
                 .is_called(text)
         };
-        assert!(called(&first, "x") && called(&first, "x:0") && called(&first, "mine"));
-        assert!(!called(&first, "x:1") && !called(&first, "xy"));
-        assert!(!called(&second, "x") && called(&second, "x:1"));
+        assert!(matches(&first, "x") && matches(&first, "x:0") && matches(&first, "mine"));
+        assert!(!matches(&first, "x:1") && !matches(&first, "xy"));
+        assert!(!matches(&second, "x") && matches(&second, "x:1"));
         assert_eq!((first.short(), second.short()), ("x".to_owned(), "x:1".to_owned()));
         let variable = Identifier::Variable("v".to_owned());
-        assert!(called(&variable, "v") && called(&variable, "v:0"));
+        assert!(matches(&variable, "v") && matches(&variable, "v:0"));
         assert_eq!(variable.to_string(), "v");
     }
 
     #[test]
-    fn names_become_identifiers_of_their_own() {
+    fn names_become_unique_identifiers() {
         let names = ["x", "x", "1", "a.b", "_c_"].map(str::to_owned);
         assert_eq!(identifiers(&names), ["x", "x_1", "arg1", "a_b", "c"]);
     }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Index;
 use support::IdVec;
 
-/// Whether a result must or may live in its parameter's memory.
+/// Strictness of an alias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AliasKind {
     /// `may-alias`.
@@ -16,7 +16,7 @@ pub enum AliasKind {
     Must,
 }
 
-/// A result that lives in a parameter's memory.
+/// A result that uses a parameter's memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InputOutputAlias {
     /// The path in the entry's result.
@@ -29,7 +29,8 @@ pub struct InputOutputAlias {
     pub kind: AliasKind,
 }
 
-/// A dimension of a result whose true size a run finds out; the result's shape has its bound.
+/// A dimension of a result whose true size is only known at run time; the result's shape contains
+/// its bound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BoundedDimension {
     /// The element of the entry's result tuple.
@@ -38,7 +39,8 @@ pub struct BoundedDimension {
     pub dimension: usize,
 }
 
-/// For each name that was wished again, a suffix below which none is free. Says nothing that the names don't say.
+/// For each duplicate name, a suffix below which no other is free. This is only a cache, so it does
+/// not affect equality.
 #[derive(Clone, Debug, Default)]
 struct Suffixes(BTreeMap<String, u64>);
 
@@ -62,7 +64,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A module without computations; it needs an entry before anyone else may see it.
+    /// Creates a module without computations; it needs an entry before it is used elsewhere.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -76,7 +78,7 @@ impl Module {
         }
     }
 
-    /// The name.
+    /// Returns the name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -86,42 +88,42 @@ impl Module {
         if self.names.contains(computation.name()) {
             let stem = computation.name().to_owned();
             let suffix = self.suffixes.0.entry(stem.clone()).or_insert(1);
-            let named = |suffix: u64| format!("{stem}.{suffix}");
-            while self.names.contains(&named(*suffix)) {
+            let with_suffix = |suffix: u64| format!("{stem}.{suffix}");
+            while self.names.contains(&with_suffix(*suffix)) {
                 *suffix += 1;
             }
-            computation.set_name(named(*suffix));
+            computation.set_name(with_suffix(*suffix));
         }
         self.names.insert(computation.name().to_owned());
         self.computations.push(Some(computation))
     }
 
-    /// The live computations, in the order in which they were added.
+    /// Iterates over the live computations in the order in which they were added.
     pub fn computations(&self) -> impl DoubleEndedIterator<Item = (ComputationId, &Computation)> {
         self.computations.iter().filter_map(|(id, slot)| Some((id, slot.as_ref()?)))
     }
 
-    /// The computation, or `None` if it was removed.
+    /// Returns the computation, or `None` if it was removed.
     pub fn get(&self, id: ComputationId) -> Option<&Computation> {
         self.computations.get(id)?.as_ref()
     }
 
-    /// The computation, for editing.
+    /// Returns the computation for editing.
     pub fn computation_mut(&mut self, id: ComputationId) -> &mut Computation {
-        self.computations[id].as_mut().expect("a live computation")
+        self.computations[id].as_mut().expect("expected a live computation")
     }
 
-    /// The entry's id. Panics before one is set.
+    /// Returns the entry's id. Panics if it is not set.
     pub fn entry(&self) -> ComputationId {
-        self.entry.expect("a finished module has an entry")
+        self.entry.expect("expected a module with an entry")
     }
 
-    /// The entry's id, or `None` before one is set.
+    /// Returns the entry's id, or `None` if it is not set.
     pub fn entry_if_set(&self) -> Option<ComputationId> {
         self.entry
     }
 
-    /// The entry.
+    /// Returns the entry.
     pub fn entry_computation(&self) -> &Computation {
         &self[self.entry()]
     }
@@ -131,7 +133,7 @@ impl Module {
         self.entry = Some(id);
     }
 
-    /// Results that live in parameters' memory.
+    /// Returns the results that use parameters' memory.
     pub fn input_output_alias(&self) -> &[InputOutputAlias] {
         &self.input_output_alias
     }
@@ -141,29 +143,31 @@ impl Module {
         self.input_output_alias = alias;
     }
 
-    /// The dimensions whose true sizes are the last elements of the entry's result tuple, each an `s64[]`, in this order.
-    /// None before the pass that puts them there has run.
+    /// Returns the dimensions whose true sizes are the last elements of the entry's result tuple,
+    /// each an `s64[]`, in this order. Empty until the pass that adds them has run.
     pub fn bounded_dimensions(&self) -> &[BoundedDimension] {
         &self.bounded_dimensions
     }
 
-    /// Says which sizes the last elements of the entry's result tuple are.
+    /// Sets the dimensions whose sizes are the last elements of the entry's result tuple.
     pub fn set_bounded_dimensions(&mut self, dimensions: Vec<BoundedDimension>) {
         self.bounded_dimensions = dimensions;
     }
 
-    /// What the module carries for others in its first line, such as `is_scheduled`, `num_partitions` and
-    /// `entry_computation_layout`: names and values as XLA's text has them.
+    /// Returns the attributes in the module's first line that are only passed through, such as
+    /// `is_scheduled`, `num_partitions`, and `entry_computation_layout`: names and values in XLA's
+    /// text.
     pub fn attributes(&self) -> &[(String, String)] {
         &self.attributes
     }
 
-    /// Replaces what the module carries for others.
+    /// Replaces the attributes that are only passed through.
     pub fn set_attributes(&mut self, attributes: Vec<(String, String)>) {
         self.attributes = attributes;
     }
 
-    /// The computations that the entry reaches, callees before callers, the entry last.
+    /// Returns the computations that the entry reaches, callees before callers, with the entry
+    /// last.
     pub fn post_order(&self) -> Vec<ComputationId> {
         let mut order = Vec::new();
         let mut seen = BTreeSet::new();
@@ -173,8 +177,8 @@ impl Module {
                 Some(rest) => rest,
                 None if !seen.insert(id) => continue,
                 None => {
-                    let called = self[id].instructions().flat_map(|(_, i)| i.op().called_computations());
-                    called.collect::<Vec<_>>().into_iter()
+                    let callees = self[id].instructions().flat_map(|(_, i)| i.op().called_computations());
+                    callees.collect::<Vec<_>>().into_iter()
                 }
             };
             match callees.next() {
@@ -188,7 +192,7 @@ impl Module {
         order
     }
 
-    /// Removes the computations that the entry does not reach; whether there were any.
+    /// Removes the computations that the entry does not reach; returns true if there were any.
     pub fn remove_unreachable_computations(&mut self) -> bool {
         let reachable: BTreeSet<ComputationId> = self.post_order().into_iter().collect();
         let mut removed = false;

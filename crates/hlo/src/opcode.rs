@@ -1,39 +1,40 @@
 //! The opcode table: one row for each of XLA's opcodes (`xla/hlo/ir/hlo_opcode.h`).
 //!
-//! A row makes an enum variant, its name in HLO text, its operand count, its payload and its traits; nothing with
-//! behaviour lives here. A new row makes shape inference, the evaluator and the lowering fail to compile until they
-//! answer for it.
+//! A row defines an enum variant, its name in HLO text, its operand count, its payload, and its
+//! traits. This file contains no behavior. After a new row is added, shape inference, the
+//! evaluator, and the lowering do not compile until they handle it.
 
 use crate::attributes::*;
 use crate::ids::ComputationId;
 use shape::Literal;
 
-/// How many operands an opcode takes.
+/// The number of operands of an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arity {
-    /// Exactly so many.
+    /// Exactly this number.
     Exactly(usize),
-    /// Any number; the payload says.
+    /// Any number; it depends on the payload.
     Variadic,
 }
 
-/// What is true of an opcode whatever its payload.
+/// Properties of an opcode that do not depend on its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traits(u8);
 
 impl Traits {
-    /// Nothing.
+    /// No properties.
     pub const NONE: Self = Self(0);
-    /// Each result element depends on the operands' elements at the same index only.
+    /// Each result element depends only on the operands' elements at the same index.
     pub const ELEMENTWISE: Self = Self(1);
     /// Elementwise in two operands whose order does not matter.
     pub const COMMUTATIVE: Self = Self(2 | 1);
-    /// Moves elements without arithmetic, each result element from at most one operand element.
+    /// Moves elements without arithmetic; each result element comes from at most one operand
+    /// element.
     pub const REINDEXES: Self = Self(4);
-    /// Has an effect beside its result, so it is neither removed, merged nor reordered.
+    /// Has an effect other than its result, so it is never removed, merged, or reordered.
     pub const SIDE_EFFECT: Self = Self(8);
 
-    /// Whether all of `other` holds.
+    /// True if it includes all of `other`.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -44,8 +45,8 @@ const fn exactly(count: usize) -> Arity {
     Arity::Exactly(count)
 }
 
-// A field is `name: type`, then `as "text"` where XLA's text has another name for it, then `= value` where the text may
-// leave it out because it is that value.
+// A field is `name: type`, then `as "text"` if its name in XLA's text differs, then `= value` if
+// the text can omit that value.
 macro_rules! define_opcodes {
     ($($variant:ident = $text:literal, $arity:expr,
        { $($field:ident : $type:ty $(as $attribute:literal)? $(= $default:expr)?),* }, $traits:ident;)*) => {
@@ -73,7 +74,8 @@ macro_rules! define_opcodes {
         }
 
         impl Op {
-            /// The attributes of the payload that are carried along: read and printed, never compiled.
+            /// Returns the attributes of the payload that are only read and printed, never
+            /// compiled.
             pub fn raw_attributes(&self) -> Option<&RawAttributes> {
                 match self {
                     $(Self::$variant { $($field),* } => None $(.or_else(|| as_raw($field)))*,)*
@@ -94,21 +96,21 @@ macro_rules! define_opcodes {
             /// Every opcode, in the table's order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name in HLO text.
+            /// Returns the name in HLO text.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $text,)*
                 }
             }
 
-            /// How many operands it takes.
+            /// Returns the number of operands.
             pub const fn arity(self) -> Arity {
                 match self {
                     $(Self::$variant => $arity,)*
                 }
             }
 
-            /// What is true of it whatever its payload.
+            /// Returns the properties that do not depend on the payload.
             pub const fn traits(self) -> Traits {
                 match self {
                     $(Self::$variant => Traits::$traits,)*
@@ -118,7 +120,7 @@ macro_rules! define_opcodes {
     };
 }
 
-/// A payload's field, if it is attributes that are kept as text.
+/// Returns a payload's field if it consists of attributes that are kept as text.
 fn as_raw<T: std::any::Any>(field: &T) -> Option<&RawAttributes> {
     (field as &dyn std::any::Any).downcast_ref()
 }
@@ -130,11 +132,13 @@ fn as_raw_mut<T: std::any::Any>(field: &mut T) -> Option<&mut RawAttributes> {
 pub(crate) type Dims = Vec<usize>;
 pub(crate) type Sizes = Vec<i64>;
 
-/// Hands all rows to a macro: `define_opcodes` here, the one of the attributes' text there.
+/// Passes all rows to a macro: `define_opcodes` in this file, and the one for the text of
+/// attributes.
 macro_rules! for_each_opcode {
     ($rows:ident) => {
         $rows! {
-    // variant              text                        operands     payload                                      traits
+    // variant              text                        operands     payload
+    // traits
     Abs                   = "abs",                      exactly(1),  {},                                          ELEMENTWISE;
     Acos                  = "acos",                     exactly(1),  {},                                          ELEMENTWISE;
     Acosh                 = "acosh",                    exactly(1),  {},                                          ELEMENTWISE;
@@ -276,7 +280,7 @@ pub(crate) use for_each_opcode;
 for_each_opcode!(define_opcodes);
 
 impl Op {
-    /// The computations it calls, in the order of the payload.
+    /// Returns the computations it calls, in the order of the payload.
     pub fn called_computations(&self) -> Vec<ComputationId> {
         match self {
             Self::Call { to_apply }

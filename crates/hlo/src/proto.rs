@@ -1,6 +1,8 @@
-//! HLO as protocol buffers: `xla.HloModuleProto` and the `xla.HloSnapshot` that `--out_session_module` writes.
+//! HLO as protocol buffers: `xla.HloModuleProto`, and `xla.HloSnapshot`, which
+//! `--out_session_module` writes.
 //!
-//! The bytes that are written are a function of the module alone. What is read becomes text on the way.
+//! The written bytes are a function of the module alone. Messages are converted to text before they
+//! are parsed.
 
 mod annotations_text;
 mod attributes_text;
@@ -31,7 +33,7 @@ use crate::computation::Computation;
 use crate::ids::{ComputationId, InstructionId};
 use crate::module::{AliasKind, Module};
 use crate::opcode::Op;
-use crate::text::{computation_order, instruction_order, sanitized};
+use crate::text::{computation_order, instruction_order, sanitize};
 use crate::xla_types::check_xla_types;
 use messages::{
     AliasEntryProto, HloComputationProto, HloInputOutputAliasProto, HloModuleProto, HloProto,
@@ -42,26 +44,28 @@ use shape::{ArrayShape, Dimension, Literal, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// The module as a serialized `xla.HloModuleProto`. An error names an instruction that only the text can carry.
+/// Returns the module as a serialized `xla.HloModuleProto`. An error names an instruction that only
+/// text can represent.
 pub fn to_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
     Ok(module_proto(module)?.encode_to_vec())
 }
 
-/// A serialized `xla.HloModuleProto` in an `xla.HloProto`, as files of XLA's dumps hold it.
+/// Wraps a serialized `xla.HloModuleProto` in an `xla.HloProto`, the format of XLA's dump files.
 pub fn in_hlo_proto(module: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(module.len() + 12);
     prost::encoding::bytes::encode(1, &module.to_vec(), &mut bytes);
     bytes
 }
 
-/// The same of a module whose instructions run in their order.
+/// Like [`to_hlo_module_proto_bytes`], for a module whose instructions are scheduled in their
+/// order.
 pub fn to_scheduled_hlo_module_proto_bytes(module: &Module) -> Result<Vec<u8>> {
     let mut proto = module_proto(module)?;
     proto.schedule = Some(schedule(&proto));
     Ok(proto.encode_to_vec())
 }
 
-/// The instructions of each computation in their order.
+/// Returns the instructions of each computation in their order.
 fn schedule(module: &HloModuleProto) -> HloScheduleProto {
     let sequences = module.computations.iter().filter(|computation| !computation.is_fusion_computation);
     let sequences = sequences.map(|computation| {
@@ -71,24 +75,24 @@ fn schedule(module: &HloModuleProto) -> HloScheduleProto {
     HloScheduleProto { sequences: sequences.collect() }
 }
 
-/// The module as an `xla.HloModuleProto` in protocol buffers' text format.
+/// Returns the module as an `xla.HloModuleProto` in protocol buffers' text format.
 pub fn to_hlo_module_proto_text(module: &Module) -> Result<String> {
     pbtxt::module_text(&to_hlo_module_proto_bytes(module)?)
 }
 
-/// The module as a serialized `xla.HloSnapshot` without arguments and result.
+/// Returns the module as a serialized `xla.HloSnapshot` without arguments and result.
 pub fn to_hlo_snapshot_bytes(module: &Module) -> Result<Vec<u8>> {
     to_hlo_snapshot_bytes_with(module, &[])
 }
 
-/// The same with arguments for the entry, as XLA's tools replay it.
+/// Like [`to_hlo_snapshot_bytes`], with arguments for the entry, so that XLA's tools can replay it.
 pub fn to_hlo_snapshot_bytes_with(module: &Module, arguments: &[Literal]) -> Result<Vec<u8>> {
     let hlo = HloProto { hlo_module: Some(module_proto(module)?) };
     let arguments = arguments.iter().map(literal::proto).collect();
     Ok(HloSnapshot { hlo: Some(hlo), arguments, ..HloSnapshot::default() }.encode_to_vec())
 }
 
-/// Numbers and names that are unique in the module, as XLA wants them.
+/// Numbers and names that are unique in the module, as XLA requires.
 struct Numbers {
     computations: BTreeMap<ComputationId, i64>,
     instructions: BTreeMap<(ComputationId, InstructionId), (i64, String)>,
@@ -100,7 +104,7 @@ fn number(module: &Module, order: &[ComputationId]) -> Numbers {
     for (i, &computation) in order.iter().enumerate() {
         numbers.computations.insert(computation, i as i64 + 1);
         for instruction in instruction_order(&module[computation]) {
-            let name = names.take(&sanitized(module[computation][instruction].name()));
+            let name = names.take(&sanitize(module[computation][instruction].name()));
             let number = numbers.instructions.len() as i64 + 1;
             numbers.instructions.insert((computation, instruction), (number, name));
         }
@@ -108,8 +112,8 @@ fn number(module: &Module, order: &[ComputationId]) -> Numbers {
     numbers
 }
 
-/// Names as XLA's `NameUniquer` gives them: a number behind the last dot is counted up where the name is taken, and no number is
-/// that of 0.
+/// Names generated like XLA's `NameUniquer` does: the number after the last period is incremented
+/// if the name is taken, and a name without a number counts as 0.
 #[derive(Default)]
 struct UniqueNames(BTreeMap<String, TakenNumbers>);
 
@@ -121,9 +125,9 @@ struct TakenNumbers {
 
 impl UniqueNames {
     fn take(&mut self, wish: &str) -> String {
-        let numbered = wish.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
-        let numbered = numbered.and_then(|(stem, number)| Some((stem, number.parse::<i64>().ok()?)));
-        let (stem, number) = numbered.unwrap_or((wish, 0));
+        let parts = wish.rsplit_once('.').filter(|(stem, _)| !stem.is_empty());
+        let parts = parts.and_then(|(stem, number)| Some((stem, number.parse::<i64>().ok()?)));
+        let (stem, number) = parts.unwrap_or((wish, 0));
         let TakenNumbers { taken, next } = self.0.entry(stem.to_owned()).or_default();
         let number = if taken.insert(number) {
             number
@@ -133,7 +137,7 @@ impl UniqueNames {
             }
             *next
         };
-        if number == 0 && numbered.is_none() { stem.to_owned() } else { format!("{stem}.{number}") }
+        if number == 0 && parts.is_none() { stem.to_owned() } else { format!("{stem}.{number}") }
     }
 }
 
@@ -142,9 +146,9 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
     let order = computation_order(module);
     let numbers = number(module, &order);
     let mut taken = UniqueNames::default();
-    let name = |&id: &ComputationId| (id, taken.take(&sanitized(module[id].name())));
+    let name = |&id: &ComputationId| (id, taken.take(&sanitize(module[id].name())));
     let names: BTreeMap<ComputationId, String> = order.iter().map(name).collect();
-    let fused: BTreeSet<ComputationId> = order
+    let fusion_bodies: BTreeSet<ComputationId> = order
         .iter()
         .flat_map(|&id| module[id].instructions())
         .filter_map(|(_, instruction)| match instruction.op() {
@@ -165,7 +169,7 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
             program_shape: Some(program_shape(computation, id, &numbers)?),
             id: numbers.computations[&id],
             root_id: numbers.instructions[&(id, computation.root())].0,
-            is_fusion_computation: fused.contains(&id),
+            is_fusion_computation: fusion_bodies.contains(&id),
             execution_thread: match computation.execution_thread() {
                 "" => MAIN_THREAD.to_owned(),
                 thread => thread.to_owned(),
@@ -174,7 +178,7 @@ fn module_proto(module: &Module) -> Result<HloModuleProto> {
     }
     let entry = module.entry();
     let mut message = HloModuleProto {
-        name: sanitized(module.name()),
+        name: sanitize(module.name()),
         entry_computation_name: names[&entry].clone(),
         computations,
         host_program_shape: Some(program_shape(&module[entry], entry, &numbers)?),
@@ -221,14 +225,14 @@ fn program_shape(
     })
 }
 
-/// `xla.PrimitiveType`'s numbers for what is no array.
+/// `xla.PrimitiveType`'s numbers for shapes that are not arrays.
 const TUPLE: i32 = 13;
 const TOKEN: i32 = 17;
 
-/// The thread of computations for which a module names none.
+/// The thread of computations without an explicit one.
 const MAIN_THREAD: &str = "main";
 
-/// The shape's message. An error says what of a layout only text can carry.
+/// Returns the shape's message. An error names the part of a layout that only text can represent.
 fn shape_proto(shape: &Shape) -> Result<ShapeProto> {
     Ok(match shape {
         Shape::Array(array) => array_proto(array)?,
@@ -254,7 +258,7 @@ fn array_proto(array: &ArrayShape) -> Result<ShapeProto> {
     })
 }
 
-/// An array whose elements lie row by row.
+/// Returns the message of a row-major array.
 fn row_major(array: &ArrayShape) -> ShapeProto {
     let minor_to_major = (0..array.rank() as i64).rev().collect();
     let size = |dimension: &Dimension| match *dimension {
@@ -280,11 +284,13 @@ mod tests {
     use crate::parse;
 
     #[test]
-    fn the_smallest_module_has_these_bytes() {
+    fn the_smallest_module_has_the_expected_bytes() {
         let module =
             parse("HloModule m\nENTRY e {\n  ROOT p = f32[2] parameter(0)\n}\n").expect("a valid text");
-        let bytes = to_hlo_module_proto_bytes(&module).expect("nothing that only the text can carry");
-        // f32[2]{0}: element_type 2: 11, dimensions 3: [2], layout 5: {1: [0]}, is_dynamic_dimension 6: [0].
+        let bytes =
+            to_hlo_module_proto_bytes(&module).expect("expected a module that a message can represent");
+        // f32[2]{0}: element_type 2: 11, dimensions 3: [2], layout 5: {1: [0]},
+        // is_dynamic_dimension 6: [0].
         let shape = [0x10, 11, 0x1a, 1, 2, 0x2a, 3, 0x0a, 1, 0, 0x32, 1, 0];
         let mut instruction = vec![0x0a, 1, b'p', 0x12, 9];
         instruction.extend(b"parameter");
@@ -316,37 +322,38 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_text_can_carry_is_refused_by_name() {
-        let refused = |attribute: &str| {
+    fn errors_name_parts_that_only_text_can_represent() {
+        let error_of = |attribute: &str| {
             let text = format!("HloModule m\nENTRY e {{\n  ROOT r = f32[2] parameter(0), {attribute}\n}}\n");
             let module = parse(&text).expect("a valid text");
-            to_hlo_module_proto_bytes(&module).expect_err("no such message").message().to_owned()
+            to_hlo_module_proto_bytes(&module).expect_err("expected an error").message().to_owned()
         };
-        let mesh = refused("sharding={mesh['x'=2], [{'x'}]}");
-        assert_eq!(mesh, "instruction 'r': a sharding with 'mesh' can be written as text only");
-        let metadata = refused("metadata={op_name=\"a\" stack_frame_id=3}");
+        let mesh = error_of("sharding={mesh['x'=2], [{'x'}]}");
+        assert_eq!(mesh, "instruction 'r': a sharding with 'mesh' is only supported as text");
+        let metadata = error_of("metadata={op_name=\"a\" stack_frame_id=3}");
         assert_eq!(
             metadata,
-            "instruction 'r': the field 'stack_frame_id' of metadata can be written as text only"
+            "instruction 'r': the field 'stack_frame_id' of metadata is only supported as text"
         );
     }
 
     #[test]
-    fn a_size_without_a_bound_is_xlas() {
+    fn an_unbounded_size_has_xlas_number() {
         let text = "HloModule m\nENTRY e {\n  ROOT p = f32[?,<=3] parameter(0)\n}\n";
-        let message = module_proto(&parse(text).expect("a valid text")).expect("all has a field");
+        let message =
+            module_proto(&parse(text).expect("a valid text")).expect("expected a field for everything");
         let shape = message.computations[0].instructions[0].shape.as_ref().expect("a shape");
         assert_eq!(shape.dimensions, [i64::MIN, 3]);
         assert_eq!(shape.is_dynamic_dimension, [true, true]);
     }
 
     #[test]
-    fn names_count_on_from_the_number_that_they_end_in() {
+    fn taken_names_continue_from_their_number() {
         let mut names = UniqueNames::default();
         let wishes =
             ["gte.1", "gte.1", "gte", "gte", "add", "add", "add.2", "a.b", "a.b", ".5", "x.007", "x.7"];
-        let given =
+        let expected =
             ["gte.1", "gte.0", "gte.2", "gte.3", "add", "add.1", "add.2", "a.b", "a.b.1", ".5", "x.7", "x.0"];
-        assert_eq!(wishes.map(|wish| names.take(wish)), given);
+        assert_eq!(wishes.map(|wish| names.take(wish)), expected);
     }
 }

@@ -1,7 +1,8 @@
-//! HLO text: the printer, which XLA's parser accepts, and the parser, which accepts what XLA prints.
+//! HLO text: the printer, whose output XLA's parser accepts, and the parser, which accepts XLA's
+//! output.
 //!
-//! The grammar is that of `xla/hlo/parser/hlo_parser.cc`. What an opcode's attributes are is read off the opcode table:
-//! each payload type knows how it is spelled ([`attribute`]).
+//! The grammar is that of `xla/hlo/parser/hlo_parser.cc`. The attributes of an opcode come from the
+//! opcode table: each payload type implements its own syntax ([`attribute`]).
 
 mod attribute;
 mod attribute_list;
@@ -23,7 +24,7 @@ pub(crate) use escape::unescape;
 pub(crate) use lexer::{Lexer, Token};
 pub(crate) use literal::read_shaped_literal;
 pub use literal::{literal_to_text, parse_literal};
-pub(crate) use names::sanitized;
+pub(crate) use names::sanitize;
 pub use parser::parse;
 pub use printer::instruction_order;
 pub use printer::{PrintOptions, instruction_texts, print};
@@ -40,7 +41,8 @@ impl Module {
     }
 }
 
-/// The module as HLO text for XLA to read. An error names an instruction of a type that XLA lacks.
+/// Returns the module as HLO text for XLA. An error names an instruction of a type that XLA does
+/// not support.
 pub fn text_for_xla(module: &Module) -> support::Result<String> {
     crate::xla_types::check_xla_types(module)?;
     Ok(module.to_text())
@@ -52,12 +54,12 @@ impl fmt::Display for Module {
     }
 }
 
-/// Reads a shape on its own.
+/// Reads a standalone shape.
 pub(crate) fn parse_shape(text: &str) -> support::Result<::shape::Shape> {
     shape::read_shape(&mut Lexer::new(text, 0))
 }
 
-/// Reads an attribute's value on its own.
+/// Reads a standalone value of an attribute.
 pub(crate) fn parse_value<T: Value>(text: &str) -> support::Result<T> {
     let mut lexer = Lexer::new(text, 0);
     let value = T::read(&mut lexer)?;

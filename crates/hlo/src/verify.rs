@@ -1,7 +1,7 @@
-//! The verifier: what must hold of every module, whoever made it.
+//! The verifier: invariants of every module, regardless of its producer.
 //!
-//! It finds everything that is wrong, not only the first thing, and neither panics nor overflows its stack on any module
-//! that the graph's editing methods can make. After each pass a debug build runs it.
+//! It reports all violations, not just the first one. It neither panics nor overflows its stack on
+//! any module that the graph's editing methods can produce. A debug build runs it after each pass.
 
 mod alias;
 mod calls;
@@ -15,17 +15,17 @@ use crate::module::Module;
 use std::fmt;
 use support::{Error, Result};
 
-/// How deep calls may nest: while in conditional in while and so on.
+/// Maximum nesting depth of calls: a while in a conditional in a while, and so on.
 pub const MAX_CALL_DEPTH: usize = 128;
 
-/// Something that does not hold, and where.
+/// A violation and its location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VerifyError {
-    /// The computation's name; empty if it is about the module.
+    /// The computation's name; empty for an error about the module.
     pub computation: String,
-    /// The instruction's name; empty if it is about the computation.
+    /// The instruction's name; empty for an error about the computation.
     pub instruction: String,
-    /// What does not hold.
+    /// The violation.
     pub message: String,
 }
 
@@ -41,23 +41,23 @@ impl fmt::Display for VerifyError {
     }
 }
 
-/// Everything that is wrong with a module, in the order of the module.
+/// Returns all violations in a module, in the order of the module.
 pub fn verify_all(module: &Module) -> Vec<VerifyError> {
     let mut errors = Errors::default();
-    let called_right = calls::verify(module, &mut errors);
+    let are_calls_valid = calls::verify(module, &mut errors);
     for (_, computation) in module.computations() {
-        if graph::verify(computation, &mut errors) && called_right {
+        if graph::verify(computation, &mut errors) && are_calls_valid {
             instruction::verify(module, computation, &mut errors);
         }
     }
-    if errors.found.is_empty() {
+    if errors.list.is_empty() {
         fusion::verify(module, &mut errors);
         alias::verify(module, &mut errors);
     }
-    errors.found
+    errors.list
 }
 
-/// Checks a module; one error that lists everything that is wrong.
+/// Checks a module; returns one error that lists all violations.
 pub fn verify(module: &Module) -> Result<()> {
     let errors = verify_all(module);
     if errors.is_empty() {
@@ -67,10 +67,10 @@ pub fn verify(module: &Module) -> Result<()> {
     Err(Error::internal(format!("HLO module {} is not valid:\n{}", module.name(), lines.join("\n"))))
 }
 
-/// The errors so far.
+/// The violations found so far.
 #[derive(Default)]
 struct Errors {
-    found: Vec<VerifyError>,
+    list: Vec<VerifyError>,
 }
 
 impl Errors {
@@ -87,7 +87,7 @@ impl Errors {
     }
 
     fn push(&mut self, computation: &str, instruction: &str, message: impl fmt::Display) {
-        self.found.push(VerifyError {
+        self.list.push(VerifyError {
             computation: computation.to_owned(),
             instruction: instruction.to_owned(),
             message: message.to_string(),
@@ -119,25 +119,25 @@ mod tests {
     }
 
     #[test]
-    fn a_module_without_an_entry_and_a_computation_without_a_root_are_found() {
+    fn missing_entries_and_roots_are_reported() {
         assert_eq!(messages(&Module::new("m")), ["the module has no entry"]);
         assert_eq!(messages(&module_of(Computation::new("main"))), ["main: the computation has no root"]);
     }
 
     #[test]
-    fn a_cycle_is_found() {
+    fn a_cycle_is_reported() {
         let mut computation = Computation::new("main");
         let x = add(&mut computation, Op::Parameter { number: 0 }, &[]);
         let a = add(&mut computation, Op::Negate {}, &[x]);
         let b = add(&mut computation, Op::Sin {}, &[a]);
         computation.replace_operand(a, 0, b);
         computation.set_root(b);
-        let found = messages(&module_of(computation));
-        assert_eq!(found, ["main: negate: depends on itself", "main: sine: depends on itself"]);
+        let errors = messages(&module_of(computation));
+        assert_eq!(errors, ["main: negate: depends on itself", "main: sine: depends on itself"]);
     }
 
     #[test]
-    fn a_shape_that_does_not_follow_and_a_literal_of_another_shape_are_found() {
+    fn wrong_shapes_of_instructions_and_literals_are_reported() {
         let mut computation = Computation::new("main");
         let x = add(&mut computation, Op::Parameter { number: 0 }, &[]);
         let wrong = Literal::from_elements(&[2], &[1i32, 2]);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_value_of_their_type_are_found() {
+    fn invalid_bytes_of_a_type_are_reported() {
         let mut computation = Computation::new("main");
         let literal = Literal::from_bytes(ArrayShape::new(PrimitiveType::Pred, &[]), vec![2].into());
         let shape = Shape::scalar(PrimitiveType::Pred);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_make_no_large_shapes() {
+    fn short_texts_cannot_produce_large_shapes() {
         let doubling = |step: &str| {
             let mut text = String::from("HloModule m\nENTRY main {\n  v0 = f32[1] parameter(0)\n");
             for i in 1..100 {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_nest_too_deep_are_found() {
+    fn calls_that_nest_too_deep_are_reported() {
         let mut text = String::from("HloModule deep\nf0 {\n  ROOT x = f32[] parameter(0)\n}\n");
         for i in 1..=MAX_CALL_DEPTH + 1 {
             text.push_str(&format!(
@@ -200,7 +200,7 @@ mod tests {
                 i - 1
             ));
         }
-        let found = messages(&parse(&text).expect("a valid text"));
-        assert_eq!(found, ["f129: calls nest deeper than 128"]);
+        let errors = messages(&parse(&text).expect("a valid text"));
+        assert_eq!(errors, ["f129: calls nest deeper than 128 levels"]);
     }
 }

@@ -1,20 +1,22 @@
-//! What XLA has no type for, which its texts and messages cannot carry. StableHLO can.
+//! Element types that XLA does not have, so that its texts and messages cannot represent them.
+//! StableHLO can.
 
 use crate::module::Module;
 use support::{Error, Result};
 
-/// Refuses a module that has elements of a type that XLA lacks: its parser reads none, its enumeration has no number for them.
+/// Rejects a module with elements of a type unknown to XLA: its parser cannot read them, and its
+/// enumeration has no number for them.
 pub(crate) fn check_xla_types(module: &Module) -> Result<()> {
     for (_, computation) in module.computations() {
         for (_, instruction) in computation.instructions() {
             let types = instruction.shape().leaves().into_iter().map(|(_, array)| array.element_type);
-            if let Some(lacking) = types.into_iter().find(|element_type| !element_type.is_xlas()) {
+            if let Some(unsupported) = types.into_iter().find(|element_type| !element_type.is_xlas()) {
                 return Err(Error::unsupported(format!(
-                    "{} ({}): XLA has no type {}, so neither HLO text nor XLA's messages can hold it; convert to a type of \
+                    "{} ({}): XLA has no type {}, so neither HLO text nor XLA's messages can represent it: convert to a type of \
                      XLA's in the model, such as f8e4m3fn, or write StableHLO (--format stablehlo)",
                     instruction.name(),
                     instruction.opcode().name(),
-                    lacking.name(),
+                    unsupported.name(),
                 )));
             }
         }
@@ -34,12 +36,12 @@ mod tests {
     }
 
     #[test]
-    fn types_that_xla_lacks_are_refused_by_the_instruction() {
-        for lacking in ["f6e2m3fn", "f6e3m2fn"] {
-            let module = module(lacking);
+    fn errors_name_instructions_of_types_unknown_to_xla() {
+        for unsupported in ["f6e2m3fn", "f6e3m2fn"] {
+            let module = module(unsupported);
             let text = text::text_for_xla(&module).map(|_| ()).unwrap_err();
             assert!(
-                text.message().starts_with(&format!("narrow (convert): XLA has no type {lacking}, ")),
+                text.message().starts_with(&format!("narrow (convert): XLA has no type {unsupported}, ")),
                 "{text}"
             );
             let message = proto::to_hlo_module_proto_bytes(&module).map(|_| ()).unwrap_err();

@@ -1,21 +1,22 @@
-//! Modules as protocol buffers and back: every file of `tests/hlo` that is a module, and damaged messages.
+//! Conversion of modules to protocol buffers and back: all modules in `tests/hlo`, and damaged
+//! messages.
 
 use hlo::proto::{is_hlo_proto, read_hlo_proto, to_hlo_module_proto_bytes, to_hlo_snapshot_bytes};
 use hlo::{Module, parse};
 use std::path::{Path, PathBuf};
 
-fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+fn files(folder: &Path, paths: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of tests") {
         let path = entry.expect("an entry").path();
         if path.is_dir() {
-            files(&path, found);
+            files(&path, paths);
         } else if path.extension().is_some_and(|extension| extension == "hlo") {
-            found.push(path);
+            paths.push(path);
         }
     }
 }
 
-/// Numbers below a limit, the same ones at each run.
+/// A deterministic generator of numbers below a limit.
 fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
     let mut state = seed;
     move |limit| {
@@ -24,7 +25,7 @@ fn numbers_below(seed: u64) -> impl FnMut(usize) -> usize {
     }
 }
 
-/// The modules of the file tests that can be written as messages.
+/// The modules of the file tests that messages can represent.
 fn modules() -> Vec<(PathBuf, Module, Vec<u8>)> {
     let mut paths = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hlo"), &mut paths);
@@ -40,23 +41,27 @@ fn modules() -> Vec<(PathBuf, Module, Vec<u8>)> {
 }
 
 #[test]
-fn what_is_written_is_read_again() {
+fn written_messages_read_back() {
     let modules = modules();
     assert!(modules.len() > 15, "{} modules", modules.len());
     for (path, module, bytes) in modules {
         assert!(is_hlo_proto(&bytes), "{}", path.display());
         let (read, arguments) = match read_hlo_proto(&bytes) {
             Ok(read) => read,
-            // Some files are about modules that are wrong, which text may say and messages cannot.
+            // Some files contain invalid modules, which text can represent and messages cannot.
             Err(_) if hlo::verify(&module).is_err() => continue,
             Err(error) => panic!("{}: {error}", path.display()),
         };
         assert!(arguments.is_empty());
-        let again = to_hlo_module_proto_bytes(&read).expect("what was read can be written");
+        let again = to_hlo_module_proto_bytes(&read).expect("expected a module that can be written again");
         assert!(again == bytes, "{}\n{}", path.display(), text(&module, &read));
-        let snapshot = to_hlo_snapshot_bytes(&module).expect("as the module");
+        let snapshot = to_hlo_snapshot_bytes(&module).expect("expected a snapshot of the module");
         let (read, _) = read_hlo_proto(&snapshot).expect("a snapshot");
-        assert!(to_hlo_module_proto_bytes(&read).expect("as before") == bytes, "{}", path.display());
+        assert!(
+            to_hlo_module_proto_bytes(&read).expect("expected a module that can be written again") == bytes,
+            "{}",
+            path.display()
+        );
     }
 }
 
@@ -65,8 +70,9 @@ fn text(module: &Module, read: &Module) -> String {
     format!("written:\n{}\nread:\n{}", text(module), text(read))
 }
 
-/// `messages/NAME.pb` is what XLA serialized of the text beside it (`scripts/hlo_texts.py protos`): all that both can say of
-/// layouts, shardings, schedules, collectives, calls and origins has to come out again.
+/// `messages/NAME.pb` is XLA's serialization of the adjacent text (`scripts/hlo_texts.py protos`).
+/// All layouts, shardings, schedules, collectives, calls, and origins that both formats can
+/// represent must be preserved.
 #[test]
 fn messages_of_xla_are_the_modules_of_their_texts() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages");
@@ -82,18 +88,19 @@ fn messages_of_xla_are_the_modules_of_their_texts() {
     }
 }
 
-/// The way back: what the text carries stands in the message where XLA has it.
+/// The inverse direction: the text's annotations are stored in the fields that XLA uses.
 #[test]
-fn texts_become_the_messages_that_xla_makes_of_them() {
+fn texts_become_the_same_messages_as_in_xla() {
     let mut paths = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut paths);
     for path in paths {
         let text = std::fs::read_to_string(&path).expect("a text");
         let written = to_hlo_module_proto_bytes(&parse(&text).expect("a text of XLA's"));
-        let (read, _) = read_hlo_proto(&written.expect("all has a field")).expect("a message");
-        let of_xla = std::fs::read(path.with_extension("pb")).expect("its message");
-        let (of_xla, _) = read_hlo_proto(&of_xla).expect("a message of XLA's");
-        assert_eq!(read.to_text(), of_xla.to_text(), "{}", path.display());
+        let (read, _) =
+            read_hlo_proto(&written.expect("expected a field for everything")).expect("a message");
+        let reference = std::fs::read(path.with_extension("pb")).expect("its message");
+        let (reference, _) = read_hlo_proto(&reference).expect("a message of XLA's");
+        assert_eq!(read.to_text(), reference.to_text(), "{}", path.display());
     }
 }
 
@@ -102,27 +109,27 @@ fn damaged_texts_become_messages_or_errors() {
     let mut below = numbers_below(11);
     let mut paths = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut paths);
-    let (mut written, mut refused) = (0, 0);
+    let (mut written, mut rejected) = (0, 0);
     for path in paths {
         let text = std::fs::read_to_string(path).expect("a text");
         for _ in 0..400 {
             let mut damaged = text.clone().into_bytes();
-            // Within what is carried, more often than not, where nothing but the writer looks at it.
+            // Most damage affects annotations, which only the writer of messages interprets.
             let at = below(damaged.len());
             damaged[at] = b"{}()[],:=<T0a\" "[below(15)];
             let Ok(module) = parse(&String::from_utf8_lossy(&damaged)) else { continue };
             match to_hlo_module_proto_bytes(&module) {
                 Ok(_) => written += 1,
-                Err(_) => refused += 1,
+                Err(_) => rejected += 1,
             }
         }
     }
-    assert!(written > 100 && refused > 50, "{written} written, {refused} refused");
+    assert!(written > 100 && rejected > 50, "{written} written, {rejected} rejected");
 }
 
 #[test]
-fn a_module_of_empty_instructions_is_none() {
-    // A module of one computation with half a million instructions of no bytes.
+fn a_module_of_empty_instructions_is_rejected() {
+    // A module with one computation of half a million instructions without any bytes.
     let count = 500_000;
     let mut bytes = vec![0x1a];
     let length = 2 * count;
@@ -134,12 +141,12 @@ fn a_module_of_empty_instructions_is_none() {
 #[test]
 fn damaged_messages_never_panic() {
     let mut below = numbers_below(5);
-    let (mut read, mut refused) = (0, 0);
+    let (mut accepted, mut rejected) = (0, 0);
     let mut messages: Vec<Vec<u8>> = modules().into_iter().map(|(_, _, bytes)| bytes).collect();
     let mut texts = Vec::new();
     files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/messages"), &mut texts);
-    let of_xla = texts.iter().map(|path| std::fs::read(path.with_extension("pb")).expect("a message"));
-    messages.extend(of_xla);
+    let references = texts.iter().map(|path| std::fs::read(path.with_extension("pb")).expect("a message"));
+    messages.extend(references);
     for bytes in messages {
         for _ in 0..100 {
             let mut damaged = bytes.clone();
@@ -148,10 +155,10 @@ fn damaged_messages_never_panic() {
                 damaged[at] = below(256) as u8;
             }
             match read_hlo_proto(&damaged) {
-                Ok(_) => read += 1,
-                Err(_) => refused += 1,
+                Ok(_) => accepted += 1,
+                Err(_) => rejected += 1,
             }
         }
     }
-    assert!(read > 50 && refused > 500, "{read} read, {refused} refused");
+    assert!(accepted > 50 && rejected > 500, "{accepted} accepted, {rejected} rejected");
 }

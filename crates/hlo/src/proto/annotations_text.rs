@@ -1,36 +1,36 @@
-//! What instructions and modules carry for others, as XLA's text spells it: metadata, shardings, statistics, origins.
+//! Annotations of instructions and modules in XLA's text: metadata, shardings, statistics, origins.
 
 use super::TUPLE;
 use super::instruction_messages::{
     FrontendAttributesMessage, OriginalArrayMessage, OriginalValueMessage, ShardingMessage, StatisticsMessage,
 };
 use super::messages::{OpMetadataProto, ShapeProto};
-use super::text_form::{INFALLIBLE, escaped, list};
+use super::text_form::{INFALLIBLE, escape, list};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::{Error, Result};
 
-/// How deep shardings and the shapes of origins may nest.
+/// Maximum nesting depth of shardings and the shapes of origins.
 const MAX_DEPTH: usize = 20;
 
-/// The texts of `OpSharding.Type`; that of tiles is `devices=...`.
+/// The texts of `OpSharding.Type`; tiles are written as `devices=...` instead.
 pub(super) const SHARDING_KINDS: [&str; 7] =
     ["replicated", "maximal", "tuple", "other", "manual", "unknown", "unreduced"];
 
 /// The texts of `OpSharding.ShardGroupType`.
 pub(super) const SHARD_GROUP_KINDS: [&str; 2] = ["shard_as", "shard_like"];
 
-/// The name of an enumerator.
+/// Returns the name of an enumerator.
 pub(super) fn enumerator(names: &[&'static str], value: i32, what: &str) -> Result<&'static str> {
     let name = usize::try_from(value).ok().and_then(|value| names.get(value).copied());
-    name.filter(|name| !name.is_empty()).ok_or_else(|| Error::unsupported(format!("{what} {value}")))
+    name.filter(|name| !name.is_empty()).ok_or_else(|| Error::unsupported(format!("unknown {what} {value}")))
 }
 
-/// The fields of a metadata in the order of XLA's text.
+/// Returns the fields of metadata in the order of XLA's text.
 pub(super) fn metadata_text(metadata: &OpMetadataProto) -> String {
     let mut parts = Vec::new();
     let text = |name: &str, value: &str| {
-        (!value.is_empty()).then(|| format!("{name}=\"{}\"", escaped(value.as_bytes())))
+        (!value.is_empty()).then(|| format!("{name}=\"{}\"", escape(value.as_bytes())))
     };
     parts.extend(text("op_type", &metadata.op_type));
     parts.extend(text("op_name", &metadata.op_name));
@@ -54,8 +54,8 @@ pub(super) fn metadata_text(metadata: &OpMetadataProto) -> String {
 /// `{key="value",other="value"}`.
 pub(super) fn frontend_attributes_text(frontend: &FrontendAttributesMessage) -> String {
     let entries = frontend.map.iter().map(|(key, value)| {
-        let key = crate::text::sanitized(key);
-        format!("{key}=\"{}\"", escaped(value.as_bytes()))
+        let key = crate::text::sanitize(key);
+        format!("{key}=\"{}\"", escape(value.as_bytes()))
     });
     format!("{{{}}}", entries.collect::<Vec<_>>().join(","))
 }
@@ -63,13 +63,13 @@ pub(super) fn frontend_attributes_text(frontend: &FrontendAttributesMessage) -> 
 /// `{visualizing_index=1,stat-1=33,stat-2=44}`.
 pub(super) fn statistics_text(viz: &StatisticsMessage) -> String {
     let each = viz.statistics.iter();
-    let each = each.map(|one| format!(",{}={}", crate::text::sanitized(&one.stat_name), one.stat_val));
+    let each = each.map(|one| format!(",{}={}", crate::text::sanitize(&one.stat_name), one.stat_val));
     format!("{{visualizing_index={}{}}}", viz.stat_index_to_visualize, each.collect::<String>())
 }
 
-/// `{({"a" {0}}, {})}`: for each array of a shape where its value comes from, if that is known.
+/// `{({"a" {0}}, {})}`: the source of each array in a shape, if known.
 pub(super) fn origin_text(origin: &OriginalValueMessage, shape: &ShapeProto) -> Result<String> {
-    let known: BTreeMap<&[i64], &OriginalArrayMessage> = origin
+    let arrays: BTreeMap<&[i64], &OriginalArrayMessage> = origin
         .elements
         .iter()
         .filter_map(|element| Some((&element.shape_index[..], element.original_array.as_ref()?)))
@@ -77,43 +77,44 @@ pub(super) fn origin_text(origin: &OriginalValueMessage, shape: &ShapeProto) -> 
     fn node(
         shape: &ShapeProto,
         index: &mut Vec<i64>,
-        known: &BTreeMap<&[i64], &OriginalArrayMessage>,
+        arrays: &BTreeMap<&[i64], &OriginalArrayMessage>,
     ) -> Result<String> {
         if index.len() > MAX_DEPTH {
-            return Err(Error::unsupported(format!("tuples nest deeper than {MAX_DEPTH}")));
+            return Err(Error::unsupported(format!("tuples nest deeper than {MAX_DEPTH} levels")));
         }
         if shape.element_type != TUPLE {
-            let array = known.get(&index[..]).map(|array| original_array_text(array));
+            let array = arrays.get(&index[..]).map(|array| original_array_text(array));
             return Ok(format!("{{{}}}", array.unwrap_or_default()));
         }
         let mut elements = Vec::with_capacity(shape.tuple_shapes.len());
         for (k, element) in shape.tuple_shapes.iter().enumerate() {
             index.push(k as i64);
-            elements.push(node(element, index, known)?);
+            elements.push(node(element, index, arrays)?);
             index.pop();
         }
         Ok(format!("({})", elements.join(", ")))
     }
-    Ok(format!("{{{}}}", node(shape, &mut Vec::new(), &known)?))
+    Ok(format!("{{{}}}", node(shape, &mut Vec::new(), &arrays)?))
 }
 
-/// `"name" {0,1}`, without the index if it is none.
+/// `"name" {0,1}`, without the index if it is empty.
 pub(super) fn original_array_text(array: &OriginalArrayMessage) -> String {
-    let name = escaped(array.instruction_name.as_bytes());
+    let name = escape(array.instruction_name.as_bytes());
     match &array.shape_index[..] {
         [] => format!("\"{name}\""),
         index => format!("\"{name}\" {{{}}}", list(index)),
     }
 }
 
-/// `{replicated}`, `{devices=[2,1]0,1 shard_as 0}`, `{{replicated}, {manual metadata={op_name="a"}}}`.
+/// `{replicated}`, `{devices=[2,1]0,1 shard_as 0}`, `{{replicated}, {manual
+/// metadata={op_name="a"}}}`.
 pub(super) fn sharding_text(message: &ShardingMessage, depth: usize) -> Result<String> {
     if depth > MAX_DEPTH {
-        return Err(Error::unsupported(format!("shardings nest deeper than {MAX_DEPTH}")));
+        return Err(Error::unsupported(format!("shardings nest deeper than {MAX_DEPTH} levels")));
     }
     if message.named_sharding.is_some() {
         return Err(Error::unsupported(
-            "a sharding by the names of a mesh's axes; write it as tiles of devices",
+            "a sharding by named mesh axes is not supported: write it as tiles of devices",
         ));
     }
     let kind = enumerator(&SHARDING_KINDS, message.kind, "kind of sharding")?;

@@ -1,4 +1,4 @@
-//! An instruction's attributes as XLA's text spells them.
+//! Writes an instruction's attributes in XLA's text form.
 
 use super::TUPLE;
 use super::annotations_text::{
@@ -10,7 +10,7 @@ use super::messages::{
 };
 use super::read_literal::read_literal;
 use super::shape_text::shape_text;
-use super::text_form::{INFALLIBLE, Names, Shapes, escaped, list};
+use super::text_form::{INFALLIBLE, Names, Shapes, escape, list};
 use crate::infer::MAX_RANK;
 use crate::text::literal_to_text;
 use shape::{Literal, PrimitiveType};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use support::{Error, Result};
 
-/// Attributes, each behind a comma.
+/// Text of attributes, each preceded by a comma.
 struct Attributes(String);
 
 impl Attributes {
@@ -31,7 +31,7 @@ impl Attributes {
         self.add(name, format_args!("{{{}}}", list(values)));
     }
 
-    /// `name={1,2}`, unless there are none.
+    /// `name={1,2}`, unless the list is empty.
     fn some_numbers<T: ToString>(&mut self, name: &str, values: &[T]) {
         if !values.is_empty() {
             self.numbers(name, values);
@@ -46,12 +46,13 @@ impl Attributes {
 
     fn text(&mut self, name: &str, value: &[u8]) {
         if !value.is_empty() {
-            self.add(name, format_args!("\"{}\"", escaped(value)));
+            self.add(name, format_args!("\"{}\"", escape(value)));
         }
     }
 }
 
-/// All attributes of an instruction. `shapes` are those of its computation's instructions.
+/// Returns all attributes of an instruction. `shapes` contains the shapes of its computation's
+/// instructions.
 pub(super) fn attributes(
     instruction: &HloInstructionProto,
     names: &Names,
@@ -65,7 +66,7 @@ pub(super) fn attributes(
     numbers(&mut out, instruction);
     windows(&mut out, instruction)?;
     scalars(&mut out, instruction, operand)?;
-    called(&mut out, instruction, computations, operand == Some(PrimitiveType::Pred as i32))?;
+    called_computations(&mut out, instruction, computations, operand == Some(PrimitiveType::Pred as i32))?;
     communication(&mut out, instruction, shapes)?;
     custom(&mut out, instruction)?;
     common(&mut out, instruction, names)?;
@@ -172,7 +173,7 @@ fn windows(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()
     Ok(())
 }
 
-/// `b01f_01io->b01f`; `?` for dimensions that have no name, as those of custom calls may.
+/// `b01f_01io->b01f`, with `?` for dimensions without a name, which custom calls can have.
 fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
     let label = |first: (char, i64), second: (char, i64), spatial: &[i64]| -> Result<String> {
         let digits = spatial.iter().enumerate().map(|(k, dimension)| (k.to_string(), *dimension));
@@ -181,7 +182,7 @@ fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
         for (letter, dimension) in letters.into_iter().chain(digits) {
             let place = usize::try_from(dimension).ok().filter(|place| *place < MAX_RANK);
             if place.is_none_or(|place| labels.insert(place, letter).is_some()) {
-                return Err(Error::invalid("dimension numbers of a convolution that are none"));
+                return Err(Error::invalid("invalid dimension numbers of a convolution"));
             }
         }
         let last = labels.last_key_value().map_or(0, |(place, _)| *place);
@@ -209,11 +210,13 @@ fn dim_labels(numbers: &ConvolutionDimensionNumbersProto) -> Result<String> {
 
 fn word<'w>(value: &'w str, what: &str) -> Result<&'w str> {
     let is_word = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-    is_word.then_some(value).ok_or_else(|| Error::invalid(format!("'{}' is no {what}", value.escape_debug())))
+    is_word
+        .then_some(value)
+        .ok_or_else(|| Error::invalid(format!("'{}' is not a {what}", value.escape_debug())))
 }
 
-/// How elements are compared if the text says nothing of it.
-fn usual_comparison(element: Option<i32>) -> &'static str {
+/// Returns the comparison type that applies if the text states none.
+fn default_comparison(element: Option<i32>) -> &'static str {
     let element = PrimitiveType::ALL.into_iter().find(|known| Some(*known as i32) == element);
     match element {
         Some(PrimitiveType::Pred) => "UNSIGNED",
@@ -228,9 +231,9 @@ fn scalars(out: &mut Attributes, instruction: &HloInstructionProto, operand: Opt
         "get-tuple-element" => out.add("index", instruction.tuple_index),
         "compare" => {
             out.add("direction", word(&instruction.comparison_direction, "comparison")?);
-            let stated = instruction.comparison_type.as_str();
-            if !stated.is_empty() && stated != usual_comparison(operand) {
-                out.add("type", word(stated, "type of a comparison")?);
+            let comparison_type = instruction.comparison_type.as_str();
+            if !comparison_type.is_empty() && comparison_type != default_comparison(operand) {
+                out.add("type", word(comparison_type, "type of a comparison")?);
             }
         }
         "fft" => {
@@ -278,8 +281,8 @@ fn scalars(out: &mut Attributes, instruction: &HloInstructionProto, operand: Opt
     Ok(())
 }
 
-/// The computations that an instruction calls, under the names that its opcode has for them.
-fn called(
+/// Writes the computations that an instruction calls, under the names for its opcode.
+fn called_computations(
     out: &mut Attributes,
     instruction: &HloInstructionProto,
     computations: &Names,
@@ -287,7 +290,7 @@ fn called(
 ) -> Result<()> {
     let name = |id: &i64| {
         let name = computations.get(id).map(String::as_str);
-        name.ok_or_else(|| Error::invalid(format!("there is no computation {id}")))
+        name.ok_or_else(|| Error::invalid(format!("unknown computation {id}")))
     };
     let names: Vec<&str> = instruction.called_computation_ids.iter().map(name).collect::<Result<_>>()?;
     match (instruction.opcode.as_str(), &names[..]) {
@@ -316,13 +319,13 @@ fn called(
             out.flag("is_composite", instruction.is_composite && opcode == "call");
         }
         (opcode, several) => {
-            return Err(Error::invalid(format!("{opcode} calls {} computations", several.len())));
+            return Err(Error::invalid(format!("{opcode} cannot call {} computations", several.len())));
         }
     }
     Ok(())
 }
 
-/// What only programs of several devices or with transfers have.
+/// Attributes of programs for several devices, and of transfers.
 fn communication(out: &mut Attributes, instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> Result<()> {
     if instruction.channel_id != 0 {
         out.add("channel_id", instruction.channel_id);
@@ -363,36 +366,38 @@ fn communication(out: &mut Attributes, instruction: &HloInstructionProto, shapes
     }
     if let (Some(entry), Some(exit)) = (&instruction.domain_entry_sharding, &instruction.domain_exit_sharding)
     {
-        // The message's entry is the side of the operand, the text's that of the users.
+        // In the message, the entry is on the side of the operand; in the text, on that of the
+        // users.
         let (exit, entry) = (sharding_text(entry, 0)?, sharding_text(exit, 0)?);
         out.add("domain", format_args!("{{kind=\"sharding\", entry={entry}, exit={exit}}}"));
     }
     Ok(())
 }
 
-/// `{{1,8,128},{1,8,128}}`: the sizes of slices that a permutation moves, each of its operand's rank. They come in a row,
-/// those of the operand's first element first, as many as it has starts.
+/// `{{1,8,128},{1,8,128}}`: the sizes of the slices that a permutation moves, each with the
+/// operand's rank. The message stores them consecutively, one for each start of each array.
 fn slice_sizes_text(instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> Result<String> {
-    let none = || Error::invalid("sizes of slices that do not fit the operands");
-    let operand = |k: usize| instruction.operand_ids.get(k).and_then(|id| shapes.get(id)).ok_or_else(none);
-    let (moved, starts) = (operand(0)?, operand(2)?);
-    // A start is a tuple of numbers; there may be several of each array, and several arrays.
-    let counts: Vec<(usize, usize)> = if moved.element_type != TUPLE {
+    let mismatch = || Error::invalid("slice sizes that do not match the operands");
+    let operand =
+        |k: usize| instruction.operand_ids.get(k).and_then(|id| shapes.get(id)).ok_or_else(mismatch);
+    let (source, starts) = (operand(0)?, operand(2)?);
+    // A start is a tuple of numbers; there can be several per array, and several arrays.
+    let counts: Vec<(usize, usize)> = if source.element_type != TUPLE {
         let nested = starts.tuple_shapes.first().is_some_and(|first| first.element_type == TUPLE);
-        vec![(moved.dimensions.len(), if nested { starts.tuple_shapes.len() } else { 1 })]
+        vec![(source.dimensions.len(), if nested { starts.tuple_shapes.len() } else { 1 })]
     } else {
         let count = |start: &ShapeProto| match start.tuple_shapes.first() {
             Some(first) if first.element_type == TUPLE => start.tuple_shapes.len(),
             _ => 1,
         };
-        let arrays = moved.tuple_shapes.iter().zip(&starts.tuple_shapes);
-        arrays.map(|(array, start)| (array.dimensions.len(), count(start))).collect()
+        let pairs = source.tuple_shapes.iter().zip(&starts.tuple_shapes);
+        pairs.map(|(array, start)| (array.dimensions.len(), count(start))).collect()
     };
     let mut rest = &instruction.dynamic_slice_sizes[..];
     let mut texts = Vec::new();
     let ranks = counts.into_iter().flat_map(|(rank, count)| std::iter::repeat_n(rank, count));
     for rank in ranks.filter(|rank| *rank > 0) {
-        // There may be fewer than the starts say, and more.
+        // The list can be shorter or longer than the starts imply.
         let (sizes, others) = rest.split_at(rank.min(rest.len()));
         if !sizes.is_empty() {
             texts.push(format!("{{{}}}", list(sizes)));
@@ -402,7 +407,7 @@ fn slice_sizes_text(instruction: &HloInstructionProto, shapes: &Shapes<'_>) -> R
     Ok(format!("{{{}}}", texts.join(",")))
 }
 
-/// `[2,4]<=[4,2]T(1,0)`: the devices in order, laid out, transposed and cut into groups.
+/// `[2,4]<=[4,2]T(1,0)`: the devices in order, reshaped, transposed, and divided into groups.
 fn iota_groups_text(iota: &IotaGroupsMessage) -> String {
     let transposed = match iota.iota_transpose_perm.len() {
         0 | 1 => String::new(),
@@ -412,12 +417,12 @@ fn iota_groups_text(iota: &IotaGroupsMessage) -> String {
     format!("[{groups},{devices}]<=[{}]{transposed}", list(&iota.iota_reshape_dims))
 }
 
-/// What custom calls have, and the accuracy of products.
+/// Attributes of custom calls, and the precision of products.
 fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()> {
     if instruction.opcode == "custom-call" {
         out.add(
             "custom_call_target",
-            format_args!("\"{}\"", escaped(instruction.custom_call_target.as_bytes())),
+            format_args!("\"{}\"", escape(instruction.custom_call_target.as_bytes())),
         );
         out.flag("custom_call_has_side_effect", instruction.custom_call_has_side_effect);
         if instruction.custom_call_api_version > 1 {
@@ -465,7 +470,8 @@ fn custom(out: &mut Attributes, instruction: &HloInstructionProto) -> Result<()>
     Ok(())
 }
 
-/// `s32[2]{0} {1, 2}`, `( s32[] 1, pred[] true )`. XLA takes what follows a shape for its layout, so there has to be one.
+/// `s32[2]{0} {1, 2}`, `( s32[] 1, pred[] true )`. XLA reads braces after a shape as its layout, so
+/// the layout is always written.
 fn shaped_literal(literal: &Literal) -> String {
     if let Literal::Tuple(elements) = literal {
         let elements: Vec<String> = elements.iter().map(shaped_literal).collect();
@@ -483,7 +489,7 @@ fn shaped_literal(literal: &Literal) -> String {
     }
 }
 
-/// The texts of `CustomCallApiVersion`; the first two are what a text that states none means.
+/// The texts of `CustomCallApiVersion`; the first two are the meanings of a text without one.
 pub(super) const API_VERSIONS: [&str; 5] =
     ["", "", "API_VERSION_STATUS_RETURNING", "API_VERSION_STATUS_RETURNING_UNIFIED", "API_VERSION_TYPED_FFI"];
 
@@ -514,17 +520,19 @@ pub(super) const ALGORITHMS: [&str; 14] = [
     "dot_bf16_bf16_f32_x9",
 ];
 
-/// What every instruction may have.
+/// Attributes that every instruction can have.
 fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names) -> Result<()> {
-    if let Some(stated) = &instruction.sharding {
-        out.add("sharding", sharding_text(stated, 0)?);
+    if let Some(message) = &instruction.sharding {
+        out.add("sharding", sharding_text(message, 0)?);
     }
     if let Some(replication) = &instruction.parameter_replication
         && !replication.replicated_at_leaf_buffers.is_empty()
     {
         out.numbers("parameter_replication", &replication.replicated_at_leaf_buffers);
     }
-    if let Some(frontend) = instruction.frontend_attributes.as_ref().filter(|stated| !stated.map.is_empty()) {
+    if let Some(frontend) =
+        instruction.frontend_attributes.as_ref().filter(|frontend| !frontend.map.is_empty())
+    {
         out.add("frontend_attributes", frontend_attributes_text(frontend));
     }
     if !instruction.control_predecessor_ids.is_empty() {

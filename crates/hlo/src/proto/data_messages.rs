@@ -1,4 +1,4 @@
-//! The messages of `xla_data.proto`: shapes, literals, and what attributes are made of.
+//! The messages of `xla_data.proto`: shapes, literals, and parts of attributes.
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 

@@ -1,4 +1,4 @@
-//! Windows, paddings and dimension numbers as messages.
+//! Windows, paddings, and dimension numbers as messages.
 
 use super::messages::*;
 use super::signed;

@@ -1,6 +1,7 @@
-//! Fields of messages from what a module carries as text: the way back from the texts that messages are read as.
+//! Parses the fields of messages from the text in a module; the inverse of the conversion of
+//! messages to text.
 //!
-//! What no field is known for is an error, so that nothing is lost without a word.
+//! Text without a known field is an error, so that no information is lost silently.
 
 pub(super) mod attribute;
 pub(super) mod header;
@@ -12,11 +13,11 @@ use super::messages::OpMetadataProto;
 use crate::text::{Lexer, Token, read_list, unescape};
 use support::{Error, Result};
 
-/// How deep shardings and origins may nest.
+/// Maximum nesting depth of shardings and origins.
 const MAX_DEPTH: usize = 20;
 
 fn unknown(what: &str) -> Error {
-    Error::unsupported(format!("{what} can be written as text only"))
+    Error::unsupported(format!("{what} is only supported as text"))
 }
 
 /// `{1,2}`.
@@ -24,7 +25,7 @@ fn numbers(lexer: &mut Lexer<'_>) -> Result<Vec<i64>> {
     read_list(lexer, |lexer| lexer.expect_integer("an integer"))
 }
 
-/// `1,2` up to a closing symbol, which is taken.
+/// Reads `1,2` up to and including a closing symbol.
 fn numbers_up_to<T: std::str::FromStr>(lexer: &mut Lexer<'_>, close: char) -> Result<Vec<T>> {
     let mut numbers = Vec::new();
     while !lexer.eat_symbol(close) {
@@ -40,17 +41,17 @@ fn numbers_up_to<T: std::str::FromStr>(lexer: &mut Lexer<'_>, close: char) -> Re
 fn string(lexer: &mut Lexer<'_>) -> Result<String> {
     let Token::Quoted(inside) = lexer.peek() else { return Err(lexer.expected("a quoted string")) };
     lexer.take();
-    unescape(inside).ok_or_else(|| lexer.error("the string has an escape that is none"))
+    unescape(inside).ok_or_else(|| lexer.error("invalid escape in a string"))
 }
 
-/// The place of a word in a list of names, however it is capitalized.
+/// Returns the position of a word in a list of names, ignoring case.
 fn enumerator(names: &[&str], lexer: &mut Lexer<'_>, what: &str) -> Result<i32> {
     let word = lexer.expect_word(what)?;
     let place = names.iter().position(|name| name.eq_ignore_ascii_case(word));
     place.map(|place| place as i32).ok_or_else(|| unknown(&format!("{what} '{word}'")))
 }
 
-/// `{name=value,other=value}`, with or without commas; `read` takes the value.
+/// `{name=value,other=value}`, with or without commas; `read` reads the value.
 fn fields(lexer: &mut Lexer<'_>, mut read: impl FnMut(&str, &mut Lexer<'_>) -> Result<()>) -> Result<()> {
     lexer.expect_symbol('{')?;
     while !lexer.eat_symbol('}') {
@@ -76,7 +77,7 @@ fn frontend_attributes(lexer: &mut Lexer<'_>) -> Result<FrontendAttributesMessag
     Ok(message)
 }
 
-/// What stands between a brace and the one that closes it, with both.
+/// Returns the text between matching braces, including them.
 fn braced<'t>(lexer: &mut Lexer<'t>) -> Result<&'t str> {
     let start = lexer.start();
     lexer.expect_symbol('{')?;
@@ -92,14 +93,14 @@ fn braced<'t>(lexer: &mut Lexer<'t>) -> Result<&'t str> {
     Ok(lexer.text_from(start).trim_end())
 }
 
-/// `{op_type="Add" source_line=3 profile_type={1}}`: all fields that XLA's text has.
+/// `{op_type="Add" source_line=3 profile_type={1}}`: all fields in XLA's text.
 fn metadata(lexer: &mut Lexer<'_>) -> Result<OpMetadataProto> {
     let mut message = OpMetadataProto::default();
     fields(lexer, |name, lexer| metadata_field(&mut message, name, lexer))?;
     Ok(message)
 }
 
-/// One field behind its `=`.
+/// Reads one field after its `=`.
 fn metadata_field(message: &mut OpMetadataProto, name: &str, lexer: &mut Lexer<'_>) -> Result<()> {
     let number = |lexer: &mut Lexer<'_>| lexer.expect_integer::<i32>("a line or column");
     match name {
@@ -120,7 +121,7 @@ fn metadata_field(message: &mut OpMetadataProto, name: &str, lexer: &mut Lexer<'
     Ok(())
 }
 
-/// `"name" {0,1}`, without the index if it is none; `None` where there is no name.
+/// `"name" {0,1}`, without the index if it is empty; `None` if there is no name.
 fn original_array(lexer: &mut Lexer<'_>) -> Result<Option<OriginalArrayMessage>> {
     if !matches!(lexer.peek(), Token::Quoted(_)) {
         return Ok(None);

@@ -11,11 +11,11 @@ use crate::module::Module;
 use crate::opcode::Op;
 use support::Result;
 
-/// What a custom call's text means that states no version of the call's interface: the one with which there was none to
-/// state.
+/// The interface version of a custom call whose text states none: the original one, which predates
+/// versions.
 const API_VERSION_ORIGINAL: i32 = 1;
 
-/// The instruction's message.
+/// Returns the instruction's message.
 pub(super) fn proto(
     module: &Module,
     computation: ComputationId,
@@ -25,54 +25,57 @@ pub(super) fn proto(
     let instruction = &module[computation][id];
     let (number, name) = &numbers.instructions[&(computation, id)];
     let operands = instruction.operands().iter();
-    let carried = instruction.annotations();
-    let before = carried.map_or(&[][..], |carried| &carried.control_predecessors);
-    let before = before.iter().filter_map(|&before| numbers.instructions.get(&(computation, before)));
+    let annotations = instruction.annotations();
+    let predecessors = annotations.map_or(&[][..], |a| &a.control_predecessors);
+    let predecessors = predecessors.iter().filter_map(|&id| numbers.instructions.get(&(computation, id)));
     let mut message = HloInstructionProto {
         name: name.clone(),
         opcode: instruction.opcode().name().to_owned(),
         metadata: metadata_proto(instruction.metadata()),
         id: *number,
         operand_ids: operands.map(|&operand| numbers.instructions[&(computation, operand)].0).collect(),
-        control_predecessor_ids: before.map(|(number, _)| *number).collect(),
-        called_computation_ids: called(instruction.op()).iter().map(|id| numbers.computations[id]).collect(),
+        control_predecessor_ids: predecessors.map(|(number, _)| *number).collect(),
+        called_computation_ids: called_computations(instruction.op())
+            .iter()
+            .map(|id| numbers.computations[id])
+            .collect(),
         ..HloInstructionProto::default()
     };
-    let filled = fill_all(&mut message, instruction);
-    filled.map_err(|e| e.context(format_args!("instruction '{}'", instruction.name())))?;
-    // XLA's parser takes the shape of what is sent where the text does not say it.
-    if let (Op::Outfeed { .. }, Some(&sent), None) =
+    let result = fill_all(&mut message, instruction);
+    result.map_err(|e| e.context(format_args!("instruction '{}'", instruction.name())))?;
+    // If the text does not state the shape, XLA's parser uses that of the sent operand.
+    if let (Op::Outfeed { .. }, Some(&operand), None) =
         (instruction.op(), instruction.operands().first(), &message.outfeed_shape)
     {
-        message.outfeed_shape = Some(shape_proto(module[computation][sent].shape())?);
+        message.outfeed_shape = Some(shape_proto(module[computation][operand].shape())?);
     }
     Ok(message)
 }
 
-/// Fills what depends on the instruction alone.
+/// Sets the fields that depend only on the instruction.
 fn fill_all(message: &mut HloInstructionProto, instruction: &Instruction) -> Result<()> {
     message.shape = Some(shape_proto(instruction.shape())?);
     fill(message, instruction.op());
     if let Op::Constant { literal } = instruction.op() {
-        message.literal = Some(literal::laid_out(literal, instruction.shape()));
+        message.literal = Some(literal::with_layout(literal, instruction.shape()));
     }
     for (name, value) in instruction.op().raw_attributes().into_iter().flat_map(RawAttributes::iter) {
         if let RawValue::Text(text) = value {
             attribute::fill(message, name, text)?;
         }
     }
-    let Some(carried) = instruction.annotations() else { return Ok(()) };
-    for (name, text) in &carried.attributes {
+    let Some(annotations) = instruction.annotations() else { return Ok(()) };
+    for (name, text) in &annotations.attributes {
         attribute::fill(message, name, text)?;
     }
-    if !carried.metadata.is_empty() {
-        attribute::fill_metadata(message.metadata.get_or_insert_default(), &carried.metadata)?;
+    if !annotations.metadata.is_empty() {
+        attribute::fill_metadata(message.metadata.get_or_insert_default(), &annotations.metadata)?;
     }
     Ok(())
 }
 
-/// The called computations in the order of XLA's instruction, which is another for `while`.
-fn called(op: &Op) -> Vec<ComputationId> {
+/// Returns the called computations in the order of XLA's instruction, which differs for `while`.
+fn called_computations(op: &Op) -> Vec<ComputationId> {
     match op {
         Op::While { condition, body } => vec![*body, *condition],
         _ => op.called_computations(),
@@ -89,7 +92,7 @@ fn metadata_proto(metadata: &OpMetadata) -> Option<OpMetadataProto> {
     })
 }
 
-/// Fills the payload's fields, but for those that are carried as text.
+/// Sets the fields of the payload, except for those that are stored as text.
 fn fill(message: &mut HloInstructionProto, op: &Op) {
     match op {
         Op::BatchNormGrad { epsilon, feature_index }

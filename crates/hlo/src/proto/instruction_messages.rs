@@ -1,4 +1,5 @@
-//! The message of an instruction and those only it has: all that text can say of one. What has no text is not read.
+//! The message of an instruction and its nested messages: everything that text can represent. Other
+//! fields are not read.
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 
@@ -188,7 +189,7 @@ pub struct ShardingMessage {
     pub shard_group_id: i64,
     #[prost(int32, tag = "13")]
     pub shard_group_type: i32,
-    /// By the names of a mesh's axes; XLA's text has it, but it is only asked whether it is there.
+    /// A sharding by named mesh axes. XLA's text supports it; here, only its presence is checked.
     #[prost(bytes = "vec", optional, tag = "14")]
     pub named_sharding: Option<Vec<u8>>,
 }

@@ -1,14 +1,15 @@
-//! Literals as `xla.LiteralProto`: each element type has a field of its own. Elements narrower than a byte take one each.
+//! Literals as `xla.LiteralProto`: each element type has a separate field. Elements narrower than a
+//! byte take one byte each.
 
 use super::messages::LiteralProto;
 use super::{row_major, signed, tuple_proto};
 use shape::index::{indices, linear_index};
 use shape::{ArrayShape, Literal, NativeType, PrimitiveType, Shape};
 
-/// The literal's message.
+/// Returns the literal's message.
 pub(super) fn proto(literal: &Literal) -> LiteralProto {
     match literal {
-        Literal::Tuple(elements) => of_tuple(elements.iter().map(proto).collect()),
+        Literal::Tuple(elements) => tuple_message(elements.iter().map(proto).collect()),
         Literal::Array { shape, data } => {
             let mut message = LiteralProto { shape: Some(row_major(shape)), ..LiteralProto::default() };
             fill(&mut message, shape.element_type, data);
@@ -17,12 +18,13 @@ pub(super) fn proto(literal: &Literal) -> LiteralProto {
     }
 }
 
-/// The same with the elements in the order of a shape's layouts, as the message of a constant with such a shape has to have them.
-pub(super) fn laid_out(literal: &Literal, shape: &Shape) -> LiteralProto {
+/// Like [`proto`], with the elements in the order of a shape's layouts, as required for a constant
+/// of that shape.
+pub(super) fn with_layout(literal: &Literal, shape: &Shape) -> LiteralProto {
     match (literal, shape) {
         (Literal::Tuple(elements), Shape::Tuple(shapes)) => {
             let elements = elements.iter().zip(shapes);
-            of_tuple(elements.map(|(element, shape)| laid_out(element, shape)).collect())
+            tuple_message(elements.map(|(element, shape)| with_layout(element, shape)).collect())
         }
         (Literal::Array { shape: array, data }, Shape::Array(ArrayShape { layout: Some(layout), .. }))
             if layout.minor_to_major.len() == array.rank() =>
@@ -34,29 +36,30 @@ pub(super) fn laid_out(literal: &Literal, shape: &Shape) -> LiteralProto {
             let mut shape = row_major(array);
             shape.layout.get_or_insert_default().minor_to_major = signed(&layout.minor_to_major);
             let mut message = LiteralProto { shape: Some(shape), ..LiteralProto::default() };
-            fill(&mut message, array.element_type, &reordered(array, &order, data));
+            fill(&mut message, array.element_type, &reorder(array, &order, data));
             message
         }
         _ => proto(literal),
     }
 }
 
-/// Elements in row-major order, put in that of dimensions which `order` names, the slowest first.
-fn reordered(array: &ArrayShape, order: &[usize], data: &[u8]) -> Vec<u8> {
+/// Converts elements from row-major order to an order in which `order` lists the dimensions,
+/// slowest first.
+fn reorder(array: &ArrayShape, order: &[usize], data: &[u8]) -> Vec<u8> {
     let sizes = array.sizes();
-    let stored: Vec<i64> = order.iter().map(|&dimension| sizes[dimension]).collect();
+    let ordered_sizes: Vec<i64> = order.iter().map(|&dimension| sizes[dimension]).collect();
     let width = array.element_type.byte_size();
-    let mut reordered = Vec::with_capacity(data.len());
-    let mut at = vec![0; sizes.len()];
-    for place in indices(&stored) {
-        order.iter().zip(&place).for_each(|(&dimension, &place)| at[dimension] = place);
-        let start = linear_index(&sizes, &at) as usize * width;
-        reordered.extend_from_slice(&data[start..start + width]);
+    let mut result = Vec::with_capacity(data.len());
+    let mut index = vec![0; sizes.len()];
+    for position in indices(&ordered_sizes) {
+        order.iter().zip(&position).for_each(|(&dimension, &position)| index[dimension] = position);
+        let start = linear_index(&sizes, &index) as usize * width;
+        result.extend_from_slice(&data[start..start + width]);
     }
-    reordered
+    result
 }
 
-fn of_tuple(tuple_literals: Vec<LiteralProto>) -> LiteralProto {
+fn tuple_message(tuple_literals: Vec<LiteralProto>) -> LiteralProto {
     let shapes = tuple_literals.iter().filter_map(|element| element.shape.clone()).collect();
     LiteralProto { shape: Some(tuple_proto(shapes)), tuple_literals, ..LiteralProto::default() }
 }
@@ -86,7 +89,7 @@ fn fill(message: &mut LiteralProto, element_type: PrimitiveType, data: &[u8]) {
 
 macro_rules! byte_fields {
     ($($variant:ident: $field:ident),* $(,)?) => {
-        /// The bytes of the elements of a type that has a field of bytes; none for other types.
+        /// Returns the bytes of elements whose type has a field of bytes; empty for other types.
         pub(super) fn bytes_of(message: &LiteralProto, element_type: PrimitiveType) -> &[u8] {
             match element_type {
                 $(PrimitiveType::$variant => &message.$field,)*

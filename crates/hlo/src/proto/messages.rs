@@ -1,4 +1,4 @@
-//! The messages of `xla/service/hlo.proto`, as far as they are read or written.
+//! The messages of `xla/service/hlo.proto`, limited to the parts that are read or written.
 //!
 //! Fields have XLA's names and numbers; enums are plain integers.
 

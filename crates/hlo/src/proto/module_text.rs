@@ -1,4 +1,4 @@
-//! Modules of messages as text, but for the values of constants.
+//! Converts modules from messages to text, except for the values of constants.
 
 mod header;
 
@@ -6,18 +6,18 @@ use super::attributes_text::attributes;
 use super::messages::{HloComputationProto, HloInstructionProto, HloModuleProto, InstructionSequenceProto};
 use super::read_literal::read_literal;
 use super::shape_text::{read_shape, shape_text};
-use super::text_form::{INFALLIBLE, Names, Shapes, escaped};
-use crate::text::{depth_first, sanitized};
+use super::text_form::{INFALLIBLE, Names, Shapes, escape};
+use crate::text::{depth_first, sanitize};
 use header::header_text;
 use shape::{Literal, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use support::{Error, Result};
 
-/// What stands for a constant while the rest is text.
-const CONSTANT_PLACE: &str = "pred[] constant(false)";
+/// Placeholder for a constant in the text.
+const PLACEHOLDER: &str = "pred[] constant(false)";
 
-/// A constant, and the instruction that holds its place.
+/// A constant and the instruction that is its placeholder.
 pub(super) struct Constant {
     pub(super) computation: String,
     pub(super) name: String,
@@ -32,11 +32,11 @@ pub(super) fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant
         id => Some(id),
     };
     let entry = entry.filter(|id| names.contains_key(id));
-    let entry = entry.ok_or_else(|| Error::invalid("the module's entry computation lacks"))?;
+    let entry = entry.ok_or_else(|| Error::invalid("missing entry computation of the module"))?;
     if names.len() != message.computations.len() {
-        return Err(Error::invalid("two computations have one number"));
+        return Err(Error::invalid("two computations have the same number"));
     }
-    let mut text = format!("HloModule {}{}\n", sanitized(&message.name), header_text(message, entry)?);
+    let mut text = format!("HloModule {}{}\n", sanitize(&message.name), header_text(message, entry)?);
     for computation in computation_order(message) {
         let is_entry = computation.id == entry;
         let schedule = message.schedule.as_ref();
@@ -47,8 +47,9 @@ pub(super) fn module_text(message: &HloModuleProto, constants: &mut Vec<Constant
     Ok(text)
 }
 
-/// The instructions of a computation, in the order of its schedule if it has one. Else in that of their numbers, which XLA
-/// takes for the order in which they were added, operands first.
+/// Returns the instructions of a computation in the order of its schedule, if it has one.
+/// Otherwise, the order is that of their numbers, in which XLA assumes they were added, with
+/// operands first.
 fn in_order<'m>(
     computation: &'m HloComputationProto,
     sequence: Option<&InstructionSequenceProto>,
@@ -57,44 +58,46 @@ fn in_order<'m>(
     let by_id: BTreeMap<i64, &HloInstructionProto> =
         computation.instructions.iter().map(|instruction| (instruction.id, instruction)).collect();
     if by_id.len() != computation.instructions.len() {
-        return Err(Error::invalid(format!("computation '{name}' has two instructions of one number")));
+        return Err(Error::invalid(format!("two instructions of computation '{name}' have the same number")));
     }
     let Some(sequence) = sequence else {
-        let known = |id: &i64| by_id.contains_key(id);
+        let exists = |id: &i64| by_id.contains_key(id);
         let ids = depth_first(by_id.keys().copied(), |id| {
             let before = by_id[&id].operand_ids.iter().chain(&by_id[&id].control_predecessor_ids);
-            before.copied().filter(known).collect()
+            before.copied().filter(exists).collect()
         });
         return Ok(ids.iter().map(|id| by_id[id]).collect());
     };
     let scheduled: BTreeSet<i64> = sequence.instruction_ids.iter().copied().collect();
     if sequence.instruction_ids.len() != by_id.len() || !scheduled.iter().eq(by_id.keys()) {
-        return Err(Error::invalid(format!("the schedule of computation '{name}' is not its instructions")));
+        return Err(Error::invalid(format!(
+            "the schedule of computation '{name}' does not match its instructions"
+        )));
     }
     Ok(sequence.instruction_ids.iter().map(|id| by_id[id]).collect())
 }
 
-/// The computations in the order of their numbers, callees first.
+/// Returns the computations in the order of their numbers, with callees first.
 fn computation_order(message: &HloModuleProto) -> Vec<&HloComputationProto> {
     let by_id: BTreeMap<i64, &HloComputationProto> =
         message.computations.iter().map(|computation| (computation.id, computation)).collect();
     let ids = depth_first(by_id.keys().copied(), |id| {
-        let called = by_id[&id].instructions.iter().flat_map(|caller| &caller.called_computation_ids);
-        called.copied().filter(|callee| by_id.contains_key(callee)).collect()
+        let callees = by_id[&id].instructions.iter().flat_map(|caller| &caller.called_computation_ids);
+        callees.copied().filter(|callee| by_id.contains_key(callee)).collect()
     });
     ids.iter().map(|id| by_id[id]).collect()
 }
 
 fn computation_names(message: &HloModuleProto) -> Names {
-    let named = message.computations.iter().map(|computation| (computation.id, computation.name.as_str()));
-    unique_names(named)
+    let names = message.computations.iter().map(|computation| (computation.id, computation.name.as_str()));
+    unique_names(names)
 }
 
-fn unique_names<'n>(named: impl Iterator<Item = (i64, &'n str)>) -> Names {
+fn unique_names<'n>(originals: impl Iterator<Item = (i64, &'n str)>) -> Names {
     let mut taken = BTreeSet::new();
     let mut names = Names::new();
-    for (id, name) in named {
-        let mut name = sanitized(name);
+    for (id, name) in originals {
+        let mut name = sanitize(name);
         if name.is_empty() || !taken.insert(name.clone()) {
             name = format!("{name}.id{id}");
             while !taken.insert(name.clone()) {
@@ -141,7 +144,7 @@ fn computation_text(
                 .map(|(_, array)| array.sizes()))
             {
                 return Err(Error::invalid(format!(
-                    "constant '{}' is {shape}, its value {}",
+                    "constant '{}' has shape {shape}, but its value has shape {}",
                     instruction.name,
                     literal.shape()
                 )));
@@ -152,7 +155,7 @@ fn computation_text(
     }
     text.push('}');
     if !matches!(computation.execution_thread.as_str(), "" | "main") {
-        let thread = escaped(computation.execution_thread.as_bytes());
+        let thread = escape(computation.execution_thread.as_bytes());
         write!(text, ", execution_thread=\"{thread}\"").expect(INFALLIBLE);
     }
     text.push('\n');
@@ -167,24 +170,24 @@ fn instruction_text(
     shapes: &Shapes<'_>,
 ) -> Result<String> {
     let shape = instruction.shape.as_ref().map(|shape| shape_text(shape, 0)).transpose()?;
-    let shape = shape.ok_or_else(|| Error::invalid("it has no shape"))?;
+    let shape = shape.ok_or_else(|| Error::invalid("missing shape"))?;
     let operand = |id: &i64| {
         let name = names.get(id);
         name.cloned().ok_or_else(|| Error::invalid(format!("operand {id} is not in its computation")))
     };
     let name = &names[&instruction.id];
     let operands: Vec<String> = instruction.operand_ids.iter().map(operand).collect::<Result<_>>()?;
-    let known = !instruction.opcode.is_empty()
+    let is_opcode = !instruction.opcode.is_empty()
         && instruction
             .opcode
             .bytes()
             .all(|byte| byte.is_ascii_lowercase() || byte == b'-' || byte.is_ascii_digit());
-    if !known {
-        return Err(Error::invalid(format!("'{}' is no opcode", instruction.opcode.escape_debug())));
+    if !is_opcode {
+        return Err(Error::invalid(format!("'{}' is not an opcode", instruction.opcode.escape_debug())));
     }
     let attributes = attributes(instruction, names, computations, shapes)?;
     match instruction.opcode.as_str() {
-        "constant" => Ok(format!("{name} = {CONSTANT_PLACE}{attributes}")),
+        "constant" => Ok(format!("{name} = {PLACEHOLDER}{attributes}")),
         "parameter" => {
             Ok(format!("{name} = {shape} parameter({}){attributes}", instruction.parameter_number))
         }

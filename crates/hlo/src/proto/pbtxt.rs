@@ -1,4 +1,5 @@
-//! Protocol buffers' text format: written from the bytes of the binary one, by tables of what each field is.
+//! Protocol buffers' text format, produced from the binary format with tables of field names and
+//! kinds.
 
 use super::pbtxt_tables::Kind::{self, Bool, Bytes, Double, ElementType, Float, Message, Signed, Unsigned};
 use super::pbtxt_tables::{Fields, HLO_MODULE};
@@ -6,15 +7,15 @@ use shape::PrimitiveType;
 use std::fmt::Write as _;
 use support::{Error, Result};
 
-/// The text of a serialized `xla.HloModuleProto`.
+/// Returns the text of a serialized `xla.HloModuleProto`.
 pub(super) fn module_text(bytes: &[u8]) -> Result<String> {
     let mut out = String::new();
     message(bytes, &HLO_MODULE, 0, &mut out)
-        .ok_or_else(|| Error::internal("a message that does not read back"))?;
+        .ok_or_else(|| Error::internal("cannot decode the encoded message"))?;
     Ok(out)
 }
 
-/// Appends a message's fields, one to a line; `None` if the bytes are not those of one.
+/// Appends a message's fields, one per line; `None` if the bytes are not a valid message.
 fn message(mut bytes: &[u8], fields: &Fields, level: usize, out: &mut String) -> Option<()> {
     while !bytes.is_empty() {
         let key = varint(&mut bytes)?;
@@ -22,17 +23,17 @@ fn message(mut bytes: &[u8], fields: &Fields, level: usize, out: &mut String) ->
         let &(_, name, kind) = fields.0.iter().find(|(field, ..)| *field == number)?;
         let indent = "  ".repeat(level);
         match (wire, kind) {
-            (2, Message(below)) => {
+            (2, Message(nested)) => {
                 let content = block(&mut bytes)?;
                 let _ = writeln!(out, "{indent}{name} {{");
-                message(content, below, level + 1, out)?;
+                message(content, nested, level + 1, out)?;
                 let _ = writeln!(out, "{indent}}}");
             }
             (2, Bytes) => {
-                let text = escaped(block(&mut bytes)?);
+                let text = escape(block(&mut bytes)?);
                 let _ = writeln!(out, "{indent}{name}: \"{text}\"");
             }
-            // Numbers of a list, one behind the other.
+            // A packed list of numbers.
             (2, _) => {
                 let mut packed = block(&mut bytes)?;
                 while !packed.is_empty() {
@@ -61,7 +62,7 @@ fn scalar(bytes: &mut &[u8], kind: Kind) -> Option<String> {
     })
 }
 
-/// A float as the text format reads it.
+/// Formats a float for the text format.
 fn number(value: impl Into<f64> + std::fmt::LowerExp) -> String {
     let text = format!("{value:e}");
     let wide: f64 = value.into();
@@ -78,14 +79,14 @@ fn element_type(value: u64) -> String {
     match i32::try_from(value) {
         Ok(super::TUPLE) => "TUPLE".to_owned(),
         Ok(super::TOKEN) => "TOKEN".to_owned(),
-        _ => match PrimitiveType::ALL.iter().find(|known| **known as u64 == value) {
-            Some(known) => known.name().to_uppercase(),
+        _ => match PrimitiveType::ALL.iter().find(|candidate| **candidate as u64 == value) {
+            Some(candidate) => candidate.name().to_uppercase(),
             None => value.to_string(),
         },
     }
 }
 
-fn escaped(bytes: &[u8]) -> String {
+fn escape(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for &byte in bytes {
         match byte {
@@ -113,41 +114,42 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 fn take<'b, const N: usize>(bytes: &mut &'b [u8]) -> Option<&'b [u8; N]> {
-    let (taken, rest) = bytes.split_first_chunk::<N>()?;
+    let (value, rest) = bytes.split_first_chunk::<N>()?;
     *bytes = rest;
-    Some(taken)
+    Some(value)
 }
 
 fn block<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let length = usize::try_from(varint(bytes)?).ok()?;
-    let (taken, rest) = bytes.split_at_checked(length)?;
+    let (value, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    Some(taken)
+    Some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The fields of the messages in a source file, with their numbers: each struct's name and its fields.
+    /// Returns the messages in a source file: each struct's name and its fields with their numbers.
     fn messages(source: &str) -> Vec<(&str, Vec<(&str, &str)>)> {
-        let mut found: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
+        let mut messages: Vec<(&str, Vec<(&str, &str)>)> = Vec::new();
         let mut number = None;
         for line in source.lines() {
             if let Some(name) = line.strip_prefix("pub struct ") {
-                found.push((name.trim_end_matches(" {"), Vec::new()));
+                messages.push((name.trim_end_matches(" {"), Vec::new()));
             } else if let Some(tag) = line.split("tag = \"").nth(1) {
                 number = tag.split('"').next();
-            } else if let (Some(field), Some((_, fields))) = (line.strip_prefix("    pub "), found.last_mut())
+            } else if let (Some(field), Some((_, fields))) =
+                (line.strip_prefix("    pub "), messages.last_mut())
             {
                 let name = field.split(':').next().expect("a name");
                 fields.push((name, number.take().expect("a number before the field")));
             }
         }
-        found
+        messages
     }
 
-    /// Every field has a row, name and number.
+    /// Every field has a row with its name and number.
     #[test]
     fn the_tables_have_every_field() {
         let sources = [
@@ -155,13 +157,13 @@ mod tests {
             include_str!("instruction_messages.rs"),
             include_str!("data_messages.rs"),
         ];
-        let all = sources.into_iter().flat_map(messages);
-        let written = all.filter(|(name, _)| !["HloSnapshot", "HloProto"].contains(name));
-        let wanted: Vec<(&str, &str)> = written.flat_map(|(_, fields)| fields).collect();
-        assert!(wanted.len() > 200, "{} fields", wanted.len());
+        let messages = sources.into_iter().flat_map(messages);
+        let written = messages.filter(|(name, _)| !["HloSnapshot", "HloProto"].contains(name));
+        let expected: Vec<(&str, &str)> = written.flat_map(|(_, fields)| fields).collect();
+        assert!(expected.len() > 200, "{} fields", expected.len());
         let table = include_str!("pbtxt_tables.rs");
-        for (name, number) in wanted {
-            // `type` is no name in Rust; a sharding by names is never written.
+        for (name, number) in expected {
+            // `type` is a keyword in Rust; a sharding by named axes is never written.
             let name = if name == "kind" && number == "1" { "type" } else { name };
             let row = format!("({number}, \"{name}\", ");
             assert!(table.contains(&row) || name == "named_sharding", "no row {row}");
@@ -185,6 +187,6 @@ mod tests {
         for line in ["        tiles {\n          dimensions: 8\n", "    sharding {\n      type: 3\n"] {
             assert!(text.contains(line), "{text}");
         }
-        assert_eq!(escaped(b"a\"\\\n"), "a\\\"\\\\\\012");
+        assert_eq!(escape(b"a\"\\\n"), "a\\\"\\\\\\012");
     }
 }

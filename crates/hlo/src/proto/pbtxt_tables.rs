@@ -1,8 +1,8 @@
-//! What each field of the messages is called and holds, by number, as protocol buffers' text format needs it.
+//! Names and kinds of the messages' fields by number, for protocol buffers' text format.
 
 use Kind::{Bool, Bytes, Double, ElementType, Float, Message, Signed, Unsigned};
 
-/// What a field holds.
+/// The kind of a field.
 #[derive(Clone, Copy)]
 pub(super) enum Kind {
     Signed,
@@ -17,7 +17,7 @@ pub(super) enum Kind {
     Message(&'static Fields),
 }
 
-/// Number, name and kind of each field of a message.
+/// Number, name, and kind of each field of a message.
 pub(super) struct Fields(pub(super) &'static [(u32, &'static str, Kind)]);
 
 pub(super) static HLO_MODULE: Fields = Fields(&[

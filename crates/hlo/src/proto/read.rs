@@ -1,6 +1,7 @@
-//! Dimension numbers as TensorFlow graphs carry them: serialized messages of `xla_data.proto`.
+//! Dimension numbers in TensorFlow graphs: serialized messages of `xla_data.proto`.
 //!
-//! Only the numbers' signs are looked at here; whether they fit their operands is asked when shapes are inferred.
+//! This module only checks that the numbers are not negative; shape inference checks them against
+//! the operands.
 
 use super::messages::{
     ConvolutionDimensionNumbersProto, DotDimensionNumbersProto, GatherDimensionNumbersProto,
@@ -12,7 +13,8 @@ use crate::attributes::{
 use prost::Message;
 use support::{Error, Result};
 
-/// From a serialized `xla.ConvolutionDimensionNumbers`. An error says why the bytes are none.
+/// Decodes a serialized `xla.ConvolutionDimensionNumbers`. An error states why the bytes are
+/// invalid.
 pub fn convolution_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<ConvolutionDimensionNumbers> {
     let proto: ConvolutionDimensionNumbersProto = decode(bytes)?;
     Ok(ConvolutionDimensionNumbers {
@@ -28,7 +30,7 @@ pub fn convolution_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<Convolut
     })
 }
 
-/// From a serialized `xla.DotDimensionNumbers`. An error says why the bytes are none.
+/// Decodes a serialized `xla.DotDimensionNumbers`. An error states why the bytes are invalid.
 pub fn dot_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<DotDimensionNumbers> {
     let proto: DotDimensionNumbersProto = decode(bytes)?;
     Ok(DotDimensionNumbers {
@@ -39,7 +41,7 @@ pub fn dot_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<DotDimensionNumb
     })
 }
 
-/// From a serialized `xla.GatherDimensionNumbers`. An error says why the bytes are none.
+/// Decodes a serialized `xla.GatherDimensionNumbers`. An error states why the bytes are invalid.
 pub fn gather_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<GatherDimensionNumbers> {
     let proto: GatherDimensionNumbersProto = decode(bytes)?;
     Ok(GatherDimensionNumbers {
@@ -52,7 +54,7 @@ pub fn gather_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<GatherDimensi
     })
 }
 
-/// From a serialized `xla.ScatterDimensionNumbers`. An error says why the bytes are none.
+/// Decodes a serialized `xla.ScatterDimensionNumbers`. An error states why the bytes are invalid.
 pub fn scatter_dimension_numbers_from_bytes(bytes: &[u8]) -> Result<ScatterDimensionNumbers> {
     let proto: ScatterDimensionNumbersProto = decode(bytes)?;
     Ok(ScatterDimensionNumbers {
@@ -70,7 +72,7 @@ fn decode<M: Message + Default>(bytes: &[u8]) -> Result<M> {
 }
 
 fn dimension(number: i64) -> Result<usize> {
-    usize::try_from(number).map_err(|_| Error::invalid(format!("a dimension number is {number}")))
+    usize::try_from(number).map_err(|_| Error::invalid(format!("a dimension number is negative: {number}")))
 }
 
 fn dimensions(numbers: &[i64]) -> Result<Vec<usize>> {
@@ -97,10 +99,10 @@ mod tests {
     }
 
     #[test]
-    fn negative_numbers_and_noise_are_refused() {
+    fn negative_numbers_and_noise_are_rejected() {
         let minus_one = [0x20, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
-        let error = gather_dimension_numbers_from_bytes(&minus_one).expect_err("no dimension");
-        assert_eq!(error.message(), "a dimension number is -1");
+        let error = gather_dimension_numbers_from_bytes(&minus_one).expect_err("expected an error");
+        assert_eq!(error.message(), "a dimension number is negative: -1");
         assert!(gather_dimension_numbers_from_bytes(b"\xff\xff").is_err());
     }
 }

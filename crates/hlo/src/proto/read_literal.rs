@@ -7,30 +7,31 @@ use shape::index::{indices, linear_index};
 use shape::{ArrayShape, Literal, NativeType, PrimitiveType};
 use support::{Error, Result};
 
-/// The value of a message; elements that lie in another order than row by row are put in that.
+/// Returns the value of a message, converted to row-major order.
 pub(super) fn read_literal(message: &LiteralProto) -> Result<Literal> {
-    let shape = message.shape.as_ref().ok_or_else(|| Error::invalid("a literal without a shape"))?;
+    let shape = message.shape.as_ref().ok_or_else(|| Error::invalid("missing shape of a literal"))?;
     if shape.element_type == TUPLE {
         let elements = message.tuple_literals.iter().map(read_literal);
         return Ok(Literal::Tuple(elements.collect::<Result<_>>()?));
     }
     let element = element_type(shape.element_type)?;
     if shape.dimensions.iter().any(|size| *size < 0) {
-        return Err(Error::invalid("a literal of negative size"));
+        return Err(Error::invalid("a literal has a negative size"));
     }
     let array = ArrayShape::new(element, &shape.dimensions);
     let bytes = elements(message, element);
     if bytes.len() as u64 != array.byte_size() {
-        return Err(Error::invalid(format!("{} bytes for a literal of shape {array}", bytes.len())));
+        return Err(Error::invalid(format!("{} bytes do not match a literal of shape {array}", bytes.len())));
     }
     let order: Vec<i64> =
         shape.layout.as_ref().map(|layout| layout.minor_to_major.clone()).unwrap_or_default();
     let is_row_major = order.iter().rev().copied().eq(0..order.len() as i64);
     let bytes = if is_row_major { bytes } else { row_major(&array, &order, &bytes)? };
-    Literal::from_bytes(array, bytes.into()).ok_or_else(|| Error::internal("as many bytes as were counted"))
+    Literal::from_bytes(array, bytes.into())
+        .ok_or_else(|| Error::internal("expected the number of bytes to match the literal's shape"))
 }
 
-/// The elements in the order of their indices; `order` names the dimensions, the fastest first.
+/// Converts elements to row-major order; `order` lists the dimensions, fastest first.
 fn row_major(shape: &ArrayShape, order: &[i64], bytes: &[u8]) -> Result<Vec<u8>> {
     let rank = shape.rank();
     let mut seen = vec![false; rank];
@@ -44,16 +45,16 @@ fn row_major(shape: &ArrayShape, order: &[i64], bytes: &[u8]) -> Result<Vec<u8>>
         })
         .collect();
     let Some(major_to_minor) = major_to_minor.filter(|order| order.len() == rank) else {
-        return Err(Error::invalid("a literal whose layout is no order of its dimensions"));
+        return Err(Error::invalid("the layout of a literal does not permute its dimensions"));
     };
     let sizes = shape.sizes();
-    let stored: Vec<i64> = major_to_minor.iter().map(|&dimension| sizes[dimension]).collect();
+    let stored_sizes: Vec<i64> = major_to_minor.iter().map(|&dimension| sizes[dimension]).collect();
     let width = shape.element_type.byte_size();
     let mut sorted = Vec::with_capacity(bytes.len());
-    let mut at = vec![0; rank];
+    let mut position = vec![0; rank];
     for index in indices(&sizes) {
-        major_to_minor.iter().zip(&mut at).for_each(|(&dimension, place)| *place = index[dimension]);
-        let start = linear_index(&stored, &at) as usize * width;
+        major_to_minor.iter().zip(&mut position).for_each(|(&dimension, place)| *place = index[dimension]);
+        let start = linear_index(&stored_sizes, &position) as usize * width;
         sorted.extend_from_slice(&bytes[start..start + width]);
     }
     Ok(sorted)
@@ -65,7 +66,7 @@ fn raw<T: NativeType>(values: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a literal's elements, of the field for its type.
+/// Returns the bytes of a literal's elements, from the field for its type.
 fn elements(message: &LiteralProto, element: PrimitiveType) -> Vec<u8> {
     match element {
         PrimitiveType::Pred => message.preds.iter().map(|&value| u8::from(value)).collect(),

@@ -1,7 +1,8 @@
-//! Modules from `xla.HloModuleProto`, `xla.HloProto` and `xla.HloSnapshot`.
+//! Modules from `xla.HloModuleProto`, `xla.HloProto`, and `xla.HloSnapshot`.
 //!
-//! A message becomes text and the text is parsed: so there is one place that knows what an opcode may carry, and what
-//! only text carries is read, too. Constants do not go through text: an instruction holds each one's place.
+//! A message is converted to text, and the text is parsed. The rules for opcodes and attributes
+//! therefore exist in only one place, which also handles attributes that only text represents.
+//! Constants bypass the text: a placeholder instruction represents each one.
 
 use super::messages::{HloModuleProto, HloProto, HloSnapshot};
 use super::module_text::{Constant, module_text};
@@ -15,16 +16,16 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// Whether bytes are one of the messages that [`read_hlo_proto`] reads.
+/// True if the bytes are one of the messages that [`read_hlo_proto`] reads.
 pub fn is_hlo_proto(bytes: &[u8]) -> bool {
     bytes.first() == Some(&0x0a) && module_message(bytes).is_some()
 }
 
-/// The module of a serialized `xla.HloModuleProto`, `xla.HloProto` or `xla.HloSnapshot`, and the arguments that a
-/// snapshot holds. The module is not verified.
+/// Returns the module of a serialized `xla.HloModuleProto`, `xla.HloProto`, or `xla.HloSnapshot`,
+/// and the arguments in a snapshot. The module is not verified.
 pub fn read_hlo_proto(bytes: &[u8]) -> Result<(Module, Vec<Literal>)> {
     let Some((message, arguments)) = module_message(bytes) else {
-        return Err(Error::invalid("the bytes are no HloModuleProto, HloProto or HloSnapshot"));
+        return Err(Error::invalid("the bytes are not an HloModuleProto, HloProto, or HloSnapshot"));
     };
     let mut constants = Vec::new();
     let text = module_text(&message, &mut constants)?;
@@ -32,9 +33,9 @@ pub fn read_hlo_proto(bytes: &[u8]) -> Result<(Module, Vec<Literal>)> {
     let ids: BTreeMap<String, _> =
         module.computations().map(|(id, computation)| (computation.name().to_owned(), id)).collect();
     for Constant { computation, name, shape, literal } in constants {
-        let lost = || Error::internal(format!("constant '{name}' lost its place"));
-        let computation = module.computation_mut(*ids.get(&computation).ok_or_else(lost)?);
-        let id = computation.find(&name).ok_or_else(lost)?;
+        let missing = || Error::internal(format!("constant '{name}' has no placeholder"));
+        let computation = module.computation_mut(*ids.get(&computation).ok_or_else(missing)?);
+        let id = computation.find(&name).ok_or_else(missing)?;
         computation.set_op(id, Op::Constant { literal });
         computation.set_shape(id, shape);
     }
@@ -42,14 +43,14 @@ pub fn read_hlo_proto(bytes: &[u8]) -> Result<(Module, Vec<Literal>)> {
     Ok((module, arguments))
 }
 
-/// The module's message, whichever it is in, with the snapshot's arguments.
+/// Decodes the module's message from any of the formats, with the snapshot's arguments.
 fn module_message(bytes: &[u8]) -> Option<(HloModuleProto, Vec<super::messages::LiteralProto>)> {
     let is_module = |module: &HloModuleProto| {
         let instructions = module.computations.iter().flat_map(|computation| &computation.instructions);
         let mut instructions = instructions.peekable();
         instructions.peek().is_some() && instructions.all(|instruction| !instruction.opcode.is_empty())
     };
-    if instruction_count(bytes) > bytes.len() / LEAST_INSTRUCTION {
+    if instruction_count(bytes) > bytes.len() / MIN_INSTRUCTION_BYTES {
         return None;
     }
     if let Ok(snapshot) = HloSnapshot::decode(bytes)
@@ -65,26 +66,26 @@ fn module_message(bytes: &[u8]) -> Option<(HloModuleProto, Vec<super::messages::
     HloModuleProto::decode(bytes).ok().filter(is_module).map(|module| (module, Vec::new()))
 }
 
-/// The fewest bytes of an instruction: name, opcode, shape and number. In memory it takes a hundred times as many, so that
-/// empty ones would fill it.
-const LEAST_INSTRUCTION: usize = 12;
+/// Minimum number of bytes of an instruction: name, opcode, shape, and number. An instruction takes
+/// about a hundred times as much memory, so empty ones could exhaust it.
+const MIN_INSTRUCTION_BYTES: usize = 12;
 
-/// How many instructions a message holds, whichever it is.
+/// Number of instructions in a message of any of the formats.
 fn instruction_count(bytes: &[u8]) -> usize {
-    let of_module = |module: &[u8]| -> usize {
+    let count_in_module = |module: &[u8]| -> usize {
         entries(module, 3).map(|computation| entries(computation, 2).count()).sum()
     };
-    let of_hlo = |hlo: &[u8]| entries(hlo, 1).map(of_module).sum::<usize>();
-    let of_snapshot = entries(bytes, 1).map(of_hlo).sum::<usize>();
-    of_snapshot.max(of_hlo(bytes)).max(of_module(bytes))
+    let count_in_hlo = |hlo: &[u8]| entries(hlo, 1).map(count_in_module).sum::<usize>();
+    let snapshot_count = entries(bytes, 1).map(count_in_hlo).sum::<usize>();
+    snapshot_count.max(count_in_hlo(bytes)).max(count_in_module(bytes))
 }
 
-/// The messages in a field of a message, up to where it is none.
+/// Iterates over the messages in a field of a message, up to the first invalid byte.
 fn entries(mut bytes: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         loop {
             let key = decode_varint(&mut bytes).ok()?;
-            let skipped = match key & 7 {
+            let length = match key & 7 {
                 0 => {
                     decode_varint(&mut bytes).ok()?;
                     0
@@ -94,7 +95,7 @@ fn entries(mut bytes: &[u8], field: u64) -> impl Iterator<Item = &[u8]> {
                 2 => usize::try_from(decode_varint(&mut bytes).ok()?).ok()?,
                 _ => return None,
             };
-            let (value, rest) = bytes.split_at_checked(skipped)?;
+            let (value, rest) = bytes.split_at_checked(length)?;
             bytes = rest;
             if key == field << 3 | 2 {
                 return Some(value);

@@ -6,25 +6,25 @@ use super::{TOKEN, TUPLE};
 use shape::{PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// `xla.PrimitiveType`'s number for what nothing is known of.
+/// `xla.PrimitiveType`'s number for an opaque type.
 const OPAQUE: i32 = 14;
 
-/// That for the memory of an array.
+/// `xla.PrimitiveType`'s number for the memory of an array.
 pub(super) const BUFFER: i32 = 34;
 
 /// XLA's size of a dynamic dimension without a bound.
 pub(super) const UNBOUNDED: i64 = i64::MIN;
 
-/// XLA's mark of a dimension of a tile that is joined with the next.
+/// XLA's mark of a tile's dimension that is combined with the next one.
 pub(super) const COMBINED: i64 = i64::MIN;
 
-/// How deep tuples may nest.
+/// Maximum nesting depth of tuples.
 const MAX_DEPTH: usize = 100;
 
-/// The shape as XLA's text has it, without a layout that is row by row.
+/// Returns the shape in XLA's text, without a row-major layout.
 pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
     if depth > MAX_DEPTH {
-        return Err(Error::unsupported(format!("tuples nest deeper than {MAX_DEPTH}")));
+        return Err(Error::unsupported(format!("tuples nest deeper than {MAX_DEPTH} levels")));
     }
     match shape.element_type {
         TUPLE => {
@@ -35,7 +35,7 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
         OPAQUE => Ok("opaque[]".to_owned()),
         BUFFER => match &shape.tuple_shapes[..] {
             [array] => Ok(format!("b({})", shape_text(array, depth + 1)?)),
-            _ => Err(Error::invalid("a buffer is that of one array")),
+            _ => Err(Error::invalid("expected one array in a buffer")),
         },
         number => {
             let element = element_type(number)?;
@@ -61,7 +61,7 @@ pub(super) fn shape_text(shape: &ShapeProto, depth: usize) -> Result<String> {
     }
 }
 
-/// What a layout says beside the order of the dimensions: `T(8,128)(2,1)E(4)S(1)`.
+/// Returns the parts of a layout other than the order of the dimensions: `T(8,128)(2,1)E(4)S(1)`.
 fn layout_rest(layout: &LayoutProto, depth: usize) -> Result<String> {
     let mut text = String::new();
     if !layout.tiles.is_empty() {
@@ -72,7 +72,7 @@ fn layout_rest(layout: &LayoutProto, depth: usize) -> Result<String> {
             text.push_str(&format!("({})", sizes.join(",")));
         }
     }
-    // An alignment of one element is none.
+    // An alignment of one element has no effect.
     let alignment = Some(layout.tail_padding_alignment_in_elements).filter(|alignment| *alignment != 1);
     push_numbers(&mut text, &[('L', alignment.unwrap_or(0))]);
     let types = [('#', layout.index_primitive_type), ('*', layout.pointer_primitive_type)];
@@ -100,14 +100,14 @@ fn push_numbers(text: &mut String, numbers: &[(char, i64)]) {
     }
 }
 
-/// The element type of a number.
+/// Returns the element type with a number.
 pub(super) fn element_type(number: i32) -> Result<PrimitiveType> {
-    let mut known = PrimitiveType::ALL.into_iter();
-    let found = known.find(|element| *element as i32 == number);
-    found.ok_or_else(|| Error::unsupported(format!("element type {number} of XLA's PrimitiveType")))
+    let mut types = PrimitiveType::ALL.into_iter();
+    let element = types.find(|element| *element as i32 == number);
+    element.ok_or_else(|| Error::unsupported(format!("unknown element type {number} of XLA's PrimitiveType")))
 }
 
-/// The shape of a message.
+/// Returns the shape of a message.
 pub(super) fn read_shape(shape: &ShapeProto) -> Result<Shape> {
     crate::text::parse_shape(&shape_text(shape, 0)?)
 }

@@ -1,12 +1,12 @@
-//! Pieces of text that all parts of a module's text share.
+//! Helpers that all parts of a module's text share.
 
 use super::messages::ShapeProto;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-pub(super) const INFALLIBLE: &str = "a string takes everything";
+pub(super) const INFALLIBLE: &str = "writing to a string cannot fail";
 
-/// Numbers with commas between.
+/// Joins numbers with commas.
 pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
     numbers.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
@@ -14,11 +14,11 @@ pub(super) fn list<T: ToString>(numbers: &[T]) -> String {
 /// The shapes of a computation's instructions, by number.
 pub(super) type Shapes<'m> = BTreeMap<i64, &'m ShapeProto>;
 
-/// Computations by number, each with a name of its own.
+/// Unique names of computations or instructions, by number.
 pub(super) type Names = BTreeMap<i64, String>;
 
-/// Bytes between quotes: what is not printed is octal, as in C.
-pub(super) fn escaped(bytes: &[u8]) -> String {
+/// Escapes bytes for a quoted string; unprintable bytes become octal, as in C.
+pub(super) fn escape(bytes: &[u8]) -> String {
     let mut text = String::new();
     for &byte in bytes {
         match byte {

@@ -1,4 +1,5 @@
-//! Attributes: `name=value` behind an instruction's operands. Each payload type of the opcode table spells itself here.
+//! Attributes: `name=value` after an instruction's operands. Each payload type of the opcode table
+//! implements its syntax here.
 
 use super::attribute_list::RawAttribute;
 use super::escape::{unescape, write_quoted};
@@ -11,32 +12,33 @@ use std::collections::BTreeMap;
 use std::fmt::{Display, Write};
 use support::Result;
 
-/// Writes an instruction's attributes, each with a comma before it.
+/// Writes an instruction's attributes, each preceded by a comma.
 pub(crate) struct AttributePrinter<'a> {
     pub(super) out: &'a mut String,
     pub(super) computations: &'a BTreeMap<ComputationId, String>,
-    /// The element type of the first operand: a conditional on `pred` names its branches differently.
+    /// The element type of the first operand: a conditional on `pred` names its branches
+    /// differently.
     pub(super) first_operand: Option<PrimitiveType>,
 }
 
 impl AttributePrinter<'_> {
-    /// Writes a field of a payload, unless it is at its default.
+    /// Writes a field of a payload, unless it has its default value.
     pub(crate) fn field<T: Attribute>(&mut self, name: &str, value: &T, default: &[T]) {
         if default.first() != Some(value) {
             value.print(name, self);
         }
     }
 
-    /// Starts an attribute; the value is to be appended to what is returned.
+    /// Starts an attribute; the caller appends the value to the returned string.
     fn name(&mut self, name: &str) -> &mut String {
-        write!(self.out, ", {name}=").expect("a string takes everything");
+        write!(self.out, ", {name}=").expect("writing to a string cannot fail");
         self.out
     }
 
     fn computation(&mut self, id: ComputationId) {
         match self.computations.get(&id) {
             Some(name) => self.out.push_str(name),
-            None => write!(self.out, "{id}").expect("a string takes everything"),
+            None => write!(self.out, "{id}").expect("writing to a string cannot fail"),
         }
     }
 
@@ -58,19 +60,19 @@ pub(crate) struct AttributeReader<'a, 't> {
     pub(super) attributes: Vec<RawAttribute<'t>>,
     pub(super) module: &'a Module,
     pub(super) computations: &'a BTreeMap<String, ComputationId>,
-    /// Computations that stand in the place of names, by where they start.
+    /// Computations written in place of names, by their start positions.
     pub(super) inline: &'a BTreeMap<usize, ComputationId>,
 }
 
 impl<'t> AttributeReader<'_, 't> {
-    /// The value of an attribute, which counts as known from then on.
+    /// Returns the value of an attribute and marks the attribute as used.
     pub(super) fn value(&mut self, name: &str) -> Option<Lexer<'t>> {
         let attribute = self.attributes.iter_mut().find(|attribute| attribute.name == name)?;
-        attribute.taken = true;
+        attribute.is_used = true;
         Some(self.lexer.part(attribute.value.clone()))
     }
 
-    /// `{f, g}`; `None` if the text does not have it.
+    /// Reads `{f, g}`; `None` if the text does not have the attribute.
     fn computation_list(&mut self, name: &str) -> Result<Option<Vec<ComputationId>>> {
         let Some(mut lexer) = self.value(name) else { return Ok(None) };
         let ids = read_list(&mut lexer, |lexer| read_computation(lexer, self.computations))?;
@@ -78,27 +80,27 @@ impl<'t> AttributeReader<'_, 't> {
         Ok(Some(ids))
     }
 
-    /// Reads a field of a payload, or takes its default.
+    /// Reads a field of a payload, or returns its default.
     pub(crate) fn field<T: Attribute>(&mut self, name: &str, default: &[T]) -> Result<T> {
         match T::parse(name, self)? {
             Some(value) => Ok(value),
             None => {
                 let default = default.first().cloned();
-                default.ok_or_else(|| self.lexer.error(&format!("the attribute '{name}' is missing")))
+                default.ok_or_else(|| self.lexer.error(&format!("missing attribute '{name}'")))
             }
         }
     }
 }
 
-/// A type of the opcode table's payloads.
+/// A type of a payload's field in the opcode table.
 pub(crate) trait Attribute: Sized + Clone + PartialEq {
-    /// Writes it under its name, or under several names of its own.
+    /// Writes the attribute under its name, or under several specific names.
     fn print(&self, name: &str, printer: &mut AttributePrinter<'_>);
-    /// Reads it; `None` if the text does not have it.
+    /// Reads the attribute; `None` if the text does not have it.
     fn parse(name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>>;
 }
 
-/// An attribute that is one value.
+/// An attribute that is a single value.
 pub(crate) trait Value: Sized + Clone + PartialEq {
     fn write(&self, out: &mut String);
     fn read(lexer: &mut Lexer<'_>) -> Result<Self>;
@@ -118,7 +120,7 @@ impl<T: Value> Attribute for T {
 }
 
 fn write_display(value: impl Display, out: &mut String) {
-    write!(out, "{value}").expect("a string takes everything");
+    write!(out, "{value}").expect("writing to a string cannot fail");
 }
 
 /// `{1,2}`.
@@ -184,7 +186,7 @@ impl Value for u32 {
         write_display(self, out);
     }
     fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
-        lexer.expect_integer("a number that is not negative")
+        lexer.expect_integer("a nonnegative number")
     }
 }
 
@@ -193,18 +195,19 @@ impl Value for String {
         write_quoted(self, out);
     }
     fn read(lexer: &mut Lexer<'_>) -> Result<Self> {
-        // A backend's configuration may stand there as JSON without quotes.
+        // A backend's configuration can be JSON without quotes.
         if lexer.peek() == Token::Symbol('{') {
             return Ok(lexer.take_rest().to_owned());
         }
         let Token::Quoted(inside) = lexer.peek() else { return Err(lexer.expected("a quoted string")) };
-        let text = unescape(inside).ok_or_else(|| lexer.error("the string has an escape that is none"))?;
+        let text = unescape(inside).ok_or_else(|| lexer.error("invalid escape in a string"))?;
         lexer.take();
         Ok(text)
     }
 }
 
-/// A dimension number or an index; XLA spells the one dimension of `concatenate` and its like as a list of one.
+/// A dimension number or an index. XLA writes the only dimension of `concatenate` and similar
+/// opcodes as a list.
 impl Attribute for usize {
     fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
         let out = printer.name(name);
@@ -217,7 +220,7 @@ impl Attribute for usize {
         if is_list {
             lexer.expect_symbol('{')?;
         }
-        let value = lexer.expect_integer("a number that is not negative")?;
+        let value = lexer.expect_integer("a nonnegative number")?;
         if is_list {
             lexer.expect_symbol('}')?;
         }
@@ -244,7 +247,7 @@ impl Value for Vec<i64> {
     }
 }
 
-/// A constant's literal stands in the place of operands, so it is no attribute in the text.
+/// A constant's literal is written in place of operands, so it is not an attribute in the text.
 impl Attribute for Literal {
     fn print(&self, _name: &str, _printer: &mut AttributePrinter<'_>) {}
 
@@ -253,7 +256,7 @@ impl Attribute for Literal {
     }
 }
 
-/// Takes the name of a computation that stands above.
+/// Reads the name of a computation defined earlier in the text.
 fn read_computation(
     lexer: &mut Lexer<'_>,
     computations: &BTreeMap<String, ComputationId>,
@@ -281,7 +284,7 @@ impl Attribute for ComputationId {
     }
 }
 
-/// Follows from the body that is called, so it is not printed.
+/// The kind follows from the called body, so it is not printed.
 impl Attribute for FusionKind {
     fn print(&self, _name: &str, _printer: &mut AttributePrinter<'_>) {}
 
@@ -291,7 +294,7 @@ impl Attribute for FusionKind {
     }
 }
 
-/// The branches of a conditional: a list, or the true and the false computation where a predicate chooses.
+/// The branches of a conditional: a list, or the true and the false computation for a predicate.
 impl Attribute for Vec<ComputationId> {
     fn print(&self, name: &str, printer: &mut AttributePrinter<'_>) {
         if let ([on_true, on_false], Some(PrimitiveType::Pred)) = (&self[..], printer.first_operand) {
@@ -310,7 +313,7 @@ impl Attribute for Vec<ComputationId> {
     }
 }
 
-/// Everything that is left: computations by what they are, the rest as written.
+/// All remaining attributes: computations by id, others as text.
 impl Attribute for RawAttributes {
     fn print(&self, _name: &str, printer: &mut AttributePrinter<'_>) {
         for (name, value) in self.iter() {
@@ -324,8 +327,8 @@ impl Attribute for RawAttributes {
 
     fn parse(_name: &str, reader: &mut AttributeReader<'_, '_>) -> Result<Option<Self>> {
         let mut raw = Self::default();
-        let left: Vec<&str> = reader.attributes.iter().filter(|a| !a.taken).map(|a| a.name).collect();
-        for name in left {
+        let remaining: Vec<&str> = reader.attributes.iter().filter(|a| !a.is_used).map(|a| a.name).collect();
+        for name in remaining {
             let value = match name {
                 "to_apply" | "calls" => ComputationId::parse(name, reader)?.map(RawValue::Computation),
                 "called_computations" => reader.computation_list(name)?.map(RawValue::Computations),
@@ -337,7 +340,7 @@ impl Attribute for RawAttributes {
     }
 }
 
-/// Enums spelled by one word for each variant.
+/// Enums with one word for each variant.
 macro_rules! words {
     ($($type:ident: $what:literal { $($text:literal => $variant:ident),* $(,)? })*) => {$(
         impl Value for $type {
@@ -353,7 +356,7 @@ macro_rules! words {
 }
 
 words! {
-    ComparisonDirection: "EQ, NE, GE, GT, LE or LT" {
+    ComparisonDirection: "EQ, NE, GE, GT, LE, or LT" {
         "EQ" => Eq, "NE" => Ne, "GE" => Ge, "GT" => Gt, "LE" => Le, "LT" => Lt,
     }
     XlaFusionKind: "a kind of fusion such as kLoop" {
@@ -362,13 +365,13 @@ words! {
     RandomDistribution: "rng_uniform or rng_normal" {
         "rng_uniform" => Uniform, "rng_normal" => Normal,
     }
-    RandomAlgorithm: "rng_default, rng_three_fry or rng_philox" {
+    RandomAlgorithm: "rng_default, rng_three_fry, or rng_philox" {
         "rng_default" => Default, "rng_three_fry" => ThreeFry, "rng_philox" => Philox,
     }
-    FftType: "FFT, IFFT, RFFT or IRFFT" {
+    FftType: "FFT, IFFT, RFFT, or IRFFT" {
         "FFT" => Fft, "IFFT" => Ifft, "RFFT" => Rfft, "IRFFT" => Irfft,
     }
-    TriangularTranspose: "NO_TRANSPOSE, TRANSPOSE or ADJOINT" {
+    TriangularTranspose: "NO_TRANSPOSE, TRANSPOSE, or ADJOINT" {
         "NO_TRANSPOSE" => NoTranspose, "TRANSPOSE" => Transpose, "ADJOINT" => Adjoint,
     }
 }
@@ -382,7 +385,10 @@ impl Value for ComparisonType {
         match lexer.take() {
             Token::Word("TOTALORDER") => Ok(Self::TotalOrder),
             Token::Word("FLOAT" | "SIGNED" | "UNSIGNED") => Ok(Self::Default),
-            _ => Err(lexer.error("a comparison's type is FLOAT, TOTALORDER, SIGNED or UNSIGNED")),
+            _ => {
+                Err(lexer
+                    .error("expected FLOAT, TOTALORDER, SIGNED, or UNSIGNED as the type of a comparison"))
+            }
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Lists of attributes, `, name=value`, and how far a value goes.
+//! Lists of attributes, `, name=value`, and the extent of a value.
 
 use super::lexer::{Lexer, Token};
 use std::collections::BTreeSet;
 use support::Result;
 
-/// An attribute as it stands in the text.
+/// An attribute in the text.
 pub(super) struct RawAttribute<'t> {
     pub(super) name: &'t str,
     pub(super) name_start: usize,
     pub(super) value: std::ops::Range<usize>,
-    pub(super) taken: bool,
+    pub(super) is_used: bool,
 }
 
-/// Reads `, name=value` as often as it comes.
+/// Reads any number of `, name=value`.
 pub(super) fn read_attributes<'t>(lexer: &mut Lexer<'t>, text: &'t str) -> Result<Vec<RawAttribute<'t>>> {
     let mut attributes: Vec<RawAttribute<'t>> = Vec::new();
     let mut names = BTreeSet::new();
@@ -20,23 +20,24 @@ pub(super) fn read_attributes<'t>(lexer: &mut Lexer<'t>, text: &'t str) -> Resul
         let name_start = lexer.start();
         let name = lexer.expect_name("the name of an attribute")?;
         if !names.insert(name) {
-            return Err(lexer.error_at(name_start, &format!("the attribute '{name}' is there twice")));
+            return Err(lexer.error_at(name_start, &format!("duplicate attribute '{name}'")));
         }
         if lexer.peek() != Token::Symbol('=') {
             return Err(lexer.expected("'='"));
         }
         let mut value = value_range(text, lexer.start() + 1);
         if name == "literal" && text[value.clone()].ends_with([']', '}']) {
-            // A shape, and behind a blank the elements.
+            // A shape, then a space and the elements.
             value.end = value_range(text, value.end).end;
         }
         lexer.skip_to(value.end);
-        attributes.push(RawAttribute { name, name_start, value, taken: false });
+        attributes.push(RawAttribute { name, name_start, value, is_used: false });
     }
     Ok(attributes)
 }
 
-/// Where the value that follows `from` lies: up to the first blank or comma that is in no bracket and no string.
+/// Returns the range of the value after `from`: up to the first space or comma that is not in
+/// brackets or a string.
 pub(super) fn value_range(text: &str, from: usize) -> std::ops::Range<usize> {
     let bytes = text.as_bytes();
     let mut at = from;
@@ -66,7 +67,7 @@ pub(super) fn value_range(text: &str, from: usize) -> std::ops::Range<usize> {
         }
         at += 1;
     }
-    // A string or a comment that does not end may lead beyond the text or into a character.
+    // An unterminated string or comment can lead beyond the end of the text or into a character.
     at = at.min(text.len());
     while !text.is_char_boundary(at) {
         at += 1;

@@ -1,4 +1,5 @@
-//! Attributes that say which dimension is which: slices, paddings, windows, labels and dimension numbers.
+//! Attributes that assign meanings to dimensions: slices, paddings, windows, labels, and dimension
+//! numbers.
 
 use super::attribute::{Attribute, AttributePrinter, AttributeReader, Value, read_list};
 use super::lexer::Lexer;
@@ -6,7 +7,7 @@ use crate::attributes::*;
 use std::fmt::Write;
 use support::Result;
 
-const TAKES_EVERYTHING: &str = "a string takes everything";
+const INFALLIBLE: &str = "writing to a string cannot fail";
 
 /// `{[0:4], [1:7:2]}`.
 impl Value for Vec<SliceDimension> {
@@ -14,9 +15,9 @@ impl Value for Vec<SliceDimension> {
         out.push('{');
         for (i, SliceDimension { start, limit, stride }) in self.iter().enumerate() {
             out.push_str(if i > 0 { ", " } else { "" });
-            write!(out, "[{start}:{limit}").expect(TAKES_EVERYTHING);
+            write!(out, "[{start}:{limit}").expect(INFALLIBLE);
             if *stride != 1 {
-                write!(out, ":{stride}").expect(TAKES_EVERYTHING);
+                write!(out, ":{stride}").expect(INFALLIBLE);
             }
             out.push(']');
         }
@@ -37,7 +38,7 @@ impl Value for Vec<SliceDimension> {
     }
 }
 
-/// Splits `1_2x-3_4` at `x`, reads each part as `count` or fewer numbers between `_`.
+/// Splits `1_2x-3_4` at `x` and reads each part as `counts` numbers separated by `_`.
 fn read_pattern(
     lexer: &mut Lexer<'_>,
     what: &str,
@@ -53,15 +54,16 @@ fn read_pattern(
     parts.ok_or_else(|| lexer.error_at(at, &format!("expected {what}, found '{word}'")))
 }
 
-/// `0_1x2_3`, with `_4` behind each where there is interior padding. That of a scalar has no text and is left out.
+/// `0_1x2_3`, with `_4` after each part if there is interior padding. The padding of a scalar has
+/// no text and is omitted.
 impl Value for PaddingConfig {
     fn write(&self, out: &mut String) {
         let interior = self.dimensions.iter().any(|d| d.interior_padding != 0);
         for (i, d) in self.dimensions.iter().enumerate() {
             out.push_str(if i > 0 { "x" } else { "" });
-            write!(out, "{}_{}", d.edge_padding_low, d.edge_padding_high).expect(TAKES_EVERYTHING);
+            write!(out, "{}_{}", d.edge_padding_low, d.edge_padding_high).expect(INFALLIBLE);
             if interior {
-                write!(out, "_{}", d.interior_padding).expect(TAKES_EVERYTHING);
+                write!(out, "_{}", d.interior_padding).expect(INFALLIBLE);
             }
         }
     }
@@ -77,15 +79,16 @@ impl Value for PaddingConfig {
     }
 }
 
-/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`; what is usual is left out.
+/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1 rhs_reversal=0x0}`; default
+/// fields are omitted.
 impl Value for Window {
     fn write(&self, out: &mut String) {
         let mut field =
-            |name: &str, is_usual: fn(&WindowDimension) -> bool, text: fn(&WindowDimension) -> String| {
-                if !self.dimensions.iter().all(is_usual) {
+            |name: &str, is_default: fn(&WindowDimension) -> bool, text: fn(&WindowDimension) -> String| {
+                if !self.dimensions.iter().all(is_default) {
                     let parts: Vec<String> = self.dimensions.iter().map(text).collect();
                     let blank = if name.starts_with('{') { "" } else { " " };
-                    write!(out, "{blank}{name}={}", parts.join("x")).expect(TAKES_EVERYTHING);
+                    write!(out, "{blank}{name}={}", parts.join("x")).expect(INFALLIBLE);
                 }
             };
         field("{size", |_| false, |d| d.size.to_string());
@@ -112,8 +115,8 @@ impl Value for Window {
             let counts = if name == "pad" { 2..=2 } else { 1..=1 };
             let parts = read_pattern(lexer, "numbers such as 2x2, or 0_1x0_1 for pad", counts)?;
             if name == "size" {
-                let sized: Vec<_> = parts.iter().map(|part| WindowDimension::of_size(part[0])).collect();
-                dimensions = Some(sized);
+                let window: Vec<_> = parts.iter().map(|part| WindowDimension::of_size(part[0])).collect();
+                dimensions = Some(window);
             } else {
                 fields.push((at, name, parts));
             }
@@ -122,9 +125,8 @@ impl Value for Window {
         for (at, name, parts) in fields {
             if parts.len() != dimensions.len() {
                 let size = dimensions.len();
-                return Err(
-                    lexer.error_at(at, &format!("'{name}' has {} dimensions, size has {size}", parts.len()))
-                );
+                return Err(lexer
+                    .error_at(at, &format!("'{name}' has {} dimensions, but size has {size}", parts.len())));
             }
             for (dimension, part) in dimensions.iter_mut().zip(&parts) {
                 set_field(dimension, name, part)
@@ -135,7 +137,7 @@ impl Value for Window {
     }
 }
 
-/// Sets one field of a window's dimension; `None` if there is none of that name.
+/// Sets one field of a window's dimension; `None` if there is no field of that name.
 fn set_field(dimension: &mut WindowDimension, name: &str, part: &[i64]) -> Option<()> {
     match name {
         "stride" => dimension.stride = part[0],
@@ -148,7 +150,8 @@ fn set_field(dimension: &mut WindowDimension, name: &str, part: &[i64]) -> Optio
     Some(())
 }
 
-/// The labels of one operand: a letter for its two special dimensions, a digit for each spatial one.
+/// Writes the labels of one operand: letters for its two special dimensions, and digits for the
+/// spatial ones.
 fn write_labels(first: (char, usize), second: (char, usize), spatial: &[usize], out: &mut String) {
     let rank = spatial.len() + 2;
     let mut labels = vec!['?'; rank.max(first.1 + 1).max(second.1 + 1)];
@@ -162,12 +165,13 @@ fn write_labels(first: (char, usize), second: (char, usize), spatial: &[usize], 
     out.extend(labels);
 }
 
-/// The positions of two letters and of the digits, in the digits' order; `None` if one is missing or twice there.
+/// Returns the positions of two letters and of the digits, in the digits' order; `None` if one is
+/// missing or duplicated.
 fn read_labels(labels: &str, first: char, second: char) -> Option<(usize, usize, Vec<usize>)> {
     let position = |label: char| labels.bytes().position(|byte| char::from(byte) == label);
     let spatial = labels.len().checked_sub(2)?;
     let spatial = (0..spatial).map(|i| position(char::from_digit(i as u32, 10)?));
-    // As many different labels as there are characters, so none is there twice.
+    // The number of distinct labels equals the number of characters, so there are no duplicates.
     Some((position(first)?, position(second)?, spatial.collect::<Option<_>>()?))
 }
 
@@ -213,7 +217,7 @@ impl Value for ConvolutionDimensionNumbers {
     }
 }
 
-/// Dimension numbers are attributes of their own, one for each list.
+/// Dimension numbers are written as separate attributes, one for each list.
 macro_rules! dimension_numbers {
     ($type:ident { $($list:ident),* ; $($index:ident)? ; $($optional:ident),* }) => {
         impl Attribute for $type {

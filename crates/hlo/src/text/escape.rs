@@ -1,8 +1,8 @@
-//! Quoted strings with C's escapes, as XLA writes and reads them (`absl::CEscape`, `absl::CUnescape`).
+//! Quoted strings with C escapes, as written and read by XLA (`absl::CEscape`, `absl::CUnescape`).
 
 use std::fmt::Write;
 
-/// Appends a quoted string: everything but printable ASCII is escaped, bytes beyond it in octal.
+/// Appends a quoted string: everything but printable ASCII is escaped, other bytes in octal.
 pub(super) fn write_quoted(text: &str, out: &mut String) {
     out.push('"');
     for byte in text.bytes() {
@@ -15,13 +15,13 @@ pub(super) fn write_quoted(text: &str, out: &mut String) {
                 out.push(byte.into());
             }
             0x20..=0x7e => out.push(byte.into()),
-            _ => write!(out, "\\{byte:03o}").expect("a string takes everything"),
+            _ => write!(out, "\\{byte:03o}").expect("writing to a string cannot fail"),
         }
     }
     out.push('"');
 }
 
-/// The inside of a quoted string with its escapes resolved; `None` if one is unknown or the bytes are no UTF-8.
+/// Resolves the escapes in a quoted string; `None` if one is unknown or the bytes are not UTF-8.
 pub(crate) fn unescape(inside: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(inside.len());
     let mut rest = inside;
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_escapes_are_refused() {
+    fn broken_escapes_are_rejected() {
         for broken in [r"\q", r"\", r"\377", r"\ud800", r"\x", r"\é"] {
             assert_eq!(unescape(broken), None, "{broken}");
         }

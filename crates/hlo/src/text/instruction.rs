@@ -19,15 +19,15 @@ use shape::{ArrayShape, Layout, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// How deep instructions may nest as operands of each other.
+/// Maximum nesting depth of instructions written as operands.
 const MAX_NESTING: usize = 64;
 
-/// Attributes that any instruction may carry for other machines and other passes.
+/// Attributes that any instruction can have for other machines and other passes.
 const SHARED: [&str; 6] =
     ["backend_config", "frontend_attributes", "origin", "parameter_replication", "sharding", "statistics"];
 
-/// Attributes that are carried where the opcode's payload does not have them.
-const CARRIED: [&str; 7] = [
+/// Attributes that are kept as annotations if the opcode's payload does not include them.
+const ANNOTATIONS: [&str; 7] = [
     "algorithm",
     "async_execution_thread",
     "inferred_dimension",
@@ -37,8 +37,8 @@ const CARRIED: [&str; 7] = [
     "result_accuracy",
 ];
 
-/// Attributes of `custom-call` that say how another compiler is to call it.
-const OF_CUSTOM_CALL: [&str; 13] = [
+/// Attributes of `custom-call` that describe its calling convention in another compiler.
+const CUSTOM_CALL_ATTRIBUTES: [&str; 13] = [
     "api_version",
     "batch_group_count",
     "called_computations",
@@ -54,97 +54,100 @@ const OF_CUSTOM_CALL: [&str; 13] = [
     "window",
 ];
 
-/// Attributes whose value may be a computation that stands there as a whole.
+/// Attributes whose value can be a complete computation.
 const COMPUTATIONS: [&str; 8] =
     ["body", "calls", "condition", "false_computation", "scatter", "select", "to_apply", "true_computation"];
 
-/// What stands behind a name's `=`.
+/// The part of an instruction after the `=`.
 pub(super) struct RightHandSide {
     pub(super) op: Op,
     pub(super) shape: Shape,
     pub(super) operands: Vec<usize>,
     pub(super) metadata: OpMetadata,
-    pub(super) carried: Option<Annotations>,
-    /// What has to be done before, as positions like the operands.
+    pub(super) annotations: Option<Annotations>,
+    /// Instructions that must run earlier, as positions like the operands.
     pub(super) predecessors: Vec<usize>,
 }
 
-/// An instruction before its attributes.
+/// The part of an instruction before its attributes.
 struct Head<'t> {
     start: Lexer<'t>,
-    /// The shape, where the text has it.
-    written: Option<Shape>,
+    /// The shape, if the text states it.
+    declared: Option<Shape>,
     opcode: Opcode,
     /// `negate-start` is an `async-start` that calls a computation of one `negate`.
     wrapped: Option<Opcode>,
-    /// Of opcodes that have theirs between the parentheses.
+    /// The payload of opcodes that write it between the parentheses.
     payload: Option<Op>,
     operands: Vec<usize>,
     is_elided: bool,
 }
 
-/// What the attributes say.
-struct Said {
+/// The values of the attributes.
+struct Parsed {
     op: Op,
     metadata: OpMetadata,
-    carried: Annotations,
+    annotations: Annotations,
     predecessors: Vec<usize>,
-    /// The thread that an asynchronous instruction runs on.
+    /// The thread on which an asynchronous instruction runs.
     thread: String,
 }
 
 impl<'t> ComputationParser<'_, 't> {
-    /// Reads what stands behind a name's `=`. A nested one has no attributes: the comma belongs to the outer operands.
+    /// Reads the part of an instruction after the `=`. A nested instruction has no attributes,
+    /// because the comma belongs to the outer operands.
     pub(super) fn right_hand_side(&mut self, depth: usize) -> Result<RightHandSide> {
         let mut head = self.head(depth)?;
-        let mut said = self.attributes(&mut head, depth)?;
-        if let (Op::Map { dimensions, .. }, Some(&operand)) = (&mut said.op, head.operands.first())
+        let mut parsed = self.attributes(&mut head, depth)?;
+        if let (Op::Map { dimensions, .. }, Some(&operand)) = (&mut parsed.op, head.operands.first())
             && dimensions.is_empty()
         {
             let rank = self.pending[operand].right.shape.as_array().map_or(0, |array| array.rank());
             dimensions.extend(0..rank);
         }
         if head.wrapped.is_some() && head.opcode == Opcode::AsyncStart {
-            said.op = self.wrap(&head, &said)?;
+            parsed.op = self.wrap(&head, &parsed)?;
         }
-        let shape = match head.written {
-            Some(_) if head.opcode == Opcode::Send && !head.operands.is_empty() => self.sent(&head.operands),
-            // A token, whatever the text says.
+        let shape = match head.declared {
+            Some(_) if head.opcode == Opcode::Send && !head.operands.is_empty() => {
+                self.send_shape(&head.operands)
+            }
+            // The result is a token, regardless of the text.
             Some(_) if matches!(head.opcode, Opcode::Outfeed | Opcode::SendDone) => Shape::Token,
             Some(shape) => shape,
-            None => self.inferred(&head.start, &said.op, &head.operands)?,
+            None => self.infer(&head.start, &parsed.op, &head.operands)?,
         };
         self.count_shape(&head.start, &shape)?;
-        let carries = said.carried != Annotations::default() || !said.predecessors.is_empty();
+        let has_annotations = parsed.annotations != Annotations::default() || !parsed.predecessors.is_empty();
         Ok(RightHandSide {
-            op: said.op,
+            op: parsed.op,
             shape,
             operands: head.operands,
-            metadata: said.metadata,
-            carried: carries.then_some(said.carried),
-            predecessors: said.predecessors,
+            metadata: parsed.metadata,
+            annotations: has_annotations.then_some(parsed.annotations),
+            predecessors: parsed.predecessors,
         })
     }
 
-    /// Reads shape, opcode and operands.
+    /// Reads shape, opcode, and operands.
     fn head(&mut self, depth: usize) -> Result<Head<'t>> {
         let start = self.lexer.clone();
-        let written = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
+        let declared = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
         let name = self.lexer.expect_word("an opcode")?;
         let Some((opcode, wrapped)) = self.opcode(name) else {
             return Err(start.error(&format!("unknown opcode '{name}'")));
         };
         self.lexer.expect_symbol('(')?;
-        let elided = self.context.zeros.elided;
+        let elided_before = self.context.zeros.elided;
         let mut operands = Vec::new();
-        let payload = match (opcode, &written) {
+        let payload = match (opcode, &declared) {
             (Opcode::Parameter, _) => {
                 Some(Op::Parameter { number: self.lexer.expect_integer("the parameter's number")? })
             }
             (Opcode::Constant, Some(shape)) => {
                 Some(Op::Constant { literal: read_literal(self.lexer, shape, &mut self.context.zeros)? })
             }
-            (Opcode::Constant, None) => return Err(start.error("a constant needs its shape")),
+            (Opcode::Constant, None) => return Err(start.error("missing shape of a constant")),
             _ => {
                 operands = self.operands(depth)?;
                 None
@@ -153,11 +156,11 @@ impl<'t> ComputationParser<'_, 't> {
         if payload.is_some() {
             self.lexer.expect_symbol(')')?;
         }
-        let is_elided = self.context.zeros.elided != elided;
-        Ok(Head { start, written, opcode, wrapped, payload, operands, is_elided })
+        let is_elided = self.context.zeros.elided != elided_before;
+        Ok(Head { start, declared, opcode, wrapped, payload, operands, is_elided })
     }
 
-    /// The opcode of a name, and the one that an asynchronous name wraps.
+    /// Returns the opcode with a name, and the one that an asynchronous name wraps.
     fn opcode(&self, name: &str) -> Option<(Opcode, Option<Opcode>)> {
         let opcodes = &self.context.opcodes;
         if let Some(&opcode) = opcodes.get(name) {
@@ -169,7 +172,7 @@ impl<'t> ComputationParser<'_, 't> {
     }
 
     /// Reads the attributes.
-    fn attributes(&mut self, head: &mut Head<'t>, depth: usize) -> Result<Said> {
+    fn attributes(&mut self, head: &mut Head<'t>, depth: usize) -> Result<Parsed> {
         let text = self.context.text;
         let attributes = if depth == 0 { read_attributes(self.lexer, text)? } else { Vec::new() };
         let inline = self.inline_computations(&attributes)?;
@@ -182,10 +185,10 @@ impl<'t> ComputationParser<'_, 't> {
             inline: &inline,
         };
         let predecessors = read_predecessors(&mut reader, &self.names)?;
-        let mut carried = Annotations { is_elided: head.is_elided, ..Annotations::default() };
-        let metadata = read_metadata(&mut reader, &mut carried.metadata)?;
+        let mut annotations = Annotations { is_elided: head.is_elided, ..Annotations::default() };
+        let metadata = read_metadata(&mut reader, &mut annotations.metadata)?;
         let is_payload = |name: &str| head.opcode == Opcode::CustomCall && name == "backend_config";
-        carry(&mut reader, &mut carried, |name| SHARED.contains(&name) && !is_payload(name));
+        carry(&mut reader, &mut annotations, |name| SHARED.contains(&name) && !is_payload(name));
         let thread = match head.wrapped {
             Some(_) => reader.field("async_execution_thread", &[String::new()])?,
             None => String::new(),
@@ -198,16 +201,16 @@ impl<'t> ComputationParser<'_, 't> {
             (None, _) => parse_attributes(head.opcode, &mut reader)?,
         };
         if let Op::Compare { comparison_type: ComparisonType::Default, .. } = op {
-            // Says what the operands say, but is printed where it is not usual.
-            reader.attributes.iter_mut().filter(|a| a.name == "type").for_each(|a| a.taken = false);
-            carry(&mut reader, &mut carried, |name| name == "type");
+            // The type follows from the operands, but is printed if the text states it explicitly.
+            reader.attributes.iter_mut().filter(|a| a.name == "type").for_each(|a| a.is_used = false);
+            carry(&mut reader, &mut annotations, |name| name == "type");
         }
-        carry(&mut reader, &mut carried, |name| CARRIED.contains(&name));
-        refuse_unknown(&reader, &op)?;
-        Ok(Said { op, metadata, carried, predecessors, thread })
+        carry(&mut reader, &mut annotations, |name| ANNOTATIONS.contains(&name));
+        reject_unknown(&reader, &op)?;
+        Ok(Parsed { op, metadata, annotations, predecessors, thread })
     }
 
-    /// Reads the computations that stand where others have names, by where they start.
+    /// Reads the computations written in place of names, by their start positions.
     fn inline_computations(
         &mut self,
         attributes: &[RawAttribute<'_>],
@@ -222,10 +225,13 @@ impl<'t> ComputationParser<'_, 't> {
         Ok(inline)
     }
 
-    /// Adds the computation that an instruction such as `negate-start` stands for; the `async-start` that calls it.
-    fn wrap(&mut self, head: &Head<'_>, said: &Said) -> Result<Op> {
-        let Some([_, result, ..]) = head.written.as_ref().and_then(Shape::as_tuple) else {
-            return Err(head.start.error("an asynchronous start makes ((operands), result, state)"));
+    /// Adds the computation that an instruction such as `negate-start` implies; returns the
+    /// `async-start` that calls it.
+    fn wrap(&mut self, head: &Head<'_>, parsed: &Parsed) -> Result<Op> {
+        let Some([_, result, ..]) = head.declared.as_ref().and_then(Shape::as_tuple) else {
+            return Err(head
+                .start
+                .error("expected the shape ((operands), result, state) of an asynchronous start"));
         };
         let mut computation = Computation::new("async_wrapped");
         let mut parameters = Vec::new();
@@ -234,52 +240,59 @@ impl<'t> ComputationParser<'_, 't> {
             let op = Op::Parameter { number };
             parameters.push(computation.add("async_param", op, shape, &[], OpMetadata::default()));
         }
-        let root =
-            computation.add("async_op", said.op.clone(), result.clone(), &parameters, said.metadata.clone());
-        let mut carried = said.carried.clone();
-        if let Op::CustomCall { .. } = said.op {
-            carried.attributes.retain(|(name, _)| name != "backend_config");
+        let root = computation.add(
+            "async_op",
+            parsed.op.clone(),
+            result.clone(),
+            &parameters,
+            parsed.metadata.clone(),
+        );
+        let mut annotations = parsed.annotations.clone();
+        if let Op::CustomCall { .. } = parsed.op {
+            annotations.attributes.retain(|(name, _)| name != "backend_config");
         }
-        computation.set_annotations(root, (carried != Annotations::default()).then_some(carried));
+        computation.set_annotations(root, (annotations != Annotations::default()).then_some(annotations));
         computation.set_root(root);
-        computation.set_execution_thread(said.thread.as_str());
+        computation.set_execution_thread(parsed.thread.as_str());
         let mut attributes = RawAttributes::default();
-        if !said.thread.is_empty() {
+        if !parsed.thread.is_empty() {
             let mut quoted = String::new();
-            write_quoted(&said.thread, &mut quoted);
+            write_quoted(&parsed.thread, &mut quoted);
             attributes.push("async_execution_thread", RawValue::Text(quoted));
         }
         attributes.push("calls", RawValue::Computation(self.context.module.add_computation(computation)));
         Ok(Op::AsyncStart { attributes })
     }
 
-    /// The shape that follows, with the layout that XLA's shape inference gives it.
-    fn inferred(&self, start: &Lexer<'_>, op: &Op, operands: &[usize]) -> Result<Shape> {
+    /// Infers the shape, with the layout from XLA's shape inference.
+    fn infer(&self, start: &Lexer<'_>, op: &Op, operands: &[usize]) -> Result<Shape> {
         let module = &self.context.module;
         let shapes: Vec<&Shape> =
             operands.iter().map(|&operand| &self.pending[operand].right.shape).collect();
         let shape = infer_shape(module, op, &shapes, None).map_err(|error| start.error(error.message()))?;
-        let root = |called: ComputationId| module[called][module[called].root()].shape().clone();
+        let root = |callee: ComputationId| module[callee][module[callee].root()].shape().clone();
         Ok(match op {
             Op::While { .. } => shapes[0].clone(),
-            Op::Call { to_apply: called } | Op::Fusion { calls: called, .. } => root(*called),
+            Op::Call { to_apply: callee } | Op::Fusion { calls: callee, .. } => root(*callee),
             Op::Conditional { branch_computations } => {
                 branch_computations.first().map_or(shape, |&c| root(c))
             }
-            Op::Transpose { dimensions } => transposed(shape, shapes[0], dimensions),
-            Op::Select {} => laid_out_like(shape, shapes[1]),
-            _ if op.opcode().traits().contains(Traits::ELEMENTWISE) => laid_out_like(shape, shapes[0]),
+            Op::Transpose { dimensions } => transpose_layout(shape, shapes[0], dimensions),
+            Op::Select {} => with_layout_of(shape, shapes[1]),
+            _ if op.opcode().traits().contains(Traits::ELEMENTWISE) => with_layout_of(shape, shapes[0]),
             _ => shape,
         })
     }
 
-    /// What a `send` makes, whatever the text says: its first operand, a context and a token.
-    fn sent(&self, operands: &[usize]) -> Shape {
-        let sent = self.pending[operands[0]].right.shape.clone();
-        Shape::Tuple(vec![sent, Shape::scalar(PrimitiveType::U32), Shape::Token])
+    /// Returns the shape of a `send`, regardless of the text: its first operand, a context, and a
+    /// token.
+    fn send_shape(&self, operands: &[usize]) -> Shape {
+        let operand = self.pending[operands[0]].right.shape.clone();
+        Shape::Tuple(vec![operand, Shape::scalar(PrimitiveType::U32), Shape::Token])
     }
 
-    /// Reads operands up to the closing parenthesis: names, names behind their shapes, or nested instructions.
+    /// Reads operands up to the closing parenthesis: names, names preceded by their shapes, or
+    /// nested instructions.
     fn operands(&mut self, depth: usize) -> Result<Vec<usize>> {
         let mut operands = Vec::new();
         while !self.lexer.eat_symbol(')') {
@@ -293,12 +306,12 @@ impl<'t> ComputationParser<'_, 't> {
 
     fn operand(&mut self, depth: usize) -> Result<usize> {
         let start = self.lexer.clone();
-        let written = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
+        let declared = if shape_is_next(self.lexer) { Some(read_shape(self.lexer)?) } else { None };
         let is_nested =
             matches!(self.lexer.peek(), Token::Word(_)) && self.lexer.peek_second() == Token::Symbol('(');
         if is_nested {
             if depth == MAX_NESTING {
-                return Err(start.error(&format!("instructions nest deeper than {MAX_NESTING}")));
+                return Err(start.error(&format!("instructions nest deeper than {MAX_NESTING} levels")));
             }
             let position = start.start();
             *self.lexer = start;
@@ -313,17 +326,18 @@ impl<'t> ComputationParser<'_, 't> {
             return Err(self.lexer.error_at(at, &format!("unknown operand '{name}'")));
         };
         let shape = &self.pending[operand].right.shape;
-        match written {
-            Some(written) if !fits(&written, shape) => {
-                Err(start.error(&format!("operand '{name}' is written as {written}, but is {shape}")))
+        match declared {
+            Some(declared) if !fits(&declared, shape) => {
+                Err(start
+                    .error(&format!("operand '{name}' is declared as {declared}, but has shape {shape}")))
             }
             _ => Ok(operand),
         }
     }
 }
 
-/// The shape with another's layout.
-fn laid_out_like(shape: Shape, other: &Shape) -> Shape {
+/// Returns the shape with the layout of another.
+fn with_layout_of(shape: Shape, other: &Shape) -> Shape {
     match (shape, other) {
         (Shape::Array(array), Shape::Array(other)) if array.rank() == other.rank() => {
             Shape::Array(ArrayShape { layout: other.layout.clone(), ..array })
@@ -332,8 +346,8 @@ fn laid_out_like(shape: Shape, other: &Shape) -> Shape {
     }
 }
 
-/// The shape of a transpose with the elements where they were.
-fn transposed(shape: Shape, operand: &Shape, dimensions: &[usize]) -> Shape {
+/// Returns the shape of a transpose with a layout that keeps the elements in place.
+fn transpose_layout(shape: Shape, operand: &Shape, dimensions: &[usize]) -> Shape {
     let (Shape::Array(array), Shape::Array(operand)) = (&shape, operand) else { return shape };
     let row_major = || (0..operand.rank()).rev().collect::<Vec<usize>>().into();
     let layout = operand.layout.clone().unwrap_or_else(row_major);
@@ -342,12 +356,16 @@ fn transposed(shape: Shape, operand: &Shape, dimensions: &[usize]) -> Shape {
     Shape::Array(ArrayShape { layout: Some(Layout { minor_to_major, ..layout }), ..array.clone() })
 }
 
-/// Moves attributes to what is carried.
-fn carry(reader: &mut AttributeReader<'_, '_>, carried: &mut Annotations, is_carried: impl Fn(&str) -> bool) {
+/// Moves attributes to the annotations.
+fn carry(
+    reader: &mut AttributeReader<'_, '_>,
+    annotations: &mut Annotations,
+    is_annotation: impl Fn(&str) -> bool,
+) {
     let text = reader.text;
-    for attribute in reader.attributes.iter_mut().filter(|a| !a.taken && is_carried(a.name)) {
-        attribute.taken = true;
-        carried.attributes.push((attribute.name.to_owned(), text[attribute.value.clone()].to_owned()));
+    for attribute in reader.attributes.iter_mut().filter(|a| !a.is_used && is_annotation(a.name)) {
+        attribute.is_used = true;
+        annotations.attributes.push((attribute.name.to_owned(), text[attribute.value.clone()].to_owned()));
     }
 }
 
@@ -364,21 +382,23 @@ fn read_predecessors(
     })
 }
 
-fn refuse_unknown(reader: &AttributeReader<'_, '_>, op: &Op) -> Result<()> {
+fn reject_unknown(reader: &AttributeReader<'_, '_>, op: &Op) -> Result<()> {
     let name = op.opcode().name();
-    if let Some(attribute) = reader.attributes.iter().find(|attribute| !attribute.taken) {
+    if let Some(attribute) = reader.attributes.iter().find(|attribute| !attribute.is_used) {
         let message = format!("unknown attribute '{}' of {name}", attribute.name);
         return Err(reader.lexer.error_at(attribute.name_start, &message));
     }
     if let Op::CustomCall { attributes, .. } = op
-        && let Some((attribute, _)) = attributes.iter().find(|(name, _)| !OF_CUSTOM_CALL.contains(name))
+        && let Some((attribute, _)) =
+            attributes.iter().find(|(name, _)| !CUSTOM_CALL_ATTRIBUTES.contains(name))
     {
         return Err(reader.lexer.error(&format!("unknown attribute '{attribute}' of {name}")));
     }
     Ok(())
 }
 
-/// `metadata={op_type="MatMul" op_name="dense/MatMul" source_file="a.py" source_line=3}`; other fields become text.
+/// `metadata={op_type="MatMul" op_name="dense/MatMul" source_file="a.py" source_line=3}`; other
+/// fields are kept as text.
 fn read_metadata(reader: &mut AttributeReader<'_, '_>, rest: &mut String) -> Result<OpMetadata> {
     let mut metadata = OpMetadata::default();
     let text = reader.text;
@@ -394,7 +414,7 @@ fn read_metadata(reader: &mut AttributeReader<'_, '_>, rest: &mut String) -> Res
         let mut value = lexer.part(range.clone());
         let string = || match value.peek() {
             Token::Quoted(inside) => {
-                unescape(inside).ok_or_else(|| value.error("the string has an escape that is none"))
+                unescape(inside).ok_or_else(|| value.error("invalid escape in a string"))
             }
             _ => Err(value.expected("a quoted string")),
         };

@@ -2,14 +2,14 @@
 
 use support::{Error, Result};
 
-/// A token. Lexing cannot fail: what is no token is a symbol that nobody expects.
+/// A token. Lexing cannot fail: invalid text becomes a symbol that no parser expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Token<'t> {
-    /// An identifier, a keyword or a number, also a pattern such as `1x2` or `0_1x2_3`.
+    /// An identifier, a keyword, a number, or a pattern such as `1x2` or `0_1x2_3`.
     Word(&'t str),
-    /// A name with its sigil, which is left out: `%add.1`.
+    /// A name, without its sigil: `%add.1`.
     Name(&'t str),
-    /// The inside of a quoted string, escapes and all.
+    /// The contents of a quoted string, with its escapes.
     Quoted(&'t str),
     /// Any other character.
     Symbol(char),
@@ -23,75 +23,75 @@ pub(crate) enum Token<'t> {
     End,
 }
 
-/// Walks over a text, one token ahead. Cheap to clone.
+/// Iterates over a text with one token of lookahead. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Lexer<'t> {
-    /// From the start of the file, for line numbers, to where this lexer ends.
+    /// The text from the start of the file, for line numbers, to the end of this lexer's part.
     text: &'t str,
-    /// Behind the token that is next.
+    /// Position after the next token.
     position: usize,
-    /// Where the next token starts.
+    /// Start of the next token.
     start: usize,
     next: Token<'t>,
 }
 
 impl<'t> Lexer<'t> {
-    /// Starts at the first token from `start` on.
+    /// Starts at the first token at or after `start`.
     pub(crate) fn new(text: &'t str, start: usize) -> Self {
         let mut lexer = Self { text, position: start, start, next: Token::End };
         lexer.scan();
         lexer
     }
 
-    /// A lexer of one part of the text.
+    /// Returns a lexer for one part of the text.
     pub(crate) fn part(&self, range: std::ops::Range<usize>) -> Self {
         Self::new(&self.text[..range.end], range.start)
     }
 
-    /// The next token.
+    /// Returns the next token.
     pub(crate) fn peek(&self) -> Token<'t> {
         self.next
     }
 
-    /// The token behind the next.
+    /// Returns the token after the next one.
     pub(crate) fn peek_second(&self) -> Token<'t> {
         let mut ahead = self.clone();
         ahead.scan();
         ahead.next
     }
 
-    /// Where the next token starts.
+    /// Returns the start of the next token.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// Takes the next token.
+    /// Consumes the next token.
     pub(crate) fn take(&mut self) -> Token<'t> {
         let token = self.next;
         self.scan();
         token
     }
 
-    /// Takes the next token if it is this one.
+    /// Consumes the next token if it equals `token`.
     pub(crate) fn eat(&mut self, token: Token<'_>) -> bool {
-        let found = self.next == token;
-        if found {
+        let is_next = self.next == token;
+        if is_next {
             self.scan();
         }
-        found
+        is_next
     }
 
-    /// Takes the next token if it is this symbol.
+    /// Consumes the next token if it is this symbol.
     pub(crate) fn eat_symbol(&mut self, symbol: char) -> bool {
         self.eat(Token::Symbol(symbol))
     }
 
-    /// Takes this symbol, or says what is there instead.
+    /// Consumes this symbol, or returns an error.
     pub(crate) fn expect_symbol(&mut self, symbol: char) -> Result<()> {
         if self.eat_symbol(symbol) { Ok(()) } else { Err(self.expected(&format!("'{symbol}'"))) }
     }
 
-    /// Takes a name, with its sigil or without; a colon right behind it says nothing.
+    /// Consumes a name, with or without its sigil; a colon directly after it is ignored.
     pub(crate) fn expect_name(&mut self, what: &str) -> Result<&'t str> {
         let name = match self.next {
             Token::Name(name) => name,
@@ -103,7 +103,7 @@ impl<'t> Lexer<'t> {
         Ok(name)
     }
 
-    /// Takes a word of any kind.
+    /// Consumes a word of any kind.
     pub(crate) fn expect_word(&mut self, what: &str) -> Result<&'t str> {
         match self.next {
             Token::Word(word) => {
@@ -114,7 +114,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// Takes an integer of the type that the caller wants.
+    /// Consumes an integer of the type `T`.
     pub(crate) fn expect_integer<T: std::str::FromStr>(&mut self, what: &str) -> Result<T> {
         let value = match self.next {
             Token::Word(word) => word.parse().ok(),
@@ -125,13 +125,13 @@ impl<'t> Lexer<'t> {
         Ok(value)
     }
 
-    /// Goes on at a position further on.
+    /// Continues at a later position.
     pub(crate) fn skip_to(&mut self, position: usize) {
         self.position = position.clamp(self.start, self.text.len());
         self.scan();
     }
 
-    /// Takes everything that is left, as it stands.
+    /// Consumes and returns the entire rest.
     pub(crate) fn take_rest(&mut self) -> &'t str {
         let rest = &self.text[self.start..];
         self.position = self.text.len();
@@ -139,21 +139,21 @@ impl<'t> Lexer<'t> {
         rest
     }
 
-    /// What stands between a position and the next token.
+    /// Returns the text from a position up to the next token.
     pub(crate) fn text_from(&self, start: usize) -> &'t str {
         &self.text[start..self.start]
     }
 
-    /// Checks that nothing is left.
+    /// Checks that nothing remains.
     pub(crate) fn expect_end(&self) -> Result<()> {
-        if self.next == Token::End { Ok(()) } else { Err(self.expected("nothing more")) }
+        if self.next == Token::End { Ok(()) } else { Err(self.expected("the end")) }
     }
 
-    /// The error that something else was expected.
+    /// Creates an error that states what was expected and what was found.
     pub(crate) fn expected(&self, what: &str) -> Error {
-        let found = match self.next {
-            Token::Word(word) => format!("'{}'", shortened(word)),
-            Token::Name(name) => format!("'%{}'", shortened(name)),
+        let actual = match self.next {
+            Token::Word(word) => format!("'{}'", shorten(word)),
+            Token::Name(name) => format!("'%{}'", shorten(name)),
             Token::Quoted(_) => "a string".to_owned(),
             Token::Symbol(symbol) => format!("'{}'", symbol.escape_default()),
             Token::Arrow => "'->'".to_owned(),
@@ -161,15 +161,15 @@ impl<'t> Lexer<'t> {
             Token::Dots => "'...'".to_owned(),
             Token::End => "the end".to_owned(),
         };
-        self.error_at(self.start, &format!("expected {what}, found {found}"))
+        self.error_at(self.start, &format!("expected {what}, found {actual}"))
     }
 
-    /// An error at the next token.
+    /// Creates an error at the next token.
     pub(crate) fn error(&self, message: &str) -> Error {
         self.error_at(self.start, message)
     }
 
-    /// An error with the line of a position.
+    /// Creates an error with the line of a position.
     pub(crate) fn error_at(&self, position: usize, message: &str) -> Error {
         let before = &self.text.as_bytes()[..position.min(self.text.len())];
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
@@ -180,21 +180,21 @@ impl<'t> Lexer<'t> {
         &self.text[self.position..]
     }
 
-    /// Skips blanks and comments; an unterminated comment is left where it is.
+    /// Skips spaces and comments; an unterminated comment is not skipped.
     fn skip_blanks(&mut self) {
         loop {
             let rest = self.rest();
-            let skipped = if rest.starts_with("//") {
+            let length = if rest.starts_with("//") {
                 rest.find(['\n', '\r']).unwrap_or(rest.len())
             } else if let Some(comment) = rest.strip_prefix("/*") {
                 comment.find("*/").map_or(0, |end| end + 4)
             } else {
                 rest.len() - rest.trim_start().len()
             };
-            if skipped == 0 {
+            if length == 0 {
                 return;
             }
-            self.position += skipped;
+            self.position += length;
         }
     }
 
@@ -220,7 +220,7 @@ impl<'t> Lexer<'t> {
             _ if rest.starts_with("...") => (Token::Dots, 3),
             'a'..='z' | 'A'..='Z' | '_' => {
                 let word = identifier(rest);
-                // `x->y` is a word, an arrow and a word.
+                // `x->y` is a word, an arrow, and a word.
                 let word = match word.strip_suffix('-') {
                     Some(shorter) if rest[word.len()..].starts_with('>') => shorter,
                     _ => word,
@@ -238,7 +238,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// The longest prefix that is an identifier: `[a-zA-Z_][a-zA-Z0-9_.-]*`.
+/// Returns the longest prefix that is an identifier: `[a-zA-Z_][a-zA-Z0-9_.-]*`.
 fn identifier(text: &str) -> &str {
     if !text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
         return "";
@@ -247,8 +247,8 @@ fn identifier(text: &str) -> &str {
     &text[..end.unwrap_or(text.len())]
 }
 
-/// The longest prefix that could be a number or a pattern of numbers: a sign may start it or stand behind an exponent's
-/// `e`, a window's `x` and a padding's `_`.
+/// Returns the longest prefix that could be a number or a pattern of numbers. A sign can be at the
+/// start, or after an exponent's `e`, a window's `x`, or a padding's `_`.
 fn number(text: &str) -> &str {
     let bytes = text.as_bytes();
     let mut end = usize::from(bytes[0] == b'-');
@@ -268,7 +268,7 @@ fn number(text: &str) -> &str {
     &text[..end]
 }
 
-/// The inside of a quoted string that starts behind its opening quote.
+/// Returns the contents of a quoted string; `text` starts after the opening quote.
 fn quoted(text: &str) -> Option<&str> {
     let mut escaped = false;
     for (i, byte) in text.bytes().enumerate() {
@@ -282,7 +282,7 @@ fn quoted(text: &str) -> Option<&str> {
     None
 }
 
-fn shortened(word: &str) -> String {
+fn shorten(word: &str) -> String {
     match word.char_indices().nth(60) {
         Some((end, _)) => format!("{}...", &word[..end]),
         None => word.to_owned(),

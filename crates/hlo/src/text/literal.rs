@@ -6,17 +6,18 @@ use super::shape::read_shape;
 use shape::{ArrayShape, Literal, Shape};
 use support::Result;
 
-/// A literal with its shape, every element of it: `f32[2] {1, 2.5}`.
+/// Returns a complete literal with its shape: `f32[2] {1, 2.5}`.
 pub fn literal_to_text(literal: &Literal) -> String {
     let mut out = format!("{} ", literal.shape());
     write_literal(literal, usize::MAX, &mut out);
     out
 }
 
-/// Reads what [`literal_to_text`] writes.
+/// Reads the output of [`literal_to_text`].
 pub fn parse_literal(text: &str) -> Result<Literal> {
     let text = text.trim();
-    // A blank parts them: `s32[1] {0}` is an array of one 0, `s32[1]{0}` a shape with its layout.
+    // A space separates them: `s32[1] {0}` is an array with the element 0, and `s32[1]{0}` a shape
+    // with its layout.
     let end = end_of_shape(text);
     let mut shape_lexer = Lexer::new(&text[..end], 0);
     let shape = read_shape(&mut shape_lexer)?;
@@ -26,13 +27,13 @@ pub fn parse_literal(text: &str) -> Result<Literal> {
     let literal = read_literal(&mut lexer, &shape, &mut zeros)?;
     lexer.expect_end()?;
     if zeros.elided > 0 {
-        return Err(lexer.error("'...' stands for elements that the text lacks"));
+        return Err(lexer.error("the text elides elements ('...')"));
     }
     Ok(literal)
 }
 
-/// Reads `s32[2]{0} {1, 2}` or `( s32[] 1, pred[2]{0} {1, 0} )`: what XLA writes of the literals of custom calls, where a brace
-/// behind an array is its layout.
+/// Reads `s32[2]{0} {1, 2}` or `( s32[] 1, pred[2]{0} {1, 0} )`: XLA's form for the literals of
+/// custom calls, in which braces after an array contain its layout.
 pub(crate) fn read_shaped_literal(lexer: &mut Lexer<'_>) -> Result<Literal> {
     if !lexer.eat_symbol('(') {
         let shape = read_shape(lexer)?;
@@ -44,14 +45,14 @@ pub(crate) fn read_shaped_literal(lexer: &mut Lexer<'_>) -> Result<Literal> {
             lexer.expect_symbol(',')?;
         }
         if lexer.peek() == Token::Symbol('(') {
-            return Err(lexer.error("a tuple within the tuple of a literal is not supported"));
+            return Err(lexer.error("a nested tuple in a literal is not supported"));
         }
         elements.push(read_shaped_literal(lexer)?);
     }
     Ok(Literal::Tuple(elements))
 }
 
-/// Where the first blank stands that is in no brackets: behind the shape.
+/// Returns the end of the shape: the first space outside of brackets.
 fn end_of_shape(text: &str) -> usize {
     let mut depth = 0_usize;
     let is_end = |c: char| {
@@ -65,30 +66,30 @@ fn end_of_shape(text: &str) -> usize {
     text.find(is_end).unwrap_or(text.len())
 }
 
-/// How many bytes of elements a module's text may leave out.
+/// Maximum number of bytes of elements that a module's text can elide.
 const MAX_ZERO_BYTES: u64 = 1 << 31;
 
-/// Elements that texts leave out. XLA's parser reads them as zeros.
+/// Elements that texts elide. XLA's parser reads them as zeros.
 #[derive(Debug, Default)]
 pub(super) struct Zeros {
     bytes: u64,
-    /// How many arrays stand as `{...}`.
+    /// Number of arrays written as `{...}`.
     pub(super) elided: usize,
 }
 
 impl Zeros {
-    /// The bytes of an array whose elements are zeros.
+    /// Returns the bytes of an array whose elements are zeros.
     fn of(&mut self, shape: &ArrayShape, lexer: &Lexer<'_>) -> Result<Vec<u8>> {
         self.bytes = self.bytes.saturating_add(shape.byte_size());
         if self.bytes > MAX_ZERO_BYTES {
-            let message = format!("the text leaves out more than {MAX_ZERO_BYTES} bytes of constants");
+            let message = format!("the text elides more than {MAX_ZERO_BYTES} bytes of constants");
             return Err(lexer.error(&message));
         }
         Ok(vec![0; shape.byte_size() as usize])
     }
 }
 
-/// Appends a literal, every element of it, or `{...}` for an array of more elements than `limit`.
+/// Appends a complete literal, or `{...}` for an array with more elements than `limit`.
 pub(super) fn write_literal(literal: &Literal, limit: usize, out: &mut String) {
     match literal {
         Literal::Array { shape, data } => write_array(shape, data, limit, out),
@@ -106,7 +107,8 @@ pub(super) fn write_literal(literal: &Literal, limit: usize, out: &mut String) {
 fn write_array(shape: &ArrayShape, data: &[u8], limit: usize, out: &mut String) {
     let (sizes, size) = (shape.sizes(), shape.element_type.byte_size());
     let count = data.len() / size;
-    // An array without elements may still have more empty rows than a text can hold; nothing is lost by leaving them out.
+    // An array without elements may have too many empty rows for a text; eliding them loses
+    // nothing.
     if !sizes.is_empty() && (count > limit || (count == 0 && sizes[0] != 0)) {
         return out.push_str("{...}");
     }
@@ -117,11 +119,12 @@ fn write_array(shape: &ArrayShape, data: &[u8], limit: usize, out: &mut String) 
         return out.push_str("{}");
     }
     let mut index = vec![0; sizes.len()];
-    let mut opened = sizes.len();
+    let mut opening = sizes.len();
     for element in data.chunks_exact(size) {
-        open_braces(opened, out);
+        open_braces(opening, out);
         write_element(shape.element_type, element, out);
-        // As many dimensions end behind this element as indices wrap around.
+        // The number of dimensions that end after this element is the number of indices that wrap
+        // around.
         let mut wrapped = 0;
         for (i, &size) in index.iter_mut().zip(&sizes).rev() {
             *i += 1;
@@ -131,13 +134,13 @@ fn write_array(shape: &ArrayShape, data: &[u8], limit: usize, out: &mut String) 
             *i = 0;
             wrapped += 1;
         }
-        for closed in 0..wrapped {
-            out.push_str(if closed > 0 { " }" } else { "}" });
+        for i in 0..wrapped {
+            out.push_str(if i > 0 { " }" } else { "}" });
         }
         if wrapped < sizes.len() {
             out.push_str(", ");
         }
-        opened = wrapped;
+        opening = wrapped;
     }
 }
 
@@ -148,7 +151,8 @@ fn open_braces(count: usize, out: &mut String) {
     }
 }
 
-/// Reads a literal of a shape. Memory is bounded by the text's length and by what may be left out.
+/// Reads a literal of a shape. Memory is bounded by the text's length and the limit for elided
+/// elements.
 pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape, zeros: &mut Zeros) -> Result<Literal> {
     match shape {
         Shape::Array(array) => read_array(lexer, array, zeros),
@@ -170,12 +174,12 @@ pub(super) fn read_literal(lexer: &mut Lexer<'_>, shape: &Shape, zeros: &mut Zer
 
 fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape, zeros: &mut Zeros) -> Result<Literal> {
     if !shape.is_static() {
-        return Err(lexer.error(&format!("a constant of the dynamic shape {shape} has no text")));
+        return Err(lexer.error(&format!("a constant cannot have the dynamic shape {shape}")));
     }
     let shape = ArrayShape::new(shape.element_type, &shape.sizes());
     let mut data = Vec::new();
     if shape.rank() > 0 && lexer.peek() != Token::Symbol('{') {
-        // As in XLA, a lone number is the first element.
+        // As in XLA, a single number is the first element.
         read_element(shape.element_type, lexer, &mut data)?;
         if shape.element_count() == 0 {
             return Err(lexer.error(&format!("{shape} has no elements")));
@@ -187,10 +191,11 @@ fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape, zeros: &mut Zeros) -> R
         read_rows(lexer, &shape, &mut data, zeros)?;
     }
     let literal = Literal::from_bytes(shape, data.into());
-    literal.ok_or_else(|| lexer.error("the constant has another number of elements than its shape"))
+    literal.ok_or_else(|| lexer.error("the number of elements of the constant does not match its shape"))
 }
 
-/// Reads nested rows, without recursion: `seen[d]` is how many entries the open row of dimension `d` has.
+/// Reads nested rows without recursion: `seen[d]` is the number of entries in the open row of
+/// dimension `d`.
 fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>, zeros: &mut Zeros) -> Result<()> {
     let sizes = shape.sizes();
     let mut seen: Vec<i64> = Vec::new();
@@ -199,7 +204,7 @@ fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>, zero
             seen.push(0);
             if lexer.peek() == Token::Dots {
                 if seen.len() != 1 {
-                    return Err(lexer.error("'...' stands for the elements of a whole array"));
+                    return Err(lexer.error("'...' can only replace all elements of an array"));
                 }
                 if shape.element_count() != 0 {
                     *data = zeros.of(shape, lexer)?;
@@ -228,7 +233,7 @@ fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>, zero
                 }
                 let size = sizes[dimension];
                 return Err(
-                    lexer.expected(&format!("{size} entries in dimension {dimension}, not {row}: ','"))
+                    lexer.expected(&format!("',' ({size} entries in dimension {dimension}, got {row})"))
                 );
             }
             lexer.expect_symbol('}')?;
@@ -255,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn elements_are_no_layout() {
+    fn elements_are_not_a_layout() {
         for text in ["s32[1] {0}", "s32[2] {1, 0}", "u16[2] {7, 9}", "(s32[2], f32[]) ({0, 1}, 2)", "f32[] 1"]
         {
             assert_eq!(literal_to_text(&parse_literal(text).unwrap()), text);
         }
-        let turned = parse_literal("s32[2,1]{0,1} { {1}, {0} }").unwrap();
-        assert_eq!(turned.array_shape().sizes(), [2, 1]);
+        let column_major = parse_literal("s32[2,1]{0,1} { {1}, {0} }").unwrap();
+        assert_eq!(column_major.array_shape().sizes(), [2, 1]);
         assert!(parse_literal("s32[2]").is_err());
     }
 
@@ -273,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_nest_as_their_dimensions_do() {
+    fn literals_nest_like_their_dimensions() {
         let cube = Literal::from_elements(&[2, 1, 2], &[1i32, 2, 3, 4]);
         assert_eq!(text_of(&cube, 4), "{ { {1, 2} }, { {3, 4} } }");
         assert_eq!(text_of(&cube, 3), "{...}");
@@ -287,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_without_elements_read_back_however_many_empty_rows_they_have() {
+    fn arrays_without_elements_read_back_with_any_number_of_rows() {
         let empty = Literal::from_elements(&[1 << 40, 0], &[] as &[f32]);
         assert_eq!(text_of(&empty, 0), "{...}");
         assert_eq!(read(&empty.shape(), "{...}"), Ok(empty));
@@ -296,11 +301,11 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_the_text_leaves_out_are_zeros() {
+    fn elided_elements_are_zeros() {
         let shape = Shape::array(PrimitiveType::S32, &[2, 2]);
-        let of = |elements: &[i32; 4]| Ok(Literal::from_elements(&[2, 2], elements));
-        assert_eq!(read(&shape, "{...}"), of(&[0; 4]));
-        assert_eq!(read(&shape, "7"), of(&[7, 0, 0, 0]));
+        let expected = |elements: &[i32; 4]| Ok(Literal::from_elements(&[2, 2], elements));
+        assert_eq!(read(&shape, "{...}"), expected(&[0; 4]));
+        assert_eq!(read(&shape, "7"), expected(&[7, 0, 0, 0]));
         assert!(parse_literal("s32[2,2] {...}").is_err());
         let huge = Shape::array(PrimitiveType::S32, &[1 << 40]);
         assert!(read(&huge, "{...}").is_err() && read(&huge, "7").is_err(), "memory is bounded");
@@ -308,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_shapes_are_refused() {
+    fn wrong_shapes_are_rejected() {
         let shape = Shape::array(PrimitiveType::S32, &[2, 2]);
         for text in [
             "{{1,2}}",

@@ -1,11 +1,11 @@
-//! Names as XLA's text allows them.
+//! Names that XLA's text allows.
 
 use crate::computation::Computation;
 use crate::ids::{ComputationId, InstructionId};
 use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Words of the grammar, which no name may be. Names of element types are reserved too.
+/// Words of the grammar, which cannot be names. Names of element types are reserved, too.
 const KEYWORDS: [&str; 16] = [
     "ENTRY",
     "HloModule",
@@ -25,25 +25,25 @@ const KEYWORDS: [&str; 16] = [
     "token",
 ];
 
-/// XLA's element types that have no counterpart here, but are reserved words there.
+/// XLA's element types without a counterpart here, which are reserved words in XLA.
 const FOREIGN_TYPES: [&str; 3] = ["opaque", "opaque_type", "primitive_type_invalid"];
 
 fn is_reserved(name: &str) -> bool {
     KEYWORDS.contains(&name) || FOREIGN_TYPES.contains(&name) || name.parse::<shape::PrimitiveType>().is_ok()
 }
 
-/// The name with everything replaced that XLA's text does not allow in it.
-pub(crate) fn sanitized(name: &str) -> String {
+/// Replaces everything in a name that XLA's text does not allow.
+pub(crate) fn sanitize(name: &str) -> String {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let mut name: String = name.chars().map(|c| if allowed(c) { c } else { '_' }).collect();
-    // The lexer would take `x-` before `>` for an arrow.
+    // The lexer would read `x-` before `>` as a word and an arrow.
     while name.ends_with('-') {
         name.pop();
         name.push('_');
     }
     match name.as_bytes() {
         [] => name.push_str("name"),
-        // XLA keeps names that start with two underscores for itself.
+        // XLA reserves names that start with two underscores.
         [b'_', b'_', rest @ ..] if !rest.starts_with(b"xla_") => name.replace_range(..1, "a"),
         [first, ..] if !first.is_ascii_alphabetic() && *first != b'_' => name.replace_range(..1, "_"),
         _ => {}
@@ -57,12 +57,13 @@ pub(crate) fn sanitized(name: &str) -> String {
     name
 }
 
-/// A printable name for each item. Names that are printable as they are stay; the others give way.
-fn printable<Id: Copy + Ord>(names: &[(Id, &str)]) -> BTreeMap<Id, String> {
+/// Returns a printable name for each item. Names that are already printable are kept; the others
+/// are changed.
+fn printable_names<Id: Copy + Ord>(names: &[(Id, &str)]) -> BTreeMap<Id, String> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut result = BTreeMap::new();
     for &(id, name) in names {
-        if sanitized(name) == name && taken.insert(name.to_owned()) {
+        if sanitize(name) == name && taken.insert(name.to_owned()) {
             result.insert(id, name.to_owned());
         }
     }
@@ -71,26 +72,26 @@ fn printable<Id: Copy + Ord>(names: &[(Id, &str)]) -> BTreeMap<Id, String> {
         if result.contains_key(&id) {
             continue;
         }
-        let stem = sanitized(name);
-        let mut wish = stem.clone();
+        let stem = sanitize(name);
+        let mut candidate = stem.clone();
         let suffix = suffixes.entry(stem.clone()).or_insert(0);
-        while !taken.insert(wish.clone()) {
+        while !taken.insert(candidate.clone()) {
             *suffix += 1;
-            wish = format!("{stem}.{suffix}");
+            candidate = format!("{stem}.{suffix}");
         }
-        result.insert(id, wish);
+        result.insert(id, candidate);
     }
     result
 }
 
-/// Printable names of a module's computations.
+/// Returns printable names of a module's computations.
 pub(super) fn computation_names(module: &Module) -> BTreeMap<ComputationId, String> {
-    printable(&module.computations().map(|(id, c)| (id, c.name())).collect::<Vec<_>>())
+    printable_names(&module.computations().map(|(id, c)| (id, c.name())).collect::<Vec<_>>())
 }
 
-/// Printable names of a computation's instructions.
+/// Returns printable names of a computation's instructions.
 pub(super) fn instruction_names(computation: &Computation) -> BTreeMap<InstructionId, String> {
-    printable(&computation.instructions().map(|(id, i)| (id, i.name())).collect::<Vec<_>>())
+    printable_names(&computation.instructions().map(|(id, i)| (id, i.name())).collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_become_what_xla_would_make_of_them() {
+    fn names_are_sanitized_like_in_xla() {
         for (name, expected) in [
             ("tower/dense:0", "tower_dense_0"),
             ("3x", "_x"),
@@ -108,13 +109,13 @@ mod tests {
             ("a.b-c_1", "a.b-c_1"),
             ("ROOT", "ROOT_"),
         ] {
-            assert_eq!(sanitized(name), expected);
+            assert_eq!(sanitize(name), expected);
         }
     }
 
     #[test]
-    fn a_name_that_is_printable_keeps_it_whatever_comes_before() {
-        let names = printable(&[(0, "a/b"), (1, "a_b"), (2, "a:b")]);
+    fn a_printable_name_is_kept_regardless_of_the_order() {
+        let names = printable_names(&[(0, "a/b"), (1, "a_b"), (2, "a:b")]);
         assert_eq!(names.values().collect::<Vec<_>>(), ["a_b.1", "a_b", "a_b.2"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Single elements of literals: exact both ways, to the last bit of a NaN.
+//! Single elements of literals: exact in both directions, including the bits of a NaN.
 
 use super::lexer::{Lexer, Token};
 use half::{bf16, f16};
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use support::Result;
 
 fn format_of(element_type: PrimitiveType) -> FloatFormat {
-    element_type.float_format().expect("only floats are asked for their format")
+    element_type.float_format().expect("expected a floating-point type")
 }
 
 /// Appends one element, given as its little-endian bytes.
@@ -23,31 +23,33 @@ pub(super) fn write_element(element_type: PrimitiveType, bytes: &[u8], out: &mut
         write_float(element_type, bytes, out);
     } else {
         let shape = ArrayShape::new(element_type, &[]);
-        let literal = Literal::from_bytes(shape, bytes.to_vec().into()).expect("the bytes of one element");
+        let literal =
+            Literal::from_bytes(shape, bytes.to_vec().into()).expect("expected the bytes of one element");
         match literal.scalar_at(0) {
             Scalar::Pred(value) => write!(out, "{value}"),
             Scalar::Signed(value) => write!(out, "{value}"),
             Scalar::Unsigned(value) => write!(out, "{value}"),
-            Scalar::Float(_) | Scalar::Complex(..) => unreachable!("an integer or pred"),
+            Scalar::Float(_) | Scalar::Complex(..) => unreachable!("expected an integer or pred"),
         }
-        .expect("a string takes everything");
+        .expect("writing to a string cannot fail");
     }
 }
 
 fn write_float(element_type: PrimitiveType, bytes: &[u8], out: &mut String) {
     let shape = ArrayShape::new(element_type, &[]);
-    let literal = Literal::from_bytes(shape, bytes.to_vec().into()).expect("the bytes of one element");
-    let Scalar::Float(value) = literal.scalar_at(0) else { unreachable!("a float") };
+    let literal =
+        Literal::from_bytes(shape, bytes.to_vec().into()).expect("expected the bytes of one element");
+    let Scalar::Float(value) = literal.scalar_at(0) else { unreachable!("expected a float") };
     if value.is_nan() {
         return write_nan(format_of(element_type), bytes, out);
     }
     if value.is_infinite() {
         return out.push_str(if value < 0.0 { "-inf" } else { "inf" });
     }
-    out.push_str(&shortest(element_type, value));
+    out.push_str(&shortest_text(element_type, value));
 }
 
-/// `nan`, with the sign and, if it is not the usual quiet one, the mantissa's bits: `-nan(0x7)`.
+/// `nan`, with the sign and, unless it is the default quiet NaN, the mantissa's bits: `-nan(0x7)`.
 fn write_nan(format: FloatFormat, bytes: &[u8], out: &mut String) {
     let mut wide = [0; 8];
     wide[..bytes.len()].copy_from_slice(bytes);
@@ -58,36 +60,37 @@ fn write_nan(format: FloatFormat, bytes: &[u8], out: &mut String) {
     out.push_str("nan");
     let payload = bits & ((1 << format.mantissa_bits) - 1);
     if format.has_infinity() && payload != 1 << (format.mantissa_bits - 1) {
-        write!(out, "(0x{payload:x})").expect("a string takes everything");
+        write!(out, "(0x{payload:x})").expect("writing to a string cannot fail");
     }
 }
 
-/// The shortest decimal that, read as `f64` and rounded to the element type, is this finite value; the exact value if
-/// that is no longer.
-fn shortest(element_type: PrimitiveType, value: f64) -> String {
+/// Returns the shortest decimal that, read as `f64` and rounded to the element type, equals this
+/// finite value; the exact value if that is not longer.
+fn shortest_text(element_type: PrimitiveType, value: f64) -> String {
     let reads_back = |text: &str| {
-        text.parse().is_ok_and(|read: f64| rounded(element_type, read).to_bits() == value.to_bits())
+        text.parse().is_ok_and(|read: f64| round(element_type, read).to_bits() == value.to_bits())
     };
     let exact = format!("{value:?}");
     let shorter = match element_type {
-        // XLA goes through `f32` for the latter, and rounds what is denormal there to another power of two.
+        // XLA converts `f8e8m0fnu` through `f32`, and rounds values that are denormal there to a
+        // different power of two.
         PrimitiveType::F64 | PrimitiveType::F8e8m0fnu => None,
         PrimitiveType::F32 => Some(format!("{:?}", value as f32)),
         _ => {
             let digits = (0..17).map(|digits| format!("{value:.digits$e}")).find(|text| reads_back(text));
-            // Rust's notation for numbers of common size, `1.5` rather than `1.5e0`.
+            // Rust's notation for numbers of common size: `1.5`, not `1.5e0`.
             digits.map(|text| format!("{:?}", text.parse::<f64>().unwrap_or(value)))
         }
     };
     let text = shorter.filter(|text| text.len() < exact.len() && reads_back(text)).unwrap_or(exact);
-    // XLA reads an integer as well, but loses the sign of `-0`.
+    // XLA also accepts an integer, but loses the sign of `-0`.
     match text.strip_suffix(".0") {
         Some(integer) if integer != "-0" => integer.to_owned(),
         _ => text,
     }
 }
 
-fn rounded(element_type: PrimitiveType, value: f64) -> f64 {
+fn round(element_type: PrimitiveType, value: f64) -> f64 {
     match element_type {
         PrimitiveType::F64 => value,
         PrimitiveType::F32 => f64::from(value as f32),
@@ -97,7 +100,7 @@ fn rounded(element_type: PrimitiveType, value: f64) -> f64 {
             let literal = Literal::from_scalars(ArrayShape::new(element_type, &[]), [Scalar::Float(value)]);
             match literal.scalar_at(0) {
                 Scalar::Float(value) => value,
-                _ => unreachable!("a float"),
+                _ => unreachable!("expected a float"),
             }
         }
     }
@@ -128,7 +131,7 @@ pub(super) fn read_element(
         _ => word.parse().map_err(|_| lexer.expected(&what))?,
     };
     let value = match element_type {
-        // As in XLA, whose parser knows integers of 64 bits with a sign.
+        // As in XLA, whose parser reads signed 64-bit integers.
         PrimitiveType::Pred => i128::from(value != 0),
         PrimitiveType::U64 if value < 0 && value >= i128::from(i64::MIN) => value + (1 << 64),
         _ => value,
@@ -157,14 +160,14 @@ fn read_float(element_type: PrimitiveType, lexer: &mut Lexer<'_>, out: &mut Vec<
     let value: f64 = match word {
         "inf" => f64::INFINITY,
         "-inf" => f64::NEG_INFINITY,
-        // An integer to XLA, which has no negative zero.
+        // XLA reads this as an integer, which has no negative zero.
         "-0" => 0.0,
         _ if word.ends_with(|c: char| c.is_ascii_digit() || c == '.') => {
             word.parse().map_err(|_| lexer.expected(&what))?
         }
         _ => return Err(lexer.expected(&what)),
     };
-    let overflows = !word.ends_with("inf") && !rounded(element_type, value).is_finite();
+    let overflows = !word.ends_with("inf") && !round(element_type, value).is_finite();
     if overflows {
         return Err(lexer.error(&format!("{word} is out of range for {element_type}")));
     }
@@ -174,7 +177,7 @@ fn read_float(element_type: PrimitiveType, lexer: &mut Lexer<'_>, out: &mut Vec<
     Ok(())
 }
 
-/// Reads what stands behind `nan`: nothing, or the mantissa's bits in parentheses.
+/// Reads the part after `nan`: nothing, or the mantissa's bits in parentheses.
 fn read_nan(
     element_type: PrimitiveType,
     negative: bool,
@@ -189,10 +192,14 @@ fn read_nan(
         };
         let bits = word.strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok());
         let mask = (1u64 << format.mantissa_bits) - 1;
-        // Only where a whole exponent is NaNs there is more than one of each sign.
+        // A NaN only has a payload in formats in which a whole exponent consists of NaNs.
         nan = match bits {
             Some(bits) if format.has_infinity() && bits != 0 && bits <= mask => nan & !mask | bits,
-            _ => return Err(lexer.error(&format!("{word} is no payload of a NaN of type {element_type}"))),
+            _ => {
+                return Err(
+                    lexer.error(&format!("{word} is not a valid payload of a NaN of type {element_type}"))
+                );
+            }
         };
         lexer.take();
         lexer.expect_symbol(')')?;
@@ -267,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn values_out_of_range_are_refused() {
+    fn values_out_of_range_are_rejected() {
         for (element_type, text) in [
             (PrimitiveType::S8, "128"),
             (PrimitiveType::U8, "-1"),

@@ -12,8 +12,8 @@ use shape::ShapeIndex;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// Attributes of a module that are carried along.
-const CARRIED: [&str; 13] = [
+/// Attributes of a module that are only passed through.
+const ATTRIBUTES: [&str; 13] = [
     "alias_passthrough_params",
     "allow_spmd_sharding_propagation_to_output",
     "allow_spmd_sharding_propagation_to_parameters",
@@ -29,23 +29,23 @@ const CARRIED: [&str; 13] = [
     "stack_frames",
 ];
 
-/// What is known of a module while it is read.
+/// The state of the parser of a module.
 pub(super) struct ModuleParser<'t> {
     pub(super) text: &'t str,
     pub(super) module: Module,
-    /// The computations by the names that the text gives them.
+    /// The computations by their names in the text.
     pub(super) computations: BTreeMap<String, ComputationId>,
     pub(super) opcodes: BTreeMap<&'static str, Opcode>,
-    /// How many parts the module's shapes have so far.
+    /// Number of parts of the module's shapes so far.
     pub(super) shape_parts: usize,
-    /// Elements that the text leaves out.
+    /// Elements that the text elides.
     pub(super) zeros: Zeros,
 }
 
-/// Reads a module. Takes time and memory in proportion to the text, whatever it says, but for the zeros that stand for
-/// constants' elements that the text leaves out.
+/// Reads a module. Takes time and memory in proportion to the text, for any input, except for the
+/// zeros that replace elided elements of constants.
 ///
-/// The verifier is not run. An error's message starts with the line: `7: unknown operand 'y'`.
+/// The verifier is not run. An error message starts with the line: `7: unknown operand 'y'`.
 pub fn parse(text: &str) -> Result<Module> {
     let mut lexer = Lexer::new(text, 0);
     if !lexer.eat(Token::Word("HloModule")) {
@@ -67,18 +67,18 @@ pub fn parse(text: &str) -> Result<Module> {
         let start = lexer.start();
         let (id, is_entry) = ComputationParser::new(&mut parser, &mut lexer, 0).computation()?;
         if is_entry && entry.replace(id).is_some() {
-            return Err(lexer.error_at(start, "there is another ENTRY"));
+            return Err(lexer.error_at(start, "duplicate ENTRY"));
         }
         last = Some(id);
     }
-    let entry = entry.or(last).ok_or_else(|| lexer.error("the module has no computation"))?;
+    let entry = entry.or(last).ok_or_else(|| lexer.error("the module has no computations"))?;
     parser.module.set_entry(entry);
     Ok(parser.module)
 }
 
 /// Reads the attributes in the module's first line.
 fn read_header<'t>(lexer: &mut Lexer<'t>, text: &'t str, module: &mut Module) -> Result<()> {
-    let mut carried = Vec::new();
+    let mut attributes = Vec::new();
     for attribute in read_attributes(lexer, text)? {
         let mut value = lexer.part(attribute.value.clone());
         if attribute.name == "input_output_alias" {
@@ -87,14 +87,14 @@ fn read_header<'t>(lexer: &mut Lexer<'t>, text: &'t str, module: &mut Module) ->
         } else if attribute.name == "bounded_dimensions" {
             module.set_bounded_dimensions(read_list(&mut value, read_bounded_dimension)?);
             value.expect_end()?;
-        } else if CARRIED.contains(&attribute.name) {
-            carried.push((attribute.name.to_owned(), text[attribute.value].to_owned()));
+        } else if ATTRIBUTES.contains(&attribute.name) {
+            attributes.push((attribute.name.to_owned(), text[attribute.value].to_owned()));
         } else {
             let message = format!("unknown attribute '{}' of the module", attribute.name);
             return Err(lexer.error_at(attribute.name_start, &message));
         }
     }
-    module.set_attributes(carried);
+    module.set_attributes(attributes);
     Ok(())
 }
 /// `{0, 1}: (2, {}, must-alias)`.

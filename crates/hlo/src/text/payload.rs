@@ -1,4 +1,4 @@
-//! Attributes of each opcode's payload, by the opcode table.
+//! Attributes of each opcode's payload, from the opcode table.
 
 use super::attribute::{AttributePrinter, AttributeReader};
 use crate::attributes::*;
@@ -8,7 +8,8 @@ use support::Result;
 macro_rules! payload_text {
     ($($variant:ident = $text:literal, $arity:expr,
        { $($field:ident : $type:ty $(as $attribute:literal)? $(= $default:expr)?),* }, $traits:ident;)*) => {
-        /// Writes the attributes in the payload's order, without those that are at their default.
+        /// Writes the attributes in the payload's order, without those that have their default
+        /// value.
         pub(super) fn print_attributes(op: &Op, printer: &mut AttributePrinter<'_>) {
             match op {
                 $(Op::$variant { $($field),* } => {
@@ -18,7 +19,7 @@ macro_rules! payload_text {
             }
         }
 
-        /// The opcode with the payload that these attributes spell.
+        /// Reads the payload of an opcode from its attributes.
         pub(super) fn parse_attributes(opcode: Opcode, reader: &mut AttributeReader<'_, '_>) -> Result<Op> {
             let _ = &reader;
             Ok(match opcode {

@@ -3,7 +3,7 @@
 use super::attribute::{AttributePrinter, write_list};
 use super::escape::write_quoted;
 use super::literal::write_literal;
-use super::names::{computation_names, instruction_names, sanitized};
+use super::names::{computation_names, instruction_names, sanitize};
 use super::payload;
 use crate::computation::Computation;
 use crate::ids::{ComputationId, InstructionId};
@@ -14,39 +14,39 @@ use shape::Shape;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-const TAKES_EVERYTHING: &str = "a string takes everything";
+const INFALLIBLE: &str = "writing to a string cannot fail";
 
-/// How many elements of a constant a short text has.
+/// Maximum number of elements of a constant in a short text.
 const SHORT: usize = 10;
 
-/// How much a text says.
+/// Options for [`print`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PrintOptions {
-    /// Print the layouts that shapes carry.
+    /// Print the layouts of shapes.
     pub layouts: bool,
-    /// Print `{...}` for constants of more elements. Such a text does not read back.
+    /// Print `{...}` for constants with more elements. Such a text cannot be read back.
     pub max_constant_elements: usize,
-    /// Print where instructions come from, and what they carry for others.
+    /// Print metadata and annotations of instructions.
     pub metadata: bool,
 }
 
 impl Default for PrintOptions {
-    /// Everything.
+    /// Prints everything.
     fn default() -> Self {
         Self { layouts: true, max_constant_elements: usize::MAX, metadata: true }
     }
 }
 
 impl PrintOptions {
-    /// For a human reader: no layouts, no metadata, no large constants.
+    /// Options for a human reader: no layouts, no metadata, no large constants.
     pub fn short() -> Self {
         Self { layouts: false, max_constant_elements: SHORT, metadata: false }
     }
 }
 
-/// The module as HLO text: callees before callers, the entry last, operands before users.
+/// Returns the module as HLO text: callees before callers, the entry last, operands before users.
 pub fn print(module: &Module, options: PrintOptions) -> String {
-    let mut out = format!("HloModule {}", sanitized(module.name()));
+    let mut out = format!("HloModule {}", sanitize(module.name()));
     print_aliases(module, &mut out);
     print_bounded_dimensions(module, &mut out);
     if options.metadata {
@@ -71,10 +71,10 @@ pub fn print(module: &Module, options: PrintOptions) -> String {
     out
 }
 
-/// Attributes that are carried along.
+/// Writes attributes that are only passed through.
 fn print_attributes(attributes: &[(String, String)], out: &mut String) {
     for (name, text) in attributes {
-        write!(out, ", {name}={text}").expect(TAKES_EVERYTHING);
+        write!(out, ", {name}={text}").expect(INFALLIBLE);
     }
 }
 
@@ -86,7 +86,7 @@ fn print_aliases(module: &Module, out: &mut String) {
     for (i, alias) in module.input_output_alias().iter().enumerate() {
         out.push_str(if i > 0 { ", " } else { "" });
         write_list(&alias.output_index, out);
-        write!(out, ": ({}, ", alias.parameter_number).expect(TAKES_EVERYTHING);
+        write!(out, ": ({}, ", alias.parameter_number).expect(INFALLIBLE);
         write_list(&alias.parameter_index, out);
         out.push_str(match alias.kind {
             AliasKind::May => ", may-alias)",
@@ -105,37 +105,41 @@ fn print_bounded_dimensions(module: &Module, out: &mut String) {
         .iter()
         .map(|bounded| format!("({}, {})", bounded.result, bounded.dimension))
         .collect();
-    write!(out, ", bounded_dimensions={{ {} }}", pairs.join(", ")).expect(TAKES_EVERYTHING);
+    write!(out, ", bounded_dimensions={{ {} }}", pairs.join(", ")).expect(INFALLIBLE);
 }
 
-/// All computations, in the order in which they were added but for callees, which come before their callers: what the
-/// entry reaches and what came before it, the entry, the rest. Attributes that are kept as text may name computations
-/// that nothing else calls, so all are printed.
+/// Returns all computations in the order in which they were added, except that callees precede
+/// their callers: first those that the entry reaches or that precede it, then the entry, then the
+/// rest. All are printed, because attributes that are kept as text can name computations that
+/// nothing else calls.
 pub(crate) fn computation_order(module: &Module) -> Vec<ComputationId> {
     let entry = module.entry_if_set().filter(|&entry| module.get(entry).is_some());
     let needs = |id: ComputationId| -> Vec<ComputationId> {
-        let called = module[id].instructions().flat_map(|(_, i)| i.op().called_computations());
-        called.filter(|&callee| module.get(callee).is_some()).collect()
+        let callees = module[id].instructions().flat_map(|(_, i)| i.op().called_computations());
+        callees.filter(|&callee| module.get(callee).is_some()).collect()
     };
-    let reached: BTreeSet<ComputationId> = depth_first(entry.into_iter(), needs).into_iter().collect();
-    let is_before = |id: &ComputationId| reached.contains(id) || entry.is_none_or(|entry| *id < entry);
+    let reachable: BTreeSet<ComputationId> = depth_first(entry.into_iter(), needs).into_iter().collect();
+    let is_before = |id: &ComputationId| reachable.contains(id) || entry.is_none_or(|entry| *id < entry);
     let others = module.computations().map(|(id, _)| id).filter(|&id| Some(id) != entry);
-    let (before, behind): (Vec<_>, Vec<_>) = others.partition(is_before);
-    depth_first(before.into_iter().chain(entry).chain(behind), needs)
+    let (before, after): (Vec<_>, Vec<_>) = others.partition(is_before);
+    depth_first(before.into_iter().chain(entry).chain(after), needs)
 }
 
-/// All live instructions, in the order in which they were added but for operands that came later than their users.
+/// Returns all live instructions in the order in which they were added, except that operands
+/// precede their users.
 pub fn instruction_order(computation: &Computation) -> Vec<InstructionId> {
     let ids = computation.instructions().map(|(id, _)| id);
     depth_first(ids, |id| {
         let instruction = &computation[id];
-        let before = instruction.annotations().map_or(&[][..], |carried| &carried.control_predecessors);
-        let before = before.iter().filter(|&&id| computation.get(id).is_some());
-        instruction.operands().iter().chain(before).copied().collect()
+        let predecessors =
+            instruction.annotations().map_or(&[][..], |annotations| &annotations.control_predecessors);
+        let predecessors = predecessors.iter().filter(|&&id| computation.get(id).is_some());
+        instruction.operands().iter().chain(predecessors).copied().collect()
     })
 }
 
-/// Everything reachable, what an item needs before the item, else in the order of the starts.
+/// Returns all reachable items, each after the items that it needs, otherwise in the order of
+/// `starts`.
 pub(crate) fn depth_first<Id: Copy + Ord>(
     starts: impl Iterator<Item = Id>,
     needs: impl Fn(Id) -> Vec<Id>,
@@ -161,7 +165,7 @@ pub(crate) fn depth_first<Id: Copy + Ord>(
     order
 }
 
-/// Each instruction as the line that [`print`] writes for it, without blanks before it and `ROOT`.
+/// Returns the line that [`print`] writes for each instruction, without indentation and `ROOT`.
 pub fn instruction_texts(
     module: &Module,
     options: PrintOptions,
@@ -199,7 +203,7 @@ fn print_instructions(
     }
 }
 
-/// Names in the text.
+/// Printable names.
 #[derive(Clone, Copy)]
 struct Names<'n> {
     instructions: &'n BTreeMap<InstructionId, String>,
@@ -214,9 +218,9 @@ fn print_instruction(
     out: &mut String,
 ) {
     let instruction = &computation[id];
-    write!(out, "{} = ", names[&id]).expect(TAKES_EVERYTHING);
+    write!(out, "{} = ", names[&id]).expect(INFALLIBLE);
     print_shape(instruction.shape(), options, out);
-    write!(out, " {}(", instruction.opcode().name()).expect(TAKES_EVERYTHING);
+    write!(out, " {}(", instruction.opcode().name()).expect(INFALLIBLE);
     print_operands(instruction, names, options, out);
     out.push(')');
     if !matches!(instruction.op(), Op::Parameter { .. } | Op::Constant { .. }) {
@@ -226,7 +230,8 @@ fn print_instruction(
             instruction.op(),
             &mut AttributePrinter { out, computations, first_operand },
         );
-        // XLA's parser asks for the dimensions unless a scalar is broadcast, though then the module is not valid.
+        // XLA's parser requires the dimensions unless a scalar is broadcast, although the module is
+        // invalid in that case.
         if let (Op::Broadcast { dimensions }, Some(array)) =
             (instruction.op(), first.and_then(Shape::as_array))
             && dimensions.is_empty()
@@ -236,25 +241,25 @@ fn print_instruction(
         }
     }
     if options.metadata {
-        print_carried(computation, instruction, names, out);
+        print_annotations(computation, instruction, names, out);
         print_metadata(instruction, out);
     }
 }
 
-/// What the instruction carries for others, but for the fields of its metadata.
-fn print_carried(
+/// Writes the annotations of an instruction, except for metadata fields.
+fn print_annotations(
     computation: &Computation,
     instruction: &Instruction,
     names: &BTreeMap<InstructionId, String>,
     out: &mut String,
 ) {
-    let Some(carried) = instruction.annotations() else { return };
-    print_attributes(&carried.attributes, out);
-    let before = carried.control_predecessors.iter().filter(|&&id| computation.get(id).is_some());
-    let before: Vec<&str> = before.map(|id| names[id].as_str()).collect();
-    if !before.is_empty() {
+    let Some(annotations) = instruction.annotations() else { return };
+    print_attributes(&annotations.attributes, out);
+    let predecessors = annotations.control_predecessors.iter().filter(|&&id| computation.get(id).is_some());
+    let predecessors: Vec<&str> = predecessors.map(|id| names[id].as_str()).collect();
+    if !predecessors.is_empty() {
         out.push_str(", control-predecessors=");
-        write_list(&before, out);
+        write_list(&predecessors, out);
     }
 }
 
@@ -262,7 +267,7 @@ fn print_shape(shape: &Shape, options: PrintOptions, out: &mut String) {
     match shape {
         Shape::Array(array) if !options.layouts && array.layout.is_some() => {
             let plain = shape::ArrayShape { layout: None, ..array.clone() };
-            write!(out, "{plain}").expect(TAKES_EVERYTHING);
+            write!(out, "{plain}").expect(INFALLIBLE);
         }
         Shape::Tuple(elements) => {
             out.push('(');
@@ -272,7 +277,7 @@ fn print_shape(shape: &Shape, options: PrintOptions, out: &mut String) {
             }
             out.push(')');
         }
-        Shape::Array(_) | Shape::Token => write!(out, "{shape}").expect(TAKES_EVERYTHING),
+        Shape::Array(_) | Shape::Token => write!(out, "{shape}").expect(INFALLIBLE),
     }
 }
 
@@ -283,10 +288,10 @@ fn print_operands(
     out: &mut String,
 ) {
     match instruction.op() {
-        Op::Parameter { number } => write!(out, "{number}").expect(TAKES_EVERYTHING),
+        Op::Parameter { number } => write!(out, "{number}").expect(INFALLIBLE),
         Op::Constant { literal } => {
-            // What was left out is zeros, and left out again if it is long.
-            let is_elided = instruction.annotations().is_some_and(|carried| carried.is_elided);
+            // Elided elements are zeros, and are elided again if there are many.
+            let is_elided = instruction.annotations().is_some_and(|annotations| annotations.is_elided);
             let limit = if is_elided { SHORT } else { usize::MAX };
             write_literal(literal, limit.min(options.max_constant_elements), out);
         }
@@ -299,7 +304,7 @@ fn print_operands(
 
 fn print_metadata(instruction: &Instruction, out: &mut String) {
     let metadata = instruction.metadata();
-    let rest = instruction.annotations().map_or("", |carried| &carried.metadata);
+    let rest = instruction.annotations().map_or("", |annotations| &annotations.metadata);
     if *metadata == OpMetadata::default() && rest.is_empty() {
         return;
     }
@@ -311,16 +316,16 @@ fn print_metadata(instruction: &Instruction, out: &mut String) {
         ("source_file", &metadata.source_file),
     ];
     for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
-        write!(out, "{blank}{name}=").expect(TAKES_EVERYTHING);
+        write!(out, "{blank}{name}=").expect(INFALLIBLE);
         write_quoted(value, out);
         blank = " ";
     }
     if metadata.source_line != 0 {
-        write!(out, "{blank}source_line={}", metadata.source_line).expect(TAKES_EVERYTHING);
+        write!(out, "{blank}source_line={}", metadata.source_line).expect(INFALLIBLE);
         blank = " ";
     }
     if !rest.is_empty() {
-        write!(out, "{blank}{rest}").expect(TAKES_EVERYTHING);
+        write!(out, "{blank}{rest}").expect(INFALLIBLE);
     }
     out.push('}');
 }

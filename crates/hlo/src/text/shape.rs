@@ -5,7 +5,7 @@ use crate::infer::{MAX_RANK, MAX_TUPLE_DEPTH};
 use shape::{ArrayShape, CarriedLayout, Dimension, Layout, PrimitiveType, Shape};
 use support::Result;
 
-/// Whether a shape comes next: an element type before `[`, or a tuple.
+/// True if a shape comes next: an element type before `[`, or a tuple.
 pub(super) fn shape_is_next(lexer: &Lexer<'_>) -> bool {
     match lexer.peek() {
         Token::Symbol('(') => true,
@@ -28,7 +28,7 @@ fn read_nested(lexer: &mut Lexer<'_>, depth: usize) -> Result<Shape> {
         return read_array_or_token(lexer);
     }
     if depth == MAX_TUPLE_DEPTH {
-        return Err(lexer.error(&format!("tuples nest deeper than {MAX_TUPLE_DEPTH}")));
+        return Err(lexer.error(&format!("tuples nest deeper than {MAX_TUPLE_DEPTH} levels")));
     }
     let mut elements = Vec::new();
     while lexer.peek() != Token::Symbol(')') {
@@ -41,18 +41,18 @@ fn read_nested(lexer: &mut Lexer<'_>, depth: usize) -> Result<Shape> {
     Ok(Shape::Tuple(elements))
 }
 
-/// Reads `b(f32[2])`: the memory of an array.
+/// Reads `b(f32[2])`, the memory of an array.
 fn read_buffer(lexer: &mut Lexer<'_>) -> Result<Shape> {
     lexer.take();
     lexer.take();
     let Shape::Array(mut array) = read_array_or_token(lexer)? else {
-        return Err(lexer.error("a buffer is that of an array"));
+        return Err(lexer.error("expected an array in a buffer"));
     };
     lexer.expect_symbol(')')?;
     let row_major = Layout::from((0..array.rank()).rev().collect::<Vec<usize>>());
     let layout = array.layout.unwrap_or(row_major);
-    let carried = CarriedLayout { is_buffer: true, ..layout.carried() };
-    array.layout = Some(Layout { carried: Some(Box::new(carried)), ..layout });
+    let annotations = CarriedLayout { is_buffer: true, ..layout.carried() };
+    array.layout = Some(Layout { carried: Some(Box::new(annotations)), ..layout });
     Ok(Shape::Array(array))
 }
 
@@ -70,7 +70,7 @@ fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
             lexer.expect_symbol(',')?;
         }
         if dimensions.len() == MAX_RANK {
-            return Err(lexer.error(&format!("an array has at most {MAX_RANK} dimensions")));
+            return Err(lexer.error(&format!("an array cannot have more than {MAX_RANK} dimensions")));
         }
         let is_dynamic = lexer.eat(Token::AtMost);
         if lexer.eat_symbol('?') {
@@ -96,7 +96,7 @@ fn read_array_or_token(lexer: &mut Lexer<'_>) -> Result<Shape> {
     Ok(Shape::Array(ArrayShape { element_type, dimensions, layout }))
 }
 
-/// Reads a layout, if one is next.
+/// Reads a layout, if one comes next.
 fn read_layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Option<Layout>> {
     if lexer.peek() != Token::Symbol('{') {
         return Ok(None);
@@ -140,9 +140,10 @@ fn read_layout(lexer: &mut Lexer<'_>, rank: usize) -> Result<Option<Layout>> {
     Ok((rank > 0 || carried.is_some()).then_some(Layout { minor_to_major: minor_to_major.into(), carried }))
 }
 
-/// Whether what the text says of a shape once more agrees with it, but for layouts and for which dimensions are dynamic.
-pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
-    match (written, shape) {
+/// True if a redundant shape in the text agrees with the actual one, except for layouts and dynamic
+/// dimensions.
+pub(super) fn fits(declared: &Shape, shape: &Shape) -> bool {
+    match (declared, shape) {
         (Shape::Array(a), Shape::Array(b)) => a.element_type == b.element_type && a.sizes() == b.sizes(),
         (Shape::Tuple(a), Shape::Tuple(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| fits(a, b)),
         (Shape::Token, Shape::Token) => true,
@@ -150,7 +151,7 @@ pub(super) fn fits(written: &Shape, shape: &Shape) -> bool {
     }
 }
 
-/// How many arrays, tuples and tokens a shape is made of.
+/// Number of arrays, tuples, and tokens in a shape.
 pub(super) fn node_count(shape: &Shape) -> usize {
     match shape {
         Shape::Tuple(elements) => elements.iter().map(node_count).fold(1, usize::saturating_add),
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn broken_shapes_are_refused() {
+    fn broken_shapes_are_rejected() {
         for text in [
             "f32",
             "f33[2]",

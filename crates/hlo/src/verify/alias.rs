@@ -1,11 +1,12 @@
-//! What a module says of its results beside their shapes. Input-output aliases: each pairs one array of a parameter with one array of the result, of as many bytes.
+//! Attributes of a module's results. Each input-output alias pairs an array of a parameter with an
+//! array of the same number of bytes in the result.
 
 use super::Errors;
 use crate::module::Module;
 use shape::{PrimitiveType, Shape, ShapeIndex};
 use std::collections::BTreeSet;
 
-/// Checks the aliases of a module whose entry is sound.
+/// Checks the aliases of a module whose entry is valid.
 pub(super) fn verify(module: &Module, errors: &mut Errors) {
     let signature = module.entry_computation().program_shape();
     let mut outputs: BTreeSet<ShapeIndex> = BTreeSet::new();
@@ -18,34 +19,31 @@ pub(super) fn verify(module: &Module, errors: &mut Errors) {
         match (output, input) {
             (Some(output @ Shape::Array(_)), Some(input @ Shape::Array(_))) => {
                 if output.byte_size() != input.byte_size() {
-                    errors.module(format_args!("{name}: {output} cannot live in {input}"));
+                    errors.module(format_args!("{name}: {output} does not fit in the memory of {input}"));
                 }
             }
             (None | Some(_), Some(Shape::Array(_))) => {
-                errors.module(format_args!(
-                    "{name}: there is no such array in the result {}",
-                    signature.result
-                ));
+                errors.module(format_args!("{name}: the result {} has no such array", signature.result));
             }
-            _ => errors.module(format_args!("{name}: there is no such array in the parameters")),
+            _ => errors.module(format_args!("{name}: the parameters have no such array")),
         }
         if !outputs.insert(alias.output_index.clone()) {
-            errors.module(format_args!("{name}: the result is aliased twice"));
+            errors.module(format_args!("{name}: duplicate alias of the result"));
         }
         if !inputs.insert((number, index.clone())) {
-            errors.module(format_args!("{name}: the parameter is aliased twice"));
+            errors.module(format_args!("{name}: duplicate alias of the parameter"));
         }
     }
     verify_bounded_dimensions(module, &signature.result, errors);
 }
 
-/// Each bounded dimension is one of a result's, and for each there is a size behind the results.
+/// Checks that each bounded dimension belongs to a result, and that its size follows the results.
 fn verify_bounded_dimensions(module: &Module, result: &Shape, errors: &mut Errors) {
     let bounded = module.bounded_dimensions();
     let elements = result.as_tuple().unwrap_or_default();
     let Some(results) = elements.len().checked_sub(bounded.len()) else {
         errors.module(format_args!(
-            "{} sizes of bounded dimensions are not in the result {result}",
+            "the result {result} has too few elements for {} sizes of bounded dimensions",
             bounded.len()
         ));
         return;

@@ -1,13 +1,14 @@
-//! Calls between computations: who is called exists, nobody calls itself, calls do not nest too deep.
+//! Calls between computations: callees exist, there is no recursion, and calls do not nest too
+//! deep.
 
 use super::{Errors, MAX_CALL_DEPTH};
 use crate::ids::ComputationId;
 use crate::module::Module;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks the calls; whether called computations can be looked at.
+/// Checks the calls; returns true if called computations can be accessed safely.
 pub(super) fn verify(module: &Module, errors: &mut Errors) -> bool {
-    let before = errors.found.len();
+    let before = errors.list.len();
     match module.entry_if_set() {
         None => errors.module("the module has no entry"),
         Some(entry) if module.get(entry).is_none() => errors.module("the entry was removed"),
@@ -15,7 +16,7 @@ pub(super) fn verify(module: &Module, errors: &mut Errors) -> bool {
     }
     let mut callees: BTreeMap<ComputationId, BTreeSet<ComputationId>> = BTreeMap::new();
     for (id, computation) in module.computations() {
-        let called = callees.entry(id).or_default();
+        let own_callees = callees.entry(id).or_default();
         for (caller, instruction) in computation.instructions() {
             for callee in instruction.op().called_computations() {
                 if module.get(callee).is_none() {
@@ -27,16 +28,17 @@ pub(super) fn verify(module: &Module, errors: &mut Errors) -> bool {
                 } else if module.entry_if_set() == Some(callee) {
                     errors.instruction(computation, caller, "calls the entry");
                 } else {
-                    called.insert(callee);
+                    own_callees.insert(callee);
                 }
             }
         }
     }
     verify_depths(module, &callees, errors);
-    errors.found.len() == before
+    errors.list.len() == before
 }
 
-/// Finds how deep each computation's calls nest, callees first; what is never found calls itself.
+/// Computes the nesting depth of each computation's calls, callees first. A computation that is
+/// never reached is recursive.
 fn verify_depths(
     module: &Module,
     callees: &BTreeMap<ComputationId, BTreeSet<ComputationId>>,
@@ -45,10 +47,10 @@ fn verify_depths(
     let mut callers: BTreeMap<ComputationId, Vec<ComputationId>> = BTreeMap::new();
     let mut waiting = BTreeMap::new();
     let mut ready = Vec::new();
-    for (&caller, called) in callees {
-        called.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));
-        waiting.insert(caller, called.len());
-        if called.is_empty() {
+    for (&caller, own_callees) in callees {
+        own_callees.iter().for_each(|&callee| callers.entry(callee).or_default().push(caller));
+        waiting.insert(caller, own_callees.len());
+        if own_callees.is_empty() {
             ready.push(caller);
         }
     }
@@ -59,7 +61,7 @@ fn verify_depths(
         let depth = deepest.max().unwrap_or(0);
         depths.insert(id, depth);
         if depth == MAX_CALL_DEPTH + 1 {
-            errors.computation(&module[id], format_args!("calls nest deeper than {MAX_CALL_DEPTH}"));
+            errors.computation(&module[id], format_args!("calls nest deeper than {MAX_CALL_DEPTH} levels"));
         }
         for caller in callers.get(&id).into_iter().flatten() {
             if let Some(count) = waiting.get_mut(caller) {
@@ -71,6 +73,6 @@ fn verify_depths(
         }
     }
     for id in waiting.into_keys() {
-        errors.computation(&module[id], "calls itself, or a computation that does");
+        errors.computation(&module[id], "is recursive, or calls a recursive computation");
     }
 }

@@ -1,4 +1,4 @@
-//! The graph of one computation: root, parameters, operands, users, no cycle.
+//! The graph of one computation: root, parameters, operands, users, and cycles.
 
 use super::Errors;
 use crate::computation::Computation;
@@ -6,9 +6,9 @@ use crate::ids::InstructionId;
 use crate::opcode::Op;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Checks the graph; whether its instructions can be looked at one by one.
+/// Checks the graph; returns true if its instructions can be checked individually.
 pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
-    let before = errors.found.len();
+    let before = errors.list.len();
     match computation.root_if_set() {
         None => errors.computation(computation, "the computation has no root"),
         Some(root) if computation.get(root).is_none() => {
@@ -27,21 +27,21 @@ pub(super) fn verify(computation: &Computation, errors: &mut Errors) -> bool {
         }
     }
     for (id, instruction) in computation.instructions() {
-        let listed: BTreeSet<InstructionId> = instruction.users().iter().copied().collect();
-        if listed != users.remove(&id).unwrap_or_default() {
-            errors.instruction(computation, id, "lists other users than those that use it");
+        let users_in_list: BTreeSet<InstructionId> = instruction.users().iter().copied().collect();
+        if users_in_list != users.remove(&id).unwrap_or_default() {
+            errors.instruction(computation, id, "has a list of users that differs from its actual users");
         }
     }
-    if errors.found.len() == before {
+    if errors.list.len() == before {
         verify_acyclic(computation, errors);
     }
-    errors.found.len() == before
+    errors.list.len() == before
 }
 
 fn verify_parameters(computation: &Computation, errors: &mut Errors) {
     for (number, &id) in computation.parameters().iter().enumerate() {
         match computation.get(id).map(|instruction| instruction.op()) {
-            Some(Op::Parameter { number: own }) if *own == number => {}
+            Some(Op::Parameter { number: n }) if *n == number => {}
             Some(_) => {
                 errors.instruction(computation, id, format_args!("is not parameter {number}"));
             }
@@ -50,13 +50,14 @@ fn verify_parameters(computation: &Computation, errors: &mut Errors) {
     }
     let count = computation.instructions().filter(|(_, i)| matches!(i.op(), Op::Parameter { .. })).count();
     if count != computation.parameters().len() {
-        let listed = computation.parameters().len();
-        let message = format_args!("there are {count} parameters, of which {listed} are listed");
+        let listed_count = computation.parameters().len();
+        let message = format_args!("there are {count} parameters, but {listed_count} are listed");
         errors.computation(computation, message);
     }
 }
 
-/// Takes away instructions whose operands are all taken away; what stays depends on itself.
+/// Repeatedly removes instructions whose operands have all been removed. The remaining ones are
+/// part of a cycle or depend on one.
 fn verify_acyclic(computation: &Computation, errors: &mut Errors) {
     let mut waiting: BTreeMap<InstructionId, usize> = BTreeMap::new();
     let mut ready = Vec::new();

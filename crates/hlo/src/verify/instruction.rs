@@ -1,4 +1,4 @@
-//! Each instruction: its shape follows from its operands, and its payload is sound.
+//! Individual instructions: the shape follows from the operands, and the payload is valid.
 
 use super::Errors;
 use crate::computation::Computation;
@@ -9,7 +9,7 @@ use crate::module::Module;
 use crate::opcode::Op;
 use shape::{Literal, PrimitiveType, Shape};
 
-/// Checks every instruction of a computation whose graph is sound.
+/// Checks every instruction of a computation whose graph is valid.
 pub(super) fn verify(module: &Module, computation: &Computation, errors: &mut Errors) {
     for (id, instruction) in computation.instructions() {
         verify_shape(computation, id, instruction.shape(), errors);
@@ -21,7 +21,11 @@ pub(super) fn verify(module: &Module, computation: &Computation, errors: &mut Er
             let fits = operands == [&Shape::scalar(PrimitiveType::Pred)]
                 && *instruction.shape() == Shape::Tuple(Vec::new());
             if !fits {
-                errors.instruction(computation, id, "a check takes a pred[] and makes an empty tuple");
+                errors.instruction(
+                    computation,
+                    id,
+                    "expected an assertion to take a pred[] and return an empty tuple",
+                );
             }
         } else if let Op::Constant { literal } = instruction.op() {
             verify_literal(computation, id, literal, errors);
@@ -29,7 +33,7 @@ pub(super) fn verify(module: &Module, computation: &Computation, errors: &mut Er
     }
 }
 
-/// Sizes are not negative, layouts permute the dimensions.
+/// Checks that sizes are not negative and layouts permute the dimensions.
 fn verify_shape(computation: &Computation, id: InstructionId, shape: &Shape, errors: &mut Errors) {
     for (_, array) in shape.leaves() {
         if array.dimensions.iter().any(|dimension| dimension.size < 0) {
@@ -48,7 +52,8 @@ fn verify_shape(computation: &Computation, id: InstructionId, shape: &Shape, err
     }
 }
 
-/// A literal has the bytes of its shape, is static and row-major, and each byte of a `pred` is 0 or 1.
+/// Checks that a literal has the bytes of its shape, is static and row-major, and that each byte of
+/// a `pred` is 0 or 1.
 fn verify_literal(computation: &Computation, id: InstructionId, literal: &Literal, errors: &mut Errors) {
     match literal {
         Literal::Array { shape, data } => {
@@ -59,7 +64,7 @@ fn verify_literal(computation: &Computation, id: InstructionId, literal: &Litera
                 errors.instruction(computation, id, format_args!("a byte of {shape} is neither 0 nor 1"));
             }
         }
-        // Depth is bounded by that of shapes.
+        // The depth is bounded by that of shapes.
         Literal::Tuple(elements) => {
             elements.iter().for_each(|element| verify_literal(computation, id, element, errors));
         }

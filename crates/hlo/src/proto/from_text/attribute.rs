@@ -1,4 +1,4 @@
-//! An instruction's attributes from their texts.
+//! Parses an instruction's attributes from their texts.
 
 use super::super::attributes_text::{ALGORITHMS, API_VERSIONS, PADDING_TYPES, PRECISIONS, SCHEDULES};
 use super::sharding::{iota, sharding};
@@ -14,19 +14,20 @@ use crate::proto::{literal, shape_proto};
 use crate::text::{Lexer, Token, parse_value, read_list, read_shape, read_shaped_literal};
 use support::Result;
 
-/// Sets the fields of an attribute that an instruction carries as text. An error says what only text can carry.
+/// Sets the fields of an attribute that an instruction stores as text. An error names the part that
+/// only text can represent.
 pub(in crate::proto) fn fill(message: &mut HloInstructionProto, name: &str, text: &str) -> Result<()> {
     let mut lexer = Lexer::new(text, 0);
     match name {
-        // As it stands, where it is no string.
+        // Unchanged if it is not a quoted string.
         "backend_config" => message.backend_config = bytes(text)?,
         _ => {
-            let known = shared(message, name, &mut lexer)?
-                || of_several_devices(message, name, &mut lexer)?
-                || of_transfers(message, name, &mut lexer)?
-                || of_products(message, name, &mut lexer)?
-                || of_custom_calls(message, name, text, &mut lexer)?;
-            if !known {
+            let is_known = shared_attribute(message, name, &mut lexer)?
+                || device_attribute(message, name, &mut lexer)?
+                || transfer_attribute(message, name, &mut lexer)?
+                || product_attribute(message, name, &mut lexer)?
+                || custom_call_attribute(message, name, text, &mut lexer)?;
+            if !is_known {
                 return Err(unknown(&format!("the attribute '{name}'")));
             }
             lexer.expect_end()?;
@@ -35,7 +36,8 @@ pub(in crate::proto) fn fill(message: &mut HloInstructionProto, name: &str, text
     Ok(())
 }
 
-/// Adds the fields of an instruction's metadata that it carries as text: `source_column=3 profile_type={1}`.
+/// Adds the fields of an instruction's metadata that are stored as text: `source_column=3
+/// profile_type={1}`.
 pub(in crate::proto) fn fill_metadata(message: &mut OpMetadataProto, text: &str) -> Result<()> {
     let mut lexer = Lexer::new(text, 0);
     while lexer.peek() != Token::End {
@@ -55,8 +57,8 @@ fn flag(lexer: &mut Lexer<'_>) -> Result<bool> {
     <bool as crate::text::Value>::read(lexer)
 }
 
-/// What every instruction may have.
-fn shared(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
+/// Attributes that every instruction can have.
+fn shared_attribute(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
     match name {
         "sharding" => message.sharding = Some(sharding(lexer, 0)?),
         "frontend_attributes" => message.frontend_attributes = Some(frontend_attributes(lexer)?),
@@ -88,33 +90,34 @@ fn shared(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) 
     Ok(true)
 }
 
-fn of_several_devices(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
+fn device_attribute(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
     match name {
         "channel_id" => message.channel_id = lexer.expect_integer("a channel")?,
         "use_global_device_ids" => message.use_global_device_ids = flag(lexer)?,
         "constrain_layout" => message.constrain_layout = flag(lexer)?,
         "replica_groups" => {
             let groups = replica_groups(lexer)?;
-            // Where newer ones of XLA read it; older ones read the field of all lists.
+            // Newer versions of XLA read this field; older ones read the one with all lists.
             message.iota_collective_device_list = groups.iota_replica_group_list.clone();
             message.collective_device_list = Some(groups);
         }
         "source_target_pairs" => {
             message.source_target_pairs = read_list(lexer, |lexer| match numbers(lexer)?[..] {
                 [source, target] => Ok(SourceTargetMessage { source, target }),
-                _ => Err(lexer.error("a source and a target are wanted")),
+                _ => Err(lexer.error("expected a source and a target")),
             })?;
         }
-        // Those of all slices in a row.
+        // The sizes of all slices, concatenated.
         "slice_sizes" => message.dynamic_slice_sizes = read_list(lexer, numbers)?.concat(),
         "domain" => {
             fields(lexer, |name, lexer| {
                 match name {
                     "kind" => drop(string(lexer)?),
-                    // The message's entry is the side of the operand, the text's that of the users.
+                    // In the message, the entry is on the side of the operand; in the text, on that
+                    // of the users.
                     "entry" => message.domain_exit_sharding = Some(sharding(lexer, 0)?),
                     "exit" => message.domain_entry_sharding = Some(sharding(lexer, 0)?),
-                    other => return Err(unknown(&format!("a domain's '{other}'"))),
+                    other => return Err(unknown(&format!("the field '{other}' of a domain"))),
                 }
                 Ok(())
             })?;
@@ -134,7 +137,7 @@ fn replica_groups(lexer: &mut Lexer<'_>) -> Result<DeviceListMessage> {
     }
     let sizes = super::numbers_up_to(lexer, ']')?;
     let [num_replica_groups, num_devices_per_group] = sizes[..] else {
-        return Err(lexer.error("the number of groups and that of devices in each are wanted"));
+        return Err(lexer.error("expected the number of groups and the number of devices in each"));
     };
     if !lexer.eat(Token::AtMost) {
         return Err(lexer.expected("'<='"));
@@ -149,7 +152,7 @@ fn replica_groups(lexer: &mut Lexer<'_>) -> Result<DeviceListMessage> {
     Ok(message)
 }
 
-fn of_transfers(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
+fn transfer_attribute(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
     match name {
         "is_host_transfer" => message.is_host_transfer = flag(lexer)?,
         "outfeed_shape" => message.outfeed_shape = Some(shape_proto(&read_shape(lexer)?)?),
@@ -164,8 +167,8 @@ fn of_transfers(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer
     Ok(true)
 }
 
-/// Dimension numbers of products, and how exact they are.
-fn of_products(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
+/// Dimension numbers of products, and their precision.
+fn product_attribute(message: &mut HloInstructionProto, name: &str, lexer: &mut Lexer<'_>) -> Result<bool> {
     match name {
         "operand_precision" => {
             let precision = |lexer: &mut Lexer<'_>| enumerator(&PRECISIONS, lexer, "precision");
@@ -197,7 +200,7 @@ fn dot(message: &mut HloInstructionProto) -> &mut DotDimensionNumbersProto {
     }
 }
 
-fn of_custom_calls(
+fn custom_call_attribute(
     message: &mut HloInstructionProto,
     name: &str,
     text: &str,
@@ -220,7 +223,8 @@ fn of_custom_calls(
             lexer.take_rest();
         }
         "dim_labels" => {
-            let numbers = dim_labels(lexer.take_rest()).ok_or_else(|| lexer.error("no dimension labels"))?;
+            let numbers = dim_labels(lexer.take_rest())
+                .ok_or_else(|| lexer.error("expected dimension labels such as b01f_01io->b01f"))?;
             message.convolution_dimension_numbers = Some(numbers);
         }
         "literal" => message.literal = Some(literal::proto(&read_shaped_literal(lexer)?)),
@@ -229,7 +233,7 @@ fn of_custom_calls(
     Ok(true)
 }
 
-/// `?b01f_0?1io->b01?f`: custom calls may leave out dimensions.
+/// `?b01f_0?1io->b01?f`: custom calls can omit dimensions.
 fn dim_labels(text: &str) -> Option<ConvolutionDimensionNumbersProto> {
     let (operands, output) = text.trim().split_once("->")?;
     let (input, kernel) = operands.split_once('_')?;
@@ -263,7 +267,7 @@ fn statistics(lexer: &mut Lexer<'_>) -> Result<StatisticsMessage> {
     Ok(message)
 }
 
-/// `{({"a" {0}}, {})}`: for each array of a shape where its value comes from, if that is known.
+/// `{({"a" {0}}, {})}`: the source of each array in a shape, if known.
 fn origin(lexer: &mut Lexer<'_>) -> Result<OriginalValueMessage> {
     fn node(
         lexer: &mut Lexer<'_>,
@@ -271,7 +275,7 @@ fn origin(lexer: &mut Lexer<'_>) -> Result<OriginalValueMessage> {
         elements: &mut Vec<OriginalElementMessage>,
     ) -> Result<()> {
         if index.len() > MAX_DEPTH {
-            return Err(lexer.error(&format!("tuples nest deeper than {MAX_DEPTH}")));
+            return Err(lexer.error(&format!("tuples nest deeper than {MAX_DEPTH} levels")));
         }
         if !lexer.eat_symbol('(') {
             lexer.expect_symbol('{')?;
@@ -311,13 +315,13 @@ fn accuracy(lexer: &mut Lexer<'_>) -> Result<ResultAccuracyMessage> {
                         "atol" => tolerance.atol = lexer.expect_integer("a number")?,
                         "rtol" => tolerance.rtol = lexer.expect_integer("a number")?,
                         "ulps" => tolerance.ulps = lexer.expect_integer("a number")?,
-                        other => return Err(unknown(&format!("a tolerance's '{other}'"))),
+                        other => return Err(unknown(&format!("the field '{other}' of a tolerance"))),
                     }
                     Ok(())
                 })?;
                 message.tolerance = Some(tolerance);
             }
-            other => return Err(unknown(&format!("an accuracy's '{other}'"))),
+            other => return Err(unknown(&format!("the field '{other}' of an accuracy"))),
         }
         Ok(())
     })?;

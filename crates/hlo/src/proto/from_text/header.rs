@@ -1,4 +1,4 @@
-//! What a module's first line says, from its text.
+//! Parses the attributes in a module's first line.
 
 use super::{frontend_attributes, numbers, original_array, string};
 use crate::proto::messages::{
@@ -9,8 +9,9 @@ use crate::proto::{module_proto, schedule, shape_proto};
 use crate::text::{Lexer, Token, parse, read_list, read_shape};
 use support::Result;
 
-/// Sets the fields of an attribute of the module. What XLA's message has no field for (how many replicas there are, whether
-/// shardings may spread) is its compiler's configuration, which XLA itself keeps apart.
+/// Sets the fields of an attribute of the module. Attributes without a field in XLA's message (such
+/// as the number of replicas, or the propagation of shardings) belong to its compiler
+/// configuration, which XLA keeps separately.
 pub(in crate::proto) fn fill(message: &mut HloModuleProto, name: &str, text: &str) -> Result<()> {
     let mut lexer = Lexer::new(text, 0);
     match name {
@@ -62,7 +63,8 @@ fn entry_layout(shape: &mut ProgramShapeProto, lexer: &mut Lexer<'_>) -> Result<
     lexer.expect_symbol('}')
 }
 
-/// `{"old" {0}} : {"new"}, "a module without its first line"`: how a value that a pass removed follows from one that is left.
+/// `{"old" {0}} : {"new"}, "a module without its first line"`: the computation of a value that a
+/// pass removed from one that remains.
 fn recovery(lexer: &mut Lexer<'_>) -> Result<OriginalValueRecoveryProto> {
     let array = |lexer: &mut Lexer<'_>| {
         lexer.expect_symbol('{')?;

@@ -1,4 +1,4 @@
-//! What a layout says beside the order of the dimensions, from its text.
+//! Parses the parts of a layout other than the order of the dimensions.
 
 use super::numbers_up_to;
 use crate::proto::messages::{LayoutProto, SplitConfigProto, TileProto};
@@ -41,7 +41,7 @@ pub(in crate::proto) fn fill(message: &mut LayoutProto, text: &str) -> Result<()
             "*" => message.pointer_primitive_type = element_type(&mut lexer)?,
             "P" => message.physical_shape = Some(Box::new(shape_proto(&read_shape(&mut lexer)?)?)),
             other => {
-                return Err(Error::unsupported(format!("'{other}' in a layout can be written as text only")));
+                return Err(Error::unsupported(format!("'{other}' in a layout is only supported as text")));
             }
         }
         lexer.expect_symbol(')')?;
@@ -53,7 +53,7 @@ fn number(lexer: &mut Lexer<'_>) -> Result<i64> {
     lexer.expect_integer("an integer")
 }
 
-/// `8,128)`; `*` is a dimension that is joined with the next.
+/// `8,128)`; `*` is a dimension that is combined with the next one.
 fn tile(lexer: &mut Lexer<'_>) -> Result<TileProto> {
     let mut dimensions = Vec::new();
     while !lexer.eat_symbol(')') {

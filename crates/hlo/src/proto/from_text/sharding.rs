@@ -1,4 +1,4 @@
-//! `xla.OpSharding` from its text.
+//! Parses `xla.OpSharding` from its text.
 
 use super::super::annotations_text::{SHARD_GROUP_KINDS, SHARDING_KINDS};
 use super::{MAX_DEPTH, enumerator, metadata, numbers_up_to, unknown};
@@ -6,10 +6,11 @@ use crate::proto::instruction_messages::ShardingMessage;
 use crate::text::{Lexer, Token, read_list};
 use support::Result;
 
-/// `{replicated}`, `{devices=[2,1]0,1 shard_as 0}`, `{{replicated}, {manual metadata={op_name="a"}}}`.
+/// `{replicated}`, `{devices=[2,1]0,1 shard_as 0}`, `{{replicated}, {manual
+/// metadata={op_name="a"}}}`.
 pub(super) fn sharding(lexer: &mut Lexer<'_>, depth: usize) -> Result<ShardingMessage> {
     if depth > MAX_DEPTH {
-        return Err(lexer.error(&format!("shardings nest deeper than {MAX_DEPTH}")));
+        return Err(lexer.error(&format!("shardings nest deeper than {MAX_DEPTH} levels")));
     }
     let is_tuple = matches!(lexer.peek_second(), Token::Symbol('{' | '}'));
     if is_tuple {
@@ -29,7 +30,7 @@ pub(super) fn sharding(lexer: &mut Lexer<'_>, depth: usize) -> Result<ShardingMe
             "maximal" => {
                 message.kind = kind("maximal");
                 message.tile_assignment_dimensions = vec![1];
-                // What an old text says without it is device 0.
+                // Older texts omit the device, which means device 0.
                 if lexer.eat(Token::Word("device")) {
                     lexer.expect_symbol('=')?;
                     message.tile_assignment_devices = vec![lexer.expect_integer("a device")?];
@@ -77,17 +78,18 @@ fn devices(message: &mut ShardingMessage, lexer: &mut Lexer<'_>) -> Result<()> {
     }
     loop {
         message.tile_assignment_devices.push(lexer.expect_integer("a device")?);
-        // A comma may part the devices from what follows, too.
-        let goes_on = lexer.peek() == Token::Symbol(',')
+        // A comma can also separate the devices from the next part.
+        let continues = lexer.peek() == Token::Symbol(',')
             && matches!(lexer.peek_second(), Token::Word(word) if word.starts_with(|c: char| c.is_ascii_digit()));
-        if !goes_on {
+        if !continues {
             return Ok(());
         }
         lexer.take();
     }
 }
 
-/// `[4,2]T(1,0)`: devices in order, in an array of these sizes, and the order in which its dimensions are taken.
+/// `[4,2]T(1,0)`: the devices in order, as an array of these sizes, and the order in which its
+/// dimensions are traversed.
 pub(super) fn iota(lexer: &mut Lexer<'_>) -> Result<(Vec<i64>, Vec<i32>)> {
     lexer.expect_symbol('[')?;
     let sizes: Vec<i64> = numbers_up_to(lexer, ']')?;

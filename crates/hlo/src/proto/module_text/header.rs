@@ -1,17 +1,17 @@
-//! The attributes of a module as XLA's text spells them in its first line.
+//! The attributes in the first line of a module's text.
 
 use super::super::annotations_text::{frontend_attributes_text, original_array_text};
 use super::super::messages::{
     HloComputationProto, HloModuleProto, OriginalArrayMessage, OriginalValueRecoveryProto, ShapeProto,
 };
 use super::super::shape_text::shape_text;
-use super::super::text_form::{INFALLIBLE, escaped, list};
+use super::super::text_form::{INFALLIBLE, escape, list};
 use super::module_text;
 use std::fmt::Write;
 use support::{Error, Result};
 
-/// `, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}`: all that the text can say of a module whose
-/// entry has this number.
+/// `, is_scheduled=true, entry_computation_layout={(f32[2]{0})->f32[2]{0}}`: all attributes that
+/// text supports. `entry` is the number of the entry.
 pub(super) fn header_text(message: &HloModuleProto, entry: i64) -> Result<String> {
     let mut text = String::new();
     if message.schedule.is_some() {
@@ -20,7 +20,7 @@ pub(super) fn header_text(message: &HloModuleProto, entry: i64) -> Result<String
     aliases(message, &mut text);
     let entry = message.computations.iter().find(|computation| computation.id == entry);
     entry_layout(message, entry, &mut text)?;
-    if let Some(frontend) = message.frontend_attributes.as_ref().filter(|stated| !stated.map.is_empty()) {
+    if let Some(frontend) = message.frontend_attributes.as_ref().filter(|frontend| !frontend.map.is_empty()) {
         write!(text, ", frontend_attributes={}", frontend_attributes_text(frontend)).expect(INFALLIBLE);
     }
     if let Some(table) = &message.original_value_recovery_table
@@ -35,7 +35,7 @@ pub(super) fn header_text(message: &HloModuleProto, entry: i64) -> Result<String
     Ok(text)
 }
 
-/// Results that live in parameters' memory, and parameters that give theirs away.
+/// Writes results that use parameters' memory, and parameters that donate theirs.
 fn aliases(message: &HloModuleProto, text: &mut String) {
     if let Some(alias) = message.input_output_alias.as_ref().filter(|alias| !alias.entries.is_empty()) {
         let entries = alias.entries.iter().map(|entry| {
@@ -59,7 +59,7 @@ fn aliases(message: &HloModuleProto, text: &mut String) {
     }
 }
 
-/// The layouts that callers see, unless they are those of the parameters and the root.
+/// Writes the layouts that callers see, unless they equal those of the parameters and the root.
 fn entry_layout(
     message: &HloModuleProto,
     entry: Option<&HloComputationProto>,
@@ -70,21 +70,22 @@ fn entry_layout(
     let texts = |shapes: &mut dyn Iterator<Item = &ShapeProto>| -> Result<Vec<String>> {
         shapes.map(|shape| shape_text(shape, 0)).collect()
     };
-    let of_host = texts(&mut host.parameters.iter().chain([result]))?;
+    let host_texts = texts(&mut host.parameters.iter().chain([result]))?;
     let mut parameters: Vec<_> =
         entry.instructions.iter().filter(|instruction| instruction.opcode == "parameter").collect();
     parameters.sort_by_key(|parameter| parameter.parameter_number);
     let root = entry.instructions.iter().find(|instruction| instruction.id == entry.root_id);
-    let of_entry = texts(&mut parameters.into_iter().chain(root).filter_map(|own| own.shape.as_ref()))?;
-    if of_host != of_entry {
-        let (result, parameters) = of_host.split_last().expect("the result at least");
+    let entry_texts = texts(&mut parameters.into_iter().chain(root).filter_map(|own| own.shape.as_ref()))?;
+    if host_texts != entry_texts {
+        let (result, parameters) = host_texts.split_last().expect("expected at least the result");
         let parameters = parameters.join(", ");
         write!(text, ", entry_computation_layout={{({parameters})->{result}}}").expect(INFALLIBLE);
     }
     Ok(())
 }
 
-/// How a value that a pass removed follows from one that is left: by a module, or it is the same.
+/// Writes the computation of a value that a pass removed from one that remains: either a module, or
+/// they are equal.
 fn recovery(entry: &OriginalValueRecoveryProto, text: &mut String) -> Result<()> {
     let array =
         |array: &Option<OriginalArrayMessage>| array.as_ref().map(original_array_text).unwrap_or_default();
@@ -92,16 +93,16 @@ fn recovery(entry: &OriginalValueRecoveryProto, text: &mut String) -> Result<()>
     write!(text, "  {{{old}}} : {{{new}}}").expect(INFALLIBLE);
     if let Some(module) = &entry.recovery_module {
         if module.original_value_recovery_table.is_some() {
-            return Err(Error::unsupported("a module that recovers values and has such modules itself"));
+            return Err(Error::unsupported("nested modules that recover values are not supported"));
         }
         let mut constants = Vec::new();
         let inner = module_text(module, &mut constants)?;
         if !constants.is_empty() {
-            return Err(Error::unsupported("a module that recovers values by constants"));
+            return Err(Error::unsupported("a module that recovers values from constants is not supported"));
         }
-        // Without its first line, which is no part of the table.
+        // Skips the first line, which is not part of the table.
         let inner = inner.split_once('\n').map_or("", |(_, computations)| computations);
-        let lines: Vec<String> = inner.lines().map(|line| escaped(line.as_bytes())).collect();
+        let lines: Vec<String> = inner.lines().map(|line| escape(line.as_bytes())).collect();
         write!(text, ",\n  \"{}\"", lines.join("\n")).expect(INFALLIBLE);
     }
     text.push('\n');
