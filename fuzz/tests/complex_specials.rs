@@ -84,7 +84,7 @@ fn check(op: &Op, operands: &[Literal]) -> Vec<String> {
             let whole = pairs.iter().map(|pair| pair.1.abs()).fold(0.0, f64::max);
             if pairs.iter().any(|&(got, want)| !agree(got, want, whole, element_type)) {
                 let values: Vec<Scalar> = operands.iter().map(|o| o.scalars().nth(k).unwrap()).collect();
-                wrong.push(format!("{} values {values:?}: {got:?}, not {want:?}", op.opcode().name()));
+                wrong.push(format!("{} of {values:?}: {got:?}, not {want:?}", op.opcode().name()));
             }
         }
     }

@@ -1,28 +1,29 @@
-//! Command lines of both runners: `--name VALUE` and `--name=VALUE`, switches, and the rest in order.
+//! Command lines of both runners: `--name VALUE` and `--name=VALUE`, switches, and positional words
+//! in order.
 
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// A command line that is taken apart flag by flag.
+/// A command line from which flags are removed one by one.
 pub struct Arguments {
     words: Vec<String>,
 }
 
 impl Arguments {
-    /// Over these words, the program's name left out.
+    /// Creates a command line from words without the program's name.
     pub fn new(words: impl IntoIterator<Item = String>) -> Self {
         Self { words: words.into_iter().collect() }
     }
 
-    /// Takes a switch out; whether it was there.
+    /// Removes a switch. Returns true if it was present.
     pub fn switch(&mut self, name: &str) -> bool {
         let before = self.words.len();
         self.words.retain(|word| word != name);
         self.words.len() < before
     }
 
-    /// Takes a flag and its value out.
+    /// Removes a flag and its value.
     pub fn value<T: FromStr>(&mut self, name: &str) -> Result<Option<T>, String> {
         let Some(at) = self.words.iter().position(|word| {
             word == name || word.strip_prefix(name).is_some_and(|rest| rest.starts_with('='))
@@ -35,10 +36,10 @@ impl Arguments {
             None if at < self.words.len() => self.words.remove(at),
             None => return Err(format!("{name} needs a value")),
         };
-        text.parse().map(Some).map_err(|_| format!("{name} {text}: not a value of its kind"))
+        text.parse().map(Some).map_err(|_| format!("{name} {text}: invalid value"))
     }
 
-    /// Takes a flag out as often as it is there.
+    /// Removes all occurrences of a flag.
     pub fn values<T: FromStr>(&mut self, name: &str) -> Result<Vec<T>, String> {
         let mut all = Vec::new();
         while let Some(value) = self.value(name)? {
@@ -47,7 +48,7 @@ impl Arguments {
         Ok(all)
     }
 
-    /// What is left; an error if that holds another flag.
+    /// Returns the remaining words, or an error if a flag is among them.
     pub fn rest(self) -> Result<Vec<String>, String> {
         match self.words.iter().find(|word| word.starts_with('-')) {
             Some(flag) => Err(format!("unknown flag {flag}")),
@@ -56,61 +57,61 @@ impl Arguments {
     }
 }
 
-/// The conformance runner's command line.
+/// Command line of the conformance runner.
 pub struct RunOptions {
-    /// Where the cases are.
+    /// Directories of cases.
     pub directories: Vec<PathBuf>,
     /// Use the reference interpreter instead of machine code.
     pub evaluator: bool,
-    /// An op's name, or a regular expression over case names.
+    /// Name of an op, or a regular expression over case names.
     pub only: Option<String>,
-    /// Run that many, spread over all.
+    /// Number of cases to run, spread over all.
     pub sample: Option<usize>,
-    /// Child processes at a time.
+    /// Number of child processes.
     pub jobs: usize,
-    /// Where to write the results.
+    /// File for the results.
     pub csv: Option<PathBuf>,
-    /// Where to write how many cases of each op passed.
+    /// File for the number of passed cases per op.
     pub counts: Option<PathBuf>,
     /// The CPU to compile for.
     pub target_cpu: Option<String>,
-    /// The longest a case may take.
+    /// Time limit per case.
     pub time_limit: Duration,
-    /// Succeed although cases are unsupported.
+    /// Succeed even if cases are unsupported.
     pub allow_unsupported: bool,
-    /// A file of cases that are known to fail, each with the reason.
+    /// A file of known failures with reasons.
     pub known: Option<PathBuf>,
-    /// Print every failure and the reasons, grouped.
+    /// Print every failure, and the reasons in groups.
     pub verbose: bool,
-    /// Be a child process of a run.
+    /// Act as a child process of a run.
     pub worker: bool,
 }
 
 impl RunOptions {
-    /// The runner's help.
+    /// Help text of the runner.
     pub const HELP: &str = "\
-Runs recorded cases through the compiler and compares with TensorFlow's and XLA's answers.
+Runs recorded cases through the compiler, and compares the results with TensorFlow's and XLA's answers.
 
     conformance DIR... [flags]
 
     --evaluator          interpret the HLO instead of compiling it
-    --only REGEX|OP      only cases with this TensorFlow op or a name that matches
-    --sample N           only N cases, spread over all
-    --jobs N             child processes at a time (default: one for each CPU)
-    --csv FILE           write a line for each case
-    --counts FILE        write a line for each op: `op,passed,cases`
-    --target-cpu CPU     compile for this CPU (default: the one that runs)
-    --timeout SECONDS    the longest a case may take (default 60)
-    --allow-unsupported  exit 0 if all failures are ops that the compiler says it can't do
-    --known FILE         exit 0 although these cases fail (a TOML list of cases and reasons), 1 if one of them passes
-    --verbose            every failure, and the reasons grouped
+    --only REGEX|OP      run only cases with this TensorFlow op or a matching name
+    --sample N           run only N cases, spread over all
+    --jobs N             run N child processes in parallel (default: one per CPU)
+    --csv FILE           write one line per case
+    --counts FILE        write one line per op: `op,passed,cases`
+    --target-cpu CPU     compile for this CPU (default: the host's)
+    --timeout SECONDS    limit the time of a case (default 60)
+    --allow-unsupported  exit 0 if all failures are unsupported ops
+    --known FILE         exit 0 if exactly these cases fail (a TOML list of cases and reasons)
+    --verbose            print every failure, and the reasons in groups
 
-Last line: `N passed, M failed, K skipped`. Unsupported counts as failed; skipped are the cases that --only
-and --sample left out. Cases that XLA itself refuses are extras, counted in a line of their own.
+Last line: `N passed, M failed, K skipped`. Unsupported cases count as failed. Cases excluded by --only or
+--sample count as skipped. Cases that XLA itself rejects are extras, counted on a separate line.
 Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
 ";
 
-    /// From the words after the program's name.
+    /// Parses the words after the program's name.
     pub fn parse(words: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let mut arguments = Arguments::new(words);
         let all_cpus = std::thread::available_parallelism().map_or(1, usize::from);
@@ -154,7 +155,7 @@ mod tests {
     fn a_wrong_flag_is_named() {
         assert_eq!(parse("a --smaple 3").err().unwrap(), "unknown flag --smaple");
         assert_eq!(parse("a --sample").err().unwrap(), "--sample needs a value");
-        assert_eq!(parse("a --sample x").err().unwrap(), "--sample x: not a value of its kind");
+        assert_eq!(parse("a --sample x").err().unwrap(), "--sample x: invalid value");
         assert!(parse("a --timeout -1").is_err());
     }
 }

@@ -1,4 +1,4 @@
-//! One recorded case: an `.npz` file with a graph, its config, inputs and answers.
+//! One recorded case: an `.npz` file with a graph, its config, inputs, and answers.
 
 use crate::tolerance::Tolerance;
 use bytes::Bytes;
@@ -9,43 +9,43 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
-/// A member larger than this is no case of ours.
+/// Maximum size of a member.
 const MEMBER_LIMIT: u64 = 256 << 20;
 
-/// What `meta.json` says.
+/// Contents of `meta.json`.
 #[derive(Clone, Debug)]
 pub struct Metadata {
-    /// TensorFlow ops and how often they occur.
+    /// TensorFlow ops and their number of occurrences.
     pub ops: BTreeMap<String, u64>,
-    /// Whether XLA took the graph; a case without is an extra.
+    /// True if XLA accepted the graph. Other cases are extras.
     pub xla_ok: bool,
-    /// Whether the original compiles the graph with this config.
+    /// True if the original compiles the graph with this config.
     pub tfcompile_ok: bool,
-    /// Whether values count, or only types and shapes.
+    /// True to compare values, false to compare only types and shapes.
     pub values: bool,
-    /// For all floating-point values of the case.
+    /// Tolerance of all floating-point values of the case.
     pub tolerance: Tolerance,
-    /// Fetches whose size depends on the data.
+    /// Fetches with a data-dependent size.
     pub dynamic_output: Vec<usize>,
     feeds: Vec<PrimitiveType>,
     fetches: Vec<(PrimitiveType, Vec<i64>)>,
     variables: Vec<PrimitiveType>,
 }
 
-/// The recorded answers for one output.
+/// Recorded answers for one output.
 #[derive(Clone, Debug)]
 pub struct Expected {
-    /// What the output is called in messages: `fetch 0`, `variable 1`.
+    /// Name of the output in messages: `fetch 0`, `variable 1`.
     pub name: String,
-    /// Its type and recorded size.
+    /// Type and recorded size.
     pub shape: ArrayShape,
-    /// One or two arrays; each element may match any of them.
+    /// One or two arrays. Each element may match any of them.
     pub answers: Vec<Literal>,
 }
 
 /// A whole case.
 pub struct Case {
-    /// What is known of it.
+    /// Contents of `meta.json`.
     pub metadata: Metadata,
     /// A binary `GraphDef`.
     pub graph: Bytes,
@@ -108,10 +108,9 @@ fn open(path: &Path) -> Result<Archive> {
 
 fn metadata(archive: &mut Archive) -> Result<Metadata> {
     let text = archive.require_bytes("meta.json")?;
-    let json: Value =
-        serde_json::from_slice(&text).map_err(|e| Error::invalid(format!("meta.json is no JSON: {e}")))?;
-    parse_metadata(&json)
-        .ok_or_else(|| Error::invalid("meta.json lacks a field, or one has an unknown value"))
+    let json: Value = serde_json::from_slice(&text)
+        .map_err(|e| Error::invalid(format!("meta.json is not valid JSON: {e}")))?;
+    parse_metadata(&json).ok_or_else(|| Error::invalid("meta.json has a missing field or an unknown value"))
 }
 
 fn parse_metadata(json: &Value) -> Option<Metadata> {
@@ -141,7 +140,7 @@ fn parse_metadata(json: &Value) -> Option<Metadata> {
     })
 }
 
-/// The element type of one of TensorFlow's type names; quantised types are their integers.
+/// Returns the element type for a TensorFlow type name. Quantized types map to their integers.
 fn type_of_name(name: &str) -> Option<PrimitiveType> {
     use PrimitiveType::*;
     Some(match name {
@@ -170,13 +169,13 @@ fn type_of_name(name: &str) -> Option<PrimitiveType> {
     })
 }
 
-/// The stored bits as the type they stand for.
+/// Reinterprets stored bits as the type that they represent.
 fn with_type(stored: Literal, element_type: PrimitiveType) -> Result<Literal> {
     let shape = stored.array_shape();
     let same_width = shape.element_type.byte_size() == element_type.byte_size();
     let same_class = shape.element_type.is_complex() == element_type.is_complex();
     if !same_width || !same_class {
-        let message = format!("an array of {} stands for {element_type}", shape.element_type);
+        let message = format!("an array of {} cannot represent {element_type}", shape.element_type);
         return Err(Error::invalid(message));
     }
     let shape = shape.with_element_type(element_type);

@@ -1,10 +1,11 @@
-//! When a result is right: types, shapes, and elements within a tolerance of a recorded answer.
+//! Decides whether a result is correct: types, shapes, and elements within a tolerance of a
+//! recorded answer.
 
 use crate::case::Expected;
 use crate::tolerance::Tolerance;
 use shape::{ArrayShape, Literal, Scalar, index};
 
-/// Checks results against a case's answers; the message of the first difference, if there is one.
+/// Compares results with a case's answers. Returns a description of the first difference.
 pub fn check_results(
     got: &[Literal],
     expected: &[Expected],
@@ -25,7 +26,7 @@ fn check_result(
     tolerance: Tolerance,
     values: bool,
 ) -> Result<(), String> {
-    let Literal::Array { shape, .. } = got else { return Err("a tuple, want an array".to_owned()) };
+    let Literal::Array { shape, .. } = got else { return Err("got a tuple, want an array".to_owned()) };
     if shape.element_type != expected.shape.element_type {
         return Err(format!("type {}, want {}", shape.element_type, expected.shape.element_type));
     }
@@ -39,7 +40,7 @@ fn check_result(
         [first, rest @ ..] if rest.iter().all(|a| a.array_shape() == first.array_shape()) => {
             check_elements(got, &fitting, tolerance)
         }
-        // Answers of different sizes: the result has to be one of them as a whole.
+        // For answers of different sizes, the result must match one of them completely.
         all => {
             let mut failures = all.iter().map(|&answer| check_elements(got, &[answer], tolerance));
             failures.find(Result::is_ok).unwrap_or_else(|| check_elements(got, &all[..1], tolerance))
@@ -47,8 +48,8 @@ fn check_result(
     }
 }
 
-/// Whether a result of this shape can be the answer: results of bounded sizes come cut to the sizes that the run has
-/// reported, so that nothing but the answer's own size will do.
+/// True if a result of this shape can match the answer. Results with bounded sizes are cut to the
+/// sizes that the run reported, so only the answer's exact size matches.
 fn fits(got: &ArrayShape, want: &ArrayShape) -> bool {
     got.sizes() == want.sizes()
 }
@@ -57,7 +58,7 @@ fn wrong_shape(got: &ArrayShape, want: &ArrayShape) -> String {
     format!("shape {:?}, want {:?}", got.sizes(), want.sizes())
 }
 
-/// Compares the elements that the answers have; all answers have the same shape.
+/// Compares all elements with the answers, which have the same shape.
 fn check_elements(got: &Literal, answers: &[&Literal], tolerance: Tolerance) -> Result<(), String> {
     let got_sizes = got.array_shape().sizes();
     let want_sizes = answers[0].array_shape().sizes();
@@ -81,7 +82,7 @@ fn check_elements(got: &Literal, answers: &[&Literal], tolerance: Tolerance) -> 
     }
 }
 
-/// Whether one element is right. Elements of different kinds never are.
+/// True if one element is correct. Elements of different kinds never match.
 pub fn matches(got: Scalar, want: Scalar, tolerance: Tolerance) -> bool {
     match (got, want) {
         (Scalar::Float(got), Scalar::Float(want)) => close(got, want, tolerance),
@@ -102,7 +103,7 @@ fn close(got: f64, want: f64, tolerance: Tolerance) -> bool {
     if got == want || (got.is_nan() && want.is_nan()) {
         return true;
     }
-    // An infinite limit or difference would let infinities pass as anything.
+    // An infinite limit or difference would accept anything for infinities.
     got.is_finite()
         && want.is_finite()
         && (got - want).abs() <= tolerance.absolute + tolerance.relative * want.abs()
@@ -131,12 +132,12 @@ mod tests {
     }
 
     #[test]
-    fn the_tolerance_is_absolute_plus_relative_to_the_wanted_value() {
+    fn the_tolerance_is_absolute_plus_relative_to_the_expected_value() {
         let right = |got, want| matches(Scalar::Float(got), Scalar::Float(want), LOOSE);
         assert!(right(9.5, 8.0));
         assert!(!right(9.5001, 8.0));
         assert!(right(-0.5, 0.0));
-        // Relative to the wanted value, not to the one that came out: 10 + 0.5 + 10/8 = 11.75.
+        // Relative to the expected value, not to the actual one: 10 + 0.5 + 10/8 = 11.75.
         assert!(!right(11.8, 10.0));
     }
 
@@ -194,7 +195,7 @@ mod tests {
             check_results(std::slice::from_ref(got), &expected, Tolerance::EXACT, true)
         };
         assert_eq!(check(&answer), Ok(()));
-        // The bound's size would mean that the true one was dropped.
+        // The bound's size would mean that the true size was lost.
         assert!(check(&got).unwrap_err().contains("shape [3, 2], want [2, 2]"));
         let small = Literal::from_elements(&[1, 2], &[1i64, 2]);
         assert!(check(&small).unwrap_err().contains("shape"));

@@ -1,11 +1,12 @@
-//! Running a case's graph: through the whole compiler to machine code, or by the reference interpreter.
+//! Runs a case's graph: compiled to machine code by the whole compiler, or in the reference
+//! interpreter.
 
 use crate::case::Case;
 use compiler::{Executable, Input, NoObserver};
 use shape::Literal;
 use support::{Error, Result};
 
-/// Compiles the graph for a CPU (LLVM's name, or `native`), loads the code and runs it.
+/// Compiles the graph for a CPU (LLVM's name, or `native`), loads the code, and runs it.
 pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
     let executable = compiler::guarded(|| {
         let program = input(case)?.source.import(&mut NoObserver)?;
@@ -15,12 +16,12 @@ pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
     executable.run(&case.arguments)
 }
 
-/// Interprets the HLO that the import makes: the second opinion.
+/// Interprets the HLO from the importer, as a second opinion.
 pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
     let program = input(case)?.source.import(&mut NoObserver)?;
     match evaluator::evaluate(&program.module, &case.arguments)? {
         Literal::Tuple(results) => Ok(results),
-        Literal::Array { .. } => Err(Error::internal("the entry's result is no tuple")),
+        Literal::Array { .. } => Err(Error::internal("expected a tuple as the entry's result")),
     }
 }
 

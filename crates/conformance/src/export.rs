@@ -1,5 +1,5 @@
-//! HLO for another implementation to judge: the texts of the file tests and the modules that graphs become, each with
-//! seeded arguments and the results of our evaluator.
+//! Exports HLO to be checked by another implementation: the texts of the file tests and the modules
+//! of graphs, each with seeded arguments and the results of our evaluator.
 
 use crate::select::fnv1a64;
 use compiler::NoObserver;
@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
-/// What separates a test's input from its expectation.
+/// Separates a test's input from its expected output.
 const ARROW: &str = "// ==>";
-/// Modules that take the evaluator longer are only parsed.
+/// Modules that exceed these limits in the evaluator are only parsed.
 const LIMITS: Limits = Limits { max_steps: 1 << 27, max_live_bytes: 1 << 31, max_depth: 64 };
-/// Opcodes whose results an implementation chooses, or that need more than one device.
+/// Opcodes with implementation-defined results, or that need more than one device.
 const NOT_COMPARABLE: [&str; 9] = [
     " rng(",
     " rng-get-and-update-state(",
@@ -27,7 +27,8 @@ const NOT_COMPARABLE: [&str; 9] = [
     " partition-id(",
 ];
 
-/// The modules in a file test, input and expectation; none where an error is expected.
+/// Returns the modules in a file test, both input and expected output, or none if an error is
+/// expected.
 pub fn modules_of_test(test: &str) -> Vec<&str> {
     if test.lines().any(|line| line.contains("// error:")) {
         return Vec::new();
@@ -36,13 +37,13 @@ pub fn modules_of_test(test: &str) -> Vec<&str> {
     parts.filter(|part| part.lines().any(|line| line.starts_with("HloModule"))).collect()
 }
 
-/// The module that a graph becomes.
+/// Imports a graph as a module.
 pub fn module_of_graph(graph: &Path, config: &Path) -> Result<Module> {
     let (graph, config) = (tf::source::read_graph_def(graph)?, tf::source::read_config(config)?);
     Ok(compiler::import(graph, config, &mut NoObserver)?.module)
 }
 
-/// The module that a model without a config becomes, if this node is fetched.
+/// Imports a model without a config as a module that fetches the given node.
 pub fn module_of_model(path: &Path, fetch: &str) -> Result<Module> {
     let infer = tf::InferOptions { fetches: vec![(fetch.to_owned(), 0)], ..tf::InferOptions::default() };
     let options = tf::model::LoadOptions { infer, ..tf::model::LoadOptions::default() };
@@ -51,7 +52,8 @@ pub fn module_of_model(path: &Path, fetch: &str) -> Result<Module> {
     Ok(compiler::import(model.graph, config, &mut NoObserver)?.module)
 }
 
-/// Seeded arguments and our results, as members of an archive; `None` where results cannot be compared.
+/// Returns seeded arguments and our results as members of an archive, or `None` if results cannot
+/// be compared.
 pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<String, Literal>> {
     if !is_comparable(module) {
         return None;
@@ -73,13 +75,13 @@ pub fn arguments_and_results(module: &Module, seed: &str) -> Option<BTreeMap<Str
     Some(named("in", arguments).into_iter().chain(named("out", results)).collect())
 }
 
-/// Whether two implementations have to agree on what a module computes, and XLA can run it.
+/// True if two implementations must agree on the module's results, and XLA can run it.
 pub(crate) fn is_comparable(module: &Module) -> bool {
     let text = module.to_text();
     if NOT_COMPARABLE.iter().any(|opcode| text.contains(opcode)) {
         return false;
     }
-    // XLA's way from HLO to its executable goes through StableHLO, which has no constants of tuples.
+    // XLA compiles HLO through StableHLO, which has no constants of tuples.
     let tuple_constant = |(_, instruction): (_, &hlo::Instruction)| {
         instruction.opcode() == hlo::Opcode::Constant && instruction.shape().as_array().is_none()
     };
@@ -93,8 +95,8 @@ pub(crate) fn is_comparable(module: &Module) -> bool {
     entry[entry.root()].shape().leaves().iter().all(|(_, leaf)| leaf.is_static())
 }
 
-/// Whether a reduction starts from a value that need not be the identity of its operation: XLA leaves open how often it is
-/// combined with the elements.
+/// True if a reduction starts from a value that may differ from the identity of its operation. XLA
+/// does not specify how often this value is combined with the elements.
 fn has_open_reduction(module: &Module, computation: &Computation) -> bool {
     computation.instructions().any(|(_, instruction)| {
         let (Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. }) = instruction.op() else {
@@ -114,7 +116,7 @@ fn has_open_reduction(module: &Module, computation: &Computation) -> bool {
     })
 }
 
-/// Whether a scalar has this value.
+/// True if a scalar has this value.
 fn is_number(scalar: Scalar, value: f64) -> bool {
     match scalar {
         Scalar::Pred(x) => x == (value != 0.0),
@@ -132,17 +134,18 @@ fn flatten(literal: Literal, out: &mut Vec<Literal>) {
     }
 }
 
-/// Small values of every kind: floats within 2 of zero, integers that are also useful as indices.
+/// Generates small values of every kind: floats within 2 of zero, integers that are also valid
+/// indices.
 fn draw(shape: &ArrayShape, seed: &str) -> Literal {
     draw_between(shape, seed, -2.0, 2.0)
 }
 
-/// The same with floats between these.
+/// Generates small values, with floats in the given range.
 pub(crate) fn draw_between(shape: &ArrayShape, seed: &str, least: f64, most: f64) -> Literal {
     let element_type = shape.element_type;
     let mut state = fnv1a64(seed.as_bytes());
     let mut next = || {
-        // Knuth's MMIX generator; the high bits are the good ones.
+        // Knuth's MMIX generator, using its high bits.
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 40
     };
@@ -161,8 +164,8 @@ pub(crate) fn draw_between(shape: &ArrayShape, seed: &str, least: f64, most: f64
     Literal::from_scalars(shape.clone(), scalars.collect::<Vec<_>>())
 }
 
-/// The module with each fusion as a call of its computation: the same program. A back end runs the fusions that its own
-/// passes make, not every one that the language has. `None` if there is no fusion.
+/// Replaces each fusion by a call of its computation, which yields the same program. A back end
+/// runs only the fusions that its own passes create. Returns `None` if there is no fusion.
 pub(crate) fn fusions_as_calls(module: &Module) -> Option<Module> {
     let mut unfused = module.clone();
     for (id, computation) in module.computations() {
@@ -179,8 +182,8 @@ pub(crate) fn fusions_as_calls(module: &Module) -> Option<Module> {
     (unfused != *module).then_some(unfused)
 }
 
-/// Writes a module, and its arguments and results where there are some, below `directory`. Of a module with fusions the
-/// text, and beside it the same program with calls, to be run.
+/// Writes a module to `directory`, with its arguments and results if available. If the module has
+/// fusions, writes its text, and the same program with calls to be run.
 pub fn write(directory: &Path, name: &str, module: &Module) -> Result<()> {
     if let Some(unfused) = fusions_as_calls(module) {
         write_file(&directory.join(name), "hlo", module.to_text().as_bytes())?;

@@ -1,5 +1,6 @@
-//! A program in every form in which it can be given away, before and after optimisation, with arguments and the results of
-//! our compiled code: for XLA to parse, to run and to compare (`scripts/xla_judge.py`).
+//! Writes a program in every distribution format, before and after optimization, with arguments and
+//! the results of our compiled code, so that XLA can parse, run, and compare it
+//! (`scripts/xla_judge.py`).
 
 use crate::export::{draw_between, fusions_as_calls, is_comparable, write_file};
 use crate::tolerance::Tolerance;
@@ -11,18 +12,19 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
-/// What a program is run on.
+/// Input of a program.
 pub struct Given {
-    /// One for each parameter.
+    /// One per parameter.
     pub arguments: Vec<Literal>,
-    /// How far right results may be off, if that is recorded: some functions amplify the rounding of what they are made of.
+    /// Recorded tolerance, if any. Some functions amplify the rounding of their operands.
     pub tolerance: Option<Tolerance>,
 }
 
-/// Writes below `directory`: `NAME.hlo`, `NAME.pb` and `NAME.mlir` before, `NAME-optimized.*` after optimisation, and
-/// `NAME-optimized-unfused.hlo`, the latter with calls for fusions, since a back end runs only its own. Those that can be
-/// run have an `.npz` with arguments (drawn if none are given), our results and, if one is known, how far they may be off.
-/// Where StableHLO has no form for a program, `.refused` says why.
+/// Writes to `directory`: `NAME.hlo`, `NAME.pb`, and `NAME.mlir` before optimization;
+/// `NAME-optimized.*` after it; and `NAME-optimized-unfused.hlo` with calls in place of fusions,
+/// since a back end runs only its own fusions. Runnable forms have an `.npz` with arguments
+/// (generated if not given), our results and, if known, their tolerance. If StableHLO cannot
+/// express a program, `.refused` contains the reason.
 pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<Given>) -> Result<()> {
     let options = compiler::in_process_options(compiler::host("")?);
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
@@ -39,9 +41,9 @@ pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<
     write_module(directory, name, module, archive.as_deref())?;
     let name = format!("{name}-optimized");
     let unfused = fusions_as_calls(&optimized);
-    // With fusions, the text and the messages are read only.
-    let of_text = if unfused.is_some() { None } else { archive.as_deref() };
-    write_module_text(directory, &name, &optimized, of_text)?;
+    // With fusions, the text and the messages are only read.
+    let text_archive = if unfused.is_some() { None } else { archive.as_deref() };
+    write_module_text(directory, &name, &optimized, text_archive)?;
     write_stablehlo(directory, &format!("{name}-mlir"), &optimized, archive.as_deref())?;
     match unfused {
         Some(unfused) => {
@@ -64,20 +66,22 @@ fn write_module_text(directory: &Path, name: &str, module: &Module, archive: Opt
     let bytes = hlo::proto::to_hlo_module_proto_bytes(module)?;
     let read = hlo::proto::read_hlo_proto(&bytes)?.0;
     if hlo::proto::to_hlo_module_proto_bytes(&read)? != bytes {
-        return Err(Error::internal(format!("{name}: the messages that were written do not read back")));
+        return Err(Error::internal(format!(
+            "{name}: reading back the written message yields a different one"
+        )));
     }
     write_file(&path, "pb", &bytes)?;
     archive.map_or(Ok(()), |archive| write_file(&path, "npz", archive))
 }
 
-/// The text, which our own reader has to take too.
+/// Writes the text, which our own reader must accept.
 fn write_stablehlo(directory: &Path, name: &str, module: &Module, archive: Option<&[u8]>) -> Result<()> {
     let path = directory.join(name);
     match stablehlo::write(module, &WriteOptions::default()) {
         Ok(text) => {
             stablehlo::import(&mlir::parse(&text)?)
                 .and_then(|imported| hlo::verify(&imported.module))
-                .map_err(|error| error.context("the StableHLO that was written does not read back"))?;
+                .map_err(|error| error.context("the written StableHLO cannot be read back"))?;
             write_file(&path, "mlir", text.as_bytes())?;
             archive.map_or(Ok(()), |archive| write_file(&path, "npz", archive))
         }
@@ -85,8 +89,9 @@ fn write_stablehlo(directory: &Path, name: &str, module: &Module, archive: Optio
     }
 }
 
-/// Seeded arguments: small positive numbers, with which training steps are well conditioned and recurrences are no chaos.
-/// `None` if some are not arrays of known size.
+/// Generates seeded arguments: small positive numbers, for which training steps are well
+/// conditioned and recurrences are not chaotic. Returns `None` if a parameter is not an array of
+/// known size.
 fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
     let entry = module.entry_computation();
     let parameters = entry.parameters().iter().enumerate();
@@ -99,7 +104,7 @@ fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
     parameters.map(argument).collect()
 }
 
-/// Arguments, results and how far the latter may be off, as members of an archive.
+/// Returns arguments, results, and tolerances of the results, as members of an archive.
 fn results(
     module: &Module,
     compiled: &compiler::Compiled,
@@ -109,7 +114,8 @@ fn results(
     let results = Executable::load(compiled)?.run(&arguments)?;
     let tolerances = match tolerance {
         Some(tolerance) => vec![tolerance; results.len()],
-        // Updates divide gradients by their own size: what cancels is rounding, and then a step of full length.
+        // Updates divide gradients by their own size. If a gradient cancels, only rounding remains,
+        // which becomes a full step.
         None if !module.input_output_alias().is_empty() => sensitivities(module, &arguments)?,
         None => Vec::new(),
     };
@@ -121,14 +127,14 @@ fn results(
     Ok(named("in", arguments).chain(named("out", results)).chain(tolerances).collect())
 }
 
-/// How far right results may be off where a program amplifies rounding: eight times as far as each moves when single arguments
-/// move by a unit in the last place, which correct sums do in any case. By the evaluator, so that the bound owes nothing to
-/// the code that is judged.
+/// Returns tolerances for a program that amplifies rounding: eight times the change of each result
+/// when single arguments change by a unit in the last place, as they do in correct sums. Computed
+/// by the evaluator, so that the bound does not depend on the code under test.
 fn sensitivities(module: &Module, arguments: &[Literal]) -> Result<Vec<Tolerance>> {
     const NUDGES: usize = 3;
     let evaluated = |arguments: &[Literal]| match evaluator::evaluate(module, arguments)? {
         Literal::Tuple(results) => Ok(results),
-        _ => Err(Error::internal("the entry's result is a tuple")),
+        _ => Err(Error::internal("expected a tuple as the entry's result")),
     };
     let still = evaluated(arguments)?;
     let mut most = vec![0.0; still.len()];
@@ -145,7 +151,8 @@ fn sensitivities(module: &Module, arguments: &[Literal]) -> Result<Vec<Tolerance
     Ok(most.into_iter().map(|most| Tolerance { absolute: 8.0 * most, relative: 0.0 }).collect())
 }
 
-/// Single-precision numbers, each a unit in the last place up, down or where it was, by turns that depend on `phase`.
+/// Changes single-precision numbers by a unit in the last place up, down, or not at all, depending
+/// on `phase`.
 fn nudged(argument: &Literal, phase: usize) -> Literal {
     match argument {
         Literal::Array { shape, .. } if shape.element_type == PrimitiveType::F32 => {
@@ -164,7 +171,7 @@ fn nudged(argument: &Literal, phase: usize) -> Literal {
     }
 }
 
-/// The program of a recorded case, in all forms, run on its own arguments.
+/// Writes all forms of a recorded case's program, run on its own arguments.
 pub fn write_case(directory: &Path, name: &str, path: &Path) -> Result<()> {
     let case = crate::case::read_case(path)?;
     let graph = tf::source::parse_graph_def(case.graph, "graph")?;
@@ -172,9 +179,13 @@ pub fn write_case(directory: &Path, name: &str, path: &Path) -> Result<()> {
     let module = compiler::import(graph, config, &mut NoObserver)?.module;
     let parameters = module.entry_computation().parameters().len();
     if parameters != case.arguments.len() {
-        return Err(Error::internal(format!("{parameters} parameters, {} arguments", case.arguments.len())));
+        return Err(Error::internal(format!(
+            "the program has {parameters} parameters, the case {} arguments",
+            case.arguments.len()
+        )));
     }
-    // Bases of eigenvectors and their kind are free: then only types and shapes are compared.
+    // Some results, such as bases of eigenvectors, are not unique. Then only types and shapes are
+    // compared.
     let any = Tolerance { absolute: f64::INFINITY, relative: 0.0 };
     let tolerance = if case.metadata.values { case.metadata.tolerance } else { any };
     let given = Given { arguments: case.arguments, tolerance: Some(tolerance) };
@@ -186,7 +197,7 @@ mod tests {
     use super::*;
     use crate::export::arguments_and_results;
 
-    /// A program with whatever becomes more than one line of StableHLO.
+    /// A program with all instructions that become more than one line of StableHLO.
     const TEXT: &str = r#"HloModule m, input_output_alias={ {0}: (0, {}, must-alias) }
 
 add {

@@ -1,12 +1,13 @@
-//! The list of known failures: a TOML file with one table, `[cases]`, of cases and the reason why each fails.
+//! The list of known failures: a TOML file with one table, `[cases]`, that maps cases to the
+//! reasons for their failure.
 //!
-//! Of TOML only what such a list needs is read: comments, the table's header, and lines `"CASE" = "REASON"` of basic
-//! strings without escapes other than `\"` and `\\`.
+//! The parser supports only the necessary part of TOML: comments, the table's header, and lines
+//! `"CASE" = "REASON"` with basic strings and the escapes `\"` and `\\`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Cases and reasons of a file. The error names the file and the line that is wrong.
+/// Reads the cases and reasons of a file. An error names the file and the line.
 pub fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
     parse(&text).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
@@ -28,7 +29,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, String)> {
             continue;
         }
         if !is_open {
-            return wrong("the line stands before [cases]");
+            return wrong("the line precedes [cases]");
         }
         let parsed = string(line).and_then(|(case, rest)| {
             let rest = rest.trim_start().strip_prefix('=')?.trim_start();
@@ -37,10 +38,10 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, String)> {
             (rest.is_empty() || rest.starts_with('#')).then_some((case, reason))
         });
         let Some((case, reason)) = parsed else {
-            return wrong("the line is not of the form \"CASE\" = \"REASON\"");
+            return wrong("expected a line of the form \"CASE\" = \"REASON\"");
         };
         if reason.trim().is_empty() {
-            return wrong("the case has no reason");
+            return wrong("missing reason of the case");
         }
         if known.insert(case, reason).is_some() {
             return wrong("the case is listed twice");
@@ -49,7 +50,7 @@ fn parse(text: &str) -> Result<BTreeMap<String, String>, (usize, String)> {
     Ok(known)
 }
 
-/// A string in double quotes at the beginning of a text, and what follows it.
+/// Splits a double-quoted string off the beginning of a text.
 fn string(text: &str) -> Option<(String, &str)> {
     let mut characters = text.strip_prefix('"')?.char_indices();
     let mut value = String::new();
@@ -74,15 +75,15 @@ mod tests {
     fn cases_and_reasons_are_read() {
         let text = "# what fails\n\n[cases]\n\"a/1\" = \"says \\\"no\\\"\" # truly\n  \"b/2\"=\"a \\\\ b\"\n";
         let known = parse(text).expect("well formed");
-        let wanted = [("a/1", "says \"no\""), ("b/2", "a \\ b")];
-        assert_eq!(known, wanted.map(|(case, reason)| (case.to_owned(), reason.to_owned())).into());
+        let expected = [("a/1", "says \"no\""), ("b/2", "a \\ b")];
+        assert_eq!(known, expected.map(|(case, reason)| (case.to_owned(), reason.to_owned())).into());
     }
 
     #[test]
     fn what_is_no_list_is_refused_with_its_line() {
         let wrong = |text: &str| parse(text).expect_err("no list");
-        assert_eq!(wrong("\"a\" = \"b\"\n"), (1, "the line stands before [cases]".to_owned()));
-        assert_eq!(wrong("[cases]\n\"a\" = \" \"\n"), (2, "the case has no reason".to_owned()));
+        assert_eq!(wrong("\"a\" = \"b\"\n"), (1, "the line precedes [cases]".to_owned()));
+        assert_eq!(wrong("[cases]\n\"a\" = \" \"\n"), (2, "missing reason of the case".to_owned()));
         assert_eq!(wrong("[cases]\n\"a\" = \"b\"\n\"a\" = \"c\"\n").0, 3);
         for line in ["a = \"b\"", "\"a\" \"b\"", "\"a\" = \"b\" c", "\"a\" = \"b\\n\"", "\"a\" = \"b"] {
             assert_eq!(wrong(&format!("[cases]\n{line}\n")).0, 2, "{line}");

@@ -1,12 +1,12 @@
-//! Judging the compiler by recorded answers: the conformance runner and the oracle runner, as a library for their two
-//! binaries.
+//! Tests the compiler against recorded answers. This library serves two binaries, the conformance
+//! runner and the oracle runner.
 //!
-//! * Conformance: thousands of small cases, each one graph with inputs and the answers of TensorFlow and of XLA, run
-//!   in-process through the whole compiler, in child processes ([`pool`]) so that a crash or a hang costs
-//!   one case.
-//! * Oracle: whole programs through the real tool: object, header, C++ compiler, run, compare.
+//! * Conformance: thousands of small cases, each one graph with inputs and the answers of
+//!   TensorFlow and of XLA. They run in-process through the whole compiler, in child processes
+//!   ([`pool`]), so that a crash or a hang affects only one case.
+//! * Oracle: whole programs through the actual tool: object, header, C++ compiler, run, compare.
 //!
-//! Nothing here computes an expected value; all of them were recorded.
+//! No expected value is computed here; all of them were recorded.
 
 pub mod arguments;
 pub mod case;

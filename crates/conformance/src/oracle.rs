@@ -1,7 +1,9 @@
-//! The oracle: whole programs through the real tool. Each check compiles a graph to an object and a header, builds a C++
-//! program around them, feeds it recorded inputs and compares what comes out with TensorFlow's recorded answers.
+//! The oracle: whole programs through the actual tool. Each check compiles a graph to an object and
+//! a header, builds a C++ program with them, feeds it recorded inputs, and compares its outputs
+//! with TensorFlow's recorded answers.
 //!
-//! The tool is used only through its command line, so these checks depend on none of the compiler's crates.
+//! The tool is used only through its command line, so these checks do not depend on the compiler's
+//! crates.
 
 mod config;
 mod errors;
@@ -21,7 +23,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-/// One check: its name, and what runs it in an empty directory of its own. It returns a remark, or why it failed.
+/// One check: its name, and the function that runs it in a separate empty directory. The function
+/// returns a remark, or the reason for its failure.
 pub struct Check {
     /// `suite/name`.
     pub name: String,
@@ -39,8 +42,8 @@ impl Check {
     }
 }
 
-/// All checks of a directory laid out as the oracle's: `tfcompile_tests`, its `errors`, `mnist_softmax`, `cerebras14`,
-/// and those `models` whose graphs are in the directory `graphs`.
+/// Returns all checks of a directory with the oracle's layout: `tfcompile_tests`, its `errors`,
+/// `mnist_softmax`, `cerebras14`, and those `models` whose graphs are in the directory `graphs`.
 pub fn checks(root: &Path, graphs: Option<&Path>) -> Result<Vec<Check>, String> {
     let mut checks = graphs::checks(&root.join("tfcompile_tests"))?;
     checks.extend(errors::checks(&root.join("tfcompile_tests/errors"))?);
@@ -52,7 +55,8 @@ pub fn checks(root: &Path, graphs: Option<&Path>) -> Result<Vec<Check>, String> 
     Ok(checks)
 }
 
-/// Runs checks, `jobs` at a time; calls `done` with each one's position, result and seconds, as they end.
+/// Runs `jobs` checks in parallel. Calls `done` with each one's position, result, and seconds, in
+/// order of completion.
 pub fn run(
     checks: &[Check],
     tools: &Tools,
@@ -70,18 +74,14 @@ pub fn run(
                     let directory = work.join(check.name.replace('/', "-"));
                     let start = Instant::now();
                     let result = fresh(&directory).and_then(|()| (check.run)(tools, &directory));
-                    (done.lock().expect("`done` does not panic"))(
-                        index,
-                        result,
-                        start.elapsed().as_secs_f64(),
-                    );
+                    (done.lock().expect("`done` never panics"))(index, result, start.elapsed().as_secs_f64());
                 }
             });
         }
     });
 }
 
-/// Makes an empty directory.
+/// Creates an empty directory.
 fn fresh(directory: &Path) -> Result<(), String> {
     if directory.exists() {
         std::fs::remove_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
@@ -89,19 +89,20 @@ fn fresh(directory: &Path) -> Result<(), String> {
     std::fs::create_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))
 }
 
-/// The sub-directories that hold this file, sorted; none if there is no such directory.
+/// Returns the subdirectories that contain this file, sorted, or none if the directory does not
+/// exist.
 fn entries(directory: &Path, file: &str) -> Result<Vec<PathBuf>, String> {
     if !directory.is_dir() {
         return Ok(Vec::new());
     }
     let list = std::fs::read_dir(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
-    let mut found: Vec<PathBuf> = list.filter_map(|entry| Some(entry.ok()?.path())).collect();
-    found.retain(|path| path.join(file).is_file());
-    found.sort();
-    Ok(found)
+    let mut paths: Vec<PathBuf> = list.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.join(file).is_file());
+    paths.sort();
+    Ok(paths)
 }
 
-/// The last part of a path, as text.
+/// Returns the last component of a path as text.
 fn stem(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

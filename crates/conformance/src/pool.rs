@@ -1,4 +1,5 @@
-//! Child processes that run cases, fed over pipes; one that dies or hangs costs its case and is replaced.
+//! A pool of child processes that run cases, connected by pipes. A child that dies or hangs fails
+//! its case and is replaced.
 
 use crate::worker::Outcome;
 use std::collections::VecDeque;
@@ -11,23 +12,24 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// How many lines of a dead child's standard error its case's reason quotes.
+/// Number of lines of a dead child's standard error quoted in the reason.
 const QUOTED_LINES: usize = 3;
-/// No line of the protocol is longer.
+/// Maximum length of a line of the protocol.
 const LINE_LIMIT: u64 = 1 << 20;
 
-/// How to run cases.
+/// Settings for running cases.
 pub struct Pool {
-    /// The child: reads paths, answers with [`Outcome::to_line`].
+    /// Command of the child, which reads paths and answers with [`Outcome::to_line`].
     pub command: Vec<OsString>,
-    /// How many children at a time.
+    /// Number of children.
     pub jobs: usize,
-    /// The longest a case may take.
+    /// Time limit per case.
     pub time_limit: Duration,
 }
 
 impl Pool {
-    /// Runs all cases; calls `done` with each one's position, outcome and time, as they end.
+    /// Runs all cases. Calls `done` with each one's position, outcome, and time, in order of
+    /// completion.
     pub fn run(&self, cases: &[PathBuf], mut done: impl FnMut(usize, Outcome, Duration)) {
         let next = AtomicUsize::new(0);
         let (sender, receiver) = mpsc::channel();
@@ -52,11 +54,12 @@ impl Pool {
         });
     }
 
-    /// Runs one case in the child, starting one if there is none; leaves `None` where the child is of no more use.
+    /// Runs one case in the child, starting one if necessary. Leaves `None` if the child cannot be
+    /// reused.
     fn run_in(&self, slot: &mut Option<Worker>, case: &Path) -> Outcome {
         let mut worker = match slot.take().map_or_else(|| Worker::start(&self.command), Ok) {
             Ok(worker) => worker,
-            Err(error) => return Outcome::Crashed(format!("no worker: {error}")),
+            Err(error) => return Outcome::Crashed(format!("cannot start a worker: {error}")),
         };
         match worker.ask(case, self.time_limit) {
             Ok(outcome) => {
@@ -68,7 +71,7 @@ impl Pool {
     }
 }
 
-/// A running child. Dropping it ends it.
+/// A running child, killed on drop.
 struct Worker {
     child: Child,
     answers: Receiver<String>,
@@ -91,26 +94,26 @@ impl Worker {
             each_line(stdout, |line| sender.send(line).is_ok());
         });
         let errors = Arc::new(Mutex::new(VecDeque::new()));
-        let kept = Arc::clone(&errors);
+        let last_lines = Arc::clone(&errors);
         let errors_thread = std::thread::spawn(move || {
             each_line(stderr, |line| {
-                let mut kept = kept.lock().expect("nobody panics while holding it");
-                if kept.len() == QUOTED_LINES {
-                    kept.pop_front();
+                let mut last_lines = last_lines.lock().expect("no thread panics while holding the lock");
+                if last_lines.len() == QUOTED_LINES {
+                    last_lines.pop_front();
                 }
-                kept.push_back(line);
+                last_lines.push_back(line);
                 true
             });
         });
         Ok(Self { child, answers, errors, errors_thread: Some(errors_thread) })
     }
 
-    /// Runs a case. An error is its outcome too, after which this child must not be used any more.
+    /// Runs a case. An error is an outcome too, after which this child must not be used again.
     fn ask(&mut self, case: &Path, time_limit: Duration) -> Result<Outcome, Outcome> {
         let mut line = case.as_os_str().as_encoded_bytes().to_vec();
         line.push(b'\n');
         let stdin = self.child.stdin.as_mut().expect("piped at the start");
-        // A failed write means a dead child; the missing answer below says so.
+        // A failed write means that the child is dead; the missing answer below reports it.
         let _ = stdin.write_all(&line).and_then(|()| stdin.flush());
         match self.answers.recv_timeout(time_limit) {
             Ok(answer) => Outcome::from_line(&answer)
@@ -123,7 +126,7 @@ impl Worker {
                 if let Some(thread) = self.errors_thread.take() {
                     let _ = thread.join();
                 }
-                let quoted = self.errors.lock().expect("nobody panics while holding it");
+                let quoted = self.errors.lock().expect("no thread panics while holding the lock");
                 let quoted: Vec<&str> = quoted.iter().map(String::as_str).collect();
                 let separator = if quoted.is_empty() { "" } else { ": " };
                 Err(Outcome::Crashed(format!("the worker died, {status}{separator}{}", quoted.join(" | "))))
@@ -134,13 +137,13 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Both fail only where the child has ended already.
+        // Both fail only if the child has exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Calls `take` with each line until it says no or the pipe ends.
+/// Calls `take` with each line until it returns false or the pipe ends.
 fn each_line(pipe: impl Read, mut take: impl FnMut(String) -> bool) {
     let mut reader = BufReader::new(pipe);
     loop {
@@ -160,7 +163,7 @@ fn each_line(pipe: impl Read, mut take: impl FnMut(String) -> bool) {
 mod tests {
     use super::*;
 
-    /// A worker in shell that does what the case's name says.
+    /// A shell worker that behaves as the case's name indicates.
     const SCRIPT: &str = r#"
         while read -r case; do
             case $case in
@@ -179,9 +182,9 @@ mod tests {
         let cases: Vec<PathBuf> = names.iter().map(PathBuf::from).collect();
         let mut outcomes = vec![None; cases.len()];
         pool.run(&cases, |index, outcome, _| {
-            assert!(outcomes[index].replace(outcome).is_none(), "one answer for each case");
+            assert!(outcomes[index].replace(outcome).is_none(), "one answer per case");
         });
-        outcomes.into_iter().map(|outcome| outcome.expect("an answer for each case")).collect()
+        outcomes.into_iter().map(|outcome| outcome.expect("an answer per case")).collect()
     }
 
     #[test]

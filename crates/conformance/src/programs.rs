@@ -1,4 +1,5 @@
-//! StableHLO programs that say what they compute: by checks of their own, or by answers recorded beside them.
+//! Runs StableHLO programs with expected results: checks inside the program, or answers recorded in
+//! a file next to it.
 
 use compiler::{Executable, NoObserver, host, in_process_options};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
@@ -6,32 +7,33 @@ use stablehlo::{Imported, import, import_each};
 use std::path::Path;
 use support::{Error, Result};
 
-/// How a program of a file went.
+/// Result of a program in a file.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The file, the part of it and the function.
+    /// File, part of the file, and function.
     pub name: String,
-    /// What went wrong, if anything.
+    /// The error, if any.
     pub result: Result<()>,
 }
 
-/// How programs are run.
+/// Options for running programs.
 #[derive(Clone, Copy, Debug)]
 pub struct Run {
-    /// By the evaluator, not as machine code.
+    /// True to use the evaluator instead of machine code.
     pub evaluates: bool,
-    /// How far recorded numbers may be off, as a share of the largest one.
+    /// Tolerance of recorded numbers, relative to the largest one.
     pub tolerance: f64,
 }
 
 impl Run {
-    /// Runs what a file holds: its function `main`, or every function without arguments; parts between lines of `// -----`
-    /// are files of their own. If NAME.npz is beside NAME.mlir, its arrays `in0`, `in1` and so on are the arguments and
-    /// `out0` and so on the answers; NAME.mlirbc and NAME.jax are programs that need them.
+    /// Runs the programs of a file: its function `main`, or every function without arguments. Lines
+    /// of `// -----` separate the file into independent parts. If NAME.npz exists next to
+    /// NAME.mlir, its arrays `in0`, `in1`, ... are the arguments and `out0`, ... the answers.
+    /// NAME.mlirbc and NAME.jax require such a file.
     pub fn file(&self, path: &Path) -> Vec<Outcome> {
         let name = path.display().to_string();
         if path.extension().is_some_and(|extension| extension == "jax" || extension == "mlirbc") {
-            return vec![Outcome { name, result: self.artefact(path) }];
+            return vec![Outcome { name, result: self.artifact(path) }];
         }
         let text = match std::fs::read_to_string(path) {
             Ok(text) => text,
@@ -46,8 +48,8 @@ impl Run {
         parts.flat_map(|(part, text)| self.part(&format!("{name}:{part}"), text)).collect()
     }
 
-    /// A portable artefact or one of `jax.export` with recorded arguments and results.
-    fn artefact(&self, path: &Path) -> Result<()> {
+    /// Runs a portable artifact, or one from `jax.export`, with recorded arguments and results.
+    fn artifact(&self, path: &Path) -> Result<()> {
         let bytes = std::fs::read(path).map_err(|e| Error::invalid(e.to_string()))?;
         let module = match stablehlo::is_export(&bytes) {
             true => stablehlo::read_export(&bytes)?,
@@ -56,27 +58,27 @@ impl Run {
         self.recorded(&module, &path.with_extension("npz"))
     }
 
-    /// A program with recorded arguments and results.
+    /// Runs a program with recorded arguments and results.
     fn recorded(&self, module: &mlir::Module, answers: &Path) -> Result<()> {
         let program = import(module)?;
         let bytes =
             std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
         let mut archive = npz::Archive::open(bytes.into(), 1 << 30)?;
-        let mut given = Vec::new();
+        let mut arguments = Vec::new();
         for (k, argument) in program.interface.arguments().iter().enumerate() {
-            given.push(with_type(&archive.require(&format!("in{k}"))?, &argument.shape)?);
+            arguments.push(with_type(&archive.require(&format!("in{k}"))?, &argument.shape)?);
         }
         let shapes: Vec<ArrayShape> =
             program.interface.fetches().iter().map(|result| result.shape.clone()).collect();
-        let results = self.execute(program, &given)?;
+        let results = self.execute(program, &arguments)?;
         for (k, (result, shape)) in results.iter().zip(shapes).enumerate() {
-            let wanted = with_type(&archive.require(&format!("out{k}"))?, &shape)?;
-            near(result, &wanted, self.tolerance).map_err(|error| error.context(format!("result {k}")))?;
+            let expected = with_type(&archive.require(&format!("out{k}"))?, &shape)?;
+            near(result, &expected, self.tolerance).map_err(|error| error.context(format!("result {k}")))?;
         }
         Ok(())
     }
 
-    /// The programs of a text.
+    /// Runs the programs of a text.
     fn part(&self, name: &str, text: &str) -> Vec<Outcome> {
         let one = |result| vec![Outcome { name: name.to_owned(), result }];
         let module = match mlir::parse(text) {
@@ -101,7 +103,7 @@ impl Run {
         }
     }
 
-    /// A program without arguments that checks itself.
+    /// Runs a self-checking program without arguments.
     fn checked(&self, program: Imported) -> Result<()> {
         let checks = program.checks.clone();
         let count = program.interface.fetches().len();
@@ -110,11 +112,11 @@ impl Run {
         checks.iter().zip(pairs).try_for_each(|(check, pair)| check.verify(&pair[0], &pair[1]))
     }
 
-    /// The results of a program and, behind them, what its checks compare.
-    fn execute(&self, program: Imported, given: &[Literal]) -> Result<Vec<Literal>> {
+    /// Returns the results of a program, followed by the values that its checks compare.
+    fn execute(&self, program: Imported, arguments: &[Literal]) -> Result<Vec<Literal>> {
         hlo::verify(&program.module)?;
         if self.evaluates {
-            return match evaluator::evaluate(&program.module, given)? {
+            return match evaluator::evaluate(&program.module, arguments)? {
                 Literal::Tuple(results) => Ok(results),
                 array => Ok(vec![array]),
             };
@@ -122,35 +124,35 @@ impl Run {
         let options = in_process_options(host("native")?);
         let compiled =
             compiler::guarded(|| compiler::compile_module(program.module, &options, &mut NoObserver))?;
-        Executable::load(&compiled)?.run(given)
+        Executable::load(&compiled)?.run(arguments)
     }
 }
 
-/// An array whose type NumPy lacks is stored as its bits.
+/// Converts an array stored as bits to a type without a NumPy equivalent.
 fn with_type(stored: &Literal, shape: &ArrayShape) -> Result<Literal> {
     Literal::from_bytes(shape.clone(), stored.bytes().clone())
         .ok_or_else(|| Error::invalid(format!("recorded as {}, but the program has {shape}", stored.shape())))
 }
 
-/// An error that says where two arrays are further apart than a share of the largest element, or than two units of the
-/// type's accuracy.
-fn near(actual: &Literal, wanted: &Literal, tolerance: f64) -> Result<()> {
-    let unit = match wanted.array_shape().element_type.real_part() {
+/// Returns an error if two arrays differ by more than a share of the largest element, and by more
+/// than two units of the type's accuracy.
+fn near(actual: &Literal, expected: &Literal, tolerance: f64) -> Result<()> {
+    let unit = match expected.array_shape().element_type.real_part() {
         PrimitiveType::F64 | PrimitiveType::F32 => 0.0,
         PrimitiveType::F16 => 2f64.powi(-10),
         PrimitiveType::Bf16 => 2f64.powi(-7),
         other if other.is_minifloat() => 2f64.powi(-2),
-        // Integers are exact.
+        // Integers must be exact.
         _ => f64::NAN,
     };
     let parts = |scalar| match scalar {
         Scalar::Complex(re, im) => [re, im],
         other => [other.as_f64().unwrap_or(0.0), 0.0],
     };
-    let sizes = wanted.scalars().flat_map(parts).map(f64::abs).filter(|size| size.is_finite());
+    let sizes = expected.scalars().flat_map(parts).map(f64::abs).filter(|size| size.is_finite());
     let largest = sizes.fold(1.0, f64::max);
     let allowed = if unit.is_nan() { 0.0 } else { tolerance.max(2.0 * unit) * largest };
-    for (index, (a, w)) in actual.scalars().zip(wanted.scalars()).enumerate() {
+    for (index, (a, w)) in actual.scalars().zip(expected.scalars()).enumerate() {
         let agrees = |a: f64, w: f64| a == w || (a.is_nan() && w.is_nan()) || (a - w).abs() <= allowed;
         let ([a_re, a_im], [w_re, w_im]) = (parts(a), parts(w));
         if !agrees(a_re, w_re) || !agrees(a_im, w_im) {

@@ -1,51 +1,52 @@
-//! What a run prints: a table by op, the reasons, the CSV file, the closing line.
+//! The output of a run: a table by op, the reasons, the CSV file, the closing line.
 
 use crate::worker::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// One case that ran.
+/// A case that ran.
 pub struct Entry {
     /// The case's name.
     pub name: String,
     /// Its TensorFlow ops.
     pub ops: Vec<String>,
-    /// Whether it is outside of the count, because XLA refuses it.
+    /// True if the case is not counted, because XLA rejects it.
     pub extra: bool,
-    /// Whether the original refuses the graph with this config, so that a refusal is no defect.
+    /// True if the original rejects the graph with this config, so that a rejection is not a
+    /// defect.
     pub original_refuses: bool,
-    /// What came of it.
+    /// Outcome of the case.
     pub outcome: Outcome,
-    /// How long it took.
+    /// Duration.
     pub time: Duration,
 }
 
 /// A finished run.
 pub struct Report {
-    /// Every case that ran, in the order of selection.
+    /// Every case that ran, in order of selection.
     pub entries: Vec<Entry>,
-    /// The ops of the counted cases that `--only` and `--sample` left out.
+    /// Ops of the counted cases that `--only` and `--sample` excluded.
     pub skipped: Vec<Vec<String>>,
 }
 
-/// What a run says beside a list of known failures.
+/// Comparison of a run with the list of known failures.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Verdict<'a> {
-    /// Counted cases that fail and are not listed.
+    /// Counted cases that fail but are not listed.
     pub unlisted: Vec<&'a str>,
-    /// Counted cases that are listed and pass.
+    /// Counted cases that are listed but pass.
     pub passes_now: Vec<&'a str>,
 }
 
 impl Verdict<'_> {
-    /// Whether the list says exactly what fails.
+    /// True if the list contains exactly the failures.
     pub fn is_good(&self) -> bool {
         self.unlisted.is_empty() && self.passes_now.is_empty()
     }
 }
 
-/// Cases of one op.
+/// Counts of the cases of one op.
 #[derive(Default)]
 struct Tally {
     passed: usize,
@@ -69,23 +70,23 @@ impl Report {
         self.entries.iter().filter(|entry| !entry.extra)
     }
 
-    /// How many counted cases passed.
+    /// Returns the number of counted cases that passed.
     pub fn passed(&self) -> usize {
         self.counted().filter(|entry| entry.outcome == Outcome::Passed).count()
     }
 
-    /// How many counted cases did not, unsupported ones included.
+    /// Returns the number of counted cases that failed, including unsupported ones.
     pub fn failed(&self) -> usize {
         self.counted().count() - self.passed()
     }
 
-    /// How many counted cases the compiler said it can't do.
+    /// Returns the number of counted cases that the compiler does not support.
     pub fn unsupported(&self) -> usize {
         self.counted().filter(|entry| matches!(entry.outcome, Outcome::Unsupported(_))).count()
     }
 
-    /// Which failures nobody knows of, and which known failures are none. With `allow_unsupported` ops that are not done and
-    /// refusals that are the original's too need not be known.
+    /// Returns the unlisted failures, and the listed cases that pass. With `allow_unsupported`,
+    /// unsupported ops and rejections shared with the original need not be listed.
     pub fn verdict(&self, known: &BTreeMap<String, String>, allow_unsupported: bool) -> Verdict<'_> {
         let mut verdict = Verdict::default();
         for entry in self.counted() {
@@ -119,16 +120,18 @@ impl Report {
         tallies
     }
 
-    /// How many cases of each op passed, as comma-separated values: what the table of ops in the documentation shows.
+    /// Returns the number of passed cases per op as comma-separated values, for the table of ops in
+    /// the documentation.
     pub fn counts(&self) -> String {
         let mut out = String::from("op,passed,cases\n");
         for (op, Tally { passed, failed, unsupported, .. }) in self.tallies() {
-            writeln!(out, "{op},{passed},{}", passed + failed + unsupported).expect("a string takes all");
+            writeln!(out, "{op},{passed},{}", passed + failed + unsupported)
+                .expect("writing to a string cannot fail");
         }
         out
     }
 
-    /// The table: a line for each op of a case that ran, with the cases that hold it.
+    /// Returns the table: one line per op, with the number of cases that contain it.
     pub fn by_op(&self) -> String {
         let tallies = self.tallies();
         let width = tallies.keys().map(|op| op.len()).max().unwrap_or(0).max("op".len());
@@ -136,12 +139,12 @@ impl Report {
         for (op, tally) in tallies {
             let Tally { passed, failed, unsupported, skipped } = tally;
             writeln!(out, "{op:width$}  {passed:6}  {failed:6}  {unsupported:11}  {skipped:7}")
-                .expect("a string takes all");
+                .expect("writing to a string cannot fail");
         }
         out
     }
 
-    /// The first `limit` cases that are wrong, refused or crashed, then how many more there are.
+    /// Returns the first `limit` wrong, rejected, or crashed cases, and the number of further ones.
     pub fn failures(&self, limit: usize) -> String {
         let is_failure = |entry: &&Entry| !matches!(entry.outcome, Outcome::Passed | Outcome::Unsupported(_));
         let all: Vec<&Entry> = self.entries.iter().filter(is_failure).collect();
@@ -149,31 +152,35 @@ impl Report {
         for entry in all.iter().take(limit) {
             let extra = if entry.extra { " (extra)" } else { "" };
             let (word, reason) = (entry.outcome.word(), one_line(entry.outcome.reason()));
-            writeln!(out, "{}{extra}: {word}: {reason}", entry.name).expect("a string takes all");
+            writeln!(out, "{}{extra}: {word}: {reason}", entry.name)
+                .expect("writing to a string cannot fail");
         }
         if all.len() > limit {
-            writeln!(out, "and {} more; --verbose shows all", all.len() - limit).expect("a string takes all");
+            writeln!(out, "and {} more; --verbose shows all", all.len() - limit)
+                .expect("writing to a string cannot fail");
         }
         out
     }
 
-    /// Reasons with their names and numbers taken out, and how many cases have each, the most frequent first.
+    /// Returns the reasons without names and numbers, and the number of cases for each, most
+    /// frequent first.
     pub fn by_reason(&self) -> String {
         let mut groups: BTreeMap<(&str, String), (usize, &str)> = BTreeMap::new();
         for entry in self.counted().filter(|entry| entry.outcome != Outcome::Passed) {
-            let key = (entry.outcome.word(), generalise(&one_line(entry.outcome.reason())));
+            let key = (entry.outcome.word(), generalize(&one_line(entry.outcome.reason())));
             groups.entry(key).or_insert((0, &entry.name)).0 += 1;
         }
         let mut rows: Vec<_> = groups.into_iter().collect();
         rows.sort_by(|(a, (n, _)), (b, (m, _))| m.cmp(n).then_with(|| a.cmp(b)));
         let mut out = String::new();
         for ((word, reason), (count, example)) in rows {
-            writeln!(out, "{count:6}  {word}: {reason}  (as {example})").expect("a string takes all");
+            writeln!(out, "{count:6}  {word}: {reason}  (as {example})")
+                .expect("writing to a string cannot fail");
         }
         out
     }
 
-    /// All entries as comma-separated values, with a header.
+    /// Returns all entries as comma-separated values, with a header.
     pub fn csv(&self) -> String {
         let mut out = String::from("case,ops,extra,outcome,ms,reason\n");
         for entry in &self.entries {
@@ -191,7 +198,7 @@ impl Report {
         out
     }
 
-    /// The two last lines: extras, and the count.
+    /// Returns the last two lines: the extras, and the count.
     pub fn closing(&self) -> String {
         let extras: Vec<&Entry> = self.entries.iter().filter(|entry| entry.extra).collect();
         let right = extras.iter().filter(|entry| entry.outcome == Outcome::Passed).count();
@@ -205,12 +212,12 @@ impl Report {
     }
 }
 
-/// A message of several lines as one.
+/// Joins the lines of a message.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// A field of a CSV file, in quotes where it must be.
+/// Quotes a field of a CSV file if necessary.
 fn quote(field: &str) -> String {
     if field.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", field.replace('"', "\"\""))
@@ -219,8 +226,8 @@ fn quote(field: &str) -> String {
     }
 }
 
-/// The message with quoted names and numbers replaced, so that equal problems read equal.
-fn generalise(message: &str) -> String {
+/// Replaces quoted names and numbers, so that equal problems have equal texts.
+fn generalize(message: &str) -> String {
     let mut out = String::new();
     let mut rest = message;
     while let Some(c) = rest.chars().next() {
@@ -236,7 +243,7 @@ fn generalise(message: &str) -> String {
             rest = &rest[c.len_utf8()..];
         }
     }
-    // A list of names is as good as one.
+    // Collapse a list of names.
     while out.contains("*, *") {
         out = out.replace("*, *", "*");
     }

@@ -1,17 +1,17 @@
-//! Which cases run: all of the named directories, less what `--only` and `--sample` leave out.
+//! Selects cases: all in the given directories, except those that `--only` and `--sample` exclude.
 
 use crate::case::{Metadata, read_metadata};
 use regex_lite::Regex;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// A case file that was found.
+/// A case file.
 pub struct Found {
-    /// Its path below the directory it was found in, without `.npz`.
+    /// Path relative to its root directory, without `.npz`.
     pub name: String,
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// What it says of itself, or why that can't be read.
+    /// Its metadata, or the error from reading it.
     pub metadata: Result<Metadata>,
 }
 
@@ -21,7 +21,7 @@ impl Found {
     }
 }
 
-/// All cases below these directories, in the order of their names; a file is a case by itself.
+/// Returns all cases in these directories, ordered by name. A file is a single case.
 pub fn find(roots: &[PathBuf]) -> Result<Vec<Found>> {
     let mut found = Vec::new();
     for root in roots {
@@ -46,7 +46,8 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     let cannot = |e: std::io::Error| Error::invalid(format!("cannot list {}: {e}", directory.display()));
     for entry in std::fs::read_dir(directory).map_err(cannot)? {
         let entry = entry.map_err(cannot)?;
-        // The type of the entry itself: links to directories are not followed, so there are no cycles.
+        // Uses the type of the entry itself: links to directories are not followed, so there are no
+        // cycles.
         if entry.file_type().map_err(cannot)?.is_dir() {
             collect(&entry.path(), paths)?;
         } else if entry.path().extension().is_some_and(|e| e == "npz") {
@@ -56,8 +57,8 @@ fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-/// Keeps the cases that have the op `only`, or, where no case has such an op, those whose name the regular expression
-/// `only` matches.
+/// Keeps the cases that contain the op `only`. If no case contains such an op, keeps the cases
+/// whose name matches the regular expression `only`.
 pub fn keep_only(cases: Vec<Found>, only: &str) -> Result<Vec<Found>> {
     if cases.iter().any(|case| case.has_op(only)) {
         return Ok(cases.into_iter().filter(|case| case.has_op(only)).collect());
@@ -66,20 +67,20 @@ pub fn keep_only(cases: Vec<Found>, only: &str) -> Result<Vec<Found>> {
     Ok(cases.into_iter().filter(|case| regex.is_match(&case.name)).collect())
 }
 
-/// Keeps `count` cases spread over all of them: those whose names hash lowest, so that the choice does not depend on
-/// what else is there or on the machine.
+/// Keeps `count` cases spread over all of them: those with the lowest hashes of their names, so
+/// that the choice depends neither on other cases nor on the machine.
 pub fn sample(mut cases: Vec<Found>, count: usize) -> Vec<Found> {
     let mut hashes: Vec<(u64, usize)> =
         cases.iter().enumerate().map(|(i, case)| (fnv1a64(case.name.as_bytes()), i)).collect();
     hashes.sort_unstable();
     hashes.truncate(count);
-    let kept: std::collections::BTreeSet<usize> = hashes.into_iter().map(|(_, i)| i).collect();
+    let selected: std::collections::BTreeSet<usize> = hashes.into_iter().map(|(_, i)| i).collect();
     let mut index = 0..;
-    cases.retain(|_| index.next().is_some_and(|i| kept.contains(&i)));
+    cases.retain(|_| index.next().is_some_and(|i| selected.contains(&i)));
     cases
 }
 
-/// The 64-bit FNV-1a hash.
+/// Returns the 64-bit FNV-1a hash.
 pub fn fnv1a64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_fnv1a() {
-        // The vectors of the FNV reference, draft-eastlake-fnv.
+        // Test vectors of the FNV reference, draft-eastlake-fnv.
         assert_eq!(fnv1a64(b""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a64(b"a"), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a64(b"foobar"), 0x8594_4171_f739_67e8);

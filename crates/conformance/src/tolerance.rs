@@ -1,15 +1,15 @@
-//! How far a result may be from the recorded one.
+//! Tolerance of a result.
 
-/// How far a floating-point value may be off: `|got - want| <= absolute + relative * |want|`.
+/// Tolerance of a floating-point value: `|got - want| <= absolute + relative * |want|`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tolerance {
-    /// Whatever the value.
+    /// Independent of the value.
     pub absolute: f64,
-    /// Times the wanted value.
+    /// Factor of the expected value.
     pub relative: f64,
 }
 
 impl Tolerance {
-    /// Equal values only.
+    /// Accepts only equal values.
     pub const EXACT: Self = Self { absolute: 0.0, relative: 0.0 };
 }

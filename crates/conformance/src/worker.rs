@@ -1,5 +1,6 @@
-//! The child process that runs cases: paths come in on one pipe, an answer for each goes out on the other, as one line
-//! of JSON. Whatever a case does to this process (a crash, an endless loop, a leak) the parent outlives it.
+//! The child process that runs cases. It reads paths from one pipe and writes an answer for each to
+//! the other, as one line of JSON. The parent survives anything that a case does to this process (a
+//! crash, an infinite loop, a leak).
 
 use crate::case::{Case, read_case};
 use crate::compare::check_results;
@@ -11,23 +12,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use support::{ErrorKind, Result};
 
-/// What came of a case. All but `Passed` carry the reason.
+/// Outcome of a case. All variants except `Passed` carry the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The results are right.
+    /// The results are correct.
     Passed,
-    /// The compiler said that it can't do this yet.
+    /// The compiler reported that it does not support the graph.
     Unsupported(String),
     /// A result differs from the recorded answers.
     Wrong(String),
-    /// The compiler called a good graph bad, or failed on it by its own account, or the case file can't be read.
+    /// The compiler rejected a valid graph or reported a failure, or the case file cannot be read.
     Refused(String),
-    /// A panic, a signal, or no answer in time.
+    /// A panic, a signal, or a timeout.
     Crashed(String),
 }
 
 impl Outcome {
-    /// The word for tables and files.
+    /// Returns the word for tables and files.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Passed => "passed",
@@ -38,7 +39,7 @@ impl Outcome {
         }
     }
 
-    /// The reason; empty for a pass.
+    /// Returns the reason; empty for a pass.
     pub fn reason(&self) -> &str {
         match self {
             Self::Passed => "",
@@ -46,12 +47,12 @@ impl Outcome {
         }
     }
 
-    /// As a line of the protocol, without the newline.
+    /// Formats a line of the protocol, without the newline.
     pub fn to_line(&self) -> String {
         json!({"outcome": self.word(), "reason": self.reason()}).to_string()
     }
 
-    /// From a line of the protocol.
+    /// Parses a line of the protocol.
     pub fn from_line(line: &str) -> Option<Self> {
         let json: Value = serde_json::from_str(line).ok()?;
         let reason = json["reason"].as_str()?.to_owned();
@@ -66,7 +67,7 @@ impl Outcome {
     }
 }
 
-/// Whatever runs a case's graph on its arguments: results are the fetches, then the written variables.
+/// Runs a case's graph on its arguments. Results are the fetches, then the written variables.
 pub type Engine<'a> = dyn Fn(&Case) -> Result<Vec<Literal>> + 'a;
 
 /// Answers each path of `input` until it ends.
@@ -83,11 +84,11 @@ pub fn serve(engine: &Engine<'_>, input: impl BufRead, mut output: impl Write) -
 }
 
 thread_local! {
-    /// Where and why the last panic was, as the hook saw it.
+    /// Location and message of the last panic, recorded by the hook.
     static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// Runs one case and compares.
+/// Runs one case and compares the results.
 pub fn run_case(engine: &Engine<'_>, path: &Path) -> Outcome {
     let case = match read_case(path) {
         Ok(case) => case,
@@ -123,7 +124,8 @@ mod tests {
     use std::path::PathBuf;
     use support::Error;
 
-    /// Writes a case with one feed `[1, 2]` and one fetch `[2, 3]` (the engine under test adds one).
+    /// Writes a case with one feed `[1, 2]` and one fetch `[2, 3]` (the engine under test adds
+    /// one).
     fn case_file(name: &str) -> PathBuf {
         let bytes = |text: &str| Literal::from_elements(&[text.len() as i64], text.as_bytes());
         let tensor = r#"[{"dtype": "int32", "shape": [2]}]"#;

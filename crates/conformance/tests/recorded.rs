@@ -1,9 +1,9 @@
-//! A tenth of the recorded cases, always the same ones, through the whole compiler and through the evaluator.
+//! Runs a fixed tenth of the recorded cases through the whole compiler and through the evaluator.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folders of cases: those of the repository, and the larger sets where they are.
+/// Returns the folders of cases: those of the repository, and the larger sets if available.
 fn folders() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let shared = std::env::var_os("TFCOMPILE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
@@ -30,7 +30,7 @@ fn count(folder: &Path) -> usize {
 fn a_tenth_passes(flags: &[&str]) {
     let folders = folders();
     let cases: usize = folders.iter().map(|folder| count(folder)).sum();
-    assert!(cases > 0, "there are no cases");
+    assert!(cases > 0, "no cases found");
     let known = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conformance/known_failures.toml");
     let output = Command::new(env!("CARGO_BIN_EXE_conformance"))
         .args(&folders)

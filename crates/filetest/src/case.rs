@@ -1,34 +1,35 @@
-//! A test file, taken apart.
+//! Parses a test file.
 
-/// What stands between the input and the expected output.
+/// Separates the input from the expected output.
 const ARROW: &str = "// ==>\n";
 
 /// A test file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
-    /// The directive's name: `pass` of `// test: pass=dce`.
+    /// Name of the directive: `pass` in `// test: pass=dce`.
     pub directive: String,
-    /// What follows the name's `=`: `dce`; empty without.
+    /// Text after the `=`: `dce`; empty without one.
     pub argument: String,
-    /// Everything above the arrow, comments and all, so that line numbers are the file's.
+    /// Everything above the arrow, including comments, so that line numbers match the file.
     pub input: String,
     /// Everything below the arrow; `None` without an arrow.
     pub expected: Option<String>,
-    /// The errors that comments announce, in the order of the file.
+    /// Errors announced by comments, in file order.
     pub errors: Vec<LineError>,
 }
 
-/// An error and its line, counted from 1.
+/// An error and its one-based line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LineError {
     /// The line.
     pub line: usize,
-    /// The message, or a part of it where it is expected.
+    /// The message, or a part of it in an expectation.
     pub message: String,
 }
 
 impl LineError {
-    /// An error whose message starts with its line: `7: unknown operand 'y'`. A message without is about line 1.
+    /// Parses an error whose message starts with its line: `7: unknown operand 'y'`. A message
+    /// without a line is about line 1.
     pub fn from_message(message: &str) -> Self {
         let with_line = message.split_once(": ").and_then(|(line, rest)| Some((line.parse().ok()?, rest)));
         let (line, message) = with_line.unwrap_or((1, message));
@@ -37,7 +38,7 @@ impl LineError {
 }
 
 impl Case {
-    /// Takes a file's text apart.
+    /// Parses the text of a file.
     pub fn parse(text: &str) -> Result<Self, String> {
         let directive = text.lines().next().and_then(|line| line.strip_prefix("// test: "));
         let directive = directive.ok_or("the first line must be '// test: DIRECTIVE'")?.trim();
@@ -55,7 +56,7 @@ impl Case {
         })
     }
 
-    /// The input without the comments above its first line.
+    /// Returns the input without the comments above its first line.
     pub fn input_without_header(&self) -> &str {
         let mut rest = &self.input[..];
         while let Some((line, following)) = rest.split_once('\n') {
@@ -67,7 +68,7 @@ impl Case {
         rest
     }
 
-    /// The file's text with another expected output.
+    /// Returns the file's text with a different expected output.
     pub fn with_expected(&self, output: &str) -> String {
         format!("{}{ARROW}{output}", self.input)
     }
@@ -76,7 +77,7 @@ impl Case {
 fn expected_errors(input: &str) -> Vec<LineError> {
     let mut errors = Vec::new();
     for (i, line) in input.lines().enumerate() {
-        // Several errors of one line stand behind one another.
+        // A line may announce several errors.
         for message in line.split("// error: ").skip(1) {
             let message = message.trim();
             let mut error = LineError::from_message(message);

@@ -1,4 +1,5 @@
-//! Directives: what a test file does to its text. One file each; a new one is added to [`ALL`].
+//! Directives: the operations that test files apply to their text, one module each. Add new ones to
+//! [`ALL`].
 
 mod buffers;
 mod kernel;
@@ -10,24 +11,25 @@ mod verify;
 
 use crate::case::{Case, LineError};
 
-/// What a directive makes of a file.
+/// Outcome of a directive.
 pub enum Outcome {
-    /// A text, to be compared with what stands below the arrow, or else with `unless_expected`.
+    /// A text to compare with the expected output below the arrow, or with `unless_expected` if
+    /// there is none.
     Text {
         /// The text.
         text: String,
-        /// What the text must be in a file without an arrow; `None` if such a file is a mistake.
+        /// Expected text in a file without an arrow; `None` if the arrow is mandatory.
         unless_expected: Option<String>,
     },
-    /// Errors, to be compared with those that the comments announce. None at all is success.
+    /// Errors to compare with those announced by comments. An empty list is success.
     Errors(Vec<LineError>),
 }
 
 /// A directive.
 pub struct Directive {
-    /// Its name in the first line of a file.
+    /// Name in the first line of a file.
     pub name: &'static str,
-    /// What it does.
+    /// The operation.
     pub run: fn(&Case) -> Outcome,
 }
 
@@ -42,7 +44,7 @@ pub const ALL: &[Directive] = &[
     Directive { name: "verify", run: verify::run },
 ];
 
-/// Reads the module of a file whose subject is not the parser: an error is one of the test.
+/// Parses the module of a file that does not test the parser. A parse error becomes the outcome.
 pub fn parse_input(case: &Case) -> Result<hlo::Module, Outcome> {
     hlo::parse(&case.input).map_err(|error| Outcome::Errors(vec![LineError::from_message(error.message())]))
 }

@@ -1,4 +1,4 @@
-//! Random valid modules, the same for the same seed.
+//! Random valid modules that depend only on the seed.
 
 use hlo::{
     ComparisonDirection, ComparisonType, Computation, ComputationBuilder, ComputationId, DotDimensionNumbers,
@@ -6,17 +6,17 @@ use hlo::{
 };
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 
-/// A source of random numbers: xorshift64*, by S. Vigna.
+/// A random number generator: xorshift64*, by S. Vigna.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Starts from a seed.
+    /// Creates a generator from a seed.
     pub fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -24,27 +24,27 @@ impl Random {
         self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         (self.bits() >> 16) as usize % limit.max(1)
     }
 
-    /// One of the choices.
+    /// Returns one of the choices.
     pub fn choose<T: Copy>(&mut self, choices: &[T]) -> T {
         choices[self.below(choices.len())]
     }
 }
 
-/// A module in the making.
+/// A module under construction.
 struct Generator {
     random: Random,
     module: Module,
     builder: ComputationBuilder,
-    /// The arrays made so far.
+    /// Arrays added so far.
     arrays: Vec<InstructionId>,
 }
 
-/// A random module of about `size` instructions. The verifier accepts it.
+/// Generates a module of about `size` instructions that the verifier accepts.
 pub fn module(seed: u64, size: usize) -> Module {
     let mut generator = Generator {
         random: Random::new(seed),
@@ -100,7 +100,7 @@ impl Generator {
         id
     }
 
-    /// Random bytes, so that NaNs, infinities and -0 come along.
+    /// Adds a constant of random bytes, so that NaNs, infinities, and -0 occur.
     fn constant(&mut self, element_type: PrimitiveType, sizes: &[i64]) -> InstructionId {
         let shape = ArrayShape::new(element_type, sizes);
         let narrow = element_type.bit_width() < 8;
@@ -111,12 +111,13 @@ impl Generator {
             let narrowed = |b: &u8| if signed { ((*b << shift) as i8 >> shift) as u8 } else { *b >> shift };
             bytes = bytes.iter().map(narrowed).collect();
         }
-        let literal = Literal::from_bytes(shape, bytes.into()).expect("as many bytes as the shape has");
+        let literal =
+            Literal::from_bytes(shape, bytes.into()).expect("the number of bytes matches the shape");
         let id = self.builder.constant(literal);
         self.keep(id)
     }
 
-    /// A computation of two scalars.
+    /// Adds a computation of two scalars.
     fn scalar_computation(&mut self, op: Op, element_type: PrimitiveType) -> ComputationId {
         let mut builder = ComputationBuilder::new("region");
         let x = builder.parameter("x", Shape::scalar(element_type));
@@ -125,7 +126,7 @@ impl Generator {
         self.module.add_computation(builder.finish(root))
     }
 
-    /// Adds an instruction or a few.
+    /// Adds one or several instructions.
     fn step(&mut self) {
         let x = self.any();
         let array = self.array(x);
@@ -176,7 +177,7 @@ impl Generator {
                 let slice = slice.collect();
                 self.add(Op::Slice { slice }, &[x]);
             }
-            // The padding of a scalar has no text in XLA.
+            // XLA's text format cannot express the padding of a scalar.
             7 if rank > 0 => {
                 let value = self.constant(array.element_type, &[]);
                 let dimensions = (0..rank).map(|_| PaddingDimension {

@@ -1,8 +1,8 @@
-//! File tests: an HLO text, what is done to it, and what must come out, in one file.
+//! File tests: an HLO text, an operation on it, and the expected output, in one file.
 //!
 //! ```text
 //! // test: pass=algebraic-simplifier
-//! // What the file claims, in a sentence.
+//! // The claim of this test, in one sentence.
 //!
 //! HloModule m
 //! ...
@@ -11,10 +11,11 @@
 //! ...
 //! ```
 //!
-//! The first line names a directive ([`directive`]), which turns the text into another text or into errors. The text
-//! must be what stands below the arrow; `BLESS=1` rewrites it. Without an arrow the directive says what is expected.
-//! Each error must be announced by a comment, `// error: MESSAGE` on its line or `// error: LINE: MESSAGE` anywhere,
-//! where MESSAGE is a part of what is reported.
+//! The first line names a directive ([`directive`]), which turns the text into another text or into
+//! errors. The output must equal the text below the arrow; `BLESS=1` updates it. Without an arrow,
+//! the directive determines the expected output. A comment must announce each error:
+//! `// error: MESSAGE` on its line, or `// error: LINE: MESSAGE` anywhere, where MESSAGE is a part
+//! of the actual message.
 
 pub mod case;
 pub mod directive;

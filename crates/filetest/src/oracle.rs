@@ -1,4 +1,4 @@
-//! Judges: what must be true of a rewritten module, whoever rewrote it.
+//! Properties that every rewritten module must satisfy.
 
 use crate::generate::Random;
 use evaluator::{Evaluator, Limits};
@@ -6,32 +6,33 @@ use hlo::Module;
 use passes::{Changed, Pass};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 
-/// Runs a pass. The module must be valid afterwards, and must not have changed if the pass says so.
+/// Runs a pass. The module must be valid afterwards, and unchanged if the pass reports no change.
 pub fn run_pass(pass: &dyn Pass, module: &mut Module) -> Result<(), String> {
     let before = module.clone();
     let changed = pass.run(module).map_err(|error| format!("{}: {error}", pass.name()))?;
     hlo::verify(module).map_err(|error| format!("{}: {error}", pass.name()))?;
     if changed == Changed::No && *module != before {
-        return Err(format!("{} changed the module and says it did not", pass.name()));
+        return Err(format!("{} changed the module but reported no change", pass.name()));
     }
     Ok(())
 }
 
-/// Whether the evaluator computes the same for both on random arguments: the same bits, but any NaN for a NaN.
+/// Checks that the evaluator computes the same bits for both modules on random arguments. Any NaN
+/// matches any NaN.
 pub fn same_answers(before: &Module, after: &Module, seed: u64) -> Result<(), String> {
     let mut random = Random::new(seed);
     let parameters = before.entry_computation().program_shape().parameters;
     let arguments: Vec<Literal> = parameters.iter().map(|shape| argument(&mut random, shape)).collect();
     let limits = Limits { max_steps: 1 << 24, max_live_bytes: 1 << 30, ..Limits::default() };
     let evaluate = |module: &Module| Evaluator::with_limits(module, limits).evaluate(&arguments);
-    // What the evaluator cannot do has no answer that could be kept.
-    let Ok(wanted) = evaluate(before) else { return Ok(()) };
-    let found = evaluate(after).map_err(|error| format!("no longer evaluates: {error}"))?;
-    difference(&wanted, &found).map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
+    // Unsupported programs have no result to compare.
+    let Ok(expected) = evaluate(before) else { return Ok(()) };
+    let actual = evaluate(after).map_err(|error| format!("no longer evaluates: {error}"))?;
+    difference(&expected, &actual).map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
 }
 
-/// Whether the evaluator computes nearly the same for both on random arguments of moderate size: an error of so many
-/// times the result's largest element at most.
+/// Checks that the evaluator computes nearly the same results for both modules on random arguments
+/// of moderate size: the error may be at most `tolerance` times the result's largest element.
 pub fn close_answers(before: &Module, after: &Module, seed: u64, tolerance: f64) -> Result<(), String> {
     let mut random = Random::new(seed);
     let parameters = before.entry_computation().program_shape().parameters;
@@ -44,7 +45,7 @@ pub fn close_answers(before: &Module, after: &Module, seed: u64, tolerance: f64)
         .map_or(Ok(()), |why| Err(format!("with arguments of seed {seed}: {why}")))
 }
 
-/// A random value of which floats are between 1/64 and 16.
+/// Returns a random value whose floats are between 1/64 and 16.
 fn moderate_argument(random: &mut Random, shape: &Shape) -> Literal {
     match shape {
         Shape::Array(array) if array.element_type.is_floating_point() => {
@@ -60,30 +61,31 @@ fn moderate_argument(random: &mut Random, shape: &Shape) -> Literal {
     }
 }
 
-/// The first difference of two values above a tolerance.
-fn distance(wanted: &Literal, found: &Literal, tolerance: f64) -> Option<String> {
-    match (wanted, found) {
-        (Literal::Tuple(wanted), Literal::Tuple(found)) if wanted.len() == found.len() => {
-            wanted.iter().zip(found).enumerate().find_map(|(i, (wanted, found))| {
-                Some(format!("result {i}: {}", distance(wanted, found, tolerance)?))
+/// Returns the first difference of two values that exceeds the tolerance.
+fn distance(expected: &Literal, actual: &Literal, tolerance: f64) -> Option<String> {
+    match (expected, actual) {
+        (Literal::Tuple(expected), Literal::Tuple(actual)) if expected.len() == actual.len() => {
+            expected.iter().zip(actual).enumerate().find_map(|(i, (expected, actual))| {
+                Some(format!("result {i}: {}", distance(expected, actual, tolerance)?))
             })
         }
         (Literal::Array { shape, .. }, Literal::Array { shape: other, .. })
             if shape == other && shape.element_type.is_floating_point() =>
         {
             let number = |scalar: Scalar| scalar.as_f64().unwrap_or(f64::NAN);
-            let largest = wanted.scalars().fold(0.0, |most: f64, scalar| most.max(number(scalar).abs()));
-            wanted.scalars().zip(found.scalars()).enumerate().find_map(|(i, (wanted, found))| {
-                let is_near = (number(wanted) - number(found)).abs() <= tolerance * largest;
-                (!is_near && !same_scalar(wanted, found))
-                    .then(|| format!("element {i} is {found:?}, not {wanted:?}"))
+            let largest = expected.scalars().fold(0.0, |most: f64, scalar| most.max(number(scalar).abs()));
+            expected.scalars().zip(actual.scalars()).enumerate().find_map(|(i, (expected, actual))| {
+                let is_near = (number(expected) - number(actual)).abs() <= tolerance * largest;
+                (!is_near && !same_scalar(expected, actual))
+                    .then(|| format!("element {i} is {actual:?}, not {expected:?}"))
             })
         }
-        _ => difference(wanted, found),
+        _ => difference(expected, actual),
     }
 }
 
-/// A random value, rich in zeros of both signs, ones, infinities and NaN, of small integers and of extreme ones.
+/// Returns a random value with many zeros of both signs, ones, infinities, NaNs, and small and
+/// extreme integers.
 pub fn argument(random: &mut Random, shape: &Shape) -> Literal {
     match shape {
         Shape::Array(array) => {
@@ -99,7 +101,7 @@ pub fn argument(random: &mut Random, shape: &Shape) -> Literal {
     }
 }
 
-/// A random number of a type.
+/// Returns a random number of a type.
 pub fn scalar(random: &mut Random, element_type: PrimitiveType) -> Scalar {
     const FLOATS: &[f64] =
         &[0.0, -0.0, 1.0, -1.0, 2.0, 0.5, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 1e-40, 3e38];
@@ -123,19 +125,19 @@ pub fn scalar(random: &mut Random, element_type: PrimitiveType) -> Scalar {
     }
 }
 
-/// The first difference of two values; none between two NaNs.
-pub fn difference(wanted: &Literal, found: &Literal) -> Option<String> {
-    if wanted.shape() != found.shape() {
-        return Some(format!("the result is {}, not {}", found.shape(), wanted.shape()));
+/// Returns the first difference of two values. NaNs do not differ.
+pub fn difference(expected: &Literal, actual: &Literal) -> Option<String> {
+    if expected.shape() != actual.shape() {
+        return Some(format!("expected a result of shape {}, got {}", expected.shape(), actual.shape()));
     }
-    match (wanted, found) {
-        (Literal::Tuple(wanted), Literal::Tuple(found)) => wanted
-            .iter()
-            .zip(found)
-            .enumerate()
-            .find_map(|(i, (wanted, found))| Some(format!("result {i}: {}", difference(wanted, found)?))),
-        _ => wanted.scalars().zip(found.scalars()).enumerate().find_map(|(i, (wanted, found))| {
-            (!same_scalar(wanted, found)).then(|| format!("element {i} is {found:?}, not {wanted:?}"))
+    match (expected, actual) {
+        (Literal::Tuple(expected), Literal::Tuple(actual)) => {
+            expected.iter().zip(actual).enumerate().find_map(|(i, (expected, actual))| {
+                Some(format!("result {i}: {}", difference(expected, actual)?))
+            })
+        }
+        _ => expected.scalars().zip(actual.scalars()).enumerate().find_map(|(i, (expected, actual))| {
+            (!same_scalar(expected, actual)).then(|| format!("element {i} is {actual:?}, not {expected:?}"))
         }),
     }
 }

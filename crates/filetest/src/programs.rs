@@ -1,8 +1,9 @@
-//! Random programs to be rewritten, compiled and run: valid, small, rich in what passes look for. The same for the same
-//! seed.
+//! Random programs to be rewritten, compiled, and run. They are valid, small, rich in patterns that
+//! passes transform, and depend only on the seed.
 //!
-//! Unlike the modules of [`generate`](crate::generate), which try every spelling, these use few types and sizes, so that
-//! values meet again, and constants that are neutral somewhere.
+//! Unlike the modules of [`generate`](crate::generate), which cover every syntax, these use few
+//! types and sizes, so that values can be combined, and constants that are neutral elements of some
+//! operation.
 
 use crate::generate::Random;
 use crate::oracle;
@@ -17,10 +18,10 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 const TYPES: &[PrimitiveType] = &[F32, F32, F32, S32, S32, Pred, F64, Bf16, U8, S64, F16];
 const SIZES: &[i64] = &[1, 2, 3, 3, 4, 0];
 
-/// A random program of about `size` instructions. The verifier accepts it.
+/// Generates a program of about `size` instructions that the verifier accepts.
 pub fn program(seed: u64, size: usize) -> Module {
     let mut random = Random::new(seed);
-    // The first numbers of neighbouring seeds are alike.
+    // The first numbers of adjacent seeds are similar.
     for _ in 0..4 {
         random.bits();
     }
@@ -41,7 +42,7 @@ fn random_shape(random: &mut Random) -> Shape {
     Shape::array(element_type, &sizes)
 }
 
-/// A computation in the making.
+/// A computation under construction.
 struct Writer<'m> {
     random: Random,
     module: &'m mut Module,
@@ -50,13 +51,14 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    /// Writes `size` instructions. The result is a tuple of the newest values, or of one of the wanted shape.
+    /// Writes `size` instructions. The result is a tuple of the newest values, or a value of the
+    /// given shape.
     fn write(
         mut self,
         parameters: &[Shape],
         size: usize,
         depth: usize,
-        wanted: Option<&Shape>,
+        result_shape: Option<&Shape>,
     ) -> hlo::Computation {
         for (number, shape) in parameters.iter().enumerate() {
             let id = self.builder.parameter(&format!("p{number}"), shape.clone());
@@ -66,18 +68,18 @@ impl Writer<'_> {
             let x = self.any();
             self.step(x, depth);
         }
-        let root = match wanted.and_then(Shape::as_array) {
+        let root = match result_shape.and_then(Shape::as_array) {
             Some(array) => self.like(array),
             None => {
                 let count = self.arrays.len().min(4);
                 let results = self.arrays.split_off(self.arrays.len() - count);
-                self.builder.op(self.module, Op::Tuple {}, &results).expect("a tuple takes everything")
+                self.builder.op(self.module, Op::Tuple {}, &results).expect("a tuple accepts any operand")
             }
         };
         self.builder.finish(root)
     }
 
-    /// Mostly one of the newest values.
+    /// Returns a value, usually one of the newest.
     fn any(&mut self) -> InstructionId {
         let count = self.arrays.len();
         let back = if self.random.below(3) == 0 {
@@ -92,7 +94,7 @@ impl Writer<'_> {
         self.builder.shape(id).expect_array().clone()
     }
 
-    /// Adds what the opcode allows; combinations that it refuses are left out.
+    /// Adds an instruction unless the builder rejects it.
     fn add(&mut self, op: Op, operands: &[InstructionId]) -> Option<InstructionId> {
         let id = self.builder.op(self.module, op, operands).ok()?;
         self.keep(id)
@@ -103,7 +105,7 @@ impl Writer<'_> {
         self.keep(id)
     }
 
-    /// Keeps arrays that do not grow beyond measure.
+    /// Registers arrays of moderate size.
     fn keep(&mut self, id: InstructionId) -> Option<InstructionId> {
         let is_small = self.builder.shape(id).as_array().is_some_and(|array| array.element_count() <= 400);
         is_small.then(|| self.arrays.push(id));
@@ -125,19 +127,19 @@ impl Writer<'_> {
         self.builder.constant(literal)
     }
 
-    /// A value of this shape: an old one, a constant, or the broadcast of a scalar.
-    fn like(&mut self, wanted: &ArrayShape) -> InstructionId {
+    /// Returns a value of this shape: an existing one, a constant, or the broadcast of a scalar.
+    fn like(&mut self, shape: &ArrayShape) -> InstructionId {
         let fits: Vec<InstructionId> = self
             .arrays
             .iter()
             .copied()
-            .filter(|&id| self.builder.shape(id).as_array() == Some(wanted))
+            .filter(|&id| self.builder.shape(id).as_array() == Some(shape))
             .collect();
         if !fits.is_empty() && self.random.below(3) > 0 {
             return self.random.choose(&fits);
         }
         if self.random.below(4) == 0 {
-            let literal = oracle::argument(&mut self.random, &wanted.clone().into());
+            let literal = oracle::argument(&mut self.random, &shape.clone().into());
             return self.builder.constant(literal);
         }
         let scalars: Vec<InstructionId> = self
@@ -145,23 +147,23 @@ impl Writer<'_> {
             .iter()
             .copied()
             .filter(|&id| {
-                self.builder.shape(id).as_array() == Some(&ArrayShape::new(wanted.element_type, &[]))
+                self.builder.shape(id).as_array() == Some(&ArrayShape::new(shape.element_type, &[]))
             })
             .collect();
         let scalar = match self.random.below(3) {
             0 if !scalars.is_empty() => self.random.choose(&scalars),
-            _ => self.constant(wanted.element_type),
+            _ => self.constant(shape.element_type),
         };
-        if wanted.rank() == 0 {
+        if shape.rank() == 0 {
             return scalar;
         }
         let op = Op::Broadcast { dimensions: Vec::new() };
         self.builder
-            .op_with_shape(self.module, wanted.clone().into(), op, &[scalar])
+            .op_with_shape(self.module, shape.clone().into(), op, &[scalar])
             .expect("a scalar fits everywhere")
     }
 
-    /// A constant whose elements are equal.
+    /// Adds a constant with equal elements.
     fn splat(&mut self, shape: &ArrayShape) -> InstructionId {
         let scalar = oracle::scalar(&mut self.random, shape.element_type);
         let scalars = (0..shape.element_count()).map(|_| scalar);
@@ -181,7 +183,7 @@ impl Writer<'_> {
         self.module.add_computation(builder.finish(root))
     }
 
-    /// Adds an instruction or a few that read x.
+    /// Adds one or several instructions that read `x`.
     fn step(&mut self, x: InstructionId, depth: usize) -> Option<InstructionId> {
         let array = self.array(x);
         let rank = array.rank();
@@ -243,7 +245,8 @@ impl Writer<'_> {
         ];
         let op = ops[self.random.below(ops.len())].clone();
         let is_logical = matches!(op, Op::And {} | Op::Or {});
-        // The power of doubles is accurate to a unit in the last place only, the product that replaces it is exact.
+        // The power of doubles is only accurate to a unit in the last place, whereas the product
+        // that replaces it is exact.
         let is_inexact = matches!(op, Op::Power {}) && array.element_type == F64;
         if is_inexact || (is_logical && array.element_type.is_floating_point()) {
             return None;
@@ -273,7 +276,7 @@ impl Writer<'_> {
         self.add(op, &[x])
     }
 
-    /// Adds, drops or merges dimensions.
+    /// Adds, drops, or merges dimensions.
     fn reshape(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let mut sizes = array.sizes();
         match self.random.below(4) {
@@ -333,7 +336,7 @@ impl Writer<'_> {
         self.add(Op::Pad { padding }, &[x, value])
     }
 
-    /// With another of its kind, or of two slices that may be neighbours.
+    /// Concatenates two values of the same shape, or two slices that may be adjacent.
     fn concatenate(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 {
             return None;
@@ -380,7 +383,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Perhaps of a padded array.
+    /// Adds a window reduction, sometimes of a padded array.
     fn reduce_window(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let padded = if self.random.below(3) == 0 { self.pad(x, array) } else { None };
         let operand = padded.unwrap_or(x);
@@ -399,7 +402,8 @@ impl Writer<'_> {
         self.add(Op::ReduceWindow { window, to_apply }, &[operand, initial])
     }
 
-    /// With its dimensions in any order, perhaps of a padded array, perhaps transposed and read by more.
+    /// Adds a convolution with dimensions in any order, sometimes of a padded array, sometimes
+    /// transposed and followed by other instructions.
     fn convolution(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() < 2 || array.element_type == Pred {
             return None;
@@ -408,25 +412,25 @@ impl Writer<'_> {
         let x = padded.unwrap_or(x);
         let input = self.array(x);
         let rank = input.rank();
-        let [of_input, of_kernel, of_output] = [0; 3].map(|_| {
+        let [input_order, kernel_order, output_order] = [0; 3].map(|_| {
             let mut order: Vec<usize> = (0..rank).collect();
             if self.random.below(2) == 0 {
                 (0..rank).for_each(|d| order.swap(d, self.random.below(rank)));
             }
             order
         });
-        // In canonical order: batch, spatial dimensions, features; the kernel's features are last.
-        let (groups, features) = (self.random.choose(&[1, 1, 2]), input.size(of_input[rank - 1]));
-        let of_features = self.random.below(2) == 0;
+        // Canonical order: batch, spatial dimensions, features. The kernel's features are last.
+        let (groups, features) = (self.random.choose(&[1, 1, 2]), input.size(input_order[rank - 1]));
+        let groups_features = self.random.below(2) == 0;
         let mut sizes = vec![0; rank];
         let mut dimensions = Vec::new();
-        for &d in &of_kernel[..rank - 2] {
+        for &d in &kernel_order[..rank - 2] {
             sizes[d] = self.random.choose(&[1, 1, 2, 3]);
             let reversal = self.random.below(4) == 0;
             dimensions.push(WindowDimension { window_reversal: reversal, ..self.window_dimension(sizes[d]) });
         }
-        sizes[of_kernel[rank - 2]] = if of_features { features / groups } else { features };
-        sizes[of_kernel[rank - 1]] = groups * self.random.choose(&[1, 2, 3]);
+        sizes[kernel_order[rank - 2]] = if groups_features { features / groups } else { features };
+        sizes[kernel_order[rank - 1]] = groups * self.random.choose(&[1, 2, 3]);
         let kernel = ArrayShape::new(input.element_type, &sizes);
         let kernel = match self.random.below(2) {
             0 if input.element_type.is_floating_point() => {
@@ -438,17 +442,18 @@ impl Writer<'_> {
             _ => self.like(&kernel),
         };
         let dim_labels = ConvolutionDimensionNumbers {
-            input_batch_dimension: of_input[0],
-            input_feature_dimension: of_input[rank - 1],
-            input_spatial_dimensions: of_input[1..rank - 1].to_vec(),
-            kernel_input_feature_dimension: of_kernel[rank - 2],
-            kernel_output_feature_dimension: of_kernel[rank - 1],
-            kernel_spatial_dimensions: of_kernel[..rank - 2].to_vec(),
-            output_batch_dimension: of_output[0],
-            output_feature_dimension: of_output[rank - 1],
-            output_spatial_dimensions: of_output[1..rank - 1].to_vec(),
+            input_batch_dimension: input_order[0],
+            input_feature_dimension: input_order[rank - 1],
+            input_spatial_dimensions: input_order[1..rank - 1].to_vec(),
+            kernel_input_feature_dimension: kernel_order[rank - 2],
+            kernel_output_feature_dimension: kernel_order[rank - 1],
+            kernel_spatial_dimensions: kernel_order[..rank - 2].to_vec(),
+            output_batch_dimension: output_order[0],
+            output_feature_dimension: output_order[rank - 1],
+            output_spatial_dimensions: output_order[1..rank - 1].to_vec(),
         };
-        let [feature_group_count, batch_group_count] = if of_features { [groups, 1] } else { [1, groups] };
+        let [feature_group_count, batch_group_count] =
+            if groups_features { [groups, 1] } else { [1, groups] };
         let window = Window { dimensions };
         let op = Op::Convolution { window, dim_labels, feature_group_count, batch_group_count };
         let convolution = self.add(op, &[x, kernel])?;
@@ -508,7 +513,7 @@ impl Writer<'_> {
         self.add(Op::DynamicUpdateSlice {}, &operands)
     }
 
-    /// Rows of x.
+    /// Gathers rows of `x`.
     fn gather(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         if array.rank() == 0 || array.size(0) == 0 {
             return None;
@@ -528,7 +533,7 @@ impl Writer<'_> {
         self.add(op, &[x, indices])
     }
 
-    /// A call, or a conditional with two branches, of x.
+    /// Adds a call, or a conditional with two branches, on `x`.
     fn control_flow(&mut self, x: InstructionId, array: &ArrayShape, depth: usize) -> Option<InstructionId> {
         if depth == 0 {
             return None;
@@ -544,7 +549,7 @@ impl Writer<'_> {
         self.add(Op::Conditional { branch_computations }, &[predicate, x, y])
     }
 
-    /// A computation of one value that makes another of the same shape.
+    /// Adds a computation from one value to another of the same shape.
     fn branch(&mut self, shape: &Shape, depth: usize) -> ComputationId {
         let random = Random::new(self.random.bits());
         let builder = ComputationBuilder::new("branch");

@@ -1,19 +1,19 @@
-//! Runs the files of a folder.
+//! Runs the test files of a folder.
 
 use crate::case::{Case, LineError};
 use crate::directive::{ALL, Directive, Outcome};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Runs every `.hlo` file below a folder with every directive there is. See [`run_with`].
+/// Runs every `.hlo` file in a folder with all directives. See [`run_with`].
 pub fn run(folder: &Path) -> Result<usize, String> {
     run_with(folder, ALL)
 }
 
-/// Runs every `.hlo` file below a folder; how many there were, or all that failed.
+/// Runs every `.hlo` file in a folder. Returns the number of files, or all failures.
 ///
-/// `BLESS=1` in the environment rewrites what stands below the arrows. `FILETEST=PART` runs only files whose path
-/// contains PART.
+/// With `BLESS=1` in the environment, updates the expected outputs. With `FILETEST=PART`, runs only
+/// files whose path contains PART.
 pub fn run_with(folder: &Path, directives: &[Directive]) -> Result<usize, String> {
     let bless = std::env::var("BLESS").is_ok_and(|value| value == "1");
     let filter = std::env::var("FILETEST").unwrap_or_default();
@@ -21,7 +21,7 @@ pub fn run_with(folder: &Path, directives: &[Directive]) -> Result<usize, String
     collect(folder, &mut files)?;
     files.retain(|file| file.to_string_lossy().contains(&filter));
     if files.is_empty() {
-        return Err(format!("{}: no test file", folder.display()));
+        return Err(format!("{}: no test files found", folder.display()));
     }
     let failures: Vec<String> = files
         .iter()
@@ -59,14 +59,16 @@ fn run_file(file: &Path, directives: &[Directive], bless: bool) -> Result<(), St
         Verdict::OtherText(text) if bless && case.expected.is_some() => {
             fs::write(file, case.with_expected(&text)).map_err(|error| error.to_string())
         }
-        Verdict::OtherText(text) => Err(format!("made another text (BLESS=1 accepts it):\n{text}")),
+        Verdict::OtherText(text) => {
+            Err(format!("the output differs from the expected text (BLESS=1 accepts it):\n{text}"))
+        }
         Verdict::Failed(why) => Err(why),
     }
 }
 
 enum Verdict {
     Passed,
-    /// The text that was made, but not expected.
+    /// The output, which differs from the expected text.
     OtherText(String),
     Failed(String),
 }
@@ -74,16 +76,16 @@ enum Verdict {
 fn judge(case: &Case, outcome: Outcome) -> Verdict {
     match outcome {
         Outcome::Text { .. } if !case.errors.is_empty() => {
-            Verdict::Failed(format!("there is no error, but {} expected", case.errors.len()))
+            Verdict::Failed(format!("expected {} errors, found none", case.errors.len()))
         }
         Outcome::Text { text, unless_expected } => match case.expected.clone().or(unless_expected) {
             Some(expected) if expected == text => Verdict::Passed,
             Some(_) => Verdict::OtherText(text),
-            None => Verdict::Failed("the file needs an arrow '// ==>' and the output below it".to_owned()),
+            None => Verdict::Failed("missing arrow '// ==>' and expected output".to_owned()),
         },
-        Outcome::Errors(found) if case.expected.is_some() => {
-            let found: Vec<String> = found.iter().map(|e| format!("  {}: {}", e.line, e.message)).collect();
-            Verdict::Failed(format!("there are errors, but a text is expected\n{}", found.join("\n")))
+        Outcome::Errors(errors) if case.expected.is_some() => {
+            let errors: Vec<String> = errors.iter().map(|e| format!("  {}: {}", e.line, e.message)).collect();
+            Verdict::Failed(format!("expected a text, found errors\n{}", errors.join("\n")))
         }
         Outcome::Errors(found) => match difference(&case.errors, &found) {
             None => Verdict::Passed,
@@ -92,21 +94,22 @@ fn judge(case: &Case, outcome: Outcome) -> Verdict {
     }
 }
 
-/// Pairs each expected error with a found one; what is left over on either side.
-fn difference(expected: &[LineError], found: &[LineError]) -> Option<String> {
-    let mut left: Vec<&LineError> = found.iter().collect();
+/// Pairs each expected error with an actual one, and reports the unpaired ones on both sides.
+fn difference(expected: &[LineError], actual: &[LineError]) -> Option<String> {
+    let mut unpaired: Vec<&LineError> = actual.iter().collect();
     let mut lines = Vec::new();
     for error in expected {
-        let matching = left.iter().position(|f| f.line == error.line && f.message.contains(&error.message));
+        let matching =
+            unpaired.iter().position(|f| f.line == error.line && f.message.contains(&error.message));
         match matching {
             Some(position) => {
-                left.remove(position);
+                unpaired.remove(position);
             }
             None => lines.push(format!("  missing: {}: {}", error.line, error.message)),
         }
     }
-    lines.extend(left.iter().map(|error| format!("  unexpected: {}: {}", error.line, error.message)));
-    (!lines.is_empty()).then(|| format!("other errors\n{}", lines.join("\n")))
+    lines.extend(unpaired.iter().map(|error| format!("  unexpected: {}: {}", error.line, error.message)));
+    (!lines.is_empty()).then(|| format!("the errors differ\n{}", lines.join("\n")))
 }
 
 #[cfg(test)]

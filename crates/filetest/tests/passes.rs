@@ -1,7 +1,7 @@
-//! Passes keep what random programs compute.
+//! Checks that passes preserve the results of random programs.
 //!
-//! `FUZZ_SECONDS=300 cargo test -p filetest --test passes` looks longer than the second that is the default; `FUZZ_SEED`
-//! is where it starts.
+//! `FUZZ_SECONDS=300 cargo test -p filetest --test passes` runs longer than the default of one
+//! second. `FUZZ_SEED` sets the first seed.
 
 use filetest::{oracle, programs};
 use hlo::Module;
@@ -33,7 +33,7 @@ fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |value| value.parse().expect("a number"))
 }
 
-/// Each pass alone on the program, then all of them one after another.
+/// Runs each pass alone on the program, then all of them in sequence.
 fn check(program: &Module, seed: u64) -> Result<(), String> {
     for &name in PASSES {
         let pass = passes::by_name(name).expect("a pass of that name");
@@ -57,14 +57,14 @@ fn check(program: &Module, seed: u64) -> Result<(), String> {
     can_be_assigned(&module).map_err(|why| format!("{why}\n{module}"))?;
     let (again, pass) = (module.clone(), passes::by_name("dce").expect("dce is a pass"));
     oracle::run_pass(&*pass, &mut module)?;
-    if module == again { Ok(()) } else { Err("dce leaves something for a second run".to_owned()) }
+    if module == again { Ok(()) } else { Err("a second run of dce changes the module".to_owned()) }
 }
 
 fn target() -> Target {
     Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a target")
 }
 
-/// What has a plan before it is fused has one afterwards.
+/// Checks that a program with a plan still has one after fusion.
 fn stays_plannable(before: &Module, after: &Module) -> Result<(), String> {
     match plan::plan(before, &target()) {
         Ok(_) => plan::plan(after, &target()).map(drop).map_err(|error| format!("plan: {error}")),
@@ -72,7 +72,7 @@ fn stays_plannable(before: &Module, after: &Module) -> Result<(), String> {
     }
 }
 
-/// Where there is a plan, there is an assignment, and the checker accepts it.
+/// Checks that a program with a plan has an assignment that the checker accepts.
 fn can_be_assigned(module: &Module) -> Result<(), String> {
     let Ok(plan) = plan::plan(module, &target()) else { return Ok(()) };
     let schedule = buffers::schedule(module, &plan);
@@ -85,7 +85,7 @@ fn can_be_assigned(module: &Module) -> Result<(), String> {
 fn passes_keep_what_random_programs_compute() {
     let end = Instant::now() + Duration::from_secs(number("FUZZ_SECONDS", 1));
     let mut seed = number("FUZZ_SEED", 0);
-    // Some programs whatever the clock says, so that a slow machine tests something.
+    // Run a minimum number of programs, so that even a slow machine tests something.
     let first = seed;
     while Instant::now() < end || seed < first + 20 {
         let program = programs::program(seed, 6 + seed as usize % 40);

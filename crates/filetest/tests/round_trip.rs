@@ -1,9 +1,9 @@
-//! Printed modules read back as they were.
+//! Checks that parsing printed modules yields the same modules.
 
 use filetest::generate;
 use hlo::{Module, parse, verify};
 
-/// Whether both have the same computations, instruction for instruction.
+/// True if both have the same computations, instruction by instruction.
 fn same(a: &Module, b: &Module) -> bool {
     a.name() == b.name()
         && a.entry_computation().name() == b.entry_computation().name()
@@ -40,7 +40,7 @@ fn broken_texts_are_refused_or_read_but_never_panic() {
         }
         let text = String::from_utf8_lossy(&bytes);
         if let Ok(module) = parse(&text) {
-            // Whatever was read has a text and a verdict.
+            // Any parsed module can be printed and verified.
             let _ = (module.to_text(), verify(&module));
         }
     }

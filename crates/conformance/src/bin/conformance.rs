@@ -1,4 +1,5 @@
-//! The conformance runner: recorded cases through the whole compiler, in-process, many a second.
+//! The conformance runner: runs recorded cases through the whole compiler in-process, many per
+//! second.
 
 use conformance::arguments::RunOptions;
 use conformance::known_failures;
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// How many failures are listed without `--verbose`.
+/// Number of failures listed without `--verbose`.
 const LISTED: usize = 10;
 
 fn main() -> ExitCode {
@@ -34,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The child's side.
+/// Runs as a child process.
 fn work(options: &RunOptions) -> Result<bool, String> {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let served = if options.evaluator {
@@ -46,17 +47,17 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     served.map(|()| true).map_err(|e| e.to_string())
 }
 
-/// The parent's side: whether the run succeeded.
+/// Runs as the parent process. Returns true if the run succeeded.
 fn run(options: &RunOptions) -> Result<bool, String> {
     let start = Instant::now();
     let cases = find(&options.directories).map_err(|e| e.to_string())?;
     let all = cases.len();
     let (cases, skipped) = select(cases, options)?;
     if all == 0 {
-        return Err("no case files; name directories with .npz files (--help)".to_owned());
+        return Err("no case files found; pass directories with .npz files (see --help)".to_owned());
     }
     if cases.is_empty() {
-        return Err(format!("none of {all} cases is selected"));
+        return Err(format!("no case selected out of {all}"));
     }
     let paths: Vec<PathBuf> = cases.iter().map(|case| case.path.clone()).collect();
     let mut outcomes: Vec<Option<(Outcome, Duration)>> = vec![None; cases.len()];
@@ -85,7 +86,7 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     }
     print!("\n{}", report.failures(if options.verbose { usize::MAX } else { LISTED }));
     let seconds = start.elapsed().as_secs_f64();
-    println!("{:.1} s, {:.0} cases a second", seconds, report.entries.len() as f64 / seconds);
+    println!("{:.1} s, {:.0} cases per second", seconds, report.entries.len() as f64 / seconds);
     println!("{}", report.closing());
     let known = match &options.known {
         Some(path) => known_failures::read(path)?,
@@ -93,7 +94,7 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     };
     let verdict = report.verdict(&known, options.allow_unsupported);
     for case in &verdict.passes_now {
-        eprintln!("conformance: {case} is listed as a known failure, but passes: take it out of the list");
+        eprintln!("conformance: {case} is listed as a known failure, but passes: remove it from the list");
     }
     for case in &verdict.unlisted {
         eprintln!("conformance: {case} fails and is not listed as a known failure");
@@ -101,27 +102,27 @@ fn run(options: &RunOptions) -> Result<bool, String> {
     Ok(verdict.is_good())
 }
 
-/// The cases to run, and the ops of counted ones that are left out.
+/// Returns the cases to run, and the ops of the counted cases that are excluded.
 fn select(cases: Vec<Found>, options: &RunOptions) -> Result<(Vec<Found>, Vec<Vec<String>>), String> {
     let ops = |case: &Found| {
         let metadata = case.metadata.as_ref().ok().filter(|metadata| metadata.xla_ok)?;
         Some((case.name.clone(), metadata.ops.keys().cloned().collect()))
     };
-    let mut left: BTreeMap<String, Vec<String>> = cases.iter().filter_map(ops).collect();
-    let mut kept = cases;
+    let mut excluded: BTreeMap<String, Vec<String>> = cases.iter().filter_map(ops).collect();
+    let mut selected = cases;
     if let Some(only) = &options.only {
-        kept = keep_only(kept, only).map_err(|e| e.to_string())?;
+        selected = keep_only(selected, only).map_err(|e| e.to_string())?;
     }
     if let Some(count) = options.sample {
-        kept = sample(kept, count);
+        selected = sample(selected, count);
     }
-    for case in &kept {
-        left.remove(&case.name);
+    for case in &selected {
+        excluded.remove(&case.name);
     }
-    Ok((kept, left.into_values().collect()))
+    Ok((selected, excluded.into_values().collect()))
 }
 
-/// This program again, as a child that runs cases.
+/// Returns the command that runs this program as a child process.
 fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     let program = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut command = vec![program.into_os_string(), "--worker".into()];

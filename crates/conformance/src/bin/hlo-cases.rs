@@ -1,4 +1,4 @@
-//! Writes HLO modules with arguments and our results, for XLA to judge (`scripts/test_xla.sh`).
+//! Writes HLO modules with arguments and our results, to be checked by XLA (`scripts/test_xla.sh`).
 
 use conformance::arguments::Arguments;
 use conformance::export::{module_of_graph, module_of_model, modules_of_test, write};
@@ -11,10 +11,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
     hlo-cases OUT [--hlo DIR] [--sample N] [--graphs DIR...] [--models FILE...] [--cases DIR [--case-sample N]]
 
-Writes NAME.hlo, and NAME.npz with arguments and results, for each module in the file tests below --hlo; and every form
-of the program, before and after optimisation, for each graph (graph.pb beside config.pbtxt) below --graphs, each model
-of --models (its node `loss` is fetched) and each recorded case below --cases. With --sample only N of the former, with
---case-sample only N cases.
+Writes NAME.hlo, and NAME.npz with arguments and results, for each module in the file tests in --hlo (with --sample,
+for N of them). Writes every form of the program, before and after optimization, for each graph (graph.pb next to
+config.pbtxt) in --graphs, each model of --models (fetching its node `loss`), and each recorded case in --cases (with
+--case-sample, for N of them).
 ";
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Where a module comes from.
+/// Source of a module.
 enum Source {
     Text(String),
     Graph { graph: PathBuf, config: PathBuf },
@@ -53,7 +53,7 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
     let case_sample: Option<usize> = arguments.value("--case-sample")?;
     let out: PathBuf = match arguments.rest()?.as_slice() {
         [out] => out.into(),
-        _ => return Err("name one directory to write to".to_owned()),
+        _ => return Err("expected one output directory".to_owned()),
     };
     let mut sources = Vec::new();
     if let Some(root) = hlo.filter(|root| root.is_dir()) {
@@ -67,7 +67,7 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
         sources.sort_by_key(|(name, _)| fnv1a64(name.as_bytes()));
         sources.truncate(count);
     }
-    // What is asked for by name is no part of the sample.
+    // Explicitly named models are not part of the sample.
     for model in models {
         let stem = Path::new(&model).file_stem().unwrap_or_default().to_string_lossy().into_owned();
         sources.push((format!("model-{stem}"), Source::Model(model.into())));
@@ -81,7 +81,7 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
     std::fs::create_dir_all(&out).map_err(|e| format!("{}: {e}", out.display()))?;
     let mut failed = 0;
     for (name, source) in &sources {
-        // One that we do not compile costs only itself.
+        // A module that fails to compile does not affect the others.
         if let Err(error) = compiler::guarded(|| write_source(&out, name, source)) {
             failed += 1;
             std::fs::write(out.join(format!("{name}.failed")), error.message())
@@ -89,7 +89,7 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
         }
     }
     if failed > 0 {
-        println!("{failed} failed, see their .failed");
+        println!("{failed} failed; see the .failed files");
     }
     Ok(sources.len())
 }
@@ -104,7 +104,7 @@ fn write_source(out: &Path, name: &str, source: &Source) -> support::Result<()> 
     }
 }
 
-/// Takes a flag and the words behind it, up to the next flag.
+/// Removes a flag and the words after it, up to the next flag.
 fn list_after(words: &mut Vec<String>, flag: &str) -> Vec<String> {
     let Some(at) = words.iter().position(|word| word == flag) else { return Vec::new() };
     let end =
@@ -112,7 +112,7 @@ fn list_after(words: &mut Vec<String>, flag: &str) -> Vec<String> {
     words.drain(at..end).skip(1).collect()
 }
 
-/// The modules of every file test, named by their paths.
+/// Adds the modules of every file test, named by their paths.
 fn add_tests(root: &Path, directory: &Path, sources: &mut Vec<(String, Source)>) -> Result<(), String> {
     for path in list(directory)? {
         if path.is_dir() {
@@ -127,12 +127,12 @@ fn add_tests(root: &Path, directory: &Path, sources: &mut Vec<(String, Source)>)
     Ok(())
 }
 
-/// Every graph that has a config, but for those with something wrong.
+/// Adds every graph with a config, except erroneous ones.
 fn add_graphs(root: &Path, directory: &Path, sources: &mut Vec<(String, Source)>) -> Result<(), String> {
     let frozen = directory.join("frozen.pb");
     let graph = if frozen.is_file() { frozen } else { directory.join("graph.pb") };
     let config = directory.join("config.pbtxt");
-    // A graph that has yet to be frozen holds its variables' restore ops.
+    // A graph that must be frozen first contains the restore ops of its variables.
     let needs_freezing = directory.join("graph.ckpt").exists() && graph.ends_with("graph.pb");
     if graph.is_file() && config.is_file() && !needs_freezing {
         sources.push((flat_name(root, directory), Source::Graph { graph, config }));
@@ -150,7 +150,7 @@ fn list(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(entries.filter_map(|entry| Some(entry.ok()?.path())).collect())
 }
 
-/// The path below the root's parent as one name.
+/// Returns the path relative to the root's parent as one name.
 fn flat_name(root: &Path, path: &Path) -> String {
     let below = root.parent().and_then(|parent| path.strip_prefix(parent).ok()).unwrap_or(path);
     below.with_extension("").display().to_string().replace(['/', '\\', '.'], "-")

@@ -1,4 +1,5 @@
-//! Reads HLO texts that others wrote, prints them, runs them and compares with XLA's answers.
+//! Reads HLO texts from other sources, prints them, runs them, and compares the results with XLA's
+//! answers.
 
 use conformance::arguments::Arguments;
 use conformance::hlo_texts::judge;
@@ -13,10 +14,11 @@ use std::time::Duration;
 const HELP: &str = "\
     hlo-texts DIR [--print OUT] [--messages OUT] [--answers NPZ] [--failures FILE] [--jobs N] [--timeout SECONDS]
 
-Reads each NAME.hlo in DIR, and each NAME.pb, a serialized HloModuleProto. With --print, writes it again as OUT/NAME.hlo,
-with --messages as OUT/NAME.pb. With --answers, runs each that has NPZ/NAME.npz (arguments in/0, in/1, ..., XLA's results out/0, ...), compiled and evaluated, each in a child process. Prints how many went
-how, with reasons, and the largest error; --failures takes one line for each text that did not agree. Exits with 1 if a
-result differs or a child crashes.
+Reads each NAME.hlo in DIR, and each NAME.pb, a serialized HloModuleProto. With --print, writes it as OUT/NAME.hlo; with
+--messages, as OUT/NAME.pb. With --answers, runs each text that has NPZ/NAME.npz (arguments in/0, in/1, ..., XLA's
+results out/0, ...), compiled and evaluated, each in a child process. Prints counts per outcome with reasons, and the
+largest error. With --failures, writes one line per text that does not agree. Exits with status 1 if a result differs or
+a child crashes.
 ";
 
 fn main() -> ExitCode {
@@ -36,9 +38,10 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers paths of texts: where the answers are and where errors go stand on the command line.
+/// Answers paths of texts. The directory of answers and the file for errors are on the command
+/// line.
 fn serve(words: &[String]) -> Result<bool, String> {
-    let [answers, errors] = words else { return Err("--worker ANSWERS ERRORS".to_owned()) };
+    let [answers, errors] = words else { return Err("expected --worker ANSWERS ERRORS".to_owned()) };
     let append = std::fs::OpenOptions::new().append(true).create(true).open(errors);
     let mut errors = append.map_err(|e| format!("{errors}: {e}"))?;
     for line in std::io::stdin().lock().lines() {
@@ -59,7 +62,9 @@ fn judge_all(words: Vec<String>) -> Result<bool, String> {
     let failures: Option<PathBuf> = arguments.value("--failures")?;
     let jobs: usize = arguments.value("--jobs")?.unwrap_or(1);
     let seconds: f64 = arguments.value("--timeout")?.unwrap_or(120.0);
-    let [directory] = &arguments.rest()?[..] else { return Err("name one directory of texts".to_owned()) };
+    let [directory] = &arguments.rest()?[..] else {
+        return Err("expected one directory of texts".to_owned());
+    };
     let texts = texts_in(Path::new(directory))?;
     let mut report = Report::default();
     for (out, form) in [(out, Form::Text), (messages, Form::Message)] {
@@ -86,7 +91,7 @@ fn texts_in(directory: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(texts)
 }
 
-/// How a module is written.
+/// Output format of a module.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
@@ -94,7 +99,7 @@ enum Form {
 }
 
 impl Form {
-    /// A module's bytes, with the extension of their file.
+    /// Returns a module's bytes and the extension of their file.
     fn write(self, module: &hlo::Module) -> support::Result<(Vec<u8>, &'static str)> {
         match self {
             Self::Text => Ok((module.to_text().into_bytes(), "hlo")),
@@ -103,12 +108,12 @@ impl Form {
     }
 }
 
-/// Reads a text or a message and writes it again.
+/// Reads a text or a message and writes it in the given form.
 fn write_again(text: &Path, out: &Path, form: Form, report: &mut Report) -> Result<(), String> {
-    let read = std::fs::read(text).map_err(|e| format!("{}: {e}", text.display()))?;
+    let contents = std::fs::read(text).map_err(|e| format!("{}: {e}", text.display()))?;
     let module = match text.extension().is_some_and(|extension| extension == "pb") {
-        true => hlo::proto::read_hlo_proto(&read).map(|(module, _)| module),
-        false => hlo::parse(&String::from_utf8_lossy(&read)),
+        true => hlo::proto::read_hlo_proto(&contents).map(|(module, _)| module),
+        false => hlo::parse(&String::from_utf8_lossy(&contents)),
     };
     let module = match module {
         Ok(module) => module,
@@ -150,16 +155,16 @@ fn run(
         let word = if outcome == Outcome::Passed { "agrees" } else { outcome.word() };
         report.count(word, outcome.reason(), &texts[index]);
     });
-    let written = std::fs::read_to_string(&errors).unwrap_or_default();
-    let lines = written.lines().filter_map(|line| line.split_once(' '));
-    let of_line = |(error, name): (&str, &str)| Some((error.parse::<f64>().ok()?, name.to_owned()));
-    report.largest = lines.filter_map(of_line).max_by(|a, b| a.0.total_cmp(&b.0));
-    // Nobody needs it any more; what stays is in a folder for such things.
+    let error_lines = std::fs::read_to_string(&errors).unwrap_or_default();
+    let lines = error_lines.lines().filter_map(|line| line.split_once(' '));
+    let parse_line = |(error, name): (&str, &str)| Some((error.parse::<f64>().ok()?, name.to_owned()));
+    report.largest = lines.filter_map(parse_line).max_by(|a, b| a.0.total_cmp(&b.0));
+    // Best effort: any leftover is in the temporary folder.
     let _ = std::fs::remove_file(&errors);
     Ok(())
 }
 
-/// How many went how.
+/// Counts per outcome and reason.
 #[derive(Default)]
 struct Report {
     counts: BTreeMap<&'static str, BTreeMap<String, usize>>,
@@ -186,12 +191,12 @@ impl Report {
             rows.iter().for_each(|(reason, count)| println!("       {count:6} {reason}"));
         }
         if let Some((error, name)) = &self.largest {
-            println!("largest error, as a share of the largest element: {error:.1e} ({name})");
+            println!("largest error relative to the largest element: {error:.1e} ({name})");
         }
     }
 }
 
-/// A reason without what is the text's own: names, shapes, numbers.
+/// Replaces the parts of a reason that are specific to a text: names, shapes, numbers.
 fn kind_of(reason: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in reason.split_whitespace() {

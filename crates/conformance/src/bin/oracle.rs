@@ -1,4 +1,5 @@
-//! The oracle runner: whole programs through `tfcompile`, the C++ compiler and the machine, judged by recorded answers.
+//! The oracle runner: runs whole programs through `tfcompile`, the C++ compiler, and the machine,
+//! and compares them with recorded answers.
 
 use conformance::arguments::Arguments;
 use conformance::oracle::{Tools, checks, run};
@@ -7,28 +8,28 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// No pool has more threads.
+/// Maximum number of threads of a pool.
 const MOST_THREADS: usize = 256;
 
 const HELP: &str = "\
-Compiles recorded graphs with tfcompile, links programs around them, runs them and compares with TensorFlow's answers.
+Compiles recorded graphs with tfcompile, links programs with them, runs these, and compares with TensorFlow's answers.
 
-    oracle DIR [NAME...] [flags]     only checks whose name contains one of NAME
+    oracle DIR [NAME...] [flags]     run only checks whose name contains a NAME
 
-    --tool FILE       the tfcompile under test (default target/release/tfcompile)
-    --cxx NAME        the C++ compiler (default g++)
-    --include DIR     where headers include from (default: the tool writes its own)
-    --models DIR      where the models' graphs were made; without it they are left out
-    --work DIR        where to build (default: a temporary directory, removed when all is well)
-    --flag FLAG       another flag for the tool, such as --flag=--target_cpu=native; may be given several times
-    --build           use the tool's `build` command; without, the original's command line
-    --cxx-flag FLAG   another flag for the C++ compiler; may be given several times
-    --nm NAME         the command that lists symbols (default nm)
-    --run COMMAND     runs programs, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
-    --undefined NAME  how symbols begin that objects may need beyond memcpy's kind; may be given several times
-    --threads N       also with a pool of N threads, whose bits have to be one thread's; may be given several times
-    --limit SECONDS   the longest that a compilation, or a program with all its cases, may take (default 600)
-    --jobs N          checks at a time (default: one for each CPU)
+    --tool FILE       test this tfcompile (default target/release/tfcompile)
+    --cxx NAME        use this C++ compiler (default g++)
+    --include DIR     include headers from DIR (default: the tool writes its own)
+    --models DIR      run the models whose graphs are in DIR (default: skip models)
+    --work DIR        build in DIR (default: a temporary directory, removed on success)
+    --flag FLAG       pass FLAG to the tool, such as --flag=--target_cpu=native; repeatable
+    --build           use the tool's `build` command instead of the original's command line
+    --cxx-flag FLAG   pass FLAG to the C++ compiler; repeatable
+    --nm NAME         list symbols with this command (default nm)
+    --run COMMAND     run programs with COMMAND, such as --run='qemu-aarch64 -L /usr/aarch64-linux-gnu'
+    --undefined NAME  allow undefined symbols with this prefix; repeatable
+    --threads N       also run with a pool of N threads, and require identical bits; repeatable
+    --limit SECONDS   limit the time of a compilation, and of a program with all its cases (default 600)
+    --jobs N          run N checks in parallel (default: one per CPU)
 
 Last line: `N passed, M failed`.
 Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
@@ -50,18 +51,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// A command line's words; blanks part them.
+/// Splits a command line at spaces.
 fn words(line: String) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Numbers of threads, each once.
-fn threads(given: &[String]) -> Result<Vec<usize>, String> {
+/// Parses and deduplicates numbers of threads.
+fn threads(texts: &[String]) -> Result<Vec<usize>, String> {
     let number = |text: &String| {
         let number = text.parse().ok().filter(|n| (1..=MOST_THREADS).contains(n));
-        number.ok_or_else(|| format!("--threads {text}: not a number from 1 to {MOST_THREADS}"))
+        number.ok_or_else(|| format!("--threads {text}: expected a number from 1 to {MOST_THREADS}"))
     };
-    Ok(given.iter().map(number).collect::<Result<BTreeSet<usize>, _>>()?.into_iter().collect())
+    Ok(texts.iter().map(number).collect::<Result<BTreeSet<usize>, _>>()?.into_iter().collect())
 }
 
 fn run_all(mut arguments: Arguments) -> Result<bool, String> {
@@ -69,7 +70,7 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
     let jobs = arguments.value("--jobs")?.unwrap_or(cpus);
     let include: Option<PathBuf> = arguments.value("--include")?;
     let models: Option<PathBuf> = arguments.value("--models")?;
-    let given: Option<PathBuf> = arguments.value("--work")?;
+    let work_flag: Option<PathBuf> = arguments.value("--work")?;
     let defaults = Tools::default();
     let tool: PathBuf = arguments.value("--tool")?.unwrap_or(defaults.tool);
     let absolute = |path: PathBuf| std::path::absolute(&path).map_err(|e| format!("{}: {e}", path.display()));
@@ -87,14 +88,14 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         limit: arguments.value("--limit")?.map_or(defaults.limit, Duration::from_secs),
     };
     let rest = arguments.rest()?;
-    let (root, names) = rest.split_first().ok_or("no directory given")?;
+    let (root, names) = rest.split_first().ok_or("expected a directory")?;
     let mut checks = checks(&absolute(root.into())?, models.as_deref())?;
     checks.retain(|check| names.is_empty() || names.iter().any(|name| check.name.contains(name)));
     if checks.is_empty() {
         return Err(format!("no check in {root}"));
     }
     let temporary = std::env::temp_dir().join(format!("tfcompile-oracle-{}", std::process::id()));
-    let work = absolute(given.clone().unwrap_or(temporary))?;
+    let work = absolute(work_flag.clone().unwrap_or(temporary))?;
     match include {
         Some(include) => tools.include = absolute(include)?,
         None => tools.write_headers(&work)?,
@@ -105,7 +106,7 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
         match result {
             Ok(remark) => {
                 passed += 1;
-                println!("ok      {name}: {remark}, {seconds:.1} s in all");
+                println!("ok      {name}: {remark}, {seconds:.1} s in total");
             }
             Err(reason) => {
                 failed += 1;
@@ -113,11 +114,11 @@ fn run_all(mut arguments: Arguments) -> Result<bool, String> {
             }
         }
     });
-    if given.is_none() {
+    if work_flag.is_none() {
         if failed == 0 {
             std::fs::remove_dir_all(&work).map_err(|e| format!("{}: {e}", work.display()))?;
         } else {
-            println!("left for inspection: {}", work.display());
+            println!("kept for inspection: {}", work.display());
         }
     }
     println!("{passed} passed, {failed} failed");

@@ -1,4 +1,4 @@
-//! Runs StableHLO programs that say what they compute, such as those of StableHLO's own repository.
+//! Runs self-checking StableHLO programs, such as those of StableHLO's own repository.
 
 use conformance::arguments::Arguments;
 use conformance::programs::Run;
@@ -11,10 +11,10 @@ const HELP: &str = "\
     stablehlo-cases [--evaluator] [--tolerance X] [-v] FILE...
 
 Runs the program of each file (its function main, or every function without arguments), compiled or, with --evaluator,
-evaluated, and verifies the checks that it makes of its own values. Parts of a file between lines of // ----- are files of
-their own. If NAME.npz is beside NAME.mlir, NAME.mlirbc or NAME.jax, its arrays in0, in1, ... are the arguments of the
-program and out0, out1, ... what it has to give, up to --tolerance (1e-5) of the largest. Prints what fails and a sum;
-exits with 1 if anything does.
+evaluated, and verifies the program's checks. Lines of // ----- separate a file into independent parts. If NAME.npz
+exists next to NAME.mlir, NAME.mlirbc, or NAME.jax, its arrays in0, in1, ... are the program's arguments and out0, out1,
+... its expected results, within --tolerance (default 1e-5) of the largest element. Prints failures and a summary. Exits
+with status 1 if a program fails.
 ";
 
 fn main() -> ExitCode {

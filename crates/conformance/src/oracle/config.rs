@@ -1,20 +1,20 @@
-//! The names in a config file: what is fed, fetched and kept, in order.
+//! The names in a config file: feeds, fetches, and variables, in order.
 
 use std::path::Path;
 
 /// A feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Feed {
-    /// The tensor, `node:0`.
+    /// Name of the tensor, `node:0`.
     pub tensor: String,
-    /// Its sizes.
+    /// Sizes of the tensor.
     pub sizes: Vec<i64>,
 }
 
-/// The parts of a `tensorflow.tf2xla.Config` that say which values go in and out.
+/// The parts of a `tensorflow.tf2xla.Config` that describe inputs and outputs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// In order.
+    /// Feeds, in order.
     pub feeds: Vec<Feed>,
     /// Tensors, in order.
     pub fetches: Vec<String>,
@@ -25,10 +25,11 @@ pub(super) struct Config {
 /// Reads a config in text format.
 pub(super) fn read(path: &Path) -> Result<Config, String> {
     let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    parse(&text).ok_or_else(|| format!("{}: not a config this runner can read", path.display()))
+    parse(&text).ok_or_else(|| format!("{}: unsupported config", path.display()))
 }
 
-/// Follows the nesting of `{` and `}`; what it needs are four scalar fields, told apart by the message they stand in.
+/// Tracks the nesting of `{` and `}` to find four scalar fields, which are distinguished by their
+/// enclosing message.
 fn parse(text: &str) -> Option<Config> {
     let mut config = Config::default();
     let mut path: Vec<String> = Vec::new();
@@ -82,9 +83,9 @@ fn parse(text: &str) -> Option<Config> {
     path.is_empty().then_some(config)
 }
 
-/// Words, strings (with a `"` in front), `{`, `}` and `:`; comments left out.
+/// Returns words, strings (prefixed by `"`), `{`, `}`, and `:`, without comments.
 fn words(text: &str) -> Vec<String> {
-    let mut found = Vec::new();
+    let mut words = Vec::new();
     for line in text.lines() {
         let mut rest = line.trim_start();
         while let Some(c) = rest.chars().next().filter(|&c| c != '#') {
@@ -96,11 +97,11 @@ fn words(text: &str) -> Vec<String> {
                 },
                 _ => rest.split_at(rest.find([' ', '\t', ':', '{', '}', '#']).unwrap_or(rest.len())),
             };
-            found.push(word.to_owned());
+            words.push(word.to_owned());
             rest = after.trim_start_matches([' ', '\t', ',', ';']);
         }
     }
-    found
+    words
 }
 
 #[cfg(test)]

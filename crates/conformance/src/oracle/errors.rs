@@ -1,5 +1,5 @@
-//! Graphs and configs with something wrong: the tool has to refuse each with one message that names the culprit, in
-//! bounded time and memory, and leave no file behind.
+//! Erroneous graphs and configs: the tool must reject each with one message that names the culprit,
+//! in bounded time and memory, and must not leave files.
 
 use super::config;
 use super::program;
@@ -11,12 +11,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// A wrong input is answered within this time,
+/// Time limit for rejecting an erroneous input.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
-/// and within this much address space, in KiB.
+/// Limit of the address space in KiB.
 const ADDRESS_SPACE: &str = "2097152";
-/// What the message has to name, by entry: the node, feed, fetch or variable that the entry is about (for `no_fetch`,
-/// the thing that is not there).
+/// Words that the message must contain, by entry: the node, feed, fetch, or variable that the entry
+/// is about (for `no_fetch`, the missing item).
 const CULPRITS: &[(&str, &[&str])] = &[
     ("bad_cpp_feed_name", &["a-b"]),
     ("cycle", &["a", "b"]),
@@ -48,14 +48,14 @@ const CULPRITS: &[(&str, &[&str])] = &[
     ("variable_written_but_readonly", &["v"]),
 ];
 
-/// A check for each entry that the directory's index names.
+/// Returns a check for each entry in the directory's index.
 pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     let index = directory.join("index.json");
     if !index.is_file() {
         return Ok(Vec::new());
     }
     let index = read_json(&index)?;
-    let index = index.as_object().ok_or("index.json is no object")?;
+    let index = index.as_object().ok_or("expected an object in index.json")?;
     let entry = |(name, what): (&String, &serde_json::Value)| {
         let (path, name) = (directory.join(name), name.clone());
         let what = what.as_str().unwrap_or_default().to_owned();
@@ -83,27 +83,28 @@ fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String,
     if output.status.success() {
         return accepted(tools, &model, &config, name, work);
     }
-    let left: Vec<PathBuf> = std::fs::read_dir(&outputs)
+    let leftovers: Vec<PathBuf> = std::fs::read_dir(&outputs)
         .map_err(|e| e.to_string())?
         .filter_map(|file| Some(file.ok()?.path()))
         .collect();
-    if !left.is_empty() {
-        return Err(format!("files are left behind: {left:?}"));
+    if !leftovers.is_empty() {
+        return Err(format!("the tool left files behind: {leftovers:?}"));
     }
     let culprits =
         CULPRITS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, culprits)| culprits);
     refused(&output, culprits)
 }
 
-/// Whether this is one message, with exit status 1, that names the culprits.
+/// Returns the first line if the output is one message, with exit status 1, that names the
+/// culprits.
 fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
     if output.status.code() != Some(1) {
-        return Err(format!("not refused but ended with {}", said(output)));
+        return Err(format!("expected exit status 1, got {}", said(output)));
     }
     let message = output.stderr.trim();
-    let first = message.lines().next().ok_or("refused without a message")?;
+    let first = message.lines().next().ok_or("rejected without a message")?;
     if message.contains("panicked at") || message.contains("stack backtrace") {
-        return Err(format!("a panic is no message: {first}"));
+        return Err(format!("the tool panicked: {first}"));
     }
     let heads = message.lines().filter(|line| is_head(line)).count();
     if message.contains("\n\n") || heads > 1 {
@@ -115,7 +116,7 @@ fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Whether a line is the first of a message: it begins with the kind of error and a colon.
+/// True if a line starts a message: it begins with the kind of error and a colon.
 fn is_head(line: &str) -> bool {
     let kind = line.split_once(':').map(|(kind, _)| kind.to_ascii_lowercase());
     let kinds = [
@@ -131,8 +132,9 @@ fn is_head(line: &str) -> bool {
     kind.is_some_and(|kind| kinds.contains(&kind.as_str()))
 }
 
-/// Whether a message has this word. A name of one or two letters has to be a whole word and look like a name (in quotes,
-/// after a colon or the kind of thing it is, before an output index), or it could be found in any sentence.
+/// True if a message contains this word. A name of one or two letters must be a whole word and look
+/// like a name (in quotes, after a colon or the kind of thing it is, before an output index),
+/// because it could occur in any sentence.
 fn names(message: &str, word: &str) -> bool {
     let part_of_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '/' | '-');
     message.match_indices(word).any(|(at, _)| {
@@ -149,7 +151,8 @@ fn names(message: &str, word: &str) -> bool {
     })
 }
 
-/// Two of the inputs have an answer; who accepts them has to give it.
+/// Checks the result if the tool accepts the input, which is permitted for two inputs that have an
+/// answer.
 fn accepted(
     tools: &Tools,
     model: &Model<'_>,
@@ -159,20 +162,20 @@ fn accepted(
 ) -> Result<String, String> {
     let float = |values: &[f32]| Literal::from_elements(&[values.len() as i64], values);
     let (feeds, want) = match name {
-        // The positions of the elements that are not zero; the buffer may be larger.
+        // The positions of the nonzero elements. The buffer may be larger.
         "data_dependent_shape" => (vec![float(&[0.0, 3.0])], Literal::from_elements(&[1], &[1i64])),
-        // A feed without a rank is taken as a scalar.
+        // A feed without a rank is treated as a scalar.
         "unknown_rank" => (vec![float(&[5.0]), float(&[1.0, 2.0])], float(&[6.0, 7.0])),
-        _ => return Err("accepted".to_owned()),
+        _ => return Err("the tool accepted the input".to_owned()),
     };
     let config = config::read(config)?;
     let mut session = program::start(tools, model, &config, work)?;
     session.new_case(&[])?;
     let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;
     let size = want.bytes().len();
-    let got = answer.results[0].get(..size).ok_or("accepted, and the result is too small")?;
-    values::check_whole("accepted, and the result", got, &want, Tolerance::EXACT)?;
-    session.finish().map(|_| "accepted with the right answer".to_owned())
+    let got = answer.results[0].get(..size).ok_or("accepted, but the result is too small")?;
+    values::check_whole("accepted, but the result", got, &want, Tolerance::EXACT)?;
+    session.finish().map(|_| "accepted with the correct answer".to_owned())
 }
 
 #[cfg(test)]

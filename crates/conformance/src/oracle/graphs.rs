@@ -1,4 +1,4 @@
-//! The small graphs like those of the original's own tests: each with recorded cases, each case with recorded runs.
+//! Small graphs like those in the original's tests, with recorded cases that have recorded runs.
 
 use super::config;
 use super::program::{self, Session};
@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// No graph of these takes longer to freeze.
+/// Time limit for freezing a graph.
 const FREEZE_LIMIT: Duration = Duration::from_secs(60);
-/// How often a random result is drawn.
+/// Number of draws of a random result.
 const DRAWS: usize = 100;
 
-/// A check for each entry of the directory.
+/// Returns a check for each entry of the directory.
 pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     let entry = |path: PathBuf| {
         Check::new(format!("tfcompile_tests/{}", stem(&path)), move |tools, work| check(tools, &path, work))
@@ -27,7 +27,7 @@ pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
 
 fn check(tools: &Tools, entry: &Path, work: &Path) -> Result<String, String> {
     let spec = read_json(&entry.join("spec.json"))?;
-    let class = spec["cpp_class"].as_str().ok_or("spec.json has no cpp_class")?;
+    let class = spec["cpp_class"].as_str().ok_or("missing cpp_class in spec.json")?;
     let config_path = entry.join("config.pbtxt");
     let config = config::read(&config_path)?;
     let graph = graph(tools, entry, &config_path, work)?;
@@ -37,23 +37,26 @@ fn check(tools: &Tools, entry: &Path, work: &Path) -> Result<String, String> {
     let mut session = program::start(tools, &model, &config, work)?;
     let rule = &spec["tolerance"];
     if rule["kind"] == "range" {
-        let (lo, hi) = (rule["lo"].as_f64().ok_or("no lo")?, rule["hi"].as_f64().ok_or("no hi")?);
+        let (lo, hi) = (
+            rule["lo"].as_f64().ok_or("missing lo in spec.json")?,
+            rule["hi"].as_f64().ok_or("missing hi in spec.json")?,
+        );
         check_range(&mut session, lo, hi)?;
         return session.finish();
     }
-    let tolerance = tolerance(rule).ok_or("spec.json has an unknown tolerance")?;
+    let tolerance = tolerance(rule).ok_or("unknown tolerance in spec.json")?;
     let mut vectors = values::open(&entry.join("vectors.npz"))?;
-    let cases = spec["cases"].as_array().ok_or("spec.json has no cases")?;
+    let cases = spec["cases"].as_array().ok_or("missing cases in spec.json")?;
     for (n, runs) in cases.iter().enumerate() {
-        let runs = runs.as_u64().ok_or("spec.json has a case without a number of runs")?;
+        let runs = runs.as_u64().ok_or("missing number of runs in a case of spec.json")?;
         let case = Case { prefix: format!("case{n}"), config: &config, recipe: &spec["recipe"], tolerance };
         case.check(&mut session, &mut vectors, runs)?;
     }
     session.finish()
 }
 
-/// The graph to compile: frozen by the tool from the checkpoint where that is of the first version, else as it lies
-/// there.
+/// Returns the graph to compile. If its checkpoint has the first version, the tool freezes it;
+/// otherwise, the graph is used as is.
 fn graph(tools: &Tools, entry: &Path, config: &Path, work: &Path) -> Result<PathBuf, String> {
     if !entry.join("graph.ckpt").is_file() {
         let frozen = entry.join("frozen.pb");
@@ -95,38 +98,38 @@ fn tolerance(rule: &Value) -> Option<Tolerance> {
     }
 }
 
-/// Draws many times: all within `lo..hi`, and not always the same.
+/// Draws many times, and checks that all numbers are in `lo..hi` and not always the same.
 fn check_range(session: &mut Session, lo: f64, hi: f64) -> Result<(), String> {
     session.new_case(&[])?;
     let mut drawn = Vec::new();
     for _ in 0..DRAWS {
         let answer = session.run(&[])?;
         for result in &answer.results {
-            let result = values::flat(result, shape::PrimitiveType::F32).ok_or("no f32 came out")?;
-            drawn.extend(result.to_vec::<f32>().ok_or("no f32 came out")?);
+            let result = values::flat(result, shape::PrimitiveType::F32).ok_or("expected f32 results")?;
+            drawn.extend(result.to_vec::<f32>().ok_or("expected f32 results")?);
         }
     }
     if drawn.len() != DRAWS {
-        return Err(format!("{DRAWS} draws gave {} numbers", drawn.len()));
+        return Err(format!("{DRAWS} draws returned {} numbers", drawn.len()));
     }
     if let Some(out) = drawn.iter().map(|&v| f64::from(v)).find(|v| !(lo..hi).contains(v)) {
-        return Err(format!("drew {out}, which is outside of {lo} to {hi}"));
+        return Err(format!("drew {out}, which is outside {lo} to {hi}"));
     }
     let lower_half = drawn.iter().filter(|&&v| f64::from(v) < (lo + hi) / 2.0).count();
-    // Of 100 fair coins, fewer than 15 fall on one side about once in 10^13 times.
+    // Of 100 fair coin tosses, fewer than 15 show the same side about once in 10^13 times.
     if (15..=85).contains(&lower_half) {
         Ok(())
     } else {
-        Err(format!("{lower_half} of {DRAWS} in the lower half"))
+        Err(format!("{lower_half} of {DRAWS} draws are in the lower half"))
     }
 }
 
 /// One recorded case.
 struct Case<'a> {
-    /// What its keys begin with.
+    /// Prefix of its keys.
     prefix: String,
     config: &'a config::Config,
-    /// Feeds that are made instead of recorded.
+    /// Rules of generated feeds.
     recipe: &'a Value,
     tolerance: Tolerance,
 }
@@ -161,9 +164,9 @@ impl Case<'_> {
     fn feeds(&self, vectors: &mut Archive) -> Result<Vec<Literal>, String> {
         let mut feeds = Vec::new();
         for feed in &self.config.feeds {
-            let made = &self.recipe[&feed.tensor];
-            feeds.push(match made["key"].as_str() {
-                Some(key) => recipe::fill(&made["rule"], key, &feed.sizes)?,
+            let rule = &self.recipe[&feed.tensor];
+            feeds.push(match rule["key"].as_str() {
+                Some(key) => recipe::fill(&rule["rule"], key, &feed.sizes)?,
                 None => values::require(vectors, &format!("{}/{}", self.prefix, feed.tensor))?,
             });
         }

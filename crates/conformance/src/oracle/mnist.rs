@@ -1,4 +1,5 @@
-//! The softmax regression of the classic script: a thousand training steps, then the trained model on unseen images.
+//! The softmax regression of the classic script: a thousand training steps, then the trained model
+//! on unseen images.
 
 use super::config;
 use super::program::{self, Session};
@@ -9,14 +10,14 @@ use serde_json::Value;
 use shape::Literal;
 use std::path::{Path, PathBuf};
 
-/// Pixels of an image.
+/// Number of pixels of an image.
 const PIXELS: usize = 784;
-/// Of losses and of the trained variables, as the oracle's README sets it.
+/// Tolerance of losses and trained variables, from the oracle's README.
 const TRAINING: Tolerance = Tolerance { absolute: 1e-5, relative: 0.0 };
-/// Of the trained model's outputs, whose inputs are those variables.
+/// Tolerance of the trained model's outputs, which depend on those variables.
 const LOGITS: Tolerance = Tolerance { absolute: 1e-4, relative: 0.0 };
 
-/// The check, if the directory is there.
+/// Returns the check, if the directory exists.
 pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     if !directory.join("spec.json").is_file() {
         return Ok(Vec::new());
@@ -25,7 +26,7 @@ pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     Ok(vec![Check::new("mnist_softmax", move |tools, work| check(tools, &directory, work))])
 }
 
-/// Images and labels as the graph takes them.
+/// Images and labels in the graph's format.
 struct Data {
     images: Vec<Vec<f32>>,
     labels: Vec<i64>,
@@ -35,24 +36,24 @@ impl Data {
     fn read(digits: &mut npz::Archive, set: &str) -> Result<Self, String> {
         let images = values::require(digits, &format!("{set}_images"))?;
         let labels = values::require(digits, &format!("{set}_labels"))?;
-        let images = images.to_vec::<u8>().ok_or("images are no bytes")?;
+        let images = images.to_vec::<u8>().ok_or("expected images of bytes")?;
         let images: Vec<Vec<f32>> = images
             .chunks_exact(PIXELS)
             .map(|image| image.iter().map(|&p| f32::from(p) / 255.0).collect())
             .collect();
-        let labels = labels.to_i64s().ok_or("labels are no integers")?;
+        let labels = labels.to_i64s().ok_or("expected integer labels")?;
         if images.len() == labels.len() {
             Ok(Self { images, labels })
         } else {
-            Err("images without labels".into())
+            Err("the numbers of images and labels differ".into())
         }
     }
 
-    /// The bytes of these rows: images, labels.
+    /// Returns the bytes of these rows: images, labels.
     fn rows(&self, rows: &[usize]) -> Result<(Vec<u8>, Vec<u8>), String> {
         let (mut images, mut labels) = (Vec::new(), Vec::new());
         for &row in rows {
-            let image = self.images.get(row).ok_or("a row outside of the images")?;
+            let image = self.images.get(row).ok_or("row index out of range")?;
             images.extend(image.iter().flat_map(|pixel| pixel.to_le_bytes()));
             labels.extend(self.labels[row].to_le_bytes());
         }
@@ -62,17 +63,18 @@ impl Data {
 
 fn check(tools: &Tools, directory: &Path, work: &Path) -> Result<String, String> {
     let spec = read_json(&directory.join("spec.json"))?;
-    let name = |key: &str| spec["train"][key].as_str().ok_or("spec.json lacks a name");
+    let name = |key: &str| spec["train"][key].as_str().ok_or("missing name in spec.json");
     let (x, y, w, b, loss) = (name("x")?, name("y")?, name("w")?, name("b")?, name("loss")?);
     let mut digits = values::open(&directory.join("digits.npz"))?;
     let mut expected = values::open(&directory.join("expected.npz"))?;
     let (train, test) = (Data::read(&mut digits, "train")?, Data::read(&mut digits, "test")?);
     let steps = values::require(&mut digits, "batch_rows")?;
-    let batch = steps.array_shape().sizes().get(1).copied().ok_or("batch_rows is no matrix")? as usize;
+    let batch =
+        steps.array_shape().sizes().get(1).copied().ok_or("expected a matrix of batch_rows")? as usize;
     let rows: Vec<usize> =
-        steps.to_i64s().ok_or("batch_rows are no integers")?.iter().map(|&row| row as usize).collect();
+        steps.to_i64s().ok_or("expected integer batch_rows")?.iter().map(|&row| row as usize).collect();
 
-    // Training: from zero, every loss and the final variables as TensorFlow's.
+    // Training from zero: every loss and the final variables must match TensorFlow's.
     let mut model = Part::start(tools, directory, "train", work)?;
     let zeros = [vec![0u8; PIXELS * 10 * 4], vec![0u8; 10 * 4]];
     let mut trained = [(w, &zeros[0]), (b, &zeros[1])].map(|(name, zero)| (name.to_owned(), zero.clone()));
@@ -100,7 +102,7 @@ fn check(tools: &Tools, directory: &Path, work: &Path) -> Result<String, String>
     Ok(format!("{} steps, last loss {last}, {remark}", rows.len() / batch))
 }
 
-/// The trained model: how many of the test images it gets right, in three forms.
+/// Checks the number of correctly classified test images, in three forms of the trained model.
 fn check_trained(
     tools: &Tools,
     directory: &Path,
@@ -111,12 +113,12 @@ fn check_trained(
     expected: &mut npz::Archive,
 ) -> Result<(), String> {
     let (x, y) = (&spec["train"]["x"], &spec["train"]["y"]);
-    let (x, y) = (x.as_str().ok_or("no x")?, y.as_str().ok_or("no y")?);
-    let correct = spec["correct"].as_u64().ok_or("spec.json has no count")?;
+    let (x, y) = (x.as_str().ok_or("missing x in spec.json")?, y.as_str().ok_or("missing y in spec.json")?);
+    let correct = spec["correct"].as_u64().ok_or("missing count in spec.json")?;
     let all: Vec<usize> = (0..test.labels.len()).collect();
     let (images, labels) = test.rows(&all)?;
     let accuracy = Literal::from_elements(&[], &[correct as f32 / all.len() as f32]);
-    // No decision is close, so the count is exact; the quotient may be rounded either way.
+    // No decision is close, so the count is exact. The quotient may be rounded either way.
     let close = Tolerance { absolute: 1e-7, relative: 0.0 };
     for part in ["accuracy", "accuracy_fed"] {
         let mut model = Part::start(tools, directory, part, work)?;
@@ -131,22 +133,22 @@ fn check_trained(
         values::check_whole(part, &answer.results[0], &accuracy, close)?;
         model.session.finish()?;
     }
-    let logits = spec["logits"].as_str().ok_or("spec.json has no logits")?;
+    let logits = spec["logits"].as_str().ok_or("missing logits in spec.json")?;
     let want = values::require(expected, &format!("test/{logits}"))?;
-    let want = want.to_vec::<f32>().ok_or("logits are no floats")?;
+    let want = want.to_vec::<f32>().ok_or("expected floating-point logits")?;
     let mut model = Part::start(tools, directory, "logits_1", work)?;
     model.new_case(trained)?;
     for row in all {
         let (image, _) = test.rows(&[row])?;
         let answer = model.run(&[(x, &image)])?;
         let want =
-            Literal::from_elements(&[1, 10], want.get(row * 10..row * 10 + 10).ok_or("logits are missing")?);
+            Literal::from_elements(&[1, 10], want.get(row * 10..row * 10 + 10).ok_or("missing logits")?);
         values::check_whole(&format!("logits of image {row}"), &answer.results[0], &want, LOGITS)?;
     }
     model.session.finish().map(|_| ())
 }
 
-/// One graph of the script, running.
+/// A running graph of the script.
 struct Part {
     config: config::Config,
     session: Session,
@@ -173,8 +175,8 @@ impl Part {
     /// Sets those variables that the graph has.
     fn new_case(&mut self, values: &[(String, Vec<u8>)]) -> Result<(), String> {
         let value = |name: &String| {
-            let found = values.iter().find(|(known, _)| known == name);
-            found.map(|(_, value)| value.as_slice()).ok_or_else(|| format!("no value for variable {name}"))
+            let value = values.iter().find(|(known, _)| known == name);
+            value.map(|(_, value)| value.as_slice()).ok_or_else(|| format!("no value for variable {name}"))
         };
         let variables = self.config.variables.iter().map(value).collect::<Result<Vec<_>, _>>()?;
         self.session.new_case(&variables)
@@ -183,8 +185,8 @@ impl Part {
     /// Runs with those feeds that the graph has.
     fn run(&mut self, values: &[(&str, &Vec<u8>)]) -> Result<program::Answer, String> {
         let value = |feed: &config::Feed| {
-            let found = values.iter().find(|(known, _)| *known == feed.tensor);
-            found
+            let value = values.iter().find(|(known, _)| *known == feed.tensor);
+            value
                 .map(|(_, value)| value.as_slice())
                 .ok_or_else(|| format!("no value for feed {}", feed.tensor))
         };

@@ -1,4 +1,5 @@
-//! Realistic models: configs, inputs by recipe and recorded answers are kept; the graphs are made by a script.
+//! Realistic models. Configs, input rules, and recorded answers are stored; a script generates the
+//! graphs.
 
 use super::program::{self, Session};
 use super::tools::{Model, Settings, Tools};
@@ -9,14 +10,14 @@ use serde_json::Value;
 use shape::Literal;
 use std::path::{Path, PathBuf};
 
-/// How the one rule that is a sentence is spelled: a mask of the positions that hold a token.
+/// The one rule written as a sentence: a mask of the positions that hold a token.
 const MASK_RULE: &str = "1 at positions below 100, else 0";
-/// The tokens of that rule.
+/// Number of tokens in that rule.
 const MASKED: usize = 100;
-/// How often a model runs that has pools of threads.
+/// Number of runs of a model with pools of threads.
 const RUNS: usize = 5;
 
-/// A check for each model whose graph is below `graphs`.
+/// Returns a check for each model with a graph in `graphs`.
 pub(super) fn checks(directory: &Path, graphs: &Path) -> Result<Vec<Check>, String> {
     let mut checks = Vec::new();
     for entry in entries(directory, "spec.json")? {
@@ -43,8 +44,8 @@ fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<Strin
         let largest = check_inference(&mut session, &config, &spec, &mut expected, runs)?;
         return remark(session, largest);
     }
-    // Of a training step the tool is told the loss only.
-    let fetch = config.fetches.first().ok_or("the config has no fetch")?;
+    // For a training step, the tool is given only the loss.
+    let fetch = config.fetches.first().ok_or("missing fetch in the config")?;
     let (inferred, mut session) = training::start(tools, graph, fetch, &stem(entry), work)?;
     let initial = graph.with_file_name("initial.npz");
     let inputs = [values::open(&entry.join("batches.npz"))?, values::open(&initial)?];
@@ -52,12 +53,12 @@ fn check(tools: &Tools, entry: &Path, graph: &Path, work: &Path) -> Result<Strin
     remark(session, largest)
 }
 
-/// What is said of a model that is right.
+/// Returns the remark for a successful model.
 fn remark(session: Session, largest: f64) -> Result<String, String> {
-    Ok(format!("errors up to {largest:.2} of what is tolerated, {}", session.finish()?))
+    Ok(format!("errors up to {largest:.2} of the tolerance, {}", session.finish()?))
 }
 
-/// Runs an inference graph. The answer is the largest error as a share of what is tolerated.
+/// Runs an inference graph. Returns the largest error relative to the tolerance.
 fn check_inference(
     session: &mut Session,
     config: &config::Config,
@@ -67,28 +68,32 @@ fn check_inference(
 ) -> Result<f64, String> {
     let mut feeds = Vec::new();
     for feed in &config.feeds {
-        let given =
+        let recorded =
             spec["feeds"].as_array().and_then(|all| all.iter().find(|f| f["tensor"] == feed.tensor.as_str()));
-        let given = given.ok_or_else(|| format!("spec.json has no feed {}", feed.tensor))?;
-        feeds.push(if given["rule"] == MASK_RULE {
+        let recorded = recorded.ok_or_else(|| format!("missing feed {} in spec.json", feed.tensor))?;
+        feeds.push(if recorded["rule"] == MASK_RULE {
             mask(&feed.sizes)
         } else {
-            recipe::fill(&given["rule"], given["key"].as_str().ok_or("a feed without a key")?, &feed.sizes)?
+            recipe::fill(
+                &recorded["rule"],
+                recorded["key"].as_str().ok_or("missing key of a feed")?,
+                &feed.sizes,
+            )?
         });
     }
     session.new_case(&[])?;
     let feeds: Vec<&[u8]> = feeds.iter().map(|feed| &feed.bytes()[..]).collect();
     let answer = session.run(&feeds)?;
-    // What threads do at the same time differs from run to run.
+    // Concurrency differs from run to run.
     for _ in 1..runs {
         if session.run(&feeds)?.results != answer.results {
-            return Err("another run on the same feeds gives other bits".to_owned());
+            return Err("a repeated run on the same feeds returned different bits".to_owned());
         }
     }
-    let fetches = spec["fetches"].as_array().ok_or("spec.json has no fetches")?;
+    let fetches = spec["fetches"].as_array().ok_or("missing fetches in spec.json")?;
     let mut largest = 0f64;
     for fetch in fetches {
-        let tensor = fetch["tensor"].as_str().ok_or("a fetch without a tensor")?;
+        let tensor = fetch["tensor"].as_str().ok_or("missing tensor of a fetch")?;
         let at =
             config.fetches.iter().position(|f| f == tensor).ok_or_else(|| format!("no fetch {tensor}"))?;
         let limit = tolerance(&fetch["tolerance"])?;
@@ -97,7 +102,8 @@ fn check_inference(
     Ok(largest)
 }
 
-/// Runs a training step as often as it was recorded. The answer is as of [`check_inference`].
+/// Runs a training step as often as it was recorded. Returns the largest error, like
+/// [`check_inference`].
 fn check_training(
     session: &mut Session,
     config: &config::Config,
@@ -105,14 +111,14 @@ fn check_training(
     expected: &mut Archive,
     [mut batches, mut initial]: [Archive; 2],
 ) -> Result<f64, String> {
-    let steps = spec["steps"].as_u64().ok_or("spec.json has no steps")? as usize;
+    let steps = spec["steps"].as_u64().ok_or("missing steps in spec.json")? as usize;
     let start = config.variables.iter().map(|name| values::require(&mut initial, name));
     let start: Vec<Literal> = start.collect::<Result<_, _>>()?;
     session.new_case(&start.iter().map(|value| &value.bytes()[..]).collect::<Vec<_>>())?;
     let batches = config.feeds.iter().map(|feed| values::require(&mut batches, &feed.tensor));
     let batches: Vec<Literal> = batches.collect::<Result<_, _>>()?;
-    let fetch = config.fetches.first().ok_or("the config has no fetch")?;
-    let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("losses are no floats")?;
+    let fetch = config.fetches.first().ok_or("missing fetch in the config")?;
+    let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("expected floating-point losses")?;
     let mut largest = 0f64;
     for step in 0..steps {
         let part = |all: &Literal| {
@@ -121,7 +127,7 @@ fn check_training(
         };
         let feeds: Vec<_> = batches.iter().map(part).collect();
         let answer = session.run(&feeds.iter().map(|feed| &feed[..]).collect::<Vec<_>>())?;
-        let loss = Literal::scalar(*losses.get(step).ok_or("a step without a loss")?);
+        let loss = Literal::scalar(*losses.get(step).ok_or("missing loss of a step")?);
         let limit = tolerance(&spec["loss_tolerance"][step])?;
         let error = values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
         largest = largest.max(error);
@@ -130,8 +136,8 @@ fn check_training(
             _ if step + 1 == steps => "final",
             _ => continue,
         };
-        for variable in spec["variables"].as_array().ok_or("spec.json has no variables")? {
-            let name = variable["name"].as_str().ok_or("a variable without a name")?;
+        for variable in spec["variables"].as_array().ok_or("missing variables in spec.json")? {
+            let name = variable["name"].as_str().ok_or("missing name of a variable")?;
             let at = config
                 .variables
                 .iter()
@@ -146,7 +152,7 @@ fn check_training(
     Ok(largest)
 }
 
-/// Rows of ones, then zeros.
+/// Returns rows of ones, then zeros.
 fn mask(sizes: &[i64]) -> Literal {
     let columns = sizes.last().map_or(1, |&c| c.max(1) as usize);
     let count = sizes.iter().product::<i64>().max(0) as usize;

@@ -1,10 +1,11 @@
-//! The C++ program around a compiled model, and the conversation with it.
+//! The C++ program around a compiled model, and its protocol.
 //!
-//! The program says first how large its arguments and results are. Then, on each `c` it makes a new object and takes
-//! all variables; on each `r` it takes all feeds, runs, and answers with a status byte, all results and all variables.
-//! Other objects do the same, one through a `parallel_for` that runs the parts of each loop one by one, the last one first,
-//! as three workers, and one for each number of threads asked for, with a pool of so many; the program ends if one of them
-//! ever differs in a bit.
+//! The program first reports the sizes of its arguments and results. On each `c`, it creates a new
+//! object and reads all variables. On each `r`, it reads all feeds, runs, and answers with a status
+//! byte, all results, and all variables. Other objects do the same: one with a `parallel_for` that
+//! runs the parts of each loop sequentially, last part first, as three workers; and one per
+//! requested number of threads, with a pool of that size. The program exits if any of them differs
+//! in a bit.
 
 use super::config::Config;
 use super::tools::{Compiled, Model, Tools};
@@ -16,33 +17,33 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
-/// No argument or result of ours is larger.
+/// Maximum size of an argument or result.
 const SIZE_LIMIT: u64 = 1 << 32;
 
 /// A running program.
 pub(super) struct Session {
     child: Arc<Mutex<Child>>,
-    /// `None` once the conversation is over.
+    /// `None` after the end of the conversation.
     stdin: Option<ChildStdin>,
     stdout: ChildStdout,
     feed_sizes: Vec<u64>,
     variable_sizes: Vec<u64>,
     result_sizes: Vec<u64>,
-    /// Dropped when the session ends, which ends the watching thread.
+    /// Dropped when the session ends, which ends the watchdog thread.
     _alive: Sender<()>,
-    /// The limit, once it is reached.
+    /// The limit, once it is exceeded.
     late: Arc<OnceLock<Duration>>,
-    /// What the model cost, for a remark.
+    /// Cost of the model, for a remark.
     pub remark: String,
 }
 
-/// What one run gave: the results, then the variables, as bytes.
+/// Result of one run: the results, then the variables, as bytes.
 pub(super) struct Answer {
     pub results: Vec<Vec<u8>>,
     pub variables: Vec<Vec<u8>>,
 }
 
-/// Compiles a model, builds its program and starts it.
+/// Compiles a model, builds its program, and starts it.
 pub(super) fn start(
     tools: &Tools,
     model: &Model<'_>,
@@ -56,7 +57,7 @@ pub(super) fn start(
     Session::start(tools.runner(&program), config, &compiled, tools.limit)
 }
 
-/// The program's source; it runs the model on pools of so many `threads`, too.
+/// Returns the program's source, which also runs the model on a pool for each of `threads`.
 fn source_text(class: &str, config: &Config, threads: &[usize]) -> String {
     let (feeds, variables) = (config.feeds.len(), config.variables.len());
     let mut sizes = String::new();
@@ -110,14 +111,14 @@ static void put_size(std::size_t size) {{
   put(&wide, sizeof wide);
 }}
 
-// An object that shares its loops out, and how.
+// An object with parallel loops, and a description of its threads.
 struct Twin {{
   std::unique_ptr<Model> model;
   char const* how;
 }};
 static void same(Twin const& twin, void const* a, void const* b, std::size_t size) {{
   if (size == 0 || std::memcmp(a, b, size) == 0) return;
-  std::fprintf(stderr, "%s: other bits than one thread gives\n", twin.how);
+  std::fprintf(stderr, "%s: results differ from those with one thread\n", twin.how);
   std::exit(5);
 }}
 static std::int32_t backwards(void*, std::int64_t count, tfcompile_parallel_body body, void* data) {{
@@ -127,7 +128,7 @@ static std::int32_t backwards(void*, std::int64_t count, tfcompile_parallel_body
 }}
 static std::vector<Twin> twins() {{
   std::vector<Twin> all;
-  all.push_back({{std::make_unique<Model>(), "the parts of loops, the last one first"}});
+  all.push_back({{std::make_unique<Model>(), "the parts of loops, last part first"}});
   all.back().model->set_parallel_for(&backwards, nullptr, 3);
 {pools}  return all;
 }}
@@ -167,7 +168,7 @@ int main() {{
 }
 
 impl Session {
-    /// Starts a program that may take so long, all its cases together.
+    /// Starts a program with a time limit for all its cases together.
     fn start(
         mut program: Command,
         config: &Config,
@@ -189,9 +190,9 @@ impl Session {
         let is_late = Arc::clone(&late);
         std::thread::spawn(move || {
             if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-                // Said once only, here.
+                // Set only here, once.
                 let _ = is_late.set(limit);
-                // Fails only where it has just ended by itself.
+                // Fails only if the program has just exited.
                 let _ = watched.lock().map(|mut child| child.kill());
             }
         });
@@ -218,7 +219,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Makes a new object with these values of its variables.
+    /// Creates a new object with these values of its variables.
     pub(super) fn new_case(&mut self, variables: &[&[u8]]) -> Result<(), String> {
         check_sizes("variable", variables, &self.variable_sizes)?;
         self.send(b"c", variables)
@@ -237,14 +238,14 @@ impl Session {
         Ok(Answer { results, variables })
     }
 
-    /// Ends the program; it has to end well.
+    /// Ends the program, which must exit successfully.
     pub(super) fn finish(mut self) -> Result<String, String> {
         drop(self.stdin.take());
-        let status = self.child.lock().expect("no thread panics while holding it").wait();
+        let status = self.child.lock().expect("no thread panics while holding the lock").wait();
         match status {
             Ok(status) if status.success() => Ok(std::mem::take(&mut self.remark)),
             Ok(_) if self.late.get().is_some() => Err(self.took_too_long()),
-            Ok(status) => Err(format!("the program ended with {status}")),
+            Ok(status) => Err(format!("the program exited with {status}")),
             Err(error) => Err(error.to_string()),
         }
     }
@@ -270,7 +271,7 @@ impl Session {
         let sizes: Vec<u64> =
             words.map(|word| u64::from_le_bytes(word.try_into().expect("eight bytes"))).collect();
         match sizes.iter().find(|&&size| size > SIZE_LIMIT) {
-            Some(size) => Err(format!("an argument or result of {size} bytes")),
+            Some(size) => Err(format!("an argument or result has {size} bytes, more than the limit")),
             None => Ok(sizes),
         }
     }
@@ -279,12 +280,12 @@ impl Session {
         format!("the program took longer than {} s", self.late.get().map_or(0, Duration::as_secs))
     }
 
-    /// How the program ended, when it did before its time.
+    /// Describes the early exit of the program.
     fn end(&self) -> String {
-        let status = self.child.lock().expect("no thread panics while holding it").wait();
+        let status = self.child.lock().expect("no thread panics while holding the lock").wait();
         match status {
             _ if self.late.get().is_some() => self.took_too_long(),
-            Ok(status) => format!("the program ended early: {status}"),
+            Ok(status) => format!("the program exited early: {status}"),
             Err(error) => error.to_string(),
         }
     }
@@ -293,18 +294,14 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         if let Ok(mut child) = self.child.lock() {
-            // Both fail only where it has ended already.
+            // Both fail only if it has exited already.
             let _ = child.kill();
             let _ = child.wait();
         }
     }
 }
 
-fn check_sizes(what: &str, given: &[&[u8]], want: &[u64]) -> Result<(), String> {
-    let given: Vec<u64> = given.iter().map(|part| part.len() as u64).collect();
-    if given == want {
-        Ok(())
-    } else {
-        Err(format!("the class has {what}s of {want:?} bytes, the data {given:?}"))
-    }
+fn check_sizes(what: &str, actual: &[&[u8]], want: &[u64]) -> Result<(), String> {
+    let actual: Vec<u64> = actual.iter().map(|part| part.len() as u64).collect();
+    if actual == want { Ok(()) } else { Err(format!("expected {what}s of {want:?} bytes, got {actual:?}")) }
 }

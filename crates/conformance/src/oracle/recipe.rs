@@ -1,16 +1,17 @@
-//! Feeds that are made from a key instead of stored: 64-bit FNV-1a of the key seeds SplitMix64, whose top 24 bits are
-//! turned into values by a rule. Integer arithmetic only, so that everybody gets the same.
+//! Feeds generated from a key instead of stored. The key's 64-bit FNV-1a hash seeds SplitMix64,
+//! whose top 24 bits are mapped to values by a rule. Only integer arithmetic is used, so the values
+//! are reproducible everywhere.
 
 use crate::select::fnv1a64;
 use serde_json::Value;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 
-/// More elements than any feed has.
+/// Upper bound for the number of elements of a feed.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
-/// An array of this shape by `rule`, as `spec.json` spells it.
+/// Generates an array of this shape by `rule`, in the notation of `spec.json`.
 pub(super) fn fill(rule: &Value, key: &str, sizes: &[i64]) -> Result<Literal, String> {
-    let bad = || format!("cannot make a value by rule {rule}");
+    let bad = || format!("cannot generate a value by rule {rule}");
     let count = shape::index::element_count(sizes).filter(|&n| n <= MAX_ELEMENTS).ok_or_else(bad)?;
     let named = rule["dtype"].as_str();
     let integer = |name: &str| rule[name].as_i64().ok_or_else(bad);
@@ -47,7 +48,7 @@ pub(super) fn fill(rule: &Value, key: &str, sizes: &[i64]) -> Result<Literal, St
     })
 }
 
-/// The 24 bits of element `index`.
+/// Returns the 24 bits of element `index`.
 fn bits24(key: &str, index: u64) -> u64 {
     let seed = fnv1a64(key.as_bytes());
     let z = seed.wrapping_add((index + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -56,7 +57,7 @@ fn bits24(key: &str, index: u64) -> u64 {
     (z ^ (z >> 31)) >> 40
 }
 
-/// Values of one of the types that rules name.
+/// Converts values to one of the types that rules name.
 fn typed(name: &str, sizes: &[i64], values: impl Iterator<Item = f64>) -> Option<Literal> {
     let (element_type, integer) = match name {
         "float32" => (PrimitiveType::F32, false),
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn the_recipe_gives_the_published_values() {
-        // The check values stand in the oracle's README.
+        // The check values are in the oracle's README.
         let pixels = fill(&json!({"kind": "pixels"}), "cerebras14/fc/x/0", &[4]).unwrap();
         assert_eq!(pixels.to_vec::<f32>().unwrap(), [0.5546875, 0.29296875, 0.35546875, 0.98046875]);
         let rule = json!({"kind": "uniform", "lo": -0.0625, "hi": 0.0625});

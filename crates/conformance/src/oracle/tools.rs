@@ -1,19 +1,19 @@
-//! The programs that a check runs: the tool, the C++ compiler, `nm`; each with a time limit.
+//! The programs that a check runs, each with a time limit: the tool, the C++ compiler, `nm`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// No compilation of ours, and no program with all its cases, takes longer on a machine that has nothing else to do.
+/// Time limit for a compilation, and for a program with all its cases, on an idle machine.
 const TIME_LIMIT: Duration = Duration::from_secs(600);
-/// What an object may leave undefined.
+/// Symbols that an object may leave undefined.
 const ALLOWED_UNDEFINED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
-/// The name that the `build` command is given, which becomes that of the files.
+/// Name passed to the `build` command, from which it derives file names.
 const BUILD_NAME: &str = "model";
 
-/// Where the programs are.
+/// Programs and settings of the checks.
 #[derive(Clone, Debug)]
 pub struct Tools {
     /// The `tfcompile` under test.
@@ -24,24 +24,25 @@ pub struct Tools {
     pub include: PathBuf,
     /// More flags for the tool.
     pub flags: Vec<String>,
-    /// Whether to use the tool's `build` command instead of the original's command line.
+    /// True to use the tool's `build` command instead of the original's command line.
     pub build: bool,
     /// More flags for the C++ compiler.
     pub cxx_flags: Vec<String>,
-    /// The command that lists symbols.
+    /// Command that lists symbols.
     pub nm: String,
-    /// A command that runs programs, and its flags; none for this machine's programs.
+    /// Command that runs programs, with its flags; empty for programs of this machine.
     pub run: Vec<String>,
-    /// How names begin that an object may leave undefined beyond `memcpy` and its kind.
+    /// Prefixes of further symbols that an object may leave undefined.
     pub undefined: Vec<String>,
-    /// Programs run the model on a pool of so many threads, too, and compare bits with one thread's.
+    /// Sizes of thread pools. Programs also run the model on each pool, and compare the bits with
+    /// those of one thread.
     pub threads: Vec<usize>,
-    /// The longest a command may take.
+    /// Time limit per command.
     pub limit: Duration,
 }
 
 impl Default for Tools {
-    /// The release build and this machine's tools.
+    /// Uses the release build and this machine's tools.
     fn default() -> Self {
         Self {
             tool: "target/release/tfcompile".into(),
@@ -59,7 +60,7 @@ impl Default for Tools {
     }
 }
 
-/// What a program said.
+/// Output of a program.
 pub(super) struct Output {
     pub status: ExitStatus,
     pub stdout: String,
@@ -67,7 +68,7 @@ pub(super) struct Output {
     pub time: Duration,
 }
 
-/// What to compile.
+/// A model to compile.
 pub(super) struct Model<'a> {
     pub graph: &'a Path,
     pub settings: Settings<'a>,
@@ -76,11 +77,11 @@ pub(super) struct Model<'a> {
     pub entry_point: &'a str,
 }
 
-/// What is fed, fetched and kept.
+/// Source of feeds, fetches, and variables.
 pub(super) enum Settings<'a> {
-    /// What a config file says.
+    /// A config file.
     Config(&'a Path),
-    /// What the tool infers from the node that is fetched.
+    /// A fetched node, from which the tool infers the rest.
     Fetch(&'a str),
 }
 
@@ -90,14 +91,14 @@ pub(super) struct Compiled {
     pub header: PathBuf,
     /// The object with the header's data.
     pub metadata: PathBuf,
-    /// How long the tool took.
+    /// Duration of the compilation.
     pub time: Duration,
-    /// The object's size.
+    /// Size of the object.
     pub bytes: u64,
 }
 
 impl Tools {
-    /// Has the tool write its own C++ headers below `work`.
+    /// Runs the tool to write its own C++ headers to `work`.
     pub fn write_headers(&mut self, work: &Path) -> Result<(), String> {
         std::fs::create_dir_all(work).map_err(|e| format!("{}: {e}", work.display()))?;
         let include = work.join("include");
@@ -114,12 +115,13 @@ impl Tools {
         Ok(())
     }
 
-    /// Whether a model needs the `build` command: the original's command line has no flag for what is fetched.
+    /// True if a model requires the `build` command: the original's command line has no flag for
+    /// fetches.
     fn builds(&self, model: &Model<'_>) -> bool {
         self.build || matches!(model.settings, Settings::Fetch(_))
     }
 
-    /// The tool's command line for a model, outputs below `work`.
+    /// Returns the tool's command line for a model, with outputs in `work`.
     pub(super) fn command(&self, model: &Model<'_>, work: &Path) -> Vec<String> {
         let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
         let settings = match model.settings {
@@ -152,7 +154,7 @@ impl Tools {
         words
     }
 
-    /// Compiles a model and checks what its object needs from others.
+    /// Compiles a model, and checks the undefined symbols of its object.
     pub(super) fn compile(&self, model: &Model<'_>, work: &Path) -> Result<Compiled, String> {
         let output =
             run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", self.limit)?;
@@ -160,7 +162,7 @@ impl Tools {
             return Err(format!("tfcompile: {}", said(&output)));
         }
         let object = work.join("model.o");
-        let bytes = std::fs::metadata(&object).map_err(|e| format!("no object: {e}"))?.len();
+        let bytes = std::fs::metadata(&object).map_err(|e| format!("missing object: {e}"))?.len();
         let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
             return Err(format!("{}: {}", self.nm, said(&undefined)));
@@ -171,7 +173,7 @@ impl Tools {
         let symbols = undefined.stdout.lines().filter_map(|line| line.split_whitespace().last());
         let others: Vec<&str> = symbols.filter(|symbol| !is_allowed(symbol)).collect();
         if !others.is_empty() {
-            return Err(format!("the object leaves undefined: {}", others.join(" ")));
+            return Err(format!("the object has undefined symbols: {}", others.join(" ")));
         }
         let metadata = if self.builds(model) { "model.metadata.o" } else { "model_metadata.o" };
         Ok(Compiled {
@@ -183,7 +185,7 @@ impl Tools {
         })
     }
 
-    /// The command that runs a program.
+    /// Returns the command that runs a program.
     pub(super) fn runner(&self, program: &Path) -> Command {
         match self.run.split_first() {
             None => Command::new(program),
@@ -207,8 +209,8 @@ impl Tools {
     }
 }
 
-/// Runs a program to its end, or to the end of its time. Its outputs go through files in `work`, so that a large one
-/// cannot block it.
+/// Runs a program until it exits or exceeds its time limit. Its outputs are redirected to files in
+/// `work`, so that large outputs cannot block it.
 pub(super) fn run(command: &mut Command, work: &Path, name: &str, limit: Duration) -> Result<Output, String> {
     let files = [work.join(format!("{name}.stdout")), work.join(format!("{name}.stderr"))];
     let create = |path: &PathBuf| File::create(path).map_err(|e| format!("{}: {e}", path.display()));
@@ -224,7 +226,7 @@ pub(super) fn run(command: &mut Command, work: &Path, name: &str, limit: Duratio
             break status;
         }
         if start.elapsed() > limit {
-            // Both fail only where it has just ended by itself.
+            // Both fail only if it has just exited.
             let _ = child.kill();
             let _ = child.wait();
             return Err(format!("{name} took longer than {} s", limit.as_secs()));
@@ -238,7 +240,7 @@ pub(super) fn run(command: &mut Command, work: &Path, name: &str, limit: Duratio
     Ok(Output { status, stdout, stderr, time })
 }
 
-/// The end of what a program said, for a message.
+/// Returns the first lines of a program's output, for a message.
 pub(super) fn said(output: &Output) -> String {
     let text = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(6).collect();

@@ -1,4 +1,5 @@
-//! Training steps: the graph as it is, nothing but the loss named, every loss and every variable judged.
+//! Training steps: the original graph with only the loss named. Checks every loss and every
+//! variable.
 
 use super::config::{self, Config};
 use super::program::{self, Session};
@@ -11,7 +12,7 @@ use shape::Literal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A check for each experiment of the directory.
+/// Returns a check for each experiment of the directory.
 pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     let entry = |path: PathBuf| {
         let name = format!("{}/{}", stem(directory), stem(&path));
@@ -20,7 +21,8 @@ pub(super) fn checks(directory: &Path) -> Result<Vec<Check>, String> {
     Ok(entries(directory, "spec.json")?.into_iter().map(entry).collect())
 }
 
-/// Compiles a graph of which only the fetched tensor is said, and starts its program. The answer has what was inferred.
+/// Compiles a graph given only the fetched tensor, and starts its program. Returns the inferred
+/// config, too.
 pub(super) fn start(
     tools: &Tools,
     graph: &Path,
@@ -47,23 +49,23 @@ pub(super) fn start(
 /// Runs an experiment as often as it was recorded.
 fn check(tools: &Tools, entry: &Path, work: &Path) -> Result<String, String> {
     let spec = read_json(&entry.join("spec.json"))?;
-    let fetch = spec["fetch"].as_str().ok_or("spec.json has no fetch")?;
+    let fetch = spec["fetch"].as_str().ok_or("missing fetch in spec.json")?;
     let (config, mut session) = start(tools, &entry.join("graph.pb"), fetch, &stem(entry), work)?;
-    let runs = spec["runs"].as_array().filter(|runs| !runs.is_empty()).ok_or("spec.json has no runs")?;
+    let runs = spec["runs"].as_array().filter(|runs| !runs.is_empty()).ok_or("missing runs in spec.json")?;
     let (mut steps, mut largest) = (0, 0f64);
     for recorded in runs {
-        let file = recorded["file"].as_str().ok_or("a run without a file")?;
+        let file = recorded["file"].as_str().ok_or("missing file of a run")?;
         let mut expected = values::open(&entry.join(file))?;
         let (run, error) = check_run(&mut session, &config, &spec, recorded, &mut expected)
             .map_err(|e| format!("{file}: {e}"))?;
         steps += run;
         largest = largest.max(error);
     }
-    Ok(format!("{steps} steps, errors up to {largest:.2} of what is tolerated, {}", session.finish()?))
+    Ok(format!("{steps} steps, errors up to {largest:.2} of the tolerance, {}", session.finish()?))
 }
 
-/// Starts from the recorded variables, and compares each loss, and the variables at the end. The answer is how many steps
-/// were run, and the largest error as a share of what is tolerated.
+/// Starts from the recorded variables, and compares each loss and the final variables. Returns the
+/// number of steps, and the largest error relative to the tolerance.
 fn check_run(
     session: &mut Session,
     config: &Config,
@@ -71,36 +73,38 @@ fn check_run(
     recorded: &Value,
     expected: &mut Archive,
 ) -> Result<(usize, f64), String> {
-    let variables = recorded["variables"].as_array().ok_or("a run without variables")?;
-    let unused = spec["unused_variables"].as_array().ok_or("spec.json has no unused_variables")?;
+    let variables = recorded["variables"].as_array().ok_or("missing variables of a run")?;
+    let unused = spec["unused_variables"].as_array().ok_or("missing unused_variables in spec.json")?;
     let known = |name: &str| {
         let found = variables.iter().find(|variable| variable["name"] == name);
         found.ok_or_else(|| format!("variable {name} was not recorded"))
     };
     for variable in variables {
-        let name = variable["name"].as_str().ok_or("a variable without a name")?;
+        let name = variable["name"].as_str().ok_or("missing name of a variable")?;
         if !config.variables.iter().any(|v| v == name) && !unused.contains(&variable["name"]) {
             return Err(format!("variable {name} was not inferred"));
         }
     }
     let mut start = Vec::new();
     for name in &config.variables {
-        let value = made(known(name)?)?;
+        let value = initial_value(known(name)?)?;
         check_recorded(name, value.bytes(), known(name)?, "initial/", expected, Tolerance::EXACT)?;
         start.push(value);
     }
     session.new_case(&start.iter().map(|value| &value.bytes()[..]).collect::<Vec<_>>())?;
 
-    let steps = recorded["steps"].as_u64().filter(|&steps| steps > 0).ok_or("a run without steps")? as usize;
-    let fetch = config.fetches.first().ok_or("the config has no fetch")?;
-    let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("losses are no floats")?;
+    let steps =
+        recorded["steps"].as_u64().filter(|&steps| steps > 0).ok_or("missing steps of a run")? as usize;
+    let fetch = config.fetches.first().ok_or("missing fetch in the config")?;
+    let losses = values::require(expected, fetch)?.to_vec::<f32>().ok_or("expected floating-point losses")?;
     let limit = tolerance(&recorded["loss_tolerance"])?;
     let mut last = start.iter().map(|value| value.bytes().to_vec()).collect();
     let mut largest = 0f64;
     for step in 0..steps {
-        let feeds = config.feeds.iter().map(|feed| fed(spec, feed, step)).collect::<Result<Vec<_>, _>>()?;
+        let feeds =
+            config.feeds.iter().map(|feed| feed_value(spec, feed, step)).collect::<Result<Vec<_>, _>>()?;
         let answer = session.run(&feeds.iter().map(|feed| &feed.bytes()[..]).collect::<Vec<_>>())?;
-        let loss = Literal::scalar(*losses.get(step).ok_or("a step without a loss")?);
+        let loss = Literal::scalar(*losses.get(step).ok_or("missing loss of a step")?);
         let error = values::check_whole(&format!("loss {step}"), &answer.results[0], &loss, limit)?;
         largest = largest.max(error);
         last = answer.variables;
@@ -113,23 +117,24 @@ fn check_run(
     Ok((steps, largest))
 }
 
-/// The value that a variable starts with.
-fn made(variable: &Value) -> Result<Literal, String> {
-    let key = variable["key"].as_str().ok_or("a variable without a key")?;
-    let sizes = variable["shape"].as_array().ok_or("a variable without a shape")?;
+/// Returns the initial value of a variable.
+fn initial_value(variable: &Value) -> Result<Literal, String> {
+    let key = variable["key"].as_str().ok_or("missing key of a variable")?;
+    let sizes = variable["shape"].as_array().ok_or("missing shape of a variable")?;
     let sizes: Vec<i64> = sizes.iter().filter_map(Value::as_i64).collect();
     recipe::fill(&variable["rule"], key, &sizes)
 }
 
-/// What a feed takes in a step.
-fn fed(spec: &Value, feed: &config::Feed, step: usize) -> Result<Literal, String> {
-    let given = spec["feeds"].as_array().and_then(|all| all.iter().find(|f| f["tensor"] == *feed.tensor));
-    let given = given.ok_or_else(|| format!("spec.json has no feed {}", feed.tensor))?;
-    let key = given["key"].as_str().ok_or("a feed without a key")?;
-    recipe::fill(&given["rule"], &key.replace("<step>", &step.to_string()), &feed.sizes)
+/// Returns the value of a feed in a step.
+fn feed_value(spec: &Value, feed: &config::Feed, step: usize) -> Result<Literal, String> {
+    let recorded = spec["feeds"].as_array().and_then(|all| all.iter().find(|f| f["tensor"] == *feed.tensor));
+    let recorded = recorded.ok_or_else(|| format!("missing feed {} in spec.json", feed.tensor))?;
+    let key = recorded["key"].as_str().ok_or("missing key of a feed")?;
+    recipe::fill(&recorded["rule"], &key.replace("<step>", &step.to_string()), &feed.sizes)
 }
 
-/// Compares with what is recorded under `prefix` and the name, whole or in samples. The answer is as of [`values::check`].
+/// Compares with the record under `prefix` and the name, whole or in samples. Returns the largest
+/// error, like [`values::check`].
 pub(super) fn check_recorded(
     name: &str,
     got: &[u8],
@@ -148,8 +153,8 @@ pub(super) fn check_recorded(
     }
 }
 
-/// A recorded tolerance, which is absolute.
+/// Returns a recorded tolerance, which is absolute.
 pub(super) fn tolerance(value: &Value) -> Result<Tolerance, String> {
-    let absolute = value.as_f64().ok_or("spec.json lacks a tolerance")?;
+    let absolute = value.as_f64().ok_or("missing tolerance in spec.json")?;
     Ok(Tolerance { absolute, relative: 0.0 })
 }

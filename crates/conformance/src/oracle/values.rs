@@ -1,4 +1,4 @@
-//! Recorded arrays, and comparing bytes that came out of a program with them.
+//! Recorded arrays, and comparison with a program's output bytes.
 
 use crate::compare::matches;
 use crate::tolerance::Tolerance;
@@ -6,7 +6,7 @@ use npz::Archive;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::path::Path;
 
-/// The largest array of the oracle's files.
+/// Maximum size of an array in the oracle's files.
 const MEMBER_LIMIT: u64 = 1 << 30;
 
 /// Opens an archive of recorded arrays.
@@ -15,13 +15,13 @@ pub(super) fn open(path: &Path) -> Result<Archive, String> {
     Archive::open(data.into(), MEMBER_LIMIT).map_err(|e| format!("{}: {e}", path.display()))
 }
 
-/// A member that has to be there.
+/// Reads a required member.
 pub(super) fn require(archive: &mut Archive, name: &str) -> Result<Literal, String> {
     archive.require(name).map_err(|e| e.to_string())
 }
 
-/// Compares an output with its recorded values; where `positions` are given, only the elements there were recorded. The
-/// answer is the largest error as a share of what is tolerated.
+/// Compares an output with its recorded values. With `positions`, only the elements there were
+/// recorded. Returns the largest error relative to the tolerance.
 pub(super) fn check(
     what: &str,
     got: &[u8],
@@ -30,17 +30,19 @@ pub(super) fn check(
     tolerance: Tolerance,
 ) -> Result<f64, String> {
     let element_type = want.array_shape().element_type;
-    let got =
-        flat(got, element_type).ok_or_else(|| format!("{what}: not a whole number of {element_type}"))?;
+    let got = flat(got, element_type)
+        .ok_or_else(|| format!("{what}: the size is not a multiple of {element_type}"))?;
     let count = got.array_shape().element_count();
     let positions = match positions {
-        Some(positions) => positions.to_i64s().ok_or_else(|| format!("{what}: positions are no integers"))?,
+        Some(positions) => {
+            positions.to_i64s().ok_or_else(|| format!("{what}: expected integer positions"))?
+        }
         None => (0..want.array_shape().element_count()).collect(),
     };
     if positions.len() as i64 != want.array_shape().element_count()
         || positions.iter().any(|&at| !(0..count).contains(&at))
     {
-        return Err(format!("{what}: {count} elements do not fit the recorded {}", want.array_shape()));
+        return Err(format!("{what}: {count} elements do not match the recorded {}", want.array_shape()));
     }
     let mut largest = 0f64;
     for (k, &at) in positions.iter().enumerate() {
@@ -53,7 +55,8 @@ pub(super) fn check(
     Ok(largest)
 }
 
-/// The error of a number that is near enough, as a share of what is tolerated; 0 of what is equal or no finite number.
+/// Returns the error of an accepted number relative to the tolerance; 0 for equal or nonfinite
+/// numbers.
 fn share(got: Scalar, want: Scalar, tolerance: Tolerance) -> f64 {
     match (got, want) {
         (Scalar::Float(got), Scalar::Float(want)) if got != want && (got - want).is_finite() => {
@@ -63,7 +66,7 @@ fn share(got: Scalar, want: Scalar, tolerance: Tolerance) -> f64 {
     }
 }
 
-/// Compares an output that was recorded whole, like [`check`].
+/// Compares an output that was recorded completely, like [`check`].
 pub(super) fn check_whole(
     what: &str,
     got: &[u8],
@@ -81,7 +84,7 @@ pub(super) fn check_whole(
     check(what, got, want, None, tolerance)
 }
 
-/// Bytes as a vector of elements.
+/// Converts bytes to a vector of elements.
 pub(super) fn flat(bytes: &[u8], element_type: PrimitiveType) -> Option<Literal> {
     let count = bytes.len() / element_type.byte_size();
     Literal::from_bytes(ArrayShape::new(element_type, &[count as i64]), bytes.to_vec().into())
@@ -100,11 +103,15 @@ mod tests {
         };
         assert_eq!(at(&[1, 3]), Ok(0.0));
         assert!(at(&[1, 2]).unwrap_err().contains("element 2"));
-        assert!(at(&[1, 4]).is_err(), "outside of the result");
+        assert!(at(&[1, 4]).is_err(), "outside the result");
         assert!(check_whole("y", &got, &want, Tolerance::EXACT).unwrap_err().contains("16 bytes, want 8"));
         assert!(check_whole("y", &got[..8], &want, Tolerance::EXACT).is_err());
         assert!(check_whole("y", &got[..7], &want, Tolerance::EXACT).is_err());
         let near = Tolerance { absolute: 2.0, relative: 0.5 };
-        assert_eq!(check_whole("y", &got[..8], &want, near), Ok(0.5), "2 beside 4, of 4 that are tolerated");
+        assert_eq!(
+            check_whole("y", &got[..8], &want, near),
+            Ok(0.5),
+            "2 relative to 4 has half of the tolerance of 4"
+        );
     }
 }

@@ -1,10 +1,11 @@
-//! `// test: buffers`: where every value lives. The independent checker must agree.
+//! `// test: buffers`: prints the memory assigned to each value. The independent checker must
+//! accept it.
 
 use super::{Outcome, plan::outcome};
 use crate::case::Case;
 use buffers::ConstantsPool;
 
-/// Plans, schedules, assigns, checks and prints.
+/// Plans, schedules, assigns, checks, and prints.
 pub(super) fn run(case: &Case) -> Outcome {
     outcome(case, |module, plan, _| {
         let schedule = buffers::schedule(module, plan);

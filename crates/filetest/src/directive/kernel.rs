@@ -1,5 +1,5 @@
-//! `// test: kernel`, or `kernel=CPU`: the loop nests of a module and the entry that calls them. Their text must read back
-//! as it is, and their verifier must agree.
+//! `// test: kernel`, or `kernel=CPU`: prints the loop nests of a module and the entry that calls
+//! them. Parsing their text must yield the same program, and the verifier must accept it.
 
 use super::{Outcome, plan::outcome};
 use crate::case::Case;
@@ -16,7 +16,7 @@ pub(super) fn run(case: &Case) -> Outcome {
         let read = nest::parse(&text)?;
         match read.to_string() == text {
             true => Ok(text),
-            false => Err(Error::internal(format!("the text reads back as\n{read}"))),
+            false => Err(Error::internal(format!("parsing the text yields a different program:\n{read}"))),
         }
     })
 }

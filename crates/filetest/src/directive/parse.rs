@@ -1,4 +1,4 @@
-//! `// test: parse`: the text is read and printed. Without an arrow it must print as it is written.
+//! `// test: parse`: parses and prints the text. Without an arrow, the output must equal the input.
 
 use super::{Outcome, parse_input};
 use crate::case::Case;

@@ -1,5 +1,6 @@
-//! `// test: pass=NAME`: a pass (or several, `pass=NAME,NAME`) rewrites the module, which must stay valid and keep its
-//! meaning: the same bits, or within the relative error of a line `// rounds: 1e-6` for passes that change the rounding.
+//! `// test: pass=NAME`: runs one or several passes (`pass=NAME,NAME`). The module must remain
+//! valid and keep its meaning: the same bits, or within the relative error of a line
+//! `// rounds: 1e-6` for passes that change the rounding.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
@@ -17,10 +18,11 @@ pub(super) fn run(case: &Case) -> Outcome {
     }
 }
 
-/// The relative error that the case allows.
+/// Returns the relative error that the case permits.
 fn tolerance(case: &Case) -> Result<Option<f64>, String> {
     let mut stated = case.input.lines().filter_map(|line| line.strip_prefix("// rounds: "));
-    let parse = |text: &str| text.trim().parse().map_err(|_| format!("'{text}' is no relative error"));
+    let parse =
+        |text: &str| text.trim().parse().map_err(|_| format!("expected a relative error, got '{text}'"));
     stated.next().map(parse).transpose()
 }
 

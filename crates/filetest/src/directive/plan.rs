@@ -1,4 +1,5 @@
-//! `// test: plan`, or `plan=CPU`: the strategy of each instruction that needs code, for an x86-64 processor.
+//! `// test: plan`, or `plan=CPU`: prints the strategy of each instruction with code, for an x86-64
+//! processor.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
@@ -12,7 +13,7 @@ pub(super) fn run(case: &Case) -> Outcome {
     outcome(case, |module, plan, _| Ok(plan.to_text(module)))
 }
 
-/// The text that is made of a valid module and its plan, or the error.
+/// Plans a valid module, and returns the text made by `make` or the error.
 pub(super) fn outcome(
     case: &Case,
     make: impl Fn(&Module, &ModulePlan, &Target) -> Result<String>,

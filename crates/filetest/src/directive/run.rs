@@ -1,8 +1,10 @@
-//! `// test: run`: the entry runs on the literals of the `// input:` lines, one for each parameter; its result stands
-//! below the arrow. Inputs are parameters, never constants: a folded test would test the evaluator alone.
+//! `// test: run`: runs the entry on the literals of the `// input:` lines, one per parameter. The
+//! expected result is below the arrow. Inputs are parameters, never constants, because a folded
+//! test would test only the evaluator.
 //!
-//! `// test: run=CPU,CPU` also compiles the module for each of these processors (LLVM's names, `baseline` for none) and
-//! wants the same bits of the code, any NaN for a NaN. Processors that this machine is not are left out.
+//! `// test: run=CPU,CPU` also compiles the module for each of these processors (LLVM's names, or
+//! `baseline`) and requires the same bits from the code, except that any NaN matches any NaN.
+//! Processors that this machine does not support are skipped.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
@@ -30,27 +32,27 @@ fn results(case: &Case, module: &Module) -> Result<String> {
     let mut inputs = Vec::new();
     for (i, line) in case.input.lines().enumerate() {
         let Some(input) = line.strip_prefix("// input: ") else { continue };
-        let input =
-            parse_literal(input).map_err(|error| error.context(format_args!("input of line {}", i + 1)))?;
+        let input = parse_literal(input)
+            .map_err(|error| error.context(format_args!("the input in line {}", i + 1)))?;
         inputs.push(input);
     }
-    let wanted = module.entry_computation().program_shape().parameters;
-    if !inputs.iter().map(Literal::shape).eq(wanted.iter().cloned()) {
-        let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
-        return Err(Error::invalid(format!("the inputs must be {}", wanted.join(", "))));
+    let expected = module.entry_computation().program_shape().parameters;
+    if !inputs.iter().map(Literal::shape).eq(expected.iter().cloned()) {
+        let expected: Vec<String> = expected.iter().map(ToString::to_string).collect();
+        return Err(Error::invalid(format!("expected inputs of {}", expected.join(", "))));
     }
     let result = evaluator::evaluate(module, &inputs)?;
     for cpu in case.argument.split(',').filter(|cpu| !cpu.is_empty()) {
         let Some(code) = compiled(module, cpu)? else { continue };
-        let found = Literal::Tuple(code.run(&inputs)?);
-        if let Some(why) = oracle::difference(&result, &found) {
+        let actual = Literal::Tuple(code.run(&inputs)?);
+        if let Some(why) = oracle::difference(&result, &actual) {
             return Err(Error::internal(format!("the code for {cpu} differs from the evaluator: {why}")));
         }
     }
     Ok(literal_to_text(&result) + "\n")
 }
 
-/// The module's code for a processor; nothing if this machine is none.
+/// Compiles the module for a processor, or returns `None` if this machine does not support it.
 fn compiled(module: &Module, cpu: &str) -> Result<Option<Executable>> {
     let target = compiler::host(if cpu == "baseline" { "" } else { cpu });
     let is_here = match cpu {

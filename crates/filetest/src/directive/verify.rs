@@ -1,4 +1,4 @@
-//! `// test: verify`: the verifier's errors, each on the line of its instruction.
+//! `// test: verify`: reports the verifier's errors, each on the line of its instruction.
 
 use super::{Outcome, parse_input};
 use crate::case::{Case, LineError};
@@ -16,7 +16,7 @@ pub(super) fn run(case: &Case) -> Outcome {
     Outcome::Errors(errors.collect())
 }
 
-/// The line where the error's instruction is defined, or its computation, or the module.
+/// Returns the line that defines the error's instruction, its computation, or the module.
 fn line_of(input: &str, error: &VerifyError) -> usize {
     let mut computation = "";
     for (i, line) in input.lines().enumerate() {
