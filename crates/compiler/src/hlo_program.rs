@@ -101,7 +101,7 @@ impl HloProgram {
             module.set_entry(id);
         }
         let results: Vec<String> = (0..module.result_count()).map(|k| format!("result{k}")).collect();
-        let interface = Interface::named(&module, &arguments, &results)?;
+        let interface = Interface::with_names(&module, &arguments, &results)?;
         Ok(Self { program: Program { module, interface }, checks: Vec::new() })
     }
 

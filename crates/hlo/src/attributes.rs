@@ -50,12 +50,12 @@ impl RawAttributes {
 
     /// Returns the called computations.
     pub fn called_computations(&self) -> Vec<ComputationId> {
-        let called = self.entries.iter().flat_map(|(_, value)| match value {
+        let ids = self.entries.iter().flat_map(|(_, value)| match value {
             RawValue::Text(_) => &[][..],
             RawValue::Computation(id) => std::slice::from_ref(id),
             RawValue::Computations(ids) => ids,
         });
-        called.copied().collect()
+        ids.copied().collect()
     }
 
     /// Renames the called computations.

@@ -48,7 +48,7 @@ impl FusionKind {
         }
     }
 
-    /// Returns the kind of a kernel that one instruction, with this op, gives its loops.
+    /// Returns the kind of a kernel whose loops come from one instruction with this op.
     pub fn with_hero(op: &Op, id: InstructionId) -> Self {
         match op {
             Op::Fusion { kind, .. } => *kind,
@@ -62,7 +62,7 @@ impl FusionKind {
         }
     }
 
-    /// Returns the kind that XLA's text has for it.
+    /// Returns the kind of the fusion in XLA's text.
     pub fn xla_kind(self) -> XlaFusionKind {
         match self {
             Self::Loop | Self::Update | Self::MultiOutput => XlaFusionKind::Loop,
@@ -73,8 +73,8 @@ impl FusionKind {
         }
     }
 
-    /// Returns the contraction that gives the kernel its loops; of several, the last one. The other
-    /// kinds have none: the root gives them theirs.
+    /// Returns the contraction that determines the kernel's loops; if there are several, the last
+    /// one. Other kinds have none: their loops come from the root.
     pub fn hero(self) -> Option<InstructionId> {
         match self {
             Self::Dot { dot: hero }
@@ -92,7 +92,7 @@ impl FusionKind {
 }
 
 impl Op {
-    /// A fusion of a kind, with the body `calls`.
+    /// Creates a fusion of a kind, with the body `calls`.
     pub fn fusion(kind: FusionKind, calls: ComputationId) -> Self {
         Self::Fusion { xla_kind: kind.xla_kind(), kind, calls }
     }
@@ -103,7 +103,7 @@ impl Op {
         self.opcode().traits().contains(Traits::ELEMENTWISE) || matches!(self, Self::Clamp {})
     }
 
-    /// True if it is computed in tiles, on which elementwise work may follow.
+    /// True if it is computed in tiles, which can have an elementwise epilogue.
     pub fn is_contraction(&self) -> bool {
         matches!(self, Self::Dot { .. } | Self::Convolution { .. })
     }
@@ -125,8 +125,8 @@ impl Op {
     }
 }
 
-/// True if a computation is one operation that may be applied in any order of its inputs (up to
-/// rounding).
+/// True if a computation is a single operation that can be applied to its inputs in any order (up
+/// to rounding).
 pub fn is_associative(computation: &Computation) -> bool {
     let root = &computation[computation.root()];
     let is_one = matches!(
@@ -139,7 +139,7 @@ pub fn is_associative(computation: &Computation) -> bool {
         && root.operands().iter().all(|&o| matches!(computation[o].op(), Op::Parameter { .. }))
 }
 
-/// Returns where a slice of an array begins, if its starts are constants: within the array.
+/// Returns the start indices of a slice if they are constants, clamped to the array.
 pub fn constant_starts<'a>(
     whole: &[i64],
     part: &[i64],
@@ -153,8 +153,8 @@ pub fn constant_starts<'a>(
     (starts.len() == whole.len()).then(|| starts.enumerate().map(start).collect())?
 }
 
-/// Returns the dimension along which a slice is a part of an array: the first one if it is all of
-/// it, `None` if it is a part along several or empty.
+/// Returns the only dimension in which a slice is smaller than the array; the first dimension if the
+/// slice is the whole array, and `None` if several dimensions differ or the slice is empty.
 pub fn cut_dimension(whole: &[i64], part: &[i64]) -> Option<usize> {
     let mut cut = (0..whole.len()).filter(|&d| whole[d] != part[d]);
     let dimension = cut.next().unwrap_or(0);

@@ -291,7 +291,7 @@ impl Interface {
 
     /// Returns the interface of a module with names for its arguments and results, each converted
     /// to a unique C identifier. Further results are compared by checks, two by each.
-    pub fn named(module: &Module, arguments: &[String], results: &[String]) -> Result<Self> {
+    pub fn with_names(module: &Module, arguments: &[String], results: &[String]) -> Result<Self> {
         let mut interface = Self::of_module(module)?;
         for (argument, name) in interface.arguments.iter_mut().zip(identifiers(arguments)) {
             argument.id = Identifier::first_of(name.as_str());

@@ -137,8 +137,7 @@ pub(crate) type Sizes = Vec<i64>;
 macro_rules! for_each_opcode {
     ($rows:ident) => {
         $rows! {
-    // variant              text                        operands     payload
-    // traits
+    // variant              text                        operands     payload      traits
     Abs                   = "abs",                      exactly(1),  {},                                          ELEMENTWISE;
     Acos                  = "acos",                     exactly(1),  {},                                          ELEMENTWISE;
     Acosh                 = "acosh",                    exactly(1),  {},                                          ELEMENTWISE;

@@ -122,7 +122,7 @@ fn import_function(
         }
     })?;
     let results = names(results, &attributes("res_attrs"), "jax.result_info", |k| format!("result{k}"))?;
-    let interface = Interface::named(&importer.module, &arguments, &results)?;
+    let interface = Interface::with_names(&importer.module, &arguments, &results)?;
     Ok(Imported { module: importer.module, interface, checks: importer.checks })
 }
 

@@ -16,7 +16,7 @@ pub fn range(
     id: InstructionId,
     of_leaf: &dyn Fn(InstructionId) -> Option<Range>,
 ) -> Range {
-    Ranges { module: None, computation, of_leaf, depth: 0 }.of(id)
+    Ranges { module: None, computation, of_leaf, depth: 0 }.range(id)
 }
 
 /// Like [`range`], but also follows reductions, conditionals, and loops, since it has access to the
@@ -27,7 +27,7 @@ pub fn range_in(
     id: InstructionId,
     of_leaf: &dyn Fn(InstructionId) -> Option<Range>,
 ) -> Range {
-    Ranges { module: Some(module), computation, of_leaf, depth: 0 }.of(id)
+    Ranges { module: Some(module), computation, of_leaf, depth: 0 }.range(id)
 }
 
 /// Maximum number of instructions per query; the rest counts as unknown.
@@ -45,7 +45,7 @@ pub(super) struct Ranges<'a> {
 }
 
 impl Ranges<'_> {
-    pub(super) fn of(&self, id: InstructionId) -> Range {
+    pub(super) fn range(&self, id: InstructionId) -> Range {
         let Some(all) = self.type_of(id) else { return Range::UNKNOWN };
         self.interval(id).map_or(Range::UNKNOWN, |interval| interval.to_range(all))
     }
@@ -61,19 +61,19 @@ impl Ranges<'_> {
 
     /// Returns the interval of an array of integers; `None` for everything else.
     pub(super) fn interval(&self, id: InstructionId) -> Option<Interval> {
-        let mut known: BTreeMap<InstructionId, Interval> = BTreeMap::new();
+        let mut intervals: BTreeMap<InstructionId, Interval> = BTreeMap::new();
         let mut pending = vec![(id, false)];
         while let Some((at, are_inputs_known)) = pending.pop() {
-            if known.contains_key(&at) {
+            if intervals.contains_key(&at) {
                 continue;
             }
             let Some(all) = self.type_of(at) else { continue };
-            if known.len() + pending.len() > MAX_INSTRUCTIONS {
-                known.insert(at, all);
+            if intervals.len() + pending.len() > MAX_INSTRUCTIONS {
+                intervals.insert(at, all);
                 continue;
             }
             if let Some(range) = (self.of_leaf)(at) {
-                known.insert(at, Interval::from_range(range, all));
+                intervals.insert(at, Interval::from_range(range, all));
                 continue;
             }
             if !are_inputs_known {
@@ -81,10 +81,10 @@ impl Ranges<'_> {
                 pending.extend(self.inputs(at).into_iter().map(|input| (input, false)));
                 continue;
             }
-            let interval = self.compute(at, all, &|input| known.get(&input).copied());
-            known.insert(at, interval.map_or(all, |interval| interval.within(all)));
+            let interval = self.compute(at, all, &|input| intervals.get(&input).copied());
+            intervals.insert(at, interval.map_or(all, |interval| interval.within(all)));
         }
-        known.get(&id).copied()
+        intervals.get(&id).copied()
     }
 
     /// Returns the instructions whose intervals [`Self::compute`] needs.
@@ -109,10 +109,10 @@ impl Ranges<'_> {
         &self,
         id: InstructionId,
         all: Interval,
-        known: &dyn Fn(InstructionId) -> Option<Interval>,
+        interval_of: &dyn Fn(InstructionId) -> Option<Interval>,
     ) -> Option<Interval> {
         let instruction = &self.computation[id];
-        let operand = |k: usize| known(*instruction.operands().get(k)?);
+        let operand = |k: usize| interval_of(*instruction.operands().get(k)?);
         match instruction.op() {
             Op::Constant { literal } => {
                 let count = literal.array_shape().element_count();
@@ -160,7 +160,7 @@ impl Ranges<'_> {
             | Op::DynamicSlice { .. } => operand(0),
             Op::DynamicUpdateSlice {} | Op::Pad { .. } => Some(operand(0)?.hull(operand(1)?)),
             Op::Concatenate { .. } => {
-                let mut operands = instruction.operands().iter().map(|&o| known(o));
+                let mut operands = instruction.operands().iter().map(|&o| interval_of(o));
                 let first = operands.next()??;
                 operands.try_fold(first, |hull, operand| Some(hull.hull(operand?)))
             }
@@ -177,7 +177,7 @@ impl Ranges<'_> {
             Op::GetTupleElement { index } => {
                 let tuple = instruction.operands()[0];
                 match self.computation[tuple].op() {
-                    Op::Tuple {} => known(*self.computation[tuple].operands().get(*index)?),
+                    Op::Tuple {} => interval_of(*self.computation[tuple].operands().get(*index)?),
                     _ => self.element(tuple, *index, all),
                 }
             }
@@ -266,7 +266,7 @@ impl Ranges<'_> {
         let inner = Ranges { depth: self.depth + 1, ..*self };
         match self.computation[tuple].op() {
             Op::Tuple {} => match self.computation[tuple].operands().get(index) {
-                Some(&element) => inner.of(element),
+                Some(&element) => inner.range(element),
                 None => Range::UNKNOWN,
             },
             _ => Range::UNKNOWN,

@@ -155,7 +155,8 @@ impl<'a> Loop<'a> {
                     _ => self.constant_term(id, is_negated),
                 },
             },
-            (Op::Select {}, &[p, a, b]) => match (self.known(a), self.known(b), is_negated) {
+            (Op::Select {}, &[p, a, b]) => match (self.constant_value(a), self.constant_value(b), is_negated)
+            {
                 // p ? a : false
                 (_, Some(false), false) => part(p, false).and(part(a, false)),
                 (Some(true), _, false) => part(p, false).or(part(b, false)),
@@ -170,7 +171,7 @@ impl<'a> Loop<'a> {
                         ComparisonDirection::Ne => false,
                         _ => return Term::UNKNOWN,
                     };
-                    return match (self.known(a), self.known(b)) {
+                    return match (self.constant_value(a), self.constant_value(b)) {
                         (_, Some(value)) => part(a, is_negated ^ (asks_equal != value)),
                         (Some(value), _) => part(b, is_negated ^ (asks_equal != value)),
                         _ => Term::UNKNOWN,
@@ -219,7 +220,7 @@ impl<'a> Loop<'a> {
     }
 
     fn constant_term(&self, id: InstructionId, is_negated: bool) -> Term {
-        match self.known(id) {
+        match self.constant_value(id) {
             Some(value) if value != is_negated => Term::TRUE,
             Some(_) => Term::FALSE,
             None => Term::UNKNOWN,
@@ -227,7 +228,7 @@ impl<'a> Loop<'a> {
     }
 
     /// Returns the value that a predicate of the condition has in every iteration.
-    fn known(&self, id: InstructionId) -> Option<bool> {
+    fn constant_value(&self, id: InstructionId) -> Option<bool> {
         if let Op::Constant { literal } = self.condition[id].op() {
             if literal.array_shape().element_count() != 1 {
                 return None;
@@ -342,8 +343,8 @@ impl<'a> Loop<'a> {
         let last = bounds.min().map(|bound| bound.saturating_sub(1));
         let count = self.element_count();
         let moving = (0..count).map(|k| self.simple_element(k, 0, last));
-        let known: Vec<Option<Range>> = moving.collect();
-        (0..count).map(|k| known[k].unwrap_or_else(|| self.element_from_body(k, &known))).collect()
+        let ranges: Vec<Option<Range>> = moving.collect();
+        (0..count).map(|k| ranges[k].unwrap_or_else(|| self.element_from_body(k, &ranges))).collect()
     }
 
     fn element_count(&self) -> usize {
@@ -374,14 +375,14 @@ impl<'a> Loop<'a> {
     }
 
     /// Returns the hull of an element's initial value and its definition in the body.
-    fn element_from_body(&self, element: usize, known: &[Option<Range>]) -> Range {
+    fn element_from_body(&self, element: usize, ranges: &[Option<Range>]) -> Range {
         let next = || {
             let root = self.body.root_if_set()?;
             let Op::Tuple {} = self.body[root].op() else { return None };
             let id = *self.body[root].operands().get(element)?;
             let of_leaf = |id: InstructionId| {
                 let element = induction::state_element(self.body, id)?;
-                known.get(element).copied().flatten()
+                ranges.get(element).copied().flatten()
             };
             let ranges = Ranges {
                 module: Some(self.module),

@@ -540,9 +540,9 @@ fn common(out: &mut Attributes, instruction: &HloInstructionProto, names: &Names
             let name = names.get(id).map(String::as_str);
             name.ok_or_else(|| Error::invalid(format!("control predecessor {id} is not in its computation")))
         };
-        let before: Vec<&str> =
+        let predecessors: Vec<&str> =
             instruction.control_predecessor_ids.iter().map(name).collect::<Result<_>>()?;
-        out.add("control-predecessors", format_args!("{{{}}}", before.join(", ")));
+        out.add("control-predecessors", format_args!("{{{}}}", predecessors.join(", ")));
     }
     if let Some(statistics) = instruction.statistics_viz.as_ref().filter(|viz| !viz.statistics.is_empty()) {
         out.add("statistics", statistics_text(statistics));

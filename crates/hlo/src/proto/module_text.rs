@@ -63,8 +63,8 @@ fn in_order<'m>(
     let Some(sequence) = sequence else {
         let exists = |id: &i64| by_id.contains_key(id);
         let ids = depth_first(by_id.keys().copied(), |id| {
-            let before = by_id[&id].operand_ids.iter().chain(&by_id[&id].control_predecessor_ids);
-            before.copied().filter(exists).collect()
+            let needs = by_id[&id].operand_ids.iter().chain(&by_id[&id].control_predecessor_ids);
+            needs.copied().filter(exists).collect()
         });
         return Ok(ids.iter().map(|id| by_id[id]).collect());
     };

@@ -79,7 +79,7 @@ pub(super) struct Zeros {
 
 impl Zeros {
     /// Returns the bytes of an array whose elements are zeros.
-    fn of(&mut self, shape: &ArrayShape, lexer: &Lexer<'_>) -> Result<Vec<u8>> {
+    fn bytes_for(&mut self, shape: &ArrayShape, lexer: &Lexer<'_>) -> Result<Vec<u8>> {
         self.bytes = self.bytes.saturating_add(shape.byte_size());
         if self.bytes > MAX_ZERO_BYTES {
             let message = format!("the text elides more than {MAX_ZERO_BYTES} bytes of constants");
@@ -184,7 +184,7 @@ fn read_array(lexer: &mut Lexer<'_>, shape: &ArrayShape, zeros: &mut Zeros) -> R
         if shape.element_count() == 0 {
             return Err(lexer.error(&format!("{shape} has no elements")));
         }
-        let mut all = zeros.of(&shape, lexer)?;
+        let mut all = zeros.bytes_for(&shape, lexer)?;
         all[..data.len()].copy_from_slice(&data);
         data = all;
     } else {
@@ -207,7 +207,7 @@ fn read_rows(lexer: &mut Lexer<'_>, shape: &ArrayShape, data: &mut Vec<u8>, zero
                     return Err(lexer.error("'...' can only replace all elements of an array"));
                 }
                 if shape.element_count() != 0 {
-                    *data = zeros.of(shape, lexer)?;
+                    *data = zeros.bytes_for(shape, lexer)?;
                     zeros.elided += 1;
                 }
                 lexer.take();

@@ -20,13 +20,13 @@ const BUDGET_PER_BYTE: u64 = 16;
 const GREATEST_BUDGET: u64 = 6_000_000;
 
 /// A parsed entry with the number of attributes and types in it.
-type Known<T> = Option<(T, u64)>;
+type Cached<T> = Option<(T, u64)>;
 
 /// Attributes and types by number.
 pub(super) struct Pool<'a> {
     pub(super) file: &'a File<'a>,
-    attributes: Vec<Known<Attribute>>,
-    types: Vec<Known<Type>>,
+    attributes: Vec<Cached<Attribute>>,
+    types: Vec<Cached<Type>>,
     depth: usize,
     /// Remaining number of attributes and types that may be handed out.
     budget: u64,
@@ -52,18 +52,18 @@ impl<'a> Pool<'a> {
     /// Counts attributes and types that are handed out.
     fn charge(&mut self, count: u64) -> Result<()> {
         self.used = self.used.saturating_add(count);
-        let left = self.budget.checked_sub(count);
-        self.budget =
-            left.ok_or_else(|| Error::unsupported("the bytecode expands to too many attributes and types"))?;
+        let remaining = self.budget.checked_sub(count);
+        self.budget = remaining
+            .ok_or_else(|| Error::unsupported("the bytecode expands to too many attributes and types"))?;
         Ok(())
     }
 
     /// Returns the attribute with the given number.
     pub(super) fn attribute(&mut self, index: AttributeIndex) -> Result<Attribute> {
-        if let Some(Some((known, count))) = self.attributes.get(index.0) {
-            let (known, count) = (known.clone(), *count);
+        if let Some(Some((cached, count))) = self.attributes.get(index.0) {
+            let (cached, count) = (cached.clone(), *count);
             self.charge(count)?;
-            return Ok(known);
+            return Ok(cached);
         }
         let entry = self.file.attribute(index)?;
         let (read, count) = self.nest(|pool| pool.read_attribute(entry))?;
@@ -73,10 +73,10 @@ impl<'a> Pool<'a> {
 
     /// Returns the type with the given number.
     pub(super) fn type_at(&mut self, index: TypeIndex) -> Result<Type> {
-        if let Some(Some((known, count))) = self.types.get(index.0) {
-            let (known, count) = (known.clone(), *count);
+        if let Some(Some((cached, count))) = self.types.get(index.0) {
+            let (cached, count) = (cached.clone(), *count);
             self.charge(count)?;
-            return Ok(known);
+            return Ok(cached);
         }
         let entry = self.file.type_at(index)?;
         let (read, count) = self.nest(|pool| pool.read_type(entry))?;

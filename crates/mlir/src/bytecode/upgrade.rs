@@ -50,9 +50,9 @@ fn is_default(operation: &str, key: &str, value: &Attribute) -> bool {
     };
     let all_are = |number: i64| match value {
         Attribute::Elements(elements) => {
-            let stored = elements.all.as_ref().unwrap_or(&elements.scalar).to_i64s();
+            let values = elements.all.as_ref().unwrap_or(&elements.scalar).to_i64s();
             elements.shape.element_count() == 0
-                || stored.is_some_and(|numbers| numbers.iter().all(|n| *n == number))
+                || values.is_some_and(|numbers| numbers.iter().all(|n| *n == number))
         }
         _ => false,
     };

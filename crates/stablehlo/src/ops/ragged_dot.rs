@@ -21,7 +21,7 @@ struct Ragged {
 /// no effect). Rows and summands of other groups are replaced by zeros, so that a single product
 /// covers all groups.
 pub(super) fn ragged_dot(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
-    let ragged = Ragged::of(context)?;
+    let ragged = Ragged::from_context(context)?;
     let operands = [context.operand(0)?, context.operand(1)?, context.operand(2)?];
     let result = context.result_array(0)?;
     let shapes = operands.map(|id| context.array(id));
@@ -34,7 +34,7 @@ pub(super) fn ragged_dot(context: &mut Context<'_, '_>) -> Result<Vec<Instructio
 }
 
 impl Ragged {
-    fn of(context: &Context<'_, '_>) -> Result<Self> {
+    fn from_context(context: &Context<'_, '_>) -> Result<Self> {
         let view = context.view();
         let numbers = DotDimensionNumbers {
             lhs_batch_dims: view.dimensions_or_none("lhs_batching_dimensions")?,

@@ -21,7 +21,7 @@ struct Scan<'s> {
 }
 
 impl<'s> Scan<'s> {
-    fn of(context: &mut Context<'_, 's>) -> Result<Self> {
+    fn from_context(context: &mut Context<'_, 's>) -> Result<Self> {
         let view = context.view();
         let carries = match view.find("inits") {
             Some(_) => view.integer("inits")?,
@@ -55,7 +55,7 @@ impl<'s> Scan<'s> {
 }
 
 pub(super) fn scan(context: &mut Context<'_, '_>) -> Result<Vec<InstructionId>> {
-    let scan = Scan::of(context)?;
+    let scan = Scan::from_context(context)?;
     let outside = captures(context, &[scan.block]);
     let operands = context.operands()?;
     let mut state = vec![context.number(PrimitiveType::S64, 0)];
