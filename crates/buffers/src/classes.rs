@@ -13,12 +13,30 @@ pub(crate) type ValueNumber = usize;
 /// The rights to overwrite: in this tick, this value may be written over that one.
 pub(crate) type Rights = BTreeSet<(usize, ValueNumber, ValueNumber)>;
 
+/// A value and ticks in which it is alive, ordered by the first of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Lifetime {
+    ticks: Interval,
+    value: ValueNumber,
+}
+
+impl Lifetime {
+    /// True if both values are needed in some tick and neither has the right to be written over the other there.
+    fn clashes(&self, other: &Self, rights: &Rights) -> bool {
+        let (a, b) = (self.ticks, other.ticks);
+        let (first, last) = (a.begin.max(b.begin), a.end.min(b.end));
+        let touches = b.end == first && rights.contains(&(first, self.value, other.value))
+            || a.end == first && rights.contains(&(first, other.value, self.value));
+        first < last || (first == last && !touches)
+    }
+}
+
 /// A partition of values into classes, each of one piece of memory.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     parents: Vec<usize>,
     /// Of a representative: when its values are alive. They overlap in single ticks only.
-    intervals: Vec<BTreeSet<(usize, usize, ValueNumber)>>,
+    intervals: Vec<BTreeSet<Lifetime>>,
     /// Of a representative: memory that the class has anyway.
     fixed: Vec<Option<Slice>>,
 }
@@ -28,7 +46,7 @@ impl Classes {
     pub(crate) fn add(&mut self, intervals: &[Interval], fixed: Option<Slice>) -> ValueNumber {
         let number = self.parents.len();
         self.parents.push(number);
-        self.intervals.push(intervals.iter().map(|i| (i.begin, i.end, number)).collect());
+        self.intervals.push(intervals.iter().map(|&ticks| Lifetime { ticks, value: number }).collect());
         self.fixed.push(fixed);
         number
     }
@@ -55,7 +73,7 @@ impl Classes {
     /// When some value of a class is alive, rising.
     pub(crate) fn intervals(&mut self, value: ValueNumber) -> Vec<Interval> {
         let root = self.find(value);
-        self.intervals[root].iter().map(|&(begin, end, _)| Interval { begin, end }).collect()
+        self.intervals[root].iter().map(|lifetime| lifetime.ticks).collect()
     }
 
     /// From the first to the last tick of a value's class.
@@ -64,8 +82,8 @@ impl Classes {
         let all = &self.intervals[root];
         // Intervals overlap in single ticks at most, so the last one to begin is the last one to end.
         let (first, last) = (all.first()?, all.last()?);
-        let end = all.iter().rev().take(2).map(|i| i.1).max().unwrap_or(last.1);
-        Some(Interval { begin: first.0, end })
+        let end = all.iter().rev().take(2).map(|l| l.ticks.end).max().unwrap_or(last.ticks.end);
+        Some(Interval { begin: first.ticks.begin, end })
     }
 
     /// Lets two values share memory, if nothing stands against it; whether they do.
@@ -78,7 +96,7 @@ impl Classes {
             return false;
         }
         let (large, small) = if self.intervals[x].len() >= self.intervals[y].len() { (x, y) } else { (y, x) };
-        if self.intervals[small].iter().any(|&interval| self.clashes(large, interval, rights)) {
+        if self.intervals[small].iter().any(|small| self.clashes(large, small, rights)) {
             return false;
         }
         self.unite(large, small);
@@ -94,29 +112,21 @@ impl Classes {
         self.fixed[large] = self.fixed[large].or(self.fixed[small]);
     }
 
-    /// Whether a value must not live in the memory of a class.
-    fn clashes(
-        &self,
-        class: usize,
-        (begin, end, value): (usize, usize, ValueNumber),
-        rights: &Rights,
-    ) -> bool {
-        let clash = |&(other_begin, other_end, other): &(usize, usize, ValueNumber)| {
-            let (first, last) = (begin.max(other_begin), end.min(other_end));
-            let touches = other_end == first && rights.contains(&(first, value, other))
-                || end == first && rights.contains(&(first, other, value));
-            first < last || (first == last && !touches)
-        };
+    /// True if a value must not live in the memory of a class.
+    fn clashes(&self, class: usize, new: &Lifetime, rights: &Rights) -> bool {
         let all = &self.intervals[class];
+        let Interval { begin, end } = new.ticks;
+        let least = Lifetime { ticks: Interval { begin, end: 0 }, value: 0 };
         // Of those that begin earlier, only the last ones can reach so far.
-        for earlier in all.range(..(begin, 0, 0)).rev() {
-            if clash(earlier) {
+        for earlier in all.range(..least).rev() {
+            if new.clashes(earlier, rights) {
                 return true;
             }
-            if earlier.1 < begin {
+            if earlier.ticks.end < begin {
                 break;
             }
         }
-        all.range((begin, 0, 0)..=(end, usize::MAX, usize::MAX)).any(clash)
+        let most = Lifetime { ticks: Interval { begin: end, end: usize::MAX }, value: usize::MAX };
+        all.range(least..=most).any(|later| new.clashes(later, rights))
     }
 }

@@ -129,9 +129,9 @@ impl Sharing {
             for &instruction in plan.computations[&computation].instructions.keys() {
                 match module[computation][instruction].op() {
                     Op::While { .. } | Op::Conditional { .. } => {
-                        self.control_flow(module, values, timeline, (computation, instruction), &mut wishes);
+                        self.control_flow(module, values, timeline, computation, instruction, &mut wishes);
                     }
-                    _ => self.kernel(values, timeline, (computation, instruction), &mut wishes),
+                    _ => self.kernel(values, timeline, computation, instruction, &mut wishes),
                 }
             }
         }
@@ -144,7 +144,8 @@ impl Sharing {
         module: &Module,
         values: &Values<'_>,
         timeline: &Timeline,
-        (computation, instruction): (ComputationId, InstructionId),
+        computation: ComputationId,
+        instruction: InstructionId,
         wishes: &mut Wishes,
     ) {
         let current = &module[computation][instruction];
@@ -174,7 +175,8 @@ impl Sharing {
         &self,
         values: &Values<'_>,
         timeline: &Timeline,
-        (computation, instruction): (ComputationId, InstructionId),
+        computation: ComputationId,
+        instruction: InstructionId,
         wishes: &mut Wishes,
     ) {
         let plan = values.plan(computation, instruction);

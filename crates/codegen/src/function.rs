@@ -186,7 +186,9 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
                 self.store(*value, *pointer, *alignment, *mask)?;
             }
             Statement::For { index, begin, end, step, carried, body } => {
-                self.for_loop(*index, (*begin, *end, *step), carried, body)?;
+                let (begin, end) = (self.integer(*begin)?, self.integer(*end)?);
+                let range = Range { index: *index, begin, end, counter: None };
+                self.for_loop(range, *step, carried, body)?;
             }
             Statement::While { carried, condition, body } => self.while_loop(carried, condition, body)?,
             Statement::If { condition, results, then, otherwise } => {
@@ -235,14 +237,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     }
 
     /// A loop with its test at the end, and one before it where it is not known to run at all.
-    fn for_loop(
-        &mut self,
-        index: ValueId,
-        (begin, end, step): (ValueId, ValueId, i64),
-        carried: &[Carried],
-        body: &Block,
-    ) -> Result<()> {
-        let (begin, end) = (self.integer(begin)?, self.integer(end)?);
+    fn for_loop(&mut self, range: Range<'c>, step: i64, carried: &[Carried], body: &Block) -> Result<()> {
+        let Range { index, begin, end, .. } = range;
         let initial = self.all(carried.iter().map(|c| c.initial))?;
         let trips = trip_count(begin, end, step);
         if trips == Some(0) {
@@ -264,7 +260,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let to_zero = self.counts_to_zero(index, end, body);
         let counted = counter.as_basic_value().into_int_value();
         self.define_all(carried.iter().map(|c| c.inner), inner.iter().map(|phi| phi.as_basic_value()));
-        let range = Range { index, begin, end, counter: to_zero.then_some(counted) };
+        let range = Range { counter: to_zero.then_some(counted), ..range };
         let inductions = self.begin_inductions(range, body, before)?;
         let number =
             if to_zero { self.builder.build_int_nsw_add(counted, end, "").built()? } else { counted };

@@ -50,6 +50,15 @@ impl Source {
     }
 }
 
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct File<'a> {
+    /// Its name, for messages.
+    pub name: &'a str,
+    /// Its content, binary or text.
+    pub content: Bytes,
+}
+
 /// What to compile.
 #[derive(Clone, Debug)]
 pub struct Input {
@@ -89,11 +98,11 @@ impl Input {
     }
 
     /// The contents of two files, binary or text, told by name and content.
-    pub fn parse(graph: (&str, Bytes), config: (&str, Bytes)) -> Result<Self> {
-        let parsed = tf::source::parse_config(config.1.clone(), config.0)?;
-        let input = Self::new(tf::source::parse_graph_def(graph.1.clone(), graph.0)?, parsed);
-        let config_text = text(&config.1).map_or(input.config_text, str::to_owned);
-        let files = vec![("config".to_owned(), config.1), ("graph".to_owned(), graph.1)];
+    pub fn parse(graph: File<'_>, config: File<'_>) -> Result<Self> {
+        let parsed = tf::source::parse_config(config.content.clone(), config.name)?;
+        let input = Self::new(tf::source::parse_graph_def(graph.content.clone(), graph.name)?, parsed);
+        let config_text = text(&config.content).map_or(input.config_text, str::to_owned);
+        let files = vec![("config".to_owned(), config.content), ("graph".to_owned(), graph.content)];
         Ok(Self { config_text, files, ..input })
     }
 

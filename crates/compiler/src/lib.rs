@@ -22,7 +22,7 @@ pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
 pub use back::{BackOptions, Compiled, MachineCode, compile_module, compile_optimized, optimize};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
-pub use front::{Input, LoopBounds, Source, import, import_bounded};
+pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};

@@ -3,7 +3,7 @@
 #![cfg(all(target_arch = "x86_64", debug_assertions))]
 
 use codegen::Sanitizer;
-use compiler::{AotOptions, BackOptions, Input, NoObserver};
+use compiler::{AotOptions, BackOptions, File, Input, NoObserver};
 use nest::defects::Defect;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -34,7 +34,10 @@ fn root() -> PathBuf {
 /// Builds the model of the threads' test and a program around it, and runs it.
 fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Defect>) -> Output {
     let model = root().join("tests/consumer/threads");
-    let file = |name| (name, std::fs::read(model.join(name)).expect("a file of the repository").into());
+    let file = |name| {
+        let content = std::fs::read(model.join(name)).expect("a file of the repository").into();
+        File { name, content }
+    };
     let input = Input::parse(file("graph.pbtxt"), file("config.pbtxt")).expect("a model");
     let target = Target::new("x86_64-pc-linux-gnu", cpu, "").expect("a triple");
     let back = BackOptions { sanitize: Some(sanitizer), planted, ..BackOptions::new(target, "entry_layer") };

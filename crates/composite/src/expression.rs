@@ -368,13 +368,14 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self, initial], None)
     }
 
-    /// Batched dot product: the leading `batch` dimensions of both operands are batch dimensions.
-    pub fn dot(self, other: Self, batch: usize, contracting: (usize, usize)) -> Self {
+    /// Matrix products, one for each index of the `batch` leading dimensions of both: sums over the columns of `self` and the
+    /// rows of `other`.
+    pub fn dot(self, other: Self, batch: usize) -> Self {
         let dot_dimension_numbers = DotDimensionNumbers {
             lhs_batch_dims: (0..batch).collect(),
-            lhs_contracting_dims: vec![contracting.0],
+            lhs_contracting_dims: vec![batch + 1],
             rhs_batch_dims: (0..batch).collect(),
-            rhs_contracting_dims: vec![contracting.1],
+            rhs_contracting_dims: vec![batch],
         };
         self.function.op(Op::Dot { dot_dimension_numbers }, &[self, other], None)
     }

@@ -175,7 +175,7 @@ fn real_directly(half: Signal<'_>, n: i64) -> Expression<'_> {
     }
     let (function, float) = (half.real.function(), half.real.element_type());
     let matrix = floats(function, float, &[2 * count, n], matrix);
-    function.concatenate(&[half.real, half.imaginary()], 1).dot(matrix, 0, (1, 0))
+    function.concatenate(&[half.real, half.imaginary()], 1).dot(matrix, 0)
 }
 
 /// [`real_of_spectrum`] for rows of even length: the inverse of [`spectrum_of_pairs`].
@@ -289,8 +289,8 @@ fn direct(signal: Signal<'_>, n: i64, count: i64, sign: f64) -> Signal<'_> {
     let parts: Vec<Expression<'_>> = [Some(signal.real), signal.imag].into_iter().flatten().collect();
     let parts = function.concatenate(&parts, 1);
     Signal {
-        real: parts.dot(matrix(|root| root.0, |root| -root.1), 0, (1, 0)),
-        imag: Some(parts.dot(matrix(|root| root.1, |root| root.0), 0, (1, 0))),
+        real: parts.dot(matrix(|root| root.0, |root| -root.1), 0),
+        imag: Some(parts.dot(matrix(|root| root.1, |root| root.0), 0)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! interpreter.
 
 use crate::case::Case;
-use compiler::{Executable, Input, NoObserver};
+use compiler::{Executable, File, Input, NoObserver};
 use shape::Literal;
 use support::{Error, Result};
 
@@ -26,5 +26,8 @@ pub fn interpret(case: &Case) -> Result<Vec<Literal>> {
 }
 
 fn input(case: &Case) -> Result<Input> {
-    Input::parse(("graph.pb", case.graph.clone()), ("config.pbtxt", case.config.clone()))
+    Input::parse(
+        File { name: "graph.pb", content: case.graph.clone() },
+        File { name: "config.pbtxt", content: case.config.clone() },
+    )
 }

@@ -114,7 +114,8 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             Position::Operand(number) => constant_operand(fusion, number).is_some(),
             Position::Inside => false,
         };
-        Some((shape, is_constant))
+        let constant = if is_constant { "constant " } else { "" };
+        Some(format!("{constant}{}", of_array(shape)))
     };
     let (lhs, rhs) = (operand(0)?, operand(1)?);
     let mut text = match body[id].op() {
@@ -122,7 +123,7 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             let DotDimensionNumbers { lhs_batch_dims, lhs_contracting_dims, .. } = numbers;
             let left = dims(lhs_batch_dims, lhs_contracting_dims);
             let right = dims(&numbers.rhs_batch_dims, &numbers.rhs_contracting_dims);
-            format!("dot {}{left} {}{right}", of_operand(lhs), of_operand(rhs))
+            format!("dot {lhs}{left} {rhs}{right}")
         }
         Op::Convolution { window, dim_labels, feature_group_count, .. } => {
             let is_gradient = convolution::is_kernel_gradient(body[id].op());
@@ -135,7 +136,7 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             } else {
                 format!(" groups={feature_group_count}")
             };
-            format!("{what} {} {} {labels}{}{groups}", of_operand(lhs), of_operand(rhs), of_window(window))
+            format!("{what} {lhs} {rhs} {labels}{}{groups}", of_window(window))
         }
         _ => return None,
     };
@@ -164,11 +165,6 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
 fn dims(batch: &[usize], contracting: &[usize]) -> String {
     let list = |letter: char, dims: &[usize]| dims.iter().map(|d| format!("{letter}{d}")).collect::<String>();
     list('b', batch) + &list('c', contracting)
-}
-
-fn of_operand((shape, is_constant): (&ArrayShape, bool)) -> String {
-    let constant = if is_constant { "constant " } else { "" };
-    format!("{constant}{}", of_array(shape))
 }
 
 fn of_shape(shape: &Shape) -> String {

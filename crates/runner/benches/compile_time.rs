@@ -9,7 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed measurement can only report to the terminal")]
 
 use bytes::Bytes;
-use compiler::{AotOptions, BackOptions, Input, Observer, build, guarded, host};
+use compiler::{AotOptions, BackOptions, File, Input, Observer, build, guarded, host};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
@@ -58,7 +58,11 @@ fn measure(model: &Path, cpu: &str, rounds: usize) {
     let (graph, config) = (read(&["graph.pb", "graph.pbtxt"]), read(&["config.pbtxt", "config_named.pbtxt"]));
     let mut best: Option<(f64, Times)> = None;
     for _ in 0..rounds.max(1) {
-        let input = Input::parse(("graph", graph.clone()), ("config", config.clone())).unwrap();
+        let input = Input::parse(
+            File { name: "graph", content: graph.clone() },
+            File { name: "config", content: config.clone() },
+        )
+        .unwrap();
         let options = AotOptions::new("Model", BackOptions::new(host(cpu).unwrap(), "model"));
         let start = Instant::now();
         let mut times = Times { last: start, stages: Vec::new(), times: BTreeMap::new() };

@@ -108,6 +108,7 @@ pub fn autotune(
     let mut all: Vec<(String, Kernel, usize)> = distinct.into_iter().map(|(t, (k, n))| (t, k, n)).collect();
     all.sort_by(|a, b| work(b.1, b.2).cmp(&work(a.1, a.2)).then_with(|| a.0.cmp(&b.0)));
     let caches = Caches::of(module, target);
+    let tuning = Tuning { module, target, options };
     let mut result = Autotuned::default();
     for (number, (text, kernel, instances)) in all.iter().enumerate() {
         let left = seconds * ALONE - begin.elapsed().as_secs_f64();
@@ -117,61 +118,113 @@ pub fn autotune(
         }
         let each = (left / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
         progress(&format!("measuring kernel {} of {}", number + 1, all.len()));
-        if let Some(mut tuned) = tune(module, (*kernel, text), (target, options), &caches, each)? {
+        if let Some(mut tuned) = tuning.tune(*kernel, text, &caches, each)? {
             tuned.instances = *instances;
             result.kernels.push(tuned);
         }
     }
     let budget = || seconds - begin.elapsed().as_secs_f64();
-    confirm(module, (target, options), &mut result, &budget, progress)?;
+    tuning.confirm(&mut result, &budget, progress)?;
     let total = |tuned: &Tuned| tuned.seconds().0 * tuned.instances as f64;
     result.kernels.sort_by(|a, b| total(b).total_cmp(&total(a)));
     Ok(result)
 }
 
-/// Tries the proposals in the program, most promising first. Keeps a proposal that achieves its
-/// gain, and the cost model's choice otherwise.
-fn confirm(
-    module: &Module,
-    (target, options): (&Target, &PlanOptions),
-    result: &mut Autotuned,
-    budget: &dyn Fn() -> f64,
-    progress: &mut dyn FnMut(&str),
-) -> Result<()> {
-    let machine = machine(target);
-    let gain = |tuned: &Tuned| (tuned.seconds().0 - tuned.seconds().1) * tuned.instances as f64;
-    result.kernels.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
-    for tuned in &result.kernels {
-        result.choices.set(&machine, &tuned.kernel, tuned.times[0].0);
-    }
-    let proposed = result.kernels.iter().filter(|tuned| tuned.chosen != 0).count();
-    if proposed == 0 {
-        return Ok(());
-    }
-    let known = &options.choices;
-    let mut program = Trial::new(module, (target, options), known.and(&result.choices))?;
-    let proposals = result.kernels.iter_mut().filter(|tuned| tuned.chosen != 0);
-    for (number, tuned) in proposals.enumerate() {
-        let left = budget();
-        let proposal = tuned.times[std::mem::take(&mut tuned.chosen)].0;
-        if left <= 0.0 {
-            continue;
+/// A program with the machine and the options that it is tuned for.
+#[derive(Clone, Copy)]
+struct Tuning<'a> {
+    module: &'a Module,
+    target: &'a Target,
+    options: &'a PlanOptions,
+}
+
+impl Tuning<'_> {
+    /// Tries the proposals in the program, most promising first. Keeps a proposal that achieves its
+    /// gain, and the cost model's choice otherwise.
+    fn confirm(
+        &self,
+        result: &mut Autotuned,
+        budget: &dyn Fn() -> f64,
+        progress: &mut dyn FnMut(&str),
+    ) -> Result<()> {
+        let machine = machine(self.target);
+        let gain = |tuned: &Tuned| (tuned.seconds().0 - tuned.seconds().1) * tuned.instances as f64;
+        result.kernels.sort_by(|a, b| gain(b).total_cmp(&gain(a)));
+        for tuned in &result.kernels {
+            result.choices.set(&machine, &tuned.kernel, tuned.times[0].0);
         }
-        progress(&format!("trying proposal {} of {proposed} in the program", number + 1));
-        let mut choices = result.choices.clone();
-        choices.set(&machine, &tuned.kernel, proposal);
-        let mut other = Trial::new(module, (target, options), known.and(&choices))?;
-        let ratio = program.against(&mut other, (left / (proposed - number) as f64).min(PROGRAM_SECONDS))?;
-        tuned.in_program = Some(ratio);
-        let number = tuned.times.iter().position(|time| time.0 == proposal).unwrap_or(0);
-        let promised = (tuned.times[0].1 - tuned.times[number].1) * tuned.instances as f64;
-        if ratio < 1.0 - LEAST_SHARE * promised / program.seconds.max(1e-9) {
-            tuned.chosen = number;
-            program = other;
-            result.choices = choices;
+        let proposed = result.kernels.iter().filter(|tuned| tuned.chosen != 0).count();
+        if proposed == 0 {
+            return Ok(());
         }
+        let known = &self.options.choices;
+        let mut program = Trial::new(self, known.and(&result.choices))?;
+        let proposals = result.kernels.iter_mut().filter(|tuned| tuned.chosen != 0);
+        for (number, tuned) in proposals.enumerate() {
+            let left = budget();
+            let proposal = tuned.times[std::mem::take(&mut tuned.chosen)].0;
+            if left <= 0.0 {
+                continue;
+            }
+            progress(&format!("trying proposal {} of {proposed} in the program", number + 1));
+            let mut choices = result.choices.clone();
+            choices.set(&machine, &tuned.kernel, proposal);
+            let mut other = Trial::new(self, known.and(&choices))?;
+            let ratio =
+                program.against(&mut other, (left / (proposed - number) as f64).min(PROGRAM_SECONDS))?;
+            tuned.in_program = Some(ratio);
+            let number = tuned.times.iter().position(|time| time.0 == proposal).unwrap_or(0);
+            let promised = (tuned.times[0].1 - tuned.times[number].1) * tuned.instances as f64;
+            if ratio < 1.0 - LEAST_SHARE * promised / program.seconds.max(1e-9) {
+                tuned.chosen = number;
+                program = other;
+                result.choices = choices;
+            }
+        }
+        Ok(())
     }
-    Ok(())
+
+    /// Measures the candidates of one kernel. Returns `None` if it has fewer than two, or cannot run
+    /// alone.
+    fn tune(&self, kernel: Kernel, text: &str, caches: &Caches, seconds: f64) -> Result<Option<Tuned>> {
+        let Self { module, target, options } = *self;
+        let Ok(Extracted { module: alone, .. }) = extract(module, kernel) else { return Ok(None) };
+        // Alone, the kernel may no longer match its description.
+        let Some(instruction) = instruction_of(&alone, text) else { return Ok(None) };
+        let all = candidates(&alone, alone.entry_computation(), instruction, target, options);
+        let mut programs = Vec::new();
+        let mut objects = std::collections::BTreeSet::new();
+        for &candidate in &all {
+            let mut choices = Choices::default();
+            choices.set(&machine(target), text, candidate);
+            let plan = PlanOptions { choices: Arc::new(choices), ..options.clone() };
+            let options = BackOptions { plan, ..in_process_options(target.clone()) };
+            let alone = alone.clone();
+            let compiled = compiler::guarded(|| compile_optimized(alone, &options, &mut NoObserver));
+            match compiled {
+                // Candidates may differ only in name if the shape leaves no choice.
+                Ok(compiled) if !objects.insert(compiled.code.output.object.clone()) => {}
+                Ok(compiled) => programs.push((candidate, Executable::load(&compiled)?)),
+                // The default choice must compile. Other candidates may exceed limits.
+                Err(error) if programs.is_empty() => return Err(error),
+                Err(_) => {}
+            }
+        }
+        if programs.len() < 2 {
+            return Ok(None);
+        }
+        let arguments = random_arguments(&programs[0].1)?;
+        let mut sessions = programs
+            .iter()
+            .map(|(_, program)| program.session(&arguments))
+            .collect::<Result<Vec<Session<'_>>>>()?;
+        let times = rounds(&mut sessions, &arguments, caches, seconds)?;
+        let times: Vec<(Candidate, f64)> = programs.iter().map(|p| p.0).zip(times).collect();
+        let best = (0..times.len()).min_by(|&a, &b| times[a].1.total_cmp(&times[b].1)).unwrap_or(0);
+        let gains = times[best].1 < times[0].1 * (1.0 - LEAST_GAIN);
+        let chosen = if gains { best } else { 0 };
+        Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen, in_program: None }))
+    }
 }
 
 /// A program with some choices, ready to run.
@@ -183,10 +236,10 @@ struct Trial {
 }
 
 impl Trial {
-    fn new(module: &Module, (target, options): (&Target, &PlanOptions), choices: Choices) -> Result<Self> {
-        let plan = PlanOptions { choices: Arc::new(choices), ..options.clone() };
-        let options = BackOptions { plan, ..in_process_options(target.clone()) };
-        let module = module.clone();
+    fn new(tuning: &Tuning<'_>, choices: Choices) -> Result<Self> {
+        let plan = PlanOptions { choices: Arc::new(choices), ..tuning.options.clone() };
+        let options = BackOptions { plan, ..in_process_options(tuning.target.clone()) };
+        let module = tuning.module.clone();
         let compiled = compiler::guarded(|| compile_optimized(module, &options, &mut NoObserver))?;
         let program = Executable::load(&compiled)?;
         let arguments = random_arguments(&program)?;
@@ -230,53 +283,6 @@ fn random_arguments(program: &Executable) -> Result<Vec<Literal>> {
     let array =
         |(k, argument): (usize, &hlo::Argument)| Fill::Random.array(&argument.shape, &mut random.fork(k));
     program.interface().arguments().iter().enumerate().map(array).collect()
-}
-
-/// Measures the candidates of one kernel. Returns `None` if it has fewer than two, or cannot run
-/// alone.
-fn tune(
-    module: &Module,
-    (kernel, text): (Kernel, &str),
-    (target, options): (&Target, &PlanOptions),
-    caches: &Caches,
-    seconds: f64,
-) -> Result<Option<Tuned>> {
-    let Ok(Extracted { module: alone, .. }) = extract(module, kernel) else { return Ok(None) };
-    // Alone, the kernel may no longer match its description.
-    let Some(instruction) = instruction_of(&alone, text) else { return Ok(None) };
-    let all = candidates(&alone, alone.entry_computation(), instruction, target, options);
-    let mut programs = Vec::new();
-    let mut objects = std::collections::BTreeSet::new();
-    for &candidate in &all {
-        let mut choices = Choices::default();
-        choices.set(&machine(target), text, candidate);
-        let plan = PlanOptions { choices: Arc::new(choices), ..options.clone() };
-        let options = BackOptions { plan, ..in_process_options(target.clone()) };
-        let alone = alone.clone();
-        let compiled = compiler::guarded(|| compile_optimized(alone, &options, &mut NoObserver));
-        match compiled {
-            // Candidates may differ only in name if the shape leaves no choice.
-            Ok(compiled) if !objects.insert(compiled.code.output.object.clone()) => {}
-            Ok(compiled) => programs.push((candidate, Executable::load(&compiled)?)),
-            // The default choice must compile. Other candidates may exceed limits.
-            Err(error) if programs.is_empty() => return Err(error),
-            Err(_) => {}
-        }
-    }
-    if programs.len() < 2 {
-        return Ok(None);
-    }
-    let arguments = random_arguments(&programs[0].1)?;
-    let mut sessions = programs
-        .iter()
-        .map(|(_, program)| program.session(&arguments))
-        .collect::<Result<Vec<Session<'_>>>>()?;
-    let times = rounds(&mut sessions, &arguments, caches, seconds)?;
-    let times: Vec<(Candidate, f64)> = programs.iter().map(|p| p.0).zip(times).collect();
-    let best = (0..times.len()).min_by(|&a, &b| times[a].1.total_cmp(&times[b].1)).unwrap_or(0);
-    let gains = times[best].1 < times[0].1 * (1.0 - LEAST_GAIN);
-    let chosen = if gains { best } else { 0 };
-    Ok(Some(Tuned { kernel: text.to_owned(), instances: 1, times, chosen, in_program: None }))
 }
 
 /// Returns the instruction of a module with this description.

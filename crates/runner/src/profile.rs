@@ -4,7 +4,7 @@ use crate::kernels::{Kernel, kind, nodes};
 use crate::peak::measure_peak;
 use buffers::{Allocation, Slice};
 use compiler::{Compiled, Counter, Executable, Span};
-use hlo::{ComputationId, InstructionId, Module, PrintOptions};
+use hlo::{InstructionId, Module, PrintOptions};
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -72,14 +72,12 @@ pub fn profile(
 /// Loops nested deeper share a lane.
 const MAX_LANES: usize = 16;
 
-type Place = (ComputationId, InstructionId);
-
 /// The instructions on the timeline of a run.
 struct Layout<'a> {
     compiled: &'a Compiled,
     /// Time of each instruction in nanoseconds.
-    durations: BTreeMap<Place, f64>,
-    texts: BTreeMap<Place, String>,
+    durations: BTreeMap<Kernel, f64>,
+    texts: BTreeMap<Kernel, String>,
     schedule: buffers::Schedule,
     lanes: Vec<Lane>,
     /// Times in nanoseconds, measured from the start of the run.
@@ -92,13 +90,18 @@ impl<'a> Layout<'a> {
         let counted = compiled.code.counted.iter().zip(ticks);
         let durations = counted.filter_map(|(counter, &ticks)| match *counter {
             Counter::Total => None,
-            Counter::Instruction(computation, id) => Some(((computation, id), tick * ticks as f64)),
+            Counter::Instruction(computation, instruction) => {
+                Some((Kernel { computation, instruction }, tick * ticks as f64))
+            }
         });
+        let texts = hlo::text::instruction_texts(module, PrintOptions::short()).into_iter();
+        let texts =
+            texts.map(|((computation, instruction), text)| (Kernel { computation, instruction }, text));
         let spans = compiled.spans(ticks)?.into_iter();
         Ok(Self {
             compiled,
             durations: durations.collect(),
-            texts: hlo::text::instruction_texts(module, PrintOptions::short()),
+            texts: texts.collect(),
             schedule: buffers::schedule(module, &compiled.code.plan),
             lanes: Vec::new(),
             spans: spans
@@ -115,24 +118,25 @@ impl<'a> Layout<'a> {
     fn bars(&mut self) {
         for span in std::mem::take(&mut self.spans) {
             if span.end > span.start {
-                self.bar((span.computation, span.instruction), span.depth, span.start, span.end - span.start);
+                let kernel = Kernel { computation: span.computation, instruction: span.instruction };
+                self.bar(kernel, span.depth, span.start, span.end - span.start);
             }
             self.spans.push(span);
         }
     }
 
-    fn bar(&mut self, place: Place, depth: usize, start: f64, duration: f64) {
+    fn bar(&mut self, kernel: Kernel, depth: usize, start: f64, duration: f64) {
         let depth = depth.min(MAX_LANES);
         while self.lanes.len() <= depth {
             let name = if self.lanes.is_empty() { "entry".to_owned() } else { "in control flow".to_owned() };
             self.lanes.push(Lane { name, bars: Vec::new() });
         }
-        let (name, kind) = self.words(place);
-        let node = self.node(place);
+        let (name, kind) = self.words(kernel);
+        let node = self.node(kernel);
         let detail = if node.is_empty() {
-            self.texts[&place].clone()
+            self.texts[&kernel].clone()
         } else {
-            format!("{node}: {}", self.texts[&place])
+            format!("{node}: {}", self.texts[&kernel])
         };
         let bar = Bar { name, kind, start, duration, detail };
         // Instructions of a body precede the one that calls it, whose bar is above theirs.
@@ -143,17 +147,17 @@ impl<'a> Layout<'a> {
 
     /// Returns the name and kind of an instruction. Outside the entry, the computation's name is a
     /// prefix.
-    fn words(&self, (computation, instruction): Place) -> (String, String) {
-        let text = &self.texts[&(computation, instruction)];
+    fn words(&self, kernel: Kernel) -> (String, String) {
+        let text = &self.texts[&kernel];
         let mut name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name).to_owned();
-        if computation != self.module().entry() {
-            name = format!("{}/{name}", self.module()[computation].name());
+        if kernel.computation != self.module().entry() {
+            name = format!("{}/{name}", self.module()[kernel.computation].name());
         }
-        (name, kind(self.module(), Kernel { computation, instruction }).to_owned())
+        (name, kind(self.module(), kernel).to_owned())
     }
 
-    fn node(&self, (computation, instruction): Place) -> String {
-        nodes(self.module(), Kernel { computation, instruction }).into_iter().next().unwrap_or_default()
+    fn node(&self, kernel: Kernel) -> String {
+        nodes(self.module(), kernel).into_iter().next().unwrap_or_default()
     }
 
     /// Returns a row for each instruction with a nonzero time.
@@ -161,11 +165,11 @@ impl<'a> Layout<'a> {
         let counters = self.compiled.code.counted.iter().zip(&self.compiled.code.counters);
         let rows = counters.filter_map(|(counted, counter)| {
             let &Counter::Instruction(computation, instruction) = counted else { return None };
-            let place = (computation, instruction);
-            let duration = self.durations.get(&place).copied().filter(|&duration| duration > 0.0)?;
-            let (name, kind) = self.words(place);
+            let kernel = Kernel { computation, instruction };
+            let duration = self.durations.get(&kernel).copied().filter(|&duration| duration > 0.0)?;
+            let (name, kind) = self.words(kernel);
             let (flops, bytes) = (counter.flops as f64, counter.bytes as f64);
-            Some(trace::Kernel { name, kind, node: self.node(place), duration, flops, bytes })
+            Some(trace::Kernel { name, kind, node: self.node(kernel), duration, flops, bytes })
         });
         rows.collect()
     }

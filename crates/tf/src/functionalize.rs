@@ -105,10 +105,10 @@ impl Assumptions {
     fn extend(&mut self, graph: &Graph, roots: &Roots, states: &States) -> bool {
         let before = self.outcomes.len();
         let results = roots.results.iter().filter_map(|&result| states.of_output(graph, result));
-        for (predicate, outcome) in results.flat_map(|state| state.to_vec()) {
+        for Outcome { predicate, number } in results.flat_map(|state| state.to_vec()) {
             if self.from_outside.contains(&predicate) {
                 let of = states.outcomes(predicate);
-                self.outcomes.entry(predicate).or_insert(Assumption { outcome, of });
+                self.outcomes.entry(predicate).or_insert(Assumption { outcome: number, of });
             }
         }
         self.outcomes.len() > before

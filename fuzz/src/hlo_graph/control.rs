@@ -72,7 +72,7 @@ impl Writer<'_> {
             .collect();
         let state = Shape::Tuple(shapes);
         let condition = self.condition(&state, trips);
-        let body = self.body(&state, (array, &rows), depth);
+        let body = self.body(&state, array, &rows, depth);
         let operands = [counter, x, kept, kept_rows];
         let initial = self.builder.op(self.module, Op::Tuple {}, &operands).ok()?;
         self.add(Op::While { condition, body }, &[initial])
@@ -88,12 +88,7 @@ impl Writer<'_> {
         self.module.add_computation(b.finish(root))
     }
 
-    fn body(
-        &mut self,
-        state: &Shape,
-        (array, rows): (&ArrayShape, &ArrayShape),
-        depth: usize,
-    ) -> ComputationId {
+    fn body(&mut self, state: &Shape, array: &ArrayShape, rows: &ArrayShape, depth: usize) -> ComputationId {
         let (draw, most) = (self.draw.fork(), self.most);
         let mut inner = Writer::new(&mut *self.module, draw, "body", most);
         let s = inner.builder.parameter("s", state.clone());

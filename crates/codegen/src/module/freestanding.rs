@@ -79,8 +79,8 @@ impl<'c> Body<'_, 'c> {
         };
         let wide_end =
             self.builder.build_and(bytes, size.const_int((-i64::from(WIDE)) as u64, true), "").built()?;
-        let after_wide = self.loop_over(start, (size.const_zero(), wide_end), WIDE, to, &written)?;
-        let after_rest = self.loop_over(after_wide, (wide_end, bytes), 1, to, &written)?;
+        let after_wide = self.loop_over(start, size.const_zero(), wide_end, WIDE, to, &written)?;
+        let after_rest = self.loop_over(after_wide, wide_end, bytes, 1, to, &written)?;
         self.builder.position_at_end(after_rest);
         self.builder.build_return(Some(&to)).built()?;
         Ok(())
@@ -90,11 +90,12 @@ impl<'c> Body<'_, 'c> {
         self.module.context.append_basic_block(self.function, "")
     }
 
-    /// Writes `[range.0, range.1)` by steps of `width` bytes, from the end of a block on; returns the block behind.
+    /// Writes `[begin, end)` by steps of `width` bytes, from the end of a block on; returns the block behind.
     fn loop_over(
         &self,
         before: BasicBlock<'c>,
-        range: (IntValue<'c>, IntValue<'c>),
+        begin: IntValue<'c>,
+        end: IntValue<'c>,
         width: u32,
         to: PointerValue<'c>,
         written: &Written<'c>,
@@ -106,13 +107,13 @@ impl<'c> Body<'_, 'c> {
         builder.position_at_end(head);
         let phi = builder.build_phi(self.module.size_type(), "").built()?;
         let offset = phi.as_basic_value().into_int_value();
-        let more = builder.build_int_compare(IntPredicate::ULT, offset, range.1, "").built()?;
+        let more = builder.build_int_compare(IntPredicate::ULT, offset, end, "").built()?;
         builder.build_conditional_branch(more, body, behind).built()?;
         builder.position_at_end(body);
         self.step(to, written, offset, width)?;
         let step = self.module.size_type().const_int(u64::from(width), false);
         let next = builder.build_int_nuw_add(offset, step, "").built()?;
-        phi.add_incoming(&[(&range.0, before), (&next, body)]);
+        phi.add_incoming(&[(&begin, before), (&next, body)]);
         builder.build_unconditional_branch(head).built()?;
         Ok(behind)
     }

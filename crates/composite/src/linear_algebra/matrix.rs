@@ -68,7 +68,7 @@ pub(super) fn magnitude(x: Expression<'_>) -> Expression<'_> {
 
 /// Multiplies two stacks; complex products are computed as real ones.
 pub fn matmul<'f>(a: Expression<'f>, b: Expression<'f>) -> Expression<'f> {
-    let dot = |a: Expression<'f>, b: Expression<'f>| a.dot(b, 1, (2, 1));
+    let dot = |a: Expression<'f>, b: Expression<'f>| a.dot(b, 1);
     if !a.element_type().is_complex() {
         return dot(a, b);
     }

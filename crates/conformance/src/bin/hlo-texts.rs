@@ -74,7 +74,7 @@ fn judge_all(words: Vec<String>) -> Result<bool, String> {
     }
     if let Some(answers) = answers {
         let limit = Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?;
-        run(&texts, &answers, (jobs, limit), &mut report)?;
+        run(&texts, &answers, jobs, limit, &mut report)?;
     }
     report.print();
     if let Some(file) = failures {
@@ -140,7 +140,8 @@ fn write_again(text: &Path, out: &Path, form: Form, report: &mut Report) -> Resu
 fn run(
     texts: &[PathBuf],
     answers: &Path,
-    (jobs, time_limit): (usize, Duration),
+    jobs: usize,
+    time_limit: Duration,
     report: &mut Report,
 ) -> Result<(), String> {
     let has_answer = |text: &&PathBuf| {

@@ -150,13 +150,20 @@ fn set_field(dimension: &mut WindowDimension, name: &str, part: &[i64]) -> Optio
     Some(())
 }
 
+/// A dimension of a convolution's operand that is not spatial.
+struct Label {
+    letter: char,
+    dimension: usize,
+}
+
 /// Writes the labels of one operand: letters for its two special dimensions, and digits for the
 /// spatial ones.
-fn write_labels(first: (char, usize), second: (char, usize), spatial: &[usize], out: &mut String) {
-    let rank = spatial.len() + 2;
-    let mut labels = vec!['?'; rank.max(first.1 + 1).max(second.1 + 1)];
-    labels[first.1] = first.0;
-    labels[second.1] = second.0;
+fn write_labels(special: [Label; 2], spatial: &[usize], out: &mut String) {
+    let rank = special.iter().fold(spatial.len() + 2, |rank, label| rank.max(label.dimension + 1));
+    let mut labels = vec!['?'; rank];
+    for Label { letter, dimension } in special {
+        labels[dimension] = letter;
+    }
     for (i, &dimension) in spatial.iter().enumerate() {
         if let (Some(label), Some(digit)) = (labels.get_mut(dimension), char::from_digit(i as u32, 10)) {
             *label = digit;
@@ -178,18 +185,15 @@ fn read_labels(labels: &str, first: char, second: char) -> Option<(usize, usize,
 /// `b01f_01io->b01f`.
 impl Value for ConvolutionDimensionNumbers {
     fn write(&self, out: &mut String) {
-        let spatial = &self.input_spatial_dimensions;
-        write_labels(('b', self.input_batch_dimension), ('f', self.input_feature_dimension), spatial, out);
+        let label = |letter, dimension| Label { letter, dimension };
+        let input = [label('b', self.input_batch_dimension), label('f', self.input_feature_dimension)];
+        write_labels(input, &self.input_spatial_dimensions, out);
         out.push('_');
-        write_labels(
-            ('i', self.kernel_input_feature_dimension),
-            ('o', self.kernel_output_feature_dimension),
-            &self.kernel_spatial_dimensions,
-            out,
-        );
+        let (inputs, outputs) = (self.kernel_input_feature_dimension, self.kernel_output_feature_dimension);
+        write_labels([label('i', inputs), label('o', outputs)], &self.kernel_spatial_dimensions, out);
         out.push_str("->");
-        let spatial = &self.output_spatial_dimensions;
-        write_labels(('b', self.output_batch_dimension), ('f', self.output_feature_dimension), spatial, out);
+        let output = [label('b', self.output_batch_dimension), label('f', self.output_feature_dimension)];
+        write_labels(output, &self.output_spatial_dimensions, out);
     }
 
     fn read(lexer: &mut Lexer<'_>) -> Result<Self> {

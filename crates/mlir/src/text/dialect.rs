@@ -149,12 +149,25 @@ fn read_bounds(scanner: &mut Scanner<'_>) -> Result<Attribute> {
 /// portable artifact.
 pub(super) fn read_convolution_dimensions(scanner: &mut Scanner<'_>) -> Result<Attributes> {
     let mut fields = Attributes::default();
-    read_labels(scanner, &mut fields, "input", ("b", "batch"), ("f", "feature"))?;
+    read_labels(scanner, &mut fields, "input", [Label::BATCH, Label::FEATURE])?;
     scanner.expect("x")?;
-    read_labels(scanner, &mut fields, "kernel", ("i", "input_feature"), ("o", "output_feature"))?;
+    read_labels(scanner, &mut fields, "kernel", [Label::INPUT_FEATURE, Label::OUTPUT_FEATURE])?;
     scanner.expect("->")?;
-    read_labels(scanner, &mut fields, "output", ("b", "batch"), ("f", "feature"))?;
+    read_labels(scanner, &mut fields, "output", [Label::BATCH, Label::FEATURE])?;
     Ok(fields)
+}
+
+/// A dimension of a convolution's operand that is not spatial.
+struct Label {
+    letter: &'static str,
+    name: &'static str,
+}
+
+impl Label {
+    const BATCH: Self = Self { letter: "b", name: "batch" };
+    const FEATURE: Self = Self { letter: "f", name: "feature" };
+    const INPUT_FEATURE: Self = Self { letter: "i", name: "input_feature" };
+    const OUTPUT_FEATURE: Self = Self { letter: "o", name: "output_feature" };
 }
 
 /// Reads one operand's labels: two letters with their names, numbers for the spatial dimensions,
@@ -163,8 +176,7 @@ fn read_labels(
     scanner: &mut Scanner<'_>,
     fields: &mut Attributes,
     operand: &str,
-    first: (&str, &str),
-    second: (&str, &str),
+    special: [Label; 2],
 ) -> Result<()> {
     scanner.expect("[")?;
     let labels = scanner.list("]", |scanner| {
@@ -180,7 +192,7 @@ fn read_labels(
         }
     })?;
     let find = |label: &str| labels.iter().position(|l| l.as_deref() == Some(label));
-    for (label, name) in [first, second] {
+    for Label { letter: label, name } in special {
         let Some(dimension) = find(label) else {
             return Err(scanner.error(format!("missing dimension '{label}' in the convolution's {operand}")));
         };

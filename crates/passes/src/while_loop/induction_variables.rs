@@ -45,29 +45,34 @@ struct Relation {
     offset: i64,
 }
 
+/// An element of the state that each iteration adds a constant to.
+#[derive(Clone, Copy)]
+struct Variable {
+    element: usize,
+    step: i64,
+}
+
 fn relations(module: &Module, found: Loop) -> Vec<Relation> {
     let steps = analysis::induction_variables(module, &module[found.body]);
     let mut relations: Vec<Relation> = Vec::new();
     // Those with the smallest steps are bases.
-    let mut variables: Vec<(usize, i64)> = steps.into_iter().collect();
-    variables.sort_by_key(|&(element, step)| (step.unsigned_abs(), element));
-    let mut bases: Vec<(usize, i64)> = Vec::new();
-    for (element, step) in variables {
-        let related = bases.iter().find_map(|&base| relation(module, found, (element, step), base));
+    let mut variables: Vec<Variable> =
+        steps.into_iter().map(|(element, step)| Variable { element, step }).collect();
+    variables.sort_by_key(|variable| (variable.step.unsigned_abs(), variable.element));
+    let mut bases: Vec<Variable> = Vec::new();
+    for variable in variables {
+        let related = bases.iter().find_map(|&base| relation(module, found, variable, base));
         match related {
             Some(relation) => relations.push(relation),
-            None => bases.push((element, step)),
+            None => bases.push(variable),
         }
     }
     relations
 }
 
-fn relation(
-    module: &Module,
-    found: Loop,
-    (element, step): (usize, i64),
-    (base, base_step): (usize, i64),
-) -> Option<Relation> {
+fn relation(module: &Module, found: Loop, variable: Variable, base: Variable) -> Option<Relation> {
+    let Variable { element, step } = variable;
+    let Variable { element: base, step: base_step } = base;
     let shape = found.array(module, element)?;
     if shape != found.array(module, base)? || step.checked_rem(base_step)? != 0 {
         return None;

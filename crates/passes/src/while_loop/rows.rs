@@ -156,7 +156,7 @@ impl Rows {
                 self.rows_first(module, buffer, &dynamic_slice_sizes, shape, metadata)
             }
             Op::Dot { dot_dimension_numbers: numbers } => {
-                self.batch_dot(module, &operands, &numbers, (shape, row), metadata)
+                self.batch_dot(module, &operands, &numbers, shape.element_type, row, metadata)
             }
             Op::Convolution { .. } => {
                 let kernel = self.outside(module, operands[1]);
@@ -250,7 +250,8 @@ impl Rows {
         module: &mut Module,
         operands: &[InstructionId],
         numbers: &DotDimensionNumbers,
-        (shape, row): (ArrayShape, Row),
+        element_type: PrimitiveType,
+        row: Row,
         metadata: OpMetadata,
     ) -> InstructionId {
         let is_lhs = self.kind(operands[0]) != Some(Kind::Same);
@@ -283,11 +284,11 @@ impl Rows {
             rhs_contracting_dims: other_contracting.clone(),
             ..DotDimensionNumbers::default()
         };
-        let made = ArrayShape::new(shape.element_type, &made);
+        let made = ArrayShape::new(element_type, &made);
         let op = Op::Dot { dot_dimension_numbers: numbers };
         let product = self.add(module, op, made, &[x, kernel], metadata.clone());
         let sizes: Vec<i64> = free_sizes.iter().chain(&columns).copied().collect();
-        let split = ArrayShape::new(shape.element_type, &sizes);
+        let split = ArrayShape::new(element_type, &sizes);
         let product = self.add(module, Op::Reshape {}, split, &[product], metadata.clone());
         if is_lhs {
             return product;

@@ -26,8 +26,8 @@ impl Pass for WhileLoopSimplifier {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            changed |= crate::simplify::dce::sweep(module.computation_mut(site.0));
-            if module[site.0].get(site.1).is_none() {
+            changed |= crate::simplify::dce::sweep(module.computation_mut(site.caller));
+            if module[site.caller].get(site.id).is_none() {
                 continue;
             }
             changed |= Loop::canonicalize(module, site);
@@ -147,11 +147,12 @@ fn merge_equals(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) 
     let mut doubles = Vec::new();
     for (place, &element) in changing.iter().enumerate().take(MAX_CHANGING) {
         let is_double = |&other: &usize| {
-            let starts = (found.start(module, element), found.start(module, other));
-            let nexts = (found.next(module, element), found.next(module, other));
-            let nothing = (usize::MAX, usize::MAX);
-            is_equal(&module[found.caller], starts, nothing, &mut { MAX_EQUAL })
-                && is_equal(&module[found.body], nexts, (element, other), &mut { MAX_EQUAL })
+            let starts = [element, other].map(|k| found.start(module, k));
+            let nexts = [element, other].map(|k| found.next(module, k));
+            let (caller, body) = (&module[found.caller], &module[found.body]);
+            Comparison { computation: caller, elements: None, left: MAX_EQUAL }.is_equal(starts)
+                && Comparison { computation: body, elements: Some([element, other]), left: MAX_EQUAL }
+                    .is_equal(nexts)
         };
         let other = changing[..place].iter().copied().find(is_double);
         doubles.extend(other.filter(|_| is_needed(module, found, element)).map(|other| (element, other)));
@@ -182,31 +183,37 @@ const MAX_CHANGING: usize = 128;
 /// Instructions that one comparison looks at.
 const MAX_EQUAL: usize = 16;
 
-/// Whether two instructions compute the same if two elements of the state are the same.
-fn is_equal(
-    computation: &hlo::Computation,
-    (a, b): (InstructionId, InstructionId),
-    elements: (usize, usize),
-    left: &mut usize,
-) -> bool {
-    if a == b {
-        return true;
+/// A search for a difference between two instructions of a computation.
+struct Comparison<'m> {
+    computation: &'m hlo::Computation,
+    /// Two elements of the state that are equal.
+    elements: Option<[usize; 2]>,
+    /// The most instructions still to compare.
+    left: usize,
+}
+
+impl Comparison<'_> {
+    /// True if two instructions compute the same.
+    fn is_equal(&mut self, [a, b]: [InstructionId; 2]) -> bool {
+        if a == b {
+            return true;
+        }
+        let computation = self.computation;
+        let read = [a, b].map(|id| state_element(computation, id));
+        if self.elements.is_some_and(|elements| read == elements.map(Some)) {
+            return true;
+        }
+        if self.left == 0 {
+            return false;
+        }
+        self.left -= 1;
+        let (x, y) = (&computation[a], &computation[b]);
+        let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
+            && x.op().called_computations().is_empty()
+            && !x.has_effect();
+        let alike = x.shape() == y.shape() && x.operands().len() == y.operands().len() && x.op() == y.op();
+        is_pure && alike && x.operands().iter().zip(y.operands()).all(|(&a, &b)| self.is_equal([a, b]))
     }
-    let pair = (state_element(computation, a), state_element(computation, b));
-    if pair == (Some(elements.0), Some(elements.1)) {
-        return true;
-    }
-    if *left == 0 {
-        return false;
-    }
-    *left -= 1;
-    let (x, y) = (&computation[a], &computation[b]);
-    let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
-        && x.op().called_computations().is_empty()
-        && !x.has_effect();
-    let alike = x.shape() == y.shape() && x.operands().len() == y.operands().len() && x.op() == y.op();
-    let operands = || x.operands().iter().copied().zip(y.operands().iter().copied());
-    is_pure && alike && operands().all(|pair| is_equal(computation, pair, elements, left))
 }
 
 /// Whether anything but an element's own next value reads it, in the loop or after it.

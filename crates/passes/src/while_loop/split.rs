@@ -2,6 +2,7 @@
 
 use super::Loop;
 use super::rows::{Kind, Row, Rows};
+use super::state::Site;
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, SliceDimension};
 use shape::{ArrayShape, PrimitiveType};
 
@@ -10,7 +11,7 @@ use shape::{ArrayShape, PrimitiveType};
 /// product. Changes the rounding: sums are added in another order. Whether there was one.
 pub(super) fn split_products(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
     let changed = split_concatenations(module, found, is_worth_it);
-    let Some(found) = Loop::at(module, (found.caller, found.id)) else { return changed };
+    let Some(found) = Loop::at(module, Site { caller: found.caller, id: found.id }) else { return changed };
     changed | gather_terms(module, found, is_worth_it)
 }
 

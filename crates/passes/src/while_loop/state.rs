@@ -17,20 +17,28 @@ pub(super) struct Loop {
     pub(super) body: ComputationId,
 }
 
+/// The place of a `while` in a module.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Site {
+    pub(super) caller: ComputationId,
+    pub(super) id: InstructionId,
+}
+
 impl Loop {
-    /// Every `while` that runs, inner loops first: where it is and which instruction.
-    pub(super) fn sites(module: &Module) -> Vec<(ComputationId, InstructionId)> {
+    /// Every `while` that runs, inner loops first.
+    pub(super) fn sites(module: &Module) -> Vec<Site> {
         let mut sites = Vec::new();
         for caller in crate::query::executed_computations(module) {
             let computation = &module[caller];
             let is_loop = |id: &InstructionId| matches!(computation[*id].op(), Op::While { .. });
-            sites.extend(computation.post_order().into_iter().filter(is_loop).map(|id| (caller, id)));
+            sites.extend(computation.post_order().into_iter().filter(is_loop).map(|id| Site { caller, id }));
         }
         sites
     }
 
     /// The loop at a site, if it is still there and has the form.
-    pub(super) fn at(module: &Module, (caller, id): (ComputationId, InstructionId)) -> Option<Self> {
+    pub(super) fn at(module: &Module, site: Site) -> Option<Self> {
+        let Site { caller, id } = site;
         let computation = module.get(caller)?;
         let instruction = computation.get(id)?;
         let Op::While { condition, body } = *instruction.op() else { return None };
@@ -43,9 +51,9 @@ impl Loop {
         is_form.then_some(found)
     }
 
-    /// Brings a `while` over a tuple into the form; whether anything changed. Exact for every input.
-    pub(super) fn canonicalize(module: &mut Module, site: (ComputationId, InstructionId)) -> bool {
-        let (caller, id) = site;
+    /// Brings a `while` over a tuple into the form. True if anything changed. Exact for every input.
+    pub(super) fn canonicalize(module: &mut Module, site: Site) -> bool {
+        let Site { caller, id } = site;
         let Op::While { condition, body } = *module[caller][id].op() else { return false };
         let is_over_tuple = matches!(module[caller][id].shape(), Shape::Tuple(_));
         if !is_over_tuple || Self::at(module, site).is_some() {

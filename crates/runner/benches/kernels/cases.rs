@@ -31,8 +31,19 @@ fn case(family: &'static str, name: String, work: Work, text: String) -> Case {
     Case { family, name, work, text, range: (-1.0, 1.0) }
 }
 
-/// Spatial size, kernel size, stride, input and output features.
-type Layer = (i64, i64, i64, i64, i64);
+/// A convolution of a square image with a square kernel.
+#[derive(Clone, Copy)]
+struct Layer {
+    size: i64,
+    kernel: i64,
+    stride: i64,
+    inputs: i64,
+    outputs: i64,
+}
+
+const fn layer(size: i64, kernel: i64, stride: i64, inputs: i64, outputs: i64) -> Layer {
+    Layer { size, kernel, stride, inputs, outputs }
+}
 
 /// Rows, columns, summands.
 const DOTS: &[(i64, i64, i64)] = &[
@@ -55,25 +66,25 @@ const PRODUCTS_OF_A_ROW: &[(i64, i64, i64)] =
     &[(1, 128, 640), (1, 512, 784), (1, 1000, 1024), (1, 3072, 768), (2, 1000, 1024)];
 
 const CONVOLUTIONS: &[Layer] = &[
-    (56, 3, 1, 64, 64),
-    (28, 3, 1, 128, 128),
-    (14, 3, 1, 256, 256),
-    (7, 3, 1, 512, 512),
-    (56, 1, 1, 64, 256),
-    (14, 1, 1, 576, 96),
-    (28, 1, 1, 192, 24),
-    (224, 7, 2, 3, 64),
-    (224, 3, 2, 3, 32),
-    (56, 3, 2, 128, 128),
-    (32, 3, 1, 16, 16),
+    layer(56, 3, 1, 64, 64),
+    layer(28, 3, 1, 128, 128),
+    layer(14, 3, 1, 256, 256),
+    layer(7, 3, 1, 512, 512),
+    layer(56, 1, 1, 64, 256),
+    layer(14, 1, 1, 576, 96),
+    layer(28, 1, 1, 192, 24),
+    layer(224, 7, 2, 3, 64),
+    layer(224, 3, 2, 3, 32),
+    layer(56, 3, 2, 128, 128),
+    layer(32, 3, 1, 16, 16),
 ];
 
 const DEPTHWISE: &[Layer] = &[
-    (112, 3, 1, 32, 32),
-    (14, 3, 1, 576, 576),
-    (112, 3, 2, 96, 96),
-    (7, 3, 1, 960, 960),
-    (28, 5, 1, 240, 240),
+    layer(112, 3, 1, 32, 32),
+    layer(14, 3, 1, 576, 576),
+    layer(112, 3, 2, 96, 96),
+    layer(7, 3, 1, 960, 960),
+    layer(28, 5, 1, 240, 240),
 ];
 
 /// Elementary functions, their number of operands, and the range of the first one.
@@ -109,14 +120,18 @@ const ROWS: (i64, i64) = (128, 768);
 /// Returns all cases in the order of the table.
 pub fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    cases.extend(DOTS.iter().map(|&shape| dot("dot", shape)));
-    cases.extend(DOTS[..5].iter().map(|&shape| variable(dot("dot of two arguments", shape))));
-    cases.extend(PRODUCTS_OF_A_ROW.iter().map(|&shape| dot("dot of few rows", shape)));
+    cases.extend(DOTS.iter().map(|&(m, n, k)| dot("dot", m, n, k)));
+    cases.extend(DOTS[..5].iter().map(|&(m, n, k)| variable(dot("dot of two arguments", m, n, k))));
+    cases.extend(PRODUCTS_OF_A_ROW.iter().map(|&(m, n, k)| dot("dot of few rows", m, n, k)));
     cases.extend(CONVOLUTIONS.iter().map(|&layer| convolution("convolution", layer, 1)));
-    cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.3)));
+    cases.extend(DEPTHWISE.iter().map(|&layer| convolution("depthwise convolution", layer, layer.inputs)));
     cases.extend([softmax(), layer_norm()]);
     for (family, element_type) in [("functions, f32", "f32"), ("functions, f64", "f64")] {
-        cases.extend(FUNCTIONS.iter().map(|&function| map(family, element_type, function)));
+        cases.extend(
+            FUNCTIONS
+                .iter()
+                .map(|&(name, operands, range)| Case { range, ..map(family, element_type, name, operands) }),
+        );
         cases.extend(activations(family, element_type));
     }
     cases
@@ -151,7 +166,7 @@ fn variable(case: Case) -> Case {
     Case { text: case.text.replace("weights", "right"), ..case }
 }
 
-fn dot(family: &'static str, (m, n, k): (i64, i64, i64)) -> Case {
+fn dot(family: &'static str, m: i64, n: i64, k: i64) -> Case {
     let text = entry(
         "",
         &format!(
@@ -168,7 +183,8 @@ fn dot(family: &'static str, (m, n, k): (i64, i64, i64)) -> Case {
 }
 
 /// Padding `SAME`, followed by ReLU. The operation count covers only taps inside the image.
-fn convolution(family: &'static str, (size, kernel, stride, inputs, outputs): Layer, groups: i64) -> Case {
+fn convolution(family: &'static str, layer: Layer, groups: i64) -> Case {
+    let Layer { size, kernel, stride, inputs, outputs } = layer;
     let result = (size + stride - 1) / stride;
     let padding = ((result - 1) * stride + kernel - size).max(0);
     let (low, high) = (padding / 2, padding - padding / 2);
@@ -240,17 +256,13 @@ fn layer_norm() -> Case {
 /// second-level cache.
 const MAPPED: i64 = 1 << 14;
 
-fn map(
-    family: &'static str,
-    element_type: &str,
-    (function, operands, range): (&str, usize, (f64, f64)),
-) -> Case {
+fn map(family: &'static str, element_type: &str, function: &str, operands: usize) -> Case {
     let shape = format!("{element_type}[{MAPPED}]");
     let parameters: Vec<String> = (0..operands).map(|k| format!("x{k} = {shape} parameter({k})")).collect();
     let names: Vec<String> = (0..operands).map(|k| format!("x{k}")).collect();
     let body = format!("{}\n y = {shape} {function}({})", parameters.join("\n "), names.join(", "));
     let text = entry("", &body, &shape);
-    Case { range, ..case(family, function.to_owned(), elements(MAPPED), text) }
+    case(family, function.to_owned(), elements(MAPPED), text)
 }
 
 /// Activations composed of several operations.

@@ -276,6 +276,7 @@ impl<'m> Analysis<'m> {
         // Upper bound of sums of finite terms.
         let finite_sum = operands.iter().map(own::largest_finite).product::<f64>() * terms;
         let mixed = if transforms::may_apply(instruction, operands) { finite_sum } else { 0.0 };
+        let bounds = own::SumBounds { terms, finite_sum, mixed };
         let errors = arrays.into_iter().map(|array| {
             if !rounds(&array) {
                 return vec![0.0; count(array)];
@@ -283,13 +284,12 @@ impl<'m> Analysis<'m> {
             match (rule, sums.as_slice()) {
                 (Rule::Product | Rule::Sum, [sums]) => {
                     let element_type = array.array_shape().element_type;
-                    own::sum_errors(element_type, magnitudes(array), sums, terms, (finite_sum, mixed))
+                    own::sum_errors(element_type, magnitudes(array), sums, &bounds)
                 }
                 (Rule::Sum, [re, im]) => {
                     let element_type = array.array_shape().element_type;
-                    let part_errors = |parts: Vec<f64>, sums: &[f64]| {
-                        own::sum_errors(element_type, parts, sums, terms, (finite_sum, mixed))
-                    };
+                    let part_errors =
+                        |parts: Vec<f64>, sums: &[f64]| own::sum_errors(element_type, parts, sums, &bounds);
                     let errors = part_errors(own::real_parts(array), re).into_iter();
                     let errors = errors.zip(part_errors(own::imaginary_parts(array), im));
                     errors.map(|(re, im)| re.hypot(im)).collect()

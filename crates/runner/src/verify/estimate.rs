@@ -149,14 +149,14 @@ impl Known {
             return Literal::from_floats(shape.clone(), shifted);
         }
         let shifted = self.value.scalars().zip(error.iter());
-        let shifted = shifted.map(|(value, &e)| shift(shape.element_type, value, (sign * e, imaginary * e)));
+        let shifted = shifted.map(|(value, &e)| shift(shape.element_type, value, sign * e, imaginary * e));
         Literal::from_scalars(shape.clone(), shifted)
     }
 }
 
 /// Adds a distance to a number and rounds away from the number. A complex number takes a distance
 /// for each part.
-fn shift(element_type: PrimitiveType, value: Scalar, (distance, imaginary): (f64, f64)) -> Scalar {
+fn shift(element_type: PrimitiveType, value: Scalar, distance: f64, imaginary: f64) -> Scalar {
     match value {
         _ if distance == 0.0 => value,
         Scalar::Pred(_) => Scalar::Pred(distance > 0.0),

@@ -11,6 +11,16 @@ pub(super) fn largest_finite(array: &Literal) -> f64 {
     magnitudes(array).into_iter().filter(|v| v.is_finite()).fold(1.0, f64::max)
 }
 
+/// Bounds on the sums of an instruction.
+pub(super) struct SumBounds {
+    /// The number of terms of each sum.
+    pub(super) terms: f64,
+    /// Upper bound of sums of finite terms.
+    pub(super) finite_sum: f64,
+    /// The same if a transform mixes the terms of several results, else 0.
+    pub(super) mixed: f64,
+}
+
 /// Returns `min(n, 8 sqrt(n)) u sum |x|` plus the rounding of the result. If transforms mix the
 /// terms of several results, adds a share of the largest possible sum.
 ///
@@ -19,9 +29,9 @@ pub(super) fn sum_errors(
     element_type: PrimitiveType,
     values: Vec<f64>,
     sums: &[f64],
-    terms: f64,
-    (finite_sum, mixed): (f64, f64),
+    bounds: &SumBounds,
 ) -> Vec<f64> {
+    let &SumBounds { terms, finite_sum, mixed } = bounds;
     // Types narrower than `f32` are summed in `f32`.
     let narrow = epsilon(element_type) > epsilon(PrimitiveType::F32);
     let summed = if narrow { PrimitiveType::F32 } else { element_type };

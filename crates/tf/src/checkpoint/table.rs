@@ -44,27 +44,32 @@ pub(super) fn entries(file: &Bytes) -> Result<Vec<Entry>> {
     read_block(file, metaindex)?;
     let mut all = Table::default();
     let mut blocks = Table::default();
-    blocks.add(&read_block(file, index)?, index.0)?;
+    blocks.add(&read_block(file, index)?, index.offset)?;
     for Entry { value, at, .. } in blocks.entries {
         let handle = read_handle(&mut value.as_ref());
         let handle = handle.ok_or_else(|| damaged(at, "the place of a block is cut off"))?;
-        all.add(&read_block(file, handle)?, handle.0)?;
+        all.add(&read_block(file, handle)?, handle.offset)?;
     }
     Ok(all.entries)
 }
 
-/// Offset and size of a block.
-type Handle = (usize, usize);
+/// The place of a block in its file.
+#[derive(Clone, Copy)]
+struct Handle {
+    offset: usize,
+    size: usize,
+}
 
 fn read_handle(bytes: &mut &[u8]) -> Option<Handle> {
-    Some((read_size(bytes)?, read_size(bytes)?))
+    Some(Handle { offset: read_size(bytes)?, size: read_size(bytes)? })
 }
 
 fn read_size(bytes: &mut &[u8]) -> Option<usize> {
     usize::try_from(decode_varint(bytes).ok()?).ok()
 }
 
-fn read_block(file: &Bytes, (offset, size): Handle) -> Result<Bytes> {
+fn read_block(file: &Bytes, handle: Handle) -> Result<Bytes> {
+    let Handle { offset, size } = handle;
     let end = offset.checked_add(size).and_then(|end| end.checked_add(TRAILER));
     let Some(end) = end.filter(|&end| end <= file.len()) else {
         return Err(damaged(offset, "a block lies beyond its end"));

@@ -2,7 +2,7 @@
 
 use super::conditional::Conditional;
 use super::nodes::{is_merge, is_stateful, is_switch, is_variable};
-use super::state::{States, describe, includes};
+use super::state::{Outcome, States, describe, includes};
 use crate::{Graph, NodeId, OutputId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -74,7 +74,7 @@ impl Branch {
                 if at.index != self.outcome {
                     return Err(Error::unsupported(format!(
                         "what runs if {} uses the other side of node '{}' (op {})",
-                        describe(graph, (conditional.predicate, self.outcome)),
+                        describe(graph, Outcome { predicate: conditional.predicate, number: self.outcome }),
                         node.name,
                         node.op
                     )));

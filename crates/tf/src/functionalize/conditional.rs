@@ -29,6 +29,6 @@ impl Conditional {
     /// Under which outcome of the predicate a node runs, if under one only.
     pub(super) fn outcome_of(&self, states: &States, id: NodeId) -> Option<usize> {
         let state = states.of_node(id).as_ref()?;
-        state.iter().find(|(predicate, _)| *predicate == self.predicate).map(|(_, outcome)| *outcome)
+        state.iter().find(|outcome| outcome.predicate == self.predicate).map(|outcome| outcome.number)
     }
 }

@@ -46,11 +46,12 @@ impl Group {
         for &id in effects {
             let Some(state) = states.of_node(id) else { continue };
             // The innermost predicate is the one decided last, which is the one computed last.
-            let Some(last) = (0..state.len()).max_by_key(|&i| states.position(state[i].0.node)) else {
+            let Some(last) = (0..state.len()).max_by_key(|&i| states.position(state[i].predicate.node))
+            else {
                 continue;
             };
             let outer = state.iter().enumerate().filter(|(i, _)| *i != last).map(|(_, o)| *o).collect();
-            let place = (Rc::new(outer), state[last].0);
+            let place = (Rc::new(outer), state[last].predicate);
             groups.entry(place.clone()).or_insert_with(|| empty(&place)).effects.insert(id);
         }
         groups.into_values().collect()
@@ -169,7 +170,7 @@ pub(super) fn innermost(
     // of those, what is between the parts of an inner one has no conditional around it.
     if ready.is_empty() {
         let around = blocked.iter().flat_map(|conditional| conditional.outer.iter());
-        let around: BTreeSet<OutputId> = around.map(|(predicate, _)| *predicate).collect();
+        let around: BTreeSet<OutputId> = around.map(|outcome| outcome.predicate).collect();
         let mut waiting = Vec::new();
         for group in Group::all(graph, order, states, effects) {
             if let Some(group) = group.outermost(&around, states, effects) {

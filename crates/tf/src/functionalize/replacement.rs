@@ -210,9 +210,12 @@ impl Conditional {
             inherited.weak = at.weak.iter().filter_map(inside).collect();
             for (id, outcomes) in at.outer.iter().filter_map(|(id, outcomes)| Some((*ids.get(id)?, outcomes)))
             {
-                let rest = outcomes.iter().filter(|(predicate, _)| *predicate != self.predicate);
+                let rest = outcomes.iter().filter(|outcome| outcome.predicate != self.predicate);
                 let mut rest: Vec<Outcome> = rest
-                    .map(|&(predicate, outcome)| Some((canonical(&body, find(&ids, predicate)?), outcome)))
+                    .map(|outcome| {
+                        let predicate = canonical(&body, find(&ids, outcome.predicate)?);
+                        Some(Outcome { predicate, ..*outcome })
+                    })
                     .collect::<Option<_>>()
                     .ok_or_else(|| {
                         Error::unsupported(format!(

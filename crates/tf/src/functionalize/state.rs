@@ -15,8 +15,13 @@ const MAX_DEPTH: usize = 64;
 /// The most outcomes that a predicate may have.
 const MAX_OUTCOMES: usize = 10_000;
 
-/// A predicate and its outcome: 0 or 1 for false or true, else the number of the output that `_SwitchN` chooses.
-pub(super) type Outcome = (OutputId, usize);
+/// A predicate and its outcome.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Outcome {
+    pub(super) predicate: OutputId,
+    /// 0 or 1 for false or true, else the number of the output that `_SwitchN` chooses.
+    pub(super) number: usize,
+}
 
 /// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node never runs.
 pub(super) type State = Option<Rc<Vec<Outcome>>>;
@@ -138,7 +143,7 @@ impl States {
                 match self.assumed.get(&predicate) {
                     Some(assumed) if assumed.outcome == output.index => state.clone(),
                     Some(_) => None,
-                    None => join(state, &Some(Rc::new(vec![(predicate, output.index)]))),
+                    None => join(state, &Some(Rc::new(vec![Outcome { predicate, number: output.index }]))),
                 }
             }
             _ => state.clone(),
@@ -231,15 +236,15 @@ impl States {
             return None;
         }
         let at = (0..first.len()).find(|&i| first[i] != second[i])?;
-        let predicate = first[at].0;
+        let predicate = first[at].predicate;
         let mut sides = vec![None; self.outcomes(predicate)];
         if sides.len() != inputs.len() {
             return None;
         }
         for (input, state) in states.iter().enumerate() {
             let differs_here_only = (0..first.len()).all(|i| i == at || state[i] == first[i]);
-            let side = sides.get_mut(state[at].1)?;
-            if state[at].0 != predicate || !differs_here_only || side.replace(input).is_some() {
+            let side = sides.get_mut(state[at].number)?;
+            if state[at].predicate != predicate || !differs_here_only || side.replace(input).is_some() {
                 return None;
             }
         }
@@ -261,12 +266,13 @@ impl States {
 }
 
 /// An outcome in words: `'p' is true`, `'i' is 3`.
-pub(super) fn describe(graph: &Graph, (predicate, outcome): Outcome) -> String {
+pub(super) fn describe(graph: &Graph, outcome: Outcome) -> String {
+    let Outcome { predicate, number } = outcome;
     let name = &graph.nodes[predicate.node].name;
     if graph.output_type(predicate).base() == DataType::Bool {
-        format!("'{name}' is {}", outcome == 1)
+        format!("'{name}' is {}", number == 1)
     } else {
-        format!("'{name}' is {outcome}")
+        format!("'{name}' is {number}")
     }
 }
 
@@ -282,7 +288,7 @@ fn join(a: &State, b: &State) -> State {
     let mut all: Vec<Outcome> = a.iter().chain(b.iter()).copied().collect();
     all.sort_unstable();
     all.dedup();
-    let contradicts = all.windows(2).any(|pair| pair[0].0 == pair[1].0);
+    let contradicts = all.windows(2).any(|pair| pair[0].predicate == pair[1].predicate);
     if contradicts { None } else { Some(Rc::new(all)) }
 }
 
@@ -293,5 +299,5 @@ pub(super) fn includes(inner: &[Outcome], outer: &[Outcome]) -> bool {
 
 /// Whether two states exclude each other.
 pub(super) fn excludes(a: &[Outcome], b: &[Outcome]) -> bool {
-    a.iter().any(|(predicate, outcome)| b.iter().any(|(p, o)| p == predicate && o != outcome))
+    a.iter().any(|x| b.iter().any(|y| x.predicate == y.predicate && x.number != y.number))
 }

@@ -19,7 +19,7 @@ use super::names::Names;
 use super::signatures::Signatures;
 use super::{FedOutput, prune};
 use crate::proto::{Config, Dim, Fetch, GraphDef, TensorId, TensorShapeProto};
-use edges::Edges;
+use edges::{Edges, Output};
 use feeds::{Shapes, Sources};
 use fetches::Finder;
 use std::collections::BTreeMap;
@@ -83,12 +83,12 @@ impl Ends {
         // Refuses inputs that name no node, before anything follows them.
         prune::needed(&inferred.config, &graph.node, &node_names, &BTreeMap::new())?;
 
-        let roots = ids.iter().filter_map(|id| Some((node_names.get(&id.0)?, id.1)));
+        let roots = ids.iter().filter_map(|id| Some(Output { node: node_names.get(&id.0)?, index: id.1 }));
         let mut taken = names::Taken::default();
         for output in sources.needed_by(roots) {
             match feeds::feed(graph, &edges, output, &signatures, &mut shapes) {
                 Ok(Some(mut feed)) => {
-                    feed.name = taken.claim(&(graph.node[output.0].name.clone(), output.1));
+                    feed.name = taken.claim(&(graph.node[output.node].name.clone(), output.index));
                     inferred.config.feed.push(feed);
                 }
                 Ok(None) => {}

@@ -1,6 +1,7 @@
 //! Static tables: what their initialisers put into them, read from the graph and the files that come with it.
 
 use super::assets::Assets;
+use super::text_file::EntryTypes;
 use super::trace::{Step, Trace};
 use crate::DataType;
 use crate::proto::{NodeDef, attr_value::Value};
@@ -131,7 +132,8 @@ pub(crate) fn tables<'a>(
         let at_table = |e: Error| e.context(format!("table '{}' (op {})", node.name, node.op));
         let (key_type, value_type) = types(node).map_err(at_table)?;
         let made = if base_op(step) == "InitializeTableFromTextFile" {
-            super::text_file::read(trace, frame, step, (key_type, value_type), assets)
+            let types = EntryTypes { key: key_type, value: value_type };
+            super::text_file::read(trace, frame, step, types, assets)
         } else {
             let keys = super::constants::elements(trace, frame, from);
             let values = step.input.get(2).and_then(|from| super::constants::elements(trace, frame, from));

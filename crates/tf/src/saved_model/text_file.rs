@@ -14,12 +14,19 @@ const WHOLE_LINE: i64 = -2;
 /// In place of a column: the line's number, from 0.
 const LINE_NUMBER: i64 = -1;
 
+/// The data types of a table's keys and values.
+#[derive(Clone, Copy)]
+pub(super) struct EntryTypes {
+    pub(super) key: DataType,
+    pub(super) value: DataType,
+}
+
 /// The keys and values of `InitializeTableFromTextFile`.
 pub(super) fn read<'a>(
     trace: &Trace<'a>,
     frame: usize,
     node: &'a NodeDef,
-    types: (DataType, DataType),
+    types: EntryTypes,
     assets: &Assets<'_>,
 ) -> Result<(Bytes, Bytes)> {
     let file = node.input.get(1).and_then(|input| trace.origin(frame, input));
@@ -56,7 +63,7 @@ struct Columns {
     delimiter: u8,
 }
 
-fn entries(file: &[u8], columns: &Columns, types: (DataType, DataType)) -> Result<(Bytes, Bytes)> {
+fn entries(file: &[u8], columns: &Columns, types: EntryTypes) -> Result<(Bytes, Bytes)> {
     let (mut keys, mut values) = (Vec::new(), Vec::new());
     let file = file.strip_suffix(b"\n").unwrap_or(file);
     let lines = file.split(|&c| c == b'\n').enumerate().take_while(|_| !file.is_empty());
@@ -77,8 +84,8 @@ fn entries(file: &[u8], columns: &Columns, types: (DataType, DataType)) -> Resul
             write(data_type, String::from_utf8_lossy(text).trim(), out)
         };
         let at_line = |e: Error| e.context(format!("line {}", number + 1));
-        cell(columns.key, types.0, &mut keys).map_err(at_line)?;
-        cell(columns.value, types.1, &mut values).map_err(at_line)?;
+        cell(columns.key, types.key, &mut keys).map_err(at_line)?;
+        cell(columns.value, types.value, &mut values).map_err(at_line)?;
     }
     Ok((keys.into(), values.into()))
 }
@@ -114,11 +121,11 @@ mod tests {
 
     #[test]
     fn lines_become_entries() {
-        let types = (DataType::Int64, DataType::Float);
+        let types = EntryTypes { key: DataType::Int64, value: DataType::Float };
         let (keys, values) = entries(b"5,0.5\r\n-7,2\n", &columns(0, 1), types).expect("two entries");
         assert_eq!(keys, [5i64.to_le_bytes(), (-7i64).to_le_bytes()].concat());
         assert_eq!(values, [0.5f32.to_le_bytes(), 2f32.to_le_bytes()].concat());
-        let types = (DataType::Int64, DataType::Int64);
+        let types = EntryTypes { key: DataType::Int64, value: DataType::Int64 };
         let (keys, values) = entries(b"9\n8", &columns(WHOLE_LINE, LINE_NUMBER), types).expect("two");
         assert_eq!(keys, [9i64.to_le_bytes(), 8i64.to_le_bytes()].concat());
         assert_eq!(values, [0i64.to_le_bytes(), 1i64.to_le_bytes()].concat());
@@ -129,7 +136,7 @@ mod tests {
 
     #[test]
     fn lines_that_are_none_are_told() {
-        let types = (DataType::Int64, DataType::Int64);
+        let types = EntryTypes { key: DataType::Int64, value: DataType::Int64 };
         let message = |file: &[u8]| entries(file, &columns(0, 1), types).expect_err("wrong").to_string();
         assert!(message(b"1,2\n3").contains("line 2") && message(b"1,2\n3").contains("no column 1"));
         assert!(message(b"x,2").contains("'x' is no int64"));

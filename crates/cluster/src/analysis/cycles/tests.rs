@@ -97,7 +97,7 @@ impl Plain {
     }
 
     /// The two ends of an edge become one of the two, the other goes.
-    fn contract(&mut self, (from, to): (usize, usize), stays: usize) {
+    fn contract(&mut self, from: usize, to: usize, stays: usize) {
         let goes = if stays == from { to } else { from };
         self.remove_edge(from, to);
         let (inputs, outputs) = (self.inputs[goes].clone(), self.outputs[goes].clone());
@@ -146,7 +146,7 @@ fn the_order_is_that_of_a_plain_search() {
                     continue;
                 }
                 match contract(&mut cycles, from, to) {
-                    Ok(stays) => plain.contract((from, to), stays),
+                    Ok(stays) => plain.contract(from, to, stays),
                     Err(_) => {
                         plain.remove_edge(from, to);
                         plain.insert_edge(from, to);

@@ -321,8 +321,9 @@ fn crop_grad_boxes(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         (corner(cx, vertical.upper, horizontal.lower)?, corner(cx, vertical.upper, horizontal.upper)?);
     let (down, across) =
         (cx.broadcast(vertical.weight, &sizes, &[0, 1])?, cx.broadcast(horizontal.weight, &sizes, &[0, 2])?);
-    let slope_down = slope(cx, across, (top_left, bottom_left), (top_right, bottom_right))?;
-    let slope_across = slope(cx, down, (top_left, top_right), (bottom_left, bottom_right))?;
+    let edge = |from, to| Edge { from, to };
+    let slope_down = slope(cx, across, edge(top_left, bottom_left), edge(top_right, bottom_right))?;
+    let slope_across = slope(cx, down, edge(top_left, top_right), edge(bottom_left, bottom_right))?;
     let is_image = {
         let zero = cx.splat_like(number, 0.0)?;
         let last = cx.splat_like(number, (image[0] - 1) as f64)?;
@@ -352,14 +353,20 @@ fn crop_grad_boxes(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.concatenate(&parts, 1)
 }
 
+/// Two neighboring pixels.
+struct Edge {
+    from: InstructionId,
+    to: InstructionId,
+}
+
 /// The difference of two pixels, between two such pairs.
 fn slope(
     cx: &mut NodeContext<'_, '_>,
     weight: InstructionId,
-    first: (InstructionId, InstructionId),
-    second: (InstructionId, InstructionId),
+    first: Edge,
+    second: Edge,
 ) -> Result<InstructionId> {
-    let (a, b) = (cx.sub(first.1, first.0)?, cx.sub(second.1, second.0)?);
+    let (a, b) = (cx.sub(first.to, first.from)?, cx.sub(second.to, second.from)?);
     let rest = share_of(cx, weight, true)?;
     let (a, b) = (cx.mul(rest, a)?, cx.mul(weight, b)?);
     cx.add(a, b)

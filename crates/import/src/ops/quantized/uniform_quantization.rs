@@ -304,7 +304,7 @@ pub(crate) fn centred<'f>(
 fn dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let [rows, _, columns] = dot_sizes(cx, left, right)?;
-    requantized_product(cx, &[rows, columns], [1, 1], |_, left, right| left.dot(right, 0, (1, 0)))
+    requantized_product(cx, &[rows, columns], [1, 1], |_, left, right| left.dot(right, 0))
 }
 
 /// The product of inputs 0 and 1, of these sizes, requantized as inputs 2 to 7 say. `axes` are the dimensions of the right
@@ -411,7 +411,7 @@ fn dot_hybrid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.composite_one(&[left, right, from_right.scales, from_right.zero_points], |function, operands| {
         let left = dynamic(function, operands[0], 0);
         let right = centred(operands[1], operands[3], from_right.axis);
-        let product = left.centred.dot(right, 0, (1, 0)).convert(PrimitiveType::F32);
+        let product = left.centred.dot(right, 0).convert(PrimitiveType::F32);
         let sizes = [rows, columns];
         product * left.scales.broadcast(&sizes, &[0]) * spread(operands[2], &sizes, from_right.axis)
     })

@@ -82,7 +82,7 @@ fn room(target: &Target) -> u64 {
 
 /// The bytes of a stage's largest band.
 pub(super) fn band_bytes(stage: &Stage, lines: &[Lines]) -> u64 {
-    let most = lines.iter().map(|l| l.output.1 - l.output.0).max().unwrap_or(0).max(0) as u64;
+    let most = lines.iter().map(|l| l.output.length()).max().unwrap_or(0).max(0) as u64;
     most.saturating_mul(stage.line_bytes()).next_multiple_of(64)
 }
 
@@ -95,7 +95,7 @@ fn cut_into(stages: &[Stage], per_image: i64, target: &Target) -> Option<Cut> {
     let (mut scratch_bytes, mut repeated) = (0u64, 0u64);
     for (stage, lines) in stages.iter().zip(&lines).take(stages.len() - 1) {
         scratch_bytes = scratch_bytes.saturating_add(band_bytes(stage, lines));
-        let computed: u64 = lines.iter().map(|l| (l.output.1 - l.output.0) as u64).sum();
+        let computed: u64 = lines.iter().map(|l| l.output.length() as u64).sum();
         let once = stage.lines() / images.max(1);
         let twice = computed.saturating_sub(once).saturating_mul(images);
         repeated = repeated.saturating_add(twice.saturating_mul(stage.line_cycles(target)));
@@ -150,42 +150,62 @@ mod tests {
     use crate::contraction::convolution::SpatialDimension;
     use hlo::WindowDimension;
 
-    /// A square convolution of an image with `SAME` padding: features of a group, groups.
-    fn stage(
-        (batch, pixels): (i64, i64),
-        (size, stride): (i64, i64),
-        (inputs, outputs, groups): (i64, i64, i64),
+    /// A square convolution of images with `SAME` padding.
+    #[derive(Clone, Copy)]
+    struct Layer {
+        batch: i64,
+        pixels: i64,
+        size: i64,
+        stride: i64,
+        /// Input and output features of a group.
+        inputs: i64,
+        outputs: i64,
+        groups: i64,
         operations: u64,
-    ) -> Stage {
-        let low = (size - stride).max(0) / 2;
-        let window = WindowDimension {
-            stride,
-            padding_low: low,
-            padding_high: (size - stride).max(0) - low,
-            ..WindowDimension::of_size(size)
-        };
-        let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
-        let dims = ConvolutionDims { batch, groups, inputs, outputs, spatial: vec![spatial; 2] };
-        let kernel_bytes = (size * size * inputs * outputs * groups * 4) as u64;
-        Stage { dims, element_bytes: 4, kernel_bytes, operations }
+    }
+
+    impl Layer {
+        fn stage(self) -> Stage {
+            let Self { batch, pixels, size, stride, inputs, outputs, groups, operations } = self;
+            let low = (size - stride).max(0) / 2;
+            let window = WindowDimension {
+                stride,
+                padding_low: low,
+                padding_high: (size - stride).max(0) - low,
+                ..WindowDimension::of_size(size)
+            };
+            let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
+            let dims = ConvolutionDims { batch, groups, inputs, outputs, spatial: vec![spatial; 2] };
+            let kernel_bytes = (size * size * inputs * outputs * groups * 4) as u64;
+            Stage { dims, element_bytes: 4, kernel_bytes, operations }
+        }
     }
 
     /// Expand, depthwise, project.
     fn bottleneck(batch: i64, pixels: i64, narrow: i64, wide: i64, size: i64, stride: i64) -> Vec<Stage> {
         let after = (pixels - 1) / stride + 1;
-        vec![
-            stage((batch, pixels), (1, 1), (narrow, wide, 1), 3),
-            stage((batch, pixels), (size, stride), (1, 1, wide), 3),
-            stage((batch, after), (1, 1), (wide, narrow, 1), 2),
-        ]
+        let pointwise = Layer {
+            batch,
+            pixels,
+            size: 1,
+            stride: 1,
+            inputs: narrow,
+            outputs: wide,
+            groups: 1,
+            operations: 3,
+        };
+        let depthwise = Layer { size, stride, inputs: 1, outputs: 1, groups: wide, ..pointwise };
+        let project = Layer { pixels: after, inputs: wide, outputs: narrow, operations: 2, ..pointwise };
+        [pointwise, depthwise, project].map(Layer::stage).to_vec()
     }
 
     #[test]
     fn chains_are_formed_where_what_is_between_leaves_the_cache() {
         let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let v3 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
-        let wide_swish =
-            vec![stage((1, 112), (1, 1), (16, 96, 1), 20), stage((1, 112), (3, 2), (1, 1, 96), 20)];
+        let mut wide_swish = bottleneck(1, 112, 16, 96, 3, 2);
+        wide_swish.truncate(2);
+        wide_swish.iter_mut().for_each(|stage| stage.operations = 20);
         let table = [
             (bottleneck(1, 112, 16, 96, 3, 2), &v4, true, 16),
             (bottleneck(1, 56, 24, 144, 3, 1), &v4, true, 8),

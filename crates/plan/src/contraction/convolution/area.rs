@@ -1,6 +1,6 @@
 //! Areas of pixels with the same taps, cut into tiles of few sizes.
 
-use super::dims::{ConvolutionDims, Segment, SpatialDimension};
+use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
 use super::rectangles::{LOOPS, Rectangle, TileSize};
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ impl Area {
     pub(super) fn new(
         dims: &ConvolutionDims,
         spatial: &[SpatialDimension; 3],
-        images: (i64, i64),
+        images: Span,
         segments: [Segment; 3],
     ) -> Self {
         let (mut input_unit, mut output_unit, mut tap_unit) = (1, 1, 1);
@@ -38,10 +38,10 @@ impl Area {
             output_unit *= spatial[d].output;
             tap_unit *= spatial[d].window.size;
         }
-        debug_assert!(images.1 <= dims.batch);
-        input += images.0 * input_unit;
-        output += images.0 * output_unit;
-        loops.push((images.1 - images.0, input_unit, output_unit));
+        debug_assert!(images.end <= dims.batch);
+        input += images.begin * input_unit;
+        output += images.begin * output_unit;
+        loops.push((images.length(), input_unit, output_unit));
         loops.reverse();
         Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops) }
     }

@@ -1,7 +1,7 @@
 //! Bands of output lines: which lines each stage of a chain of convolutions computes for a band of the last one's, and
 //! the tiles of these lines.
 
-use super::dims::{ConvolutionDims, SpatialDimension};
+use super::dims::{ConvolutionDims, Span, SpatialDimension};
 use super::tiling::{self, OutputBox, Sharing, Tiling};
 
 /// The lines of one stage in one band.
@@ -9,8 +9,8 @@ use super::tiling::{self, OutputBox, Sharing, Tiling};
 pub(crate) struct Lines {
     /// The image.
     pub(crate) image: i64,
-    /// The first line of the stage's output, and one past the last.
-    pub(crate) output: (i64, i64),
+    /// The lines of the stage's output.
+    pub(crate) output: Span,
     /// The pixel of the stage's input that memory begins with.
     pub(crate) input_origin: i64,
     /// The pixel of its output that memory begins with.
@@ -26,7 +26,7 @@ pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Ve
     let mut all: Vec<Vec<Lines>> = vec![Vec::new(); stages.len()];
     for image in 0..last.batch {
         for band in 0..per_image {
-            let mut output = (rows * band / per_image, rows * (band + 1) / per_image);
+            let mut output = Span::new(rows * band / per_image, rows * (band + 1) / per_image);
             for (k, dims) in stages.iter().enumerate().rev() {
                 let line = line_dimension(dims)?;
                 let input = inputs(line, output);
@@ -34,9 +34,9 @@ pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Ve
                     let width = d(&dims.spatial[1]);
                     image.checked_mul(d(line))?.checked_add(at)?.checked_mul(width)
                 };
-                let input_origin = if k == 0 { 0 } else { first_pixel(|d| d.input, input.0)? };
+                let input_origin = if k == 0 { 0 } else { first_pixel(|d| d.input, input.begin)? };
                 let is_last = k + 1 == stages.len();
-                let output_origin = if is_last { 0 } else { first_pixel(|d| d.output, output.0)? };
+                let output_origin = if is_last { 0 } else { first_pixel(|d| d.output, output.begin)? };
                 all[k].push(Lines { image, output, input_origin, output_origin });
                 output = input;
             }
@@ -53,16 +53,17 @@ fn line_dimension(dims: &ConvolutionDims) -> Option<&SpatialDimension> {
     }
 }
 
-/// The inputs that outputs from `begin` to before `end` read; those between the first and the last are among them.
-fn inputs(d: &SpatialDimension, (begin, end): (i64, i64)) -> (i64, i64) {
+/// The inputs that outputs read; those between the first and the last are among them.
+fn inputs(d: &SpatialDimension, outputs: Span) -> Span {
+    let Span { begin, end } = outputs;
     if begin >= end {
-        return (0, 0);
+        return Span::new(0, 0);
     }
     let w = d.window;
     let first = begin * w.stride - w.padding_low;
     let behind = (end - 1) * w.stride - w.padding_low + (w.size - 1) * w.window_dilation + 1;
     let (first, behind) = (first.clamp(0, d.input), behind.clamp(0, d.input));
-    if first < behind { (first, behind) } else { (0, 0) }
+    if first < behind { Span::new(first, behind) } else { Span::new(0, 0) }
 }
 
 /// Tiles of up to `most` pixels whose chunks are the bands; pixels are numbered from the bands' origins.
@@ -70,12 +71,13 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing:
     let row = dims.as_one_row();
     let width = dims.spatial.last()?.output;
     let part = |band: &Lines| -> Vec<OutputBox> {
-        let (begin, end) = band.output;
+        let Span { begin, end } = band.output;
+        let one = Span::new(0, 1);
         if row.is_some() {
             let first = band.image * dims.pixels();
-            return vec![[(0, 1), (0, 1), (0, 1), (first + begin * width, first + end * width)]];
+            return vec![[one, one, one, Span::new(first + begin * width, first + end * width)]];
         }
-        vec![[(band.image, band.image + 1), (0, 1), (begin, end), (0, width)]]
+        vec![[Span::new(band.image, band.image + 1), one, band.output, Span::new(0, width)]]
     };
     let parts: Vec<Vec<OutputBox>> = bands.iter().map(part).collect();
     let mut tiling = tiling::tiles_of(row.as_ref().unwrap_or(dims), most, &parts, sharing)?;
@@ -95,28 +97,29 @@ mod tests {
     use super::*;
     use hlo::WindowDimension;
 
-    fn dimension(input: i64, size: i64, stride: i64, padding: (i64, i64)) -> SpatialDimension {
+    fn dimension(input: i64, size: i64, stride: i64, low: i64, high: i64) -> SpatialDimension {
         let window = WindowDimension {
             stride,
-            padding_low: padding.0,
-            padding_high: padding.1,
+            padding_low: low,
+            padding_high: high,
             ..WindowDimension::of_size(size)
         };
-        let output = (input + padding.0 + padding.1 - size) / stride + 1;
+        let output = (input + low + high - size) / stride + 1;
         SpatialDimension { input, output, window }
     }
 
-    fn square(batch: i64, input: i64, size: i64, stride: i64, padding: (i64, i64)) -> ConvolutionDims {
-        let spatial = vec![dimension(input, size, stride, padding); 2];
+    fn square(batch: i64, input: i64, size: i64, stride: i64, low: i64, high: i64) -> ConvolutionDims {
+        let spatial = vec![dimension(input, size, stride, low, high); 2];
         ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial }
     }
 
     #[test]
     fn each_stage_has_the_lines_that_the_next_one_reads() {
         // Expand, 3x3 with stride 2, project.
-        let stages = [square(2, 12, 1, 1, (0, 0)), square(2, 12, 3, 2, (0, 1)), square(2, 6, 1, 1, (0, 0))];
+        let stages = [square(2, 12, 1, 1, 0, 0), square(2, 12, 3, 2, 0, 1), square(2, 6, 1, 1, 0, 0)];
         let lines = lines(&stages, 2).expect("two dimensions");
-        let outputs = |k: usize| lines[k].iter().map(|l| (l.image, l.output)).collect::<Vec<_>>();
+        let outputs =
+            |k: usize| lines[k].iter().map(|l| (l.image, (l.output.begin, l.output.end))).collect::<Vec<_>>();
         assert_eq!(outputs(2), [(0, (0, 3)), (0, (3, 6)), (1, (0, 3)), (1, (3, 6))]);
         assert_eq!(outputs(1), outputs(2));
         assert_eq!(outputs(0), [(0, (0, 7)), (0, (6, 12)), (1, (0, 7)), (1, (6, 12))]);
@@ -129,15 +132,15 @@ mod tests {
 
     #[test]
     fn tiles_of_bands_are_those_of_the_whole_moved_to_the_origins() {
-        let stages = [square(1, 9, 3, 1, (1, 1)), square(1, 9, 3, 1, (1, 1))];
+        let stages = [square(1, 9, 3, 1, 1, 1), square(1, 9, 3, 1, 1, 1)];
         let lines = lines(&stages, 3).expect("two dimensions");
         for (dims, bands) in stages.iter().zip(&lines) {
             for sharing in [Sharing::All, Sharing::Interior] {
                 let tiling = tiles(dims, 6, bands, sharing).expect("regular");
                 assert_eq!(tiling.chunks, 3);
                 for (chunk, band) in bands.iter().enumerate() {
-                    let mut written = vec![false; ((band.output.1 - band.output.0) * 9) as usize];
-                    let begin = band.output.0 * 9 - band.output_origin;
+                    let mut written = vec![false; (band.output.length() * 9) as usize];
+                    let begin = band.output.begin * 9 - band.output_origin;
                     for size in &tiling.sizes {
                         for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
                             assert!(r.counts[0] == 1 && r.counts[1] == 1);
@@ -159,10 +162,10 @@ mod tests {
 
     #[test]
     fn bands_that_see_nothing_but_padding_read_no_line() {
-        let dims = square(1, 2, 1, 1, (3, 0));
-        let stages = [square(1, 2, 1, 1, (0, 0)), dims];
+        let dims = square(1, 2, 1, 1, 3, 0);
+        let stages = [square(1, 2, 1, 1, 0, 0), dims];
         let lines = lines(&stages, 5).expect("two dimensions");
-        let outputs: Vec<_> = lines[0].iter().map(|l| l.output).collect();
+        let outputs: Vec<_> = lines[0].iter().map(|l| (l.output.begin, l.output.end)).collect();
         assert_eq!(outputs, [(0, 0), (0, 0), (0, 0), (0, 1), (1, 2)]);
     }
 }

@@ -110,8 +110,7 @@ fn transforms(
 
 /// The best tile of each width, the best first, and the best ones that are left.
 fn tiles(dims: &ConvolutionDims, size: usize, panels_outside: bool, target: &Target) -> Vec<Candidate> {
-    let (lanes, panel) = dense::lanes(dims, size, target);
-    let ranked = cost::ranked(dims, (lanes, panel, size), target).unwrap_or_default();
+    let ranked = cost::ranked(dims, dense::vectors(dims, size, target), target).unwrap_or_default();
     let mut widths = std::collections::BTreeSet::new();
     let (best, rest): (Vec<_>, Vec<_>) =
         ranked.into_iter().map(|(_, choice)| choice).partition(|choice| widths.insert(choice.vectors));
@@ -134,14 +133,19 @@ fn gradients(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target
     let lanes = target.lanes(size).min(tile::panel(dims.outputs, size) as u32);
     let last = spatial[2];
     let is_run = last.window.stride == 1;
-    let ranked = cost::ranked_gradient(dims.batch, (is_run, last.output), dims.outputs, lanes, target);
+    let shape =
+        cost::GradientShape { features: dims.batch, outputs: dims.outputs, taps: last.output, is_run };
+    let ranked = shape.ranked(lanes, target);
     let mut kinds = std::collections::BTreeSet::new();
     let (best, rest): (Vec<_>, Vec<_>) = ranked
         .into_iter()
         .map(|(_, choice)| choice)
-        .partition(|&(_, vectors, taps)| kinds.insert((vectors, taps > 1)));
+        .partition(|choice| kinds.insert((choice.vectors, choice.taps > 1)));
     let chosen = best.into_iter().chain(rest.into_iter().take(MORE_TILES));
-    let candidate =
-        |(rows, vectors, taps)| Candidate::Gradient { rows: rows as u32, vectors, taps: taps as u32 };
+    let candidate = |cost::GradientChoice { rows, vectors, taps }| Candidate::Gradient {
+        rows: rows as u32,
+        vectors,
+        taps: taps as u32,
+    };
     chosen.map(candidate).collect()
 }

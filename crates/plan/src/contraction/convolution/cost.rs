@@ -54,17 +54,28 @@ pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
     .max(1)
 }
 
-/// The tile of the least time: `lanes` elements are a vector, `panel` of them are side by side in a packed kernel.
-pub(super) fn choose(dims: &ConvolutionDims, sizes: (u32, u32, usize), target: &Target) -> Option<Choice> {
-    Some(ranked(dims, sizes, target)?.first()?.1)
+/// The cut of features into vectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Vectors {
+    /// The elements of a vector.
+    pub(super) lanes: u32,
+    /// The elements that are side by side in a packed kernel.
+    pub(super) panel: u32,
+    pub(super) element_bytes: usize,
+}
+
+/// The tile of the least time.
+pub(super) fn choose(dims: &ConvolutionDims, vectors: Vectors, target: &Target) -> Option<Choice> {
+    Some(ranked(dims, vectors, target)?.first()?.1)
 }
 
 /// All tiles that the registers hold, those of the least time first, with that time.
 pub(super) fn ranked(
     dims: &ConvolutionDims,
-    (lanes, panel, element_bytes): (u32, u32, usize),
+    vectors: Vectors,
     target: &Target,
 ) -> Option<Vec<(f64, Choice)>> {
+    let Vectors { lanes, panel, element_bytes } = vectors;
     let areas = tiling::areas(dims)?;
     let needed = dims.outputs.max(1).saturating_add(i64::from(lanes) - 1) / i64::from(lanes);
     let model = Model {
@@ -113,52 +124,67 @@ fn issued(pixels: u32, vectors: u32) -> f64 {
     f64::from(pixels * vectors + vectors + 3 + if vectors > 1 { pixels } else { 0 })
 }
 
-/// The tile of a kernel's gradient: rows at most (input features), vectors of output features, and how many of the
-/// `taps` of the last dimension, if their input features are one run, have their rows in one tile.
-pub(super) fn choose_gradient(
-    features: i64,
-    (is_run, taps): (bool, i64),
-    outputs: i64,
-    lanes: u32,
-    target: &Target,
-) -> (i64, u32, i64) {
-    ranked_gradient(features, (is_run, taps), outputs, lanes, target).first().map_or((1, 1, 1), |best| best.1)
+/// The tile of a kernel's gradient.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GradientChoice {
+    /// Rows at most (input features).
+    pub(super) rows: i64,
+    /// Vectors of output features.
+    pub(super) vectors: u32,
+    /// The taps of the last dimension that have their rows in one tile.
+    pub(super) taps: i64,
 }
 
-/// All tiles of a kernel's gradient, those of the least time first, with that time.
-pub(super) fn ranked_gradient(
-    features: i64,
-    (is_run, taps): (bool, i64),
-    outputs: i64,
-    lanes: u32,
-    target: &Target,
-) -> Vec<(f64, (i64, u32, i64))> {
-    let needed = (outputs.max(1) + i64::from(lanes) - 1) / i64::from(lanes);
-    let mut all = Vec::new();
-    let mut consider = |cost: f64, choice: (i64, u32, i64)| all.push((cost, choice));
-    for vectors in 1..=needed.min(4) as u32 {
-        let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
-        // Sums wait for one another, and a little more than a full set of them hides that. Each tile reads its pixels anew.
-        let latency = |rows: i64, vectors: u32| step(rows as u32, vectors).max(5.0) + 0.7;
-        let of_rows = |rows: i64| {
-            let rest = if rest > 0 { latency(rows, rest) } else { 0.0 };
-            whole as f64 * latency(rows, vectors) + rest
-        };
-        let most = i64::from(most_pixels(vectors, target)).max(1);
-        for rows in 1..=most.min(features.max(1)) {
-            let tiles = even(features, rows).into_iter();
-            let cost: f64 = tiles.map(|(rows, count)| of_rows(rows) * count as f64).sum();
-            consider(cost, (rows, vectors, 1));
-        }
-        let groups = if is_run { taps.min(most / features.max(1)) } else { 1 };
-        for group in 2..=groups {
-            let rest = if taps % group > 0 { of_rows(taps % group * features) } else { 0.0 };
-            let cost = (of_rows(group * features) * (taps / group) as f64 + rest) / taps as f64;
-            consider(cost, (group * features, vectors, group));
-        }
+/// The extents of a kernel's gradient that its tile depends on.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GradientShape {
+    /// Input features.
+    pub(super) features: i64,
+    /// Output features.
+    pub(super) outputs: i64,
+    /// Taps of the last dimension.
+    pub(super) taps: i64,
+    /// True if the input features of neighboring taps are one run.
+    pub(super) is_run: bool,
+}
+
+impl GradientShape {
+    /// The tile of the least time.
+    pub(super) fn choose(self, lanes: u32, target: &Target) -> GradientChoice {
+        let least = GradientChoice { rows: 1, vectors: 1, taps: 1 };
+        self.ranked(lanes, target).first().map_or(least, |best| best.1)
     }
-    all.sort_by(|a, b| a.0.total_cmp(&b.0));
-    all
+
+    /// All tiles, those of the least time first, with that time.
+    pub(super) fn ranked(self, lanes: u32, target: &Target) -> Vec<(f64, GradientChoice)> {
+        let Self { features, outputs, taps, is_run } = self;
+        let needed = (outputs.max(1) + i64::from(lanes) - 1) / i64::from(lanes);
+        let mut all = Vec::new();
+        let mut consider = |cost: f64, choice: GradientChoice| all.push((cost, choice));
+        for vectors in 1..=needed.min(4) as u32 {
+            let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
+            // Sums wait for one another, and a little more than a full set of them hides that. Each tile reads its pixels anew.
+            let latency = |rows: i64, vectors: u32| step(rows as u32, vectors).max(5.0) + 0.7;
+            let of_rows = |rows: i64| {
+                let rest = if rest > 0 { latency(rows, rest) } else { 0.0 };
+                whole as f64 * latency(rows, vectors) + rest
+            };
+            let most = i64::from(most_pixels(vectors, target)).max(1);
+            for rows in 1..=most.min(features.max(1)) {
+                let tiles = even(features, rows).into_iter();
+                let cost: f64 = tiles.map(|(rows, count)| of_rows(rows) * count as f64).sum();
+                consider(cost, GradientChoice { rows, vectors, taps: 1 });
+            }
+            let groups = if is_run { taps.min(most / features.max(1)) } else { 1 };
+            for group in 2..=groups {
+                let rest = if taps % group > 0 { of_rows(taps % group * features) } else { 0.0 };
+                let cost = (of_rows(group * features) * (taps / group) as f64 + rest) / taps as f64;
+                consider(cost, GradientChoice { rows: group * features, vectors, taps: group });
+            }
+        }
+        all.sort_by(|a, b| a.0.total_cmp(&b.0));
+        all
+    }
 }
 
 impl Model<'_> {

@@ -90,7 +90,7 @@ pub(super) fn choose(
     let whole = dims.outputs / tile.columns();
     let panels_outside = match candidate {
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
-        _ => streams_kernel(dims, (whole, kernel_bytes, size), target),
+        _ => streams_kernel(dims, whole, kernel_bytes, size, target),
     };
     let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
@@ -118,7 +118,9 @@ pub(super) fn choose(
 /// would be written in stripes.
 fn streams_kernel(
     dims: &ConvolutionDims,
-    (panels, kernel_bytes, size): (i64, u64, usize),
+    panels: i64,
+    kernel_bytes: u64,
+    size: usize,
     target: &Target,
 ) -> bool {
     const MANY_PANELS: i64 = 4;
@@ -133,17 +135,17 @@ fn streams_kernel(
     panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
 }
 
-/// Elements of a vector, and of a panel.
-pub(super) fn lanes(dims: &ConvolutionDims, size: usize, target: &Target) -> (u32, u32) {
+/// The vectors that features are cut into.
+pub(super) fn vectors(dims: &ConvolutionDims, size: usize, target: &Target) -> cost::Vectors {
     let panel = tile::panel(dims.outputs, size) as u32;
-    (target.lanes(size).min(panel), panel)
+    cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size }
 }
 
 /// Vectors of features, and up to how many pixels of a tile.
 fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
-    let (lanes, panel) = lanes(dims, size, target);
-    let choice = cost::choose(dims, (lanes, panel, size), target)?;
-    let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes, k_split: 1 };
+    let vectors = vectors(dims, size, target);
+    let choice = cost::choose(dims, vectors, target)?;
+    let tile = Tile { rows: choice.pixels, vectors: choice.vectors, lanes: vectors.lanes, k_split: 1 };
     Some((tile, choice.pixels))
 }
 
@@ -187,7 +189,7 @@ mod tests {
     use crate::contraction::convolution::dims::SpatialDimension;
     use hlo::WindowDimension;
 
-    fn same(batch: i64, pixels: i64, size: i64, stride: i64, features: (i64, i64)) -> ConvolutionDims {
+    fn same(batch: i64, pixels: i64, size: i64, stride: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
         let low = (size - 1) / 2;
         let window = WindowDimension {
             stride,
@@ -196,7 +198,6 @@ mod tests {
             ..WindowDimension::of_size(size)
         };
         let spatial = SpatialDimension { input: pixels, output: (pixels - 1) / stride + 1, window };
-        let (inputs, outputs) = features;
         ConvolutionDims { batch, groups: 1, inputs, outputs, spatial: vec![spatial; 2] }
     }
 
@@ -218,8 +219,8 @@ mod tests {
             (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
             (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
         ];
-        for (target, (pixels, window, stride, features), wanted) in table {
-            let dims = same(1, pixels, window, stride, features);
+        for (target, (pixels, window, stride, features @ (inputs, outputs)), wanted) in table {
+            let dims = same(1, pixels, window, stride, inputs, outputs);
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, target).expect("a regular shape");
             let tile = plan.tile;
             let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
@@ -236,11 +237,11 @@ mod tests {
             plan.ahead(&dims, plan.tile.rows, 4)
         };
         // Two lines of a row of the panels, by the 361 taps that all pixels have, for 5 pixels; three by 49, for 7.
-        assert_eq!(ahead(same(1, 7, 3, 1, (512, 512))), Some(2 * 64 * 9 * 5 / 361));
-        assert_eq!(ahead(same(1, 7, 1, 1, (2048, 512))), Some(3 * 64 * 7 / 49));
+        assert_eq!(ahead(same(1, 7, 3, 1, 512, 512)), Some(2 * 64 * 9 * 5 / 361));
+        assert_eq!(ahead(same(1, 7, 1, 1, 2048, 512)), Some(3 * 64 * 7 / 49));
         // Kernels that stay, and those of a single pixel, which are streamed as they are.
-        assert_eq!(ahead(same(1, 56, 3, 1, (64, 64))), None);
-        assert_eq!(ahead(same(1, 1, 1, 1, (2048, 2048))), None);
+        assert_eq!(ahead(same(1, 56, 3, 1, 64, 64)), None);
+        assert_eq!(ahead(same(1, 1, 1, 1, 2048, 2048)), None);
     }
 
     #[test]
@@ -250,9 +251,9 @@ mod tests {
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)
         };
-        assert_eq!(chunks(same(1, 56, 3, 1, (64, 64))), (9, 1));
-        assert_eq!(chunks(same(1, 7, 3, 1, (512, 512))), (1, 16));
-        assert_eq!(chunks(same(1, 4, 3, 1, (4, 4))), (1, 1));
-        assert_eq!(chunks(same(16, 7, 3, 1, (64, 64))), (18, 1));
+        assert_eq!(chunks(same(1, 56, 3, 1, 64, 64)), (9, 1));
+        assert_eq!(chunks(same(1, 7, 3, 1, 512, 512)), (1, 16));
+        assert_eq!(chunks(same(1, 4, 3, 1, 4, 4)), (1, 1));
+        assert_eq!(chunks(same(16, 7, 3, 1, 64, 64)), (18, 1));
     }
 }

@@ -30,6 +30,23 @@ pub struct SpatialDimension {
     pub window: WindowDimension,
 }
 
+/// Places along a dimension, from `begin` to before `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) begin: i64,
+    pub(crate) end: i64,
+}
+
+impl Span {
+    pub(crate) fn new(begin: i64, end: i64) -> Self {
+        Self { begin, end }
+    }
+
+    pub(crate) fn length(self) -> i64 {
+        self.end - self.begin
+    }
+}
+
 /// Outputs of a dimension that have the same taps: output `first + j * step` has taps `tap + k * tap_step`, which read the
 /// inputs `input + j * input_step + k * tap_input_step`, for `j < count` and `k < taps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -223,10 +240,10 @@ impl SpatialDimension {
 }
 
 impl Segment {
-    /// The outputs from `begin` to before `end`, if there are any.
-    pub(super) fn within(&self, begin: i64, end: i64) -> Option<Self> {
-        let from = ceil_div(begin - self.first, self.step).clamp(0, self.count);
-        let to = ceil_div(end - self.first, self.step).clamp(0, self.count);
+    /// The outputs within a span, if there are any.
+    pub(super) fn within(&self, span: Span) -> Option<Self> {
+        let from = ceil_div(span.begin - self.first, self.step).clamp(0, self.count);
+        let to = ceil_div(span.end - self.first, self.step).clamp(0, self.count);
         (from < to).then(|| Self {
             first: self.first + from * self.step,
             count: to - from,

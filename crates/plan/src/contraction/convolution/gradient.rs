@@ -155,10 +155,16 @@ pub(super) fn choose(
     let last = spatial[2];
     // Neighbouring taps of few features are one run in the input.
     let is_run = last.window.stride == 1;
-    let (rows, vectors, taps_at_once) = match candidate {
-        Some(Candidate::Gradient { rows, vectors, taps }) => (i64::from(rows), vectors, i64::from(taps)),
-        _ => cost::choose_gradient(features, (is_run, last.output), dims.outputs, lanes, target),
+    let choice = match candidate {
+        Some(Candidate::Gradient { rows, vectors, taps }) => {
+            cost::GradientChoice { rows: i64::from(rows), vectors, taps: i64::from(taps) }
+        }
+        _ => {
+            let outputs = dims.outputs;
+            cost::GradientShape { features, outputs, taps: last.output, is_run }.choose(lanes, target)
+        }
     };
+    let cost::GradientChoice { rows, vectors, taps: taps_at_once } = choice;
     let mut units: Vec<(i64, i64, Vec<Group>)> = Vec::new();
     for plane in 0..spatial[0].output {
         for line in 0..spatial[1].output {

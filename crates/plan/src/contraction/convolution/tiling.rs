@@ -5,7 +5,7 @@
 //! masks.
 
 use super::area::{Area, best_size, cut, even, overlapping};
-use super::dims::{ConvolutionDims, Segment, SpatialDimension};
+use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
 use super::rectangles::{Rectangle, TileSize};
 use hlo::WindowDimension;
 
@@ -91,7 +91,7 @@ pub(super) enum Sharing {
 }
 
 /// Ranges of output images and of outputs of the three spatial dimensions.
-pub(super) type OutputBox = [(i64, i64); 4];
+pub(super) type OutputBox = [Span; 4];
 /// The segments of each spatial dimension, or nothing if the shape is too irregular.
 fn segments_of(spatial: &[SpatialDimension; 3]) -> Option<Vec<Vec<Segment>>> {
     let segments = spatial.iter().map(|d| d.segments(MAX_SEGMENTS)).collect::<Option<Vec<_>>>()?;
@@ -108,7 +108,8 @@ pub(super) fn areas(dims: &ConvolutionDims) -> Option<Vec<Area>> {
     for extent in [|d: &SpatialDimension| d.input, |d: &SpatialDimension| d.output] {
         spatial.iter().try_fold(dims.batch, |n, d| n.checked_mul(extent(d)))?;
     }
-    let all = [(0, dims.batch), (0, spatial[0].output), (0, spatial[1].output), (0, spatial[2].output)];
+    let outputs = spatial.map(|d| d.output);
+    let all = [dims.batch, outputs[0], outputs[1], outputs[2]].map(|size| Span::new(0, size));
     let combinations = combinations(&segments, &all).into_iter();
     Some(combinations.map(|rows| Area::new(dims, &spatial, all[0], rows)).collect())
 }
@@ -129,12 +130,12 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     let part = |chunk: i64| {
         let (begin, end) = (all * chunk / chunks, all * (chunk + 1) / chunks);
         let within = |part: OutputBox| {
-            let mut range = [(0, 1); 4];
+            let mut range = [Span::new(0, 1); 4];
             for (&dimension, part) in order.iter().zip(part) {
                 range[dimension] = part;
             }
             let innermost = &mut range[order[3]];
-            *innermost = (innermost.0 * unit, (innermost.1 * unit).min(row));
+            *innermost = Span::new(innermost.begin * unit, (innermost.end * unit).min(row));
             range
         };
         boxes(&counts, begin, end).into_iter().map(within).collect()
@@ -233,7 +234,7 @@ fn unit(row: i64, rows: i64, order: [usize; 4], most: u32) -> i64 {
 }
 
 /// A range of row-major numbers as boxes of ranges by dimension.
-fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<[(i64, i64); 4]> {
+fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<OutputBox> {
     let mut found = Vec::new();
     let mut at = begin;
     while at < end {
@@ -246,16 +247,16 @@ fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<[(i64, i64); 4]> {
         }
         let index = at / unit % sizes[d];
         let count = ((end - at) / unit).min(sizes[d] - index);
-        let mut ranges = [(0, 1); 4];
+        let mut ranges = [Span::new(0, 1); 4];
         let mut rest = at / unit / sizes[d];
-        ranges[d] = (index, index + count);
+        ranges[d] = Span::new(index, index + count);
         for outer in (0..d).rev() {
             let index = rest % sizes[outer];
-            ranges[outer] = (index, index + 1);
+            ranges[outer] = Span::new(index, index + 1);
             rest /= sizes[outer];
         }
         for inner in d + 1..4 {
-            ranges[inner] = (0, sizes[inner]);
+            ranges[inner] = Span::new(0, sizes[inner]);
         }
         found.push(ranges);
         at += count * unit;
@@ -264,10 +265,9 @@ fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<[(i64, i64); 4]> {
 }
 
 /// All triples of segments within a box.
-fn combinations(segments: &[Vec<Segment>], range: &[(i64, i64); 4]) -> Vec<[Segment; 3]> {
-    let within = |d: usize| -> Vec<Segment> {
-        segments[d].iter().filter_map(|s| s.within(range[d + 1].0, range[d + 1].1)).collect()
-    };
+fn combinations(segments: &[Vec<Segment>], range: &OutputBox) -> Vec<[Segment; 3]> {
+    let within =
+        |d: usize| -> Vec<Segment> { segments[d].iter().filter_map(|s| s.within(range[d + 1])).collect() };
     let (planes, lines, columns) = (within(0), within(1), within(2));
     let mut all = Vec::new();
     for &plane in &planes {

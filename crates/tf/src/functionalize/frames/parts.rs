@@ -7,7 +7,11 @@ use std::collections::BTreeSet;
 use support::{Error, Result};
 
 /// A value from outside of the frame, and its type inside: an `Enter` may read a reference.
-pub(super) type Capture = (OutputId, DataType);
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Capture {
+    pub(super) output: OutputId,
+    pub(super) data_type: DataType,
+}
 
 /// What a value inside of a frame is.
 pub(super) enum Source {
@@ -160,10 +164,10 @@ impl Loop<'_> {
         }
         let data_type = self.graph.output_type(at);
         if self.frames.of(at.node) != Some(self.frame) {
-            return Ok(Source::Outside((at, data_type)));
+            return Ok(Source::Outside(Capture { output: at, data_type }));
         }
         if is_enter(&node.op) {
-            return Ok(Source::Outside((node.inputs[0], data_type)));
+            return Ok(Source::Outside(Capture { output: node.inputs[0], data_type }));
         }
         Ok(Source::Node(at))
     }

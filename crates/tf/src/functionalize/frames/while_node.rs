@@ -58,7 +58,8 @@ impl Target<'_> {
     }
 
     /// The value that goes into a frame: a reference is read where a value is wanted.
-    fn enter(&mut self, parent: Option<FrameId>, name: &str, (output, data_type): Capture) -> OutputId {
+    fn enter(&mut self, parent: Option<FrameId>, name: &str, capture: Capture) -> OutputId {
+        let Capture { output, data_type } = capture;
         if !self.graph.output_type(output).is_ref() || data_type.is_ref() {
             return output;
         }
@@ -100,7 +101,8 @@ impl Plan {
         let mut initial = Vec::new();
         for variable in &of.variables {
             let (merge, enter) = (&graph.nodes[variable.merge], &graph.nodes[variable.enter]);
-            initial.push(((enter.inputs[0], merge.output_types[0]), merge.name.clone()));
+            let capture = Capture { output: enter.inputs[0], data_type: merge.output_types[0] };
+            initial.push((capture, merge.name.clone()));
             let controls = enter.control_inputs.iter().chain(&merge.control_inputs).copied();
             waits_for.extend(controls.filter(|&control| of.frames.of(control) != Some(of.frame)));
         }
@@ -113,7 +115,7 @@ impl Plan {
             frame: of.frame,
             sides: of.nodes.iter().map(|&id| (id, of.side(id))).collect(),
             initial,
-            invariants: captures.into_iter().map(|capture| (capture, name(capture.0))).collect(),
+            invariants: captures.into_iter().map(|capture| (capture, name(capture.output))).collect(),
             waits_for,
             cond: draft(of, &cond, &[of.predicate])?,
             body: draft(of, &body, &next)?,
@@ -136,10 +138,10 @@ impl Plan {
             name => name,
         });
         let arguments: Vec<&(Capture, String)> = self.initial.iter().chain(&self.invariants).collect();
-        let types: Vec<DataType> = arguments.iter().map(|((_, data_type), _)| *data_type).collect();
+        let types: Vec<DataType> = arguments.iter().map(|(capture, _)| capture.data_type).collect();
         let mut entered = Vec::new();
-        for ((output, data_type), argument) in &arguments {
-            entered.push(target.enter(parent, &format!("{name}/{argument}"), (*output, *data_type)));
+        for (capture, argument) in &arguments {
+            entered.push(target.enter(parent, &format!("{name}/{argument}"), *capture));
         }
         let mut assumed = BTreeMap::new();
         let cond = self.function(&self.cond, target.library, &format!("{name}_cond"), false, &mut assumed)?;
@@ -185,7 +187,7 @@ impl Plan {
             Input::Variable(index) => OutputId { node, index },
             Input::Copy(output) => OutputId { node: copies[&output.node], ..output },
             Input::Outside(capture) => *outside.entry(capture).or_insert_with(|| {
-                let name = format!("{}/left", target.graph.nodes[capture.0.node].name);
+                let name = format!("{}/left", target.graph.nodes[capture.output.node].name);
                 target.enter(parent, &name, capture)
             }),
         };
@@ -230,7 +232,7 @@ impl Plan {
         let mut graph = Graph::default();
         let all = self.initial.iter().chain(&self.invariants);
         let wanted: Vec<(String, DataType)> =
-            all.map(|((_, data_type), name)| (name.clone(), *data_type)).collect();
+            all.map(|(capture, name)| (name.clone(), capture.data_type)).collect();
         let arguments = push_arguments(&mut graph, &wanted);
         let first_invariant = self.initial.len();
         let invariants: BTreeMap<Capture, NodeId> = self

@@ -6,8 +6,13 @@ use crate::proto::NodeDef;
 /// The most copies of a value that are looked through; a circle has no end.
 const MAX_CHAIN: usize = 100;
 
-/// An output of a node: its position, and which output.
-pub(super) type Output = (usize, i64);
+/// An output of a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Output {
+    /// The position of the node.
+    pub(super) node: usize,
+    pub(super) index: i64,
+}
 
 /// The inputs and readers of every node. Inputs that name no node are left out: pruning refuses them where they matter.
 pub(super) struct Edges {
@@ -35,7 +40,7 @@ impl Edges {
                 match Input::parse(text, &node.name) {
                     Ok(Input::Data(name, index)) => {
                         if let Some(from) = names.get(name) {
-                            edges.data[at].push((from, index));
+                            edges.data[at].push(Output { node: from, index });
                             edges.readers[from].push(at);
                         }
                     }
@@ -58,7 +63,7 @@ impl Edges {
         let mut work: Vec<usize> = roots.into_iter().collect();
         while let Some(at) = work.pop() {
             if !std::mem::replace(&mut reached[at], true) {
-                work.extend(self.data[at].iter().map(|input| input.0));
+                work.extend(self.data[at].iter().map(|input| input.node));
                 work.extend(&self.control[at]);
             }
         }
@@ -81,7 +86,7 @@ impl Edges {
     pub(super) fn origin(&self, nodes: &[NodeDef], mut at: usize) -> usize {
         for _ in 0..MAX_CHAIN {
             match (nodes[at].op.as_str(), self.data[at].first()) {
-                ("Identity" | "RefIdentity", Some(&(from, _))) => at = from,
+                ("Identity" | "RefIdentity", Some(input)) => at = input.node,
                 _ => break,
             }
         }

@@ -66,18 +66,18 @@ impl<'a> Sources<'a> {
         let mut found = BTreeSet::new();
         let mut seen = vec![false; self.graph.node.len()];
         let mut work = Vec::new();
-        let mut visit = |(at, index): Output, work: &mut Vec<usize>| {
-            if self.is_source(at) {
-                found.insert((at, index));
+        let mut visit = |output: Output, work: &mut Vec<usize>| {
+            if self.is_source(output.node) {
+                found.insert(output);
             } else {
-                work.push(at);
+                work.push(output.node);
             }
         };
         roots.into_iter().for_each(|root| visit(root, &mut work));
         while let Some(at) = work.pop() {
             if !std::mem::replace(&mut seen[at], true) {
                 self.edges.data[at].iter().for_each(|&input| visit(input, &mut work));
-                self.edges.control[at].iter().for_each(|&input| visit((input, 0), &mut work));
+                self.edges.control[at].iter().for_each(|&node| visit(Output { node, index: 0 }, &mut work));
             }
         }
         found
@@ -225,10 +225,11 @@ pub(super) fn label(id: &FedOutput) -> String {
 pub(super) fn feed(
     graph: &GraphDef,
     edges: &Edges,
-    (at, index): Output,
+    output: Output,
     signatures: &Signatures<'_>,
     shapes: &mut Shapes,
 ) -> Result<Option<Feed>> {
+    let Output { node: at, index } = output;
     let node = &graph.node[at];
     let id = (node.name.clone(), index);
     let data_type = feed_type(node, &id, signatures)?;
@@ -283,7 +284,7 @@ fn pipeline_shape(graph: &GraphDef, edges: &Edges, at: usize, index: i64) -> Par
     if !node.op.starts_with("QueueDequeue") {
         return listed(node, "output_shapes").unwrap_or(PartialShape::UNKNOWN);
     }
-    let queue = edges.data[at].first().map(|&(queue, _)| &graph.node[edges.origin(&graph.node, queue)]);
+    let queue = edges.data[at].first().map(|queue| &graph.node[edges.origin(&graph.node, queue.node)]);
     let mut shape = queue.and_then(|queue| listed(queue, "shapes")).unwrap_or(PartialShape::UNKNOWN);
     if node.op.contains("Many") || node.op.contains("UpTo") {
         shape.dimensions.iter_mut().for_each(|sizes| sizes.insert(0, None));

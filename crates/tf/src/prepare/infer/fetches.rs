@@ -3,7 +3,7 @@
 use super::super::FedOutput;
 use super::super::names::Names;
 use super::super::signatures::Signatures;
-use super::edges::Edges;
+use super::edges::{Edges, Output};
 use super::feeds::{Sources, label};
 use super::sinks::{Sinks, numeric_outputs};
 use super::writes::Writes;
@@ -139,9 +139,9 @@ impl Finder<'_> {
             }
         };
         let result = if outputs.is_empty() { ", no result: run for its updates" } else { "" };
-        let feeds = self.sources.needed_by([(at, 0)]);
+        let feeds = self.sources.needed_by([Output { node: at, index: 0 }]);
         let feeds: Vec<String> =
-            feeds.iter().map(|(at, k)| label(&(self.graph.node[*at].name.clone(), *k))).collect();
+            feeds.iter().map(|fed| label(&(self.graph.node[fed.node].name.clone(), fed.index))).collect();
         let feeds: Vec<&str> = feeds.iter().map(String::as_str).collect();
         let cone = self.edges.cone([at]);
         let mut writes = Writes::new(self.graph, &cone, self.signatures);

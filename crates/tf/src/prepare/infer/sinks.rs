@@ -161,9 +161,9 @@ fn updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
     let is_update = |at: usize| {
         let node = &nodes[at];
         match (node.op.as_str(), edges.data[at].as_slice()) {
-            ("Assign" | "AssignVariableOp", [(variable, _), (value, _), ..]) => {
-                let initialiser = nodes[*variable].name.as_str();
-                from_variables[*value]
+            ("Assign" | "AssignVariableOp", [variable, value, ..]) => {
+                let initialiser = nodes[variable.node].name.as_str();
+                from_variables[value.node]
                     && node.name.strip_prefix(initialiser).is_none_or(|rest| !rest.starts_with("/Assign"))
             }
             ("PartitionedCall" | "StatefulPartitionedCall", _) => from_variables[at],
