@@ -221,7 +221,7 @@ impl Emitter<'_> {
                 walk.spectrum_of_pairs(b, roots, step.points, &from, &to)?;
             } else if is_along {
                 let (from, to) = next(&mut current);
-                walk.copy(b, step.written_points(), (&from, &to))?;
+                walk.copy(b, step.written_points(), &from, &to)?;
             }
         }
         if step.layout == FftLayout::Across {

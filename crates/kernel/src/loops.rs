@@ -55,17 +55,27 @@ pub(crate) fn for_each(
     let cuts: Vec<i64> = order.iter().map(|&number| plan.cuts[number]).collect();
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &steps, &cuts)?;
-        let loops: Vec<(Loop, Span)> =
-            order.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
+        let loops: Vec<TaskLoop> = order
+            .iter()
+            .zip(spans)
+            .map(|(&number, span)| TaskLoop { full: plan.loops[number], span })
+            .collect();
         let mut indices = vec![Index::default(); rank];
         nest(cx, plan, &loops, &mut indices, body)
     })
 }
 
+/// A loop, and the part of it that a task runs.
+#[derive(Clone, Copy)]
+pub(crate) struct TaskLoop {
+    pub(crate) full: Loop,
+    pub(crate) span: Span,
+}
+
 fn nest(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    loops: &[(Loop, Span)],
+    loops: &[TaskLoop],
     indices: &mut [Index],
     element: &mut Body<'_>,
 ) -> Result<()> {
@@ -73,10 +83,10 @@ fn nest(
         [] => element(cx, indices),
         [innermost] => vectors(cx, plan, *innermost, indices, element),
         [across, innermost] if plan.transposed.is_some() => {
-            squares(cx, plan, (*across, *innermost), indices, element)
+            squares(cx, plan, [*across, *innermost], indices, element)
         }
-        [(outer, span), inner @ ..] => cx.for_span(*span, 1, |cx, index| {
-            indices[outer.dimension] = index;
+        [outer, inner @ ..] => cx.for_span(outer.span, 1, |cx, index| {
+            indices[outer.full.dimension] = index;
             nest(cx, plan, inner, indices, element)
         }),
     }
@@ -86,10 +96,11 @@ fn nest(
 fn squares(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    ((across, span), innermost): ((Loop, Span), (Loop, Span)),
+    loops: [TaskLoop; 2],
     indices: &mut [Index],
     element: &mut Body<'_>,
 ) -> Result<()> {
+    let [TaskLoop { full: across, span }, innermost] = loops;
     let rows = i64::from(plan.lanes);
     let full = across.extent / rows * rows;
     cx.for_each_block(span, rows, |cx, first| {
@@ -120,10 +131,11 @@ pub(crate) type Body<'f> = dyn FnMut(&mut KernelContext<'_>, &mut [Index]) -> Re
 fn vectors(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
-    (innermost, span): (Loop, Span),
+    innermost: TaskLoop,
     indices: &mut [Index],
     body: &mut Body<'_>,
 ) -> Result<()> {
+    let TaskLoop { full: innermost, span } = innermost;
     let lanes = i64::from(plan.lanes);
     let full = innermost.extent / lanes * lanes;
     let mut vector = |cx: &mut KernelContext<'_>, index: Index| {

@@ -3,10 +3,9 @@
 
 use crate::context::KernelContext;
 use crate::context::reindex::same_dimensions;
-use crate::context::tasks::Span;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
-use crate::loops;
+use crate::loops::{self, TaskLoop};
 use crate::reduction::reduce::blocks::{Carried, nest_in_blocks};
 use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
@@ -162,7 +161,8 @@ fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed
     };
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &steps, &cuts)?;
-        let kept: Vec<(Loop, Span)> = kept.iter().zip(spans).map(|(&k, span)| (loops[k], span)).collect();
+        let kept: Vec<TaskLoop> =
+            kept.iter().zip(spans).map(|(&k, span)| TaskLoop { full: loops[k], span }).collect();
         for output in outputs {
             let Some(reduction) = output.reduction else { continue };
             let element_type = cx.results()[output.leaf].shape.element_type;
@@ -184,8 +184,8 @@ struct Blocks<'a> {
 
 impl Blocks<'_> {
     /// All blocks of a task, the last one of which may overlap the one before: its columns are reduced again.
-    fn emit(&self, cx: &mut KernelContext<'_>, kept: &[(Loop, Span)]) -> Result<()> {
-        let Some((&(innermost, span), outer)) = kept.split_last() else {
+    fn emit(&self, cx: &mut KernelContext<'_>, kept: &[TaskLoop]) -> Result<()> {
+        let Some((&TaskLoop { full: innermost, span }, outer)) = kept.split_last() else {
             return Err(Error::internal("a reduction over columns keeps some"));
         };
         let (lanes, count) = (self.plan.nest.lanes, self.plan.column_vectors);

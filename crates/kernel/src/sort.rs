@@ -137,7 +137,7 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
             precedes(cx, element_type, *largest, x, y)
         };
         let order = if *k <= plan::FEW && *k <= length / 4 {
-            insertion(cx, order, (*k, length), before).map(|()| order)?
+            insertion(cx, order, *k, length, before).map(|()| order)?
         } else {
             merge_sort(cx, order, length, before)?
         };

@@ -341,8 +341,8 @@ fn dots_of_nothing_are_zero() {
 }
 
 /// `w - rate * dot(x, y)` for a variable, in its own memory.
-fn update_of(sizes: (i64, i64, i64), element_type: &str, in_place: bool) -> String {
-    let ((m, n, k), t) = (sizes, element_type);
+fn update_of(m: i64, n: i64, k: i64, element_type: &str, in_place: bool) -> String {
+    let t = element_type;
     let alias = if in_place { ", input_output_alias={ {0}: (0, {}, must-alias) }" } else { "" };
     format!(
         "HloModule update{alias}
@@ -369,15 +369,15 @@ fn update_of(sizes: (i64, i64, i64), element_type: &str, in_place: bool) -> Stri
 #[test]
 fn products_update_variables_in_place() {
     for (m, n, k) in [(1, 1, 1), (3, 70, 5), (13, 33, 17), (7, 5, 0), (40, 20, 3)] {
-        check(&update_of((m, n, k), "s32", true), &[Values::Hard], Tolerance::Exact);
-        check(&update_of((m, n, k), "f32", true), &[Values::Tame], Tolerance::Relative(1e-4));
+        check(&update_of(m, n, k, "s32", true), &[Values::Hard], Tolerance::Exact);
+        check(&update_of(m, n, k, "f32", true), &[Values::Tame], Tolerance::Relative(1e-4));
     }
 }
 
 #[test]
 fn large_results_of_few_summands_are_written_by_rows() {
     for ((m, n, k), in_place) in [((701, 770, 3), true), ((65, 8209, 2), false)] {
-        check(&update_of((m, n, k), "s32", in_place), &[Values::Hard], Tolerance::Exact);
+        check(&update_of(m, n, k, "s32", in_place), &[Values::Hard], Tolerance::Exact);
     }
 }
 
@@ -410,10 +410,10 @@ fn a_few_rows_are_multiplied_along_the_summands() {
 fn products_of_many_summands_take_several_passes() {
     for (m, n, k) in [(10, 75, 3001), (13, 64, 4096), (9, 130, 6000)] {
         for in_place in [false, true] {
-            check(&update_of((m, n, k), "s64", in_place), &[Values::Hard], Tolerance::Exact);
+            check(&update_of(m, n, k, "s64", in_place), &[Values::Hard], Tolerance::Exact);
         }
     }
-    check(&update_of((14, 67, 5001), "f32", false), &[Values::Tame], Tolerance::Relative(1e-3));
+    check(&update_of(14, 67, 5001, "f32", false), &[Values::Tame], Tolerance::Relative(1e-3));
 }
 
 /// Right operands that the second cache does not hold, as they are and turned: packed on each call, or in passes where

@@ -46,7 +46,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<(
                 Some(is_new) => cx.when(is_new, |cx| panels.pack(cx, &batch))?,
             }
             cx.for_span(blocks, 1, |cx, block| {
-                let block = Block::new(cx, plan, (&batch, &block), scratch)?;
+                let block = Block::new(cx, plan, &batch, &block, scratch)?;
                 block.emit(cx, &panels)
             })
         })
@@ -88,7 +88,8 @@ impl<'p> Block<'p> {
     fn new(
         cx: &mut KernelContext<'_>,
         plan: &'p AttentionPlan,
-        (batch, block): (&'p Index, &Index),
+        batch: &'p Index,
+        block: &Index,
         scratch: ValueId,
     ) -> Result<Self> {
         let m = plan.scores.shape.m;
@@ -116,7 +117,7 @@ impl<'p> Block<'p> {
         let scores = self.memory(cx, plan.scores_root)?;
         let products = part(whole.part(plan.scores_root, None), vec![scores.clone()]);
         let steps = self.steps(&plan.scores);
-        cx.with_part(products, |cx| dot::emit(cx, &plan.scores, self.batch, (None, panels.keys), steps))?;
+        cx.with_part(products, |cx| dot::emit(cx, &plan.scores, self.batch, None, panels.keys, steps))?;
         cx.set_operand(plan.handed, scores);
         let softmax = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
         let softmax = part(softmax, vec![self.memory(cx, plan.softmax_root)?]);
@@ -127,7 +128,7 @@ impl<'p> Block<'p> {
         let weights = dot::Rows { pointer: self.scores, first: self.rows.0, stride: plan.row };
         let steps = self.steps(&plan.values);
         cx.with_part(values, |cx| {
-            dot::emit(cx, &plan.values, self.batch, (Some(weights), panels.values), steps)
+            dot::emit(cx, &plan.values, self.batch, Some(weights), panels.values, steps)
         })
     }
 

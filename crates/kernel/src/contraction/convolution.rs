@@ -46,7 +46,7 @@ fn finish(
     lanes: u32,
     value: Element,
 ) -> Result<()> {
-    tile::finish(cx, plan.hero, plan.accumulator, position, (lanes, value))
+    tile::finish(cx, plan.hero, plan.accumulator, position, lanes, value)
 }
 
 /// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
@@ -57,5 +57,5 @@ fn load(
     pointer: ValueId,
     lanes: u32,
 ) -> Result<Element> {
-    tile::load(b, (from, plan.accumulator), pointer, lanes)
+    tile::load(b, from, plan.accumulator, pointer, lanes)
 }

@@ -120,7 +120,7 @@ fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Re
         position.extend(delinearised(cx, &column, &sizes[column_rank..])?);
         Ok(Position::Multi(position))
     })?;
-    tile::finish(cx, dot, plan.accumulator, &position, (element.lanes, element.value))
+    tile::finish(cx, dot, plan.accumulator, &position, element.lanes, element.value)
 }
 
 /// A row-major number as an index for each dimension.

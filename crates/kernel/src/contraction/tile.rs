@@ -36,7 +36,8 @@ pub(crate) enum Reading {
 /// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
 pub(crate) fn load(
     b: &mut FunctionBuilder,
-    (from, accumulator): (PrimitiveType, PrimitiveType),
+    from: PrimitiveType,
+    accumulator: PrimitiveType,
     pointer: ValueId,
     lanes: u32,
 ) -> Result<Element> {
@@ -122,7 +123,8 @@ pub(crate) fn finish(
     contraction: InstructionId,
     accumulator: PrimitiveType,
     position: &Position,
-    (lanes, value): (u32, Element),
+    lanes: u32,
+    value: Element,
 ) -> Result<()> {
     let element_type = cx.shape(contraction)?.element_type;
     cx.with_lanes(lanes, |cx| {

@@ -10,8 +10,18 @@ use shape::PrimitiveType;
 use support::Result;
 use target::Target;
 
-/// Real and imaginary part, both of one type.
-pub(super) type Complex = (ValueId, ValueId);
+/// A complex number, whose parts have one type.
+#[derive(Clone, Copy)]
+pub(super) struct Complex {
+    pub(super) re: ValueId,
+    pub(super) im: ValueId,
+}
+
+impl Complex {
+    pub(super) fn new(re: ValueId, im: ValueId) -> Self {
+        Self { re, im }
+    }
+}
 
 /// Arithmetic on parts of one type.
 pub(super) struct Arithmetic<'b> {
@@ -37,7 +47,7 @@ pub(super) fn unary(
         _ => {}
     }
     let z = widen(b, operand);
-    let mut f = Arithmetic { ty: b.ty(z.0), b, target };
+    let mut f = Arithmetic { ty: b.ty(z.re), b, target };
     let value = match op {
         Op::Abs {} => {
             let magnitude = f.abs(z);
@@ -68,7 +78,7 @@ pub(super) fn unary(
         Op::Tanh {} => f.tanh(z)?,
         _ => return Err(undefined(op, element_type)),
     };
-    Ok(Element::Complex(narrow(b, element_type, value.0), narrow(b, element_type, value.1)))
+    Ok(narrow_parts(b, element_type, value))
 }
 
 /// A function of two complex numbers.
@@ -80,30 +90,39 @@ pub(super) fn binary(
     lhs: Element,
     rhs: Element,
 ) -> Result<Element> {
-    let (x, y) = (lhs.parts(), rhs.parts());
     match op {
         Op::Add {} => return Ok(lhs.zip(rhs, |a, c| b.add(a, c))),
         Op::Subtract {} => return Ok(lhs.zip(rhs, |a, c| b.sub(a, c))),
         Op::Multiply {} => {
-            let ty = b.ty(x.0);
-            let (re, im) = Arithmetic { b, target, ty }.multiply(x, y);
-            return Ok(Element::Complex(re, im));
+            let (x, y) = (parts(lhs), parts(rhs));
+            let ty = b.ty(x.re);
+            let product = Arithmetic { b, target, ty }.multiply(x, y);
+            return Ok(Element::Complex(product.re, product.im));
         }
         _ => {}
     }
     let (x, y) = (widen(b, lhs), widen(b, rhs));
-    let mut f = Arithmetic { ty: b.ty(x.0), b, target };
+    let mut f = Arithmetic { ty: b.ty(x.re), b, target };
     let value = match op {
         Op::Divide {} => f.divide(x, y),
         Op::Power {} => f.power(x, y)?,
         Op::Atan2 {} => f.atan2(x, y)?,
         _ => return Err(undefined(op, element_type)),
     };
-    Ok(Element::Complex(narrow(b, element_type, value.0), narrow(b, element_type, value.1)))
+    Ok(narrow_parts(b, element_type, value))
+}
+
+fn parts(element: Element) -> Complex {
+    let (re, im) = element.parts();
+    Complex { re, im }
 }
 
 fn widen(b: &mut FunctionBuilder, operand: Element) -> Complex {
-    operand.map(|part| b.convert(ConvertOp::FloatExtend, part, ScalarType::F64)).parts()
+    parts(operand.map(|part| b.convert(ConvertOp::FloatExtend, part, ScalarType::F64)))
+}
+
+fn narrow_parts(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Complex) -> Element {
+    Element::Complex(narrow(b, element_type, value.re), narrow(b, element_type, value.im))
 }
 
 fn narrow(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
@@ -120,7 +139,7 @@ impl Arithmetic<'_> {
 
     /// A real number as a complex one.
     pub(super) fn real(&mut self, value: f64) -> Complex {
-        (self.float(value), self.float(0.0))
+        Complex::new(self.float(value), self.float(0.0))
     }
 
     pub(super) fn scale(&mut self, x: ValueId, factor: f64) -> ValueId {
@@ -146,33 +165,34 @@ impl Arithmetic<'_> {
     }
 
     pub(super) fn choose(&mut self, condition: ValueId, x: Complex, y: Complex) -> Complex {
-        (self.b.select(condition, x.0, y.0), self.b.select(condition, x.1, y.1))
+        Complex::new(self.b.select(condition, x.re, y.re), self.b.select(condition, x.im, y.im))
     }
 
     pub(super) fn add(&mut self, x: Complex, y: Complex) -> Complex {
-        (self.b.add(x.0, y.0), self.b.add(x.1, y.1))
+        Complex::new(self.b.add(x.re, y.re), self.b.add(x.im, y.im))
     }
 
-    pub(super) fn multiply(&mut self, (a, b): Complex, (c, d): Complex) -> Complex {
+    pub(super) fn multiply(&mut self, x: Complex, y: Complex) -> Complex {
+        let (Complex { re: a, im: b }, Complex { re: c, im: d }) = (x, y);
         let (ac, bd) = (self.b.mul(a, c), self.b.mul(b, d));
         let (ad, bc) = (self.b.mul(a, d), self.b.mul(b, c));
-        (self.b.sub(ac, bd), self.b.add(ad, bc))
+        Complex::new(self.b.sub(ac, bd), self.b.add(ad, bc))
     }
 
-    pub(super) fn times_i(&mut self, (re, im): Complex) -> Complex {
-        (self.negated(im), re)
+    pub(super) fn times_i(&mut self, Complex { re, im }: Complex) -> Complex {
+        Complex::new(self.negated(im), re)
     }
 
-    pub(super) fn over_i(&mut self, (re, im): Complex) -> Complex {
-        (im, self.negated(re))
+    pub(super) fn over_i(&mut self, Complex { re, im }: Complex) -> Complex {
+        Complex::new(im, self.negated(re))
     }
 
-    pub(super) fn conjugate(&mut self, (re, im): Complex) -> Complex {
-        (re, self.negated(im))
+    pub(super) fn conjugate(&mut self, Complex { re, im }: Complex) -> Complex {
+        Complex::new(re, self.negated(im))
     }
 
     /// The larger magnitude times the root of one plus the squared ratio; infinite if a part is, 0 at 0.
-    pub(super) fn abs(&mut self, (re, im): Complex) -> ValueId {
+    pub(super) fn abs(&mut self, Complex { re, im }: Complex) -> ValueId {
         let (x, y) = (self.magnitude(re), self.magnitude(im));
         let is_less = self.b.compare(Predicate::Less, x, y);
         let (large, small) = (self.b.select(is_less, y, x), self.b.select(is_less, x, y));
@@ -199,7 +219,7 @@ impl Arithmetic<'_> {
 
     fn sign(&mut self, z: Complex) -> Complex {
         let magnitude = self.abs(z);
-        let unit = (self.quotient(z.0, magnitude), self.quotient(z.1, magnitude));
+        let unit = Complex::new(self.quotient(z.re, magnitude), self.quotient(z.im, magnitude));
         let zero = self.real(0.0);
         let is_zero = self.test(Predicate::Equal, magnitude, 0.0);
         self.choose(is_zero, zero, unit)
@@ -207,7 +227,7 @@ impl Arithmetic<'_> {
 
     /// Smith's method. A zero or infinite divisor, or an infinite dividend, gives the limit as in C's Annex G.
     pub(super) fn divide(&mut self, x: Complex, y: Complex) -> Complex {
-        let ((a, b), (c, d)) = (x, y);
+        let (Complex { re: a, im: b }, Complex { re: c, im: d }) = (x, y);
         let (c_size, d_size) = (self.magnitude(c), self.magnitude(d));
         let c_is_less = self.b.compare(Predicate::Less, c_size, d_size);
         // With the larger part as `p` and the smaller as `q`: ratio q/p, denominator p + q * ratio.
@@ -222,26 +242,26 @@ impl Arithmetic<'_> {
         let im_else = self.b.sub(b, ar);
         let re = self.b.select(c_is_less, re_if_less, re_else);
         let im = self.b.select(c_is_less, im_if_less, im_else);
-        let finite = (self.quotient(re, denominator), self.quotient(im, denominator));
+        let finite = Complex::new(self.quotient(re, denominator), self.quotient(im, denominator));
         let limit = self.divide_at_the_edge(x, y, finite);
-        let (re_nan, im_nan) = (self.is_nan(finite.0), self.is_nan(finite.1));
+        let (re_nan, im_nan) = (self.is_nan(finite.re), self.is_nan(finite.im));
         let is_lost = self.b.and(re_nan, im_nan);
         self.choose(is_lost, limit, finite)
     }
 
     fn divide_at_the_edge(&mut self, x: Complex, y: Complex, otherwise: Complex) -> Complex {
         let infinity = self.float(f64::INFINITY);
-        let c_zero = self.test(Predicate::Equal, y.0, 0.0);
-        let d_zero = self.test(Predicate::Equal, y.1, 0.0);
+        let c_zero = self.test(Predicate::Equal, y.re, 0.0);
+        let d_zero = self.test(Predicate::Equal, y.im, 0.0);
         let is_zero = self.b.and(c_zero, d_zero);
-        let signed = copy_sign(self.b, infinity, y.0);
-        let by_zero = (self.b.mul(signed, x.0), self.b.mul(signed, x.1));
+        let signed = copy_sign(self.b, infinity, y.re);
+        let by_zero = Complex::new(self.b.mul(signed, x.re), self.b.mul(signed, x.im));
         let (x_infinite, y_infinite) = (self.is_infinite(x), self.is_infinite(y));
         let (x_unit, y_unit) = (self.unit(x), self.unit(y));
         let large = self.times_conjugate(x_unit, y);
-        let large = (self.b.mul(infinity, large.0), self.b.mul(infinity, large.1));
+        let large = Complex::new(self.b.mul(infinity, large.re), self.b.mul(infinity, large.im));
         let small = self.times_conjugate(x, y_unit);
-        let small = (self.scale(small.0, 0.0), self.scale(small.1, 0.0));
+        let small = Complex::new(self.scale(small.re, 0.0), self.scale(small.im, 0.0));
         // Of two infinities nothing can be said.
         let large = self.choose(y_infinite, otherwise, large);
         let small = self.choose(y_infinite, small, otherwise);
@@ -255,7 +275,7 @@ impl Arithmetic<'_> {
     }
 
     /// 1 for an infinite part and 0 for others, with their signs. That of a NaN means nothing.
-    fn unit(&mut self, (re, im): Complex) -> Complex {
+    fn unit(&mut self, Complex { re, im }: Complex) -> Complex {
         let (one, zero, infinity) = (self.float(1.0), self.float(0.0), self.float(f64::INFINITY));
         let mut part = |x: ValueId| {
             let size = self.b.unary(UnaryOp::Abs, x);
@@ -265,14 +285,14 @@ impl Arithmetic<'_> {
             let is_nan = self.b.compare(Predicate::NotEqual, x, x);
             self.b.select(is_nan, zero, signed)
         };
-        (part(re), part(im))
+        Complex::new(part(re), part(im))
     }
 
     pub(super) fn is_nan(&mut self, x: ValueId) -> ValueId {
         self.b.compare(Predicate::NotEqual, x, x)
     }
 
-    fn is_infinite(&mut self, (re, im): Complex) -> ValueId {
+    fn is_infinite(&mut self, Complex { re, im }: Complex) -> ValueId {
         let infinity = self.float(f64::INFINITY);
         let (re, im) = (self.magnitude(re), self.magnitude(im));
         let first = self.b.compare(Predicate::Equal, re, infinity);
@@ -284,7 +304,7 @@ impl Arithmetic<'_> {
     ///
     /// `root = sqrt((|re| + |z|) / 2)` and `im / (2 root)` are its parts, in the order that the sign of `re` wants. The
     /// operand is scaled down where the sum would overflow and up where it would vanish.
-    pub(super) fn sqrt(&mut self, (re, im): Complex) -> Complex {
+    pub(super) fn sqrt(&mut self, Complex { re, im }: Complex) -> Complex {
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let larger = self.b.compare(Predicate::Greater, re_size, im_size);
         let size = self.b.select(larger, re_size, im_size);
@@ -296,41 +316,42 @@ impl Arithmetic<'_> {
         let (root_up, root_down) = (self.float(2f64.powi(50)), self.float(2f64.powi(-100)));
         let back = self.b.select(is_small, root_down, one);
         let back = self.b.select(is_large, root_up, back);
-        let scaled = (self.b.mul(re, factor), self.b.mul(im, factor));
+        let scaled = Complex::new(self.b.mul(re, factor), self.b.mul(im, factor));
         let modulus = self.abs(scaled);
-        let x_size = self.magnitude(scaled.0);
+        let x_size = self.magnitude(scaled.re);
         let sum = self.b.add(x_size, modulus);
         let half = self.scale(sum, 0.5);
         let root = self.b.unary(UnaryOp::Sqrt, half);
         let doubled = self.b.add(root, root);
-        let other = self.quotient(scaled.1, doubled);
+        let other = self.quotient(scaled.im, doubled);
         let (root, other) = (self.b.mul(root, back), self.b.mul(other, back));
         let other_size = self.magnitude(other);
         let signed_root = copy_sign(self.b, root, im);
         let is_negative = self.test(Predicate::Less, re, 0.0);
-        let result = self.choose(is_negative, (other_size, signed_root), (root, other));
-        self.sqrt_at_the_edge((re, im), result)
+        let result =
+            self.choose(is_negative, Complex::new(other_size, signed_root), Complex::new(root, other));
+        self.sqrt_at_the_edge(Complex { re, im }, result)
     }
 
-    fn sqrt_at_the_edge(&mut self, (re, im): Complex, otherwise: Complex) -> Complex {
+    fn sqrt_at_the_edge(&mut self, Complex { re, im }: Complex, otherwise: Complex) -> Complex {
         let (zero, infinity) = (self.float(0.0), self.float(f64::INFINITY));
         // Neither part is 0 if one is NaN.
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let both = self.b.add(re_size, im_size);
         let is_zero = self.test(Predicate::Equal, both, 0.0);
-        let result = self.choose(is_zero, (zero, im), otherwise);
+        let result = self.choose(is_zero, Complex::new(zero, im), otherwise);
         let no_part = copy_sign(self.b, zero, im);
         let im_is_nan = self.is_nan(im);
         let other = self.b.select(im_is_nan, im, no_part);
         let re_is_high = self.b.compare(Predicate::Equal, re, infinity);
-        let result = self.choose(re_is_high, (infinity, other), result);
+        let result = self.choose(re_is_high, Complex::new(infinity, other), result);
         let re_is_low = self.test(Predicate::Equal, re, f64::NEG_INFINITY);
         let other_size = self.magnitude(other);
         let signed = copy_sign(self.b, infinity, im);
         let signed = self.b.select(im_is_nan, infinity, signed);
-        let result = self.choose(re_is_low, (other_size, signed), result);
+        let result = self.choose(re_is_low, Complex::new(other_size, signed), result);
         let im_is_infinite = self.b.compare(Predicate::Equal, im_size, infinity);
-        self.choose(im_is_infinite, (infinity, im), result)
+        self.choose(im_is_infinite, Complex::new(infinity, im), result)
     }
 
     pub(super) fn math(

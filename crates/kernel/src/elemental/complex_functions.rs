@@ -11,12 +11,12 @@ impl Arithmetic<'_> {
     /// `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite magnitude.
     fn polar(&mut self, magnitude: ValueId, angle: ValueId) -> Result<Complex> {
         let (cos, sin) = (self.math(math::cos, angle)?, self.math(math::sin, angle)?);
-        let general = (self.b.mul(magnitude, cos), self.b.mul(magnitude, sin));
+        let general = Complex::new(self.b.mul(magnitude, cos), self.b.mul(magnitude, sin));
         let is_real = self.test(Predicate::Equal, angle, 0.0);
-        Ok(self.choose(is_real, (magnitude, angle), general))
+        Ok(self.choose(is_real, Complex::new(magnitude, angle), general))
     }
 
-    pub(super) fn exp(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn exp(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let magnitude = self.math(math::exp, re)?;
         let value = self.polar(magnitude, im)?;
         // Nothing times a direction that is none.
@@ -29,7 +29,7 @@ impl Arithmetic<'_> {
     }
 
     /// `expm1(re) cos im - 2 sin(im/2)^2` is `e^re cos im - 1` without cancellation.
-    pub(super) fn expm1(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn expm1(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (minus_one, exp) = (self.math(math::expm1, re)?, self.math(math::exp, re)?);
         let half = self.scale(im, 0.5);
         let half_sin = self.math(math::sin, half)?;
@@ -37,17 +37,17 @@ impl Arithmetic<'_> {
         let square = self.b.add(square, square);
         let (cos, sin) = (self.math(math::cos, im)?, self.math(math::sin, im)?);
         let product = self.b.mul(minus_one, cos);
-        let general = (self.b.sub(product, square), self.b.mul(exp, sin));
+        let general = Complex::new(self.b.sub(product, square), self.b.mul(exp, sin));
         let is_real = self.test(Predicate::Equal, im, 0.0);
-        Ok(self.choose(is_real, (minus_one, im), general))
+        Ok(self.choose(is_real, Complex::new(minus_one, im), general))
     }
 
-    pub(super) fn log(&mut self, (re, im): Complex) -> Result<Complex> {
-        Ok((self.log_abs((re, im))?, self.angle(im, re)?))
+    pub(super) fn log(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
+        Ok(Complex::new(self.log_abs(Complex { re, im })?, self.angle(im, re)?))
     }
 
     /// The logarithm of the magnitude, also where that is no normal number.
-    fn log_abs(&mut self, (re, im): Complex) -> Result<ValueId> {
+    fn log_abs(&mut self, Complex { re, im }: Complex) -> Result<ValueId> {
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let larger = self.b.compare(Predicate::Greater, re_size, im_size);
         let size = self.b.select(larger, re_size, im_size);
@@ -60,14 +60,14 @@ impl Arithmetic<'_> {
         };
         let scale = choice(2f64.powi(-100), 1.0, 2f64.powi(100));
         let shift = choice(100.0 * LN_2, 0.0, -100.0 * LN_2);
-        let scaled = (self.b.mul(re, scale), self.b.mul(im, scale));
+        let scaled = Complex::new(self.b.mul(re, scale), self.b.mul(im, scale));
         let modulus = self.abs(scaled);
         let log = self.math(math::log, modulus)?;
         Ok(self.b.add(log, shift))
     }
 
     /// Whether a number is so large that inverse functions come near the logarithm of twice the number.
-    fn is_far(&mut self, (re, im): Complex) -> ValueId {
+    fn is_far(&mut self, Complex { re, im }: Complex) -> ValueId {
         let (re, im) = (self.magnitude(re), self.magnitude(im));
         let first = self.test(Predicate::Greater, re, 2f64.powi(500));
         let second = self.test(Predicate::Greater, im, 2f64.powi(500));
@@ -88,7 +88,7 @@ impl Arithmetic<'_> {
     }
 
     /// Near zero `log |1 + z|` is half of `log1p(re (2 + re) + im^2)`.
-    pub(super) fn log1p(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn log1p(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (one, two) = (self.float(1.0), self.float(2.0));
         let shifted = self.b.add(re, one);
         let more = self.b.add(two, re);
@@ -96,24 +96,24 @@ impl Arithmetic<'_> {
         let sum = self.b.add(product, square);
         let near = self.math(math::log1p, sum)?;
         let near = self.scale(near, 0.5);
-        let modulus = self.abs((shifted, im));
+        let modulus = self.abs(Complex::new(shifted, im));
         let far = self.math(math::log, modulus)?;
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let re_near = self.test(Predicate::Less, re_size, 0.5);
         let im_near = self.test(Predicate::Less, im_size, 0.5);
         let is_near = self.b.and(re_near, im_near);
-        Ok((self.b.select(is_near, near, far), self.angle(im, shifted)?))
+        Ok(Complex::new(self.b.select(is_near, near, far), self.angle(im, shifted)?))
     }
 
-    pub(super) fn logistic(&mut self, (re, im): Complex) -> Result<Complex> {
-        let negated = (self.negated(re), self.negated(im));
+    pub(super) fn logistic(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
+        let negated = Complex::new(self.negated(re), self.negated(im));
         let exp = self.exp(negated)?;
         let one = self.real(1.0);
         let sum = self.add(one, exp);
         Ok(self.divide(one, sum))
     }
 
-    pub(super) fn sinh(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn sinh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (sinh, cosh) = (self.math(math::sinh, re)?, self.math(math::cosh, re)?);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
         let product = self.b.mul(sinh, cos);
@@ -121,13 +121,13 @@ impl Arithmetic<'_> {
         let on_axis = self.b.mul(re, cos);
         let on_axis = self.b.select(without_direction, re, on_axis);
         let re_is_zero = self.test(Predicate::Equal, re, 0.0);
-        let general = (self.b.select(re_is_zero, on_axis, product), self.b.mul(cosh, sin));
+        let general = Complex::new(self.b.select(re_is_zero, on_axis, product), self.b.mul(cosh, sin));
         let is_real = self.test(Predicate::Equal, im, 0.0);
-        Ok(self.choose(is_real, (sinh, im), general))
+        Ok(self.choose(is_real, Complex::new(sinh, im), general))
     }
 
     /// An infinity times the zero of the other axis is that zero, and so is NaN.
-    pub(super) fn cosh(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn cosh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (sinh, cosh) = (self.math(math::sinh, re)?, self.math(math::cosh, re)?);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
         let product = self.b.mul(sinh, sin);
@@ -142,11 +142,11 @@ impl Arithmetic<'_> {
         let sign = self.b.select(re_is_nan, one, sign);
         let on_axis = self.b.mul(im, sign);
         let im_is_zero = self.test(Predicate::Equal, im, 0.0);
-        Ok((self.b.mul(cosh, cos), self.b.select(im_is_zero, on_axis, product)))
+        Ok(Complex::new(self.b.mul(cosh, cos), self.b.select(im_is_zero, on_axis, product)))
     }
 
     /// Kahan's formula; where `sinh` would overflow, the limit: 1 with a vanishing imaginary part.
-    pub(super) fn tanh(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn tanh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let tangent = self.math(math::tan, im)?;
         let square = self.b.mul(tangent, tangent);
@@ -161,7 +161,8 @@ impl Arithmetic<'_> {
         let numerator = self.b.mul(numerator, sinh);
         let im_is_zero = self.test(Predicate::Equal, im, 0.0);
         let slope = self.quotient(tangent, denominator);
-        let general = (self.quotient(numerator, denominator), self.b.select(im_is_zero, im, slope));
+        let general =
+            Complex::new(self.quotient(numerator, denominator), self.b.select(im_is_zero, im, slope));
         let size = self.magnitude(re);
         let is_far = self.test(Predicate::Greater, size, 30.0);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
@@ -170,19 +171,19 @@ impl Arithmetic<'_> {
         let product = self.b.mul(sin, cos);
         let product = self.b.mul(product, decay);
         let vanishing = self.scale(product, 4.0);
-        let limit = (copy_sign(self.b, one, re), vanishing);
+        let limit = Complex::new(copy_sign(self.b, one, re), vanishing);
         let far = self.far_tanh(re, limit);
         Ok(self.choose(is_far, far, general))
     }
 
     /// Far from zero the limit has no direction if `im` has none: at infinity it is taken, before it there is none.
-    fn far_tanh(&mut self, re: ValueId, (limit, vanishing): Complex) -> Complex {
-        let without_direction = self.is_nan(vanishing);
+    fn far_tanh(&mut self, re: ValueId, limit: Complex) -> Complex {
+        let without_direction = self.is_nan(limit.im);
         let size = self.magnitude(re);
         let is_infinite = self.test(Predicate::Equal, size, f64::INFINITY);
         let (zero, nan) = (self.float(0.0), self.float(f64::NAN));
-        let lost = self.choose(is_infinite, (limit, zero), (nan, nan));
-        self.choose(without_direction, lost, (limit, vanishing))
+        let lost = self.choose(is_infinite, Complex::new(limit.re, zero), Complex::new(nan, nan));
+        self.choose(without_direction, lost, limit)
     }
 
     pub(super) fn sin(&mut self, z: Complex) -> Result<Complex> {
@@ -203,23 +204,23 @@ impl Arithmetic<'_> {
     }
 
     /// The roots of `1 + z` and `1 - z`.
-    fn roots(&mut self, (re, im): Complex) -> (Complex, Complex) {
+    fn roots(&mut self, Complex { re, im }: Complex) -> (Complex, Complex) {
         let one = self.float(1.0);
         let sum = self.b.add(one, re);
         let difference = self.b.sub(one, re);
         let negated = self.negated(im);
-        (self.sqrt((sum, im)), self.sqrt((difference, negated)))
+        (self.sqrt(Complex::new(sum, im)), self.sqrt(Complex::new(difference, negated)))
     }
 
     /// Kahan: `acos z = (2 atan2(Re sqrt(1-z), Re sqrt(1+z)), asinh(Im(conj(sqrt(1+z)) sqrt(1-z))))`.
     pub(super) fn acos(&mut self, z: Complex) -> Result<Complex> {
         let (plus, minus) = self.roots(z);
-        let angle = self.angle(minus.0, plus.0)?;
+        let angle = self.angle(minus.re, plus.re)?;
         let conjugate = self.conjugate(plus);
         let product = self.multiply(conjugate, minus);
-        let value = (self.b.add(angle, angle), self.math(math::asinh, product.1)?);
-        let (size, log, negated) = (self.magnitude(z.1), self.log_of_double(z)?, self.negated(z.1));
-        let limit = (self.angle(size, z.0)?, self.with_sign(log, negated));
+        let value = Complex::new(self.b.add(angle, angle), self.math(math::asinh, product.im)?);
+        let (size, log, negated) = (self.magnitude(z.im), self.log_of_double(z)?, self.negated(z.im));
+        let limit = Complex::new(self.angle(size, z.re)?, self.with_sign(log, negated));
         let is_far = self.is_far(z);
         Ok(self.choose(is_far, limit, value))
     }
@@ -230,24 +231,24 @@ impl Arithmetic<'_> {
         let product = self.multiply(plus, minus);
         let conjugate = self.conjugate(minus);
         let other = self.multiply(conjugate, plus);
-        let value = (self.angle(z.0, product.0)?, self.math(math::asinh, other.1)?);
-        let (size, log) = (self.magnitude(z.1), self.log_of_double(z)?);
-        let limit = (self.angle(z.0, size)?, self.with_sign(log, z.1));
+        let value = Complex::new(self.angle(z.re, product.re)?, self.math(math::asinh, other.im)?);
+        let (size, log) = (self.magnitude(z.im), self.log_of_double(z)?);
+        let limit = Complex::new(self.angle(z.re, size)?, self.with_sign(log, z.im));
         let is_far = self.is_far(z);
         Ok(self.choose(is_far, limit, value))
     }
 
     /// Kahan: `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
-    pub(super) fn acosh(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn acosh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let (sum, difference) = (self.b.add(re, one), self.b.sub(re, one));
-        let (plus, minus) = (self.sqrt((sum, im)), self.sqrt((difference, im)));
+        let (plus, minus) = (self.sqrt(Complex::new(sum, im)), self.sqrt(Complex::new(difference, im)));
         let conjugate = self.conjugate(minus);
         let product = self.multiply(conjugate, plus);
-        let angle = self.angle(minus.1, plus.0)?;
-        let value = (self.math(math::asinh, product.0)?, self.b.add(angle, angle));
-        let limit = (self.log_of_double((re, im))?, self.angle(im, re)?);
-        let is_far = self.is_far((re, im));
+        let angle = self.angle(minus.im, plus.re)?;
+        let value = Complex::new(self.math(math::asinh, product.re)?, self.b.add(angle, angle));
+        let limit = Complex::new(self.log_of_double(Complex { re, im })?, self.angle(im, re)?);
+        let is_far = self.is_far(Complex { re, im });
         Ok(self.choose(is_far, limit, value))
     }
 
@@ -258,7 +259,7 @@ impl Arithmetic<'_> {
     }
 
     /// `(log1p z - log1p(-z)) / 2`, its real part without cancellation.
-    pub(super) fn atanh(&mut self, (re, im): Complex) -> Result<Complex> {
+    pub(super) fn atanh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let difference = self.b.sub(one, re);
         let (square, im_square) = (self.b.mul(difference, difference), self.b.mul(im, im));
@@ -276,27 +277,27 @@ impl Arithmetic<'_> {
         let (zero, right) = (self.float(0.0), self.float(FRAC_PI_2));
         let im_is_nan = self.is_nan(im);
         let right = copy_sign(self.b, right, im);
-        let limit = (self.with_sign(zero, re), self.b.select(im_is_nan, im, right));
+        let limit = Complex::new(self.with_sign(zero, re), self.b.select(im_is_nan, im, right));
         let size = self.magnitude(re);
         let re_is_infinite = self.test(Predicate::Equal, size, f64::INFINITY);
         let is_far = self.test(Predicate::Equal, distance, f64::INFINITY);
         let is_far = self.b.or(is_far, re_is_infinite);
-        Ok(self.choose(is_far, limit, (quarter, half)))
+        Ok(self.choose(is_far, limit, Complex::new(quarter, half)))
     }
 
     /// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
     pub(super) fn power(&mut self, base: Complex, exponent: Complex) -> Result<Complex> {
         let logarithm = self.log(base)?;
-        let (log_magnitude, angle) = self.multiply(exponent, logarithm);
+        let Complex { re: log_magnitude, im: angle } = self.multiply(exponent, logarithm);
         let magnitude = self.math(math::exp, log_magnitude)?;
         let general = self.polar(magnitude, angle)?;
         let (zero, one, infinity) = (self.real(0.0), self.real(1.0), self.real(f64::INFINITY));
-        let nan = (self.float(f64::NAN), self.float(f64::NAN));
-        let positive = self.test(Predicate::Greater, exponent.0, 0.0);
-        let real_exponent = self.test(Predicate::Equal, exponent.1, 0.0);
+        let nan = Complex::new(self.float(f64::NAN), self.float(f64::NAN));
+        let positive = self.test(Predicate::Greater, exponent.re, 0.0);
+        let real_exponent = self.test(Predicate::Equal, exponent.im, 0.0);
         let is = |f: &mut Self, z: Complex, re: f64| {
-            let first = f.test(Predicate::Equal, z.0, re);
-            let second = f.test(Predicate::Equal, z.1, 0.0);
+            let first = f.test(Predicate::Equal, z.re, re);
+            let second = f.test(Predicate::Equal, z.im, 0.0);
             f.b.and(first, second)
         };
         let of_infinity = self.choose(positive, infinity, zero);
@@ -304,7 +305,7 @@ impl Arithmetic<'_> {
         let is_infinite = self.b.and(is_infinite, real_exponent);
         let result = self.choose(is_infinite, of_infinity, general);
         // Infinite, but nobody knows in which direction.
-        let unsigned = (self.float(f64::INFINITY), self.float(f64::NAN));
+        let unsigned = Complex::new(self.float(f64::INFINITY), self.float(f64::NAN));
         let of_zero = self.choose(real_exponent, unsigned, nan);
         let of_zero = self.choose(positive, zero, of_zero);
         let is_zero = is(self, base, 0.0);
@@ -317,7 +318,7 @@ impl Arithmetic<'_> {
 
     /// `atan2(y, x) = -i log((x + i y) / sqrt(x^2 + y^2))`.
     pub(super) fn atan2(&mut self, y: Complex, x: Complex) -> Result<Complex> {
-        let i = (self.float(0.0), self.float(1.0));
+        let i = Complex::new(self.float(0.0), self.float(1.0));
         let rotated = self.multiply(i, y);
         let numerator = self.add(x, rotated);
         let (x_square, y_square) = (self.multiply(x, x), self.multiply(y, y));

@@ -184,7 +184,8 @@ impl RootTable {
         b: &mut FunctionBuilder,
         line: i64,
         position: ValueId,
-        (lanes, is_splat): (u32, bool),
+        lanes: u32,
+        is_splat: bool,
     ) -> Point {
         let size = self.scalar.byte_size() as i64;
         let loaded = if is_splat { 1 } else { lanes };

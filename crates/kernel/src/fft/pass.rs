@@ -88,7 +88,7 @@ impl Pass {
         let ty = b.ty(result.re);
         let mut result = result;
         if let (Some(roots), Some(line)) = (&self.roots, k.checked_sub(1)) {
-            let root = roots.load(b, line as i64, p, (ty.lanes, is_splat));
+            let root = roots.load(b, line as i64, p, ty.lanes, is_splat);
             result = result.times(b, root);
         }
         if self.scale == 1.0 {

@@ -34,7 +34,7 @@ impl Walk {
     }
 
     fn root(self, b: &mut FunctionBuilder, roots: &RootTable, point: ValueId, lanes: u32) -> Point {
-        roots.load(b, 0, point, (lanes, !self.is_along))
+        roots.load(b, 0, point, lanes, !self.is_along)
     }
 
     /// The points whose numbers and those of the points from here make `sum`.
@@ -141,7 +141,7 @@ impl Walk {
     }
 
     /// So many points as they are.
-    pub(super) fn copy(self, b: &mut FunctionBuilder, count: i64, (from, to): (&Line, &Line)) -> Result<()> {
+    pub(super) fn copy(self, b: &mut FunctionBuilder, count: i64, from: &Line, to: &Line) -> Result<()> {
         self.for_points(b, count, |b, point, lanes| {
             let value = from.load(b, point, lanes);
             to.store(b, point, value);

@@ -7,9 +7,9 @@ mod row;
 mod scalar;
 
 use crate::context::KernelContext;
-use crate::context::tasks::Span;
 use crate::element::Element;
 use crate::index::{Index, Position};
+use crate::loops::TaskLoop;
 use hlo::{ComputationId, InstructionId, Op};
 use nest::ValueId;
 use plan::{Loop, ReduceKind, ReducePlan};
@@ -24,7 +24,7 @@ struct Reduction<'a> {
     /// What combines two elements of each.
     to_apply: ComputationId,
     /// Loops over kept dimensions, the outermost first, and the task's part of them.
-    kept: Vec<(Loop, Span)>,
+    kept: Vec<TaskLoop>,
     /// Loops over reduced dimensions, the outermost first.
     reduced: Vec<Loop>,
     /// The dimensions of the arrays.
@@ -57,7 +57,11 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
     }
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &steps, &cuts)?;
-        reduction.kept = kept.iter().zip(spans).map(|(&number, span)| (plan.loops[number], span)).collect();
+        reduction.kept = kept
+            .iter()
+            .zip(spans)
+            .map(|(&number, span)| TaskLoop { full: plan.loops[number], span })
+            .collect();
         match plan.kind {
             ReduceKind::Row => row::emit(cx, plan, &reduction),
             ReduceKind::Column => column::emit(cx, plan, &reduction),
@@ -106,13 +110,13 @@ pub(crate) type PartBody<'f> = dyn FnMut(&mut KernelContext<'_>, &mut Vec<Index>
 /// Runs a task's part of loops, the outermost first.
 pub(crate) fn nest_parts(
     cx: &mut KernelContext<'_>,
-    loops: &[(Loop, Span)],
+    loops: &[TaskLoop],
     indices: &mut Vec<Index>,
     body: &mut PartBody<'_>,
 ) -> Result<()> {
-    let Some(((outer, span), inner)) = loops.split_first() else { return body(cx, indices) };
-    cx.for_span(*span, 1, |cx, index| {
-        indices[outer.dimension] = index;
+    let Some((outer, inner)) = loops.split_first() else { return body(cx, indices) };
+    cx.for_span(outer.span, 1, |cx, index| {
+        indices[outer.full.dimension] = index;
         nest_parts(cx, inner, indices, body)
     })
 }

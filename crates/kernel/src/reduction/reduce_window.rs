@@ -179,13 +179,13 @@ impl Windows<'_> {
                 continue;
             }
             self.enter(cx, d, Index::default(), segment.taps, place)?;
-            self.vectors(cx, (segment.begin, segment.end), place)?;
+            self.vectors(cx, segment.begin, segment.end, place)?;
         }
         Ok(())
     }
 
     /// Blocks of several vectors, single vectors, and a last one that overlaps the one before.
-    fn vectors(&self, cx: &mut KernelContext<'_>, (begin, end): (i64, i64), place: &mut Place) -> Result<()> {
+    fn vectors(&self, cx: &mut KernelContext<'_>, begin: i64, end: i64, place: &mut Place) -> Result<()> {
         let mut lanes = self.plan.lanes;
         while lanes > 1 && i64::from(lanes) > end - begin {
             lanes /= 2;

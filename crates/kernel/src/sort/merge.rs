@@ -10,7 +10,8 @@ use support::{Error, Result};
 pub(super) fn lanes_to_runs(
     b: &mut FunctionBuilder,
     rows: Rows,
-    (from, to): (ValueId, ValueId),
+    from: ValueId,
+    to: ValueId,
     count: i64,
 ) -> Result<()> {
     let lanes = i64::from(rows.lanes);

@@ -243,7 +243,7 @@ impl Network {
         let mut groups = Vec::new();
         for k in 0..GROUP >> pass.stages {
             let group = b.add_constant(first, k);
-            let addresses = self.addresses(b, pass, (group, stride), is_checked);
+            let addresses = self.addresses(b, pass, group, stride, is_checked);
             let items: Vec<Item> = addresses.iter().map(|&row| self.rows.load(b, row)).collect();
             groups.push((addresses, items));
         }
@@ -269,7 +269,8 @@ impl Network {
         &self,
         b: &mut FunctionBuilder,
         pass: Pass,
-        (group, stride): (ValueId, ValueId),
+        group: ValueId,
+        stride: ValueId,
         is_checked: bool,
     ) -> Vec<ValueId> {
         let one = b.index(1);

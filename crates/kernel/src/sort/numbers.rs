@@ -63,6 +63,15 @@ struct Buffers {
     places: ValueId,
 }
 
+/// The blocks of a sequence that are sorted by themselves.
+#[derive(Clone, Copy)]
+struct Blocks {
+    /// Vectors of each.
+    vectors: i64,
+    /// The number of blocks.
+    chunks: i64,
+}
+
 impl Job<'_> {
     pub(super) fn emit(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<()> {
         cx.with_lanes(self.plan.lanes, |cx| self.emit_tasks(cx, before))
@@ -93,11 +102,11 @@ impl Job<'_> {
                             step: inner,
                             across: 0,
                         });
-                        self.along(cx, &buffers, (vectors, chunks), (&from, &to), before)
+                        self.along(cx, &buffers, Blocks { vectors, chunks }, &from, &to, before)
                     })
                 }
                 SortLayout::Across => {
-                    self.groups(cx, span, &mut |cx, from, to| self.across(cx, &buffers, (from, to), before))
+                    self.groups(cx, span, &mut |cx, from, to| self.across(cx, &buffers, from, to, before))
                 }
             }
         })
@@ -152,7 +161,8 @@ impl Job<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
-        (from, to): (&Elements, &Elements),
+        from: &Elements,
+        to: &Elements,
         before: &mut Before<'_>,
     ) -> Result<()> {
         let (rows, items_at, length) = (buffers.rows, buffers.items, self.plan.sizes[1]);
@@ -276,10 +286,12 @@ impl Job<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         buffers: &Buffers,
-        (vectors, chunks): (i64, i64),
-        (from, to): (&Elements, &Elements),
+        blocks: Blocks,
+        from: &Elements,
+        to: &Elements,
         before: &mut Before<'_>,
     ) -> Result<()> {
+        let Blocks { vectors, chunks } = blocks;
         let (rows, length, lanes) = (buffers.rows, self.plan.sizes[1], i64::from(self.plan.lanes));
         let bytes = rows.row_bytes();
         let whole = length / lanes * lanes;
@@ -315,7 +327,7 @@ impl Job<'_> {
                 return Ok(());
             }
             let runs = b.offset(buffers.other, offset, 1);
-            lanes_to_runs(b, rows, (base, runs), vectors)
+            lanes_to_runs(b, rows, base, runs, vectors)
         })?;
         let (sorted, other) =
             if lanes == 1 { (buffers.items, buffers.other) } else { (buffers.other, buffers.items) };

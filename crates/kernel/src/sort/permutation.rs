@@ -27,7 +27,8 @@ pub(super) fn read_order(
 pub(super) fn insertion(
     cx: &mut KernelContext<'_>,
     order: ValueId,
-    (k, length): (i64, i64),
+    k: i64,
+    length: i64,
     before: &mut Before<'_>,
 ) -> Result<()> {
     let zero = cx.index(0);

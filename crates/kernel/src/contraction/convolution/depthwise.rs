@@ -119,7 +119,7 @@ impl Nest<'_> {
         let ty = Type::vector(scalar_type(self.plan.accumulator)?, lanes);
         let vectors = self.depthwise.vectors as usize;
         let sums: Vec<ValueId> = (0..pixels.count as usize * vectors).map(|_| zero(cx, ty)).collect();
-        let sums = self.taps(cx, 0, &pixels, (input, kernel), &sums)?;
+        let sums = self.taps(cx, 0, &pixels, input, kernel, &sums)?;
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         tile::finish_rows(cx, self.plan.hero, sums, vectors, |cx, pixel, vector, sum| {
             let at = pixels.output_index(cx, pixel)?.times(self.features()).plus(feature);
@@ -145,7 +145,8 @@ impl Nest<'_> {
         cx: &mut KernelContext<'_>,
         d: usize,
         pixels: &Pixels,
-        (input, kernel): (ValueId, ValueId),
+        input: ValueId,
+        kernel: ValueId,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let tiling = &self.depthwise.tiling;
@@ -163,7 +164,7 @@ impl Nest<'_> {
         repeat(cx, count, sums, |cx, tap, sums| {
             let (input, kernel) = (cx.offset(input, tap, steps.0), cx.offset(kernel, tap, steps.1));
             if d < 2 {
-                return self.taps(cx, d + 1, pixels, (input, kernel), sums);
+                return self.taps(cx, d + 1, pixels, input, kernel, sums);
             }
             let weights = self.weights(cx, kernel)?;
             let mut sums = sums.to_vec();

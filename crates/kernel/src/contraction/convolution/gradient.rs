@@ -35,13 +35,12 @@ pub(super) fn emit(
         let task = cx.scalar_value(&task)?;
         let rows = nest.rows(cx, task);
         let scratch = cx.worker_scratch();
-        let bytes = cx.sub(rows.1, rows.0);
+        let bytes = cx.sub(rows.end, rows.begin);
         let bytes = cx.mul_constant(bytes, nest.row_bytes());
         let nothing = cx.integer(Type::scalar(ScalarType::I8), 0);
         cx.fill_bytes(scratch, nothing, bytes);
-        // As if all rows were in the scratch.
-        let skipped = cx.mul_constant(rows.0, -nest.row_bytes());
-        nest.blocks(cx, task, (scratch, skipped))?;
+        let skipped = cx.mul_constant(rows.begin, -nest.row_bytes());
+        nest.blocks(cx, task, Scratch { begin: scratch, skipped })?;
         nest.finish(cx, rows, scratch)
     })
 }
@@ -95,6 +94,35 @@ struct Nest<'p> {
     table: ValueId,
 }
 
+/// Rows of the scratch, from `begin` to before `end`.
+#[derive(Clone, Copy)]
+struct Rows {
+    begin: ValueId,
+    end: ValueId,
+}
+
+/// The memory of a task's rows, addressed as if all rows were there.
+#[derive(Clone, Copy)]
+struct Scratch {
+    begin: ValueId,
+    /// Bytes from `begin` to where the first row of all would be.
+    skipped: ValueId,
+}
+
+/// The first image and line of a block.
+#[derive(Clone, Copy)]
+struct Corner {
+    image: ValueId,
+    line: ValueId,
+}
+
+/// A register tile: rows of sums, and the vectors of each.
+#[derive(Clone, Copy)]
+pub(super) struct RegisterTile<'p> {
+    pub(super) rows: i64,
+    pub(super) parts: &'p [Columns],
+}
+
 /// The pixels of a strip that are in a block.
 #[derive(Clone, Copy, Debug)]
 struct Block {
@@ -111,18 +139,18 @@ impl Nest<'_> {
         self.gradient.scratch_row(self.dims) * self.size
     }
 
-    /// The task's first row, and the one behind its last.
-    fn rows(&self, b: &mut FunctionBuilder, task: ValueId) -> (ValueId, ValueId) {
+    /// The rows of a task.
+    fn rows(&self, b: &mut FunctionBuilder, task: ValueId) -> Rows {
         if self.gradient.tasks() == 1 {
-            return (b.index(0), b.index(self.gradient.most_rows()));
+            return Rows { begin: b.index(0), end: b.index(self.gradient.most_rows()) };
         }
         let at = b.offset(self.table, task, 8);
         let next = b.offset_bytes(at, 8);
-        (b.load(Type::I64, at, 8), b.load(Type::I64, next, 8))
+        Rows { begin: b.load(Type::I64, at, 8), end: b.load(Type::I64, next, 8) }
     }
 
     /// Sums up block after block.
-    fn blocks(&self, cx: &mut KernelContext<'_>, task: ValueId, scratch: (ValueId, ValueId)) -> Result<()> {
+    fn blocks(&self, cx: &mut KernelContext<'_>, task: ValueId, scratch: Scratch) -> Result<()> {
         let plan = self.gradient;
         let lines = self.extents.factor[1];
         cx.for_range(0, self.dims.inputs, plan.images, |cx, image| {
@@ -136,9 +164,9 @@ impl Nest<'_> {
                     let start = cx.offset(start, task, 8);
                     let next = cx.offset_bytes(start, 8);
                     let (begin, end) = (cx.load(Type::I64, start, 8), cx.load(Type::I64, next, 8));
-                    let list = List { size, first };
-                    cx.for_dynamic(begin, end, size.strips.len() as i64, &[], |cx, strip, _| {
-                        self.strip(cx, (&list, strip), (image, line), scratch).map(|()| Vec::new())
+                    cx.for_dynamic(begin, end, size.strips.len() as i64, &[], |cx, number, _| {
+                        let strip = ListedStrip { size, first, number };
+                        self.strip(cx, &strip, Corner { image, line }, scratch).map(|()| Vec::new())
                     })?;
                 }
                 Ok(())
@@ -150,11 +178,12 @@ impl Nest<'_> {
     fn strip(
         &self,
         cx: &mut KernelContext<'_>,
-        (list, strip): (&List<'_>, ValueId),
-        (image, line): (ValueId, ValueId),
-        (scratch, skipped): (ValueId, ValueId),
+        strip: &ListedStrip<'_>,
+        corner: Corner,
+        scratch: Scratch,
     ) -> Result<()> {
-        let field = |cx: &mut KernelContext<'_>, field| list.field(cx, strip, field);
+        let Corner { image, line } = corner;
+        let field = |cx: &mut KernelContext<'_>, field| strip.field(cx, field);
         let (input, factor) = (field(cx, 0)?, field(cx, 1)?);
         let first_line = field(cx, 2)?;
         let counts = [field(cx, 3)?, field(cx, 4)?, field(cx, 5)?];
@@ -162,9 +191,9 @@ impl Nest<'_> {
         let Extents { input: of_input, factor: of_factor, dilations } = self.extents;
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         // The lines of the strip that are in the block.
-        let lines = self.cut(cx, (first_line, counts[1]), line);
+        let (first, lines) = self.cut(cx, first_line.value, counts[1], line);
         let images = self.images(cx, image);
-        let skipped_lines = cx.sub(lines.0, first_line.value);
+        let skipped_lines = cx.sub(first, first_line.value);
         let at = |b: &mut FunctionBuilder, base, of_image: i64, first, line_step: i64, size: i64| {
             let at = b.offset(base, image, of_image * size);
             let at = b.offset(at, first, size);
@@ -177,9 +206,9 @@ impl Nest<'_> {
         let image_size = of_factor.iter().product::<i64>() * outputs;
         let factor =
             at(cx, self.factor, image_size, factor, Extents::unit(of_factor, 1) * outputs, self.size);
-        let block = Block { input, factor, counts: [images, counts[0], lines.1, counts[2]] };
-        let rows = i64::from(list.size.rows);
-        let scratch = cx.offset(scratch, skipped, 1);
+        let block = Block { input, factor, counts: [images, counts[0], lines, counts[2]] };
+        let rows = i64::from(strip.size.rows);
+        let scratch = cx.offset(scratch.begin, scratch.skipped, 1);
         let scratch = cx.offset(scratch, row.value, self.row_bytes());
         repeat(cx, tiles, &[], |cx, tile, _| {
             let block = Block { input: cx.offset(block.input, tile, rows * self.size), ..block };
@@ -188,7 +217,7 @@ impl Nest<'_> {
                 let column = cx.scalar_value(column)?;
                 let block = Block { factor: cx.offset(block.factor, column, self.size), ..block };
                 let scratch = cx.offset(scratch, column, self.size);
-                self.tile(cx, rows, parts, block, scratch)
+                self.tile(cx, RegisterTile { rows, parts }, block, scratch)
             })?;
             Ok(Vec::new())
         })?;
@@ -196,18 +225,13 @@ impl Nest<'_> {
     }
 
     /// The lines of a strip that are in the block that begins at a line: the first one, and how many.
-    fn cut(
-        &self,
-        b: &mut FunctionBuilder,
-        (first, count): (Count, Count),
-        line: ValueId,
-    ) -> (ValueId, Count) {
+    fn cut(&self, b: &mut FunctionBuilder, first: ValueId, count: Count, line: ValueId) -> (ValueId, Count) {
         if self.gradient.lines >= self.extents.factor[1] {
-            return (first.value, count);
+            return (first, count);
         }
-        let end = b.add(first.value, count.value);
+        let end = b.add(first, count.value);
         let behind = b.add_constant(line, self.gradient.lines);
-        let begin = choose(b, Predicate::Greater, line, first.value);
+        let begin = choose(b, Predicate::Greater, line, first);
         let end = choose(b, Predicate::Less, behind, end);
         (begin, Count { value: b.sub(end, begin), most: count.most.min(self.gradient.lines) })
     }
@@ -228,24 +252,24 @@ impl Nest<'_> {
     fn panels(&self, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
         let is_wide = i64::from(self.gradient.tile.lanes) * self.size >= 32;
         let reading = if is_wide { Reading::Masked } else { Reading::Narrowing };
-        for_panels(cx, (self.gradient.tile, self.dims.outputs), reading, body)
+        for_panels(cx, self.gradient.tile, self.dims.outputs, reading, body)
     }
 
     /// Sums of a tile over the pixels of a block, added to the scratch.
     fn tile(
         &self,
         cx: &mut KernelContext<'_>,
-        rows: i64,
-        parts: &[Columns],
+        tile: RegisterTile<'_>,
         block: Block,
         scratch: ValueId,
     ) -> Result<()> {
+        let RegisterTile { rows, parts } = tile;
         let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
         let mut sums = Vec::new();
         for _ in 0..rows {
             sums.extend(types.iter().map(|&ty| zero(cx, ty)));
         }
-        let sums = self.pixels(cx, 0, (rows, parts), block, &sums)?;
+        let sums = self.pixels(cx, 0, tile, block, &sums)?;
         for (number, sum) in sums.into_iter().enumerate() {
             let (row, part) = (number / parts.len(), parts[number % parts.len()]);
             let at = cx.offset_bytes(scratch, row as i64 * self.row_bytes() + part.offset * self.size);
@@ -263,13 +287,13 @@ impl Nest<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         level: usize,
-        (rows, parts): (i64, &[Columns]),
+        tile: RegisterTile<'_>,
         block: Block,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         let Some(&count) = block.counts.get(level) else {
-            return self.accumulate(cx, rows, parts, block, sums);
+            return self.accumulate(cx, tile, block, sums);
         };
         let (input, factor) = match level.checked_sub(1) {
             None => (self.extents.input.iter().product(), self.extents.factor.iter().product()),
@@ -285,7 +309,7 @@ impl Nest<'_> {
                 factor: cx.offset(block.factor, index, factor * outputs * self.size),
                 ..block
             };
-            self.pixels(cx, level + 1, (rows, parts), block, sums)
+            self.pixels(cx, level + 1, tile, block, sums)
         })
     }
 
@@ -293,11 +317,11 @@ impl Nest<'_> {
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
-        rows: i64,
-        parts: &[Columns],
+        tile: RegisterTile<'_>,
         block: Block,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
+        let RegisterTile { rows, parts } = tile;
         let alignment = self.size as u32;
         let mut vectors = Vec::new();
         for part in parts {
@@ -321,12 +345,8 @@ impl Nest<'_> {
     }
 
     /// Hands the sums of a task's rows on.
-    fn finish(
-        &self,
-        cx: &mut KernelContext<'_>,
-        (begin, end): (ValueId, ValueId),
-        scratch: ValueId,
-    ) -> Result<()> {
+    fn finish(&self, cx: &mut KernelContext<'_>, rows: Rows, scratch: ValueId) -> Result<()> {
+        let Rows { begin, end } = rows;
         let outputs = self.dims.outputs;
         let all = self.dims.pixels() * self.dims.batch;
         cx.for_dynamic(begin, end, all, &[], |cx, row, _| {
@@ -353,21 +373,23 @@ impl Nest<'_> {
     }
 }
 
-/// The strips of one size.
-struct List<'p> {
+/// A strip in the list of those of one size.
+struct ListedStrip<'p> {
     size: &'p GradientSize,
-    /// The first one's numbers in the table.
+    /// The numbers of the list's first strip in the table.
     first: ValueId,
+    /// The strip's place in the list.
+    number: ValueId,
 }
 
-impl List<'_> {
-    /// A number of a strip, as in [`Strip::fields`].
-    fn field(&self, cx: &mut KernelContext<'_>, strip: ValueId, field: usize) -> Result<Count> {
+impl ListedStrip<'_> {
+    /// A number of the strip, as in [`Strip::fields`].
+    fn field(&self, cx: &mut KernelContext<'_>, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
         if min == most {
             return Ok(Count::constant(cx, most));
         }
-        let at = cx.offset(self.first, strip, Strip::FIELDS as i64 * 8);
+        let at = cx.offset(self.first, self.number, Strip::FIELDS as i64 * 8);
         let at = cx.offset_bytes(at, field as i64 * 8);
         let value = cx.load(Type::I64, at, 8);
         cx.learn(value, Facts::range(min, most));
@@ -384,7 +406,8 @@ fn choose(b: &mut FunctionBuilder, predicate: Predicate, x: ValueId, y: ValueId)
 /// Runs `body` for all panels of so many features, with the first feature and the vectors of a tile; the last panel is narrower.
 pub(super) fn for_panels(
     cx: &mut KernelContext<'_>,
-    (tile, features): (Tile, i64),
+    tile: Tile,
+    features: i64,
     reading: Reading,
     body: PanelBody<'_>,
 ) -> Result<()> {

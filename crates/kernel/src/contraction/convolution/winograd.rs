@@ -18,7 +18,7 @@ use crate::contraction::tile::{
     Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
 };
 use crate::index::{Facts, Index};
-use image::Image;
+use image::{Image, Place};
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use plan::{ConvolutionDims, ConvolutionPlan, Packing, WinogradPlan};
 use shape::PrimitiveType;
@@ -104,6 +104,22 @@ struct Patch {
     outputs: [ValueId; 2],
 }
 
+/// The place of a feature in the transformed kernel.
+#[derive(Clone, Copy)]
+struct KernelRow {
+    /// Its address, at the first frequency and the first input.
+    pointer: ValueId,
+    /// Bytes from frequency to frequency.
+    frequency: i64,
+}
+
+/// The addresses of what is multiplied at one frequency: the first patch of a tile, and the kernel.
+#[derive(Clone, Copy)]
+struct Factors {
+    patches: ValueId,
+    kernel: ValueId,
+}
+
 impl Nest<'_> {
     fn size(&self) -> i64 {
         self.scalar.byte_size() as i64
@@ -162,8 +178,8 @@ impl Nest<'_> {
                 let (input, column_value) = (cx.scalar_value(&input)?, cx.scalar_value(column)?);
                 let source = cx.offset(memory.pointer, input, outputs * size);
                 let source = cx.offset(source, column_value, size);
-                let (target, frequency) = self.kernel_row(cx, column)?;
-                let target = cx.offset(target, input, self.winograd.panel * self.size());
+                let KernelRow { pointer, frequency } = self.kernel_row(cx, column)?;
+                let target = cx.offset(pointer, input, self.winograd.panel * self.size());
                 transform::kernel(
                     cx,
                     self.winograd.transform,
@@ -189,14 +205,13 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// Where a feature is in the transformed kernel, at the first frequency and the first input; and the bytes from
-    /// frequency to frequency.
-    fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<(ValueId, i64)> {
+    /// The place of a feature in the transformed kernel.
+    fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<KernelRow> {
         let frequency = self.dims.inputs * self.winograd.panel * self.size();
         let (number, within) = cx.div_rem(column, self.winograd.panel)?;
         let panel = frequency * self.winograd.transform.frequencies();
         let start = cx.scalar_value(&number.times(panel).plus(&within.times(self.size())))?;
-        Ok((cx.offset(self.kernel, start, 1), frequency))
+        Ok(KernelRow { pointer: cx.offset(self.kernel, start, 1), frequency })
     }
 
     /// The patches of a block.
@@ -258,7 +273,7 @@ impl Nest<'_> {
             let patch = self.patch(cx, number)?;
             // The first line and column of the input, which may be outside.
             let first = [0, 1].map(|d| cx.add_constant(patch.outputs[d], -self.low()[d].0));
-            let place = (patch.image, first);
+            let place = Place { image: patch.image, first };
             if !self.may_leave_input() {
                 self.channels(cx, place, target, true)?;
                 return Ok(Vec::new());
@@ -273,18 +288,17 @@ impl Nest<'_> {
         .map(|_| ())
     }
 
-    /// Transforms a patch, vector by vector of its channels: of an image, from a line and a column on. What is outside of the
-    /// image counts as zero.
+    /// Transforms a patch, vector by vector of its channels. Pixels outside of the image count as zero.
     fn channels(
         &self,
         cx: &mut KernelContext<'_>,
-        place: (ValueId, [ValueId; 2]),
+        place: Place,
         target: ValueId,
         is_inside: bool,
     ) -> Result<()> {
         let pixels = self.image().pixels(cx, place, self.winograd.transform.size(), is_inside);
         image::in_vectors(cx, self.dims.inputs, self.size(), &mut |cx, channel, lanes| {
-            self.channel(cx, (&pixels, target), channel, lanes)
+            self.channel(cx, &pixels, target, channel, lanes)
         })
     }
 
@@ -306,7 +320,8 @@ impl Nest<'_> {
     fn channel(
         &self,
         cx: &mut KernelContext<'_>,
-        (pixels, target): (&[ValueId], ValueId),
+        pixels: &[ValueId],
+        target: ValueId,
         channel: ValueId,
         lanes: u32,
     ) -> Result<()> {
@@ -355,14 +370,14 @@ impl Nest<'_> {
         let rows = i64::from(self.winograd.tile.rows);
         let tiles = (self.winograd.block + rows - 1) / rows;
         let count = cx.sub(block.end, block.begin);
-        let (kernel, step) = self.kernel_row(cx, column)?;
+        let kernel = self.kernel_row(cx, column)?;
         cx.for_range(0, tiles, 1, |cx, tile| {
             let nominal = cx.scalar_value(&tile.times(rows))?;
             // The last tile begins early rather than to end late; what it computes again is not handed over again.
             let (last, next) = (cx.add_constant(count, -rows), cx.add_constant(nominal, rows));
             let first = if tiles == 1 { nominal } else { least(cx, nominal, last) };
             let end = least(cx, next, count);
-            self.products(cx, first, (kernel, step), parts, &mut |cx, row| {
+            self.products(cx, first, kernel, parts, &mut |cx, row| {
                 let number = cx.add(block.begin, first);
                 let number = cx.add(number, row);
                 self.fetch(cx, number, column, parts)
@@ -372,7 +387,7 @@ impl Nest<'_> {
             let limit = self.winograd.all_patches(self.dims);
             cx.for_dynamic(begin, end, limit, &[], |cx, number, _| {
                 let row = cx.sub(number, first);
-                self.output(cx, (number, row), column, parts).map(|()| Vec::new())
+                self.output(cx, number, row, column, parts).map(|()| Vec::new())
             })
             .map(|_| ())
         })
@@ -383,7 +398,7 @@ impl Nest<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         first: ValueId,
-        (kernel, step): (ValueId, i64),
+        kernel: KernelRow,
         parts: &[Columns],
         fetch: &mut dyn FnMut(&mut KernelContext<'_>, ValueId) -> Result<()>,
     ) -> Result<()> {
@@ -408,7 +423,7 @@ impl Nest<'_> {
                 fetch(cx, row)?;
             }
             let source = cx.offset(source, frequency, scratch.input_frequency);
-            let kernel = cx.offset(kernel, frequency, step);
+            let kernel = cx.offset(kernel.pointer, frequency, kernel.frequency);
             let target = cx.offset(target, frequency, scratch.product_frequency);
             let mut zeros = Vec::new();
             for _ in 0..tile.rows {
@@ -417,7 +432,8 @@ impl Nest<'_> {
             let sums = cx.for_range_carrying(0, inputs, unroll, &zeros, |cx, index, sums| {
                 let index = cx.scalar_value(&index)?;
                 let mut sums = sums.to_vec();
-                (0..unroll).for_each(|k| self.accumulate(cx, (source, kernel), (index, k), parts, &mut sums));
+                let factors = Factors { patches: source, kernel };
+                (0..unroll).for_each(|k| self.accumulate(cx, factors, index, k, parts, &mut sums));
                 Ok(sums)
             })?;
             for (number, sum) in sums.into_iter().enumerate() {
@@ -439,14 +455,15 @@ impl Nest<'_> {
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
-        (source, kernel): (ValueId, ValueId),
-        (index, step): (ValueId, i64),
+        factors: Factors,
+        index: ValueId,
+        step: i64,
         parts: &[Columns],
         sums: &mut [ValueId],
     ) {
         let size = self.size();
         let width = self.winograd.panel;
-        let row = b.offset(kernel, index, width * size);
+        let row = b.offset(factors.kernel, index, width * size);
         let panel = self.dims.inputs * width * size * self.winograd.transform.frequencies();
         let mut vectors = Vec::new();
         for part in parts {
@@ -454,7 +471,7 @@ impl Nest<'_> {
             let pointer = b.offset_bytes(row, at);
             vectors.push(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(*part)));
         }
-        let source = b.offset(source, index, size);
+        let source = b.offset(factors.patches, index, size);
         for patch in 0..self.winograd.tile.rows as usize {
             let at = patch as i64 * self.winograd.scratch.input_row + step * size;
             let pointer = b.offset_bytes(source, at);

@@ -31,7 +31,7 @@ pub(super) fn batch_pointer(
 
 /// Loads an element and converts it to the accumulator's type.
 fn load(b: &mut FunctionBuilder, plan: &DotPlan, from: PrimitiveType, pointer: ValueId) -> Result<Element> {
-    tile::load(b, (from, plan.accumulator), pointer, 1)
+    tile::load(b, from, plan.accumulator, pointer, 1)
 }
 
 /// Packs what the plan says, and describes the product as the loops find it.
@@ -61,7 +61,7 @@ pub(super) fn product(
                     }
                     DotLoops::Complex { .. } => (begin, end),
                 };
-                copy_rows(cx, plan, matrix, (begin, end))?;
+                copy_rows(cx, plan, matrix, begin, end)?;
                 product.lhs_first = Some(begin);
             }
         }
@@ -128,7 +128,8 @@ fn copy_rows(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     matrix: Matrix<'_>,
-    (begin, end): (ValueId, ValueId),
+    begin: ValueId,
+    end: ValueId,
 ) -> Result<()> {
     cx.for_dynamic(begin, end, plan.shape.m, &[], |cx, row, _| {
         let from =

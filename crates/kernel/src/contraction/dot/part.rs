@@ -45,7 +45,8 @@ pub(crate) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
     batch: &Index,
-    (rows, panels): (Option<Rows>, ValueId),
+    rows: Option<Rows>,
+    panels: ValueId,
     steps: Span,
 ) -> Result<()> {
     let lhs = match rows {

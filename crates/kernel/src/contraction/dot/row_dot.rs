@@ -77,13 +77,8 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
         let mut sums = sums.to_vec();
         for set in 0..sets {
             let skip = set as i64 * i64::from(lanes) * size;
-            inputs.accumulate(
-                cx,
-                ty,
-                (index, size, size),
-                skip,
-                &mut sums[set * results..(set + 1) * results],
-            );
+            let summands = Summands { index, lhs_k: size, rhs_k: size, skip };
+            inputs.accumulate(cx, ty, summands, &mut sums[set * results..(set + 1) * results]);
         }
         Ok(sums)
     })?;
@@ -98,7 +93,8 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     let totals = cx.for_range_carrying(whole, k, 1, &totals, |cx, index, totals| {
         let index = cx.scalar_value(&index)?;
         let mut totals = totals.to_vec();
-        inputs.accumulate(cx, Type::scalar(scalar), (index, product.lhs_k, product.rhs_k), 0, &mut totals);
+        let summands = Summands { index, lhs_k: product.lhs_k, rhs_k: product.rhs_k, skip: 0 };
+        inputs.accumulate(cx, Type::scalar(scalar), summands, &mut totals);
         Ok(totals)
     })?;
     for (number, total) in totals.into_iter().enumerate() {
@@ -110,6 +106,18 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     Ok(())
 }
 
+/// The place of summands that are added at once.
+#[derive(Clone, Copy)]
+struct Summands {
+    /// The number of the first one.
+    index: ValueId,
+    /// Bytes from one to the next on the left and on the right.
+    lhs_k: i64,
+    rhs_k: i64,
+    /// Bytes from the first one to where reading begins.
+    skip: i64,
+}
+
 /// What results that are computed together read.
 struct Inputs<'p> {
     product: &'p Product,
@@ -119,16 +127,9 @@ struct Inputs<'p> {
 }
 
 impl Inputs<'_> {
-    /// Adds the products of the summands from `index` on, so many bytes apart on the left and on the right, and `skip`
-    /// bytes further, to the sums, row by row.
-    fn accumulate(
-        &self,
-        b: &mut FunctionBuilder,
-        ty: Type,
-        (index, lhs_k, rhs_k): (ValueId, i64, i64),
-        skip: i64,
-        sums: &mut [ValueId],
-    ) {
+    /// Adds the products of summands to the sums, row by row.
+    fn accumulate(&self, b: &mut FunctionBuilder, ty: Type, summands: Summands, sums: &mut [ValueId]) {
+        let Summands { index, lhs_k, rhs_k, skip } = summands;
         let alignment = ty.scalar.byte_size() as u32;
         let (lhs, rhs) = (b.offset(self.place.rows.lhs, index, lhs_k), b.offset(self.rhs, index, rhs_k));
         let load = |b: &mut FunctionBuilder, from: ValueId, further: i64| {

@@ -115,12 +115,12 @@ fn tile(
     let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
     let totals =
         cx.for_range_carrying(0, begin, plan.tiled.sum_block, &initial[..width], |cx, first, totals| {
-            let sums = rounds.emit(cx, &first, (0, plan.tiled.sum_block), &zeros)?;
+            let sums = rounds.emit(cx, &first, 0, plan.tiled.sum_block, &zeros)?;
             let sums = add_sets(cx, sums, width);
             Ok(totals.iter().zip(sums).map(|(&total, sum)| cx.add(total, sum)).collect())
         })?;
     let start = if blocks > 0 { &zeros } else { &initial };
-    let mut sums = rounds.emit(cx, &Index::default(), (begin, whole), start)?;
+    let mut sums = rounds.emit(cx, &Index::default(), begin, whole, start)?;
     let end = cx.index(whole);
     for step in 0..k % unroll {
         let set = (step % sets) as usize;
@@ -140,7 +140,7 @@ fn tile(
     for (number, sum) in sums.into_iter().enumerate() {
         let (row, part) = (number / per_row, place.parts[number % per_row]);
         let row = place.row.plus_constant(row as i64);
-        keep(cx, plan, (product, &row, place.column), part, sum)?;
+        keep(cx, &number_of(plan, product, &row, place.column), part, sum)?;
     }
     Ok(())
 }
@@ -160,7 +160,8 @@ impl Rounds<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         first: &Index,
-        (begin, end): (i64, i64),
+        begin: i64,
+        end: i64,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let (plan, width) = (self.plan, self.width);
@@ -280,20 +281,13 @@ impl Ahead {
 }
 
 /// The number of an element of the result.
-fn number_of(plan: Tiles<'_>, (product, row, column): (&Product, &Index, &Index)) -> Index {
+fn number_of(plan: Tiles<'_>, product: &Product, row: &Index, column: &Index) -> Index {
     let (m, n) = (plan.dot.shape.m, plan.dot.shape.n);
     product.batch.times(m.saturating_mul(n)).plus(&row.times(n)).plus(column)
 }
 
-/// Stores unfinished sums where the results will be.
-fn keep(
-    cx: &mut KernelContext<'_>,
-    plan: Tiles<'_>,
-    place: (&Product, &Index, &Index),
-    part: Columns,
-    sum: ValueId,
-) -> Result<()> {
-    let first = number_of(plan, place);
+/// Stores unfinished sums where the results will be, the first of which has a number.
+fn keep(cx: &mut KernelContext<'_>, first: &Index, part: Columns, sum: ValueId) -> Result<()> {
     let result = cx.results()[0].clone();
     part.pieces(cx, sum, |cx, offset, _, value| {
         let (pointer, alignment) = cx.address(&result, &first.plus_constant(offset))?;
@@ -345,7 +339,7 @@ impl Inputs<'_> {
         for row in 0..self.place.rows {
             let row = self.place.row.plus_constant(i64::from(row));
             for part in self.place.parts {
-                let first = number_of(plan, (self.product, &row, self.place.column));
+                let first = number_of(plan, self.product, &row, self.place.column);
                 let (pointer, alignment) = cx.address(&result, &first.plus_constant(part.offset))?;
                 sums.push(if part.valid == part.lanes {
                     cx.load(Type::vector(self.scalar, part.lanes), pointer, alignment)

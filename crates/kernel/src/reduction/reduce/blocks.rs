@@ -83,7 +83,8 @@ type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<V
 /// A loop over the multiples of `step` below `end`, with a long sum cut into blocks, each summed by itself.
 pub(super) fn range_in_blocks(
     cx: &mut KernelContext<'_>,
-    (end, step): (i64, i64),
+    end: i64,
+    step: i64,
     carried: &Carried<'_, '_>,
     start: &[ValueId],
     body: &mut Step<'_>,

@@ -6,6 +6,7 @@ use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
 use crate::element::{Element, normalise};
 use crate::index::{Index, Position};
+use crate::loops::TaskLoop;
 use nest::ValueId;
 use plan::{Loop, ReducePlan};
 use support::Result;
@@ -19,7 +20,7 @@ struct Columns<'a> {
 }
 
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Reduction<'_>) -> Result<()> {
-    let Some((&(innermost, span), outer)) = reduction.kept.split_last() else {
+    let Some((&TaskLoop { full: innermost, span }, outer)) = reduction.kept.split_last() else {
         return super::scalar::emit(cx, reduction);
     };
     let operation = Operation::of(cx, reduction.to_apply, cx.results()[0].shape.element_type);

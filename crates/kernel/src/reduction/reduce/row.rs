@@ -71,8 +71,7 @@ impl Row<'_> {
         let block = lanes * i64::from(self.accumulators);
         let extent = self.innermost.extent;
         let (blocks, vectors) = (extent / block * block, extent / lanes * lanes);
-        let range = (blocks, block);
-        let mut sums = range_in_blocks(cx, range, carried, sums, &mut |cx, index, sums| {
+        let mut sums = range_in_blocks(cx, blocks, block, carried, sums, &mut |cx, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
             for (k, &sum) in sums.iter().enumerate() {
                 let value = self.vector(cx, indices, &index.plus_constant(k as i64 * lanes))?;

@@ -9,6 +9,7 @@ use crate::context::KernelContext;
 use crate::index::Index;
 use nest::{BinaryOp, FunctionBuilder, Predicate, ValueId};
 use plan::WindowWalk;
+use std::ops::Range;
 use support::Result;
 
 /// So many elements are summed by themselves where sums round.
@@ -41,6 +42,16 @@ impl Run {
     }
 }
 
+/// Elements to add, or results to make.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// The first number, and one past the last.
+    begin: i64,
+    end: i64,
+    /// Nothing for elements. For results, which are stored, the distance from each to the element behind it that is added.
+    stored: Option<i64>,
+}
+
 impl Windows<'_> {
     /// Computes and writes all results of a running dimension, for some vectors of the innermost one.
     pub(super) fn running(
@@ -71,30 +82,37 @@ impl Windows<'_> {
                 cx.float(ty, 0.0)
             }));
         }
-        carried = self.steps(cx, block, &run, (0, held.clamp(0, size), None), place, &carried)?;
+        carried = self.steps(
+            cx,
+            block,
+            &run,
+            Steps { begin: 0, end: held.clamp(0, size), stored: None },
+            place,
+            &carried,
+        )?;
         // Results up to `first` hold as many elements as result 0, those from `end` on hold all.
         let first = held.saturating_neg().saturating_add(1).clamp(1, count);
         let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
-        self.store_running(cx, block, &run, (0, first), place, &carried[..start.len()])?;
+        self.store_running(cx, block, &run, 0..first, place, &carried[..start.len()])?;
         carried = if dimension + 1 == self.counts.len() && self.plan.lanes > 1 {
             self.prefixes(cx, &run, first, end, place, &carried)?
         } else {
-            self.steps(cx, block, &run, (first, end, Some(held - 1)), place, &carried)?
+            self.steps(cx, block, &run, Steps { begin: first, end, stored: Some(held - 1) }, place, &carried)?
         };
-        self.store_running(cx, block, &run, (end, count), place, &carried[..start.len()])
+        self.store_running(cx, block, &run, end..count, place, &carried[..start.len()])
     }
 
-    /// Adds elements of some numbers, each to what is carried; or for results of some numbers, as which they are
-    /// stored, the elements that lie a distance behind.
+    /// Adds one element after another to what is carried.
     fn steps(
         &self,
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         run: &Run,
-        (begin, end, stored): (i64, i64, Option<i64>),
+        steps: Steps,
         place: &mut Place,
         carried: &[ValueId],
     ) -> Result<Vec<ValueId>> {
+        let Steps { begin, end, stored } = steps;
         let mut step = |cx: &mut KernelContext<'_>, number: &Index, before: &[ValueId], sums: &[ValueId]| {
             let element = run.element(&number.plus_constant(stored.unwrap_or(0)));
             let sums = self.add_running(cx, block, run, element, place, sums)?;
@@ -160,11 +178,11 @@ impl Windows<'_> {
         cx: &mut KernelContext<'_>,
         block: &Block<'_>,
         run: &Run,
-        (begin, end): (i64, i64),
+        results: Range<i64>,
         place: &mut Place,
         totals: &[ValueId],
     ) -> Result<()> {
-        cx.for_range(begin, end, 1, |cx, number| {
+        cx.for_range(results.start, results.end, 1, |cx, number| {
             place.result[run.dimension] = run.result(&number);
             self.store(cx, block, place, totals)
         })

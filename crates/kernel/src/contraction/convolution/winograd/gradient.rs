@@ -2,10 +2,10 @@
 //! frequencies of input and gradient is made in the worker's scratch, and the products at each of them are added to the
 //! sums there, row by row; at last these are transformed into taps, which are handed to what follows.
 
-use super::super::gradient::for_panels;
+use super::super::gradient::{RegisterTile, for_panels};
 use super::super::walk::{Count, repeat};
 use super::super::{PanelBody, finish, load};
-use super::image::{Image, in_vectors};
+use super::image::{Image, Place, in_vectors};
 use super::transform;
 use crate::context::KernelContext;
 use crate::context::parameters::TaskRange;
@@ -106,6 +106,14 @@ struct Nest<'p> {
 struct Block {
     begin: ValueId,
     end: ValueId,
+}
+
+/// The addresses that a register tile begins at: in the transformed input, the transformed gradient, and the sums.
+#[derive(Clone, Copy)]
+struct Pointers {
+    input: ValueId,
+    factor: ValueId,
+    sums: ValueId,
 }
 
 /// An array whose patches are transformed.
@@ -221,29 +229,30 @@ impl Nest<'_> {
             // The first line and column of the input, which may be outside.
             let low = [0, 1].map(|d| cx.add_constant(first[d], -self.dims.spatial[d].window.padding_low));
             for (source, first) in sources.iter().zip([low, first]) {
-                self.patch(cx, source, (image, first), (frequencies, row))?;
+                self.patch(cx, source, Place { image, first }, frequencies, row)?;
             }
             Ok(Vec::new())
         })
         .map(|_| ())
     }
 
-    /// Transforms a patch of an array, at a line and a column of an image: a row of its frequencies, into a row of the block.
+    /// Transforms a patch of an array: a row of its frequencies, into a row of the block.
     fn patch(
         &self,
         cx: &mut KernelContext<'_>,
         source: &Source,
-        place: (ValueId, [ValueId; 2]),
-        rows: (i64, ValueId),
+        place: Place,
+        frequencies: i64,
+        row: ValueId,
     ) -> Result<()> {
         if !source.may_leave {
-            return self.patch_inside(cx, source, place, rows, true);
+            return self.patch_inside(cx, source, place, frequencies, row, true);
         }
-        let is_inside = source.image.has(cx, place.1, source.pixels);
-        cx.when(is_inside, |cx| self.patch_inside(cx, source, place, rows, true))?;
+        let is_inside = source.image.has(cx, place.first, source.pixels);
+        cx.when(is_inside, |cx| self.patch_inside(cx, source, place, frequencies, row, true))?;
         let no = cx.integer(Type::scalar(ScalarType::Bool), 0);
         let is_outside = cx.compare(Predicate::Equal, is_inside, no);
-        cx.when(is_outside, |cx| self.patch_inside(cx, source, place, rows, false))
+        cx.when(is_outside, |cx| self.patch_inside(cx, source, place, frequencies, row, false))
     }
 
     /// The same for one that is inside of the image, or is not.
@@ -251,8 +260,9 @@ impl Nest<'_> {
         &self,
         cx: &mut KernelContext<'_>,
         source: &Source,
-        place: (ValueId, [ValueId; 2]),
-        (frequencies, row): (i64, ValueId),
+        place: Place,
+        frequencies: i64,
+        row: ValueId,
         is_inside: bool,
     ) -> Result<()> {
         let n = source.pixels as usize;
@@ -282,8 +292,7 @@ impl Nest<'_> {
 
     /// Runs `body` for all panels of the task's output features, with the first feature and the vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
-        let panels = (self.gradient.tile, self.gradient.features[1]);
-        for_panels(cx, panels, Reading::Padded, body)
+        for_panels(cx, self.gradient.tile, self.gradient.features[1], Reading::Padded, body)
     }
 
     /// Adds the products of a block at a row of frequencies to the sums.
@@ -310,7 +319,7 @@ impl Nest<'_> {
                         let tile = cx.scalar_value(&tile)?;
                         let input = cx.offset(input, tile, rows * self.size);
                         let sums = cx.offset(sums, tile, rows * scratch.sums_row);
-                        self.tile(cx, (rows, parts), (input, factor, sums), count)
+                        self.tile(cx, RegisterTile { rows, parts }, Pointers { input, factor, sums }, count)
                     })?;
                     first += rows * tiles;
                 }
@@ -323,10 +332,12 @@ impl Nest<'_> {
     fn tile(
         &self,
         cx: &mut KernelContext<'_>,
-        (rows, parts): (i64, &[Columns]),
-        (input, factor, target): (ValueId, ValueId, ValueId),
+        tile: RegisterTile<'_>,
+        pointers: Pointers,
         count: Count,
     ) -> Result<()> {
+        let RegisterTile { rows, parts } = tile;
+        let Pointers { input, factor, sums: target } = pointers;
         let scratch = self.gradient.scratch;
         let types: Vec<Type> = parts.iter().map(|part| Type::vector(self.scalar, part.lanes)).collect();
         let mut zeros = Vec::new();

@@ -4,6 +4,13 @@ use crate::context::KernelContext;
 use nest::{FunctionBuilder, Predicate, ValueId};
 use support::Result;
 
+/// The place of a patch: an image, and the patch's first line and column there, which may be outside.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    pub(super) image: ValueId,
+    pub(super) first: [ValueId; 2],
+}
+
 /// Images whose patches are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
@@ -26,23 +33,19 @@ impl Image {
         b.and(lines, columns)
     }
 
-    /// The addresses of the pixels of a patch, row-major: of an image, from a line and a column on.
+    /// The addresses of the pixels of a patch, row-major.
     pub(super) fn pixels(
         &self,
         b: &mut FunctionBuilder,
-        place: (ValueId, [ValueId; 2]),
+        place: Place,
         size: i64,
         is_inside: bool,
     ) -> Vec<ValueId> {
         if is_inside { self.inner_pixels(b, place, size) } else { self.border_pixels(b, place, size) }
     }
 
-    fn inner_pixels(
-        &self,
-        b: &mut FunctionBuilder,
-        (image, first): (ValueId, [ValueId; 2]),
-        size: i64,
-    ) -> Vec<ValueId> {
+    fn inner_pixels(&self, b: &mut FunctionBuilder, place: Place, size: i64) -> Vec<ValueId> {
+        let Place { image, first } = place;
         let [lines, columns] = self.extents;
         let line = b.mul_constant(image, lines);
         let line = b.add(line, first[0]);
@@ -54,12 +57,8 @@ impl Image {
     }
 
     /// The same for a patch that reaches over the border: outside are zeros.
-    fn border_pixels(
-        &self,
-        b: &mut FunctionBuilder,
-        (image, first): (ValueId, [ValueId; 2]),
-        size: i64,
-    ) -> Vec<ValueId> {
+    fn border_pixels(&self, b: &mut FunctionBuilder, place: Place, size: i64) -> Vec<ValueId> {
+        let Place { image, first } = place;
         let [lines, columns] = [0, 1].map(|d| {
             let numbers = (0..size).map(|k| {
                 let at = b.add_constant(first[d], k);

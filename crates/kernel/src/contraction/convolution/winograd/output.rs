@@ -15,7 +15,8 @@ impl Nest<'_> {
     pub(super) fn output(
         &self,
         cx: &mut KernelContext<'_>,
-        (number, row): (ValueId, ValueId),
+        number: ValueId,
+        row: ValueId,
         column: &Index,
         parts: &[Columns],
     ) -> Result<()> {

@@ -7,6 +7,13 @@ use support::Result;
 /// Rows of a matrix that share what they have in common.
 type Group = Vec<usize>;
 
+/// A value times a factor.
+#[derive(Clone, Copy)]
+struct Term {
+    factor: f64,
+    value: ValueId,
+}
+
 /// The rows of a matrix in groups: two that differ in the signs of their odd columns, or one.
 fn groups(matrix: &[&[f64]]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
@@ -37,9 +44,9 @@ fn multiply(
     group: &[usize],
     vector: &[Option<ValueId>],
 ) -> Vec<ValueId> {
-    let part = |row: &[f64], parity: usize| -> Vec<(f64, ValueId)> {
+    let part = |row: &[f64], parity: usize| -> Vec<Term> {
         let terms = (parity..row.len()).step_by(2).filter(|&k| row[k] != 0.0);
-        terms.filter_map(|k| Some((row[k], vector[k]?))).collect()
+        terms.filter_map(|k| Some(Term { factor: row[k], value: vector[k]? })).collect()
     };
     match *group {
         [first, second] => {
@@ -62,28 +69,28 @@ fn mirrored_in_odd(a: &[f64], b: &[f64]) -> bool {
 }
 
 /// A sum of terms as a factor times a sum whose first term is plain.
-fn normal(b: &mut FunctionBuilder, terms: &[(f64, ValueId)]) -> (f64, ValueId) {
-    let plain = terms.iter().rev().find(|t| t.0.abs() == 1.0).or(terms.last());
-    let factor = plain.map_or(1.0, |t| t.0);
-    let scaled: Vec<(f64, ValueId)> = terms.iter().map(|&(c, v)| (c / factor, v)).collect();
-    (factor, sum(b, &scaled))
+fn normal(b: &mut FunctionBuilder, terms: &[Term]) -> Term {
+    let plain = terms.iter().rev().find(|t| t.factor.abs() == 1.0).or(terms.last());
+    let factor = plain.map_or(1.0, |t| t.factor);
+    let scaled: Vec<Term> = terms.iter().map(|t| Term { factor: t.factor / factor, ..*t }).collect();
+    Term { factor, value: sum(b, &scaled) }
 }
 
 /// `a + sign * c` of two sums with factors.
-fn combine(b: &mut FunctionBuilder, a: (f64, ValueId), c: (f64, ValueId), sign: f64) -> ValueId {
-    sum(b, &[a, (sign * c.0, c.1)])
+fn combine(b: &mut FunctionBuilder, a: Term, c: Term, sign: f64) -> ValueId {
+    sum(b, &[a, Term { factor: sign * c.factor, ..c }])
 }
 
 /// A sum of multiples. At least one term.
-fn sum(b: &mut FunctionBuilder, terms: &[(f64, ValueId)]) -> ValueId {
-    let start = terms.iter().position(|t| t.0 == 1.0).unwrap_or(0);
-    let (factor, mut value) = terms[start];
+fn sum(b: &mut FunctionBuilder, terms: &[Term]) -> ValueId {
+    let start = terms.iter().position(|t| t.factor == 1.0).unwrap_or(0);
+    let Term { factor, mut value } = terms[start];
     let ty = b.ty(value);
     if factor != 1.0 {
         let factor = b.float(ty, factor);
         value = b.mul(factor, value);
     }
-    for (k, &(factor, term)) in terms.iter().enumerate() {
+    for (k, &Term { factor, value: term }) in terms.iter().enumerate() {
         value = match factor {
             _ if k == start => value,
             1.0 => b.add(value, term),
@@ -213,18 +220,20 @@ pub(super) fn output(
 /// difference are enough.
 fn outputs(b: &mut FunctionBuilder, matrix: &[&[f64]], vector: &[ValueId]) -> Vec<ValueId> {
     let last = vector.len() - 1;
-    let mut terms: Vec<Vec<(f64, ValueId)>> = matrix.iter().map(|row| vec![(row[0], vector[0])]).collect();
+    let mut terms: Vec<Vec<Term>> =
+        matrix.iter().map(|row| vec![Term { factor: row[0], value: vector[0] }]).collect();
     for pair in (1..last).step_by(2) {
         let sum = b.add(vector[pair], vector[pair + 1]);
         let difference = b.sub(vector[pair], vector[pair + 1]);
         for (row, terms) in matrix.iter().zip(&mut terms) {
             debug_assert_eq!(row[pair].abs(), row[pair + 1].abs());
-            terms.push((row[pair], if row[pair] == row[pair + 1] { sum } else { difference }));
+            let value = if row[pair] == row[pair + 1] { sum } else { difference };
+            terms.push(Term { factor: row[pair], value });
         }
     }
     for (row, terms) in matrix.iter().zip(&mut terms) {
-        terms.push((row[last], vector[last]));
-        terms.retain(|t| t.0 != 0.0);
+        terms.push(Term { factor: row[last], value: vector[last] });
+        terms.retain(|t| t.factor != 0.0);
     }
     terms.iter().map(|terms| sum(b, terms)).collect()
 }
