@@ -213,16 +213,6 @@ impl<'a> KernelContext<'a> {
         self.facts.insert(index, facts);
     }
 
-    /// Lets a value stand for an instruction, whatever the position.
-    pub(crate) fn provide(&mut self, id: InstructionId, value: Element) {
-        self.provided.insert(id, value);
-    }
-
-    /// Lets no value stand for an instruction any more.
-    pub(crate) fn withdraw(&mut self, id: InstructionId) {
-        self.provided.remove(&id);
-    }
-
     /// Sets the memory of an array operand that the kernel itself computes.
     pub(crate) fn set_operand(&mut self, number: usize, memory: Memory) {
         self.parameters.operands.insert((number, Vec::new()), Operand::Memory(memory));
@@ -389,6 +379,19 @@ impl<'a> KernelContext<'a> {
         result
     }
 
+    /// Runs `body` with values that stand for instructions, whatever the position.
+    pub(crate) fn with_provided<R>(
+        &mut self,
+        values: impl IntoIterator<Item = (InstructionId, Element)>,
+        body: impl FnOnce(&mut Self) -> R,
+    ) -> R {
+        let before = self.provided.clone();
+        self.provided.extend(values);
+        let result = body(self);
+        self.provided = before;
+        result
+    }
+
     /// Runs `body` in the region that has just been opened; what it computes in there is forgotten afterwards.
     pub fn scoped<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
         self.frames.push(Frame::new(self.depth(), None));
@@ -407,15 +410,12 @@ impl<'a> KernelContext<'a> {
         position: &Position,
     ) -> Result<Element> {
         self.dependents.entry(instruction).or_insert_with(|| dependents(&self.fusion, instruction));
-        let before = self.provided.insert(instruction, value);
-        self.frames.push(Frame::new(self.depth(), Some(instruction)));
-        let result = self.element(self.fusion.computed(), position);
-        self.frames.pop();
-        match before {
-            Some(before) => self.provided.insert(instruction, before),
-            None => self.provided.remove(&instruction),
-        };
-        result
+        self.with_provided([(instruction, value)], |cx| {
+            cx.frames.push(Frame::new(cx.depth(), Some(instruction)));
+            let result = cx.element(cx.fusion.computed(), position);
+            cx.frames.pop();
+            result
+        })
     }
 
     /// Builds in the region of a depth, or the innermost one if that is further out.

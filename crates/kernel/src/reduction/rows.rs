@@ -5,9 +5,10 @@
 //! still in registers if the row is short.
 
 use crate::context::KernelContext;
-use crate::context::tasks::Span;
 use crate::element::{Element, decode, encode, memory_type, normalise};
 use crate::index::{Index, Position};
+use crate::loops::TaskLoop;
+use crate::reduction::reduce::nest_parts;
 use crate::reduction::reduce::operation::Operation;
 use hlo::{InstructionId, Op};
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
@@ -24,9 +25,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
     let steps: Vec<i64> = plan.rows.iter().map(|l| l.extent).collect();
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &steps, &plan.cuts)?;
-        let loops: Vec<(Loop, Span)> = plan.rows.iter().copied().zip(spans).collect();
+        let loops: Vec<TaskLoop> =
+            plan.rows.iter().zip(spans).map(|(&full, span)| TaskLoop { full, span }).collect();
         let mut indices = vec![Index::default(); plan.sizes.len()];
-        row.for_rows(cx, &loops, &mut indices)
+        nest_parts(cx, &loops, &mut indices, &mut |cx, indices| row.emit(cx, indices))
     })
 }
 
@@ -41,7 +43,7 @@ pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Ind
         }
         (rest, indices[outer.dimension]) = cx.div_rem(&rest, outer.extent)?;
     }
-    Row { plan, results: &[cx.fusion().root] }.row(cx, &mut indices)
+    Row { plan, results: &[cx.fusion().root] }.emit(cx, &mut indices)
 }
 
 /// A row in the making.
@@ -56,6 +58,9 @@ type Sums = Vec<ValueId>;
 /// Elements of results that are written later: result, position, element.
 type Pending = Vec<(usize, Position, Element)>;
 
+/// Instructions, and the values that stand for them.
+type Provided = Vec<(InstructionId, Element)>;
+
 /// Values of each lane that count in a reduction.
 #[derive(Clone, Copy)]
 enum Counting {
@@ -66,24 +71,19 @@ enum Counting {
 }
 
 impl Row<'_> {
-    fn for_rows(
-        &self,
-        cx: &mut KernelContext<'_>,
-        loops: &[(Loop, Span)],
-        indices: &mut Vec<Index>,
-    ) -> Result<()> {
-        let Some(((outer, span), inner)) = loops.split_first() else { return self.row(cx, indices) };
-        cx.for_span(*span, 1, |cx, index| {
-            indices[outer.dimension] = index;
-            self.for_rows(cx, inner, indices)
-        })
+    /// All walks along one row, and the results that have one element for it.
+    fn emit(&self, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
+        self.walks(cx, &self.plan.sweeps, indices)
     }
 
-    /// All walks along one row.
-    fn row(&self, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
-        for sweep in &self.plan.sweeps {
-            self.sweep(cx, sweep, indices)?;
-        }
+    /// The walks that are left. The results of each one's reductions stand for the instructions in those behind it.
+    fn walks(&self, cx: &mut KernelContext<'_>, sweeps: &[Sweep], indices: &mut [Index]) -> Result<()> {
+        let Some((sweep, behind)) = sweeps.split_first() else { return self.row_results(cx, indices) };
+        let reduced = self.walk(cx, sweep, indices)?;
+        cx.with_provided(reduced, |cx| self.walks(cx, behind, indices))
+    }
+
+    fn row_results(&self, cx: &mut KernelContext<'_>, indices: &[Index]) -> Result<()> {
         for &number in &self.plan.row_results {
             let result = cx.results()[number].clone();
             let follows = self.plan.row_dimensions(&result.shape.sizes());
@@ -92,16 +92,11 @@ impl Row<'_> {
             let element = cx.element(self.results[number], &position)?;
             cx.store_at(&result, &position, element)?;
         }
-        for sweep in &self.plan.sweeps {
-            for id in &sweep.reductions {
-                cx.withdraw(*id);
-            }
-        }
         Ok(())
     }
 
-    /// One walk.
-    fn sweep(&self, cx: &mut KernelContext<'_>, sweep: &Sweep, indices: &mut [Index]) -> Result<()> {
+    /// One walk; the results of its reductions.
+    fn walk(&self, cx: &mut KernelContext<'_>, sweep: &Sweep, indices: &mut [Index]) -> Result<Provided> {
         let mut operations = Vec::with_capacity(sweep.reductions.len());
         for &id in &sweep.reductions {
             let Op::Reduce { to_apply, .. } = cx.fusion().body[id].op() else {
@@ -117,12 +112,10 @@ impl Row<'_> {
         }
         let start: Sums = (0..sweep.vectors).flat_map(|_| neutral.iter().copied()).collect();
         let sums = walk.nest(cx, &self.plan.columns, indices, &start)?;
-        for value in &sweep.loaded {
-            cx.withdraw(value.instruction);
-        }
         for column in &self.plan.columns {
             indices[column.dimension] = Index::default();
         }
+        let mut reduced = Provided::new();
         for (k, (&id, operation)) in sweep.reductions.iter().zip(&operations).enumerate() {
             let of_one = sums.iter().skip(k).step_by(operations.len()).copied().collect();
             let sum = combined(cx, operation, of_one, lanes)?;
@@ -131,9 +124,9 @@ impl Row<'_> {
             let value = operation.combine(cx, initial, sum)?;
             let element_type = cx.shape(id)?.element_type;
             let value = normalise(cx, element_type, value);
-            cx.provide(id, Element::Real(value));
+            reduced.push((id, Element::Real(value)));
         }
-        Ok(())
+        Ok(reduced)
     }
 }
 
@@ -183,7 +176,7 @@ impl Walk<'_> {
             // Where results are written over operands, their last vector is read before anything is written.
             let (last, slot) = (sums.len() - count, Counting::Last(extent - whole));
             let begin = Index::constant(extent - lanes);
-            pending = self.vector(cx, (innermost, &begin), indices, &mut sums[last..], slot)?;
+            pending = self.vector(cx, innermost, &begin, indices, &mut sums[last..], slot)?;
         }
         if rounds > 0 {
             sums = cx.for_range_carrying(0, rounds, round, &sums, |cx, index, sums| {
@@ -192,8 +185,7 @@ impl Walk<'_> {
                 for k in 0..i64::from(self.sweep.vectors) {
                     let (first, slot) = (index.plus_constant(k * lanes), k as usize * count);
                     let of_vector = &mut sums[slot..slot + count];
-                    let place = (innermost, &first);
-                    written.extend(self.vector(cx, place, indices, of_vector, Counting::All)?);
+                    written.extend(self.vector(cx, innermost, &first, indices, of_vector, Counting::All)?);
                 }
                 write(cx, plan.lanes, written)?;
                 Ok(sums)
@@ -201,8 +193,8 @@ impl Walk<'_> {
         }
         for (k, begin) in (rounds..whole).step_by(lanes as usize).enumerate() {
             let slot = k % self.sweep.vectors.max(1) as usize * count;
-            let (of_vector, place) = (&mut sums[slot..slot + count], (innermost, &Index::constant(begin)));
-            let written = self.vector(cx, place, indices, of_vector, Counting::All)?;
+            let (of_vector, begin) = (&mut sums[slot..slot + count], Index::constant(begin));
+            let written = self.vector(cx, innermost, &begin, indices, of_vector, Counting::All)?;
             write(cx, plan.lanes, written)?;
         }
         write(cx, plan.lanes, pending)?;
@@ -213,19 +205,22 @@ impl Walk<'_> {
     fn vector(
         &self,
         cx: &mut KernelContext<'_>,
-        (innermost, first): (Loop, &Index),
+        innermost: Loop,
+        first: &Index,
         indices: &mut [Index],
         sums: &mut [ValueId],
         counting: Counting,
     ) -> Result<Pending> {
         let lanes = self.row.plan.lanes;
         let number = self.number_in_row(indices, innermost, first);
+        let mut loaded = Provided::new();
         for value in &self.sweep.loaded {
-            let element = self.load(cx, value, &number)?;
-            cx.provide(value.instruction, element);
+            loaded.push((value.instruction, self.load(cx, value, &number)?));
         }
         indices[innermost.dimension] = first.plus(&Index::lanes(i64::from(lanes > 1)));
-        cx.with_lanes(lanes, |cx| self.evaluate(cx, indices, &number, sums, counting))
+        cx.with_provided(loaded, |cx| {
+            cx.with_lanes(lanes, |cx| self.evaluate(cx, indices, &number, sums, counting))
+        })
     }
 
     fn evaluate(
