@@ -12,8 +12,8 @@ use buffers::{Allocation, BufferAssignment, CopyPair, Rotation, Schedule, Slice}
 use hlo::custom_call::custom_call;
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{
-    FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder as _, ScalarType,
-    Type, ValueId,
+    FrameLayout, FunctionBuilder, Linkage, PointerFacts, Predicate, Program, RegionBuilder, ScalarType, Type,
+    ValueId,
 };
 use profile::{Counter, Profile};
 use regions::{Item, Region};
@@ -56,6 +56,7 @@ pub(crate) fn emit(
     let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
     let mut entry = Entry {
+        builder: b,
         module,
         schedule,
         assignment,
@@ -71,20 +72,22 @@ pub(crate) fn emit(
         profile: None,
     };
     if !counters.is_empty() {
-        let pointer = entry.field(&mut b, layout.profile_counters());
-        entry.profile = Some(Profile::new(&mut b, pointer, counters));
+        let pointer = entry.field(layout.profile_counters());
+        entry.profile = Some(Profile::new(&mut entry.builder, pointer, counters));
     }
-    entry.timed(&mut b, Counter::Total, |entry, b| {
-        entry.sequence(b, module.entry(), 0)?;
-        entry.end_copies(b, module.entry());
+    entry.timed(Counter::Total, |entry| {
+        entry.sequence(module.entry(), 0)?;
+        entry.end_copies(module.entry());
         Ok(())
     })?;
-    let regions = entry.regions;
-    program.functions.push(b.finish());
+    let Entry { builder, program, regions, .. } = entry;
+    program.functions.push(builder.finish());
     Ok(regions)
 }
 
+/// The entry in translation. It owns the builder of the entry's function.
 pub(crate) struct Entry<'a> {
+    builder: FunctionBuilder,
     pub(crate) module: &'a Module,
     schedule: &'a Schedule,
     pub(crate) assignment: &'a BufferAssignment,
@@ -104,14 +107,15 @@ pub(crate) struct Entry<'a> {
     profile: Option<Profile<'a>>,
 }
 
+impl RegionBuilder for Entry<'_> {
+    fn builder(&mut self) -> &mut FunctionBuilder {
+        &mut self.builder
+    }
+}
+
 impl Entry<'_> {
     /// Everything of a computation but the copies at its end.
-    fn sequence(
-        &mut self,
-        b: &mut FunctionBuilder,
-        computation: ComputationId,
-        nesting: usize,
-    ) -> Result<()> {
+    fn sequence(&mut self, computation: ComputationId, nesting: usize) -> Result<()> {
         if nesting > MAX_NESTING {
             return Err(Error::unsupported(format!("control flow nested more than {MAX_NESTING} deep")));
         }
@@ -121,17 +125,17 @@ impl Entry<'_> {
         for &instruction in sequence.ok_or_else(|| Error::internal("a computation without a schedule"))? {
             match self.module[computation][instruction].op() {
                 Op::Conditional { branch_computations } => {
-                    self.calls(b, std::mem::take(&mut calls));
-                    self.conditional(b, computation, instruction, branch_computations, nesting)?;
+                    self.calls(std::mem::take(&mut calls));
+                    self.conditional(computation, instruction, branch_computations, nesting)?;
                 }
                 Op::While { condition, body } => {
-                    self.calls(b, std::mem::take(&mut calls));
-                    self.while_loop(b, computation, instruction, *condition, *body, nesting)?;
+                    self.calls(std::mem::take(&mut calls));
+                    self.while_loop(computation, instruction, *condition, *body, nesting)?;
                 }
                 op @ Op::CustomCall { .. } if custom_call(op).is_some() => {
-                    self.calls(b, std::mem::take(&mut calls));
+                    self.calls(std::mem::take(&mut calls));
                     let counter = Counter::Instruction(computation, instruction);
-                    self.timed(b, counter, |entry, b| entry.custom_call(b, computation, instruction))?;
+                    self.timed(counter, |entry| entry.custom_call(computation, instruction))?;
                 }
                 _ => {
                     let of_instruction = kernels.calls.get(&(computation, instruction)).into_iter().flatten();
@@ -139,84 +143,78 @@ impl Entry<'_> {
                     if self.profile.is_some() && !calls.is_empty() {
                         let calls = std::mem::take(&mut calls);
                         let counter = Counter::Instruction(computation, instruction);
-                        self.timed(b, counter, |entry, b| {
-                            entry.calls(b, calls);
+                        self.timed(counter, |entry| {
+                            entry.calls(calls);
                             Ok(())
                         })?;
                     }
                 }
             }
         }
-        self.calls(b, calls);
+        self.calls(calls);
         Ok(())
     }
 
     /// Builds something, and what counts how long it takes.
-    fn timed(
-        &mut self,
-        b: &mut FunctionBuilder,
-        counter: Counter,
-        build: impl FnOnce(&mut Self, &mut FunctionBuilder) -> Result<()>,
-    ) -> Result<()> {
-        let start = self.profile.is_some().then(|| Profile::clock(b));
-        build(self, b)?;
+    fn timed(&mut self, counter: Counter, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let start = self.profile.is_some().then(|| Profile::clock(&mut self.builder));
+        build(self)?;
         match (&self.profile, start) {
-            (Some(profile), Some(start)) => profile.count(b, counter, start),
+            (Some(profile), Some(start)) => profile.count(&mut self.builder, counter, start),
             _ => Ok(()),
         }
     }
 
-    fn end_copies(&mut self, b: &mut FunctionBuilder, computation: ComputationId) {
+    fn end_copies(&mut self, computation: ComputationId) {
         let copies = self.assignment.end_copies.get(&computation);
-        copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
+        copies.into_iter().flatten().for_each(|copy| self.copy(copy));
     }
 
     /// Kernels between which nothing decides what runs next.
-    fn calls(&mut self, b: &mut FunctionBuilder, calls: Vec<&Call>) {
+    fn calls(&mut self, calls: Vec<&Call>) {
         let items = regions::share(&calls);
         for group in regions::group(&items) {
             let group: Vec<Item<'_>> = group.into_iter().map(|number| items[number]).collect();
             let region = regions::region(&group, |call| self.program.functions[call.function].name.clone());
             match group[..] {
-                [item] => self.call(b, item),
-                _ => self.shared_call(b, &group, &region),
+                [item] => self.call(item),
+                _ => self.shared_call(&group, &region),
             }
             self.regions.push(region);
         }
     }
 
-    fn call(&mut self, b: &mut FunctionBuilder, Item { call, is_shared }: Item<'_>) {
-        let mut arguments: Vec<ValueId> = call.arguments.iter().map(|slice| self.pointer(b, slice)).collect();
+    fn call(&mut self, Item { call, is_shared }: Item<'_>) {
+        let mut arguments: Vec<ValueId> = call.arguments.iter().map(|slice| self.pointer(slice)).collect();
         if call.takes_workers_scratch {
-            arguments.push(self.field(b, self.layout.scratch()));
+            arguments.push(self.field(self.layout.scratch()));
         }
         if is_shared {
-            b.parallel(call.function, call.tasks, arguments);
+            self.builder.parallel(call.function, call.tasks, arguments);
             return;
         }
         if call.tasks > 1 {
             // All tasks, by the entry's own thread.
-            arguments.extend([b.index(0), b.index(call.tasks), b.index(0)]);
+            arguments.extend([self.builder.index(0), self.builder.index(call.tasks), self.builder.index(0)]);
         }
-        b.call(call.function, arguments);
+        self.builder.call(call.function, arguments);
     }
 
     /// Several kernels in one region.
-    fn shared_call(&mut self, b: &mut FunctionBuilder, items: &[Item<'_>], region: &Region) {
+    fn shared_call(&mut self, items: &[Item<'_>], region: &Region) {
         let name = (self.unique)(&format!("{}.region", region.members[0].name));
         let scratch = self.assignment.worker_scratch_size as i64;
         let (function, slices) = regions::function(items, region, name, scratch);
         let function = self.program.functions.push(function);
-        let mut arguments: Vec<ValueId> = slices.iter().map(|slice| self.pointer(b, slice)).collect();
+        let mut arguments: Vec<ValueId> = slices.iter().map(|slice| self.pointer(slice)).collect();
         if items.iter().any(|item| item.call.takes_workers_scratch) {
-            arguments.push(self.field(b, self.layout.scratch()));
+            arguments.push(self.field(self.layout.scratch()));
         }
-        b.parallel(function, region.items, arguments);
+        self.builder.parallel(function, region.items, arguments);
     }
 
     fn conditional(
         &mut self,
-        b: &mut FunctionBuilder,
         computation: ComputationId,
         instruction: InstructionId,
         branches: &[ComputationId],
@@ -225,7 +223,8 @@ impl Entry<'_> {
         let index = self.module[computation][instruction].operands()[0];
         let element_type = self.module[computation][index].shape().expect_array().element_type;
         let slice = self.assignment.slice(computation, index, &[]);
-        let pointer = self.pointer(b, &slice);
+        let pointer = self.pointer(&slice);
+        let b = &mut self.builder;
         let number = if element_type == PrimitiveType::Pred {
             let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
             let (zero, first, second) = (b.integer(b.ty(value), 0), b.index(0), b.index(1));
@@ -239,39 +238,36 @@ impl Entry<'_> {
             let is_branch = b.compare(Predicate::Below, wide, end);
             b.select(is_branch, wide, last)
         };
-        self.branch(b, number, branches, 0, nesting + 1)
+        self.branch(number, branches, 0, nesting + 1)
     }
 
     /// Bisects to the branch of a number; the first of `branches` has the number `first`.
     fn branch(
         &mut self,
-        b: &mut FunctionBuilder,
         number: ValueId,
         branches: &[ComputationId],
         first: i64,
         nesting: usize,
     ) -> Result<()> {
         if let [branch] = branches {
-            self.sequence(b, *branch, nesting)?;
-            self.end_copies(b, *branch);
+            self.sequence(*branch, nesting)?;
+            self.end_copies(*branch);
             return Ok(());
         }
         let (low, high) = branches.split_at(branches.len() / 2);
         let middle = first + low.len() as i64;
-        let limit = b.index(middle);
-        let is_low = b.compare(Predicate::Less, number, limit);
-        let entry = std::cell::RefCell::new(self);
-        b.if_else(
+        let limit = self.builder.index(middle);
+        let is_low = self.builder.compare(Predicate::Less, number, limit);
+        self.if_else(
             is_low,
-            |b| entry.borrow_mut().branch(b, number, low, first, nesting).map(|()| Vec::new()),
-            |b| entry.borrow_mut().branch(b, number, high, middle, nesting).map(|()| Vec::new()),
+            |entry| entry.branch(number, low, first, nesting).map(|()| Vec::new()),
+            |entry| entry.branch(number, high, middle, nesting).map(|()| Vec::new()),
         )
         .map(|_| ())
     }
 
     fn while_loop(
         &mut self,
-        b: &mut FunctionBuilder,
         computation: ComputationId,
         instruction: InstructionId,
         condition: ComputationId,
@@ -279,34 +275,32 @@ impl Entry<'_> {
         nesting: usize,
     ) -> Result<()> {
         let copies = self.assignment.start_copies.get(&(computation, instruction));
-        copies.into_iter().flatten().for_each(|copy| self.copy(b, copy));
+        copies.into_iter().flatten().for_each(|copy| self.copy(copy));
         let root = self.module[condition].root();
         let verdict = self.assignment.slice(condition, root, &[]);
         let assignment = self.assignment;
         let rotations = assignment.rotations.get(&(computation, instruction)).map_or(&[][..], Vec::as_slice);
         let places: Vec<Slice> = rotations.iter().flat_map(|r| r.places.iter().copied()).collect();
-        let homes: Vec<ValueId> = places.iter().map(|place| self.pointer(b, place)).collect();
+        let homes: Vec<ValueId> = places.iter().map(|place| self.pointer(place)).collect();
         let outer = self.exchanged.clone();
-        let entry = std::cell::RefCell::new(&mut *self);
-        let last = b.while_carrying(
+        let last = self.while_carrying(
             &homes,
-            |b, present| {
-                let mut entry = entry.borrow_mut();
+            |entry, present| {
                 entry.exchange(&places, present);
-                entry.sequence(b, condition, nesting + 1)?;
-                entry.end_copies(b, condition);
-                let pointer = entry.pointer(b, &verdict);
+                entry.sequence(condition, nesting + 1)?;
+                entry.end_copies(condition);
+                let pointer = entry.pointer(&verdict);
+                let b = &mut entry.builder;
                 let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
                 let zero = b.integer(b.ty(value), 0);
                 Ok(b.compare(Predicate::NotEqual, value, zero))
             },
-            |b, present| {
-                let mut entry = entry.borrow_mut();
+            |entry, present| {
                 entry.exchange(&places, present);
-                entry.sequence(b, body, nesting + 1)?;
+                entry.sequence(body, nesting + 1)?;
                 let next = rotated(rotations, present);
                 entry.exchange(&places, &next);
-                entry.end_copies(b, body);
+                entry.end_copies(body);
                 Ok(next)
             },
         )?;
@@ -315,7 +309,7 @@ impl Entry<'_> {
         for rotation in rotations {
             let range = first..first + rotation.places.len();
             first = range.end;
-            self.bring_home(b, rotation, &homes[range.clone()], &last[range]);
+            self.bring_home(rotation, &homes[range.clone()], &last[range]);
         }
         Ok(())
     }
@@ -327,18 +321,12 @@ impl Entry<'_> {
     }
 
     /// Behind a loop: copies the state to its own place, if it is in another one.
-    fn bring_home(
-        &mut self,
-        b: &mut FunctionBuilder,
-        rotation: &Rotation,
-        homes: &[ValueId],
-        present: &[ValueId],
-    ) {
-        let stages: Vec<ValueId> = rotation.stages.iter().map(|stage| self.pointer(b, stage)).collect();
+    fn bring_home(&mut self, rotation: &Rotation, homes: &[ValueId], present: &[ValueId]) {
+        let stages: Vec<ValueId> = rotation.stages.iter().map(|stage| self.pointer(stage)).collect();
         let of_state: Vec<usize> =
             (0..homes.len()).filter(|&k| rotation.state.contains(&rotation.places[k])).collect();
         let bytes = rotation.places[0].size as i64;
-        let is_elsewhere = b.compare(Predicate::NotEqual, homes[0], present[0]);
+        let is_elsewhere = self.builder.compare(Predicate::NotEqual, homes[0], present[0]);
         let copies = |b: &mut FunctionBuilder| {
             let bytes = b.index(bytes);
             if stages.is_empty() {
@@ -350,34 +338,34 @@ impl Entry<'_> {
             Ok(())
         };
         // A closure that cannot fail.
-        let _ = b.if_then(is_elsewhere, copies);
+        let _ = self.builder.if_then(is_elsewhere, copies);
     }
 
-    fn copy(&mut self, b: &mut FunctionBuilder, copy: &CopyPair) {
-        let (to, from) = (self.pointer(b, &copy.to), self.pointer(b, &copy.from));
-        let bytes = b.index(copy.to.size.min(copy.from.size) as i64);
-        b.copy_bytes(to, from, bytes);
+    fn copy(&mut self, copy: &CopyPair) {
+        let (to, from) = (self.pointer(&copy.to), self.pointer(&copy.from));
+        let bytes = self.builder.index(copy.to.size.min(copy.from.size) as i64);
+        self.builder.copy_bytes(to, from, bytes);
     }
 
     /// The address of a slice; where there are few calls, read in front of everything else.
-    pub(crate) fn pointer(&mut self, b: &mut FunctionBuilder, slice: &Slice) -> ValueId {
+    pub(crate) fn pointer(&mut self, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
         if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
             return pointer;
         }
         let offset = slice.offset as i64;
         let pointer = match slice.allocation {
-            Allocation::Parameter(number) => self.listed(b, self.layout.args(), number, offset),
+            Allocation::Parameter(number) => self.listed(self.layout.args(), number, offset),
             // The last results are the sizes of bounded dimensions, which stand next to each other.
             Allocation::Result(number) => match number.checked_sub(self.assignment.result_count) {
-                None => self.listed(b, self.layout.results(), number, offset),
+                None => self.listed(self.layout.results(), number, offset),
                 Some(size) => {
                     let at = 8 * size as i64 + offset;
-                    self.in_block(b, self.layout.dynamic_sizes(), at)
+                    self.in_block(self.layout.dynamic_sizes(), at)
                 }
             },
-            Allocation::Temps => self.in_block(b, self.layout.temps(), offset),
-            Allocation::Constants => self.in_block(b, self.layout.constants(), offset),
+            Allocation::Temps => self.in_block(self.layout.temps(), offset),
+            Allocation::Constants => self.in_block(self.layout.constants(), offset),
         };
         if self.is_hoisting() {
             self.pointers.insert(key, pointer);
@@ -386,10 +374,10 @@ impl Entry<'_> {
     }
 
     /// A pointer of a list in the frame, plus an offset.
-    fn listed(&mut self, b: &mut FunctionBuilder, field: i64, number: usize, offset: i64) -> ValueId {
-        let list = self.field(b, field);
+    fn listed(&mut self, field: i64, number: usize, offset: i64) -> ValueId {
+        let list = self.field(field);
         let bytes = self.layout.pointer_bytes();
-        self.hoisted(b, |b| {
+        self.hoisted(|b| {
             let at = b.offset_bytes(list, bytes * number as i64);
             let pointer = b.load(Type::PTR, at, bytes as u32);
             b.offset_bytes(pointer, offset)
@@ -400,23 +388,19 @@ impl Entry<'_> {
         self.kernels.calls.len() <= MAX_HOISTING_CALLS
     }
 
-    fn hoisted(
-        &self,
-        b: &mut FunctionBuilder,
-        build: impl FnOnce(&mut FunctionBuilder) -> ValueId,
-    ) -> ValueId {
-        if self.is_hoisting() { b.outside(1, build) } else { build(b) }
+    fn hoisted(&mut self, build: impl FnOnce(&mut FunctionBuilder) -> ValueId) -> ValueId {
+        if self.is_hoisting() { self.builder.outside(1, build) } else { build(&mut self.builder) }
     }
 
-    fn in_block(&mut self, b: &mut FunctionBuilder, field: i64, offset: i64) -> ValueId {
-        let block = self.field(b, field);
-        self.hoisted(b, |b| b.offset_bytes(block, offset))
+    fn in_block(&mut self, field: i64, offset: i64) -> ValueId {
+        let block = self.field(field);
+        self.hoisted(|b| b.offset_bytes(block, offset))
     }
 
-    fn field(&mut self, b: &mut FunctionBuilder, field: i64) -> ValueId {
+    fn field(&mut self, field: i64) -> ValueId {
         let (frame, bytes) = (self.frame, self.layout.pointer_bytes());
         *self.fields.entry(field).or_insert_with(|| {
-            b.outside(1, |b| {
+            self.builder.outside(1, |b| {
                 let at = b.offset_bytes(frame, field);
                 b.load(Type::PTR, at, bytes as u32)
             })

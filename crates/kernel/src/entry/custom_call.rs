@@ -50,17 +50,16 @@ impl Entry<'_> {
     /// A call of the user's function, or a check.
     pub(crate) fn custom_call(
         &mut self,
-        b: &mut FunctionBuilder,
         computation: ComputationId,
         instruction: InstructionId,
     ) -> Result<()> {
         let module = self.module;
         match custom_call(module[computation][instruction].op()) {
             Some(CustomCallKind::Function { symbol, attributes }) => {
-                self.function_call(b, computation, instruction, symbol, attributes)
+                self.function_call(computation, instruction, symbol, attributes)
             }
             Some(CustomCallKind::Assert { message, aborts }) => {
-                self.check(b, computation, instruction, message, aborts)
+                self.check(computation, instruction, message, aborts)
             }
             None => Err(Error::internal("a custom call without code")),
         }
@@ -69,7 +68,6 @@ impl Entry<'_> {
     /// Leaves with a message if the operand is false.
     fn check(
         &mut self,
-        b: &mut FunctionBuilder,
         computation: ComputationId,
         instruction: InstructionId,
         message: &str,
@@ -78,29 +76,30 @@ impl Entry<'_> {
         let operands = self.module[computation][instruction].operands();
         let &[holds] = operands else { return Err(Error::internal("a check has one operand")) };
         let slice = self.assignment.slice(computation, holds, &[]);
-        let pointer = self.pointer(b, &slice);
+        let pointer = self.pointer(&slice);
+        let b = &mut self.builder;
         let value = b.load(Type::scalar(ScalarType::I8), pointer, 1);
         let zero = b.integer(b.ty(value), 0);
         let fails = b.compare(Predicate::Equal, value, zero);
         let status = if aborts { ABORT_STATUS } else { 1 };
-        b.if_then(fails, |b| {
-            let text = text(b, message);
-            self.store_error(b, text);
+        self.if_then(fails, |entry| {
+            let text = text(&mut entry.builder, message);
+            entry.store_error(text);
             Ok(())
         })?;
-        let status = b.integer(Type::scalar(ScalarType::I32), status.into());
-        b.leave_if(fails, status);
+        let status = self.builder.integer(Type::scalar(ScalarType::I32), status.into());
+        self.builder.leave_if(fails, status);
         Ok(())
     }
 
-    fn store_error(&self, b: &mut FunctionBuilder, message: ValueId) {
+    fn store_error(&mut self, message: ValueId) {
+        let b = &mut self.builder;
         let at = b.offset_bytes(self.frame, self.layout.error());
         b.store(message, at, self.layout.pointer_bytes() as u32);
     }
 
     fn function_call(
         &mut self,
-        b: &mut FunctionBuilder,
         computation: ComputationId,
         instruction: InstructionId,
         symbol: &str,
@@ -125,8 +124,9 @@ impl Entry<'_> {
         let buffer_bytes = INTEGER_BYTES + 2 * pointer_bytes;
         let call_bytes = INTEGER_BYTES + 6 * pointer_bytes;
         let bytes = call_bytes + buffer_bytes * (inputs.len() + outputs.len()) as i64;
-        let slot =
-            b.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes: bytes as u64, alignment: 8 }));
+        let slot = self
+            .builder
+            .outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes: bytes as u64, alignment: 8 }));
         let record = Record { slot, pointer_bytes };
         for (number, (id, index, shape)) in inputs.iter().chain(&outputs).enumerate() {
             let first = call_bytes + buffer_bytes * number as i64;
@@ -137,10 +137,11 @@ impl Entry<'_> {
             let sizes = shape.sizes();
             let byte_size = hlo_byte_size(shape);
             for (k, value) in [sizes.len() as i64, type_number, byte_size].into_iter().enumerate() {
-                record.integer(b, first + 8 * k as i64, value);
+                record.integer(&mut self.builder, first + 8 * k as i64, value);
             }
             let slice = self.assignment.slice(computation, *id, index);
-            let data = self.pointer(b, &slice);
+            let data = self.pointer(&slice);
+            let b = &mut self.builder;
             record.address(b, first + INTEGER_BYTES, data);
             let mut sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
             // A scalar has an address, too.
@@ -148,6 +149,7 @@ impl Entry<'_> {
             let sizes = b.value(Type::PTR, Expression::Bytes(sizes));
             record.address(b, first + INTEGER_BYTES + pointer_bytes, sizes);
         }
+        let b = &mut self.builder;
         for (k, value) in [call_bytes, inputs.len() as i64, outputs.len() as i64].into_iter().enumerate() {
             record.integer(b, 8 * k as i64, value);
         }
@@ -165,13 +167,13 @@ impl Entry<'_> {
         let status = b.call_external(symbol, vec![slot]);
         let zero = b.integer(b.ty(status), 0);
         let fails = b.compare(Predicate::NotEqual, status, zero);
-        b.if_then(fails, |b| {
-            let at = b.offset_bytes(slot, INTEGER_BYTES + 5 * pointer_bytes);
-            let message = b.load(Type::PTR, at, pointer_bytes as u32);
-            self.store_error(b, message);
+        self.if_then(fails, |entry| {
+            let at = entry.builder.offset_bytes(slot, INTEGER_BYTES + 5 * pointer_bytes);
+            let message = entry.builder.load(Type::PTR, at, pointer_bytes as u32);
+            entry.store_error(message);
             Ok(())
         })?;
-        b.leave_if(fails, status);
+        self.builder.leave_if(fails, status);
         Ok(())
     }
 }
