@@ -8,7 +8,10 @@ use crate::evaluator::Evaluator;
 use crate::linear_algebra::TriangularSolve;
 use crate::{batch_norm, convert, data_movement, gather_scatter, random, sort};
 use hlo::custom_call::{CustomCallKind, custom_call};
-use hlo::{Arity, Op};
+use hlo::{
+    Arity, Op, binary_ops, calling_ops, carried_ops, elementwise_ops, identity_ops, movement_ops,
+    numeric_ops, unary_ops, value_ops,
+};
 use shape::{Literal, Shape};
 use support::{Error, Result};
 
@@ -33,99 +36,36 @@ impl Evaluator<'_> {
 
     fn dispatch(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
         match op {
-            Op::Abs {}
-            | Op::Acos {}
-            | Op::Acosh {}
-            | Op::Add {}
-            | Op::And {}
-            | Op::Asin {}
-            | Op::Asinh {}
-            | Op::Atan2 {}
-            | Op::Atanh {}
-            | Op::Cbrt {}
-            | Op::Ceil {}
+            unary_ops!()
+            | binary_ops!()
             | Op::Clamp {}
             | Op::Compare { .. }
             | Op::Complex {}
             | Op::Convert {}
-            | Op::Cos {}
-            | Op::Cosh {}
-            | Op::CountLeadingZeros {}
-            | Op::Divide {}
-            | Op::Erf {}
-            | Op::Exp {}
-            | Op::Expm1 {}
-            | Op::Floor {}
-            | Op::Imag {}
-            | Op::IsFinite {}
-            | Op::Log {}
-            | Op::Log1p {}
-            | Op::Logistic {}
-            | Op::Maximum {}
-            | Op::Minimum {}
-            | Op::Multiply {}
-            | Op::Negate {}
-            | Op::Not {}
-            | Op::Or {}
-            | Op::PopulationCount {}
-            | Op::Power {}
-            | Op::Real {}
             | Op::ReducePrecision { .. }
-            | Op::Remainder {}
-            | Op::RoundNearestAfz {}
-            | Op::RoundNearestEven {}
-            | Op::Rsqrt {}
             | Op::Select {}
-            | Op::ShiftLeft {}
-            | Op::ShiftRightArithmetic {}
-            | Op::ShiftRightLogical {}
-            | Op::Sign {}
-            | Op::Sin {}
-            | Op::Sinh {}
-            | Op::Sqrt {}
-            | Op::StochasticConvert {}
-            | Op::Subtract {}
-            | Op::Tan {}
-            | Op::Tanh {}
-            | Op::Xor {} => elementwise(op, shape, operands),
-            Op::AddDependency {} | Op::Copy {} | Op::OptimizationBarrier {} => Ok(operands[0].clone()),
-            Op::AfterAll {} => Ok(token()),
-            Op::BatchNormGrad { epsilon, feature_index } => {
-                batch_norm::grad(shape, fixed(operands)?, *epsilon, *feature_index)
-            }
-            Op::BatchNormInference { epsilon, feature_index } => {
-                batch_norm::inference(shape, fixed(operands)?, *epsilon, *feature_index)
-            }
-            Op::BatchNormTraining { epsilon, feature_index } => {
-                batch_norm::training(shape, fixed(operands)?, *epsilon, *feature_index)
-            }
-            Op::Bitcast {} | Op::Reshape {} => data_movement::reshape(shape, operands[0]),
+            | Op::StochasticConvert {} => elementwise(op, shape, operands),
             Op::BitcastConvert {} => convert::bitcast_convert(shape, operands[0]),
-            Op::Broadcast { dimensions } => data_movement::broadcast(shape, operands[0], dimensions),
-            Op::Call { to_apply } => self.call(*to_apply, operands),
-            Op::Cholesky { lower } => self.cholesky(shape, operands[0], *lower),
-            Op::Concatenate { dimension } => data_movement::concatenate(shape, operands, *dimension),
-            Op::Conditional { branch_computations } => self.conditional(branch_computations, operands),
+            Op::AddDependency {} | Op::Copy {} | Op::OptimizationBarrier {} => Ok(operands[0].clone()),
+            Op::Bitcast {} | Op::Reshape {} => data_movement::reshape(shape, operands[0]),
+            Op::AfterAll {} => Ok(token()),
             Op::Constant { literal } => Ok(literal.clone()),
-            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
-                let (feature_group_count, batch_group_count) = (*feature_group_count, *batch_group_count);
-                let convolution = Convolution { window, dim_labels, feature_group_count, batch_group_count };
-                self.convolution(shape, operands[0], operands[1], &convolution)
-            }
-            Op::Dot { dot_dimension_numbers } => {
-                self.dot(shape, operands[0], operands[1], dot_dimension_numbers)
-            }
-            Op::DynamicSlice { .. } => {
-                let (operand, start) = first(operands)?;
-                data_movement::dynamic_slice(shape, operand, &indices_of(start)?)
-            }
-            Op::DynamicUpdateSlice {} => {
-                let (operand, rest) = first(operands)?;
-                let (update, start) = first(rest)?;
-                data_movement::dynamic_update_slice(operand, update, &indices_of(start)?)
-            }
-            Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
-            Op::Fusion { calls, .. } => self.call(*calls, operands),
+            Op::GetTupleElement { index } => get_tuple_element(operands[0], *index),
+            Op::Parameter { number } => Err(Error::invalid(format!("parameter {number} has no value here"))),
+            // There is one replica with one partition.
+            Op::PartitionId {} | Op::ReplicaId {} => Ok(Literal::scalar(0u32)),
+            Op::Tuple {} => Ok(Literal::Tuple(operands.iter().map(|&o| o.clone()).collect())),
+            movement_ops!() => movement(op, shape, operands),
+            calling_ops!() => self.calling(op, shape, operands),
+            numeric_ops!() => self.numeric(op, shape, operands),
+            carried_ops!() => Err(unknown(op)),
+        }
+    }
+
+    fn calling(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+        match op {
+            Op::Call { to_apply } => self.call(*to_apply, operands),
+            Op::Conditional { branch_computations } => self.conditional(branch_computations, operands),
             // The contents are unspecified; use zeros.
             Op::CustomCall { custom_call_target, .. }
                 if custom_call_target == hlo::custom_call::ALLOCATE_BUFFER =>
@@ -140,74 +80,110 @@ impl Evaluator<'_> {
             Op::CustomCall { custom_call_target, .. } => Err(Error::unsupported(format!(
                 "the evaluator has no implementation of the custom call \"{custom_call_target}\""
             ))),
-            Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
-                gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
-            }
-            Op::GetDimensionSize { dimension } => get_dimension_size(operands[0], *dimension),
-            Op::GetTupleElement { index } => get_tuple_element(operands[0], *index),
-            Op::Iota { iota_dimension } => data_movement::iota(shape, *iota_dimension),
+            Op::Fusion { calls, .. } => self.call(*calls, operands),
             Op::Map { to_apply, .. } => self.map(shape, operands, *to_apply),
-            Op::Pad { padding } => data_movement::pad(shape, operands[0], operands[1], padding),
-            Op::Parameter { number } => Err(Error::invalid(format!("parameter {number} has no value here"))),
-            // There is one replica with one partition.
-            Op::PartitionId {} | Op::ReplicaId {} => Ok(Literal::scalar(0u32)),
             Op::Reduce { dimensions, to_apply } => self.reduce(shape, operands, dimensions, *to_apply),
             Op::ReduceWindow { window, to_apply } => self.reduce_window(shape, operands, window, *to_apply),
-            Op::Reverse { dimensions } => data_movement::reverse(shape, operands[0], dimensions),
-            Op::Rng { distribution } => self.rng(shape, fixed(operands)?, *distribution),
-            Op::RngBitGenerator { algorithm } => random::rng_bit_generator(shape, operands[0], *algorithm),
-            Op::RngGetAndUpdateState { delta } => self.rng_get_and_update_state(shape, *delta),
             Op::Scatter { scatter_dimension_numbers, to_apply, .. } => {
                 self.scatter(shape, operands, scatter_dimension_numbers, *to_apply)
             }
             Op::SelectAndScatter { window, select, scatter } => {
                 self.select_and_scatter(shape, fixed(operands)?, window, *select, *scatter)
             }
-            // The size is stored separately from the value, see `computation`.
-            Op::SetDimensionSize { .. } => data_movement::reshape(shape, operands[0]),
-            Op::Slice { slice } => data_movement::slice(shape, operands[0], slice),
             Op::Sort { dimension, to_apply, .. } => self.sort(shape, operands, *dimension, *to_apply),
+            Op::While { condition, body } => self.while_loop(*condition, *body, operands[0]),
+            elementwise_ops!()
+            | identity_ops!()
+            | movement_ops!()
+            | numeric_ops!()
+            | value_ops!()
+            | carried_ops!()
+            | Op::Constant { .. } => Err(elsewhere(op)),
+        }
+    }
+
+    fn numeric(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+        match op {
+            Op::BatchNormGrad { epsilon, feature_index } => {
+                batch_norm::grad(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::BatchNormInference { epsilon, feature_index } => {
+                batch_norm::inference(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::BatchNormTraining { epsilon, feature_index } => {
+                batch_norm::training(shape, fixed(operands)?, *epsilon, *feature_index)
+            }
+            Op::Cholesky { lower } => self.cholesky(shape, operands[0], *lower),
+            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
+                let (feature_group_count, batch_group_count) = (*feature_group_count, *batch_group_count);
+                let convolution = Convolution { window, dim_labels, feature_group_count, batch_group_count };
+                self.convolution(shape, operands[0], operands[1], &convolution)
+            }
+            Op::Dot { dot_dimension_numbers } => {
+                self.dot(shape, operands[0], operands[1], dot_dimension_numbers)
+            }
+            Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
+            Op::Rng { distribution } => self.rng(shape, fixed(operands)?, *distribution),
+            Op::RngBitGenerator { algorithm } => random::rng_bit_generator(shape, operands[0], *algorithm),
+            Op::RngGetAndUpdateState { delta } => self.rng_get_and_update_state(shape, *delta),
             Op::TopK { k, largest } => sort::top_k(shape, operands[0], *k, *largest),
-            Op::Transpose { dimensions } => data_movement::transpose(operands[0], dimensions),
             &Op::TriangularSolve { left_side, lower, unit_diagonal, transpose_a } => {
                 let options = TriangularSolve { left_side, lower, unit_diagonal, transpose_a };
                 self.triangular_solve(shape, operands[0], operands[1], options)
             }
-            Op::Tuple {} => Ok(Literal::Tuple(operands.iter().map(|&o| o.clone()).collect())),
-            Op::While { condition, body } => self.while_loop(*condition, *body, operands[0]),
-            Op::AllGather { .. }
-            | Op::AllGatherDone { .. }
-            | Op::AllGatherStart { .. }
-            | Op::AllReduce { .. }
-            | Op::AllReduceDone { .. }
-            | Op::AllReduceStart { .. }
-            | Op::AllToAll { .. }
-            | Op::AsyncDone { .. }
-            | Op::AsyncStart { .. }
-            | Op::AsyncUpdate { .. }
-            | Op::CollectiveBroadcast { .. }
-            | Op::CollectivePermute { .. }
-            | Op::CollectivePermuteDone { .. }
-            | Op::CollectivePermuteStart { .. }
-            | Op::CopyDone { .. }
-            | Op::CopyStart { .. }
-            | Op::Domain { .. }
-            | Op::DynamicReshape {}
-            | Op::Infeed { .. }
-            | Op::Outfeed { .. }
-            | Op::RaggedAllToAll { .. }
-            | Op::RaggedDot { .. }
-            | Op::Recv { .. }
-            | Op::RecvDone { .. }
-            | Op::ReduceScatter { .. }
-            | Op::ScaledDot { .. }
-            | Op::Scan { .. }
-            | Op::Send { .. }
-            | Op::SendDone { .. } => {
-                Err(Error::unsupported(format!("the evaluator does not support {}", op.opcode().name())))
-            }
+            elementwise_ops!()
+            | identity_ops!()
+            | movement_ops!()
+            | calling_ops!()
+            | value_ops!()
+            | carried_ops!()
+            | Op::Constant { .. } => Err(elsewhere(op)),
         }
     }
+}
+
+fn movement(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
+    match op {
+        Op::Broadcast { dimensions } => data_movement::broadcast(shape, operands[0], dimensions),
+        Op::Concatenate { dimension } => data_movement::concatenate(shape, operands, *dimension),
+        Op::DynamicReshape {} => Err(unknown(op)),
+        Op::DynamicSlice { .. } => {
+            let (operand, start) = first(operands)?;
+            data_movement::dynamic_slice(shape, operand, &indices_of(start)?)
+        }
+        Op::DynamicUpdateSlice {} => {
+            let (operand, rest) = first(operands)?;
+            let (update, start) = first(rest)?;
+            data_movement::dynamic_update_slice(operand, update, &indices_of(start)?)
+        }
+        Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
+            gather_scatter::gather(shape, operands[0], operands[1], gather_dimension_numbers, slice_sizes)
+        }
+        Op::GetDimensionSize { dimension } => get_dimension_size(operands[0], *dimension),
+        Op::Iota { iota_dimension } => data_movement::iota(shape, *iota_dimension),
+        Op::Pad { padding } => data_movement::pad(shape, operands[0], operands[1], padding),
+        Op::Reverse { dimensions } => data_movement::reverse(shape, operands[0], dimensions),
+        // The size is stored separately from the value, see `computation`.
+        Op::SetDimensionSize { .. } => data_movement::reshape(shape, operands[0]),
+        Op::Slice { slice } => data_movement::slice(shape, operands[0], slice),
+        Op::Transpose { dimensions } => data_movement::transpose(operands[0], dimensions),
+        elementwise_ops!()
+        | identity_ops!()
+        | calling_ops!()
+        | numeric_ops!()
+        | value_ops!()
+        | carried_ops!()
+        | Op::Constant { .. } => Err(elsewhere(op)),
+    }
+}
+
+fn unknown(op: &Op) -> Error {
+    Error::unsupported(format!("the evaluator does not support {}", op.opcode().name()))
+}
+
+/// An opcode of another family than the table's.
+fn elsewhere(op: &Op) -> Error {
+    Error::internal(format!("{} is in another family of opcodes", op.opcode().name()))
 }
 
 fn elementwise(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {

@@ -19,6 +19,10 @@ mod window;
 use crate::ids::ComputationId;
 use crate::module::Module;
 use crate::opcode::{Arity, Op};
+use crate::{
+    binary_ops, calling_ops, carried_ops, elementwise_ops, identity_ops, movement_ops, numeric_ops,
+    unary_ops, value_ops,
+};
 use shape::{ArrayShape, Dimension, PrimitiveType, ProgramShape, Shape};
 use support::{Error, Result};
 
@@ -195,156 +199,121 @@ impl<'a> Inference<'a> {
     /// here.
     fn dispatch(&self) -> Result<Shape> {
         match self.op {
-            Op::Abs {}
-            | Op::Acos {}
-            | Op::Acosh {}
-            | Op::Asin {}
-            | Op::Asinh {}
-            | Op::Atanh {}
-            | Op::Cbrt {}
-            | Op::Ceil {}
-            | Op::Copy {}
-            | Op::Cos {}
-            | Op::Cosh {}
-            | Op::CountLeadingZeros {}
-            | Op::Erf {}
-            | Op::Exp {}
-            | Op::Expm1 {}
-            | Op::Floor {}
-            | Op::Imag {}
-            | Op::IsFinite {}
-            | Op::Log {}
-            | Op::Log1p {}
-            | Op::Logistic {}
-            | Op::Negate {}
-            | Op::Not {}
-            | Op::PopulationCount {}
-            | Op::Real {}
-            | Op::RoundNearestAfz {}
-            | Op::RoundNearestEven {}
-            | Op::Rsqrt {}
-            | Op::Sign {}
-            | Op::Sin {}
-            | Op::Sinh {}
-            | Op::Sqrt {}
-            | Op::Tan {}
-            | Op::Tanh {} => self.unary(),
-            Op::Add {}
-            | Op::And {}
-            | Op::Atan2 {}
-            | Op::Complex {}
-            | Op::Divide {}
-            | Op::Maximum {}
-            | Op::Minimum {}
-            | Op::Multiply {}
-            | Op::Or {}
-            | Op::Power {}
-            | Op::Remainder {}
-            | Op::ShiftLeft {}
-            | Op::ShiftRightArithmetic {}
-            | Op::ShiftRightLogical {}
-            | Op::Subtract {}
-            | Op::Xor {} => self.binary(),
-            Op::Compare { direction, comparison_type } => self.compare(*direction, *comparison_type),
-            Op::Select {} => self.select(),
-            Op::Clamp {} => self.clamp(),
-            Op::Convert {} => self.convert(),
+            unary_ops!() => self.unary(),
+            binary_ops!() => self.binary(),
             Op::BitcastConvert {} => self.bitcast_convert(),
-            Op::StochasticConvert {} => self.stochastic_convert(),
+            Op::Clamp {} => self.clamp(),
+            Op::Compare { direction, comparison_type } => self.compare(*direction, *comparison_type),
+            Op::Complex {} => self.binary(),
+            Op::Convert {} => self.convert(),
             Op::ReducePrecision { exponent_bits, .. } => self.reduce_precision(*exponent_bits),
+            Op::Select {} => self.select(),
+            Op::StochasticConvert {} => self.stochastic_convert(),
 
+            Op::AddDependency {} => self.add_dependency(),
             Op::Bitcast {} => self.bitcast(),
+            Op::Copy {} => self.unary(),
+            Op::OptimizationBarrier {} => Ok(self.operand(0)?.clone()),
+            Op::Reshape {} => self.reshape(),
+
+            Op::AfterAll {} => self.after_all(),
+            Op::Constant { literal } => Ok(literal.shape()),
+            Op::GetTupleElement { index } => self.get_tuple_element(*index),
+            Op::Parameter { .. } => Ok(self.declared()?.clone()),
+            Op::PartitionId {} | Op::ReplicaId {} => Ok(Shape::scalar(PrimitiveType::U32)),
+            Op::Tuple {} => Ok(Shape::Tuple(self.operands.iter().map(|&shape| shape.clone()).collect())),
+
+            movement_ops!() => self.movement(),
+            calling_ops!() => self.calling(),
+            numeric_ops!() => self.numeric(),
+            // These are read and printed, but never compiled: the declared shape is used.
+            carried_ops!() => Ok(self.declared()?.clone()),
+        }
+    }
+
+    fn movement(&self) -> Result<Shape> {
+        match self.op {
             Op::Broadcast { dimensions } => self.broadcast(dimensions),
             Op::Concatenate { dimension } => self.concatenate(*dimension),
             Op::DynamicReshape {} => self.dynamic_reshape(),
-            Op::Iota { iota_dimension } => self.iota(*iota_dimension),
-            Op::Pad { padding } => self.pad(padding),
-            Op::Reshape {} => self.reshape(),
-            Op::Reverse { dimensions } => self.reverse(dimensions),
-            Op::Transpose { dimensions } => self.transpose(dimensions),
-
             Op::DynamicSlice { dynamic_slice_sizes } => self.dynamic_slice(dynamic_slice_sizes),
             Op::DynamicUpdateSlice {} => self.dynamic_update_slice(),
-            Op::GetDimensionSize { dimension } => self.get_dimension_size(*dimension),
-            Op::SetDimensionSize { dimension } => self.set_dimension_size(*dimension),
-            Op::Slice { slice } => self.slice(slice),
-
             Op::Gather { gather_dimension_numbers, slice_sizes, .. } => {
                 self.gather(gather_dimension_numbers, slice_sizes)
             }
-            Op::Scatter { scatter_dimension_numbers, to_apply, .. } => {
-                self.scatter(scatter_dimension_numbers, *to_apply)
-            }
+            Op::GetDimensionSize { dimension } => self.get_dimension_size(*dimension),
+            Op::Iota { iota_dimension } => self.iota(*iota_dimension),
+            Op::Pad { padding } => self.pad(padding),
+            Op::Reverse { dimensions } => self.reverse(dimensions),
+            Op::SetDimensionSize { dimension } => self.set_dimension_size(*dimension),
+            Op::Slice { slice } => self.slice(slice),
+            Op::Transpose { dimensions } => self.transpose(dimensions),
+            elementwise_ops!()
+            | identity_ops!()
+            | calling_ops!()
+            | numeric_ops!()
+            | value_ops!()
+            | carried_ops!()
+            | Op::Constant { .. } => Err(self.elsewhere()),
+        }
+    }
 
-            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
-                self.convolution(window, dim_labels, *feature_group_count, *batch_group_count)
-            }
-            Op::Dot { dot_dimension_numbers } => self.dot(dot_dimension_numbers),
-
+    fn calling(&self) -> Result<Shape> {
+        match self.op {
+            Op::Call { to_apply } => self.call("the called computation", *to_apply),
+            Op::Conditional { branch_computations } => self.conditional(branch_computations),
+            Op::CustomCall { .. } => Ok(self.declared()?.clone()),
+            Op::Fusion { calls, .. } => self.call("the fused computation", *calls),
             Op::Map { dimensions, to_apply } => self.map(dimensions, *to_apply),
             Op::Reduce { dimensions, to_apply } => self.reduce(dimensions, *to_apply),
             Op::ReduceWindow { window, to_apply } => self.reduce_window(window, *to_apply),
+            Op::Scatter { scatter_dimension_numbers, to_apply, .. } => {
+                self.scatter(scatter_dimension_numbers, *to_apply)
+            }
             Op::SelectAndScatter { window, select, scatter } => {
                 self.select_and_scatter(window, *select, *scatter)
             }
             Op::Sort { dimension, to_apply, .. } => self.sort(*dimension, *to_apply),
-            Op::TopK { k, .. } => self.top_k(*k),
-
-            Op::Call { to_apply } => self.call("the called computation", *to_apply),
-            Op::Conditional { branch_computations } => self.conditional(branch_computations),
-            Op::Fusion { calls, .. } => self.call("the fused computation", *calls),
             Op::While { condition, body } => self.while_loop(*condition, *body),
+            elementwise_ops!()
+            | identity_ops!()
+            | movement_ops!()
+            | numeric_ops!()
+            | value_ops!()
+            | carried_ops!()
+            | Op::Constant { .. } => Err(self.elsewhere()),
+        }
+    }
 
+    fn numeric(&self) -> Result<Shape> {
+        match self.op {
             Op::BatchNormGrad { feature_index, .. } => self.batch_norm_grad(*feature_index),
             Op::BatchNormInference { feature_index, .. } => self.batch_norm_inference(*feature_index),
             Op::BatchNormTraining { feature_index, .. } => self.batch_norm_training(*feature_index),
-
             Op::Cholesky { .. } => self.cholesky(),
+            Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
+                self.convolution(window, dim_labels, *feature_group_count, *batch_group_count)
+            }
+            Op::Dot { dot_dimension_numbers } => self.dot(dot_dimension_numbers),
             Op::Fft { fft_type, fft_length } => self.fft(*fft_type, fft_length),
-            Op::TriangularSolve { left_side, .. } => self.triangular_solve(*left_side),
-
-            Op::AddDependency {} => self.add_dependency(),
-            Op::AfterAll {} => self.after_all(),
-            Op::Constant { literal } => Ok(literal.shape()),
-            Op::GetTupleElement { index } => self.get_tuple_element(*index),
-            Op::OptimizationBarrier {} => Ok(self.operand(0)?.clone()),
-            Op::PartitionId {} | Op::ReplicaId {} => Ok(Shape::scalar(PrimitiveType::U32)),
             Op::Rng { .. } => self.rng(),
             Op::RngBitGenerator { .. } => self.rng_bit_generator(),
             Op::RngGetAndUpdateState { .. } => self.rng_get_and_update_state(),
-            Op::Tuple {} => Ok(Shape::Tuple(self.operands.iter().map(|&shape| shape.clone()).collect())),
-
-            Op::CustomCall { .. } | Op::Parameter { .. } => Ok(self.declared()?.clone()),
-            // These are read and printed, but never compiled: the declared shape is used.
-            Op::AllGather { .. }
-            | Op::AllGatherDone { .. }
-            | Op::AllGatherStart { .. }
-            | Op::AllReduce { .. }
-            | Op::AllReduceDone { .. }
-            | Op::AllReduceStart { .. }
-            | Op::AllToAll { .. }
-            | Op::AsyncDone { .. }
-            | Op::AsyncStart { .. }
-            | Op::AsyncUpdate { .. }
-            | Op::CollectiveBroadcast { .. }
-            | Op::CollectivePermute { .. }
-            | Op::CollectivePermuteDone { .. }
-            | Op::CollectivePermuteStart { .. }
-            | Op::CopyDone { .. }
-            | Op::CopyStart { .. }
-            | Op::Domain { .. }
-            | Op::Infeed { .. }
-            | Op::Outfeed { .. }
-            | Op::RaggedAllToAll { .. }
-            | Op::RaggedDot { .. }
-            | Op::Recv { .. }
-            | Op::RecvDone { .. }
-            | Op::ReduceScatter { .. }
-            | Op::ScaledDot { .. }
-            | Op::Scan { .. }
-            | Op::Send { .. }
-            | Op::SendDone { .. } => Ok(self.declared()?.clone()),
+            Op::TopK { k, .. } => self.top_k(*k),
+            Op::TriangularSolve { left_side, .. } => self.triangular_solve(*left_side),
+            elementwise_ops!()
+            | identity_ops!()
+            | movement_ops!()
+            | calling_ops!()
+            | value_ops!()
+            | carried_ops!()
+            | Op::Constant { .. } => Err(self.elsewhere()),
         }
+    }
+
+    /// An opcode of another family than the table's.
+    fn elsewhere(&self) -> Error {
+        Error::internal(format!("{} is in another family of opcodes", self.op.opcode().name()))
     }
 }
 

@@ -41,6 +41,7 @@ mod attributes;
 mod builder;
 mod computation;
 pub mod custom_call;
+mod families;
 mod fusion;
 mod ids;
 mod infer;

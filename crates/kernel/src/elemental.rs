@@ -16,7 +16,9 @@ pub use real::{maximum, minimum};
 
 use crate::element::{Element, normalise, register_type};
 use crate::narrow;
-use hlo::Op;
+use hlo::{
+    Op, binary_ops, calling_ops, carried_ops, identity_ops, movement_ops, numeric_ops, unary_ops, value_ops,
+};
 use nest::{BinaryOp, FunctionBuilder, ScalarType, Type, UnaryOp, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
@@ -32,54 +34,8 @@ pub fn emit(
     operands: &[Element],
 ) -> Result<Element> {
     match op {
-        Op::Abs {}
-        | Op::Acos {}
-        | Op::Acosh {}
-        | Op::Asin {}
-        | Op::Asinh {}
-        | Op::Atanh {}
-        | Op::Cbrt {}
-        | Op::Ceil {}
-        | Op::Cos {}
-        | Op::Cosh {}
-        | Op::CountLeadingZeros {}
-        | Op::Erf {}
-        | Op::Exp {}
-        | Op::Expm1 {}
-        | Op::Floor {}
-        | Op::Imag {}
-        | Op::IsFinite {}
-        | Op::Log {}
-        | Op::Log1p {}
-        | Op::Logistic {}
-        | Op::Negate {}
-        | Op::Not {}
-        | Op::PopulationCount {}
-        | Op::Real {}
-        | Op::RoundNearestAfz {}
-        | Op::RoundNearestEven {}
-        | Op::Rsqrt {}
-        | Op::Sign {}
-        | Op::Sin {}
-        | Op::Sinh {}
-        | Op::Sqrt {}
-        | Op::Tan {}
-        | Op::Tanh {} => unary(b, target, op, types[0], operands[0]),
-        Op::Add {}
-        | Op::And {}
-        | Op::Atan2 {}
-        | Op::Divide {}
-        | Op::Maximum {}
-        | Op::Minimum {}
-        | Op::Multiply {}
-        | Op::Or {}
-        | Op::Power {}
-        | Op::Remainder {}
-        | Op::ShiftLeft {}
-        | Op::ShiftRightArithmetic {}
-        | Op::ShiftRightLogical {}
-        | Op::Subtract {}
-        | Op::Xor {} => binary(b, target, op, types[0], operands[0], operands[1]),
+        unary_ops!() => unary(b, target, op, types[0], operands[0]),
+        binary_ops!() => binary(b, target, op, types[0], operands[0], operands[1]),
         Op::Clamp {} => {
             let raised = binary(b, target, &Op::Maximum {}, result, operands[1], operands[0])?;
             binary(b, target, &Op::Minimum {}, result, raised, operands[2])
@@ -93,9 +49,7 @@ pub fn emit(
             let (x, random) = (operands[0].real(), operands[1].real());
             conversion::stochastic(b, target, types[0], result, x, random).map(Element::Real)
         }
-        Op::Copy {} | Op::AddDependency {} | Op::Bitcast {} | Op::OptimizationBarrier {} | Op::Reshape {} => {
-            Ok(operands[0])
-        }
+        identity_ops!() => Ok(operands[0]),
         Op::ReducePrecision { exponent_bits, mantissa_bits } => {
             let value =
                 real::reduce_precision(b, types[0], *exponent_bits, *mantissa_bits, operands[0].real());
@@ -110,76 +64,7 @@ pub fn emit(
             let bits = bits_of(b, types[0], operands[0].real());
             Ok(Element::Real(from_bits(b, result, bits)))
         }
-        Op::AfterAll {}
-        | Op::AllGather { .. }
-        | Op::AllGatherDone { .. }
-        | Op::AllGatherStart { .. }
-        | Op::AllReduce { .. }
-        | Op::AllReduceDone { .. }
-        | Op::AllReduceStart { .. }
-        | Op::AllToAll { .. }
-        | Op::AsyncDone { .. }
-        | Op::AsyncStart { .. }
-        | Op::AsyncUpdate { .. }
-        | Op::BatchNormGrad { .. }
-        | Op::BatchNormInference { .. }
-        | Op::BatchNormTraining { .. }
-        | Op::Broadcast { .. }
-        | Op::Call { .. }
-        | Op::Cholesky { .. }
-        | Op::CollectiveBroadcast { .. }
-        | Op::CollectivePermute { .. }
-        | Op::CollectivePermuteDone { .. }
-        | Op::CollectivePermuteStart { .. }
-        | Op::Concatenate { .. }
-        | Op::Conditional { .. }
-        | Op::Convolution { .. }
-        | Op::CopyDone { .. }
-        | Op::CopyStart { .. }
-        | Op::CustomCall { .. }
-        | Op::Domain { .. }
-        | Op::Dot { .. }
-        | Op::DynamicReshape {}
-        | Op::DynamicSlice { .. }
-        | Op::DynamicUpdateSlice {}
-        | Op::Fft { .. }
-        | Op::Fusion { .. }
-        | Op::Gather { .. }
-        | Op::GetDimensionSize { .. }
-        | Op::GetTupleElement { .. }
-        | Op::Infeed { .. }
-        | Op::Iota { .. }
-        | Op::Map { .. }
-        | Op::Outfeed { .. }
-        | Op::Pad { .. }
-        | Op::Parameter { .. }
-        | Op::PartitionId {}
-        | Op::RaggedAllToAll { .. }
-        | Op::RaggedDot { .. }
-        | Op::Recv { .. }
-        | Op::RecvDone { .. }
-        | Op::Reduce { .. }
-        | Op::ReduceScatter { .. }
-        | Op::ReduceWindow { .. }
-        | Op::ReplicaId {}
-        | Op::Reverse { .. }
-        | Op::Rng { .. }
-        | Op::RngBitGenerator { .. }
-        | Op::RngGetAndUpdateState { .. }
-        | Op::ScaledDot { .. }
-        | Op::Scan { .. }
-        | Op::Scatter { .. }
-        | Op::SelectAndScatter { .. }
-        | Op::Send { .. }
-        | Op::SendDone { .. }
-        | Op::SetDimensionSize { .. }
-        | Op::Slice { .. }
-        | Op::Sort { .. }
-        | Op::TopK { .. }
-        | Op::Transpose { .. }
-        | Op::TriangularSolve { .. }
-        | Op::Tuple {}
-        | Op::While { .. } => {
+        movement_ops!() | calling_ops!() | numeric_ops!() | value_ops!() | carried_ops!() => {
             Err(Error::unsupported(format!("opcode {} element by element", op.opcode().name())))
         }
     }
