@@ -5,7 +5,7 @@ mod conditional;
 
 use crate::arrays::Size;
 use crate::builder::Builder;
-use hlo::{Computation, ComputationId, InstructionId, Module, Op, Traits};
+use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op, Traits};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
@@ -151,7 +151,24 @@ impl Settler {
         for operand in operands {
             arrays.push(self.joined(operand)?);
         }
-        let made = match op {
+        let made = self.settled_array(&entry[id], &mut arrays)?;
+        if self.scope_ref().tuple_sizes(made).is_some() {
+            let count = shape.as_tuple().map_or(0, <[Shape]>::len);
+            let element =
+                |cx: &mut Self, index| Ok(Value::One(cx.op(Op::GetTupleElement { index }, &[made])?));
+            return Ok(Value::Many((0..count).map(|index| element(self, index)).collect::<Result<_>>()?));
+        }
+        Ok(Value::One(made))
+    }
+
+    /// An instruction on operands that are one instruction each.
+    fn settled_array(
+        &mut self,
+        instruction: &Instruction,
+        arrays: &mut [InstructionId],
+    ) -> Result<InstructionId> {
+        let (op, shape) = (instruction.op(), instruction.shape());
+        Ok(match op {
             Op::Parameter { .. } => {
                 if !shape.leaves().iter().all(|(_, leaf)| leaf.is_static()) {
                     return Err(Error::unsupported(format!(
@@ -159,7 +176,7 @@ impl Settler {
                     )));
                 }
                 let metadata = self.metadata().clone();
-                self.scope().add_entry_parameter(entry[id].name(), shape.clone(), metadata)
+                self.scope().add_entry_parameter(instruction.name(), shape.clone(), metadata)
             }
             Op::Constant { literal } => self.literal(literal.clone()),
             Op::SetDimensionSize { dimension } => {
@@ -170,20 +187,7 @@ impl Settler {
                 };
                 self.bounded(part.data, &part.sizes)?
             }
-            op if is_slice_to_dynamic(op) => {
-                let wanted =
-                    shape.as_array().ok_or_else(|| Error::invalid("SliceToDynamic makes an array"))?;
-                let Some((&data, given)) = arrays.split_first() else {
-                    return Err(Error::invalid("SliceToDynamic takes an array and its sizes"));
-                };
-                if self.sizes(data) != wanted.sizes() || given.len() != wanted.rank() {
-                    return Err(Error::invalid(format!(
-                        "SliceToDynamic takes an array of {wanted}'s bounds and a size for each dimension"
-                    )));
-                }
-                let sizes: Vec<_> = self.sizes_of(wanted, given)?.iter().map(|size| size.size).collect();
-                self.bounded(data, &sizes)?
-            }
+            op if is_slice_to_dynamic(op) => self.slice_to_dynamic(shape, arrays)?,
             Op::GetDimensionSize { dimension } => self.true_size(arrays[0], *dimension)?,
             Op::DynamicReshape {} => {
                 let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
@@ -193,7 +197,7 @@ impl Settler {
             Op::Reshape {} if self.is_bounded(arrays[0]) => self.settled_reshape(arrays[0], shape)?,
             _ => {
                 // XLA repeats what a run finds to be of size 1, as operations of NumPy do.
-                if let [a, b] = &mut arrays[..]
+                if let [a, b] = arrays
                     && op.opcode().traits().contains(Traits::ELEMENTWISE)
                     && self.is_bounded(*a)
                     && self.is_bounded(*b)
@@ -201,16 +205,24 @@ impl Settler {
                     (*a, *b) = self.reconciled(*a, *b)?;
                 }
                 let wanted = whole(shape);
-                self.op_shaped(&wanted, op.clone(), &arrays)?
+                self.op_shaped(&wanted, op.clone(), arrays)?
             }
+        })
+    }
+
+    /// The custom call `SliceToDynamic`: an array with a size for each of its dimensions.
+    fn slice_to_dynamic(&mut self, shape: &Shape, operands: &[InstructionId]) -> Result<InstructionId> {
+        let wanted = shape.as_array().ok_or_else(|| Error::invalid("SliceToDynamic makes an array"))?;
+        let Some((&data, given)) = operands.split_first() else {
+            return Err(Error::invalid("SliceToDynamic takes an array and its sizes"));
         };
-        if self.scope_ref().tuple_sizes(made).is_some() {
-            let count = shape.as_tuple().map_or(0, <[Shape]>::len);
-            let element =
-                |cx: &mut Self, index| Ok(Value::One(cx.op(Op::GetTupleElement { index }, &[made])?));
-            return Ok(Value::Many((0..count).map(|index| element(self, index)).collect::<Result<_>>()?));
+        if self.sizes(data) != wanted.sizes() || given.len() != wanted.rank() {
+            return Err(Error::invalid(format!(
+                "SliceToDynamic takes an array of {wanted}'s bounds and a size for each dimension"
+            )));
         }
-        Ok(Value::One(made))
+        let sizes: Vec<_> = self.sizes_of(wanted, given)?.iter().map(|size| size.size).collect();
+        self.bounded(data, &sizes)
     }
 
     /// A reshape of a bounded array. Where one dimension of the result is bounded, it has as many as there are for it.

@@ -169,50 +169,16 @@ impl Generator {
                 let dimensions = (0..=rank).filter(|&d| d != at).collect();
                 self.add_shaped(Shape::array(array.element_type, &sizes), Op::Broadcast { dimensions }, &[x]);
             }
-            6 => {
-                let slice = array.sizes().into_iter().map(|limit| {
-                    let start = self.random.below(limit as usize + 1) as i64;
-                    SliceDimension { start, limit, stride: self.random.choose(&[1, 2]) }
-                });
-                let slice = slice.collect();
-                self.add(Op::Slice { slice }, &[x]);
-            }
+            6 => self.slice(x, &array),
             // XLA's text format cannot express the padding of a scalar.
-            7 if rank > 0 => {
-                let value = self.constant(array.element_type, &[]);
-                let dimensions = (0..rank).map(|_| PaddingDimension {
-                    edge_padding_low: self.random.below(3) as i64,
-                    edge_padding_high: self.random.below(2) as i64,
-                    interior_padding: self.random.below(2) as i64,
-                });
-                let padding = PaddingConfig { dimensions: dimensions.collect() };
-                self.add(Op::Pad { padding }, &[x, value]);
-            }
+            7 if rank > 0 => self.pad(x, &array),
             8 if rank > 0 => {
                 let dimension = self.random.below(rank);
                 self.add(Op::Concatenate { dimension }, &[x, x]);
             }
-            9 if array.element_type != PrimitiveType::Pred => {
-                let to_apply = self.scalar_computation(Op::Add {}, array.element_type);
-                let initial = self.constant(array.element_type, &[]);
-                let dimensions = (0..rank).filter(|_| self.random.below(2) == 0).collect();
-                self.add(Op::Reduce { dimensions, to_apply }, &[x, initial]);
-            }
-            10 if rank > 0 && !array.element_type.is_complex() => {
-                let direction = self.random.choose(&[ComparisonDirection::Lt, ComparisonDirection::Gt]);
-                let compare = Op::Compare { direction, comparison_type: ComparisonType::Default };
-                let to_apply = self.scalar_computation(compare, array.element_type);
-                let dimension = self.random.below(rank);
-                self.add(Op::Sort { dimension, is_stable: true, to_apply }, &[x]);
-            }
-            11 if rank > 0 => {
-                let numbers = DotDimensionNumbers {
-                    lhs_contracting_dims: vec![rank - 1],
-                    rhs_contracting_dims: vec![rank - 1],
-                    ..DotDimensionNumbers::default()
-                };
-                self.add(Op::Dot { dot_dimension_numbers: numbers }, &[x, x]);
-            }
+            9 if array.element_type != PrimitiveType::Pred => self.reduce(x, &array),
+            10 if rank > 0 && !array.element_type.is_complex() => self.sort(x, &array),
+            11 if rank > 0 => self.dot(x, &array),
             12 => {
                 let y = self.any();
                 let tuple = self.add(Op::Tuple {}, &[x, y]);
@@ -228,6 +194,54 @@ impl Generator {
                 );
             }
         }
+    }
+
+    fn slice(&mut self, x: InstructionId, array: &ArrayShape) {
+        let slice = array.sizes().into_iter().map(|limit| {
+            let start = self.random.below(limit as usize + 1) as i64;
+            SliceDimension { start, limit, stride: self.random.choose(&[1, 2]) }
+        });
+        let slice = slice.collect();
+        self.add(Op::Slice { slice }, &[x]);
+    }
+
+    fn pad(&mut self, x: InstructionId, array: &ArrayShape) {
+        let rank = array.rank();
+        let value = self.constant(array.element_type, &[]);
+        let dimensions = (0..rank).map(|_| PaddingDimension {
+            edge_padding_low: self.random.below(3) as i64,
+            edge_padding_high: self.random.below(2) as i64,
+            interior_padding: self.random.below(2) as i64,
+        });
+        let padding = PaddingConfig { dimensions: dimensions.collect() };
+        self.add(Op::Pad { padding }, &[x, value]);
+    }
+
+    fn reduce(&mut self, x: InstructionId, array: &ArrayShape) {
+        let rank = array.rank();
+        let to_apply = self.scalar_computation(Op::Add {}, array.element_type);
+        let initial = self.constant(array.element_type, &[]);
+        let dimensions = (0..rank).filter(|_| self.random.below(2) == 0).collect();
+        self.add(Op::Reduce { dimensions, to_apply }, &[x, initial]);
+    }
+
+    fn sort(&mut self, x: InstructionId, array: &ArrayShape) {
+        let rank = array.rank();
+        let direction = self.random.choose(&[ComparisonDirection::Lt, ComparisonDirection::Gt]);
+        let compare = Op::Compare { direction, comparison_type: ComparisonType::Default };
+        let to_apply = self.scalar_computation(compare, array.element_type);
+        let dimension = self.random.below(rank);
+        self.add(Op::Sort { dimension, is_stable: true, to_apply }, &[x]);
+    }
+
+    fn dot(&mut self, x: InstructionId, array: &ArrayShape) {
+        let rank = array.rank();
+        let numbers = DotDimensionNumbers {
+            lhs_contracting_dims: vec![rank - 1],
+            rhs_contracting_dims: vec![rank - 1],
+            ..DotDimensionNumbers::default()
+        };
+        self.add(Op::Dot { dot_dimension_numbers: numbers }, &[x, x]);
     }
 
     fn elementwise(&mut self, x: InstructionId, array: &ArrayShape) {

@@ -50,6 +50,25 @@ fn place(cx: &mut KernelContext<'_>, plan: &FftPlan, place: FftPlace) -> Result<
     })
 }
 
+/// The moves of a line's points: from one buffer to the other, at last to memory.
+struct Moves {
+    /// The place of the points.
+    current: Line,
+    buffers: [Line; 2],
+    target: Line,
+    done: usize,
+    count: usize,
+}
+
+impl Moves {
+    /// The lines that the next move reads and writes.
+    fn next(&mut self) -> (Line, Line) {
+        self.done += 1;
+        let to = if self.done == self.count { self.target } else { self.buffers[(self.done + 1) % 2] };
+        (std::mem::replace(&mut self.current, to), to)
+    }
+}
+
 /// A step in the making.
 struct Emitter<'a> {
     step: &'a FftStep,
@@ -141,62 +160,76 @@ impl Emitter<'_> {
         scratch: Option<ValueId>,
     ) -> Result<()> {
         let step = self.step;
-        let is_along = step.layout == FftLayout::Along;
-        let walk = Walk { lanes: step.lanes, is_along };
-        let part = step.part_bytes();
-        let mut buffer = |number: i64| {
-            let scratch = scratch.unwrap_or(from);
-            let re = b.offset_bytes(scratch, 2 * number * part);
-            let im = b.offset_bytes(scratch, (2 * number + 1) * part);
-            Line {
-                parts: Parts::Split { re, im },
-                stride: step.side_by_side(),
-                column: None,
-                is_exchanged: false,
-                scalar: self.scalar,
-            }
-        };
-        let buffers = [buffer(0), buffer(1)];
-        let stride = if step.layout == FftLayout::Columns { step.inner } else { 1 };
-        let outside = |first: ValueId, is_real: bool| Line {
-            parts: if is_real { Parts::Reals(first) } else { Parts::Pairs(first) },
-            stride,
-            column: None,
-            is_exchanged: false,
-            scalar: self.scalar,
-        };
+        let walk = Walk { lanes: step.lanes, is_along: step.layout == FftLayout::Along };
+        let buffers = [0, 1].map(|number| self.buffer(b, scratch.unwrap_or(from), number));
         let reads_reals = step.kind == FftKind::ToSpectrum && !step.is_packed();
         let writes_reals = step.kind == FftKind::FromSpectrum && !step.is_packed();
-        let (source, target) = (outside(from, reads_reals), outside(to, writes_reals));
-        let moves = step.moves();
-        let mut moved = 0;
-        let mut current = source;
-        // Where the next move goes: from one buffer to the other, at last to memory.
-        let mut next = |current: &mut Line| {
-            moved += 1;
-            let to = if moved == moves { target } else { buffers[(moved + 1) % 2] };
-            (std::mem::replace(current, to), to)
-        };
+        let (source, target) = (self.outside(from, reads_reals), self.outside(to, writes_reals));
+        let mut moves = Moves { current: source, buffers, target, done: 0, count: step.moves() };
         let [read, written] = step.numbers();
         if step.layout == FftLayout::Across {
-            let (_, to) = next(&mut current);
+            let (_, to) = moves.next();
             into_lines(b, from, read, &to, step.lanes, reads_reals)?;
             if let (true, Parts::Split { re, .. }) = (reads_reals, to.parts) {
-                current.parts = Parts::Reals(re);
+                moves.current.parts = Parts::Reals(re);
             }
         }
         let real_roots = step.real_roots.map(|roots| self.roots(roots, 1));
         if step.kind == FftKind::FromSpectrum {
-            let (from, to) = next(&mut current);
+            let (from, to) = moves.next();
             match &real_roots {
                 Some(roots) => walk.pairs_of_spectrum(b, roots, step.points, &from, &to)?,
                 None => walk.whole_spectrum(b, step.length, &from, &to)?,
             }
         }
+        self.passes(b, &mut moves)?;
+        if step.kind == FftKind::ToSpectrum {
+            if let Some(roots) = &real_roots {
+                let (from, to) = moves.next();
+                walk.spectrum_of_pairs(b, roots, step.points, &from, &to)?;
+            } else if walk.is_along {
+                let (from, to) = moves.next();
+                walk.copy(b, step.written_points(), &from, &to)?;
+            }
+        }
+        if step.layout == FftLayout::Across {
+            out_of_lines(b, &moves.current, to, written, step.lanes, writes_reals)?;
+        }
+        Ok(())
+    }
+
+    /// A buffer in the scratch of a worker.
+    fn buffer(&self, b: &mut FunctionBuilder, scratch: ValueId, number: i64) -> Line {
+        let part = self.step.part_bytes();
+        let re = b.offset_bytes(scratch, 2 * number * part);
+        let im = b.offset_bytes(scratch, (2 * number + 1) * part);
+        Line {
+            parts: Parts::Split { re, im },
+            stride: self.step.side_by_side(),
+            column: None,
+            is_exchanged: false,
+            scalar: self.scalar,
+        }
+    }
+
+    /// A line of an operand or of the result.
+    fn outside(&self, first: ValueId, is_real: bool) -> Line {
+        Line {
+            parts: if is_real { Parts::Reals(first) } else { Parts::Pairs(first) },
+            stride: if self.step.layout == FftLayout::Columns { self.step.inner } else { 1 },
+            column: None,
+            is_exchanged: false,
+            scalar: self.scalar,
+        }
+    }
+
+    /// One pass for each radix.
+    fn passes(&self, b: &mut FunctionBuilder, moves: &mut Moves) -> Result<()> {
+        let step = self.step;
         let mut done = 1;
         for (number, &radix) in step.radices.iter().enumerate() {
             let is_last = number + 1 == step.radices.len();
-            let (mut from, mut to) = next(&mut current);
+            let (mut from, mut to) = moves.next();
             from.is_exchanged = step.is_inverse && number == 0;
             to.is_exchanged = step.is_inverse && is_last;
             let pass = Pass {
@@ -208,25 +241,12 @@ impl Emitter<'_> {
                 from,
                 to,
             };
-            if is_along {
+            if step.layout == FftLayout::Along {
                 pass.along(b, step.lanes)?
             } else {
                 pass.columns(b, step.lanes, step.vectors)?
             }
             done *= radix;
-        }
-        if step.kind == FftKind::ToSpectrum {
-            if let Some(roots) = &real_roots {
-                let (from, to) = next(&mut current);
-                walk.spectrum_of_pairs(b, roots, step.points, &from, &to)?;
-            } else if is_along {
-                let (from, to) = next(&mut current);
-                walk.copy(b, step.written_points(), &from, &to)?;
-            }
-        }
-        if step.layout == FftLayout::Across {
-            let from = current;
-            out_of_lines(b, &from, to, written, step.lanes, writes_reals)?;
         }
         Ok(())
     }

@@ -170,6 +170,43 @@ impl<'p> Verifier<'p> {
         Ok(())
     }
 
+    /// A loop. `regions` gets the types of what it carries.
+    fn repetition(
+        &mut self,
+        carried: &[Carried],
+        regions: impl FnOnce(&mut Self, &[Type]) -> Result<()>,
+    ) -> Result<()> {
+        let types = self.carried(carried)?;
+        self.loops += 1;
+        regions(self, &types)?;
+        self.loops -= 1;
+        self.close_scope();
+        self.results(carried.iter().map(|c| c.result), &types)
+    }
+
+    fn parallel(&mut self, function: FunctionId, count: i64, arguments: &[ValueId]) -> Result<()> {
+        require(self.function.linkage == Linkage::Entry, || {
+            "a parallel call outside of the entry".to_owned()
+        })?;
+        require(count >= 1, || format!("a parallel call over {count} items"))?;
+        let callee = self.callee(function)?;
+        let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
+        let [types @ .., Type::I64, Type::I64, Type::I64] = &types[..] else {
+            return Err(Error::internal(format!("{function} does not take a part of items and a worker")));
+        };
+        self.alike(arguments, types, "arguments")
+    }
+
+    fn call_external(&mut self, symbol: &str, arguments: &[ValueId], status: ValueId) -> Result<()> {
+        require(self.function.linkage == Linkage::Entry, || {
+            "a call of the user's function outside of the entry".to_owned()
+        })?;
+        require(is_c_identifier(symbol), || format!("'{symbol}' is no name of a function"))?;
+        self.alike(arguments, &vec![Type::PTR; arguments.len()], "arguments")?;
+        require(self.ty(status)? == Type::scalar(ScalarType::I32), || "a status is an i32".to_owned())?;
+        self.define(status)
+    }
+
     fn statement(&mut self, statement: &Statement) -> Result<()> {
         match statement {
             Statement::Let(id, expression) => {
@@ -185,24 +222,16 @@ impl<'p> Verifier<'p> {
                 self.used_as(*begin, Type::I64)?;
                 self.used_as(*end, Type::I64)?;
                 require(*step >= 1, || format!("step {step} is not at least 1"))?;
-                let types = self.carried(carried)?;
-                self.define(*index)?;
-                self.used_as(*index, Type::I64)?;
-                self.loops += 1;
-                self.region(body, &types)?;
-                self.loops -= 1;
-                self.close_scope();
-                self.results(carried.iter().map(|c| c.result), &types)
+                self.repetition(carried, |verifier, types| {
+                    verifier.define(*index)?;
+                    verifier.used_as(*index, Type::I64)?;
+                    verifier.region(body, types)
+                })
             }
-            Statement::While { carried, condition, body } => {
-                let types = self.carried(carried)?;
-                self.loops += 1;
-                self.region(condition, &[Type::BOOL])?;
-                self.region(body, &types)?;
-                self.loops -= 1;
-                self.close_scope();
-                self.results(carried.iter().map(|c| c.result), &types)
-            }
+            Statement::While { carried, condition, body } => self.repetition(carried, |verifier, types| {
+                verifier.region(condition, &[Type::BOOL])?;
+                verifier.region(body, types)
+            }),
             Statement::If { condition, results, then, otherwise } => {
                 self.used_as(*condition, Type::BOOL)?;
                 let types = results.iter().map(|&id| self.ty(id)).collect::<Result<Vec<_>>>()?;
@@ -215,30 +244,9 @@ impl<'p> Verifier<'p> {
                 let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
                 self.alike(arguments, &types, "arguments")
             }
-            Statement::Parallel { function, count, arguments } => {
-                require(self.function.linkage == Linkage::Entry, || {
-                    "a parallel call outside of the entry".to_owned()
-                })?;
-                require(*count >= 1, || format!("a parallel call over {count} items"))?;
-                let callee = self.callee(*function)?;
-                let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
-                let [types @ .., Type::I64, Type::I64, Type::I64] = &types[..] else {
-                    return Err(Error::internal(format!(
-                        "{function} does not take a part of items and a worker"
-                    )));
-                };
-                self.alike(arguments, types, "arguments")
-            }
+            Statement::Parallel { function, count, arguments } => self.parallel(*function, *count, arguments),
             Statement::CallExternal { symbol, arguments, status } => {
-                require(self.function.linkage == Linkage::Entry, || {
-                    "a call of the user's function outside of the entry".to_owned()
-                })?;
-                require(is_c_identifier(symbol), || format!("'{symbol}' is no name of a function"))?;
-                self.alike(arguments, &vec![Type::PTR; arguments.len()], "arguments")?;
-                require(self.ty(*status)? == Type::scalar(ScalarType::I32), || {
-                    "a status is an i32".to_owned()
-                })?;
-                self.define(*status)
+                self.call_external(symbol, arguments, *status)
             }
             Statement::LeaveIf { condition, status } => {
                 require(self.function.linkage == Linkage::Entry, || {

@@ -16,6 +16,21 @@ struct Cut {
     size: InstructionId,
 }
 
+/// The type of indices: no place within an array wraps in it.
+const INDEX_TYPE: PrimitiveType = PrimitiveType::S64;
+
+/// Indices of parts of windows in the making.
+struct Places<'a> {
+    /// Sizes of the indices' own dimensions, and of those of the parts.
+    sizes: &'a [i64],
+    /// The number of the indices' own dimensions.
+    batch: usize,
+    /// The components of the indices.
+    columns: &'a mut Vec<InstructionId>,
+    /// The operand's dimension of each component.
+    targets: &'a mut Vec<usize>,
+}
+
 impl Builder {
     /// `scatter` of windows as one of their parts: along each dimension of bounded size every element of a window becomes an
     /// update with an index of its own. What is not there goes nowhere, and so do windows that do not fit in as a whole.
@@ -35,9 +50,7 @@ impl Builder {
             ));
         }
         let mut indices = self.vectors_last(&parts[1], numbers.index_vector_dim)?;
-        // No place within an array wraps in it.
-        let index_type = PrimitiveType::S64;
-        indices.data = self.convert(indices.data, index_type)?;
+        indices.data = self.convert(indices.data, INDEX_TYPE)?;
         let batch = indices.sizes.len() - 1;
         let mut sizes = self.sizes(indices.data);
         let components = sizes[batch] as usize;
@@ -51,31 +64,10 @@ impl Builder {
             let column = self.column(indices.data, component)?;
             columns.push(self.broadcast(column, one, &shared)?);
         }
-        let mut fits: Option<InstructionId> = None;
         let mut targets = numbers.scatter_dims_to_operand_dims.clone();
-        for (k, cut) in cuts.iter().enumerate() {
-            let component = match targets.iter().position(|&dimension| dimension == cut.of_operand) {
-                Some(component) => component,
-                None => {
-                    targets.push(cut.of_operand);
-                    let zero = self.scalar(index_type, 0.0);
-                    columns.push(self.broadcast(zero, one, &[])?);
-                    columns.len() - 1
-                }
-            };
-            let exists = self.before(one, batch + k, cut.size)?;
-            let is_within = self.window_fits(columns[component], cut, &parts[0], one)?;
-            for holds in [exists, is_within] {
-                fits = Some(match fits {
-                    Some(fits) => self.op(Op::And {}, &[fits, holds])?,
-                    None => holds,
-                });
-            }
-            let places = self.iota(index_type, one, batch + k)?;
-            columns[component] = self.add(columns[component], places)?;
-        }
-        let fits = fits.ok_or_else(|| Error::internal("there is a dimension of bounded size"))?;
-        let nowhere = self.nowhere(index_type);
+        let mut places = Places { sizes: one, batch, columns: &mut columns, targets: &mut targets };
+        let fits = self.add_places(&mut places, &cuts, &parts[0])?;
+        let nowhere = self.nowhere(INDEX_TYPE);
         let nowhere = self.broadcast(nowhere, one, &[])?;
         let mut column_sizes = one.to_vec();
         column_sizes.push(1);
@@ -109,6 +101,39 @@ impl Builder {
             to_apply,
         };
         Ok((op, parts))
+    }
+
+    /// Adds the places of the parts within their windows to the indices. The result says which of the parts exist, in windows
+    /// that fit in as a whole.
+    fn add_places(
+        &mut self,
+        places: &mut Places<'_>,
+        cuts: &[Cut],
+        operand: &Bounded,
+    ) -> Result<InstructionId> {
+        let mut fits: Option<InstructionId> = None;
+        for (k, cut) in cuts.iter().enumerate() {
+            let component = match places.targets.iter().position(|&dimension| dimension == cut.of_operand) {
+                Some(component) => component,
+                None => {
+                    places.targets.push(cut.of_operand);
+                    let zero = self.scalar(INDEX_TYPE, 0.0);
+                    places.columns.push(self.broadcast(zero, places.sizes, &[])?);
+                    places.columns.len() - 1
+                }
+            };
+            let exists = self.before(places.sizes, places.batch + k, cut.size)?;
+            let is_within = self.window_fits(places.columns[component], cut, operand, places.sizes)?;
+            for holds in [exists, is_within] {
+                fits = Some(match fits {
+                    Some(fits) => self.op(Op::And {}, &[fits, holds])?,
+                    None => holds,
+                });
+            }
+            let numbers = self.iota(INDEX_TYPE, places.sizes, places.batch + k)?;
+            places.columns[component] = self.add(places.columns[component], numbers)?;
+        }
+        fits.ok_or_else(|| Error::internal("there is a dimension of bounded size"))
     }
 
     /// An index that no array has.

@@ -1,76 +1,134 @@
 //! The inputs whose values XLA's programs are compiled for.
 
-/// The names of the input arguments of an op that XLA wants as constants when it compiles.
-pub fn compile_time_constant_inputs(op: &str) -> &'static [&'static str] {
-    match op {
-        "RngReadAndSkip" | "StochasticCastToInt" => &["alg"],
-        "StatelessRandomNormalV2"
-        | "StatelessRandomUniformFullIntV2"
-        | "StatelessRandomUniformIntV2"
-        | "StatelessRandomUniformV2"
-        | "StatelessTruncatedNormalV2" => &["alg", "shape"],
-        "RngSkip" => &["algorithm"],
-        "StatefulStandardNormalV2"
-        | "StatefulTruncatedNormal"
-        | "StatefulUniform"
-        | "StatefulUniformFullInt"
-        | "StatefulUniformInt"
-        | "XlaRngBitGenerator" => &["algorithm", "shape"],
-        "ConcatV2"
-        | "Cumprod"
-        | "Cumsum"
-        | "CumulativeLogsumexp"
-        | "GatherV2"
-        | "ReverseV2"
-        | "Roll"
-        | "UniqueV2" => &["axis"],
-        "XlaReduceWindow" => {
-            &["base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"]
-        }
-        "StridedSliceGrad" => &["begin", "end", "shape", "strides"],
-        "ResourceStridedSliceAssign" | "StridedSlice" | "TensorStridedSliceUpdate" => {
-            &["begin", "end", "strides"]
-        }
-        "Slice" => &["begin", "size"],
-        "BatchToSpaceND" => &["block_shape", "crops"],
-        "SpaceToBatchND" => &["block_shape", "paddings"],
-        "XlaSetBound" => &["bound"],
-        "XlaBroadcastHelper" => &["broadcast_dims"],
-        "Concat" => &["concat_dim"],
-        "ConcatOffset" => &["concat_dim", "shape"],
-        "BatchToSpace" => &["crops"],
-        "Range" => &["delta", "limit", "start"],
-        "OneHot" => &["depth"],
-        "ExpandDims" => &["dim"],
-        "XlaRemoveDynamicDimensionSize" | "XlaSetDynamicDimensionSize" => &["dim_index"],
-        "ArgMax" | "ArgMin" | "XlaVariadicSort" => &["dimension"],
-        "Fill" | "Reverse" => &["dims"],
-        "TensorListFromTensor" => &["element_shape"],
-        "TensorListSplit" => &["element_shape", "lengths"],
-        "EmptyTensorList" => &["element_shape", "max_num_elements"],
-        "TensorListReserve" => &["element_shape", "num_elements"],
-        "XlaConv" | "XlaConvV2" => {
-            &["feature_group_count", "lhs_dilation", "padding", "rhs_dilation", "window_strides"]
-        }
-        "IRFFT" | "IRFFT2D" | "IRFFT3D" | "RFFT" | "RFFT2D" | "RFFT3D" => &["fft_length"],
-        "Conv2DBackpropFilter" | "Conv3DBackpropFilterV2" | "DepthwiseConv2dNativeBackpropFilter" => {
-            &["filter_sizes"]
-        }
-        "CollectiveAssignGroupV2" | "XlaAllReduce" => &["group_assignment"],
-        "XlaReduceScatter" => &["group_assignment", "scatter_dimension"],
-        "CollectiveReduceV2" => &["group_key", "group_size"],
-        "_FusedConv2D" => &["host_args"],
-        "DynamicStitch" | "ParallelDynamicStitch" => &["indices"],
-        "UniformRequantize" => &["input_scales", "input_zero_points", "output_scales", "output_zero_points"],
-        "Conv2DBackpropInput" | "Conv3DBackpropInputV2" | "DepthwiseConv2dNativeBackpropInput" => {
-            &["input_sizes"]
-        }
-        "InTopKV2" | "MatrixSetDiagV2" | "MatrixSetDiagV3" | "TopKV2" => &["k"],
-        "MatrixDiagV2" | "MatrixDiagV3" => &["k", "num_cols", "num_rows", "padding_value"],
-        "MatrixDiagPartV2" | "MatrixDiagPartV3" => &["k", "padding_value"],
-        "MaxPoolGradGradV2" | "MaxPoolGradV2" | "MaxPoolV2" => &["ksize", "strides"],
-        "TensorArraySplitV3" => &["lengths"],
-        "UniformQuantizedAdd" | "UniformQuantizedConvolution" | "UniformQuantizedDot" => &[
+/// Ops, sorted by name, with the names of the input arguments that XLA wants as constants when it compiles.
+const CONSTANT_INPUTS: &[(&str, &[&str])] = &[
+    ("All", &["reduction_indices"]),
+    ("Any", &["reduction_indices"]),
+    ("ArgMax", &["dimension"]),
+    ("ArgMin", &["dimension"]),
+    ("AvgPool3DGrad", &["orig_input_shape"]),
+    ("AvgPoolGrad", &["orig_input_shape"]),
+    ("BatchToSpace", &["crops"]),
+    ("BatchToSpaceND", &["block_shape", "crops"]),
+    ("Bincount", &["size"]),
+    ("BroadcastArgs", &["s0", "s1"]),
+    ("BroadcastGradientArgs", &["s0", "s1"]),
+    ("BroadcastTo", &["shape"]),
+    ("CollectiveAssignGroupV2", &["group_assignment"]),
+    ("CollectiveReduceV2", &["group_key", "group_size"]),
+    ("Concat", &["concat_dim"]),
+    ("ConcatOffset", &["concat_dim", "shape"]),
+    ("ConcatV2", &["axis"]),
+    ("ConjugateTranspose", &["perm"]),
+    ("Conv2DBackpropFilter", &["filter_sizes"]),
+    ("Conv2DBackpropInput", &["input_sizes"]),
+    ("Conv3DBackpropFilterV2", &["filter_sizes"]),
+    ("Conv3DBackpropInputV2", &["input_sizes"]),
+    ("Cumprod", &["axis"]),
+    ("Cumsum", &["axis"]),
+    ("CumulativeLogsumexp", &["axis"]),
+    ("DenseBincount", &["size"]),
+    ("DepthwiseConv2dNativeBackpropFilter", &["filter_sizes"]),
+    ("DepthwiseConv2dNativeBackpropInput", &["input_sizes"]),
+    ("DynamicStitch", &["indices"]),
+    ("Empty", &["shape"]),
+    ("EmptyTensorList", &["element_shape", "max_num_elements"]),
+    ("ExpandDims", &["dim"]),
+    ("Fill", &["dims"]),
+    ("GatherV2", &["axis"]),
+    ("IRFFT", &["fft_length"]),
+    ("IRFFT2D", &["fft_length"]),
+    ("IRFFT3D", &["fft_length"]),
+    ("InTopKV2", &["k"]),
+    ("LinSpace", &["num"]),
+    ("ListDiff", &["x", "y"]),
+    ("MatrixDiagPartV2", &["k", "padding_value"]),
+    ("MatrixDiagPartV3", &["k", "padding_value"]),
+    ("MatrixDiagV2", &["k", "num_cols", "num_rows", "padding_value"]),
+    ("MatrixDiagV3", &["k", "num_cols", "num_rows", "padding_value"]),
+    ("MatrixSetDiagV2", &["k"]),
+    ("MatrixSetDiagV3", &["k"]),
+    ("Max", &["reduction_indices"]),
+    ("MaxPoolGradGradV2", &["ksize", "strides"]),
+    ("MaxPoolGradV2", &["ksize", "strides"]),
+    ("MaxPoolV2", &["ksize", "strides"]),
+    ("Mean", &["reduction_indices"]),
+    ("Min", &["reduction_indices"]),
+    ("MirrorPad", &["paddings"]),
+    ("MirrorPadGrad", &["paddings"]),
+    ("Multinomial", &["num_samples"]),
+    ("NonMaxSuppressionV3", &["max_output_size"]),
+    ("NonMaxSuppressionV4", &["max_output_size"]),
+    ("OneHot", &["depth"]),
+    ("Pad", &["paddings"]),
+    ("PadV2", &["paddings"]),
+    ("ParallelDynamicStitch", &["indices"]),
+    ("ParameterizedTruncatedNormal", &["shape"]),
+    ("Prod", &["reduction_indices"]),
+    ("RFFT", &["fft_length"]),
+    ("RFFT2D", &["fft_length"]),
+    ("RFFT3D", &["fft_length"]),
+    ("RandomStandardNormal", &["shape"]),
+    ("RandomUniform", &["shape"]),
+    ("RandomUniformInt", &["shape"]),
+    ("Range", &["delta", "limit", "start"]),
+    ("Reshape", &["shape"]),
+    ("ResizeBilinear", &["size"]),
+    ("ResizeNearestNeighbor", &["size"]),
+    ("ResourceStridedSliceAssign", &["begin", "end", "strides"]),
+    ("Reverse", &["dims"]),
+    ("ReverseV2", &["axis"]),
+    ("RngReadAndSkip", &["alg"]),
+    ("RngSkip", &["algorithm"]),
+    ("Roll", &["axis"]),
+    ("ScatterNd", &["shape"]),
+    ("SegmentMaxV2", &["num_segments"]),
+    ("SegmentMinV2", &["num_segments"]),
+    ("SegmentProdV2", &["num_segments"]),
+    ("SegmentSumV2", &["num_segments"]),
+    ("Slice", &["begin", "size"]),
+    ("SpaceToBatch", &["paddings"]),
+    ("SpaceToBatchND", &["block_shape", "paddings"]),
+    ("SparseToDense", &["output_shape"]),
+    ("Split", &["split_dim"]),
+    ("SplitV", &["size_splits", "split_dim"]),
+    ("StackV2", &["max_size"]),
+    ("StatefulStandardNormalV2", &["algorithm", "shape"]),
+    ("StatefulTruncatedNormal", &["algorithm", "shape"]),
+    ("StatefulUniform", &["algorithm", "shape"]),
+    ("StatefulUniformFullInt", &["algorithm", "shape"]),
+    ("StatefulUniformInt", &["algorithm", "shape"]),
+    ("StatelessMultinomial", &["num_samples"]),
+    ("StatelessParameterizedTruncatedNormal", &["shape"]),
+    ("StatelessRandomNormal", &["shape"]),
+    ("StatelessRandomNormalV2", &["alg", "shape"]),
+    ("StatelessRandomUniform", &["shape"]),
+    ("StatelessRandomUniformFullInt", &["shape"]),
+    ("StatelessRandomUniformFullIntV2", &["alg", "shape"]),
+    ("StatelessRandomUniformInt", &["shape"]),
+    ("StatelessRandomUniformIntV2", &["alg", "shape"]),
+    ("StatelessRandomUniformV2", &["alg", "shape"]),
+    ("StatelessTruncatedNormal", &["shape"]),
+    ("StatelessTruncatedNormalV2", &["alg", "shape"]),
+    ("StochasticCastToInt", &["alg"]),
+    ("StridedSlice", &["begin", "end", "strides"]),
+    ("StridedSliceGrad", &["begin", "end", "shape", "strides"]),
+    ("Sum", &["reduction_indices"]),
+    ("TensorArraySplitV3", &["lengths"]),
+    ("TensorArrayV3", &["size"]),
+    ("TensorListFromTensor", &["element_shape"]),
+    ("TensorListReserve", &["element_shape", "num_elements"]),
+    ("TensorListSplit", &["element_shape", "lengths"]),
+    ("TensorStridedSliceUpdate", &["begin", "end", "strides"]),
+    ("Tile", &["multiples"]),
+    ("TopKV2", &["k"]),
+    ("Transpose", &["perm"]),
+    ("TruncatedNormal", &["shape"]),
+    ("UniformDequantize", &["scales", "zero_points"]),
+    ("UniformQuantize", &["scales", "zero_points"]),
+    (
+        "UniformQuantizedAdd",
+        &[
             "lhs_scales",
             "lhs_zero_points",
             "output_scales",
@@ -78,51 +136,71 @@ pub fn compile_time_constant_inputs(op: &str) -> &'static [&'static str] {
             "rhs_scales",
             "rhs_zero_points",
         ],
-        "NonMaxSuppressionV3" | "NonMaxSuppressionV4" => &["max_output_size"],
-        "StackV2" => &["max_size"],
-        "Tile" => &["multiples"],
-        "LinSpace" => &["num"],
-        "Multinomial" | "StatelessMultinomial" => &["num_samples"],
-        "SegmentMaxV2"
-        | "SegmentMinV2"
-        | "SegmentProdV2"
-        | "SegmentSumV2"
-        | "UnsortedSegmentMax"
-        | "UnsortedSegmentMin"
-        | "UnsortedSegmentProd"
-        | "UnsortedSegmentSum" => &["num_segments"],
-        "AvgPool3DGrad" | "AvgPoolGrad" => &["orig_input_shape"],
-        "SparseToDense" => &["output_shape"],
-        "XlaSelectAndScatter" => &["padding", "window_dimensions", "window_strides"],
-        "XlaPad" => &["padding_high", "padding_interior", "padding_low"],
-        "MirrorPad" | "MirrorPadGrad" | "Pad" | "PadV2" | "SpaceToBatch" => &["paddings"],
-        "ConjugateTranspose" | "Transpose" => &["perm"],
-        "All" | "Any" | "Max" | "Mean" | "Min" | "Prod" | "Sum" => &["reduction_indices"],
-        "BroadcastArgs" | "BroadcastGradientArgs" => &["s0", "s1"],
-        "UniformDequantize" | "UniformQuantize" | "UniformQuantizedClipByValue" => &["scales", "zero_points"],
-        "BroadcastTo"
-        | "Empty"
-        | "ParameterizedTruncatedNormal"
-        | "RandomStandardNormal"
-        | "RandomUniform"
-        | "RandomUniformInt"
-        | "Reshape"
-        | "ScatterNd"
-        | "StatelessParameterizedTruncatedNormal"
-        | "StatelessRandomNormal"
-        | "StatelessRandomUniform"
-        | "StatelessRandomUniformFullInt"
-        | "StatelessRandomUniformInt"
-        | "StatelessTruncatedNormal"
-        | "TruncatedNormal" => &["shape"],
-        "Bincount" | "DenseBincount" | "ResizeBilinear" | "ResizeNearestNeighbor" | "TensorArrayV3" => {
-            &["size"]
-        }
-        "XlaDynamicSlice" => &["size_indices"],
-        "SplitV" => &["size_splits", "split_dim"],
-        "XlaGather" => &["slice_sizes"],
-        "Split" => &["split_dim"],
-        "ListDiff" => &["x", "y"],
-        _ => &[],
+    ),
+    ("UniformQuantizedClipByValue", &["scales", "zero_points"]),
+    (
+        "UniformQuantizedConvolution",
+        &[
+            "lhs_scales",
+            "lhs_zero_points",
+            "output_scales",
+            "output_zero_points",
+            "rhs_scales",
+            "rhs_zero_points",
+        ],
+    ),
+    (
+        "UniformQuantizedDot",
+        &[
+            "lhs_scales",
+            "lhs_zero_points",
+            "output_scales",
+            "output_zero_points",
+            "rhs_scales",
+            "rhs_zero_points",
+        ],
+    ),
+    ("UniformRequantize", &["input_scales", "input_zero_points", "output_scales", "output_zero_points"]),
+    ("UniqueV2", &["axis"]),
+    ("UnsortedSegmentMax", &["num_segments"]),
+    ("UnsortedSegmentMin", &["num_segments"]),
+    ("UnsortedSegmentProd", &["num_segments"]),
+    ("UnsortedSegmentSum", &["num_segments"]),
+    ("XlaAllReduce", &["group_assignment"]),
+    ("XlaBroadcastHelper", &["broadcast_dims"]),
+    ("XlaConv", &["feature_group_count", "lhs_dilation", "padding", "rhs_dilation", "window_strides"]),
+    ("XlaConvV2", &["feature_group_count", "lhs_dilation", "padding", "rhs_dilation", "window_strides"]),
+    ("XlaDynamicSlice", &["size_indices"]),
+    ("XlaGather", &["slice_sizes"]),
+    ("XlaPad", &["padding_high", "padding_interior", "padding_low"]),
+    ("XlaReduceScatter", &["group_assignment", "scatter_dimension"]),
+    (
+        "XlaReduceWindow",
+        &["base_dilations", "padding", "window_dilations", "window_dimensions", "window_strides"],
+    ),
+    ("XlaRemoveDynamicDimensionSize", &["dim_index"]),
+    ("XlaRngBitGenerator", &["algorithm", "shape"]),
+    ("XlaSelectAndScatter", &["padding", "window_dimensions", "window_strides"]),
+    ("XlaSetBound", &["bound"]),
+    ("XlaSetDynamicDimensionSize", &["dim_index"]),
+    ("XlaVariadicSort", &["dimension"]),
+    ("_FusedConv2D", &["host_args"]),
+];
+
+/// The names of the input arguments of an op that XLA wants as constants when it compiles.
+pub fn compile_time_constant_inputs(op: &str) -> &'static [&'static str] {
+    let row = CONSTANT_INPUTS.binary_search_by_key(&op, |(name, _)| name);
+    row.map_or(&[], |row| CONSTANT_INPUTS[row].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ops_are_sorted_and_found() {
+        assert!(CONSTANT_INPUTS.is_sorted_by(|a, b| a.0 < b.0));
+        assert_eq!(compile_time_constant_inputs("Slice"), ["begin", "size"]);
+        assert!(compile_time_constant_inputs("Relu").is_empty());
     }
 }

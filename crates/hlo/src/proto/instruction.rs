@@ -9,6 +9,7 @@ use crate::ids::{ComputationId, InstructionId};
 use crate::instruction::{Instruction, OpMetadata};
 use crate::module::Module;
 use crate::opcode::Op;
+use crate::{calling_ops, movement_ops, numeric_ops};
 use support::Result;
 
 /// The interface version of a custom call whose text states none: the original one, which predates
@@ -95,43 +96,86 @@ fn metadata_proto(metadata: &OpMetadata) -> Option<OpMetadataProto> {
 /// Sets the fields of the payload, except for those that are stored as text.
 fn fill(message: &mut HloInstructionProto, op: &Op) {
     match op {
-        Op::BatchNormGrad { epsilon, feature_index }
-        | Op::BatchNormInference { epsilon, feature_index }
-        | Op::BatchNormTraining { epsilon, feature_index } => {
-            message.epsilon = *epsilon;
-            message.feature_index = *feature_index as i64;
-        }
-        Op::Broadcast { dimensions }
-        | Op::Map { dimensions, .. }
-        | Op::Reduce { dimensions, .. }
-        | Op::Reverse { dimensions }
-        | Op::Transpose { dimensions } => message.dimensions = signed(dimensions),
-        Op::Concatenate { dimension }
-        | Op::GetDimensionSize { dimension }
-        | Op::SetDimensionSize { dimension }
-        | Op::Iota { iota_dimension: dimension } => message.dimensions = vec![*dimension as i64],
-        Op::Sort { dimension, is_stable, .. } => {
-            message.dimensions = vec![*dimension as i64];
-            message.is_stable = *is_stable;
-        }
-        Op::Cholesky { lower } => message.cholesky_options = Some(CholeskyOptionsProto { lower: *lower }),
         Op::Compare { direction, comparison_type } => {
             message.comparison_direction = format!("{direction:?}").to_uppercase();
             if *comparison_type == ComparisonType::TotalOrder {
                 message.comparison_type = "TOTALORDER".to_owned();
             }
         }
-        Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
-            message.window = Some(window_proto(window));
-            message.convolution_dimension_numbers = Some(convolution_proto(dim_labels));
-            message.feature_group_count = *feature_group_count;
-            message.batch_group_count = *batch_group_count;
+        Op::ReducePrecision { exponent_bits, mantissa_bits } => {
+            message.exponent_bits = *exponent_bits as i32;
+            message.mantissa_bits = *mantissa_bits as i32;
+        }
+        Op::GetTupleElement { index } => message.tuple_index = *index as i64,
+        Op::Parameter { number } => message.parameter_number = *number as i64,
+        movement_ops!() => fill_movement(message, op),
+        calling_ops!() => fill_calling(message, op),
+        numeric_ops!() => fill_numeric(message, op),
+        _ => {}
+    }
+}
+
+fn fill_movement(message: &mut HloInstructionProto, op: &Op) {
+    match op {
+        Op::Broadcast { dimensions } | Op::Reverse { dimensions } | Op::Transpose { dimensions } => {
+            message.dimensions = signed(dimensions);
+        }
+        Op::Concatenate { dimension }
+        | Op::GetDimensionSize { dimension }
+        | Op::SetDimensionSize { dimension }
+        | Op::Iota { iota_dimension: dimension } => message.dimensions = vec![*dimension as i64],
+        Op::DynamicSlice { dynamic_slice_sizes } => message.dynamic_slice_sizes = dynamic_slice_sizes.clone(),
+        Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted } => {
+            message.gather_dimension_numbers = Some(gather_proto(gather_dimension_numbers));
+            message.gather_slice_sizes = slice_sizes.clone();
+            message.indices_are_sorted = *indices_are_sorted;
+        }
+        Op::Pad { padding } => message.padding_config = Some(padding_proto(padding)),
+        Op::Slice { slice } => message.slice_dimensions = slice.iter().map(slice_proto).collect(),
+        _ => {}
+    }
+}
+
+fn fill_calling(message: &mut HloInstructionProto, op: &Op) {
+    match op {
+        Op::Map { dimensions, .. } | Op::Reduce { dimensions, .. } => message.dimensions = signed(dimensions),
+        Op::Sort { dimension, is_stable, .. } => {
+            message.dimensions = vec![*dimension as i64];
+            message.is_stable = *is_stable;
         }
         Op::CustomCall { custom_call_target, backend_config, custom_call_has_side_effect, .. } => {
             message.custom_call_target = custom_call_target.clone();
             message.backend_config = backend_config.clone().into_bytes();
             message.custom_call_has_side_effect = *custom_call_has_side_effect;
             message.custom_call_api_version = API_VERSION_ORIGINAL;
+        }
+        Op::Fusion { xla_kind, .. } => message.fusion_kind = format!("k{xla_kind:?}"),
+        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
+            message.window = Some(window_proto(window));
+        }
+        Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices, .. } => {
+            message.scatter_dimension_numbers = Some(scatter_proto(scatter_dimension_numbers));
+            message.indices_are_sorted = *indices_are_sorted;
+            message.unique_indices = *unique_indices;
+        }
+        _ => {}
+    }
+}
+
+fn fill_numeric(message: &mut HloInstructionProto, op: &Op) {
+    match op {
+        Op::BatchNormGrad { epsilon, feature_index }
+        | Op::BatchNormInference { epsilon, feature_index }
+        | Op::BatchNormTraining { epsilon, feature_index } => {
+            message.epsilon = *epsilon;
+            message.feature_index = *feature_index as i64;
+        }
+        Op::Cholesky { lower } => message.cholesky_options = Some(CholeskyOptionsProto { lower: *lower }),
+        Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
+            message.window = Some(window_proto(window));
+            message.convolution_dimension_numbers = Some(convolution_proto(dim_labels));
+            message.feature_group_count = *feature_group_count;
+            message.batch_group_count = *batch_group_count;
         }
         Op::Dot { dot_dimension_numbers: numbers } => {
             message.dot_dimension_numbers = Some(DotDimensionNumbersProto {
@@ -141,26 +185,9 @@ fn fill(message: &mut HloInstructionProto, op: &Op) {
                 rhs_batch_dimensions: signed(&numbers.rhs_batch_dims),
             });
         }
-        Op::DynamicSlice { dynamic_slice_sizes } => message.dynamic_slice_sizes = dynamic_slice_sizes.clone(),
         Op::Fft { fft_type, fft_length } => {
             message.fft_type = *fft_type as i32;
             message.fft_length = fft_length.clone();
-        }
-        Op::Fusion { xla_kind, .. } => message.fusion_kind = format!("k{xla_kind:?}"),
-        Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted } => {
-            message.gather_dimension_numbers = Some(gather_proto(gather_dimension_numbers));
-            message.gather_slice_sizes = slice_sizes.clone();
-            message.indices_are_sorted = *indices_are_sorted;
-        }
-        Op::GetTupleElement { index } => message.tuple_index = *index as i64,
-        Op::Pad { padding } => message.padding_config = Some(padding_proto(padding)),
-        Op::Parameter { number } => message.parameter_number = *number as i64,
-        Op::ReducePrecision { exponent_bits, mantissa_bits } => {
-            message.exponent_bits = *exponent_bits as i32;
-            message.mantissa_bits = *mantissa_bits as i32;
-        }
-        Op::ReduceWindow { window, .. } | Op::SelectAndScatter { window, .. } => {
-            message.window = Some(window_proto(window));
         }
         Op::Rng { distribution } => {
             message.distribution = match distribution {
@@ -170,12 +197,6 @@ fn fill(message: &mut HloInstructionProto, op: &Op) {
         }
         Op::RngBitGenerator { algorithm } => message.rng_algorithm = *algorithm as i32,
         Op::RngGetAndUpdateState { delta } => message.delta = *delta,
-        Op::Scatter { scatter_dimension_numbers, indices_are_sorted, unique_indices, .. } => {
-            message.scatter_dimension_numbers = Some(scatter_proto(scatter_dimension_numbers));
-            message.indices_are_sorted = *indices_are_sorted;
-            message.unique_indices = *unique_indices;
-        }
-        Op::Slice { slice } => message.slice_dimensions = slice.iter().map(slice_proto).collect(),
         Op::TopK { k, largest } => {
             message.k = *k;
             message.largest = *largest;

@@ -6,11 +6,31 @@ use support::Result;
 
 type Build = fn(&mut Builder<'_>, &Call) -> Result<Vec<Option<OutputId>>>;
 
-/// What an op with one input multiplies `dy` by, or `None` for an op that is none of these.
+/// The gradient of an op with one input, or `None` for other ops.
 pub(super) fn find(op: &str) -> Option<Build> {
+    plain(op).or_else(|| power_or_logarithm(op)).or_else(|| circular_or_hyperbolic(op))
+}
+
+/// Magnitudes, copies, and casts.
+fn plain(op: &str) -> Option<Build> {
     Some(match op {
         "Abs" => |b, c| times(b, c, |b, x, _| b.op("Sign", &[x])),
         "Neg" => |b, c| one(c, |dy| b.neg(dy)),
+        "Sign" => |b, c| Ok(vec![Some(b.op("ZerosLike", &[c.input(0)?])?)]),
+        "Conj" => |b, c| one(c, |dy| b.op("Conj", &[dy])),
+        "Identity" => |_, c| one(c, Ok),
+        "Cast" => |b, c| {
+            let to = b.type_of(c.input(0)?);
+            one(c, |dy| b.cast(dy, to))
+        },
+        "ReadVariableOp" => |_, c| one(c, Ok),
+        _ => return None,
+    })
+}
+
+/// Powers, exponentials, and logarithms.
+fn power_or_logarithm(op: &str) -> Option<Build> {
+    Some(match op {
         "Inv" | "Reciprocal" => |b, c| {
             times(b, c, |b, _, y| {
                 let square = b.op("Square", &[y])?;
@@ -45,17 +65,6 @@ pub(super) fn find(op: &str) -> Option<Build> {
             let sum = b.op("AddV2", &[one, x])?;
             Ok(vec![Some(b.op("Div", &[dy, sum])?)])
         },
-        "Sinh" => |b, c| times(b, c, |b, x, _| b.op("Cosh", &[x])),
-        "Cosh" => |b, c| times(b, c, |b, x, _| b.op("Sinh", &[x])),
-        "Tanh" => |b, c| times(b, c, |b, _, y| one_less_square(b, y)),
-        "Asinh" => |b, c| times(b, c, |b, _, y| b.op("Cosh", &[y])),
-        "Acosh" => |b, c| times(b, c, |b, _, y| b.op("Sinh", &[y])),
-        "Atanh" => |b, c| {
-            times(b, c, |b, x, _| {
-                let rest = one_less_square(b, x)?;
-                b.op("Reciprocal", &[rest])
-            })
-        },
         "Sigmoid" => |b, c| {
             times(b, c, |b, _, y| {
                 let one = b.number(1.0, y)?;
@@ -63,7 +72,13 @@ pub(super) fn find(op: &str) -> Option<Build> {
                 b.mul(y, rest)
             })
         },
-        "Sign" => |b, c| Ok(vec![Some(b.op("ZerosLike", &[c.input(0)?])?)]),
+        _ => return None,
+    })
+}
+
+/// Circular and hyperbolic functions, and their inverses.
+fn circular_or_hyperbolic(op: &str) -> Option<Build> {
+    Some(match op {
         "Sin" => |b, c| times(b, c, |b, x, _| b.op("Cos", &[x])),
         "Cos" => |b, c| {
             times(b, c, |b, x, _| {
@@ -92,13 +107,17 @@ pub(super) fn find(op: &str) -> Option<Build> {
                 b.op("Square", &[secant])
             })
         },
-        "Conj" => |b, c| one(c, |dy| b.op("Conj", &[dy])),
-        "Identity" => |_, c| one(c, Ok),
-        "Cast" => |b, c| {
-            let to = b.type_of(c.input(0)?);
-            one(c, |dy| b.cast(dy, to))
+        "Sinh" => |b, c| times(b, c, |b, x, _| b.op("Cosh", &[x])),
+        "Cosh" => |b, c| times(b, c, |b, x, _| b.op("Sinh", &[x])),
+        "Tanh" => |b, c| times(b, c, |b, _, y| one_less_square(b, y)),
+        "Asinh" => |b, c| times(b, c, |b, _, y| b.op("Cosh", &[y])),
+        "Acosh" => |b, c| times(b, c, |b, _, y| b.op("Sinh", &[y])),
+        "Atanh" => |b, c| {
+            times(b, c, |b, x, _| {
+                let rest = one_less_square(b, x)?;
+                b.op("Reciprocal", &[rest])
+            })
         },
-        "ReadVariableOp" => |_, c| one(c, Ok),
         _ => return None,
     })
 }
