@@ -153,8 +153,8 @@ pub fn constant_starts<'a>(
     (starts.len() == whole.len()).then(|| starts.enumerate().map(start).collect())?
 }
 
-/// Returns the only dimension in which a slice is smaller than the array; the first dimension if the
-/// slice is the whole array, and `None` if several dimensions differ or the slice is empty.
+/// Returns the only dimension in which a slice is smaller than the array; the first dimension if
+/// the slice is the whole array, and `None` if several dimensions differ or the slice is empty.
 pub fn cut_dimension(whole: &[i64], part: &[i64]) -> Option<usize> {
     let mut cut = (0..whole.len()).filter(|&d| whole[d] != part[d]);
     let dimension = cut.next().unwrap_or(0);
