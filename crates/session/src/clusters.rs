@@ -12,15 +12,7 @@ struct Compiler;
 
 impl Kernels for Compiler {
     fn compiles(&self, candidate: Candidate<'_>, _device: &str) -> Result<(), String> {
-        let mut node = node(candidate);
-        let signature = op_signature(&node.op);
-        for attr in signature.iter().flat_map(|signature| &signature.attr) {
-            if let Some(default) = attr.default_value.as_ref().and_then(|v| v.value.clone())
-                && !node.attributes.has(&attr.name)
-            {
-                node.attributes.set(&attr.name, default);
-            }
-        }
+        let node = tf::Node::of_def(candidate.node, candidate.output_types);
         if candidate.input_types.iter().chain(candidate.output_types).any(|t| t.is_ref()) {
             return Err(
                 "it takes or makes references to variables, which stay outside of clusters".to_owned()
@@ -35,7 +27,7 @@ impl Kernels for Compiler {
             node.op.as_str(),
             "If" | "While" | "Case" | "PartitionedCall" | "StatefulPartitionedCall" | "ReadVariableOp"
         );
-        let is_stateful = signature.is_some_and(|signature| signature.is_stateful);
+        let is_stateful = op_signature(&node.op).is_some_and(|signature| signature.is_stateful);
         let has_handle = candidate.input_types.iter().any(|t| t.base() == tf::DataType::Resource);
         if is_stateful && !is_flow && !has_handle && !is_random(&node.op) {
             return Err("it has effects that a cluster would not have".to_owned());
@@ -68,18 +60,6 @@ impl Kernels for Compiler {
 /// Ops with states of their own, about which the kind of device decides.
 fn is_random(op: &str) -> bool {
     op.starts_with("Random") || matches!(op, "TruncatedNormal" | "Multinomial" | "Assert" | "CheckNumerics")
-}
-
-fn node(candidate: Candidate<'_>) -> tf::Node {
-    let def = candidate.node;
-    tf::Node {
-        name: def.name.clone(),
-        op: def.op.clone(),
-        inputs: Vec::new(),
-        control_inputs: Vec::new(),
-        attributes: tf::Attributes::new(&def.name, &def.op, def.attr.clone()),
-        output_types: candidate.output_types.to_vec(),
-    }
 }
 
 /// Lets a session cluster its graph for each set of feeds, fetches and targets.

@@ -60,20 +60,12 @@ impl Context<'_> {
     pub(crate) fn compiled(
         &self,
         op: &str,
-        attributes: impl IntoIterator<Item = (String, Attr)>,
+        attributes: impl IntoIterator<Item = (&'static str, Attr)>,
         types: &[DataType],
         result: DataType,
         mut inputs: Vec<Value>,
     ) -> Result<Value> {
-        let values = attributes.into_iter().map(|(name, value)| (name, value.into())).collect();
-        let node = tf::Node {
-            name: self.node.name.clone(),
-            op: op.to_owned(),
-            inputs: Vec::new(),
-            control_inputs: Vec::new(),
-            attributes: tf::Attributes::new(&self.node.name, op, values),
-            output_types: vec![result],
-        };
+        let node = self.node.replacement(op, attributes, vec![result]);
         let mut outputs = self.run.compiled(&node, types, self.device, &mut inputs)?;
         outputs.pop().flatten().ok_or_else(|| Error::internal(format!("{op} made nothing")))
     }

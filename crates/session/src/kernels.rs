@@ -4,11 +4,11 @@
 //! of a result, or the form of the code, is a constant of the kernel and part of its key; all else is an operand.
 
 mod background;
-mod build;
 mod cache;
 mod cluster;
 mod constants;
 mod launch;
+mod one_node;
 
 pub(crate) use background::Background;
 pub(crate) use cache::Kernels;
@@ -198,7 +198,7 @@ impl Site {
     fn key(&self, operands: &[Operand], library: &FunctionLibrary) -> Vec<u8> {
         let mut key = self.identity.clone();
         if must_compile(&self.node) {
-            key.extend(self.functions.get_or_init(|| build::hash_of_called(&self.node, library)));
+            key.extend(self.functions.get_or_init(|| one_node::hash_of_called(&self.node, library)));
         }
         let shape = |key: &mut Vec<u8>, tag: u8, shape: &ArrayShape| {
             key.extend([tag, shape.element_type as u8, shape.rank() as u8]);

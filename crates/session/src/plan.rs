@@ -1,7 +1,6 @@
 //! A pruned graph as flat tables, which the executor walks.
 
 mod frames;
-mod inline;
 mod kind;
 pub(crate) mod program;
 
@@ -9,9 +8,8 @@ pub(crate) use frames::{FrameId, ROOT, StaticFrame};
 pub(crate) use kind::Kind;
 
 use crate::device::DeviceId;
-use crate::op_kind::is_merge;
+use crate::op_kind::{is_merge, must_compile};
 use crate::resources::Resources;
-use std::collections::BTreeSet;
 use std::ops::Range;
 use support::{Error, Id, IdVec, Result};
 use tf::{FunctionLibrary, Graph, NodeId, OutputId};
@@ -96,19 +94,15 @@ impl Plan {
         resources: &Resources,
         place: &dyn Fn(&tf::Node) -> Result<DeviceId>,
     ) -> Result<Self> {
-        let inlined = inline::inline(graph, library)?;
-        let fetches: Vec<OutputId> = fetches.iter().map(|&fetch| inlined.output(fetch)).collect();
-        let mut wanted: Vec<NodeId> = targets.iter().map(|&target| inlined.control(target)).collect();
-        wanted.extend(&inlined.effects);
-        let graph = compact(&inlined.graph, &fetches, &wanted);
+        let graph = tf::inline(graph, library, fetches, targets, must_compile)?;
         let frames = frames::find(&graph)?;
         kind::check(&graph, library)?;
-        let mut builder = Builder::new(&graph, frames);
-        for (id, node) in graph.nodes.iter() {
+        let placed = graph.nodes.values().map(|node| {
             let kind = kind::of(node, &graph, resources)?;
-            builder.add(id, node, kind, place(node)?);
-        }
-        Ok(builder.finish(fetches.len()))
+            Ok(Placed { kind, device: place(node)? })
+        });
+        let placed = placed.collect::<Result<_>>()?;
+        Ok(lay_out(&graph, frames, placed, fetches.len()))
     }
 
     /// The plan of a function's body, whose arguments are the run's.
@@ -118,8 +112,7 @@ impl Plan {
         resources: &Resources,
         place: &dyn Fn(&tf::Node) -> Result<DeviceId>,
     ) -> Result<Self> {
-        let targets = inline::effects(function);
-        Self::new(&function.graph, library, &function.results, &targets, resources, place)
+        Self::new(&function.graph, library, &function.results, &function.effects(), resources, place)
             .map_err(|error| error.context(format!("function '{}'", function.name)))
     }
 }
@@ -159,49 +152,6 @@ impl Plan {
     }
 }
 
-/// The op of the nodes that take what is returned.
-const FETCH: &str = "_Retval";
-
-/// The nodes that are needed, and one behind each fetched output.
-fn compact(graph: &Graph, fetches: &[OutputId], wanted: &[NodeId]) -> Graph {
-    let mut needed: IdVec<NodeId, bool> = IdVec::filled(false, graph.nodes.len());
-    let mut work: Vec<NodeId> = wanted.to_vec();
-    work.extend(fetches.iter().map(|fetch| fetch.node));
-    while let Some(id) = work.pop() {
-        if !std::mem::replace(&mut needed[id], true) {
-            let node = &graph.nodes[id];
-            work.extend(node.inputs.iter().map(|input| input.node));
-            work.extend(&node.control_inputs);
-        }
-    }
-    let kept: Vec<NodeId> = graph.nodes.ids().filter(|id| needed[*id]).collect();
-    let mut new: IdVec<NodeId, NodeId> = IdVec::filled(NodeId::from_index(0), graph.nodes.len());
-    for (at, &id) in kept.iter().enumerate() {
-        new[id] = NodeId::from_index(at);
-    }
-    let moved = |output: &OutputId| OutputId { node: new[output.node], index: output.index };
-    let mut made = Graph::default();
-    for id in kept {
-        let mut node = graph.nodes[id].clone();
-        node.inputs = node.inputs.iter().map(moved).collect();
-        let waits: BTreeSet<NodeId> = node.control_inputs.iter().map(|&id| new[id]).collect();
-        node.control_inputs = waits.into_iter().collect();
-        made.nodes.push(node);
-    }
-    for (k, fetch) in fetches.iter().enumerate() {
-        let name = format!("{FETCH}_{k}");
-        made.nodes.push(tf::Node {
-            attributes: tf::Attributes::new(&name, FETCH, std::collections::BTreeMap::new()),
-            name,
-            op: FETCH.to_owned(),
-            inputs: vec![moved(fetch)],
-            control_inputs: Vec::new(),
-            output_types: Vec::new(),
-        });
-    }
-    made
-}
-
 /// Inputs that are given a reference where a value is wanted.
 fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
     let is_ref = |input: &OutputId| graph.nodes[input.node].output_types[input.index].is_ref();
@@ -217,81 +167,81 @@ fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
     reads.map(|(k, _)| k).collect()
 }
 
-struct Builder<'g> {
-    graph: &'g Graph,
-    frames: IdVec<FrameId, Frame>,
-    of_node: IdVec<NodeId, FrameId>,
-    nodes: IdVec<NodeId, PlanNode>,
-    roots: Vec<NodeId>,
+/// How and where a node runs.
+struct Placed {
+    kind: Kind,
+    device: DeviceId,
 }
 
-impl<'g> Builder<'g> {
-    fn new(graph: &'g Graph, found: frames::Frames) -> Self {
-        let frame = |info| Frame { info, slots: 0, pending: IdVec::new() };
-        Self {
-            graph,
-            frames: found.frames.into_values().map(frame).collect(),
-            of_node: found.of_node,
-            nodes: IdVec::new(),
-            roots: Vec::new(),
-        }
-    }
+/// Where a node stands in each iteration of its frame.
+struct Place {
+    frame: FrameId,
+    counter: CounterId,
+    slot: SlotId,
+}
 
-    fn add(&mut self, id: NodeId, node: &tf::Node, kind: Kind, device: DeviceId) {
-        let frame_id = self.of_node[id];
-        let frame = &mut self.frames[frame_id];
+impl Frame {
+    /// Makes room for a node of the frame.
+    fn reserve(&mut self, frame: FrameId, node: &tf::Node) -> Place {
         let (inputs, waits) = (node.inputs.len() as u32, node.control_inputs.len() as u32);
-        if inputs + waits == 0 {
-            self.roots.push(id);
-        }
         let pending = if is_merge(node) { 1 + 2 * waits } else { inputs + waits };
-        self.nodes.push(PlanNode {
-            reads: reads(self.graph, node),
+        let slot = SlotId::from_index(self.slots);
+        self.slots += node.inputs.len();
+        Place { frame, counter: self.pending.push(pending), slot }
+    }
+}
+
+/// Lays out the tables of a graph.
+fn lay_out(graph: &Graph, found: frames::Frames, placed: IdVec<NodeId, Placed>, fetches: usize) -> Plan {
+    let frame = |info| Frame { info, slots: 0, pending: IdVec::new() };
+    let mut frames: IdVec<FrameId, Frame> = found.frames.into_values().map(frame).collect();
+    let mut roots = Vec::new();
+    let mut data: IdVec<NodeId, Vec<DataEdge>> = IdVec::filled(Vec::new(), graph.nodes.len());
+    let mut control: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), graph.nodes.len());
+    let mut places = Vec::with_capacity(graph.nodes.len());
+    for (id, node) in graph.nodes.iter() {
+        let frame = found.of_node[id];
+        let place = frames[frame].reserve(frame, node);
+        for (k, input) in node.inputs.iter().enumerate() {
+            let slot = SlotId::from_index(place.slot.index() + k);
+            data[input.node].push(DataEdge { output: input.index as u32, node: id, slot });
+        }
+        node.control_inputs.iter().for_each(|&input| control[input].push(id));
+        if node.inputs.is_empty() && node.control_inputs.is_empty() {
+            roots.push(id);
+        }
+        places.push(place);
+    }
+    let devices: IdVec<NodeId, DeviceId> = placed.values().map(|placed| placed.device).collect();
+    let (mut data_edges, mut control_edges) = (Vec::new(), Vec::new());
+    let nodes = graph.nodes.iter().zip(placed.into_values()).zip(places);
+    let nodes = nodes.map(|(((id, node), Placed { kind, device }), Place { frame, counter, slot })| {
+        let mut outgoing = std::mem::take(&mut data[id]);
+        outgoing.sort_by_key(|edge| (edge.output, edge.node, edge.slot));
+        let inputs = node.inputs.iter().enumerate();
+        let inputs = inputs.map(|(input, producer)| Copied { input, from: devices[producer.node] });
+        PlanNode {
+            reads: reads(graph, node),
             node: node.clone(),
             kind,
             device,
-            copies: Vec::new(),
-            counter: frame.pending.push(pending),
-            slot: SlotId::from_index(frame.slots),
-            frame: frame_id,
-            data_edges: 0..0,
-            control_edges: 0..0,
-        });
-        frame.slots += node.inputs.len();
-    }
+            copies: inputs.filter(|copied| copied.from != device).collect(),
+            counter,
+            slot,
+            frame,
+            data_edges: append(&mut data_edges, outgoing),
+            control_edges: append(&mut control_edges, std::mem::take(&mut control[id])),
+        }
+    });
+    let nodes = nodes.collect();
+    Plan { nodes, data_edges, control_edges, frames, roots, fetches }
+}
 
-    fn finish(mut self, fetches: usize) -> Plan {
-        for (id, node) in self.graph.nodes.iter() {
-            let device = self.nodes[id].device;
-            let inputs = node.inputs.iter().enumerate();
-            let inputs = inputs.map(|(input, i)| Copied { input, from: self.nodes[i.node].device });
-            self.nodes[id].copies = inputs.filter(|copied| copied.from != device).collect();
-        }
-        let mut data: IdVec<NodeId, Vec<DataEdge>> = IdVec::filled(Vec::new(), self.nodes.len());
-        let mut control: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), self.nodes.len());
-        for (id, node) in self.graph.nodes.iter() {
-            for (k, input) in node.inputs.iter().enumerate() {
-                let slot = SlotId::from_index(self.nodes[id].slot.index() + k);
-                data[input.node].push(DataEdge { output: input.index as u32, node: id, slot });
-            }
-            for wait in &node.control_inputs {
-                control[*wait].push(id);
-            }
-        }
-        let (mut data_edges, mut control_edges) = (Vec::new(), Vec::new());
-        for ((node, mut edges), users) in
-            self.nodes.values_mut().zip(data.into_values()).zip(control.into_values())
-        {
-            edges.sort_by_key(|edge| (edge.output, edge.node, edge.slot));
-            let start = data_edges.len() as u32;
-            data_edges.extend(edges);
-            node.data_edges = start..data_edges.len() as u32;
-            let start = control_edges.len() as u32;
-            control_edges.extend(users);
-            node.control_edges = start..control_edges.len() as u32;
-        }
-        Plan { nodes: self.nodes, data_edges, control_edges, frames: self.frames, roots: self.roots, fetches }
-    }
+/// Adds edges and returns where they are.
+fn append<T>(edges: &mut Vec<T>, more: Vec<T>) -> Range<u32> {
+    let start = edges.len() as u32;
+    edges.extend(more);
+    start..edges.len() as u32
 }
 
 /// An error at a node: names it if the message does not.

@@ -179,16 +179,7 @@ impl Session {
     fn declare_variables(&self) -> Result<()> {
         for node in &self.graph.node {
             if matches!(node.op.as_str(), "VariableV2" | "Variable" | "VarHandleOp") {
-                let attributes = tf::Attributes::new(&node.name, &node.op, node.attr.clone());
-                let node = tf::Node {
-                    name: node.name.clone(),
-                    op: node.op.clone(),
-                    inputs: Vec::new(),
-                    control_inputs: Vec::new(),
-                    attributes,
-                    output_types: Vec::new(),
-                };
-                self.engine.shared.resources.variable(&node)?;
+                self.engine.shared.resources.variable(&tf::Node::of_def(node, &[]))?;
             }
         }
         Ok(())

@@ -1,7 +1,11 @@
 //! The functions of a graph's library, instantiated.
 
-use crate::{Graph, NodeId, OutputId};
+use crate::proto::NameAttrList;
+use crate::proto::attr_value::Value;
+use crate::{Graph, Node, NodeId, OutputId, op_def};
+use prost::Message;
 use std::collections::BTreeMap;
+use support::Id;
 
 /// A function: a graph with arguments and results.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +20,52 @@ pub struct Function {
     pub results: Vec<OutputId>,
     /// Nodes that must run whenever the function is called, although no result needs them.
     pub control_results: Vec<NodeId>,
+}
+
+impl Function {
+    /// The nodes that run whenever the function is called, although no result may need them: those
+    /// that it states, and in functions of TensorFlow 1, which state none, all that have effects.
+    pub fn effects(&self) -> Vec<NodeId> {
+        if !self.control_results.is_empty() {
+            return self.control_results.clone();
+        }
+        let has_effects = |node: &Node| {
+            node.op != "_Arg" && op_def::lookup(&node.op).is_some_and(|signature| signature.is_stateful)
+        };
+        self.graph.nodes.iter().filter(|(_, node)| has_effects(node)).map(|(id, _)| id).collect()
+    }
+
+    /// Everything that the function computes, as bytes: those of two functions are equal only if
+    /// they are. Lists and texts stand after their lengths.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let Self { name, graph, arguments, results, control_results } = self;
+        let mut encoded = Vec::new();
+        let mut bytes = |bytes: &[u8]| {
+            encoded.extend((bytes.len() as u64).to_le_bytes());
+            encoded.extend(bytes);
+        };
+        let mut numbers = Vec::new();
+        let mut list = |list: &mut dyn ExactSizeIterator<Item = u64>| {
+            numbers.extend((list.len() as u64).to_le_bytes());
+            list.for_each(|number| numbers.extend(number.to_le_bytes()));
+        };
+        let output = |output: &OutputId| (output.node.index() as u64) << 32 | output.index as u64;
+        let node = |id: &NodeId| id.index() as u64;
+        bytes(name.as_bytes());
+        list(&mut arguments.iter().map(node));
+        list(&mut results.iter().map(output));
+        list(&mut control_results.iter().map(node));
+        for Node { name, op, inputs, control_inputs, attributes, output_types } in graph.nodes.values() {
+            let attr = attributes.values().clone();
+            bytes(name.as_bytes());
+            bytes(&NameAttrList { name: op.clone(), attr }.encode_to_vec());
+            list(&mut inputs.iter().map(output));
+            list(&mut control_inputs.iter().map(node));
+            list(&mut output_types.iter().map(|t| t.number() as u64));
+        }
+        bytes(&numbers);
+        encoded
+    }
 }
 
 /// The functions that a program calls, directly or through other functions.
@@ -34,6 +84,31 @@ impl FunctionLibrary {
     /// The function that computes the gradient of another.
     pub fn gradient(&self, function: &str) -> Option<&str> {
         self.gradients.get(function).map(String::as_str)
+    }
+
+    /// The functions that a node calls, directly or through other functions.
+    pub fn called_by(&self, node: &Node) -> Self {
+        let mut called = Self::default();
+        let mut work = vec![node];
+        while let Some(node) = work.pop() {
+            let mut names = vec![node.op.as_str()];
+            for value in node.attributes.values().values() {
+                match &value.value {
+                    Some(Value::Func(func)) => names.push(&func.name),
+                    Some(Value::List(list)) => names.extend(list.func.iter().map(|func| func.name.as_str())),
+                    _ => {}
+                }
+            }
+            for name in names {
+                if called.get(name).is_none()
+                    && let Some(function) = self.get(name)
+                {
+                    called.insert(function.clone());
+                    work.extend(function.graph.nodes.values());
+                }
+            }
+        }
+        called
     }
 
     /// All functions, by name.

@@ -1,7 +1,7 @@
 //! Graphs whose inputs are resolved and whose types are checked.
 
-use crate::proto::attr_value::Value;
-use crate::{Attributes, DataType};
+use crate::proto::{NodeDef, attr_value::Value};
+use crate::{Attributes, DataType, op_def};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use support::{Error, Id, IdVec, Result};
@@ -21,8 +21,9 @@ pub struct OutputId {
     pub index: usize,
 }
 
-/// A node: an op applied to outputs of other nodes.
+/// A node: an op applied to outputs of other nodes. Only this crate constructs nodes.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Node {
     /// Unique in its graph.
     pub name: String,
@@ -38,14 +39,72 @@ pub struct Node {
     pub output_types: Vec<DataType>,
 }
 
-/// The nodes of a program or of a function.
-#[derive(Clone, Debug, PartialEq, Default)]
+impl Node {
+    /// A node without inputs, whose attributes name it and its op in messages.
+    pub(crate) fn unconnected<'v>(
+        name: impl Into<String>,
+        op: &str,
+        values: impl IntoIterator<Item = (&'v str, Value)>,
+        output_types: Vec<DataType>,
+    ) -> Self {
+        let name = name.into();
+        let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
+        let attributes = Attributes::new(&name, op, values);
+        Self {
+            name,
+            op: op.to_owned(),
+            inputs: Vec::new(),
+            control_inputs: Vec::new(),
+            attributes,
+            output_types,
+        }
+    }
+
+    /// The node of a `NodeDef` apart from its graph: without inputs, with the defaults of its op.
+    pub fn of_def(def: &NodeDef, output_types: &[DataType]) -> Self {
+        let mut attributes = Attributes::new(&def.name, &def.op, def.attr.clone());
+        for attr in op_def::lookup(&def.op).iter().flat_map(|signature| &signature.attr) {
+            if let Some(default) = attr.default_value.as_ref().and_then(|default| default.value.clone())
+                && !attributes.has(&attr.name)
+            {
+                attributes.set(&attr.name, default);
+            }
+        }
+        Self {
+            name: def.name.clone(),
+            op: def.op.clone(),
+            inputs: Vec::new(),
+            control_inputs: Vec::new(),
+            attributes,
+            output_types: output_types.to_vec(),
+        }
+    }
+
+    /// A node of another op that runs in place of this one: of the same name, without inputs.
+    pub fn replacement<'v>(
+        &self,
+        op: &str,
+        values: impl IntoIterator<Item = (&'v str, Value)>,
+        output_types: Vec<DataType>,
+    ) -> Self {
+        Self::unconnected(&self.name, op, values, output_types)
+    }
+}
+
+/// The nodes of a program or of a function. Only this crate constructs graphs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Graph {
     /// The nodes; in the order of the file where the graph comes from one.
     pub nodes: IdVec<NodeId, Node>,
 }
 
 impl Graph {
+    /// A graph without nodes.
+    pub(crate) fn new() -> Self {
+        Self { nodes: IdVec::new() }
+    }
+
     /// The node of a name; takes time in proportion to the graph.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| id)
@@ -53,18 +112,34 @@ impl Graph {
 
     /// Adds a node `_Arg`.
     pub(crate) fn push_argument(&mut self, name: &str, index: usize, data_type: DataType) -> NodeId {
-        let values = BTreeMap::from([
-            ("T".to_owned(), Value::Type(data_type.number()).into()),
-            ("index".to_owned(), Value::I(index as i64).into()),
-        ]);
-        self.nodes.push(Node {
-            name: name.to_owned(),
-            op: "_Arg".to_owned(),
-            inputs: Vec::new(),
-            control_inputs: Vec::new(),
-            attributes: Attributes::new(name, "_Arg", values),
-            output_types: vec![data_type],
-        })
+        let values = [("T", Value::Type(data_type.number())), ("index", Value::I(index as i64))];
+        self.nodes.push(Node::unconnected(name, "_Arg", values, vec![data_type]))
+    }
+
+    /// Marks nodes and all that they need.
+    pub(crate) fn mark_needed(&self, mut work: Vec<NodeId>, marked: &mut [bool]) {
+        while let Some(id) = work.pop() {
+            if !std::mem::replace(&mut marked[id.index()], true) {
+                let node = &self.nodes[id];
+                work.extend(node.inputs.iter().map(|input| input.node));
+                work.extend(&node.control_inputs);
+            }
+        }
+    }
+
+    /// Drops all nodes but those that are marked, with which everything is marked that they need.
+    /// Returns the new id of each node that is kept.
+    pub(crate) fn keep_marked(&mut self, marked: &[bool]) -> BTreeMap<NodeId, NodeId> {
+        let kept = self.nodes.ids().filter(|id| marked[id.index()]);
+        let new_ids: BTreeMap<NodeId, NodeId> =
+            kept.enumerate().map(|(i, id)| (id, NodeId::from_index(i))).collect();
+        let nodes = std::mem::take(&mut self.nodes).into_values().zip(marked);
+        for (mut node, _) in nodes.filter(|(_, is_marked)| **is_marked) {
+            node.inputs.iter_mut().for_each(|input| input.node = new_ids[&input.node]);
+            node.control_inputs.iter_mut().for_each(|id| *id = new_ids[id]);
+            self.nodes.push(node);
+        }
+        new_ids
     }
 
     /// The type of an output. Panics if there is no such output.

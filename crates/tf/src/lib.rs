@@ -12,7 +12,9 @@ pub mod freeze;
 mod function;
 mod functionalize;
 mod graph;
+mod inline;
 pub mod model;
+mod node_program;
 mod op_def;
 mod partial_shape;
 mod prepare;
@@ -31,6 +33,8 @@ pub use data_type::DataType;
 pub use function::{Function, FunctionLibrary};
 pub use functionalize::functionalize;
 pub use graph::{Graph, Node, NodeId, OutputId};
+pub use inline::{RETVAL, inline};
+pub use node_program::{NodeProgram, NodeVariable};
 pub use op_def::{NodeTypes, node_types, op_signature};
 pub use partial_shape::PartialShape;
 pub use prepare::{

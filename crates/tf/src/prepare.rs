@@ -20,8 +20,8 @@ pub use problems::{Examined, examine, is_prepared};
 pub use resolve::{Resolved, Wanted, resolve};
 
 use crate::proto::attr_value::Value;
-use crate::proto::{AttrValue, Config, GraphDef};
-use crate::{Attributes, Fetch, Node, NodeId, OutputId, Program, functionalize};
+use crate::proto::{Config, GraphDef};
+use crate::{Fetch, Node, NodeId, OutputId, Program, functionalize};
 use names::Names;
 use signatures::Signatures;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,15 +85,10 @@ fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
     while program.graph.find(&name).is_some() {
         name.push('_');
     }
-    let values = BTreeMap::from([("T".to_owned(), AttrValue::from(Value::Type(data_type.number())))]);
-    let node = program.graph.nodes.push(Node {
-        name: name.clone(),
-        op: "Identity".to_owned(),
-        inputs: vec![fetch.tensor],
-        control_inputs: targets,
-        attributes: Attributes::new(&name, "Identity", values),
-        output_types: vec![data_type],
-    });
+    let values = [("T", Value::Type(data_type.number()))];
+    let identity = Node::unconnected(name, "Identity", values, vec![data_type]);
+    let node = Node { inputs: vec![fetch.tensor], control_inputs: targets, ..identity };
+    let node = program.graph.nodes.push(node);
     fetch.tensor = OutputId { node, index: 0 };
     Ok(())
 }

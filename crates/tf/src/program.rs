@@ -91,8 +91,9 @@ impl Resource {
 }
 
 /// A graph that is ready to import: fed outputs replaced by `_Arg` nodes, pruned backwards from the fetches, control
-/// flow functionalised, inputs and types checked.
+/// flow functionalised, inputs and types checked. Only this crate constructs programs.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Program {
     /// The nodes.
     pub graph: Graph,

@@ -16,8 +16,8 @@ use std::process::ExitCode;
 use tree::SourceFile;
 
 const HELP: &str = "\
-cargo xtask tidy              check the structure: dependency edges, file sizes, file headers, where LLVM and IO may be
-                              named, whether links and paths in pages lead somewhere, and what `cycles` lists
+cargo xtask tidy              check the structure: dependency edges, sealed types, file sizes, file headers, where LLVM and IO may
+                              be named, whether links and paths in pages lead somewhere, and what `cycles` lists
 cargo xtask cycles [CRATE]    list import cycles, large folders, and `mod.rs` files of all crates or of one
 cargo xtask test              run all unit, integration, and doc tests, one test binary per processor at a time
 ";

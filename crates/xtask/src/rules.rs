@@ -160,6 +160,15 @@ pub const LLVM_CRATE: &str = "codegen";
 /// Packages that are bindings to LLVM.
 pub const LLVM_PACKAGES: &[&str] = &["inkwell", "llvm-sys"];
 
+/// Types that only their own crate constructs, so that every value of them has passed its checks:
+/// crate, type, why. They are `#[non_exhaustive]`, by which the compiler refuses literals
+/// elsewhere, and have no `Default`.
+pub const SEALED_TYPES: &[(&str, &str, &str)] = &[
+    ("tf", "Graph", "its inputs are resolved and its types checked"),
+    ("tf", "Node", "its attributes have the defaults of its op, and name the node"),
+    ("tf", "Program", "front ends other than TensorFlow's describe programs by `hlo::Interface`"),
+];
+
 /// The most lines of a source file, inline tests not counted.
 pub const MAX_LINES: usize = 600;
 

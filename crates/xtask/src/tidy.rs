@@ -5,7 +5,7 @@ use crate::manifest::{Dependency, dependencies};
 use crate::paths;
 use crate::rules::{
     DRAWER_NAMES, EDGES, IO_ALLOWED, IO_EXCEPTIONS, IO_WORDS, LLVM_CRATE, LLVM_PACKAGES, LONG_FILES,
-    MAX_LINES, SIZE_LIMITS,
+    MAX_LINES, SEALED_TYPES, SIZE_LIMITS,
 };
 use crate::tree::SourceFile;
 use std::collections::BTreeSet;
@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 pub fn check(files: &[SourceFile]) -> Vec<String> {
     let mut findings = Vec::new();
     edges(files, &mut findings);
+    sealed_types(files, &mut findings);
     links::check(files, &mut findings);
     paths::check(files, &mut findings);
     for file in files {
@@ -53,6 +54,36 @@ fn edges(files: &[SourceFile], findings: &mut Vec<String>) {
             if ours.contains(to) && !dependency.dev && !allowed.contains(&to) {
                 findings.push(format!("{name} -> {to} is no arrow of the table in xtask/src/rules.rs"));
             }
+        }
+    }
+}
+
+/// What only one crate constructs is sealed there.
+fn sealed_types(files: &[SourceFile], findings: &mut Vec<String>) {
+    for (name, sealed, why) in SEALED_TYPES {
+        let source = format!("crates/{name}/src/");
+        let mut files = files.iter().filter(|file| file.path.starts_with(&source)).peekable();
+        if files.peek().is_none() {
+            continue;
+        }
+        let item = format!("\npub struct {sealed} {{");
+        let Some((path, before)) =
+            files.find_map(|file| Some((&file.path, &file.text[..file.text.find(&item)?])))
+        else {
+            findings.push(format!("{source} has no `pub struct {sealed}`, which xtask/src/rules.rs lists"));
+            continue;
+        };
+        // Documentation and attributes stand between the blank line and the item.
+        let attributes = before.rsplit("\n\n").next().unwrap_or_default();
+        let attributes = attributes.lines().filter(|line| !line.starts_with("//"));
+        let attributes: String = attributes.collect();
+        if !attributes.contains("#[non_exhaustive]") {
+            findings.push(format!(
+                "{path}: `{sealed}` is not `#[non_exhaustive]`; only {name} constructs it: {why}"
+            ));
+        }
+        if attributes.contains("Default") {
+            findings.push(format!("{path}: `{sealed}` has a `Default`; only {name} constructs it: {why}"));
         }
     }
 }
@@ -222,6 +253,26 @@ mod tests {
         assert_eq!(check(&[dev, shape]), [""; 0]);
         one_finding("crates/kernel/Cargo.toml", "[dependencies]\ninkwell = \"1\"\n", "LLVM");
         one_finding("crates/newcomer/Cargo.toml", "[dependencies]\n", "newcomer is not in the table");
+    }
+
+    #[test]
+    fn sealed_types_are_sealed() {
+        let graph = |attributes: &str| {
+            let sealed = |name: &str| format!("\n/// {name}.\n#[non_exhaustive]\npub struct {name} {{}}\n");
+            let text = format!(
+                "//! Graphs.\n{}{}\n/// Default, #[non_exhaustive].\n{attributes}pub struct Graph {{}}\n",
+                sealed("Node"),
+                sealed("Program")
+            );
+            file("crates/tf/src/graph.rs", &text)
+        };
+        assert_eq!(check(&[graph("#[derive(Debug)]\n#[non_exhaustive]\n")]), [""; 0]);
+        let found = check(&[graph("#[derive(Debug)]\n")]);
+        assert!(found.len() == 1 && found[0].contains("`Graph` is not `#[non_exhaustive]`"), "{found:?}");
+        let found = check(&[graph("#[derive(Default)]\n#[non_exhaustive]\n")]);
+        assert!(found.len() == 1 && found[0].contains("`Graph` has a `Default`"), "{found:?}");
+        let found = check(&[file("crates/tf/src/lib.rs", "//! Nothing.\n")]);
+        assert!(found.len() == 3 && found[1].contains("no `pub struct Node`"), "{found:?}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The kernels of a session, by what they compute.
 
-use super::build::{self, Source};
+use super::one_node::{self, Source};
 use super::{Operand, Site};
 use crate::device::Device;
 use crate::op_kind::must_compile;
@@ -122,7 +122,7 @@ impl Kernels {
         device: &dyn Device,
     ) -> Made {
         let none = |error| (error, BTreeSet::new());
-        let one = build::program(site, operands, library).map_err(none)?;
+        let one = one_node::program(site, operands, library).map_err(none)?;
         let imported = import::import_or_wanted(&one.program).map_err(|(error, wanted)| {
             let of_site = wanted.into_iter().filter(|(node, _)| *node == site.node.name);
             (error, of_site.map(|(_, input)| input).collect())

@@ -1,8 +1,8 @@
 //! Calls of kernels: variables held, memory for results, the call, and what came out.
 
 use super::Site;
-use super::build::Source;
 use super::cache::{Kernel, Use};
+use super::one_node::Source;
 use crate::buffer::Buffer;
 use crate::context::Context;
 use crate::lock::lock;
@@ -169,7 +169,6 @@ fn call(
     let mut scratch = device.allocate(memory.scratch_bytes.saturating_mul(count))?;
     let mut dynamic_sizes = vec![0; interface.size_count()];
     let mut ticks = vec![0; memory.profile_counters];
-    let mut watch = Stopwatch::new(kernel, recorder);
     let mut run = |temps: &mut [u8]| {
         let call = &mut Call {
             arguments: &mut arguments,
@@ -180,57 +179,43 @@ fn call(
             dynamic_sizes: &mut dynamic_sizes,
             profile_counters: &mut ticks,
         };
-        watch.start();
-        device.launch(code, call)?;
-        watch.stop();
-        Ok(())
+        Timing::of(kernel, recorder, || device.launch(code, call))
     };
-    match kernel.persistent_bytes {
+    let timing = match kernel.persistent_bytes {
         0 => run(&mut device.allocate(memory.temps_bytes)?)?,
         // What a node keeps from run to run is its own.
         _ => {
             let state = shared.resources.state(&site.node.name, memory.temps_bytes)?;
-            run(&mut lock(&state))?;
+            run(&mut lock(&state))?
         }
-    }
+    };
     drop(results);
-    watch.tell(kernel, ticks);
+    if let Some(profile) = &kernel.counts.profile {
+        profile.add(&ticks, timing.time);
+    }
+    if let Some(recorder) = recorder {
+        recorder.launched(&kernel.counts, timing.span, ticks);
+    }
     Ok(Results { buffers, dynamic_sizes })
 }
 
-/// When a launch began and ended, if anybody wants to know.
-struct Stopwatch<'c> {
-    recorder: Option<&'c Recorder>,
-    is_profiled: bool,
-    began: Option<Instant>,
+/// Duration of a launch; zeros that nobody asks for.
+struct Timing {
+    /// By the processor's clock, for profiles.
     time: Duration,
-    /// By the recorder's clock.
+    /// By the recorder's.
     span: Span,
 }
 
-impl<'c> Stopwatch<'c> {
-    fn new(kernel: &Kernel, recorder: Option<&'c Recorder>) -> Self {
-        let is_profiled = kernel.counts.profile.is_some();
-        Self { recorder, is_profiled, began: None, time: Duration::ZERO, span: Span::default() }
-    }
-
-    fn start(&mut self) {
-        self.span.begin = self.recorder.map_or(0, Recorder::now);
-        self.began = self.is_profiled.then(Instant::now);
-    }
-
-    fn stop(&mut self) {
-        self.time = self.began.map(|began| began.elapsed()).unwrap_or_default();
-        self.span.end = self.recorder.map_or(0, Recorder::now);
-    }
-
-    fn tell(self, kernel: &Arc<Kernel>, ticks: Vec<i64>) {
-        if let Some(profile) = &kernel.counts.profile {
-            profile.add(&ticks, self.time);
-        }
-        if let Some(recorder) = self.recorder {
-            recorder.launched(&kernel.counts, self.span, ticks);
-        }
+impl Timing {
+    /// Launches a kernel.
+    fn of(kernel: &Kernel, recorder: Option<&Recorder>, launch: impl FnOnce() -> Result<()>) -> Result<Self> {
+        let now = || recorder.map_or(0, Recorder::now);
+        let begin = now();
+        let began = kernel.counts.profile.is_some().then(Instant::now);
+        launch()?;
+        let time = began.map(|began| began.elapsed()).unwrap_or_default();
+        Ok(Self { time, span: Span { begin, end: now() } })
     }
 }
 

@@ -119,7 +119,7 @@ fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
         (None, other) | (other, None) => Ok(other.clone()),
         (Some(Value::List(x)), Some(Value::List(y))) => Ok(Some(Value::List(Arc::new(added(cx, x, y)?)))),
         (Some(x), Some(y)) => {
-            let attributes = [("T".to_owned(), Attr::Type(a.data_type.number()))];
+            let attributes = [("T", Attr::Type(a.data_type.number()))];
             let types = [a.data_type; 2];
             cx.compiled("AddV2", attributes, &types, a.data_type, vec![x.clone(), y.clone()]).map(Some)
         }

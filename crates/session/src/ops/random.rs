@@ -4,10 +4,9 @@
 use super::{Context, Prepared, Rewritten, Variant};
 use crate::lock::lock;
 use crate::value::Tensor;
-use std::collections::BTreeMap;
 use support::{Error, Result};
-use tf::proto::{AttrValue, attr_value::Value as Attr};
-use tf::{Attributes, DataType};
+use tf::DataType;
+use tf::proto::attr_value::Value as Attr;
 
 /// The number of Philox among TensorFlow's algorithms.
 const PHILOX: i32 = 1;
@@ -29,19 +28,13 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     let is_integer = node.op == "RandomUniformInt";
     let dtype = node.attributes.ty(if is_integer { "Tout" } else { "dtype" })?;
     let shape = node.attributes.ty("T")?;
-    let attribute = |t: DataType| AttrValue::from(Attr::Type(t.number()));
-    let values =
-        BTreeMap::from([("dtype".to_owned(), attribute(dtype)), ("Tshape".to_owned(), attribute(shape))]);
-    let made = tf::Node {
-        op: (*op).to_owned(),
-        attributes: Attributes::new(&node.name, op, values),
-        ..node.clone()
-    };
+    let values = [("dtype", Attr::Type(dtype.number())), ("Tshape", Attr::Type(shape.number()))];
+    let stateless = node.replacement(op, values, node.output_types.clone());
     let mut types = vec![shape, DataType::Uint64, DataType::Uint64, DataType::Int32];
     if is_integer {
         types.extend([dtype, dtype]);
     }
-    Ok(Some(Rewritten { variants: vec![Variant { node: made, input_types: types }], prepare }))
+    Ok(Some(Rewritten { variants: vec![Variant { node: stateless, input_types: types }], prepare }))
 }
 
 /// Puts key, counter and algorithm behind the shape, and moves the counter on.

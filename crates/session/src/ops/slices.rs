@@ -7,10 +7,9 @@ use super::{Context, Prepared, Rewritten, Variant};
 use crate::buffer::Buffer;
 use crate::value::Tensor;
 use shape::ArrayShape;
-use std::collections::BTreeMap;
 use support::{Error, Result};
-use tf::proto::{AttrValue, attr_value::Value as Attr};
-use tf::{Attributes, DataType};
+use tf::DataType;
+use tf::proto::attr_value::Value as Attr;
 
 /// The kernels of a slice: one for steps of 1, and for `StridedSlice` one of its own for other steps.
 const SLICE: usize = 0;
@@ -27,17 +26,8 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
         let variants = vec![Variant { node: node.clone(), input_types: vec![data_type, index, index] }];
         return Ok(Some(Rewritten { variants, prepare: slice }));
     }
-    let attribute = |t: DataType| AttrValue::from(Attr::Type(t.number()));
-    let values = BTreeMap::from([
-        ("T".to_owned(), attribute(data_type)),
-        ("Index".to_owned(), attribute(DataType::Int64)),
-    ]);
-    let plain = tf::Node {
-        op: "Slice".to_owned(),
-        attributes: Attributes::new(&node.name, "Slice", values),
-        inputs: node.inputs.iter().take(3).copied().collect(),
-        ..node.clone()
-    };
+    let values = [("T", Attr::Type(data_type.number())), ("Index", Attr::Type(DataType::Int64.number()))];
+    let plain = node.replacement("Slice", values, node.output_types.clone());
     let variants = vec![
         Variant { node: plain, input_types: vec![data_type, DataType::Int64, DataType::Int64] },
         Variant { node: node.clone(), input_types: vec![data_type, index, index, index] },

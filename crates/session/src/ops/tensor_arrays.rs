@@ -96,11 +96,8 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
         )));
     }
     check_room(size)?;
-    let state = TensorArrayState {
-        places: vec![Place::default(); size as usize],
-        element_shape: attributes.shape_or("element_shape", PartialShape::UNKNOWN)?,
-        ..TensorArrayState::default()
-    };
+    let element_shape = attributes.shape_or("element_shape", PartialShape::UNKNOWN)?;
+    let state = TensorArrayState::new(vec![Place::default(); size as usize], element_shape);
     let array = TensorArray {
         name: cx.node.name.clone(),
         data_type: attributes.ty("dtype")?,
@@ -126,7 +123,7 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
     let places = places.collect();
     let element_shape = state.element_shape.clone();
     let made = state.gradients.entry(source.clone()).or_insert_with(|| {
-        let state = TensorArrayState { places, element_shape, ..TensorArrayState::default() };
+        let state = TensorArrayState::new(places, element_shape);
         Arc::new(TensorArray {
             name: format!("{}@{source}", array.name),
             data_type: array.data_type,
@@ -201,7 +198,7 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
             )));
         }
         Some(known) => {
-            let attributes = [("T".to_owned(), Attr::Type(array.data_type.number()))];
+            let attributes = [("T", Attr::Type(array.data_type.number()))];
             let types = [array.data_type; 2];
             let made =
                 cx.compiled("AddV2", attributes, &types, array.data_type, vec![known.into(), value.into()])?;

@@ -76,10 +76,9 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, resources: &Resources) -> Resul
         "_Arg" => Kind::Argument(node.attributes.int("index").and_then(|index| {
             usize::try_from(index).map_err(|_| Error::invalid("an argument with a negative number"))
         })?),
-        super::FETCH => {
-            let number = node.name.rsplit_once('_').and_then(|(_, number)| number.parse().ok());
-            Kind::Fetch(number.ok_or_else(|| Error::internal("a fetch without a number"))?)
-        }
+        tf::RETVAL => Kind::Fetch(node.attributes.int("index").and_then(|index| {
+            usize::try_from(index).map_err(|_| Error::invalid("a result with a negative number"))
+        })?),
         "Identity"
         | "RefIdentity"
         | "IdentityN"
@@ -149,8 +148,7 @@ impl Kind {
 /// Refuses all nodes that nobody can run, in one error.
 pub(super) fn check(graph: &Graph, library: &FunctionLibrary) -> Result<()> {
     let reason = |node: &tf::Node| -> Option<String> {
-        let own =
-            [super::FETCH, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
+        let own = [tf::RETVAL, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
         let is_own = own.contains(&node.op.as_str())
             || is_merge(node)
             || is_enter(node)

@@ -50,7 +50,7 @@ pub(crate) struct KernelCounts {
 }
 
 /// Moments, in nanoseconds since the epoch, between which something ran.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) begin: u64,
     pub(crate) end: u64,

@@ -132,13 +132,20 @@ pub struct TensorArray {
 }
 
 /// What changes of a tensor array.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct TensorArrayState {
     pub(crate) places: Vec<Place>,
     pub(crate) element_shape: PartialShape,
     pub(crate) is_closed: bool,
     /// Gradients, by their source.
     pub(crate) gradients: BTreeMap<String, Arc<TensorArray>>,
+}
+
+impl TensorArrayState {
+    /// The state of an array that is open and has no gradients yet.
+    pub(crate) fn new(places: Vec<Place>, element_shape: PartialShape) -> Self {
+        Self { places, element_shape, is_closed: false, gradients: BTreeMap::new() }
+    }
 }
 
 /// A place of a tensor array.

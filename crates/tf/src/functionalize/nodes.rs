@@ -3,8 +3,8 @@
 use super::Assumption;
 use crate::op_def;
 use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_value::Value};
-use crate::{Attributes, DataType, Graph, Node, NodeId, OutputId};
-use std::collections::{BTreeMap, BTreeSet};
+use crate::{DataType, Graph, Node, NodeId, OutputId};
+use std::collections::BTreeSet;
 
 /// Whether an op sends its data to one of its outputs.
 pub(super) fn is_switch(op: &str) -> bool {
@@ -63,15 +63,9 @@ pub(super) fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
 /// Adds a copy of a value.
 pub(super) fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> NodeId {
     let data_type = graph.output_type(input).base();
-    let values = BTreeMap::from([("T".to_owned(), Value::Type(data_type.number()).into())]);
-    graph.nodes.push(Node {
-        name: name.to_owned(),
-        op: "Identity".to_owned(),
-        inputs: vec![input],
-        control_inputs: Vec::new(),
-        attributes: Attributes::new(name, "Identity", values),
-        output_types: vec![data_type],
-    })
+    let values = [("T", Value::Type(data_type.number()))];
+    let identity = Node::unconnected(name, "Identity", values, vec![data_type]);
+    graph.nodes.push(Node { inputs: vec![input], ..identity })
 }
 
 /// Adds a node that runs under one of the outcomes of a predicate only.
@@ -85,16 +79,8 @@ pub(super) fn push_pivot(
     let is_bool = data_type == DataType::Bool;
     let op = if is_bool { "Switch" } else { "_SwitchN" };
     let values = [("T", Value::Type(data_type.number())), ("num_outs", Value::I(of as i64))];
-    let switch_name = format!("{name}/Switch");
-    let attributes = attributes(&switch_name, op, values);
-    let switch = graph.nodes.push(Node {
-        name: switch_name,
-        op: op.to_owned(),
-        inputs: vec![predicate, predicate],
-        control_inputs: Vec::new(),
-        attributes,
-        output_types: vec![data_type; of],
-    });
+    let switch = Node::unconnected(format!("{name}/Switch"), op, values, vec![data_type; of]);
+    let switch = graph.nodes.push(Node { inputs: vec![predicate, predicate], ..switch });
     [switch, push_identity(graph, name, OutputId { node: switch, index: outcome })]
 }
 
@@ -103,10 +89,10 @@ pub(super) fn become_identity(graph: &mut Graph, id: NodeId, input: OutputId) {
     let node = &mut graph.nodes[id];
     let data_type = node.output_types[0];
     let op = if data_type.is_ref() { "RefIdentity" } else { "Identity" };
-    let values = BTreeMap::from([("T".to_owned(), Value::Type(data_type.base().number()).into())]);
-    node.attributes = Attributes::new(&node.name, op, values);
-    node.op = op.to_owned();
-    node.inputs = vec![input];
+    let values = [("T", Value::Type(data_type.base().number()))];
+    let identity = node.replacement(op, values, node.output_types.clone());
+    let control_inputs = std::mem::take(&mut node.control_inputs);
+    *node = Node { inputs: vec![input], control_inputs, ..identity };
 }
 
 /// Adds a constant `int32` scalar.
@@ -117,18 +103,9 @@ pub(super) fn push_index(graph: &mut Graph, name: &str, value: usize) -> NodeId 
         int_val: vec![value as i32],
         ..TensorProto::default()
     };
-    let values = BTreeMap::from([
-        ("dtype".to_owned(), Value::Type(DataType::Int32.number()).into()),
-        ("value".to_owned(), Value::Tensor(Box::new(tensor)).into()),
-    ]);
-    graph.nodes.push(Node {
-        name: name.to_owned(),
-        op: "Const".to_owned(),
-        inputs: Vec::new(),
-        control_inputs: Vec::new(),
-        attributes: Attributes::new(name, "Const", values),
-        output_types: vec![DataType::Int32],
-    })
+    let values =
+        [("dtype", Value::Type(DataType::Int32.number())), ("value", Value::Tensor(Box::new(tensor)))];
+    graph.nodes.push(Node::unconnected(name, "Const", values, vec![DataType::Int32]))
 }
 
 /// Adds the arguments of a function; each gets the first name like the one wanted that no other has.
@@ -154,11 +131,6 @@ fn function(name: &str) -> NameAttrList {
     NameAttrList { name: name.to_owned(), ..NameAttrList::default() }
 }
 
-fn attributes<const N: usize>(name: &str, op: &str, values: [(&str, Value); N]) -> Attributes {
-    let values = values.into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
-    Attributes::new(name, op, values)
-}
-
 /// A node that calls one of several functions.
 pub(super) struct Choice<'a> {
     pub(super) name: String,
@@ -178,10 +150,9 @@ impl Choice<'_> {
         let input_types: Vec<DataType> = self.inputs.iter().map(|&o| graph.output_type(o)).collect();
         let selector_type = graph.output_type(self.selector).base();
         let (inputs, outputs) = (types(&input_types), types(&self.output_types));
-        let (op, attributes) = if selector_type == DataType::Bool {
-            let op = if self.has_effects { "If" } else { "StatelessIf" };
+        let (op, values) = if selector_type == DataType::Bool {
             let branch = |i: usize| Value::Func(function(&self.functions[i]));
-            let values = [
+            let values = vec![
                 ("Tcond", Value::Type(selector_type.number())),
                 ("Tin", inputs),
                 ("Tout", outputs),
@@ -189,25 +160,21 @@ impl Choice<'_> {
                 ("then_branch", branch(1)),
                 ("output_shapes", Value::List(Box::default())),
             ];
-            (op, attributes(&self.name, op, values))
+            (if self.has_effects { "If" } else { "StatelessIf" }, values)
         } else {
-            let op = if self.has_effects { "Case" } else { "StatelessCase" };
             let func = self.functions.iter().map(|name| function(name)).collect();
-            let values = [
+            let values = vec![
                 ("Tin", inputs),
                 ("Tout", outputs),
                 ("branches", Value::List(Box::new(ListValue { func, ..ListValue::default() }))),
                 ("output_shapes", Value::List(Box::default())),
             ];
-            (op, attributes(&self.name, op, values))
+            (if self.has_effects { "Case" } else { "StatelessCase" }, values)
         };
         graph.nodes.push(Node {
-            name: self.name,
-            op: op.to_owned(),
             inputs: std::iter::once(self.selector).chain(self.inputs).collect(),
             control_inputs: self.control_inputs,
-            attributes,
-            output_types: self.output_types,
+            ..Node::unconnected(self.name, op, values, self.output_types)
         })
     }
 }
@@ -233,14 +200,10 @@ impl Repetition {
             ("body", Value::Func(function(&self.body))),
             ("output_shapes", Value::List(Box::default())),
         ];
-        let attributes = attributes(&self.name, op, values);
         graph.nodes.push(Node {
-            name: self.name,
-            op: op.to_owned(),
             inputs: self.inputs,
             control_inputs: self.control_inputs,
-            attributes,
-            output_types: self.output_types,
+            ..Node::unconnected(self.name, op, values, self.output_types)
         })
     }
 }

@@ -166,7 +166,7 @@ impl Conditional {
         outputs: &[Output],
         at: &Place<'_>,
     ) -> Result<(Function, Inherited)> {
-        let mut body = Graph::default();
+        let mut body = Graph::new();
         let wanted: Vec<_> =
             captures.iter().enumerate().map(|(i, &o)| (format!("arg{i}"), graph.output_type(o))).collect();
         let arguments = push_arguments(&mut body, &wanted);

@@ -25,13 +25,13 @@ impl Roots {
             return Ok(());
         }
         let mut seen = vec![false; graph.nodes.len()];
-        mark_needed(graph, self.results.iter().map(|o| o.node).collect(), &mut seen);
+        graph.mark_needed(self.results.iter().map(|o| o.node).collect(), &mut seen);
         let effects: BTreeSet<NodeId> = self.effects.iter().copied().collect();
         let mut kept = BTreeSet::new();
         for id in graph.topological_order()?.into_iter().rev().filter(|id| effects.contains(id)) {
             if !seen[id.index()] {
                 kept.insert(id);
-                mark_needed(graph, vec![id], &mut seen);
+                graph.mark_needed(vec![id], &mut seen);
             }
         }
         self.effects = kept.into_iter().collect();
@@ -39,22 +39,10 @@ impl Roots {
     }
 }
 
-/// Marks nodes and all that they need.
-fn mark_needed(graph: &Graph, mut work: Vec<NodeId>, seen: &mut [bool]) {
-    while let Some(id) = work.pop() {
-        if !std::mem::replace(&mut seen[id.index()], true) {
-            let node = &graph.nodes[id];
-            work.extend(
-                node.inputs.iter().map(|input| input.node).chain(node.control_inputs.iter().copied()),
-            );
-        }
-    }
-}
-
 /// The nodes that the roots need, inputs first.
 pub(super) fn reachable(graph: &Graph, roots: &Roots) -> Result<Vec<NodeId>> {
     let mut seen = vec![false; graph.nodes.len()];
-    mark_needed(graph, roots.nodes().collect(), &mut seen);
+    graph.mark_needed(roots.nodes().collect(), &mut seen);
     let order = graph.topological_order()?;
     Ok(order.into_iter().filter(|id| seen[id.index()]).collect())
 }
@@ -115,18 +103,9 @@ impl Redirects {
 
 /// Drops nodes that neither roots nor arguments are or need. The answer is the new id of each node kept.
 pub(super) fn compact(graph: &mut Graph, roots: &Roots, arguments: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
-    let mut kept = vec![false; graph.nodes.len()];
-    mark_needed(graph, roots.nodes().chain(arguments.iter().copied()).collect(), &mut kept);
-    let kept = graph.nodes.ids().filter(|id| kept[id.index()]);
-    let ids: BTreeMap<NodeId, NodeId> = kept.enumerate().map(|(i, id)| (id, NodeId::from_index(i))).collect();
-    let nodes = std::mem::take(&mut graph.nodes);
-    for &id in ids.keys() {
-        let mut node = nodes[id].clone();
-        node.inputs.iter_mut().for_each(|input| input.node = ids[&input.node]);
-        node.control_inputs.iter_mut().for_each(|id| *id = ids[id]);
-        graph.nodes.push(node);
-    }
-    ids
+    let mut needed = vec![false; graph.nodes.len()];
+    graph.mark_needed(roots.nodes().chain(arguments.iter().copied()).collect(), &mut needed);
+    graph.keep_marked(&needed)
 }
 
 /// The nodes of a function that has no control flow left which must run whenever it is called.

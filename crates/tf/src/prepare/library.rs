@@ -212,7 +212,7 @@ enum Named<'a> {
 
 impl<'a> Body<'a> {
     fn build(&self, instance: &str) -> Result<Function> {
-        let mut graph = Graph::default();
+        let mut graph = Graph::new();
         let mut named: BTreeMap<&str, Named<'_>> = BTreeMap::new();
         let arguments = self.add_arguments(&mut graph, &mut named)?;
         let kept = self.kept()?;

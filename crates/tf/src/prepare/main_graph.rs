@@ -69,7 +69,7 @@ pub(super) fn main_graph<'a>(
     }
     check_placeholders(&kept)?;
 
-    let mut graph = Graph::default();
+    let mut graph = Graph::new();
     let feeds = add_arguments(&mut graph, arguments, &kept);
     let names = super::names::Names::new(nodes)?;
     let ids: BTreeMap<&str, NodeId> = kept

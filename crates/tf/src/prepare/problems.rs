@@ -94,7 +94,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     for variable in &config.variable {
         let alone = Config { variable: vec![variable.clone()], ..Config::default() };
         if let Err(error) =
-            variables::resolve(&alone, &graph.node, &names, &Graph::default()).coded(Code::Variable)
+            variables::resolve(&alone, &graph.node, &names, &Graph::new()).coded(Code::Variable)
         {
             let name = &variable.node_name;
             push(&mut examined.problems, Problem::of_node(name, op_of(name), error));

@@ -229,7 +229,7 @@ impl Plan {
         returns_invariants: bool,
         assumed: &mut BTreeMap<usize, Assumption>,
     ) -> Result<Function> {
-        let mut graph = Graph::default();
+        let mut graph = Graph::new();
         let all = self.initial.iter().chain(&self.invariants);
         let wanted: Vec<(String, DataType)> =
             all.map(|(capture, name)| (name.clone(), capture.data_type)).collect();

@@ -1,13 +1,17 @@
-//! Calls replaced by the bodies of the functions that they call.
+//! Graphs that run node by node: each call replaced by the body of its function, and then only the
+//! nodes that are needed.
 //!
 //! A call becomes: a node that waits for all that the call waits for, so that what a body makes of nothing runs when the
 //! call would, and is dead where the call is; an `Identity` for each argument; the body; and a node that waits for all of it,
 //! for whoever waits for the call.
 
+use crate::proto::attr_value::Value as Attr;
+use crate::{Attributes, DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use std::collections::BTreeMap;
 use support::{Error, Id, Result};
-use tf::proto::{AttrValue, attr_value::Value as Attr};
-use tf::{Attributes, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
+
+/// The op of the nodes that take what a graph returns: attribute `index` says which of the results.
+pub const RETVAL: &str = "_Retval";
 
 /// How deep calls may nest.
 const MAX_DEPTH: usize = 100;
@@ -20,14 +24,6 @@ const MAX_BYTES: usize = 256 << 20;
 
 /// What a node takes beside its name, which stands in its attributes, too.
 const NODE_BYTES: usize = 600;
-
-/// A graph without calls.
-pub(super) struct Inlined {
-    pub(super) graph: Graph,
-    /// Nodes of bodies that run although nobody may need them.
-    pub(super) effects: Vec<NodeId>,
-    places: Vec<Place>,
-}
 
 /// Where a node went.
 enum Place {
@@ -43,18 +39,6 @@ struct Call {
     results: Vec<OutputId>,
     done: NodeId,
     places: Vec<Place>,
-}
-
-impl Inlined {
-    /// Where an output went.
-    pub(super) fn output(&self, output: OutputId) -> OutputId {
-        resolve(&self.places, output)
-    }
-
-    /// The node to wait for instead of a node.
-    pub(super) fn control(&self, node: NodeId) -> NodeId {
-        control(&self.places, node)
-    }
 }
 
 fn resolve(places: &[Place], output: OutputId) -> OutputId {
@@ -73,9 +57,32 @@ fn control(places: &[Place], node: NodeId) -> NodeId {
     }
 }
 
-/// The function that a node calls by being inlined; not if it is to be compiled as one.
-pub(super) fn called<'l>(node: &Node, library: &'l FunctionLibrary) -> Result<Option<&'l Function>> {
-    if crate::op_kind::must_compile(node) {
+/// The graph that computes the same results and has the same effects without calls, except for
+/// those that `is_kept` keeps. It has only the nodes that `fetches` and `targets` need, those of
+/// bodies with effects, and a node of op [`RETVAL`] behind each fetched output.
+pub fn inline(
+    graph: &Graph,
+    library: &FunctionLibrary,
+    fetches: &[OutputId],
+    targets: &[NodeId],
+    is_kept: fn(&Node) -> bool,
+) -> Result<Graph> {
+    let mut inliner = Inliner { library, is_kept, graph: Graph::new(), effects: Vec::new(), bytes: 0 };
+    let places = inliner.place(graph, None, "", 0)?;
+    inliner.connect(graph, &places, None)?;
+    let fetches: Vec<OutputId> = fetches.iter().map(|&fetch| resolve(&places, fetch)).collect();
+    let mut wanted: Vec<NodeId> = targets.iter().map(|&target| control(&places, target)).collect();
+    wanted.extend(&inliner.effects);
+    Ok(compact(inliner.graph, &fetches, wanted))
+}
+
+/// The function that a node calls by being inlined.
+fn called<'l>(
+    node: &Node,
+    library: &'l FunctionLibrary,
+    is_kept: fn(&Node) -> bool,
+) -> Result<Option<&'l Function>> {
+    if is_kept(node) {
         return Ok(None);
     }
     let name = match node.op.as_str() {
@@ -92,29 +99,30 @@ pub(super) fn called<'l>(node: &Node, library: &'l FunctionLibrary) -> Result<Op
     }
 }
 
-/// Replaces all calls of a graph, and the calls in what they call.
-pub(super) fn inline(graph: &Graph, library: &FunctionLibrary) -> Result<Inlined> {
-    let mut inliner = Inliner { library, graph: Graph::default(), effects: Vec::new(), bytes: 0 };
-    let places = inliner.place(graph, None, "", 0)?;
-    inliner.connect(graph, &places, None)?;
-    Ok(Inlined { graph: inliner.graph, effects: inliner.effects, places })
-}
-
 struct Inliner<'l> {
     library: &'l FunctionLibrary,
+    is_kept: fn(&Node) -> bool,
     graph: Graph,
     effects: Vec<NodeId>,
     /// What the nodes of calls take, about.
     bytes: usize,
 }
 
+/// Body of a function that a call is replaced by.
+#[derive(Clone, Copy)]
+struct Body<'b> {
+    function: &'b Function,
+    /// The nodes that the arguments become.
+    arguments: &'b BTreeMap<NodeId, NodeId>,
+}
+
 impl Inliner<'_> {
-    /// Adds the nodes of a graph without their inputs. Of a function's body, only what a call needs; the map is what its
-    /// arguments become.
+    /// Adds the nodes of a graph without their inputs; of a function's body, only those that a call
+    /// needs.
     fn place(
         &mut self,
         graph: &Graph,
-        body: Option<(&Function, &BTreeMap<NodeId, NodeId>)>,
+        body: Option<Body<'_>>,
         prefix: &str,
         depth: usize,
     ) -> Result<Vec<Place>> {
@@ -123,10 +131,10 @@ impl Inliner<'_> {
                 "functions call each other more than {MAX_DEPTH} levels deep at '{prefix}'"
             )));
         }
-        let needed = body.map(|(function, _)| needed(function));
+        let needed = body.map(|body| needed(body.function));
         let mut places = Vec::with_capacity(graph.nodes.len());
         for (id, node) in graph.nodes.iter() {
-            if let Some(&argument) = body.and_then(|(_, arguments)| arguments.get(&id)) {
+            if let Some(&argument) = body.and_then(|body| body.arguments.get(&id)) {
                 places.push(Place::Node(argument));
                 continue;
             }
@@ -135,7 +143,7 @@ impl Inliner<'_> {
                 continue;
             }
             let name = format!("{prefix}{}", node.name);
-            let Some(function) = called(node, self.library)? else {
+            let Some(function) = called(node, self.library, self.is_kept)? else {
                 let mut copy = node.clone();
                 if !prefix.is_empty() {
                     self.count(&name)?;
@@ -168,7 +176,7 @@ impl Inliner<'_> {
                 arguments.push(self.push(identity(format!("{name}/argument_{k}"), data_type))?);
             }
             let known = function.arguments.iter().copied().zip(arguments.iter().copied()).collect();
-            let body = Some((function, &known));
+            let body = Some(Body { function, arguments: &known });
             let inner = self.place(&function.graph, body, &format!("{name}/"), depth + 1)?;
             let done = self.push(no_op(format!("{name}/done")))?;
             let results = function.results.clone();
@@ -245,13 +253,13 @@ impl Inliner<'_> {
         }
         waits.extend(&call.arguments);
         self.graph.nodes[call.start].control_inputs = waits;
-        let function = called(node, self.library)?
+        let function = called(node, self.library, self.is_kept)?
             .ok_or_else(|| Error::internal(format!("'{}' is no call any more", node.name)))?;
         self.connect(&function.graph, &call.places, Some(call.start))?;
         let mut ends: Vec<NodeId> = vec![call.start];
         ends.extend(call.results.iter().map(|&result| resolve(&call.places, result).node));
         let effects: Vec<NodeId> =
-            effects(function).into_iter().map(|id| control(&call.places, id)).collect();
+            function.effects().into_iter().map(|id| control(&call.places, id)).collect();
         self.effects.extend(&effects);
         ends.extend(effects);
         ends.sort_unstable();
@@ -261,53 +269,39 @@ impl Inliner<'_> {
     }
 }
 
-/// The nodes of a body that run although no result may need them: those that the function states, and in functions of
-/// TensorFlow 1, which state none, all that have effects.
-pub(super) fn effects(function: &Function) -> Vec<NodeId> {
-    let mut nodes = function.control_results.clone();
-    if nodes.is_empty() {
-        let stateful = |node: &Node| tf::op_signature(&node.op).is_some_and(|op| op.is_stateful);
-        let all = function.graph.nodes.iter();
-        nodes.extend(all.filter(|(_, node)| node.op != "_Arg" && stateful(node)).map(|(id, _)| id));
-    }
-    nodes
-}
-
 /// The nodes of a body that its results and effects need.
 fn needed(function: &Function) -> Vec<bool> {
-    let graph = &function.graph;
-    let mut needed = vec![false; graph.nodes.len()];
-    let mut work = effects(function);
-    work.extend(function.results.iter().map(|output| output.node));
-    while let Some(id) = work.pop() {
-        if !std::mem::replace(&mut needed[id.index()], true) {
-            let node = &graph.nodes[id];
-            work.extend(node.inputs.iter().map(|input| input.node));
-            work.extend(&node.control_inputs);
-        }
-    }
+    let mut needed = vec![false; function.graph.nodes.len()];
+    let mut roots = function.effects();
+    roots.extend(function.results.iter().map(|output| output.node));
+    function.graph.mark_needed(roots, &mut needed);
     needed
 }
 
 fn no_op(name: String) -> Node {
-    Node {
-        attributes: Attributes::new(&name, "NoOp", BTreeMap::new()),
-        name,
-        op: "NoOp".to_owned(),
-        inputs: Vec::new(),
-        control_inputs: Vec::new(),
-        output_types: Vec::new(),
-    }
+    Node::unconnected(name, "NoOp", [], Vec::new())
 }
 
-fn identity(name: String, data_type: tf::DataType) -> Node {
-    let values = BTreeMap::from([("T".to_owned(), AttrValue::from(Attr::Type(data_type.number())))]);
-    Node {
-        attributes: Attributes::new(&name, "Identity", values),
-        name,
-        op: "Identity".to_owned(),
-        inputs: Vec::new(),
-        control_inputs: Vec::new(),
-        output_types: vec![data_type],
+fn identity(name: String, data_type: DataType) -> Node {
+    Node::unconnected(name, "Identity", [("T", Attr::Type(data_type.number()))], vec![data_type])
+}
+
+/// The nodes that are needed, and one behind each fetched output.
+fn compact(mut graph: Graph, fetches: &[OutputId], mut wanted: Vec<NodeId>) -> Graph {
+    let mut needed = vec![false; graph.nodes.len()];
+    wanted.extend(fetches.iter().map(|fetch| fetch.node));
+    graph.mark_needed(wanted, &mut needed);
+    let new_ids = graph.keep_marked(&needed);
+    for node in graph.nodes.values_mut() {
+        node.control_inputs.sort_unstable();
+        node.control_inputs.dedup();
     }
+    for (k, fetch) in fetches.iter().enumerate() {
+        let taken = OutputId { node: new_ids[&fetch.node], index: fetch.index };
+        let data_type = graph.output_type(taken).base();
+        let values = [("T", Attr::Type(data_type.number())), ("index", Attr::I(k as i64))];
+        let retval = Node::unconnected(format!("{RETVAL}_{k}"), RETVAL, values, Vec::new());
+        graph.nodes.push(Node { inputs: vec![taken], ..retval });
+    }
+    graph
 }

@@ -1,0 +1,155 @@
+//! Programs of one node, for those that compile a graph node by node.
+
+use crate::functionalize;
+use crate::proto::{Dim, TensorProto, TensorShapeProto, attr_value::Value};
+use crate::{
+    Attributes, DataType, Feed, Fetch, FunctionLibrary, Graph, Node, NodeId, OutputId, Program, Resource,
+    Variable, VariableState,
+};
+use bytes::Bytes;
+use std::collections::BTreeMap;
+use support::{Error, Result};
+
+/// The program of one node: first come its inputs, in order, then the node itself.
+#[derive(Debug)]
+pub struct NodeProgram {
+    graph: Graph,
+    inputs: Vec<OutputId>,
+    feeds: Vec<Feed>,
+    variables: Vec<Variable>,
+}
+
+/// A variable that a node reads or writes.
+#[derive(Clone, Copy, Debug)]
+pub struct NodeVariable<'v> {
+    /// Inputs of the same name are one variable.
+    pub name: &'v str,
+    /// The sizes; none if it has no value.
+    pub shape: &'v [i64],
+    /// Type of its elements.
+    pub data_type: DataType,
+    /// True if the node takes a reference to it rather than a handle.
+    pub is_reference: bool,
+    /// What the program finds of it.
+    pub state: VariableState,
+}
+
+impl NodeProgram {
+    /// The program of a node without inputs so far.
+    #[expect(clippy::new_without_default, reason = "a program of no node is no value to start from")]
+    pub fn new() -> Self {
+        Self { graph: Graph::new(), inputs: Vec::new(), feeds: Vec::new(), variables: Vec::new() }
+    }
+
+    /// Adds an input that is an argument of the program.
+    pub fn argument(&mut self, data_type: DataType, shape: Vec<i64>) {
+        let name = self.input_name();
+        let node = self.graph.push_argument(&name, self.feeds.len(), data_type);
+        let tensor = OutputId { node, index: 0 };
+        self.feeds.push(Feed { tensor, id: (name, 0), name: String::new(), shape, data_type });
+        self.inputs.push(tensor);
+    }
+
+    /// Adds an input of a known value, whose elements are `content`.
+    pub fn constant(&mut self, data_type: DataType, shape: &[i64], content: Bytes) {
+        let tensor = TensorProto {
+            dtype: data_type.number(),
+            tensor_shape: Some(shape_proto(shape)),
+            tensor_content: content,
+            ..TensorProto::default()
+        };
+        let values = [("dtype", Value::Type(data_type.number())), ("value", Value::Tensor(Box::new(tensor)))];
+        let constant = Node::unconnected(self.input_name(), "Const", values, vec![data_type]);
+        let node = self.graph.nodes.push(constant);
+        self.inputs.push(OutputId { node, index: 0 });
+    }
+
+    /// Adds an input that is a variable.
+    pub fn variable(&mut self, variable: NodeVariable<'_>) {
+        let known = self.variables.iter().find(|known| known.node_name == variable.name);
+        let node = known.and_then(|known| known.node).unwrap_or_else(|| self.push_variable(variable));
+        self.inputs.push(OutputId { node, index: 0 });
+    }
+
+    fn push_variable(&mut self, variable: NodeVariable<'_>) -> NodeId {
+        let NodeVariable { name, shape, data_type, is_reference, state } = variable;
+        let unknown_rank = state == VariableState::Unset;
+        let shape_proto = TensorShapeProto { unknown_rank, ..shape_proto(shape) };
+        let values = [("dtype", Value::Type(data_type.number())), ("shape", Value::Shape(shape_proto))];
+        let (op, output) = if is_reference {
+            ("VariableV2", data_type.reference())
+        } else {
+            ("VarHandleOp", DataType::Resource)
+        };
+        let node = self.graph.nodes.push(Node::unconnected(name, op, values, vec![output]));
+        self.variables.push(Variable {
+            node_name: name.to_owned(),
+            name: String::new(),
+            shape: shape.to_vec(),
+            data_type,
+            readonly: false,
+            state,
+            node: Some(node),
+            resource: Resource::new(name, &[], &[]),
+        });
+        node
+    }
+
+    fn input_name(&self) -> String {
+        format!("input_{}", self.inputs.len())
+    }
+
+    /// The program that returns all outputs of `node` but references. The node's own inputs are
+    /// left out. With a library, a node that names a function to run as one calls it, and the
+    /// program has all functions that it needs.
+    pub fn finish(self, node: &Node, library: Option<&FunctionLibrary>) -> Result<Program> {
+        let Self { mut graph, inputs, feeds, variables } = self;
+        let mut node = Node { inputs, control_inputs: Vec::new(), ..node.clone() };
+        if let Some(library) = library {
+            call(&mut node, library)?;
+        }
+        let functions = library.map(|library| library.called_by(&node)).unwrap_or_default();
+        let outputs = node.output_types.iter().enumerate().filter(|(_, data_type)| !data_type.is_ref());
+        let outputs: Vec<usize> = outputs.map(|(index, _)| index).collect();
+        let name = node.name.clone();
+        let node = graph.nodes.push(node);
+        let fetches = outputs.into_iter().map(|index| Fetch {
+            tensor: OutputId { node, index },
+            id: (name.clone(), index as i64),
+            name: String::new(),
+        });
+        let mut program = Program {
+            graph,
+            library: functions,
+            feeds,
+            fetches: fetches.collect(),
+            variables,
+            loop_bounds: BTreeMap::new(),
+        };
+        if library.is_some() {
+            functionalize(&mut program)?;
+        }
+        Ok(program)
+    }
+}
+
+fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
+    let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
+    TensorShapeProto { dim, unknown_rank: false }
+}
+
+/// Makes a node call its function by name.
+fn call(node: &mut Node, library: &FunctionLibrary) -> Result<()> {
+    let attribute = match node.op.as_str() {
+        "_XlaLaunch" | "XlaLaunch" => "function",
+        "PartitionedCall" | "StatefulPartitionedCall" => "f",
+        _ => return Ok(()),
+    };
+    let name = node.attributes.func(attribute)?.0.to_owned();
+    if library.get(&name).is_none() {
+        return Err(Error::invalid(format!("there is no function '{name}' in the graph's library")));
+    }
+    node.attributes = Attributes::new(&node.name, &name, BTreeMap::new());
+    node.op = name;
+    Ok(())
+}
