@@ -88,11 +88,11 @@ impl Draw {
 
     /// Returns the sizes of `rank` dimensions with at most `most` elements in total.
     pub fn sizes(&mut self, rank: usize, most: i64) -> Vec<i64> {
-        let mut left = most;
+        let mut remaining = most;
         let mut sizes: Vec<i64> = (0..rank)
             .map(|_| {
-                let size = self.size().min(left.max(1));
-                left /= size.max(1);
+                let size = self.size().min(remaining.max(1));
+                remaining /= size.max(1);
                 size
             })
             .collect();

@@ -167,7 +167,7 @@ impl Tally {
         }
     }
 
-    fn checked(&self) -> u64 {
+    fn checked_count(&self) -> u64 {
         self.clean + self.refused.values().sum::<u64>() + self.failed.len() as u64
     }
 }
@@ -203,11 +203,11 @@ fn supervise(flags: &Flags) -> ExitCode {
                     };
                     let mut tally = tally.lock().expect("no thread panics with the lock");
                     tally.take(seed, answer);
-                    if tally.checked().is_multiple_of(1000) {
-                        let rate = tally.checked() as f64 / begin.elapsed().as_secs_f64() * 60.0;
+                    if tally.checked_count().is_multiple_of(1000) {
+                        let rate = tally.checked_count() as f64 / begin.elapsed().as_secs_f64() * 60.0;
                         eprintln!(
                             "{} graphs, {} failed, {rate:.0} a minute",
-                            tally.checked(),
+                            tally.checked_count(),
                             tally.failed.len()
                         );
                     }

@@ -325,13 +325,13 @@ mod tests {
 
     #[test]
     fn many_ops_turn_up() {
-        let mut seen = BTreeSet::new();
+        let mut ops = BTreeSet::new();
         for seed in 0..300 {
-            let Ok(made) = module(seed, 3) else { continue };
-            for (_, computation) in made.computations() {
-                seen.extend(computation.instructions().map(|(_, i)| i.metadata().op_type.clone()));
+            let Ok(graph) = module(seed, 3) else { continue };
+            for (_, computation) in graph.computations() {
+                ops.extend(computation.instructions().map(|(_, i)| i.metadata().op_type.clone()));
             }
         }
-        assert!(seen.len() > 100, "{}: {seen:?}", seen.len());
+        assert!(ops.len() > 100, "{}: {ops:?}", ops.len());
     }
 }

@@ -169,16 +169,17 @@ impl Function {
         let known = self.state.borrow().reducers.get(&(name, element_type)).copied();
         known.unwrap_or_else(|| {
             let parameters = [Shape::scalar(element_type), Shape::scalar(element_type)];
-            let id = self.nested(&format!("{name}.{element_type}"), &parameters, |function, ids| {
-                function.op(op, &[function.wrap(ids[0]), function.wrap(ids[1])], None).id
-            });
+            let id =
+                self.nested_computation(&format!("{name}.{element_type}"), &parameters, |function, ids| {
+                    function.op(op, &[function.wrap(ids[0]), function.wrap(ids[1])], None).id
+                });
             self.state.borrow_mut().reducers.insert((name, element_type), id);
             id
         })
     }
 
     /// Adds another computation to the same module.
-    fn nested(
+    fn nested_computation(
         &self,
         name: &str,
         parameters: &[Shape],
@@ -212,12 +213,13 @@ impl Function {
         let parts = |function: &Function, ids: &[InstructionId]| -> Vec<InstructionId> {
             (0..count).map(|k| function.wrap(ids[0]).element(k).id).collect()
         };
-        let condition = self.nested("condition", std::slice::from_ref(&shape), |function, ids| {
-            let parts: Vec<Expression<'_>> =
-                parts(function, ids).into_iter().map(|id| function.wrap(id)).collect();
-            condition(function, &parts).id
-        });
-        let body = self.nested("body", std::slice::from_ref(&shape), |function, ids| {
+        let condition =
+            self.nested_computation("condition", std::slice::from_ref(&shape), |function, ids| {
+                let parts: Vec<Expression<'_>> =
+                    parts(function, ids).into_iter().map(|id| function.wrap(id)).collect();
+                condition(function, &parts).id
+            });
+        let body = self.nested_computation("body", std::slice::from_ref(&shape), |function, ids| {
             let parts: Vec<Expression<'_>> =
                 parts(function, ids).into_iter().map(|id| function.wrap(id)).collect();
             let results = body(function, &parts);

@@ -73,7 +73,7 @@ impl<'f> Philox<'f> {
 
     /// Draws normal numbers of any floating-point type, in pairs by the Box-Muller transform.
     pub fn normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
-        let wide = drawn(float);
+        let wide = draw_type(float);
         let bits = if wide == PrimitiveType::F64 { PrimitiveType::U64 } else { PrimitiveType::U32 };
         let count = count(sizes);
         let pairs = count / 2 + count % 2;
@@ -90,7 +90,7 @@ impl<'f> Philox<'f> {
     /// pairs of them until enough numbers are accepted.
     pub fn truncated_normal(self, float: PrimitiveType, sizes: &[i64]) -> Expression<'f> {
         let function = self.key.function();
-        let wide = drawn(float);
+        let wide = draw_type(float);
         let group = if wide == PrimitiveType::F64 { BLOCK / 2 } else { BLOCK };
         let count = count(sizes);
         let groups = (count + group - 1) / group;
@@ -102,7 +102,7 @@ impl<'f> Philox<'f> {
         let mut state =
             vec![self.key, counter.low, counter.high, first.splat(0.0).convert(PrimitiveType::S32)];
         state.extend((0..group).map(|_| function.splat(wide, &[groups], 0.0)));
-        let done = function.while_loop(
+        let outputs = function.while_loop(
             &state,
             |_, state| state[3].lt(group as f64).any(),
             |_, state| {
@@ -121,7 +121,7 @@ impl<'f> Philox<'f> {
                 state
             },
         );
-        let columns: Vec<Expression<'f>> = done[4..].iter().map(|e| e.reshape(&[groups, 1])).collect();
+        let columns: Vec<Expression<'f>> = outputs[4..].iter().map(|e| e.reshape(&[groups, 1])).collect();
         let numbers = function.concatenate(&columns, 1).reshape(&[groups * group]);
         numbers.slice_in(0, 0, count).reshape(sizes).convert(float)
     }
@@ -132,7 +132,7 @@ fn count(sizes: &[i64]) -> i64 {
 }
 
 /// Returns the type in which numbers of a floating-point type are drawn.
-fn drawn(float: PrimitiveType) -> PrimitiveType {
+fn draw_type(float: PrimitiveType) -> PrimitiveType {
     if float == PrimitiveType::F64 { float } else { PrimitiveType::F32 }
 }
 

@@ -25,7 +25,7 @@ pub struct Given {
 /// since a back end runs only its own fusions. Runnable forms have an `.npz` with arguments
 /// (generated if not given), our results and, if known, their tolerance. If StableHLO cannot
 /// express a program, `.refused` contains the reason.
-pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<Given>) -> Result<()> {
+pub fn write_forms(directory: &Path, name: &str, module: &Module, input: Option<Given>) -> Result<()> {
     let options = compiler::in_process_options(compiler::host("")?);
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
     let is_bounded = !compiled.module.bounded_dimensions().is_empty();
@@ -33,8 +33,9 @@ pub fn write_forms(directory: &Path, name: &str, module: &Module, given: Option<
     let arrays = match is_comparable(module) && !is_bounded {
         false => None,
         true => {
-            let given = given.or_else(|| Some(Given { arguments: drawn(module, name)?, tolerance: None }));
-            given.map(|given| results(module, &compiled, given)).transpose()?
+            let input =
+                input.or_else(|| Some(Given { arguments: draw_arguments(module, name)?, tolerance: None }));
+            input.map(|input| results(module, &compiled, input)).transpose()?
         }
     };
     let archive = arrays.map(|arrays| npz::write(&arrays)).transpose()?;
@@ -92,7 +93,7 @@ fn write_stablehlo(directory: &Path, name: &str, module: &Module, archive: Optio
 /// Generates seeded arguments: small positive numbers, for which training steps are well
 /// conditioned and recurrences are not chaotic. Returns `None` if a parameter is not an array of
 /// known size.
-fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
+fn draw_arguments(module: &Module, seed: &str) -> Option<Vec<Literal>> {
     let entry = module.entry_computation();
     let parameters = entry.parameters().iter().enumerate();
     let argument = |(k, &id): (usize, &hlo::InstructionId)| match entry[id].shape() {
@@ -108,9 +109,9 @@ fn drawn(module: &Module, seed: &str) -> Option<Vec<Literal>> {
 fn results(
     module: &Module,
     compiled: &compiler::Compiled,
-    given: Given,
+    input: Given,
 ) -> Result<BTreeMap<String, Literal>> {
-    let Given { arguments, tolerance } = given;
+    let Given { arguments, tolerance } = input;
     let results = Executable::load(compiled)?.run(&arguments)?;
     let tolerances = match tolerance {
         Some(tolerance) => vec![tolerance; results.len()],
@@ -140,7 +141,7 @@ fn sensitivities(module: &Module, arguments: &[Literal]) -> Result<Vec<Tolerance
     let mut most = vec![0.0; still.len()];
     for nudge in 0..NUDGES {
         let moved: Vec<Literal> =
-            arguments.iter().enumerate().map(|(k, argument)| nudged(argument, nudge + k)).collect();
+            arguments.iter().enumerate().map(|(k, argument)| nudge_floats(argument, nudge + k)).collect();
         for (most, (still, moved)) in most.iter_mut().zip(still.iter().zip(evaluated(&moved)?)) {
             let pairs =
                 still.floats().unwrap_or_default().into_iter().zip(moved.floats().unwrap_or_default());
@@ -153,7 +154,7 @@ fn sensitivities(module: &Module, arguments: &[Literal]) -> Result<Vec<Tolerance
 
 /// Changes single-precision numbers by a unit in the last place up, down, or not at all, depending
 /// on `phase`.
-fn nudged(argument: &Literal, phase: usize) -> Literal {
+fn nudge_floats(argument: &Literal, phase: usize) -> Literal {
     match argument {
         Literal::Array { shape, .. } if shape.element_type == PrimitiveType::F32 => {
             let floats = argument.floats().unwrap_or_default().into_iter().enumerate();
@@ -188,8 +189,8 @@ pub fn write_case(directory: &Path, name: &str, path: &Path) -> Result<()> {
     // compared.
     let any = Tolerance { absolute: f64::INFINITY, relative: 0.0 };
     let tolerance = if case.metadata.values { case.metadata.tolerance } else { any };
-    let given = Given { arguments: case.arguments, tolerance: Some(tolerance) };
-    write_forms(directory, name, &module, Some(given))
+    let input = Given { arguments: case.arguments, tolerance: Some(tolerance) };
+    write_forms(directory, name, &module, Some(input))
 }
 
 #[cfg(test)]
@@ -279,7 +280,7 @@ ENTRY main {
 
     #[test]
     fn what_has_no_form_in_stablehlo_is_refused_by_name() {
-        let refused = |text: &str, version: &str| {
+        let rejection = |text: &str, version: &str| {
             let options =
                 WriteOptions { version: version.parse().expect("a version"), ..WriteOptions::default() };
             let module = hlo::parse(text).expect("a module");
@@ -287,12 +288,12 @@ ENTRY main {
         };
         let state = "HloModule m\nENTRY e {\n  ROOT state = u64[2] rng-get-and-update-state(), delta=1\n}\n";
         assert_eq!(
-            refused(state, "1.0.0"),
+            rejection(state, "1.0.0"),
             "instruction 'state': rng-get-and-update-state has no equivalent in StableHLO"
         );
         let tan = "HloModule m\nENTRY e {\n  x = f32[] parameter(0)\n  ROOT y = f32[] tan(x)\n}\n";
         assert_eq!(
-            refused(tan, "1.3.0"),
+            rejection(tan, "1.3.0"),
             "instruction 'y': tan requires StableHLO 1.4.0 or later, not 1.3.0"
         );
     }

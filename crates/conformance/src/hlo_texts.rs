@@ -55,12 +55,12 @@ fn run(text: &Path, answers: &Path, largest: &mut f64) -> Result<Option<String>>
     let mut arguments = Vec::new();
     for (k, parameter) in signature.parameters.iter().enumerate() {
         let array = parameter.as_array().ok_or_else(|| Error::internal("expected array parameters"))?;
-        arguments.push(typed(&archive.require(&format!("in/{k}"))?, array.element_type)?);
+        arguments.push(with_type(&archive.require(&format!("in/{k}"))?, array.element_type)?);
     }
     let mut answers = Vec::new();
     for (k, result) in signature.result.as_tuple().unwrap_or_default().iter().enumerate() {
         let array = result.as_array().ok_or_else(|| Error::internal("expected array results"))?;
-        answers.push(typed(&archive.require(&format!("out/{k}"))?, array.element_type)?);
+        answers.push(with_type(&archive.require(&format!("out/{k}"))?, array.element_type)?);
     }
     let options = in_process_options(host("native")?);
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
@@ -139,7 +139,7 @@ fn has_open_random_numbers(module: &Module) -> bool {
 }
 
 /// Converts an array stored as bits to a type without a NumPy equivalent.
-fn typed(stored: &Literal, element_type: PrimitiveType) -> Result<Literal> {
+fn with_type(stored: &Literal, element_type: PrimitiveType) -> Result<Literal> {
     let shape = ArrayShape::new(element_type, &stored.array_shape().sizes());
     let message = format!("stored as {}, but the program has {shape}", stored.shape());
     Literal::from_bytes(shape, stored.bytes().clone()).ok_or_else(|| Error::invalid(message))

@@ -73,7 +73,7 @@ pub fn run(
                     let Some(check) = checks.get(index) else { return };
                     let directory = work.join(check.name.replace('/', "-"));
                     let start = Instant::now();
-                    let result = fresh(&directory).and_then(|()| (check.run)(tools, &directory));
+                    let result = create_empty(&directory).and_then(|()| (check.run)(tools, &directory));
                     (done.lock().expect("`done` never panics"))(index, result, start.elapsed().as_secs_f64());
                 }
             });
@@ -82,7 +82,7 @@ pub fn run(
 }
 
 /// Creates an empty directory.
-fn fresh(directory: &Path) -> Result<(), String> {
+fn create_empty(directory: &Path) -> Result<(), String> {
     if directory.exists() {
         std::fs::remove_dir_all(directory).map_err(|e| format!("{}: {e}", directory.display()))?;
     }

@@ -41,7 +41,7 @@ impl Run {
         };
         let answers = path.with_extension("npz");
         if answers.is_file() {
-            let result = mlir::parse(&text).and_then(|module| self.recorded(&module, &answers));
+            let result = mlir::parse(&text).and_then(|module| self.run_recorded(&module, &answers));
             return vec![Outcome { name, result }];
         }
         let parts = text.split("// -----").enumerate();
@@ -55,11 +55,11 @@ impl Run {
             true => stablehlo::read_export(&bytes)?,
             false => mlir::parse_bytecode(&bytes)?,
         };
-        self.recorded(&module, &path.with_extension("npz"))
+        self.run_recorded(&module, &path.with_extension("npz"))
     }
 
     /// Runs a program with recorded arguments and results.
-    fn recorded(&self, module: &mlir::Module, answers: &Path) -> Result<()> {
+    fn run_recorded(&self, module: &mlir::Module, answers: &Path) -> Result<()> {
         let program = import(module)?;
         let bytes =
             std::fs::read(answers).map_err(|e| Error::invalid(format!("{}: {e}", answers.display())))?;
@@ -89,7 +89,7 @@ impl Run {
             return Vec::new();
         }
         if let Some(main) = import(&module).ok().filter(|main| main.interface.arguments().is_empty()) {
-            return one(self.checked(main));
+            return one(self.run_checked(main));
         }
         match import_each(&module) {
             Err(error) => one(Err(error)),
@@ -97,14 +97,14 @@ impl Run {
                 .into_iter()
                 .map(|(function, imported)| Outcome {
                     name: format!("{name} @{function}"),
-                    result: imported.and_then(|program| self.checked(program)),
+                    result: imported.and_then(|program| self.run_checked(program)),
                 })
                 .collect(),
         }
     }
 
     /// Runs a self-checking program without arguments.
-    fn checked(&self, program: Imported) -> Result<()> {
+    fn run_checked(&self, program: Imported) -> Result<()> {
         let checks = program.checks.clone();
         let count = program.interface.fetches().len();
         let results = self.execute(program, &[])?;

@@ -66,30 +66,30 @@ impl Tally {
 }
 
 impl Report {
-    fn counted(&self) -> impl Iterator<Item = &Entry> {
+    fn counted_entries(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| !entry.extra)
     }
 
     /// Returns the number of counted cases that passed.
     pub fn passed(&self) -> usize {
-        self.counted().filter(|entry| entry.outcome == Outcome::Passed).count()
+        self.counted_entries().filter(|entry| entry.outcome == Outcome::Passed).count()
     }
 
     /// Returns the number of counted cases that failed, including unsupported ones.
     pub fn failed(&self) -> usize {
-        self.counted().count() - self.passed()
+        self.counted_entries().count() - self.passed()
     }
 
     /// Returns the number of counted cases that the compiler does not support.
     pub fn unsupported(&self) -> usize {
-        self.counted().filter(|entry| matches!(entry.outcome, Outcome::Unsupported(_))).count()
+        self.counted_entries().filter(|entry| matches!(entry.outcome, Outcome::Unsupported(_))).count()
     }
 
     /// Returns the unlisted failures, and the listed cases that pass. With `allow_unsupported`,
     /// unsupported ops and rejections shared with the original need not be listed.
     pub fn verdict(&self, known: &BTreeMap<String, String>, allow_unsupported: bool) -> Verdict<'_> {
         let mut verdict = Verdict::default();
-        for entry in self.counted() {
+        for entry in self.counted_entries() {
             let is_known = known.contains_key(&entry.name);
             let is_tolerable = match &entry.outcome {
                 Outcome::Passed => {
@@ -109,7 +109,7 @@ impl Report {
 
     fn tallies(&self) -> BTreeMap<&str, Tally> {
         let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
-        for entry in self.counted() {
+        for entry in self.counted_entries() {
             entry.ops.iter().for_each(|op| tallies.entry(op).or_default().add(&entry.outcome));
         }
         for op in self.skipped.iter().flatten() {
@@ -166,7 +166,7 @@ impl Report {
     /// frequent first.
     pub fn by_reason(&self) -> String {
         let mut groups: BTreeMap<(&str, String), (usize, &str)> = BTreeMap::new();
-        for entry in self.counted().filter(|entry| entry.outcome != Outcome::Passed) {
+        for entry in self.counted_entries().filter(|entry| entry.outcome != Outcome::Passed) {
             let key = (entry.outcome.word(), generalize(&one_line(entry.outcome.reason())));
             groups.entry(key).or_insert((0, &entry.name)).0 += 1;
         }

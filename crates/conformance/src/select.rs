@@ -23,7 +23,7 @@ impl Found {
 
 /// Returns all cases in these directories, ordered by name. A file is a single case.
 pub fn find(roots: &[PathBuf]) -> Result<Vec<Found>> {
-    let mut found = Vec::new();
+    let mut cases = Vec::new();
     for root in roots {
         let mut paths = Vec::new();
         if root.is_dir() {
@@ -36,10 +36,10 @@ pub fn find(roots: &[PathBuf]) -> Result<Vec<Found>> {
             let below = path.strip_prefix(root).ok().filter(|below| below.components().next().is_some());
             let name = below.unwrap_or(&path).with_extension("").display().to_string();
             let metadata = read_metadata(&path);
-            found.push(Found { name, path, metadata });
+            cases.push(Found { name, path, metadata });
         }
     }
-    Ok(found)
+    Ok(cases)
 }
 
 fn collect(directory: &Path, paths: &mut Vec<PathBuf>) -> Result<()> {
@@ -114,10 +114,10 @@ mod tests {
 
     #[test]
     fn only_is_a_regular_expression_over_names() {
-        let kept = keep_only(cases(&["a/add_1", "a/sub_1", "b/add_2"]), "^a/|_2$").unwrap();
-        assert_eq!(names(&kept), ["a/add_1", "a/sub_1", "b/add_2"]);
-        let kept = keep_only(cases(&["a/add_1", "a/sub_1"]), "add").unwrap();
-        assert_eq!(names(&kept), ["a/add_1"]);
+        let selected = keep_only(cases(&["a/add_1", "a/sub_1", "b/add_2"]), "^a/|_2$").unwrap();
+        assert_eq!(names(&selected), ["a/add_1", "a/sub_1", "b/add_2"]);
+        let selected = keep_only(cases(&["a/add_1", "a/sub_1"]), "add").unwrap();
+        assert_eq!(names(&selected), ["a/add_1"]);
         assert!(keep_only(cases(&["a"]), "(").is_err());
     }
 

@@ -9,7 +9,7 @@ fn run_all(extension: &str, evaluates: bool) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/stablehlo");
     let entries = std::fs::read_dir(&folder).expect("the folder of programs");
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    let is_program = |path: &PathBuf| path.extension().is_some_and(|found| found == extension);
+    let is_program = |path: &PathBuf| path.extension().is_some_and(|actual| actual == extension);
     paths.retain(is_program);
     paths.sort();
     assert!(paths.len() > 60, "{} programs", paths.len());

@@ -88,7 +88,7 @@ impl Evaluator<'_> {
                 self.scatter(shape, operands, scatter_dimension_numbers, *to_apply)
             }
             Op::SelectAndScatter { window, select, scatter } => {
-                self.select_and_scatter(shape, fixed(operands)?, window, *select, *scatter)
+                self.select_and_scatter(shape, fixed_operands(operands)?, window, *select, *scatter)
             }
             Op::Sort { dimension, to_apply, .. } => self.sort(shape, operands, *dimension, *to_apply),
             Op::While { condition, body } => self.while_loop(*condition, *body, operands[0]),
@@ -105,13 +105,13 @@ impl Evaluator<'_> {
     fn numeric(&mut self, op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
         match op {
             Op::BatchNormGrad { epsilon, feature_index } => {
-                batch_norm::grad(shape, fixed(operands)?, *epsilon, *feature_index)
+                batch_norm::grad(shape, fixed_operands(operands)?, *epsilon, *feature_index)
             }
             Op::BatchNormInference { epsilon, feature_index } => {
-                batch_norm::inference(shape, fixed(operands)?, *epsilon, *feature_index)
+                batch_norm::inference(shape, fixed_operands(operands)?, *epsilon, *feature_index)
             }
             Op::BatchNormTraining { epsilon, feature_index } => {
-                batch_norm::training(shape, fixed(operands)?, *epsilon, *feature_index)
+                batch_norm::training(shape, fixed_operands(operands)?, *epsilon, *feature_index)
             }
             Op::Cholesky { lower } => self.cholesky(shape, operands[0], *lower),
             Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } => {
@@ -123,7 +123,7 @@ impl Evaluator<'_> {
                 self.dot(shape, operands[0], operands[1], dot_dimension_numbers)
             }
             Op::Fft { fft_type, fft_length } => self.fft(shape, operands[0], *fft_type, fft_length),
-            Op::Rng { distribution } => self.rng(shape, fixed(operands)?, *distribution),
+            Op::Rng { distribution } => self.rng(shape, fixed_operands(operands)?, *distribution),
             Op::RngBitGenerator { algorithm } => random::rng_bit_generator(shape, operands[0], *algorithm),
             Op::RngGetAndUpdateState { delta } => self.rng_get_and_update_state(shape, *delta),
             Op::TopK { k, largest } => sort::top_k(shape, operands[0], *k, *largest),
@@ -193,7 +193,7 @@ fn elementwise(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal>
     }
 }
 
-fn fixed<'a, const N: usize>(operands: &[&'a Literal]) -> Result<[&'a Literal; N]> {
+fn fixed_operands<'a, const N: usize>(operands: &[&'a Literal]) -> Result<[&'a Literal; N]> {
     operands.try_into().map_err(|_| Error::invalid(format!("expected {N} operands, got {}", operands.len())))
 }
 

@@ -14,9 +14,9 @@ const Z: [[f64; 2]; 4] = [[0.3, 0.4], [-1.5, 2.0], [2.0, -0.7], [-0.6, -0.2]];
 #[test]
 fn complex_functions() {
     let z = Literal::from_elements(&[4], &Z);
-    let of = |op: Op| run_array(op, C128, &[4], &[&z]);
+    let apply = |op: Op| run_array(op, C128, &[4], &[&z]);
     assert_close(
-        &of(Op::Exp {}),
+        &apply(Op::Exp {}),
         &[
             1.2433022950695027,
             0.5256597791969788,
@@ -29,7 +29,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Log {}),
+        &apply(Op::Log {}),
         &[
             -0.6931471805599453,
             0.9272952180016123,
@@ -42,7 +42,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Sqrt {}),
+        &apply(Op::Sqrt {}),
         &[
             0.6324555320336759,
             0.31622776601683794,
@@ -55,7 +55,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Sin {}),
+        &apply(Op::Sin {}),
         &[
             0.31947873074156474,
             0.3924066848326388,
@@ -68,7 +68,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Cos {}),
+        &apply(Op::Cos {}),
         &[
             1.0327878842028413,
             -0.12138561220787392,
@@ -81,7 +81,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Tan {}),
+        &apply(Op::Tan {}),
         &[
             0.26107368184166296,
             0.4106334708425564,
@@ -94,7 +94,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Sinh {}),
+        &apply(Op::Sinh {}),
         &[
             0.2804817641764754,
             0.4070739913234487,
@@ -107,7 +107,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Cosh {}),
+        &apply(Op::Cosh {}),
         &[
             0.9628205308930272,
             0.11858578787353008,
@@ -120,7 +120,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Tanh {}),
+        &apply(Op::Tanh {}),
         &[
             0.33825474326547145,
             0.3811320742724429,
@@ -133,7 +133,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Asin {}),
+        &apply(Op::Asin {}),
         &[
             0.2806295622918058,
             0.4051123371780309,
@@ -146,7 +146,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Acos {}),
+        &apply(Op::Acos {}),
         &[
             1.2901667645030908,
             -0.4051123371780309,
@@ -159,7 +159,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Asinh {}),
+        &apply(Op::Asinh {}),
         &[
             0.3189624333048184,
             0.3903162045220237,
@@ -172,7 +172,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Acosh {}),
+        &apply(Op::Acosh {}),
         &[
             0.4051123371780309,
             1.2901667645030908,
@@ -185,7 +185,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Atanh {}),
+        &apply(Op::Atanh {}),
         &[
             0.2614921387956719,
             0.4088225229163511,
@@ -198,7 +198,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Expm1 {}),
+        &apply(Op::Expm1 {}),
         &[
             0.24330229506950263,
             0.5256597791969788,
@@ -211,7 +211,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Log1p {}),
+        &apply(Op::Log1p {}),
         &[
             0.30759281954511686,
             0.2984989315861793,
@@ -224,7 +224,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Logistic {}),
+        &apply(Op::Logistic {}),
         &[
             0.5774309320633587,
             0.09901811424847043,
@@ -237,7 +237,7 @@ fn complex_functions() {
         ],
     );
     assert_close(
-        &of(Op::Rsqrt {}),
+        &apply(Op::Rsqrt {}),
         &[
             1.2649110640673518,
             -0.6324555320336759,

@@ -149,11 +149,11 @@ fn f32_arithmetic_rounds_each_operation() {
 #[test]
 fn functions_round_and_sign_as_their_names_say() {
     let x = f32s(&[5], &[2.5, -2.5, 3.5, -0.0, -0.5]);
-    let of = |op: Op| run_array(op, F32, &[5], &[&x]).to_vec::<f32>().unwrap();
-    assert_eq!(of(Op::RoundNearestEven {}), [2.0, -2.0, 4.0, 0.0, 0.0]);
-    assert_eq!(of(Op::RoundNearestAfz {}), [3.0, -3.0, 4.0, 0.0, -1.0]);
-    assert_eq!(of(Op::Sign {}), [1.0, -1.0, 1.0, 0.0, -1.0]);
-    assert!(of(Op::Sign {})[3].is_sign_negative());
+    let apply = |op: Op| run_array(op, F32, &[5], &[&x]).to_vec::<f32>().unwrap();
+    assert_eq!(apply(Op::RoundNearestEven {}), [2.0, -2.0, 4.0, 0.0, 0.0]);
+    assert_eq!(apply(Op::RoundNearestAfz {}), [3.0, -3.0, 4.0, 0.0, -1.0]);
+    assert_eq!(apply(Op::Sign {}), [1.0, -1.0, 1.0, 0.0, -1.0]);
+    assert!(apply(Op::Sign {})[3].is_sign_negative());
     let y = f32s(&[4], &[1.2345, 1e-6, 70000.0, -3.3]);
     let op = Op::ReducePrecision { exponent_bits: 5, mantissa_bits: 3 };
     assert_eq!(run_array(op, F32, &[4], &[&y]), f32s(&[4], &[1.25, 0.0, f32::INFINITY, -3.25]));
@@ -180,17 +180,17 @@ fn select_keeps_the_bits_of_a_nan() {
 #[test]
 fn real_functions() {
     let x = Literal::from_elements(&[4], &[0.3f64, -1.5, 2.0, -0.6]);
-    let of = |op: Op| run_array(op, F64, &[4], &[&x]);
+    let apply = |op: Op| run_array(op, F64, &[4], &[&x]);
     assert_close(
-        &of(Op::Erf {}),
+        &apply(Op::Erf {}),
         &[0.3286267594591274, -0.9661051464753108, 0.9953222650189527, -0.6038560908479259],
     );
     assert_close(
-        &of(Op::Logistic {}),
+        &apply(Op::Logistic {}),
         &[0.574442516811659, 0.18242552380635635, 0.8807970779778823, 0.35434369377420455],
     );
     assert_close(
-        &of(Op::Cbrt {}),
+        &apply(Op::Cbrt {}),
         &[0.6694329500821695, -1.1447142425533319, 1.2599210498948732, -0.8434326653017492],
     );
 }

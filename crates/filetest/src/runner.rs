@@ -87,7 +87,7 @@ fn judge(case: &Case, outcome: Outcome) -> Verdict {
             let errors: Vec<String> = errors.iter().map(|e| format!("  {}: {}", e.line, e.message)).collect();
             Verdict::Failed(format!("expected a text, found errors\n{}", errors.join("\n")))
         }
-        Outcome::Errors(found) => match difference(&case.errors, &found) {
+        Outcome::Errors(actual) => match difference(&case.errors, &actual) {
             None => Verdict::Passed,
             Some(why) => Verdict::Failed(why),
         },
@@ -122,13 +122,13 @@ mod tests {
 
     #[test]
     fn errors_must_agree_in_line_and_in_part_of_the_message() {
-        let found = [error(3, "unknown operand 'y'"), error(4, "no")];
-        assert_eq!(difference(&[error(4, "no"), error(3, "operand 'y'")], &found), None);
+        let actual = [error(3, "unknown operand 'y'"), error(4, "no")];
+        assert_eq!(difference(&[error(4, "no"), error(3, "operand 'y'")], &actual), None);
         for expected in [&[error(3, "operand"), error(5, "no")][..], &[error(3, "operand")], &[]] {
-            assert!(difference(expected, &found).is_some(), "{expected:?}");
+            assert!(difference(expected, &actual).is_some(), "{expected:?}");
         }
         assert!(
-            difference(&[error(3, "operand"), error(3, "operand")], &found[..1]).is_some(),
+            difference(&[error(3, "operand"), error(3, "operand")], &actual[..1]).is_some(),
             "one error is one"
         );
     }

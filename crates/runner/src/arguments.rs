@@ -34,12 +34,12 @@ pub struct Given {
 /// Without it, a missing feed is an error, and a missing variable is zero.
 pub fn assign(
     signature: &Signature,
-    given: &[Given],
+    values: &[Given],
     missing: Option<Fill>,
     random: &Random,
 ) -> Result<Vec<Literal>> {
     let mut sources: Vec<Option<&Given>> = vec![None; signature.arguments().len()];
-    for source in given {
+    for source in values {
         match signature.find(source.role, &source.name) {
             Some(at) => match sources[at] {
                 Some(first) => {
@@ -108,14 +108,14 @@ impl Inputs {
 /// feed holds one batch per step. All such arrays must have the same number of batches.
 pub fn assign_steps(
     signature: &Signature,
-    given: &[Given],
+    values: &[Given],
     missing: Option<Fill>,
     random: &Random,
 ) -> Result<Inputs> {
-    let mut given = given.to_vec();
+    let mut values = values.to_vec();
     let mut batches: Vec<Vec<Literal>> = vec![Vec::new(); signature.arguments().len()];
     let mut count: Option<(usize, String)> = None;
-    for source in given.iter_mut().filter(|source| source.role == Role::Feed) {
+    for source in values.iter_mut().filter(|source| source.role == Role::Feed) {
         let Some(at) = signature.find(Role::Feed, &source.name) else { continue };
         let argument = &signature.arguments()[at];
         let Source::Array(array) = &source.source else { continue };
@@ -158,7 +158,7 @@ pub fn assign_steps(
         source.source = Source::Array(all[0].clone());
         batches[at] = all;
     }
-    Ok(Inputs { first: assign(signature, &given, missing, random)?, batches })
+    Ok(Inputs { first: assign(signature, &values, missing, random)?, batches })
 }
 
 fn unknown(signature: &Signature, source: &Given) -> Error {
@@ -169,11 +169,11 @@ fn unknown(signature: &Signature, source: &Given) -> Error {
         .map(|a| format!("'{}' of {}", a.label(), a.shape))
         .collect();
     let role = source.role.name();
-    let known = match names.as_slice() {
+    let available = match names.as_slice() {
         [] => format!("the program has no {role}"),
         names => format!("the program's {role}s are {}", names.join(", ")),
     };
-    Error::invalid(format!("{}: there is no {role} '{}'; {known}", source.origin, source.name))
+    Error::invalid(format!("{}: there is no {role} '{}'; {available}", source.origin, source.name))
 }
 
 /// Converts the array to the argument's type and shape, or returns an error that describes the
@@ -270,8 +270,8 @@ mod tests {
         Given { role, name: name.to_owned(), source, origin: "--feed".to_owned(), required: true }
     }
 
-    fn error(given: &[Given], missing: Option<Fill>) -> String {
-        assign(&signature(), given, missing, &Random::new(0)).unwrap_err().message().to_owned()
+    fn error(values: &[Given], missing: Option<Fill>) -> String {
+        assign(&signature(), values, missing, &Random::new(0)).unwrap_err().message().to_owned()
     }
 
     #[test]

@@ -111,12 +111,12 @@ pub fn autotune(
     let tuning = Tuning { module, target, options };
     let mut result = Autotuned::default();
     for (number, (text, kernel, instances)) in all.iter().enumerate() {
-        let left = seconds * ALONE - begin.elapsed().as_secs_f64();
-        if left <= 0.0 {
+        let remaining = seconds * ALONE - begin.elapsed().as_secs_f64();
+        if remaining <= 0.0 {
             result.left = all.len() - number;
             break;
         }
-        let each = (left / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
+        let each = (remaining / (all.len() - number) as f64 * 2.0).min(KERNEL_SECONDS);
         progress(&format!("measuring kernel {} of {}", number + 1, all.len()));
         if let Some(mut tuned) = tuning.tune(*kernel, text, &caches, each)? {
             tuned.instances = *instances;
@@ -161,9 +161,9 @@ impl Tuning<'_> {
         let mut program = Trial::new(self, known.and(&result.choices))?;
         let proposals = result.kernels.iter_mut().filter(|tuned| tuned.chosen != 0);
         for (number, tuned) in proposals.enumerate() {
-            let left = budget();
+            let remaining = budget();
             let proposal = tuned.times[std::mem::take(&mut tuned.chosen)].0;
-            if left <= 0.0 {
+            if remaining <= 0.0 {
                 continue;
             }
             progress(&format!("trying proposal {} of {proposed} in the program", number + 1));
@@ -171,7 +171,7 @@ impl Tuning<'_> {
             choices.set(&machine, &tuned.kernel, proposal);
             let mut other = Trial::new(self, known.and(&choices))?;
             let ratio =
-                program.against(&mut other, (left / (proposed - number) as f64).min(PROGRAM_SECONDS))?;
+                program.against(&mut other, (remaining / (proposed - number) as f64).min(PROGRAM_SECONDS))?;
             tuned.in_program = Some(ratio);
             let number = tuned.times.iter().position(|time| time.0 == proposal).unwrap_or(0);
             let promised = (tuned.times[0].1 - tuned.times[number].1) * tuned.instances as f64;

@@ -38,7 +38,7 @@ fn line(out: &mut String, counter: &ProfileCounter, ticks: i64, share: &str, sec
     let seconds = ticks as f64 / second;
     let per_second = |count: u64, unit: &str| match count {
         0 => String::new(),
-        count => format!("{}{unit}", prefixed(count as f64 * runs as f64 / seconds)),
+        count => format!("{}{unit}", with_prefix(count as f64 * runs as f64 / seconds)),
     };
     let _ = writeln!(
         out,
@@ -52,7 +52,7 @@ fn line(out: &mut String, counter: &ProfileCounter, ticks: i64, share: &str, sec
 }
 
 /// Formats a number with a decimal prefix.
-fn prefixed(mut number: f64) -> String {
+fn with_prefix(mut number: f64) -> String {
     let mut prefixes = ["", "K", "M", "G", "T", "P"].into_iter();
     let mut prefix = prefixes.next().unwrap_or_default();
     for next in prefixes {

@@ -37,9 +37,9 @@ const SMALL_CONSTANT: usize = 16;
 pub fn kernels(module: &Module) -> Vec<Kernel> {
     let mut kernels = Vec::new();
     let mut pending = vec![module.entry()];
-    let mut seen = std::collections::BTreeSet::new();
+    let mut visited = std::collections::BTreeSet::new();
     while let Some(computation) = pending.pop() {
-        if !seen.insert(computation) {
+        if !visited.insert(computation) {
             continue;
         }
         for instruction in module[computation].post_order() {
@@ -202,8 +202,8 @@ pub(crate) fn nodes(module: &Module, kernel: Kernel) -> Vec<String> {
             computation.post_order().iter().rev().map(|&i| computation[i].metadata().op_name.clone()),
         );
     }
-    let mut seen = std::collections::BTreeSet::new();
-    names.retain(|name| !name.is_empty() && seen.insert(name.clone()));
+    let mut visited = std::collections::BTreeSet::new();
+    names.retain(|name| !name.is_empty() && visited.insert(name.clone()));
     names
 }
 

@@ -21,10 +21,10 @@ fn limit(module: &Module, parameter: InstructionId) -> Option<i64> {
         return None;
     }
     let mut least: Option<i64> = None;
-    let mut seen = BTreeSet::new();
+    let mut visited = BTreeSet::new();
     let mut waiting = vec![(module.entry(), parameter)];
     while let Some((place, value)) = waiting.pop() {
-        if !seen.insert((place, value)) {
+        if !visited.insert((place, value)) {
             continue;
         }
         for &user in module[place][value].users() {

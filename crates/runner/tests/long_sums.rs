@@ -51,10 +51,10 @@ fn of_rows_and_columns() {
     let x = numbers(&[2, n], 1);
     let values = floats(&x);
     let rows: Vec<f64> = values.chunks(n as usize).map(|row| row.iter().sum()).collect();
-    let text = |shape: &str, kept: &str, d: usize| {
+    let text = |shape: &str, result: &str, d: usize| {
         format!(
-            "HloModule sums\n\n{ADD}ENTRY main {{\n  x = f32[{shape}] parameter(0)\n  i = f32[] constant(0)\n  s = f32[{kept}] \
-             reduce(x, i), dimensions={{{d}}}, to_apply=add\n  ROOT r = (f32[{kept}]) tuple(s)\n}}\n"
+            "HloModule sums\n\n{ADD}ENTRY main {{\n  x = f32[{shape}] parameter(0)\n  i = f32[] constant(0)\n  s = f32[{result}] \
+             reduce(x, i), dimensions={{{d}}}, to_apply=add\n  ROOT r = (f32[{result}]) tuple(s)\n}}\n"
         )
     };
     check("rows", &text(&format!("2,{n}"), "2", 1), &[x], &rows);

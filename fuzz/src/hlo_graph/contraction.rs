@@ -1,7 +1,7 @@
 //! Dots and convolutions, and the instructions that often follow them.
 
 use super::Writer;
-use super::elementwise::retyped;
+use super::elementwise::with_type;
 use hlo::{ConvolutionDimensionNumbers, DotDimensionNumbers, InstructionId, Op, Window, WindowDimension};
 use shape::{ArrayShape, PrimitiveType};
 
@@ -94,7 +94,7 @@ impl Writer<'_> {
             U4 | U8 | U16 => U32,
             _ => return Some(sum),
         };
-        if self.draw.once_in(3) { self.add_shaped(retyped(&array, wider), op, operands) } else { Some(sum) }
+        if self.draw.once_in(3) { self.add_shaped(with_type(&array, wider), op, operands) } else { Some(sum) }
     }
 
     /// Adds a bias, an activation, a transpose, or nothing.

@@ -64,7 +64,7 @@ impl Writer<'_> {
         if rows.element_count() > self.most {
             return None;
         }
-        let [kept, kept_rows] = [self.like(array), self.like(&rows)];
+        let [carried_array, carried_rows] = [self.like(array), self.like(&rows)];
         let counter = self.constant(whole(0));
         let shapes: Vec<Shape> = [ArrayShape::new(S32, &[]), array.clone(), array.clone(), rows.clone()]
             .into_iter()
@@ -73,7 +73,7 @@ impl Writer<'_> {
         let state = Shape::Tuple(shapes);
         let condition = self.condition(&state, trips);
         let body = self.body(&state, array, &rows, depth);
-        let operands = [counter, x, kept, kept_rows];
+        let operands = [counter, x, carried_array, carried_rows];
         let initial = self.builder.op(self.module, Op::Tuple {}, &operands).ok()?;
         self.add(Op::While { condition, body }, &[initial])
     }
@@ -96,9 +96,9 @@ impl Writer<'_> {
             inner.builder.op(inner.module, Op::GetTupleElement { index }, &[s]).expect("a tuple")
         };
         let i = part(&mut inner, 0);
-        let [x, kept, filled] = [1, 2, 3].map(|index| part(&mut inner, index));
+        let [x, carried_array, filled] = [1, 2, 3].map(|index| part(&mut inner, index));
         inner.keep(i, true);
-        [filled, kept, x].into_iter().for_each(|id| {
+        [filled, carried_array, x].into_iter().for_each(|id| {
             inner.keep(id, false);
         });
         let zero = inner.constant(whole(0));
@@ -128,8 +128,8 @@ impl Writer<'_> {
             let operands = [&[filled, row][..], &place].concat();
             inner.builder.op(inner.module, Op::DynamicUpdateSlice {}, &operands).expect("a row")
         };
-        let kept = if inner.draw.once_in(3) { x } else { kept };
-        let root = [count, next, kept, filled];
+        let carried_array = if inner.draw.once_in(3) { x } else { carried_array };
+        let root = [count, next, carried_array, filled];
         let root = inner.builder.op(inner.module, Op::Tuple {}, &root).expect("a tuple accepts any operand");
         let computation = inner.builder.finish(root);
         self.module.add_computation(computation)

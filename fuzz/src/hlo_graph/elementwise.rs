@@ -152,7 +152,7 @@ impl Writer<'_> {
             return self.add(Op::Clamp {}, &[low, x, high]);
         }
         let of_predicate =
-            if self.draw.once_in(5) { ArrayShape::new(Pred, &[]) } else { retyped(array, Pred) };
+            if self.draw.once_in(5) { ArrayShape::new(Pred, &[]) } else { with_type(array, Pred) };
         let (predicate, y) = (self.like(&of_predicate), self.like(array));
         let operands = if self.draw.once_in(2) { [predicate, x, y] } else { [predicate, y, x] };
         self.add(Op::Select {}, &operands)
@@ -160,7 +160,7 @@ impl Writer<'_> {
 
     pub(super) fn convert(&mut self, x: InstructionId, array: &ArrayShape) -> Option<InstructionId> {
         let element_type = self.draw.choose(&PrimitiveType::ALL);
-        let to = retyped(array, element_type);
+        let to = with_type(array, element_type);
         match self.draw.below(6) {
             0 => self.bitcast_convert(x, array),
             _ => self.add_shaped(to, Op::Convert {}, &[x]),
@@ -206,6 +206,6 @@ impl Writer<'_> {
     }
 }
 
-pub(super) fn retyped(array: &ArrayShape, element_type: PrimitiveType) -> ArrayShape {
+pub(super) fn with_type(array: &ArrayShape, element_type: PrimitiveType) -> ArrayShape {
     ArrayShape::new(element_type, &array.sizes())
 }

@@ -1,7 +1,7 @@
 //! Reductions, windows, sorting, and row patterns: softmax, normalization.
 
 use super::Writer;
-use super::elementwise::retyped;
+use super::elementwise::with_type;
 use PrimitiveType::*;
 use hlo::{
     ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId, InstructionId, Op, Window,
@@ -39,7 +39,7 @@ impl Writer<'_> {
         }
         let dimension = self.draw.below(array.rank());
         let indices = Op::Iota { iota_dimension: dimension };
-        let indices = self.add_shaped(retyped(array, S32), indices, &[])?;
+        let indices = self.add_shaped(with_type(array, S32), indices, &[])?;
         let direction = self.draw.choose(&[ComparisonDirection::Gt, ComparisonDirection::Lt]);
         let to_apply = self.arg_region(array.element_type, direction);
         let worst = self.number(array.element_type);
@@ -160,7 +160,7 @@ impl Writer<'_> {
         let mut operands = vec![x];
         for _ in 0..self.draw.below(3) {
             let element_type = self.draw.element_type();
-            operands.push(self.exact_like(&retyped(array, element_type)));
+            operands.push(self.exact_like(&with_type(array, element_type)));
         }
         let mut builder = ComputationBuilder::new("order");
         let mut keys = Vec::new();

@@ -34,7 +34,7 @@ impl Writer {
         attr: &BTreeMap<String, AttrValue>,
         main: Option<DataType>,
     ) -> Option<Vec<String>> {
-        let words = templates::of(&op.name).unwrap_or_default();
+        let words = templates::words(&op.name).unwrap_or_default();
         let mut letters = BTreeMap::new();
         let all_equal = self.draw.once_in(3).then(|| self.draw.between(1, 6));
         let shape = self.main_shape(main);

@@ -97,7 +97,7 @@ const TEMPLATES: &[(&[&str], &str)] = &[
 ];
 
 /// Returns the words for an op's inputs.
-pub(super) fn of(op: &str) -> Option<Vec<&'static str>> {
+pub(super) fn words(op: &str) -> Option<Vec<&'static str>> {
     let (_, words) = TEMPLATES.iter().find(|(ops, _)| ops.contains(&op))?;
     Some(words.split(' ').collect())
 }

@@ -2,8 +2,8 @@
 
 use super::givens::with;
 use super::matrix::{adjoint, conjugate, identity, matmul, real_part, spread};
-use super::qr::{Reflection, reflected, reflection};
-use super::tridiagonal::{Finished, columns_at_a_time, rows_reflected};
+use super::qr::{Reflection, apply_reflection, reflection};
+use super::tridiagonal::{Finished, columns_at_a_time, reflect_rows};
 use crate::expression::Expression;
 use shape::PrimitiveType;
 
@@ -61,7 +61,7 @@ fn reduce_column_and_row<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec
     let scaled = projected * spread(tau, &projected.sizes());
     let a = a - spread(scaled, &sizes) * spread(adjoint(vector), &sizes);
     let above = with(above, next, real_part(beta).reshape(&[]));
-    vec![a, diagonal, above, u, rows_reflected(v, vector, tau)]
+    vec![a, diagonal, above, u, reflect_rows(v, vector, tau)]
 }
 
 /// Reflects a column, from the diagonal down, to one real element.
@@ -73,5 +73,5 @@ fn reduce_column<'f>(
 ) -> (Expression<'f>, Expression<'f>, Expression<'f>) {
     let Reflection { v, tau, beta } = reflection(a.dynamic_slice_in(2, k), k);
     let diagonal = with(diagonal, k, real_part(beta).reshape(&[]));
-    (reflected(a, v, conjugate(tau)), diagonal, rows_reflected(u, v, tau))
+    (apply_reflection(a, v, conjugate(tau)), diagonal, reflect_rows(u, v, tau))
 }

@@ -2,7 +2,7 @@
 //! of LAPACK's `bdsqr`).
 
 use super::bidiagonal::Bidiagonal;
-use super::givens::{Givens, at, deflated, first_coupled, last_coupled, with};
+use super::givens::{Givens, at, deflate, first_coupled, last_coupled, with};
 use super::jacobi::epsilon;
 use super::matrix::in_type_of;
 use super::tridiagonal_qr::MAX_SWEEPS;
@@ -20,12 +20,12 @@ pub(super) struct Factors<'f> {
 }
 
 /// Returns the singular values and vectors of a matrix in bidiagonal form.
-pub(super) fn diagonalized_bidiagonal(matrix: Bidiagonal<'_>) -> Factors<'_> {
+pub(super) fn diagonalize_bidiagonal(matrix: Bidiagonal<'_>) -> Factors<'_> {
     let Bidiagonal { diagonal, above, rows_of_u, rows_of_v } = matrix;
     let function = diagonal.function();
     let n = diagonal.size_from_end(0);
     let diagonal = without_small(diagonal);
-    let above = deflated(diagonal, above);
+    let above = deflate(diagonal, above);
     // One more element, because the one after the last is read, too.
     let state = [
         function.scalar(PrimitiveType::S32, 0.0),
@@ -64,7 +64,7 @@ fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let outputs = d.function().while_loop(&start, |_, state| state[0].lt(state[1]), |_, state| chase(state));
     let &[_, _, a, _, x, _, row_of_u, row_of_v, d, e, u, v] = &outputs[..] else { return Vec::new() };
     let d = without_small(with(d, last, a));
-    let e = deflated(d, with(e, last, x).slice_in(1, 0, n));
+    let e = deflate(d, with(e, last, x).slice_in(1, 0, n));
     let u = u.dynamic_update_in(row_of_u, 1, last);
     let v = v.dynamic_update_in(row_of_v, 1, last);
     vec![count + 1.0, last_coupled(e), d, e.pad_in(1, 0, 1, 0.0), u, v]
@@ -109,8 +109,8 @@ fn chase<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let beside = right.cosine * b - right.sine * a;
     let below = right.cosine * c;
     let left = Givens::new(right.cosine * a + right.sine * b, right.sine * c);
-    let (turned_u, row_of_u) = left.turned(row_of_u, u.dynamic_slice_in(1, next));
-    let (turned_v, row_of_v) = right.turned(row_of_v, v.dynamic_slice_in(1, next));
+    let (turned_u, row_of_u) = left.rotate(row_of_u, u.dynamic_slice_in(1, next));
+    let (turned_v, row_of_v) = right.rotate(row_of_v, v.dynamic_slice_in(1, next));
     vec![
         next,
         last,

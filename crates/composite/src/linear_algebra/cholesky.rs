@@ -1,7 +1,7 @@
 //! Cholesky factors, one column per step, with blocks of columns for large matrices.
 
 use super::matrix::{
-    BLOCK, adjoint, diagonal, in_type_of, matmul, padded_with_identity, positions, real_part, spread,
+    BLOCK, adjoint, diagonal, in_type_of, matmul, pad_with_identity, positions, real_part, spread,
 };
 use crate::expression::Expression;
 use shape::PrimitiveType;
@@ -31,16 +31,16 @@ fn factor(a: Expression<'_>) -> Expression<'_> {
 /// product.
 fn blocked(a: Expression<'_>) -> Expression<'_> {
     let n = a.size_from_end(0);
-    let padded = padded_with_identity(a, BLOCK);
+    let padded = pad_with_identity(a, BLOCK);
     let size = padded.size_from_end(0);
-    let done = a.function().for_loop(size / BLOCK, &[padded.splat(0.0), padded], |_, block, state| {
+    let outputs = a.function().for_loop(size / BLOCK, &[padded.splat(0.0), padded], |_, block, state| {
         let &[l, a] = state else { return Vec::new() };
         let first = block * BLOCK as f64;
         let known = matmul(l, adjoint(l.dynamic_range_in(1, first, BLOCK)));
         let panel = a.dynamic_range_in(2, first, BLOCK) - known;
         vec![l.dynamic_update_in(columns(panel, Some(first)), 2, first), a]
     });
-    done[0].slice_in(1, 0, n).slice_in(2, 0, n)
+    outputs[0].slice_in(1, 0, n).slice_in(2, 0, n)
 }
 
 /// Returns columns of the factor, given the panel of the matrix minus the contribution of earlier
@@ -49,7 +49,7 @@ fn columns<'f>(panel: Expression<'f>, first: Option<Expression<'f>>) -> Expressi
     let width = panel.size_from_end(0);
     let mut initial = vec![panel.splat(0.0), panel];
     initial.extend(first);
-    let done = panel.function().for_loop(width, &initial, |function, k, state| {
+    let outputs = panel.function().for_loop(width, &initial, |function, k, state| {
         let (l, panel, first) = (state[0], state[1], state.get(2).copied());
         let on = first.map_or(k, |first| first + k);
         let known = matmul(l, adjoint(l.dynamic_slice_in(1, on)));
@@ -66,5 +66,5 @@ fn columns<'f>(panel: Expression<'f>, first: Option<Expression<'f>>) -> Expressi
         next.extend(first);
         next
     });
-    done[0]
+    outputs[0]
 }

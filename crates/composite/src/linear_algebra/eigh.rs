@@ -1,14 +1,13 @@
 //! Eigenvalues and eigenvectors of Hermitian matrices: Jacobi's method for small ones, reduction to
 //! tridiagonal form for others.
 
-use super::hermitian_jacobi::diagonalized;
-use super::jacobi::{sorted, sorting};
+use super::hermitian_jacobi::diagonalize;
+use super::jacobi::{sort_by_keys, sorting};
 use super::matrix::{
-    adjoint, in_type_of, lower_triangle, matmul, poison, positions, real_part, scaled_to_one,
-    square_magnitude,
+    adjoint, in_type_of, lower_triangle, matmul, poison, positions, real_part, scale_to_one, square_magnitude,
 };
 use super::tridiagonal::tridiagonal;
-use super::tridiagonal_qr::diagonalized_tridiagonal;
+use super::tridiagonal_qr::diagonalize_tridiagonal;
 use crate::expression::Expression;
 
 /// Largest number of rows for which all pairs of rows and columns of a stack are rotated at once.
@@ -51,7 +50,7 @@ fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let (batch, n) = (a.sizes()[0], a.sizes()[1]);
     // The number of columns must be even.
     let padded = n + n % 2;
-    let (values, v) = diagonalized(a.pad_in(1, 0, padded - n, 0.0).pad_in(2, 0, padded - n, 0.0));
+    let (values, v) = diagonalize(a.pad_in(1, 0, padded - n, 0.0).pad_in(2, 0, padded - n, 0.0));
     // The padding's eigenvector has its nonzero element in the last row.
     let is_padding = if padded == n {
         values.not_equal(values)
@@ -60,7 +59,7 @@ fn by_pairs(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
         last.gt(0.5)
     };
     let keys = is_padding.select(values.splat(f64::INFINITY), values);
-    let values = sorted(is_padding.select(values.splat(0.0), values), keys);
+    let values = sort_by_keys(is_padding.select(values.splat(0.0), values), keys);
     let vectors = matmul(v, sorting(keys, v.element_type()));
     (values.slice_in(1, 0, n), vectors.slice_in(1, 0, n).slice_in(2, 0, n))
 }
@@ -70,14 +69,14 @@ fn one_by_one(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let sizes = a.sizes();
     let (batch, n) = (sizes[0], sizes[1]);
-    let (scaled, scale) = scaled_to_one(a);
+    let (scaled, scale) = scale_to_one(a);
     let values = function.splat(a.element_type().real_part(), &[batch, n], 0.0);
-    let done = function.for_loop(batch, &[values, scaled], |_, index, state| {
+    let outputs = function.for_loop(batch, &[values, scaled], |_, index, state| {
         let &[values, matrices] = state else { return Vec::new() };
         let reduced = tridiagonal(matrices.dynamic_slice_in(0, index));
-        let (diagonal, v) = diagonalized_tridiagonal(reduced);
+        let (diagonal, v) = diagonalize_tridiagonal(reduced);
         vec![values.dynamic_update_in(diagonal, 0, index), matrices.dynamic_update_in(v, 0, index)]
     });
-    let values = done[0] * scale.broadcast(&[batch, n], &[0]);
-    (sorted(values, values), matmul(done[1], sorting(values, a.element_type())))
+    let values = outputs[0] * scale.broadcast(&[batch, n], &[0]);
+    (sort_by_keys(values, values), matmul(outputs[1], sorting(values, a.element_type())))
 }

@@ -58,7 +58,7 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
     // Halving is exact.
     let counts = over(halvings);
     let zero = function.scalar(PrimitiveType::S32, 0.0);
-    let halved = function.while_loop(
+    let halving = function.while_loop(
         &[zero, most, counts, a],
         |_, state| state[0].lt(state[1]),
         |_, state| {
@@ -67,9 +67,9 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
             vec![state[0] + 1.0, state[1], state[2], next]
         },
     );
-    let (odd, even) = halves(halved[3], coefficients);
+    let (odd, even) = halves(halving[3], coefficients);
     let small = solve(even - odd, even + odd);
-    let done = function.while_loop(
+    let outputs = function.while_loop(
         &[zero, most, counts, small],
         |_, state| state[0].lt(state[1]),
         |_, state| {
@@ -85,7 +85,7 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
     let is_diagonal = rows.equal(columns) | a.equal(0.0);
     let all = (!is_diagonal).convert(PrimitiveType::S32).sum(&[1, 2]).equal(0.0);
     let scalars = rows.equal(columns).select(a.exp(), off);
-    over(all).select(scalars, done[3])
+    over(all).select(scalars, outputs[3])
 }
 
 /// Returns the odd and the even part of the approximant's numerator.

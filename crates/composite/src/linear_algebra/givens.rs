@@ -27,7 +27,7 @@ impl<'f> Givens<'f> {
     }
 
     /// Rotates two rows.
-    pub(super) fn turned(
+    pub(super) fn rotate(
         &self,
         row: Expression<'f>,
         next: Expression<'f>,
@@ -50,7 +50,7 @@ pub(super) fn with<'f>(x: Expression<'f>, index: Expression<'f>, element: Expres
 /// Flushes negligible off-diagonal elements to zero: those that are tiny relative to their
 /// neighbors on the diagonal, or to 1, the largest element. Each element is in the column of the
 /// later of its neighbors.
-pub(super) fn deflated<'f>(diagonal: Expression<'f>, before: Expression<'f>) -> Expression<'f> {
+pub(super) fn deflate<'f>(diagonal: Expression<'f>, before: Expression<'f>) -> Expression<'f> {
     let n = diagonal.size_from_end(0);
     let epsilon = epsilon(diagonal.element_type());
     let magnitude = diagonal.abs();

@@ -9,7 +9,7 @@ use shape::PrimitiveType;
 
 /// Returns the eigenvalues of a stack with an even number of rows, `[batch, n]`, and the
 /// eigenvectors as columns, unsorted.
-pub(super) fn diagonalized(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+pub(super) fn diagonalize(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let function = a.function();
     let (batch, n) = (a.sizes()[0], a.sizes()[1]);
     let half = n / 2;
@@ -26,7 +26,7 @@ pub(super) fn diagonalized(a: Expression<'_>) -> (Expression<'_>, Expression<'_>
         side(0),
         side(1),
     ];
-    let done = function.while_loop(
+    let outputs = function.while_loop(
         &state,
         |_, state| state[0].lt(MAX_SWEEPS) & changes(&state[1..5]),
         |function, state| {
@@ -35,8 +35,8 @@ pub(super) fn diagonalized(a: Expression<'_>) -> (Expression<'_>, Expression<'_>
             next
         },
     );
-    let values = function.concatenate(&[real_part(diagonal(done[1])), real_part(diagonal(done[4]))], 1);
-    (values, function.concatenate(&[done[5], done[6]], 2))
+    let values = function.concatenate(&[real_part(diagonal(outputs[1])), real_part(diagonal(outputs[4]))], 1);
+    (values, function.concatenate(&[outputs[5], outputs[6]], 2))
 }
 
 /// True if the off-diagonal part of any matrix is significant relative to the whole.

@@ -68,7 +68,7 @@ pub(super) fn sorting<'f>(keys: Expression<'f>, element_type: PrimitiveType) -> 
 }
 
 /// Sorts `[batch, n]` by keys.
-pub(super) fn sorted<'f>(values: Expression<'f>, keys: Expression<'f>) -> Expression<'f> {
+pub(super) fn sort_by_keys<'f>(values: Expression<'f>, keys: Expression<'f>) -> Expression<'f> {
     let sizes = values.sizes();
     let rows = values.reshape(&[sizes[0], 1, sizes[1]]);
     matmul(rows, sorting(keys, values.element_type())).reshape(&sizes)

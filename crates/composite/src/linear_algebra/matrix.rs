@@ -9,7 +9,7 @@ use shape::PrimitiveType;
 pub(super) const BLOCK: i64 = 64;
 
 /// Pads square matrices to a multiple of a size, with ones on the diagonal.
-pub(super) fn padded_with_identity(a: Expression<'_>, multiple: i64) -> Expression<'_> {
+pub(super) fn pad_with_identity(a: Expression<'_>, multiple: i64) -> Expression<'_> {
     let n = a.size_from_end(0);
     let more = (multiple - n % multiple) % multiple;
     if more == 0 {
@@ -118,7 +118,7 @@ pub(super) fn spread<'f>(x: Expression<'f>, sizes: &[i64]) -> Expression<'f> {
 
 /// Divides matrices by their largest magnitude, so that neither squares nor their sums overflow.
 /// Also returns that magnitude, `[batch]`, or 1 if it is 0.
-pub(super) fn scaled_to_one(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
+pub(super) fn scale_to_one(x: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let largest = magnitude(x).maximum(&[1, 2]);
     let scale = largest.gt(0.0).select(largest, 1.0);
     (x / in_type_of(scale.broadcast(&x.sizes(), &[0]), x), scale)

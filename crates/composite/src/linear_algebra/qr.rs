@@ -21,7 +21,7 @@ pub fn qr(a: Expression<'_>, full_matrices: bool) -> (Expression<'_>, Expression
         return (q, function.splat(element_type, &[batch, width, n], 0.0));
     }
     let (r, vectors, taus) = reflect_columns(a);
-    let q = reflected_identity(vectors, taus, width);
+    let q = reflect_identity(vectors, taus, width);
     let r = r.slice_in(1, 0, width);
     let (rows, columns) = positions(r);
     (q, rows.le(columns).select(r, 0.0))
@@ -55,7 +55,7 @@ pub fn orthonormal_columns<'f>(packed: Expression<'f>, taus: Expression<'f>, wid
     let (rows, columns) = positions(vectors);
     let vectors = rows.gt(columns).select(vectors, 0.0);
     let vectors = rows.equal(columns).select(vectors.splat(1.0), vectors);
-    reflected_identity(vectors, taus.reshape(&[batch, 1, count]), width)
+    reflect_identity(vectors, taus.reshape(&[batch, 1, count]), width)
 }
 
 /// Reduces each column in turn. Returns the reduced matrix, the reflection vectors, and their
@@ -71,22 +71,26 @@ fn reflect_columns(a: Expression<'_>) -> (Expression<'_>, Expression<'_>, Expres
 }
 
 /// Returns the first columns of the product of all reflections, applied from last to first.
-fn reflected_identity<'f>(vectors: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
+fn reflect_identity<'f>(vectors: Expression<'f>, taus: Expression<'f>, width: i64) -> Expression<'f> {
     let function = vectors.function();
     let (batch, m, count) = (vectors.sizes()[0], vectors.sizes()[1], vectors.sizes()[2]);
     let q = identity(function, vectors.element_type(), [batch, m, width]);
-    let done = function.for_loop(count, &[q, vectors, taus], |_, step, state| {
+    let outputs = function.for_loop(count, &[q, vectors, taus], |_, step, state| {
         let &[q, vectors, taus] = state else { return Vec::new() };
         let k = (count - 1) as f64 - step;
         let v = vectors.dynamic_slice_in(2, k);
         let tau = taus.dynamic_slice_in(2, k);
-        vec![reflected(q, v, tau), vectors, taus]
+        vec![apply_reflection(q, v, tau), vectors, taus]
     });
-    done[0]
+    outputs[0]
 }
 
 /// `x - tau v (v^H x)`.
-pub(super) fn reflected<'f>(x: Expression<'f>, v: Expression<'f>, tau: Expression<'f>) -> Expression<'f> {
+pub(super) fn apply_reflection<'f>(
+    x: Expression<'f>,
+    v: Expression<'f>,
+    tau: Expression<'f>,
+) -> Expression<'f> {
     let sizes = x.sizes();
     let projection = matmul(adjoint(v), x);
     let scaled = projection * spread(tau, &projection.sizes());
@@ -133,7 +137,7 @@ fn reflect<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Expression<'f
     let rows = a.function().iota(PrimitiveType::S32, &sizes, 1);
     let k_everywhere = k.spread_like(rows);
     let Reflection { v, tau, beta } = reflection(column, k);
-    let next = reflected(a, v, conjugate(tau));
+    let next = apply_reflection(a, v, conjugate(tau));
     // The eliminated elements are exactly 0.
     let exact = rows.equal(k_everywhere).select(spread(beta, &sizes), 0.0);
     let exact = rows.lt(k_everywhere).select(column, exact);

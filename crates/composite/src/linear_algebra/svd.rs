@@ -2,10 +2,10 @@
 //! for others.
 
 use super::bidiagonal::bidiagonal;
-use super::bidiagonal_qr::{Factors, diagonalized_bidiagonal};
-use super::jacobi::{sorted, sorting};
+use super::bidiagonal_qr::{Factors, diagonalize_bidiagonal};
+use super::jacobi::{sort_by_keys, sorting};
 use super::matrix::{
-    adjoint, diagonal, identity, in_type_of, matmul, poison, real_part, scaled_to_one, spread,
+    adjoint, diagonal, identity, in_type_of, matmul, poison, real_part, scale_to_one, spread,
     square_magnitude,
 };
 use super::one_sided_jacobi::orthogonal_columns;
@@ -69,7 +69,7 @@ fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
     let function = a.function();
     let sizes = a.sizes();
     let (batch, m, n) = (sizes[0], sizes[1], sizes[2]);
-    let (a, scale) = scaled_to_one(a);
+    let (a, scale) = scale_to_one(a);
     let (q, square) = if m == n {
         (None, a)
     } else {
@@ -77,18 +77,18 @@ fn one_by_one(a: Expression<'_>, full_matrices: bool) -> [Expression<'_>; 3] {
         (Some(q), r.slice_in(1, 0, n))
     };
     let values = function.splat(a.element_type().real_part(), &[batch, n], 0.0);
-    let done = function.for_loop(batch, &[values, square.splat(0.0), square], |_, index, state| {
+    let outputs = function.for_loop(batch, &[values, square.splat(0.0), square], |_, index, state| {
         let &[values, u, matrices] = state else { return Vec::new() };
-        let factors = diagonalized_bidiagonal(bidiagonal(matrices.dynamic_slice_in(0, index)));
-        let Factors { values: found, u: left, v } = factors;
+        let factors = diagonalize_bidiagonal(bidiagonal(matrices.dynamic_slice_in(0, index)));
+        let Factors { values: value, u: left_vectors, v } = factors;
         vec![
-            values.dynamic_update_in(found, 0, index),
-            u.dynamic_update_in(left, 0, index),
+            values.dynamic_update_in(value, 0, index),
+            u.dynamic_update_in(left_vectors, 0, index),
             matrices.dynamic_update_in(v, 0, index),
         ]
     });
-    let &[values, u, v] = &done[..] else { return [a; 3] };
-    let s = sorted(values, -values) * scale.broadcast(&[batch, n], &[0]);
+    let &[values, u, v] = &outputs[..] else { return [a; 3] };
+    let s = sort_by_keys(values, -values) * scale.broadcast(&[batch, n], &[0]);
     let order = sorting(-values, a.element_type());
     let (u, v) = (matmul(u, order), matmul(v, order));
     let Some(q) = q else { return [u, s, v] };

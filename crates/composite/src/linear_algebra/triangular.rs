@@ -1,7 +1,7 @@
 //! Triangular systems by substitution, one row of the solution per step, with blocks of rows for
 //! large matrices.
 
-use super::matrix::{BLOCK, conjugate, matmul, padded_with_identity, positions};
+use super::matrix::{BLOCK, conjugate, matmul, pad_with_identity, positions};
 use crate::expression::Expression;
 use hlo::TriangularTranspose;
 
@@ -47,7 +47,7 @@ pub(super) fn substitute<'f>(
 /// Solves one block of rows at a time. The contribution of earlier blocks is one matrix product.
 fn blocked<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal: bool) -> Expression<'f> {
     let n = a.size_from_end(0);
-    let a = padded_with_identity(a, BLOCK);
+    let a = pad_with_identity(a, BLOCK);
     let size = a.size_from_end(0);
     let b = b.pad_in(1, 0, size - n, 0.0);
     // The other triangle may hold anything. In blocks not yet solved, `x` is 0.
@@ -55,7 +55,7 @@ fn blocked<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagon
     let strict = if is_lower { row.gt(column) } else { row.lt(column) };
     let strict = strict.select(a, 0.0);
     let blocks = size / BLOCK;
-    let done = a.function().for_loop(blocks, &[b.splat(0.0), a, b, strict], |_, step, state| {
+    let outputs = a.function().for_loop(blocks, &[b.splat(0.0), a, b, strict], |_, step, state| {
         let &[x, a, b, strict] = state else { return Vec::new() };
         let block = if is_lower { step } else { (blocks - 1) as f64 - step };
         let first = block * BLOCK as f64;
@@ -65,7 +65,7 @@ fn blocked<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagon
         let solved = rows(corner, right, is_lower, unit_diagonal);
         vec![x.dynamic_update_in(solved, 1, first), a, b, strict]
     });
-    done[0].slice_in(1, 0, n)
+    outputs[0].slice_in(1, 0, n)
 }
 
 fn rows<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal: bool) -> Expression<'f> {
@@ -76,7 +76,7 @@ fn rows<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal:
     // The other triangle may hold anything.
     let scale = rows.equal(columns).select(a, 0.0);
     let initial = [b.splat(0.0), b, strict, scale];
-    let done = a.function().for_loop(n, &initial, |_, step, state| {
+    let outputs = a.function().for_loop(n, &initial, |_, step, state| {
         let &[x, b, strict, scale] = state else { return Vec::new() };
         let row = if is_lower { step } else { (n - 1) as f64 - step };
         let known = matmul(strict.dynamic_slice_in(1, row), x);
@@ -87,5 +87,5 @@ fn rows<'f>(a: Expression<'f>, b: Expression<'f>, is_lower: bool, unit_diagonal:
         }
         vec![x.dynamic_update_in(next, 1, row), b, strict, scale]
     });
-    done[0]
+    outputs[0]
 }

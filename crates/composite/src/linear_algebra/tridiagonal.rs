@@ -31,13 +31,13 @@ pub(super) fn tridiagonal(a: Expression<'_>) -> Tridiagonal<'_> {
     loop {
         let size = rest.size_from_end(0);
         let count = columns_at_a_time(size);
-        let done = function.for_loop(count, &[rest, before, rows], |_, k, state| reduce_column(k, state));
-        let parts = [real_part(diagonal(done[0])), done[1], done[2]];
+        let outputs = function.for_loop(count, &[rest, before, rows], |_, k, state| reduce_column(k, state));
+        let parts = [real_part(diagonal(outputs[0])), outputs[1], outputs[2]];
         if count == size - 1 {
             let [diagonal, before, rows_of_q] = finished.with(parts);
             return Tridiagonal { diagonal, before, rows_of_q };
         }
-        rest = done[0].slice_in(1, count, size).slice_in(2, count, size);
+        rest = outputs[0].slice_in(1, count, size).slice_in(2, count, size);
         [_, before, rows] = finished.split(parts, count);
     }
 }
@@ -93,11 +93,11 @@ fn reduce_column<'f>(k: Expression<'f>, state: &[Expression<'f>]) -> Vec<Express
     let w = tau_everywhere * projected - spread(half, &v.sizes()) * v;
     let outer = |x: Expression<'f>, y: Expression<'f>| spread(x, &sizes) * spread(adjoint(y), &sizes);
     let next = a - outer(w, v) - outer(v, w);
-    vec![next, with(before, pivot, real_part(beta).reshape(&[])), rows_reflected(q, v, tau)]
+    vec![next, with(before, pivot, real_part(beta).reshape(&[])), reflect_rows(q, v, tau)]
 }
 
 /// Computes `(q h)^T` from the transpose of `q`, with the reflection `h = 1 - tau v v^H`.
-pub(super) fn rows_reflected<'f>(
+pub(super) fn reflect_rows<'f>(
     rows: Expression<'f>,
     v: Expression<'f>,
     tau: Expression<'f>,

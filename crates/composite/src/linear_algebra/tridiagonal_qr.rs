@@ -1,7 +1,7 @@
 //! The implicit QR method with Wilkinson's shifts for symmetric tridiagonal matrices (Golub and Van
 //! Loan, Matrix Computations, 8.3.5).
 
-use super::givens::{Givens, at, deflated, first_coupled, last_coupled, with};
+use super::givens::{Givens, at, deflate, first_coupled, last_coupled, with};
 use super::tridiagonal::Tridiagonal;
 use crate::expression::Expression;
 use shape::PrimitiveType;
@@ -11,11 +11,11 @@ pub(super) const MAX_SWEEPS: i64 = 30;
 
 /// Returns the unsorted eigenvalues, `[1, n]`, of a matrix in tridiagonal form, and the
 /// eigenvectors as columns, `[1, n, n]`.
-pub(super) fn diagonalized_tridiagonal(matrix: Tridiagonal<'_>) -> (Expression<'_>, Expression<'_>) {
+pub(super) fn diagonalize_tridiagonal(matrix: Tridiagonal<'_>) -> (Expression<'_>, Expression<'_>) {
     let Tridiagonal { diagonal, before, rows_of_q } = matrix;
     let function = diagonal.function();
     let n = diagonal.size_from_end(0);
-    let before = deflated(diagonal, before);
+    let before = deflate(diagonal, before);
     // One more element, because the one after the last is read, too.
     let state = [
         function.scalar(PrimitiveType::S32, 0.0),
@@ -24,12 +24,12 @@ pub(super) fn diagonalized_tridiagonal(matrix: Tridiagonal<'_>) -> (Expression<'
         before.pad_in(1, 0, 1, 0.0),
         rows_of_q,
     ];
-    let done = function.while_loop(
+    let outputs = function.while_loop(
         &state,
         |_, state| state[0].lt((MAX_SWEEPS * n) as f64) & state[1].gt(0.0),
         |_, state| sweep(state),
     );
-    (done[2], done[4].transpose(&[0, 2, 1]))
+    (outputs[2], outputs[4].transpose(&[0, 2, 1]))
 }
 
 /// Performs one sweep over the last block that is not diagonal.
@@ -45,10 +45,10 @@ fn sweep<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let shift = corner - coupling * (coupling / sum);
     let (a, b) = (at(d, first), at(e, first + 1.0));
     let start = [first, last, a, b, a - shift, b, v.dynamic_slice_in(1, first), d, e, v];
-    let done = d.function().while_loop(&start, |_, state| state[0].lt(state[1]), |_, state| chase(state));
-    let &[_, _, a, _, x, _, row, d, e, v] = &done[..] else { return Vec::new() };
+    let outputs = d.function().while_loop(&start, |_, state| state[0].lt(state[1]), |_, state| chase(state));
+    let &[_, _, a, _, x, _, row, d, e, v] = &outputs[..] else { return Vec::new() };
     let d = with(d, last, a);
-    let e = deflated(d, with(e, last, x).slice_in(1, 0, n));
+    let e = deflate(d, with(e, last, x).slice_in(1, 0, n));
     vec![count + 1.0, last_coupled(e), d, e.pad_in(1, 0, 1, 0.0), v.dynamic_update_in(row, 1, last)]
 }
 
@@ -65,7 +65,7 @@ fn chase<'f>(state: &[Expression<'f>]) -> Vec<Expression<'f>> {
     let p = sine * q;
     // The element before a block remains 0.
     let before = at(e, k).equal(0.0).select(norm.splat(0.0), norm);
-    let (turned, row) = givens.turned(row, v.dynamic_slice_in(1, next));
+    let (turned, row) = givens.rotate(row, v.dynamic_slice_in(1, next));
     vec![
         next,
         last,

@@ -59,8 +59,8 @@ fn zeta_times_power<'f>(
     }
     let correction = power * (x / base * (series + 1.0 / BERNOULLI[11]) + 0.5);
     // Terms added to a sum that has converged may be infinity times 0.
-    let done = power.abs().lt(sum.abs() * f64::EPSILON);
-    let result = done.select(sum, sum + integral + correction);
+    let converged = power.abs().lt(sum.abs() * f64::EPSILON);
+    let result = converged.select(sum, sum + integral + correction);
 
     let nan = x.splat(f64::NAN);
     let infinity = x.splat(f64::INFINITY);

@@ -73,8 +73,8 @@ fn export(mut words: Vec<String>) -> Result<usize, String> {
         sources.push((format!("model-{stem}"), Source::Model(model.into())));
     }
     if let Some(root) = cases {
-        let found = select::find(&[root]).map_err(|e| e.to_string())?;
-        for case in select::sample(found, case_sample.unwrap_or(usize::MAX)) {
+        let all = select::find(&[root]).map_err(|e| e.to_string())?;
+        for case in select::sample(all, case_sample.unwrap_or(usize::MAX)) {
             sources.push((format!("case-{}", case.name.replace(['/', '.'], "-")), Source::Case(case.path)));
         }
     }

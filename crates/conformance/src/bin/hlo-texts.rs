@@ -27,8 +27,8 @@ fn main() -> ExitCode {
         print!("{HELP}");
         return ExitCode::from(if words.is_empty() { 2 } else { 0 });
     }
-    let done = if words[0] == "--worker" { serve(&words[1..]) } else { judge_all(words) };
-    match done {
+    let result = if words[0] == "--worker" { serve(&words[1..]) } else { judge_all(words) };
+    match result {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {

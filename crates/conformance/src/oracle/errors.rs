@@ -3,7 +3,7 @@
 
 use super::config;
 use super::program;
-use super::tools::{Model, Output, Settings, Tools, run, said};
+use super::tools::{Model, Output, Settings, Tools, describe_output, run};
 use super::{Check, read_json, values};
 use crate::tolerance::Tolerance;
 use shape::Literal;
@@ -81,7 +81,7 @@ fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String,
     command.arg(&tools.tool).args(tools.command(&model, &outputs));
     let output = run(&mut command, work, "tfcompile", TIME_LIMIT)?;
     if output.status.success() {
-        return accepted(tools, &model, &config, name, work);
+        return check_acceptance(tools, &model, &config, name, work);
     }
     let leftovers: Vec<PathBuf> = std::fs::read_dir(&outputs)
         .map_err(|e| e.to_string())?
@@ -92,14 +92,14 @@ fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String,
     }
     let culprits =
         CULPRITS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, culprits)| culprits);
-    refused(&output, culprits)
+    check_refusal(&output, culprits)
 }
 
 /// Returns the first line if the output is one message, with exit status 1, that names the
 /// culprits.
-fn refused(output: &Output, culprits: &[&str]) -> Result<String, String> {
+fn check_refusal(output: &Output, culprits: &[&str]) -> Result<String, String> {
     if output.status.code() != Some(1) {
-        return Err(format!("expected exit status 1, got {}", said(output)));
+        return Err(format!("expected exit status 1, got {}", describe_output(output)));
     }
     let message = output.stderr.trim();
     let first = message.lines().next().ok_or("rejected without a message")?;
@@ -153,7 +153,7 @@ fn names(message: &str, word: &str) -> bool {
 
 /// Checks the result if the tool accepts the input, which is permitted for two inputs that have an
 /// answer.
-fn accepted(
+fn check_acceptance(
     tools: &Tools,
     model: &Model<'_>,
     config: &Path,
@@ -192,17 +192,17 @@ mod tests {
     #[test]
     fn a_refusal_is_one_message_with_the_culprit_and_status_1() {
         let fine = output(1 << 8, "INVALID ARGUMENTS: node 'sum' needs\nits second input\n\n");
-        assert!(refused(&fine, &["sum"]).is_ok());
-        assert!(refused(&fine, &["sum", "gone"]).unwrap_err().contains("gone"));
-        assert!(refused(&output(2 << 8, "x 'sum'"), &["sum"]).unwrap_err().contains("status: 2"));
-        assert!(refused(&output(6, "x 'sum'"), &["sum"]).unwrap_err().contains("signal"));
-        assert!(refused(&output(1 << 8, ""), &[]).is_err());
+        assert!(check_refusal(&fine, &["sum"]).is_ok());
+        assert!(check_refusal(&fine, &["sum", "gone"]).unwrap_err().contains("gone"));
+        assert!(check_refusal(&output(2 << 8, "x 'sum'"), &["sum"]).unwrap_err().contains("status: 2"));
+        assert!(check_refusal(&output(6, "x 'sum'"), &["sum"]).unwrap_err().contains("signal"));
+        assert!(check_refusal(&output(1 << 8, ""), &[]).is_err());
         assert!(
-            refused(&output(1 << 8, "error: first\nerror: second"), &[])
+            check_refusal(&output(1 << 8, "error: first\nerror: second"), &[])
                 .unwrap_err()
                 .contains("more than one")
         );
-        assert!(refused(&output(1 << 8, "thread 'main' panicked at src/x.rs"), &[]).is_err());
+        assert!(check_refusal(&output(1 << 8, "thread 'main' panicked at src/x.rs"), &[]).is_err());
     }
 
     #[test]

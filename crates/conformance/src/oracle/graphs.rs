@@ -2,7 +2,7 @@
 
 use super::config;
 use super::program::{self, Session};
-use super::tools::{Model, Settings, Tools, run, said};
+use super::tools::{Model, Settings, Tools, describe_output, run};
 use super::{Check, entries, read_json, recipe, stem, values};
 use crate::tolerance::Tolerance;
 use npz::Archive;
@@ -66,7 +66,7 @@ fn graph(tools: &Tools, entry: &Path, config: &Path, work: &Path) -> Result<Path
     dump.arg(format!("--config={}", config.display())).arg("--dump_fetch_nodes");
     let nodes = run(&mut dump, work, "nodes", FREEZE_LIMIT)?;
     if !nodes.status.success() {
-        return Err(format!("--dump_fetch_nodes: {}", said(&nodes)));
+        return Err(format!("--dump_fetch_nodes: {}", describe_output(&nodes)));
     }
     let frozen = work.join("frozen.pb");
     let flag = |name: &str, path: &Path| format!("--{name}={}", path.display());
@@ -85,7 +85,7 @@ fn graph(tools: &Tools, entry: &Path, config: &Path, work: &Path) -> Result<Path
     }
     let output = run(&mut freeze, work, "freeze", FREEZE_LIMIT)?;
     if !output.status.success() || !frozen.is_file() {
-        return Err(format!("freeze: {}", said(&output)));
+        return Err(format!("freeze: {}", describe_output(&output)));
     }
     Ok(frozen)
 }

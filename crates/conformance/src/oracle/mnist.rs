@@ -88,7 +88,7 @@ fn check(tools: &Tools, directory: &Path, work: &Path) -> Result<String, String>
             trained
                 .iter_mut()
                 .filter(|(known, _)| known == name)
-                .for_each(|(_, kept)| kept.clone_from(&value));
+                .for_each(|(_, target)| target.clone_from(&value));
         }
     }
     let remark = model.session.finish()?;
@@ -124,9 +124,9 @@ fn check_trained(
         let mut model = Part::start(tools, directory, part, work)?;
         let mut feeds = vec![(x, &images), (y, &labels)];
         let [(w, w_value), (b, b_value)] = trained;
-        let fed = [format!("{w}:0"), format!("{b}:0")];
+        let variable_tensors = [format!("{w}:0"), format!("{b}:0")];
         if model.config.variables.is_empty() {
-            feeds.extend([(fed[0].as_str(), w_value), (fed[1].as_str(), b_value)]);
+            feeds.extend([(variable_tensors[0].as_str(), w_value), (variable_tensors[1].as_str(), b_value)]);
         }
         model.new_case(trained)?;
         let answer = model.run(&feeds)?;

@@ -26,14 +26,14 @@ pub(super) fn fill(rule: &Value, key: &str, sizes: &[i64]) -> Result<Literal, St
         "pixels" => floats(bits.map(|k| (k >> 16) as f32 / 256.0).collect()),
         "const" => {
             let value = real("value")?;
-            typed(named.unwrap_or("float32"), sizes, (0..count).map(|_| value)).ok_or_else(bad)?
+            with_type(named.unwrap_or("float32"), sizes, (0..count).map(|_| value)).ok_or_else(bad)?
         }
         "ints" => {
             let (lo, hi) = (integer("lo")?, integer("hi")?);
             let span =
                 hi.checked_sub(lo).and_then(|s| u64::try_from(s).ok()).filter(|&s| s > 0).ok_or_else(bad)?;
             let values = bits.map(|k| (lo + (k % span) as i64) as f64);
-            typed(named.unwrap_or("int32"), sizes, values).ok_or_else(bad)?
+            with_type(named.unwrap_or("int32"), sizes, values).ok_or_else(bad)?
         }
         "onehot" => {
             let columns = *sizes.last().filter(|&&c| c > 0).ok_or_else(bad)?;
@@ -58,7 +58,7 @@ fn bits24(key: &str, index: u64) -> u64 {
 }
 
 /// Converts values to one of the types that rules name.
-fn typed(name: &str, sizes: &[i64], values: impl Iterator<Item = f64>) -> Option<Literal> {
+fn with_type(name: &str, sizes: &[i64], values: impl Iterator<Item = f64>) -> Option<Literal> {
     let (element_type, integer) = match name {
         "float32" => (PrimitiveType::F32, false),
         "float64" => (PrimitiveType::F64, false),

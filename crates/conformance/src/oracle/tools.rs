@@ -109,7 +109,7 @@ impl Tools {
             self.limit,
         )?;
         if !output.status.success() {
-            return Err(format!("tfcompile headers: {}", said(&output)));
+            return Err(format!("tfcompile headers: {}", describe_output(&output)));
         }
         self.include = include;
         Ok(())
@@ -159,13 +159,13 @@ impl Tools {
         let output =
             run(Command::new(&self.tool).args(self.command(model, work)), work, "tfcompile", self.limit)?;
         if !output.status.success() {
-            return Err(format!("tfcompile: {}", said(&output)));
+            return Err(format!("tfcompile: {}", describe_output(&output)));
         }
         let object = work.join("model.o");
         let bytes = std::fs::metadata(&object).map_err(|e| format!("missing object: {e}"))?.len();
         let undefined = run(Command::new(&self.nm).arg("-u").arg(&object), work, "nm", self.limit)?;
         if !undefined.status.success() {
-            return Err(format!("{}: {}", self.nm, said(&undefined)));
+            return Err(format!("{}: {}", self.nm, describe_output(&undefined)));
         }
         let is_allowed = |symbol: &&str| {
             ALLOWED_UNDEFINED.contains(symbol) || self.undefined.iter().any(|start| symbol.starts_with(start))
@@ -205,7 +205,11 @@ impl Tools {
         command.arg("-I").arg(&self.include).arg("-I").arg(work).arg(source).arg(&compiled.object);
         command.arg(&compiled.metadata).arg("-o").arg(&program);
         let output = run(&mut command, work, "cxx", self.limit)?;
-        if output.status.success() { Ok(program) } else { Err(format!("{}: {}", self.cxx, said(&output))) }
+        if output.status.success() {
+            Ok(program)
+        } else {
+            Err(format!("{}: {}", self.cxx, describe_output(&output)))
+        }
     }
 }
 
@@ -241,7 +245,7 @@ pub(super) fn run(command: &mut Command, work: &Path, name: &str, limit: Duratio
 }
 
 /// Returns the first lines of a program's output, for a message.
-pub(super) fn said(output: &Output) -> String {
+pub(super) fn describe_output(output: &Output) -> String {
     let text = if output.stderr.trim().is_empty() { &output.stdout } else { &output.stderr };
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).take(6).collect();
     format!("{}: {}", output.status, lines.join(" | "))

@@ -3,7 +3,7 @@
 
 use super::config::{self, Config};
 use super::program::{self, Session};
-use super::tools::{Model, Settings, Tools, run, said};
+use super::tools::{Model, Settings, Tools, describe_output, run};
 use super::{Check, entries, read_json, recipe, stem, values};
 use crate::tolerance::Tolerance;
 use npz::Archive;
@@ -34,7 +34,7 @@ pub(super) fn start(
     command.arg("config").arg(graph).arg(format!("--fetch={fetch}"));
     let output = run(&mut command, work, "config", tools.limit)?;
     if !output.status.success() {
-        return Err(format!("tfcompile config: {}", said(&output)));
+        return Err(format!("tfcompile config: {}", describe_output(&output)));
     }
     let path = work.join("inferred.pbtxt");
     std::fs::write(&path, output.stdout).map_err(|e| e.to_string())?;
@@ -76,8 +76,8 @@ fn check_run(
     let variables = recorded["variables"].as_array().ok_or("missing variables of a run")?;
     let unused = spec["unused_variables"].as_array().ok_or("missing unused_variables in spec.json")?;
     let known = |name: &str| {
-        let found = variables.iter().find(|variable| variable["name"] == name);
-        found.ok_or_else(|| format!("variable {name} was not recorded"))
+        let variable_entry = variables.iter().find(|variable| variable["name"] == name);
+        variable_entry.ok_or_else(|| format!("variable {name} was not recorded"))
     };
     for variable in variables {
         let name = variable["name"].as_str().ok_or("missing name of a variable")?;

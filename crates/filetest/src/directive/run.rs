@@ -43,7 +43,7 @@ fn results(case: &Case, module: &Module) -> Result<String> {
     }
     let result = evaluator::evaluate(module, &inputs)?;
     for cpu in case.argument.split(',').filter(|cpu| !cpu.is_empty()) {
-        let Some(code) = compiled(module, cpu)? else { continue };
+        let Some(code) = compile(module, cpu)? else { continue };
         let actual = Literal::Tuple(code.run(&inputs)?);
         if let Some(why) = oracle::difference(&result, &actual) {
             return Err(Error::internal(format!("the code for {cpu} differs from the evaluator: {why}")));
@@ -53,7 +53,7 @@ fn results(case: &Case, module: &Module) -> Result<String> {
 }
 
 /// Compiles the module for a processor, or returns `None` if this machine does not support it.
-fn compiled(module: &Module, cpu: &str) -> Result<Option<Executable>> {
+fn compile(module: &Module, cpu: &str) -> Result<Option<Executable>> {
     let target = compiler::host(if cpu == "baseline" { "" } else { cpu });
     let is_here = match cpu {
         "baseline" => true,

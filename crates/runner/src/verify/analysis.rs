@@ -195,7 +195,7 @@ impl<'m> Analysis<'m> {
                 Rule::Factors if value_is_array(&value) => {
                     vec![self.factors(&rule, instruction, operands, &values)?]
                 }
-                _ => match order::carried(self.module, instruction, operands) {
+                _ => match order::propagate(self.module, instruction, operands) {
                     Some(errors) => errors,
                     None => self.together(instruction, operands, &value)?,
                 },

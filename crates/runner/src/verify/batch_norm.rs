@@ -40,7 +40,7 @@ impl Number {
     }
 
     /// Adds the error of rounding.
-    fn rounded(self, units: f64) -> Self {
+    fn round(self, units: f64) -> Self {
         Self { error: self.error + units * self.most(), ..self }
     }
 
@@ -51,7 +51,7 @@ impl Number {
         let (high, low) = (root((self.value - self.error).max(-epsilon)), root(self.value + self.error));
         // An exact negative variance yields NaN, as it does in the evaluator.
         let high = if self.error == 0.0 { value } else { high };
-        Self { value, error: (high - value).max(value - low) }.rounded(units)
+        Self { value, error: (high - value).max(value - low) }.round(units)
     }
 }
 
@@ -153,7 +153,7 @@ pub(super) fn errors(instruction: &Instruction, operands: &[&Estimate]) -> Optio
 fn training(features: &Features, epsilon: f64, [x, scale, offset]: [&[Number]; 3]) -> Vec<Vec<f64>> {
     let u = features.unit;
     let mean = features.means(|i, _| x[i]);
-    let centered = |i: usize, f: usize| x[i].minus(mean[f]).rounded(u);
+    let centered = |i: usize, f: usize| x[i].minus(mean[f]).round(u);
     let variance = features.means(|i, f| {
         let d = centered(i, f);
         // All differences share the error of the mean, and their sum is 0.
@@ -161,10 +161,10 @@ fn training(features: &Features, epsilon: f64, [x, scale, offset]: [&[Number]; 3
         Number { value: d.value * d.value, error }
     });
     let normalized = |i: usize, f: usize| {
-        let factor = scale[f].times(variance[f].reciprocal_root(epsilon, 4.0 * u)).rounded(u);
-        let scaled = centered(i, f).times(factor).rounded(u);
+        let factor = scale[f].times(variance[f].reciprocal_root(epsilon, 4.0 * u)).round(u);
+        let scaled = centered(i, f).times(factor).round(u);
         let offset = Number { value: -offset[f].value, ..offset[f] };
-        scaled.minus(offset).rounded(u)
+        scaled.minus(offset).round(u)
     };
     let errors_of = |numbers: &[Number]| numbers.iter().map(|n| n.error).collect();
     vec![features.errors(normalized), errors_of(&mean), errors_of(&variance)]
@@ -177,7 +177,7 @@ fn inference(
 ) -> Vec<Vec<f64>> {
     let u = features.unit;
     let result = |i: usize, f: usize| {
-        let factor = scale[f].times(variance[f].reciprocal_root(epsilon, 4.0 * u)).rounded(u);
+        let factor = scale[f].times(variance[f].reciprocal_root(epsilon, 4.0 * u)).round(u);
         let difference = x[i].minus(mean[f]).times(factor);
         // The code may compute `x factor + (offset - mean factor)`.
         let parts = (x[i].most() + mean[f].most()) * factor.most() + offset[f].most();
@@ -193,21 +193,20 @@ fn grad(
 ) -> Vec<Vec<f64>> {
     let u = features.unit;
     let n = features.each();
-    let centered = |i: usize, f: usize| x[i].minus(mean[f]).rounded(u);
+    let centered = |i: usize, f: usize| x[i].minus(mean[f]).round(u);
     let sum = features.sums(|i, _| gradient[i]);
     let product = features.sums(|i, f| gradient[i].times(centered(i, f)));
     let root = |f: usize| variance[f].reciprocal_root(epsilon, 4.0 * u);
-    let of_scale: Vec<f64> =
-        (0..features.count).map(|f| product[f].times(root(f)).rounded(u).error).collect();
+    let of_scale: Vec<f64> = (0..features.count).map(|f| product[f].times(root(f)).round(u).error).collect();
     let of_operand = |i: usize, f: usize| {
-        let inverse = root(f).times(root(f)).rounded(u);
-        let along = centered(i, f).times(product[f]).times(inverse).rounded(3.0 * u);
+        let inverse = root(f).times(root(f)).round(u);
+        let along = centered(i, f).times(product[f]).times(inverse).round(3.0 * u);
         let g = Number { value: n * gradient[i].value, error: n * gradient[i].error };
         let parts = g.most() + sum[f].most() + along.most();
         let rest = g.minus(sum[f]).minus(along);
         let rest = Number { error: rest.error + 4.0 * u * parts, ..rest };
-        let factor = scale[f].times(root(f)).rounded(2.0 * u);
-        let result = factor.times(rest).rounded(2.0 * u);
+        let factor = scale[f].times(root(f)).round(2.0 * u);
+        let result = factor.times(rest).round(2.0 * u);
         Number { value: result.value / n, error: result.error / n }
     };
     vec![features.errors(of_operand), of_scale, sum.iter().map(|s| s.error).collect()]

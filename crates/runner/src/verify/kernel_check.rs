@@ -73,7 +73,7 @@ pub(super) fn check(
     walk.computation(module.entry(), arguments, true)?;
     for kernel in all {
         if !walk.checks.contains_key(&kernel) {
-            walk.unreached(kernel)?;
+            walk.check_unreached(kernel)?;
         }
     }
     let Walk { mut checks, order, .. } = walk;
@@ -177,7 +177,7 @@ impl Walk<'_, '_> {
     }
 
     /// Compares a kernel that this run does not reach, on random operands.
-    fn unreached(&mut self, kernel: Kernel) -> Result<()> {
+    fn check_unreached(&mut self, kernel: Kernel) -> Result<()> {
         let module = self.subject.optimized;
         let name = module[kernel.computation][kernel.instruction].name();
         (self.progress)(name, self.order.len(), self.total);

@@ -10,7 +10,7 @@ use std::cmp::Ordering;
 
 /// Returns the effect of the operands' errors on each array of the result of a `sort`, a `topk`, or
 /// a `bitcast-convert`. Returns `None` for other instructions, and if the order is certain.
-pub(super) fn carried(
+pub(super) fn propagate(
     module: &Module,
     instruction: &Instruction,
     operands: &[&Estimate],
@@ -26,7 +26,7 @@ pub(super) fn carried(
             let exact = |k: usize| arrays[k].error.is_none();
             match key {
                 Some(key) if exact(key.operand) => None,
-                _ => Some(sorted(&arrays, *dimension, key)),
+                _ => Some(sort_errors(&arrays, *dimension, key)),
             }
         }
         Op::TopK { k, largest } => {
@@ -144,7 +144,7 @@ fn for_lines(value: &Literal, dimension: usize, mut body: impl FnMut(&dyn Fn(usi
     }
 }
 
-fn sorted(arrays: &[&Known], dimension: usize, key: Option<Key>) -> Vec<Vec<f64>> {
+fn sort_errors(arrays: &[&Known], dimension: usize, key: Option<Key>) -> Vec<Vec<f64>> {
     let mut errors: Vec<Vec<f64>> = arrays.iter().map(|a| vec![0.0; a.errors().len()]).collect();
     let length = arrays[0].value.array_shape().size(dimension) as usize;
     for_lines(&arrays[0].value, dimension, |at| {
