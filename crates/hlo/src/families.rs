@@ -1,10 +1,12 @@
-//! Families of opcodes, as patterns for tables that answer for every opcode.
+//! Families of opcodes, as patterns for exhaustive matches on the opcode.
 //!
-//! A table names a family where its members have one answer or a table of their own. Each opcode is in one family, except for
-//! `constant`, which is in none. No table has a wildcard, so a new row of the opcode table fails to compile until it is in a
-//! family, or is named by every table.
+//! A match names a family if it handles all members alike, or delegates them to another match. Each
+//! opcode belongs to one family, except for `constant`, which belongs to none. No match has a
+//! wildcard, so a new row of the opcode table fails to compile until it is added to a family or
+//! named in every match.
 
-/// Elementwise functions of one operand. The result's element type is the operand's or follows from it.
+/// Elementwise functions of one operand. The result's element type equals the operand's or follows
+/// from it.
 #[macro_export]
 macro_rules! unary_ops {
     () => {

@@ -311,9 +311,9 @@ impl<'a> Inference<'a> {
         }
     }
 
-    /// An opcode of another family than the table's.
+    /// Creates an error for an opcode that belongs to another family.
     fn elsewhere(&self) -> Error {
-        Error::internal(format!("{} is in another family of opcodes", self.op.opcode().name()))
+        Error::internal(format!("unexpected opcode '{}' in this family", self.op.opcode().name()))
     }
 }
 

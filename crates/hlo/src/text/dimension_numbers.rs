@@ -150,7 +150,7 @@ fn set_field(dimension: &mut WindowDimension, name: &str, part: &[i64]) -> Optio
     Some(())
 }
 
-/// A dimension of a convolution's operand that is not spatial.
+/// Label of a dimension of a convolution's operand other than a spatial one.
 struct Label {
     letter: char,
     dimension: usize,
