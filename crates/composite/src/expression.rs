@@ -368,8 +368,8 @@ impl<'f> Expression<'f> {
         self.function.op(op, &[self, initial], None)
     }
 
-    /// Matrix products, one for each index of the `batch` leading dimensions of both: sums over the columns of `self` and the
-    /// rows of `other`.
+    /// Multiplies matrices, one pair for each index of the `batch` leading dimensions of both. The
+    /// products sum over the columns of `self` and the rows of `other`.
     pub fn dot(self, other: Self, batch: usize) -> Self {
         let dot_dimension_numbers = DotDimensionNumbers {
             lhs_batch_dims: (0..batch).collect(),

@@ -181,9 +181,9 @@ fn unknown(op: &Op) -> Error {
     Error::unsupported(format!("the evaluator does not support {}", op.opcode().name()))
 }
 
-/// An opcode of another family than the table's.
+/// Error for an opcode outside the table's family.
 fn elsewhere(op: &Op) -> Error {
-    Error::internal(format!("{} is in another family of opcodes", op.opcode().name()))
+    Error::internal(format!("{} does not belong to this family of opcodes", op.opcode().name()))
 }
 
 fn elementwise(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {

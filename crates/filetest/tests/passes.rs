@@ -99,7 +99,7 @@ fn passes_keep_what_random_programs_compute() {
 #[test]
 fn passes_do_the_same_every_time() {
     for seed in 0..20 {
-        let optimised = || {
+        let optimized = || {
             let mut module = programs::program(seed, 30);
             for &name in PASSES {
                 let pass = passes::by_name(name).expect("a pass of that name");
@@ -107,6 +107,6 @@ fn passes_do_the_same_every_time() {
             }
             module.to_text()
         };
-        assert_eq!(optimised(), optimised(), "seed {seed}");
+        assert_eq!(optimized(), optimized(), "seed {seed}");
     }
 }

@@ -34,7 +34,7 @@ pub struct Autotuned {
     pub choices: Choices,
     /// Kernels with several candidates, longest total time first.
     pub kernels: Vec<Tuned>,
-    /// Number of kernels skipped for lack of time.
+    /// Number of kernels skipped because the time was up.
     pub left: usize,
 }
 
@@ -184,8 +184,8 @@ impl Tuning<'_> {
         Ok(())
     }
 
-    /// Measures the candidates of one kernel. Returns `None` if it has fewer than two, or cannot run
-    /// alone.
+    /// Measures the candidates of one kernel. Returns `None` if it has fewer than two, or cannot
+    /// run alone.
     fn tune(&self, kernel: Kernel, text: &str, caches: &Caches, seconds: f64) -> Result<Option<Tuned>> {
         let Self { module, target, options } = *self;
         let Ok(Extracted { module: alone, .. }) = extract(module, kernel) else { return Ok(None) };

@@ -210,15 +210,15 @@ impl Writer<'_> {
         let count = self.spread(count, &of_rows, Vec::new());
         let mean = self.add(Op::Divide {}, &[total, count])?;
         let mean = self.add_shaped(array.clone(), back(), &[mean])?;
-        let centred = self.add(Op::Subtract {}, &[x, mean])?;
-        let squares = self.add(Op::Multiply {}, &[centred, centred])?;
+        let centered = self.add(Op::Subtract {}, &[x, mean])?;
+        let squares = self.add(Op::Multiply {}, &[centered, centered])?;
         let variance = self.add(reduce(sum), &[squares, zero])?;
         let one = self.constant(float(array.element_type, 1.0));
         let one = self.spread(one, &of_rows, Vec::new());
         let variance = self.add(Op::Add {}, &[variance, one])?;
         let scale = self.add(Op::Rsqrt {}, &[variance])?;
         let scale = self.add_shaped(array.clone(), back(), &[scale])?;
-        self.add(Op::Multiply {}, &[centred, scale])
+        self.add(Op::Multiply {}, &[centered, scale])
     }
 }
 

@@ -62,8 +62,8 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
         &[zero, most, counts, a],
         |_, state| state[0].lt(state[1]),
         |_, state| {
-            let goes_on = state[0].spread_like(state[2]).lt(state[2]);
-            let next = goes_on.select(state[3] * 0.5, state[3]);
+            let continues = state[0].spread_like(state[2]).lt(state[2]);
+            let next = continues.select(state[3] * 0.5, state[3]);
             vec![state[0] + 1.0, state[1], state[2], next]
         },
     );
@@ -73,8 +73,8 @@ pub fn exponential(a: Expression<'_>) -> Expression<'_> {
         &[zero, most, counts, small],
         |_, state| state[0].lt(state[1]),
         |_, state| {
-            let goes_on = state[0].spread_like(state[2]).lt(state[2]);
-            let next = goes_on.select(matmul(state[3], state[3]), state[3]);
+            let continues = state[0].spread_like(state[2]).lt(state[2]);
+            let next = continues.select(matmul(state[3], state[3]), state[3]);
             vec![state[0] + 1.0, state[1], state[2], next]
         },
     );

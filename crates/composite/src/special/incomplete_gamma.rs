@@ -76,13 +76,13 @@ fn series<'f>(
             let next_term = term * ratio;
             let next_sum = sum + next_term;
             let next_sum_slope = sum_slope + next_slope;
-            let goes_on = match mode {
+            let continues = match mode {
                 Mode::Value => (next_term / next_sum).gt(end),
                 _ => (next_slope / next_sum_slope).abs().gt(end),
             };
             vec![
                 count + 1.0,
-                enabled & goes_on,
+                enabled & continues,
                 enabled.select(next, r),
                 enabled.select(next_term, term),
                 enabled.select(next_sum, sum),
@@ -179,14 +179,14 @@ fn step<'f>(mode: Mode, end: f64, state: &[Expression<'f>]) -> Vec<Expression<'f
         Mode::Value => ((value - ratio) / ratio).abs(),
         _ => (next_slope - slope).abs(),
     };
-    let goes_on = valid.select(change, 1.0).gt(end);
+    let continues = valid.select(change, 1.0).gt(end);
     // Numerators and denominators grow together; only their quotients matter.
     let rescale = p.abs().gt(1.0 / end);
     let scale = rescale.select(p.splat(end), 1.0);
     let keep = |next: Expression<'f>, old: Expression<'f>| enabled.select(next, old);
     vec![
         count + 1.0,
-        enabled & goes_on,
+        enabled & continues,
         keep(next_value, value),
         keep(next_y, y),
         keep(next_z, z),

@@ -140,9 +140,9 @@ impl<'m> Analysis<'m> {
         let mut state = [operands[0].clone()];
         let mut is_certain = true;
         for _ in 0..MAX_ITERATIONS {
-            let goes_on = self.computation(condition, &state)?;
-            is_certain &= goes_on.is_exact();
-            if !is_true(&goes_on.value()) {
+            let continues = self.computation(condition, &state)?;
+            is_certain &= continues.is_exact();
+            if !is_true(&continues.value()) {
                 let [state] = state;
                 // Correct code may run a different number of iterations, so nothing is known about
                 // the changing values.

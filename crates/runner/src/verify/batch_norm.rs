@@ -252,7 +252,7 @@ mod tests {
         literals.extend(vectors.iter().map(|&v| Literal::from_elements(&[1], &[v])));
         literals.extend(gradient.map(column));
         let estimates: Vec<Estimate> = literals.iter().map(Estimate::exact).collect();
-        errors(&entry[entry.root()], &estimates.iter().collect::<Vec<_>>()).expect("a normalisation")
+        errors(&entry[entry.root()], &estimates.iter().collect::<Vec<_>>()).expect("a normalization")
     }
 
     /// An ulp of 1 in `f32`.

@@ -13,11 +13,11 @@ pub(super) fn largest_finite(array: &Literal) -> f64 {
 
 /// Bounds on the sums of an instruction.
 pub(super) struct SumBounds {
-    /// The number of terms of each sum.
+    /// Number of terms of each sum.
     pub(super) terms: f64,
     /// Upper bound of sums of finite terms.
     pub(super) finite_sum: f64,
-    /// The same if a transform mixes the terms of several results, else 0.
+    /// The same bound if a transform mixes the terms of several results, else 0.
     pub(super) mixed: f64,
 }
 
