@@ -31,21 +31,34 @@ def mend(hunk, start, lines):
     text = lambda part: [line[1:] for line in part if line[:1] != "+"]
     old = text(core)
     before = start - 1 + len(lead)
-    # What is replaced, with as much around it as is still there.
-    for left in range(len(lead) + 1):
-        for right in range(len(trail) + 1):
-            around = text(lead[left:]) + old + text(trail[: len(trail) - right])
-            near = before - len(lead) + left
-            found = places(lines, around, near) if around else []
-            # Brackets alone are everywhere: only those nearby are meant.
-            is_distinct = any(line.strip(" })];,") for line in around)
-            if found and (is_distinct or abs(found[0] - near) < NEARBY):
-                at = found[0] + len(lead) - left
-                end = at + len(old)
-                shown = lambda part: [f" {line}".rstrip() for line in part]
-                context = (shown(lines[max(at - CONTEXT, 0) : at]), shown(lines[end : end + CONTEXT]))
-                return context[0] + core + context[1]
+    strip = lambda part: [line.strip() for line in part]
+    # What is replaced, with as much around it as is still there; what is only added may also be indented otherwise.
+    for form in (list, strip) if not old else (list,):
+        for left in range(len(lead) + 1):
+            for right in range(len(trail) + 1):
+                around = text(lead[left:]) + old + text(trail[: len(trail) - right])
+                near = before - len(lead) + left
+                found = places(form(lines), form(around), near) if around else []
+                # Brackets alone are everywhere: only those nearby are meant.
+                is_distinct = any(line.strip(" })];,") for line in around)
+                if found and (is_distinct or abs(found[0] - near) < NEARBY):
+                    width = indent(lines[found[0]]) - indent(around[0])
+                    at = found[0] + len(lead) - left
+                    end = at + len(old)
+                    shown = lambda part: [f" {line}".rstrip() for line in part]
+                    context = (shown(lines[max(at - CONTEXT, 0) : at]), shown(lines[end : end + CONTEXT]))
+                    return context[0] + [indented(line, width) for line in core] + context[1]
     return None
+
+
+def indent(line):
+    return len(line) - len(line.lstrip())
+
+
+def indented(line, width):
+    """A line of a diff, moved to the right or to the left."""
+    text = line[1:]
+    return line[0] + (" " * width + text if width >= 0 else text[min(-width, indent(text)) :]) if text else line
 
 
 def mend_section(path, section, where):
