@@ -38,7 +38,8 @@ impl Wishes {
         &mut self,
         list: fn(&mut Self) -> &mut Vec<(ValueNumber, ValueNumber)>,
         tick: usize,
-        (writer, old): (Option<&ValueNumber>, Option<&ValueNumber>),
+        writer: Option<&ValueNumber>,
+        old: Option<&ValueNumber>,
     ) {
         if let (Some(&writer), Some(&old)) = (writer, old) {
             self.rights.insert((tick, writer, old));
@@ -122,8 +123,8 @@ impl Sharing {
         let entry = module.entry();
         let definitions = values.root_leaves(entry).into_iter().map(|(_, definition)| definition);
         for ((_, place), definition) in self.destinations.iter().zip(definitions) {
-            let pair = (Some(place), self.numbers.get(&definition));
-            wishes.add(|w| &mut w.roots, timeline.ends[&entry], pair);
+            let old = self.numbers.get(&definition);
+            wishes.add(|w| &mut w.roots, timeline.ends[&entry], Some(place), old);
         }
         for &computation in values.order() {
             for &instruction in plan.computations[&computation].instructions.keys() {
@@ -156,16 +157,16 @@ impl Sharing {
         for callee in callees {
             for (index, definition) in values.root_leaves(callee) {
                 let result = self.numbers.get(&(computation, instruction, index));
-                let pair = (result, self.numbers.get(&definition));
-                wishes.add(|w| &mut w.roots, timeline.ends[&callee], pair);
+                let old = self.numbers.get(&definition);
+                wishes.add(|w| &mut w.roots, timeline.ends[&callee], result, old);
             }
         }
         if let Op::While { .. } = current.op() {
             let tick = timeline.positions[&(computation, instruction)];
             for leaf in values.leaves(computation, current.operands()[0]) {
                 let state = self.numbers.get(&(computation, instruction, leaf.2.clone()));
-                let pair = (state, self.numbers.get(&values.definition(leaf)));
-                wishes.add(|w| &mut w.starts, tick, pair);
+                let old = self.numbers.get(&values.definition(leaf));
+                wishes.add(|w| &mut w.starts, tick, state, old);
             }
         }
     }
@@ -205,8 +206,8 @@ impl Sharing {
             let result = (computation, instruction, index.clone());
             if only_there && values.shape(old).byte_size() == values.shape(&result).byte_size() {
                 let tick = timeline.positions[&(computation, instruction)];
-                let pair = (self.numbers.get(&result), self.numbers.get(old));
-                wishes.add(|w| &mut w.kernels, tick, pair);
+                let old = self.numbers.get(old);
+                wishes.add(|w| &mut w.kernels, tick, self.numbers.get(&result), old);
             }
         }
     }
