@@ -32,10 +32,7 @@ impl Fields<'_> {
     fn get(&self, offset: usize, size: usize) -> Option<u64> {
         let bytes = self.bytes.get(offset..offset.checked_add(size)?)?;
         let fold = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
-        Some(match self.big_endian {
-            true => bytes.iter().fold(0, fold),
-            false => bytes.iter().rev().fold(0, fold),
-        })
+        Some(if self.big_endian { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
     }
 
     /// The same, for places in the file.

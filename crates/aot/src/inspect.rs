@@ -55,11 +55,12 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<Found>> {
     } else {
         add(None, file)?;
     }
-    match found.is_empty() {
-        false => Ok(found),
-        true => Err(Error::invalid(
+    if found.is_empty() {
+        Err(Error::invalid(
             "the file holds no metadata of tfcompile: inspect the object, archive or library that it wrote",
-        )),
+        ))
+    } else {
+        Ok(found)
     }
 }
 

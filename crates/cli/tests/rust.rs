@@ -61,10 +61,10 @@ fn copy_files(from: &Path, to: &Path) {
     for entry in std::fs::read_dir(from).expect("readable") {
         let path = entry.expect("readable").path();
         let name = path.file_name().expect("a name");
-        match path.is_dir() {
-            true if name == "target" => {}
-            true => copy_files(&path, &to.join(name)),
-            false => drop(std::fs::copy(&path, to.join(name)).expect("copied")),
+        if !path.is_dir() {
+            std::fs::copy(&path, to.join(name)).expect("copied");
+        } else if name != "target" {
+            copy_files(&path, &to.join(name));
         }
     }
 }

@@ -16,12 +16,12 @@ struct Xla(BTreeSet<String>);
 impl Kernels for Xla {
     fn compiles(&self, candidate: Candidate<'_>, _device: &str) -> Result<(), String> {
         let is_string = |t: &DataType| t.base() == DataType::String;
-        match self.0.contains(&candidate.node.op) {
-            true if candidate.input_types.iter().chain(candidate.output_types).any(is_string) => {
-                Err("XLA has no strings".to_owned())
-            }
-            true => Ok(()),
-            false => Err("XLA does not know the op".to_owned()),
+        if !self.0.contains(&candidate.node.op) {
+            Err("XLA does not know the op".to_owned())
+        } else if candidate.input_types.iter().chain(candidate.output_types).any(is_string) {
+            Err("XLA has no strings".to_owned())
+        } else {
+            Ok(())
         }
     }
 

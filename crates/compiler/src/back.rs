@@ -311,10 +311,8 @@ fn lower(
 ) -> Result<Lowered> {
     let plan = plan::plan_with(module, target, &options.plan)?;
     observer.ended("plan", &|| {
-        let version = match options.variants.is_empty() {
-            true => String::new(),
-            false => format!("version for {}\n", target.cpu),
-        };
+        let version =
+            if options.variants.is_empty() { String::new() } else { format!("version for {}\n", target.cpu) };
         version + &plan.to_text(module)
     });
     let schedule = buffers::schedule(module, &plan);

@@ -55,9 +55,10 @@ impl HloProgram {
 
     /// A program of a portable artefact of StableHLO, or of `jax.export`, which holds such a one.
     pub fn parse_artefact(bytes: &[u8]) -> Result<Self> {
-        match stablehlo::is_export(bytes) {
-            true => Self::of_stablehlo(&stablehlo::read_export(bytes)?),
-            false => Self::of_stablehlo(&mlir::parse_bytecode(bytes)?),
+        if stablehlo::is_export(bytes) {
+            Self::of_stablehlo(&stablehlo::read_export(bytes)?)
+        } else {
+            Self::of_stablehlo(&mlir::parse_bytecode(bytes)?)
         }
     }
 

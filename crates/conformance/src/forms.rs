@@ -30,13 +30,12 @@ pub fn write_forms(directory: &Path, name: &str, module: &Module, input: Option<
     let compiled = compiler::compile_module(module.clone(), &options, &mut NoObserver)?;
     let is_bounded = !compiled.module.bounded_dimensions().is_empty();
     let optimized = compiler::portable(&compiled.module);
-    let arrays = match is_comparable(module) && !is_bounded {
-        false => None,
-        true => {
-            let input =
-                input.or_else(|| Some(Given { arguments: draw_arguments(module, name)?, tolerance: None }));
-            input.map(|input| results(module, &compiled, input)).transpose()?
-        }
+    let arrays = if is_comparable(module) && !is_bounded {
+        let input =
+            input.or_else(|| Some(Given { arguments: draw_arguments(module, name)?, tolerance: None }));
+        input.map(|input| results(module, &compiled, input)).transpose()?
+    } else {
+        None
     };
     let archive = arrays.map(|arrays| npz::write(&arrays)).transpose()?;
     write_module(directory, name, module, archive.as_deref())?;

@@ -51,9 +51,10 @@ impl Run {
     /// Runs a portable artifact, or one from `jax.export`, with recorded arguments and results.
     fn artifact(&self, path: &Path) -> Result<()> {
         let bytes = std::fs::read(path).map_err(|e| Error::invalid(e.to_string()))?;
-        let module = match stablehlo::is_export(&bytes) {
-            true => stablehlo::read_export(&bytes)?,
-            false => mlir::parse_bytecode(&bytes)?,
+        let module = if stablehlo::is_export(&bytes) {
+            stablehlo::read_export(&bytes)?
+        } else {
+            mlir::parse_bytecode(&bytes)?
         };
         self.run_recorded(&module, &path.with_extension("npz"))
     }

@@ -48,9 +48,12 @@ const PLAIN: Form = Form { element_type: "f32", heads_within: false, bias: None,
 fn module(sizes: Sizes, form: Form) -> hlo::Module {
     let Sizes { batch, heads, queries, keys, depth, width } = sizes;
     let t = form.element_type;
-    let array = |rows: i64, columns: i64| match form.heads_within {
-        true => format!("{t}[{batch},{rows},{heads},{columns}]"),
-        false => format!("{t}[{batch},{heads},{rows},{columns}]"),
+    let array = |rows: i64, columns: i64| {
+        if form.heads_within {
+            format!("{t}[{batch},{rows},{heads},{columns}]")
+        } else {
+            format!("{t}[{batch},{heads},{rows},{columns}]")
+        }
     };
     let (at, row) = if form.heads_within { ("{0,2}", 1) } else { ("{0,1}", 2) };
     let scores = format!("{t}[{batch},{heads},{queries},{keys}]");
@@ -69,16 +72,18 @@ fn module(sizes: Sizes, form: Form) -> hlo::Module {
     };
     let bias = bias.replace("copy(scaled)", "negate(scaled)");
     let flat = format!("{t}[{},{queries},{keys}]", batch * heads);
-    let (into, out_of) = match form.reshapes {
-        true => (
+    let (into, out_of) = if form.reshapes {
+        (
             format!("  f = {flat} reshape(d)\n  x = S reshape(f)\n"),
             format!("  g = {flat} reshape(w)\n  p = S reshape(g)\n"),
-        ),
-        false => (String::from("  x = S reshape(d)\n"), String::from("  p = S reshape(w)\n")),
+        )
+    } else {
+        (String::from("  x = S reshape(d)\n"), String::from("  p = S reshape(w)\n"))
     };
-    let root = match form.heads_within {
-        true => format!("  ROOT r = {} transpose(o), dimensions={{0,2,1,3}}\n", array(queries, width)),
-        false => String::from("  ROOT r = O negate(o)\n"),
+    let root = if form.heads_within {
+        format!("  ROOT r = {} transpose(o), dimensions={{0,2,1,3}}\n", array(queries, width))
+    } else {
+        String::from("  ROOT r = O negate(o)\n")
     };
     let body = format!(
         "  q = {q} parameter(0)\n  k = {k} parameter(1)\n  v = {v} parameter(2)\n  \

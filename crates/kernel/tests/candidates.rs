@@ -14,13 +14,12 @@ fn module(op: &str, [lhs, rhs, result]: [&[i64]; 3], is_constant: bool) -> Modul
     let shape =
         |sizes: &[i64]| format!("f32[{}]", sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
     let array = ArrayShape::new(PrimitiveType::F32, rhs);
-    let right = match is_constant {
-        true => {
-            let values = random(&array, Values::Tame, &mut Numbers::new(5));
-            let text = hlo::text::literal_to_text(&values);
-            format!("constant({})", text.split_once(' ').expect("a type and values").1)
-        }
-        false => "parameter(2)".to_owned(),
+    let right = if is_constant {
+        let values = random(&array, Values::Tame, &mut Numbers::new(5));
+        let text = hlo::text::literal_to_text(&values);
+        format!("constant({})", text.split_once(' ').expect("a type and values").1)
+    } else {
+        "parameter(2)".to_owned()
     };
     let (last, columns) = (result.len() - 1, result[result.len() - 1]);
     let (lhs, rhs, result) = (shape(lhs), shape(rhs), shape(result));

@@ -119,9 +119,10 @@ fn every_operation_and_type() {
         for element_type in types {
             let is_order = matches!(op, "maximum" | "minimum");
             let is_exact = is_order || !(element_type.starts_with(['f', 'c']) || *element_type == "bf16");
-            let (values, tolerance) = match is_exact {
-                true => (Values::Hard, Tolerance::Exact),
-                false => (Values::Tame, Tolerance::Relative(2e-2)),
+            let (values, tolerance) = if is_exact {
+                (Values::Hard, Tolerance::Exact)
+            } else {
+                (Values::Tame, Tolerance::Relative(2e-2))
             };
             check(&module(op, element_type, &axes, ""), &[values], tolerance);
         }

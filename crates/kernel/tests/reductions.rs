@@ -62,10 +62,12 @@ fn every_operation_and_type() {
         for element_type in types {
             let is_sum = op == "add" || op == "multiply";
             let is_narrow = ["f16", "bf16"].contains(element_type);
-            let tolerance = match is_sum {
-                true if is_narrow => Tolerance::Relative(0.1),
-                true => Tolerance::Relative(1e-4),
-                false => Tolerance::Exact,
+            let tolerance = if !is_sum {
+                Tolerance::Exact
+            } else if is_narrow {
+                Tolerance::Relative(0.1)
+            } else {
+                Tolerance::Relative(1e-4)
             };
             let values =
                 if is_sum && !element_type.contains(['s', 'u']) { Values::Tame } else { Values::Hard };

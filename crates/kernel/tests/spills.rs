@@ -136,9 +136,10 @@ fn dot(m: i64, n: i64, k: i64, numbers: &str, constant: bool) -> String {
     };
     let lhs = swapped(m, k, "lhs_contracting_dims={0}");
     let rhs = swapped(k, n, "rhs_contracting_dims={1}");
-    let operand = match constant {
-        true => format!("  one = f32[] constant(1)\n  w = {rhs} broadcast(one), dimensions={{}}\n"),
-        false => format!("  w = {rhs} parameter(1)\n"),
+    let operand = if constant {
+        format!("  one = f32[] constant(1)\n  w = {rhs} broadcast(one), dimensions={{}}\n")
+    } else {
+        format!("  w = {rhs} parameter(1)\n")
     };
     format!(
         "HloModule dots\n\nENTRY main {{\n  x = {lhs} parameter(0)\n{operand}  \
@@ -272,9 +273,10 @@ fn same_convolution(
 ) -> String {
     let each = inputs / groups;
     let kernel = format!("f32[3,3,{each},{outputs}]");
-    let kernel = match constant {
-        true => format!("  one = f32[] constant(1)\n  w = {kernel} broadcast(one), dimensions={{}}\n"),
-        false => format!("  w = {kernel} parameter(1)\n"),
+    let kernel = if constant {
+        format!("  one = f32[] constant(1)\n  w = {kernel} broadcast(one), dimensions={{}}\n")
+    } else {
+        format!("  w = {kernel} parameter(1)\n")
     };
     format!(
         "HloModule convolutions\n\nENTRY main {{\n  x = f32[{batch},{pixels},{pixels},{inputs}] parameter(0)\n{kernel}  \

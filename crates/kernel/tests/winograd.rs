@@ -39,18 +39,16 @@ impl Case {
     fn text(&self, kernel: &Literal) -> String {
         let (t, [h, w], [y, x]) = (self.element_type, self.image, self.output());
         let (n, ci, co, [rows, columns]) = (self.batch, self.inputs, self.outputs, self.padding);
-        let kernel = match self.constant {
-            false => format!("w = {t}[3,3,{ci},{co}] parameter(3)"),
-            true => {
-                let numbers: Vec<String> = kernel.scalars().map(|s| format!("{}", float(s))).collect();
-                let rows: Vec<String> =
-                    numbers.chunks(co as usize).map(|row| format!("{{{}}}", row.join(","))).collect();
-                let taps: Vec<String> =
-                    rows.chunks(ci as usize).map(|tap| format!("{{{}}}", tap.join(","))).collect();
-                let lines: Vec<String> =
-                    taps.chunks(3).map(|line| format!("{{{}}}", line.join(","))).collect();
-                format!("w = {t}[3,3,{ci},{co}] constant({{{}}})", lines.join(","))
-            }
+        let kernel = if self.constant {
+            let numbers: Vec<String> = kernel.scalars().map(|s| format!("{}", float(s))).collect();
+            let rows: Vec<String> =
+                numbers.chunks(co as usize).map(|row| format!("{{{}}}", row.join(","))).collect();
+            let taps: Vec<String> =
+                rows.chunks(ci as usize).map(|tap| format!("{{{}}}", tap.join(","))).collect();
+            let lines: Vec<String> = taps.chunks(3).map(|line| format!("{{{}}}", line.join(","))).collect();
+            format!("w = {t}[3,3,{ci},{co}] constant({{{}}})", lines.join(","))
+        } else {
+            format!("w = {t}[3,3,{ci},{co}] parameter(3)")
         };
         let result = format!("{t}[{n},{y},{x},{co}]");
         format!(

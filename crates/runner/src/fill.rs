@@ -98,9 +98,10 @@ impl Fill {
                 // Narrow types hold fewer values.
                 let values = 1u64 << (element_type.bit_width() - 1).min(62);
                 let number = random.below(values.min(limit.max(1) as u64));
-                match element_type.is_signed_integer() {
-                    true => Scalar::Signed(number as i64),
-                    false => Scalar::Unsigned(number),
+                if element_type.is_signed_integer() {
+                    Scalar::Signed(number as i64)
+                } else {
+                    Scalar::Unsigned(number)
                 }
             }
             _ => self.scalar(element_type, random),

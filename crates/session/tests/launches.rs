@@ -192,10 +192,10 @@ impl Gate {
 impl compiler::UnitCache for Gate {
     fn get(&self, key: &str) -> Option<Vec<u8>> {
         let is_closed = self.is_closed.lock().expect("not poisoned");
-        match *is_closed {
-            false => drop(self.known.lock().expect("not poisoned").insert(key.to_owned())),
-            true if self.known.lock().expect("not poisoned").contains(key) => {}
-            true => drop(self.changed.wait_while(is_closed, |is_closed| *is_closed).expect("not poisoned")),
+        if !*is_closed {
+            self.known.lock().expect("not poisoned").insert(key.to_owned());
+        } else if !self.known.lock().expect("not poisoned").contains(key) {
+            drop(self.changed.wait_while(is_closed, |is_closed| *is_closed).expect("not poisoned"));
         }
         None
     }

@@ -106,24 +106,22 @@ fn model(out: &mut Text, source: &Source<'_>) {
         "///".to_owned(),
         format!("/// `({}) -> ({})`", list(&source.arguments), list(&source.fetches)),
         "///".to_owned(),
-        match no_std {
-            true => "/// All memory is inside, zeros at first, so that a static of it takes no room in the program's file. Nothing allocates.".to_owned(),
-            false => "/// One thread runs it at a time; it may move between threads.".to_owned(),
+        if no_std {
+            "/// All memory is inside, zeros at first, so that a static of it takes no room in the program's file. Nothing allocates.".to_owned()
+        } else {
+            "/// One thread runs it at a time; it may move between threads.".to_owned()
         },
     ] {
         out.line(&line);
     }
     out.line(ALLOW);
     out.line(&format!("pub struct {name} {{"));
-    match no_std {
-        true => out.line(&format!("    memory: {name}Memory,")),
-        false => {
-            out.line(&format!("    memory: ::std::boxed::Box<{name}Memory>,"));
-            out.line(&format!(
-                "    workers: ::core::option::Option<::std::sync::Arc<dyn {RUNTIME}::Workers>>,"
-            ));
-            out.line(&format!("    scratch: {RUNTIME}::AlignedBlock,"));
-        }
+    if no_std {
+        out.line(&format!("    memory: {name}Memory,"))
+    } else {
+        out.line(&format!("    memory: ::std::boxed::Box<{name}Memory>,"));
+        out.line(&format!("    workers: ::core::option::Option<::std::sync::Arc<dyn {RUNTIME}::Workers>>,"));
+        out.line(&format!("    scratch: {RUNTIME}::AlignedBlock,"));
     }
     if source.artifact.constants_file.is_some() {
         out.line(&format!("    constants: ::core::option::Option<{RUNTIME}::Constants>,"));

@@ -111,9 +111,10 @@ impl Form {
 /// Reads a text or a message and writes it in the given form.
 fn write_again(text: &Path, out: &Path, form: Form, report: &mut Report) -> Result<(), String> {
     let contents = std::fs::read(text).map_err(|e| format!("{}: {e}", text.display()))?;
-    let module = match text.extension().is_some_and(|extension| extension == "pb") {
-        true => hlo::proto::read_hlo_proto(&contents).map(|(module, _)| module),
-        false => hlo::parse(&String::from_utf8_lossy(&contents)),
+    let module = if text.extension().is_some_and(|extension| extension == "pb") {
+        hlo::proto::read_hlo_proto(&contents).map(|(module, _)| module)
+    } else {
+        hlo::parse(&String::from_utf8_lossy(&contents))
     };
     let module = match module {
         Ok(module) => module,

@@ -14,9 +14,10 @@ pub(super) fn run(case: &Case) -> Outcome {
         let text = program.to_string();
         nest::verify(&program)?;
         let read = nest::parse(&text)?;
-        match read.to_string() == text {
-            true => Ok(text),
-            false => Err(Error::internal(format!("parsing the text yields a different program:\n{read}"))),
+        if read.to_string() == text {
+            Ok(text)
+        } else {
+            Err(Error::internal(format!("parsing the text yields a different program:\n{read}")))
         }
     })
 }

@@ -105,9 +105,8 @@ fn places(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key) ->
     let Some(intervals) = intervals(keys, at, length, key) else {
         return vec![Place::Uncertain(f64::INFINITY); length];
     };
-    let compare = |x: f64, y: f64| match key.is_total {
-        true => x.total_cmp(&y),
-        false => x.partial_cmp(&y).unwrap_or(Ordering::Equal),
+    let compare = |x: f64, y: f64| {
+        if key.is_total { x.total_cmp(&y) } else { x.partial_cmp(&y).unwrap_or(Ordering::Equal) }
     };
     let mut order: Vec<usize> = (0..length).collect();
     order.sort_by(|&i, &j| compare(intervals[i].0, intervals[j].0));
@@ -123,10 +122,9 @@ fn places(keys: &Known, at: &dyn Fn(usize) -> usize, length: usize, key: Key) ->
         let group = &order[begin..end];
         let is_certain = group.len() == 1 || group.iter().all(|&i| intervals[i].0 == intervals[i].1);
         let spread = high - intervals[group[0]].0;
-        places.extend(group.iter().map(|&i| match is_certain {
-            true => Place::Certain(i),
-            false => Place::Uncertain(spread),
-        }));
+        places.extend(
+            group.iter().map(|&i| if is_certain { Place::Certain(i) } else { Place::Uncertain(spread) }),
+        );
         begin = end;
     }
     places

@@ -160,11 +160,13 @@ pub(super) fn unknown_remainder(operands: &[Literal], moved: usize, k: usize, er
         return 0.0;
     }
     let (quotient, reach) = (x / y, quotients + (x / y).abs() * f64::EPSILON);
-    match quotients > 0.25 {
-        true => 2.0 * largest,
+    if quotients > 0.25 {
+        2.0 * largest
+    } else if (quotient - reach).trunc() != (quotient + reach).trunc() {
         // At a multiple of the divisor, a remainder near the divisor becomes one near zero.
-        false if (quotient - reach).trunc() != (quotient + reach).trunc() => largest,
-        false => 0.0,
+        largest
+    } else {
+        0.0
     }
 }
 
@@ -264,10 +266,13 @@ fn complex_atan2_error(op: &Op, operands: &[Literal], result: Scalar, k: usize) 
     let error = 16.0 * epsilon(PrimitiveType::F64) * condition;
     let is_on_cut =
         matches!(result, Scalar::Complex(angle, _) if angle.abs() + error >= std::f64::consts::PI);
-    match error < 1.0 / 64.0 {
-        true if is_on_cut => TURN,
-        true => error,
-        false => f64::INFINITY,
+    let is_certain = error < 1.0 / 64.0;
+    if !is_certain {
+        f64::INFINITY
+    } else if is_on_cut {
+        TURN
+    } else {
+        error
     }
 }
 

@@ -59,9 +59,10 @@ pub(super) fn check(
         let arguments = arguments(subject, fill, options.seed)?;
         // Loops may run long; then only random inputs are used.
         let budget = if fill == Fill::Random { options.estimated_program } else { options.small_program };
-        let want = match flops <= options.estimated_program {
-            true => Analysis::new(subject.imported, Growth::Independent).run_within(&arguments, budget)?,
-            false => None,
+        let want = if flops <= options.estimated_program {
+            Analysis::new(subject.imported, Growth::Independent).run_within(&arguments, budget)?
+        } else {
+            None
         };
         if want.is_none() && fill != Fill::Random {
             break;
@@ -110,9 +111,8 @@ pub fn compare_run(
     }
     let name = |k: usize| format!("result {k}");
     let chooses_zeros = chooses_zeros(imported);
-    let signed = |compared: Comparison, got: &Literal, want: &Known| match chooses_zeros {
-        true => compared,
-        false => compared.with_signs(got, want),
+    let signed = |compared: Comparison, got: &Literal, want: &Known| {
+        if chooses_zeros { compared } else { compared.with_signs(got, want) }
     };
     let pairs = got.iter().zip(&want).enumerate();
     let compared = pairs.map(|(k, (got, want))| signed(Comparison::of(&name(k), got, want), got, want));

@@ -78,11 +78,13 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
         );
     }
     let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
-    let bare = match arguments.freestanding {
-        true => " -ffreestanding",
+    let bare = if arguments.freestanding {
+        " -ffreestanding"
+    } else if emits(Kind::Header) && names.triple().contains("linux") {
         // The pool of threads of the C++ headers, with libraries before glibc 2.34.
-        false if emits(Kind::Header) && names.triple().contains("linux") => " -pthread",
-        false => "",
+        " -pthread"
+    } else {
+        ""
     };
     let cpp = linker::cpp_compiler(names.triple());
     if emits(Kind::Header) || !emits(Kind::CHeader) {

@@ -41,16 +41,16 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
                 let rest = Index::constant(full);
                 columns.block(cx, indices, &rest, plan.lanes, (vectors - full) / lanes)?;
             }
-            match vectors < innermost.extent {
+            if vectors >= innermost.extent {
+                Ok(())
+            } else if vectors > 0 {
                 // The last vector overlaps the one before; its columns are summed again.
-                true if vectors > 0 => {
-                    let last = Index::constant(innermost.extent - lanes);
-                    columns.block(cx, indices, &last, plan.lanes, 1)
-                }
-                true => cx.for_range(vectors, innermost.extent, 1, |cx, index| {
+                let last = Index::constant(innermost.extent - lanes);
+                columns.block(cx, indices, &last, plan.lanes, 1)
+            } else {
+                cx.for_range(vectors, innermost.extent, 1, |cx, index| {
                     columns.block(cx, indices, &index, 1, 1)
-                }),
-                false => Ok(()),
+                })
             }
         })
     })
