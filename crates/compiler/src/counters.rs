@@ -1,4 +1,4 @@
-//! What the counters of a profiled program are about.
+//! Descriptions of the counters of a profiled program.
 
 use aot::ProfileCounter;
 use hlo::analysis::{Cost, executions};
@@ -23,7 +23,7 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
         Counter::Instruction(computation, id) => {
             let instruction = &module[computation][id];
             let cost = Cost::of_instruction(module, computation, id);
-            // What runs as often as data decide has no costs that could be told.
+            // Costs are unknown where the number of iterations depends on data.
             let runs = runs.get(&computation).copied().flatten().unwrap_or(0);
             let text = &texts[&(computation, id)];
             let short_name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name);

@@ -109,7 +109,7 @@ pub fn pipeline() -> Pipeline {
             // Before bodies are simplified: their constants come from here.
             Box::new(WhileLoopConstantSinking),
             Box::new(WhileLoopInductionVariableUnification),
-            // What is known of buffers that one loop fills makes constants and fills for the next loop.
+            // Known contents of buffers that one loop fills become constants and fills for the next.
             Box::new(WhileLoopRowHoisting),
             Box::new(WhileLoopConstantSinking),
             // Removes what these have left unread.
@@ -151,9 +151,9 @@ pub fn pipeline() -> Pipeline {
             Box::new(PowerExpander),
             // Before what remains is fused with its users.
             Box::new(RowFusion::default()),
-            // What loops begin with is not looked at any more.
+            // No later pass reads the initial values of loops.
             Box::new(WhileLoopUninitializedBuffers),
-            // No common subexpressions are looked for behind this.
+            // No pass after this one merges common subexpressions.
             Box::new(ProducerDuplication),
             // Last, so that no pass looks into fusions.
             Box::new(InstructionFusion::default()),

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use support::{Error, Result};
 
-/// What a table begins with.
+/// First line of a table.
 const HEADER: &str = "tfcompile-tuning 1";
 
 /// A table has no more bytes and lines than these.
@@ -35,7 +35,7 @@ pub struct Choices {
 }
 
 impl Choices {
-    /// Whether there are none.
+    /// True if there are no choices.
     pub fn is_empty(&self) -> bool {
         self.machines.is_empty()
     }

@@ -90,7 +90,8 @@ impl<'c> Body<'_, 'c> {
         self.module.context.append_basic_block(self.function, "")
     }
 
-    /// Writes `[begin, end)` by steps of `width` bytes, from the end of a block on; returns the block behind.
+    /// Appends a loop that writes `[begin, end)` in steps of `width` bytes to a block. Returns the
+    /// block after the loop.
     fn loop_over(
         &self,
         before: BasicBlock<'c>,

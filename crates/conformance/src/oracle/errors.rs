@@ -88,7 +88,7 @@ fn check(tools: &Tools, entry: &Path, name: &str, work: &Path) -> Result<String,
         .filter_map(|file| Some(file.ok()?.path()))
         .collect();
     if !leftovers.is_empty() {
-        return Err(format!("the tool left files behind: {leftovers:?}"));
+        return Err(format!("expected no output files, found {leftovers:?}"));
     }
     let culprits =
         CULPRITS.iter().find(|(known, _)| *known == name).map_or(&[][..], |(_, culprits)| culprits);

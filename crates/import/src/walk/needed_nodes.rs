@@ -1,4 +1,4 @@
-//! What a call of a function must run.
+//! Nodes that a call of a function must run.
 
 use crate::node::rule::RuleTable;
 use std::collections::BTreeSet;

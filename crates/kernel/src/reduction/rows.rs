@@ -76,7 +76,8 @@ impl Row<'_> {
         self.walks(cx, &self.plan.sweeps, indices)
     }
 
-    /// The walks that are left. The results of each one's reductions stand for the instructions in those behind it.
+    /// Emits the remaining walks. The results of each walk's reductions replace their instructions
+    /// in the later walks.
     fn walks(&self, cx: &mut KernelContext<'_>, sweeps: &[Sweep], indices: &mut [Index]) -> Result<()> {
         let Some((sweep, behind)) = sweeps.split_first() else { return self.row_results(cx, indices) };
         let reduced = self.walk(cx, sweep, indices)?;

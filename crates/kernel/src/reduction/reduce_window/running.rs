@@ -48,7 +48,8 @@ struct Steps {
     /// The first number, and one past the last.
     begin: i64,
     end: i64,
-    /// Nothing for elements. For results, which are stored, the distance from each to the element behind it that is added.
+    /// Distance from each stored result to the later element that is added to it. `None` for
+    /// elements.
     stored: Option<i64>,
 }
 
