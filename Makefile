@@ -84,9 +84,7 @@ setup-test:
 .PHONY: lint
 lint: ## check formatting, clippy, tidy, and whether generated pages and the recipes' diffs are current
 	cargo fmt --all -- --check
-	cargo fmt --manifest-path python/Cargo.toml -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
-	cargo clippy --manifest-path python/Cargo.toml --target-dir target --locked --all-targets --quiet -- -D warnings
 	cargo xtask tidy
 	cargo test --quiet -p import --test docs
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
@@ -105,7 +103,6 @@ book: ## build docs/ as a site in target/book (needs mdbook: cargo install mdboo
 .PHONY: deny
 deny: ## check licenses, duplicate versions, and sources of dependencies (needs cargo-deny)
 	cargo deny --all-features check licenses bans sources
-	cargo deny --all-features --config deny.toml --manifest-path python/Cargo.toml check licenses bans sources
 
 .PHONY: unit
 unit: ## run unit, file, and consumer tests

@@ -12,7 +12,7 @@ mkdir -p "$tree"
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
   [ ! -e "$file" ] || printf '%s\0' "$file"
 done | tar -c --null --files-from=- | tar -x -C "$tree"
-(cd "$tree" && cargo vendor --locked --sync python/Cargo.toml >"$work/config" 2>"$work/log") || { cat "$work/log" >&2; exit 1; }
+(cd "$tree" && cargo vendor --locked >"$work/config" 2>"$work/log") || { cat "$work/log" >&2; exit 1; }
 cat "$work/config" >>"$tree/.cargo/config.toml"
 mkdir -p target
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/pack" -czf target/tfcompile-source.tar.gz tfcompile-source
@@ -26,10 +26,8 @@ cd "$work/tfcompile-source"
 # The toolchain itself instead of rustup, which looks for it in CARGO_HOME's neighborhood.
 PATH=$(rustc --print sysroot)/bin:$PATH
 export CARGO_HOME=$work/home
-for manifest in Cargo.toml python/Cargo.toml; do
-  "${without_network[@]}" cargo metadata --offline --locked --format-version 1 --manifest-path "$manifest" >"$work/metadata"
-  echo "offline: $manifest: $(grep -o '"id":"registry+[^"]*"' "$work/metadata" | sort -u | wc -l) crates, all there"
-done
+"${without_network[@]}" cargo metadata --offline --locked --format-version 1 >"$work/metadata"
+echo "offline: $(grep -o '"id":"registry+[^"]*"' "$work/metadata" | sort -u | wc -l) crates, all there"
 # One crate of ours with what it needs, compiled; all of them take long.
 what=(check --quiet -p tf)
 [ "${1:-}" != build ] || what=(build --release -p cli)
