@@ -71,6 +71,8 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 # ---- test
 
 .PHONY: test
+# Incremental compilation costs a clean build time, and only a later build gains by it.
+test: export CARGO_INCREMENTAL = 0
 test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
@@ -86,7 +88,6 @@ lint: ## check formatting, clippy, tidy, and whether generated pages and the rec
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy
-	cargo test --quiet -p import --test docs
 	scripts/bench/chart.py --check docs/bench.json docs/bench.svg
 	scripts/test_recipes.sh
 
