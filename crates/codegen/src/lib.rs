@@ -49,6 +49,9 @@ pub struct CodegenOptions {
     pub entry_point: String,
     /// Whether to spend time on good code; without, LLVM's cheapest optimising settings.
     pub optimize: bool,
+    /// Whether to emit the object. Without it, `CompiledModule::object` and `functions` are empty, and selecting
+    /// instructions a second time is saved for readers of the assembly alone.
+    pub object: bool,
     /// Whether to return the LLVM IR as text.
     pub llvm_ir: bool,
     /// Whether to return the assembly as text.
@@ -76,6 +79,7 @@ impl CodegenOptions {
         Self {
             entry_point: entry_point.into(),
             optimize: true,
+            object: true,
             llvm_ir: false,
             assembly: false,
             sanitize: None,
@@ -220,13 +224,14 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     let objects: Vec<Vec<u8>> = parts.into_iter().map(|part| part.object).collect();
     let mut object = match <[Vec<u8>; 1]>::try_from(objects) {
         Ok([object]) => object,
+        Err(_) if !options.object => Vec::new(),
         Err(objects) => merge::merge(&objects)?,
     };
     let stack_bytes = nest::stack::bound(&source.calls, &frames);
     if options.sanitize.is_none() {
         nest::stack::check(stack_bytes)?;
     }
-    let functions = if target.triple.object_format == ObjectFormat::Wasm {
+    let functions = if target.triple.object_format == ObjectFormat::Wasm || !options.object {
         Vec::new()
     } else {
         let external = versions.iter().flat_map(|v| v.program.external_symbols()).collect();
@@ -318,7 +323,7 @@ fn generate(
     let passes = passes(target, options.sanitize);
     let make = || optimize_and_emit(module, machine, &passes, &diagnostics, target, options);
     match &options.cache {
-        Some(cache) if !options.llvm_ir && !options.assembly => {
+        Some(cache) if options.object && !options.llvm_ir && !options.assembly => {
             let settings = format!("{passes} optimize={}", options.optimize);
             cache::through(cache.as_ref(), &cache::key(module, machine, &settings), make)
         }
@@ -344,7 +349,7 @@ fn optimize_and_emit(
     } else {
         None
     };
-    let object = emit(machine, module, FileType::Object)?;
+    let object = if options.object { emit(machine, module, FileType::Object)? } else { Vec::new() };
     if let Some(error) = diagnostics.first_error() {
         return Err(Error::unsupported(format!(
             "LLVM cannot generate code for {}: {error}",

@@ -54,7 +54,7 @@ fn what_an_index_moves_is_one_register_for_all_accesses() {
     let target = Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a triple");
     // Strides that processors multiply in an address, that are a shift, and that are neither.
     for stride in [8, 256, 12 * 28] {
-        let options = CodegenOptions { assembly: true, ..CodegenOptions::new("test_entry") };
+        let options = CodegenOptions { object: false, assembly: true, ..CodegenOptions::new("test_entry") };
         let program = program(&target, stride);
         let compiled = compile(&program, &target, &options, &Constants::default()).expect("it compiles");
         let assembly = compiled.assembly.expect("asked for");

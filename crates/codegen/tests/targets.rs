@@ -215,7 +215,7 @@ fn long_vectors_are_one_register() {
     for (triple, cpu, features, register) in eight_lanes {
         let target = Target::new(triple, cpu, features).expect("a triple");
         assert_eq!(target.lanes(4), 8);
-        let options = CodegenOptions { assembly: true, ..options() };
+        let options = CodegenOptions { object: false, assembly: true, ..options() };
         let constants = Constants { size: 0, chunks: Vec::new() };
         let assembly = compile(&program(), &target, &options, &constants).expect("code").assembly;
         let assembly = assembly.expect("asked for");

@@ -32,7 +32,7 @@ fn assembly(text: &str, target: &Target) -> String {
     let block = pool.finish();
     let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
     let constants = Constants { size: block.size, chunks };
-    let options = CodegenOptions { assembly: true, ..CodegenOptions::new("entry") };
+    let options = CodegenOptions { object: false, assembly: true, ..CodegenOptions::new("entry") };
     codegen::compile(&program, target, &options, &constants).expect("code").assembly.expect("asked for")
 }
 
