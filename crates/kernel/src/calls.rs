@@ -1,27 +1,27 @@
-//! The kernels of a module and what they are called with.
+//! Kernel calls of a module and their arguments.
 
 use buffers::Slice;
 use hlo::{ComputationId, InstructionId};
 use nest::FunctionId;
 use std::collections::BTreeMap;
 
-/// The calls of kernels; instructions with nothing to do have none.
+/// Calls of kernels, by instruction. Instructions without work have none.
 #[derive(Debug, Default)]
 pub(crate) struct Kernels {
     pub(crate) calls: BTreeMap<(ComputationId, InstructionId), Vec<Call>>,
 }
 
-/// A kernel and what it is called with.
+/// A kernel and its arguments.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) function: FunctionId,
     pub(crate) arguments: Vec<Slice>,
-    /// The first of the arguments that it writes; all behind it are written.
+    /// Number of the first written argument; all later arguments are written too.
     pub(crate) written: usize,
-    /// Whether the scratch of the workers is an argument, behind the slices.
+    /// True if the kernel takes the workers' scratch as another argument, after the slices.
     pub(crate) takes_workers_scratch: bool,
-    /// How many tasks there are; more than 1 is a parallel call.
+    /// Number of tasks. A call with more than one task can run in parallel.
     pub(crate) tasks: i64,
-    /// What it does, as the plan has it, in nanoseconds of one core.
+    /// Planned duration on one core, in nanoseconds.
     pub(crate) nanoseconds: u64,
 }

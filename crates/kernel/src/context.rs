@@ -1,7 +1,8 @@
-//! What a kernel in the making knows: its memory, the regions that are open, and the values it has already computed.
+//! State of a kernel under construction: its memory, the open regions, and the values computed so
+//! far.
 //!
-//! Values are computed in the outermost region where their operands exist, and once in each region: loop-invariant
-//! work leaves its loops here, for nothing behind this crate moves it.
+//! A value is computed in the outermost region in which its operands are available, and once per
+//! region. Loop-invariant code leaves its loops here, because no stage after this crate moves it.
 
 pub(crate) mod addressing;
 mod apply;
@@ -23,11 +24,11 @@ use std::ops::{Deref, DerefMut};
 use support::{Error, Result};
 use target::Target;
 
-/// A kernel larger than this many values is refused: what a fusion duplicates has no other bound.
+/// Maximum number of values in a kernel. Nothing else bounds the work that a fusion duplicates.
 const MAX_VALUES: usize = 400_000;
 
-/// A row of a square of a result: as many rows as lanes, computed one after another from operands that are contiguous
-/// across the rows.
+/// A row of a square of the result. A square has as many rows as lanes. They are computed one after
+/// another from operands that are contiguous across the rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Square {
     /// The index of the first row.
@@ -36,18 +37,19 @@ pub(crate) struct Square {
     pub(crate) row: i64,
 }
 
-/// A part of a kernel that is emitted as if it stood alone.
+/// A part of a kernel that is emitted like a kernel of its own.
 #[derive(Clone, Debug)]
 pub(crate) struct Part<'a> {
-    /// What it computes.
+    /// The part's computation.
     pub(crate) fusion: Fusion<'a>,
-    /// The leaves of its result.
+    /// Leaves of its result.
     pub(crate) results: Vec<Memory>,
     /// Its packed constants.
     pub(crate) packed: Vec<ValueId>,
 }
 
-/// A kernel in translation. It owns the builder of the kernel's function, whose methods are its own.
+/// Context for emitting a kernel. It owns the builder of the kernel's function and dereferences to
+/// it.
 pub struct KernelContext<'a> {
     builder: FunctionBuilder,
     module: &'a Module,
@@ -55,25 +57,25 @@ pub struct KernelContext<'a> {
     plan: &'a InstructionPlan,
     fusion: Fusion<'a>,
     parameters: Parameters,
-    /// Lanes of an index with a stride.
+    /// Number of lanes of an index with a stride.
     lanes: u32,
-    /// The square that is computed, if one is.
+    /// The square that is computed, if any.
     square: Option<Square>,
     facts: BTreeMap<ValueId, Facts>,
-    /// Values that stand for instructions, whatever the position.
+    /// Values that replace instructions, at any position.
     provided: BTreeMap<InstructionId, Element>,
     frames: Vec<Frame>,
-    /// What depends on a provided instruction.
+    /// Dependents of each provided instruction.
     dependents: BTreeMap<InstructionId, BTreeSet<InstructionId>>,
-    /// Nothing is computed further out than this depth.
+    /// Minimum depth of the regions in which values are computed.
     floor: usize,
 }
 
-/// What is known in one region.
+/// Values known in one region.
 #[derive(Debug)]
 struct Frame {
     depth: usize,
-    /// The provided instruction whose dependents alone are kept here.
+    /// The provided instruction, if the frame holds only values that depend on it.
     of: Option<InstructionId>,
     elements: BTreeMap<ElementKey, Element>,
     indices: BTreeMap<IndexKey, ValueId>,
@@ -86,23 +88,24 @@ type ElementKey = (InstructionId, u32, Position);
 pub(crate) enum IndexKey {
     /// The index itself, the same in every lane.
     Scalar(Index),
-    /// The index in so many lanes.
+    /// The index in the given number of lanes.
     Vector(Index, u32),
     /// The quotient by a constant.
     Quotient(Index, i64, u32),
-    /// The rest of that.
+    /// The rest of the division by a constant.
     Rest(Index, i64, u32),
-    /// Between two constants.
+    /// The index clamped between two constants.
     Clamped(Index, i64, i64, u32),
-    /// An element as an index between 0 and a constant.
+    /// An element as a start index, clamped between 0 and a constant.
     Start(ValueId, i64),
-    /// A scalar in so many lanes.
+    /// A scalar in the given number of lanes.
     Splat(ValueId, u32),
     /// The address of the worker's scratch.
     WorkerScratch,
-    /// Room for the sums of a tile.
+    /// Memory for the sums of a tile.
     Sums,
-    /// From an array's pointer, a row of the transposed square whose first row is at an index; as in memory.
+    /// A row, in its memory form, of the transposed square that begins at an index of an array. The
+    /// array is identified by its pointer.
     Transposed(ValueId, Index, i64),
 }
 
@@ -152,48 +155,49 @@ impl<'a> KernelContext<'a> {
         }
     }
 
-    /// The module.
+    /// Returns the module.
     pub fn module(&self) -> &'a Module {
         self.module
     }
 
-    /// The machine.
+    /// Returns the target machine.
     pub fn target(&self) -> &'a Target {
         self.target
     }
 
-    /// How the kernel computes it.
+    /// Returns the plan of the kernel.
     pub fn plan(&self) -> &'a InstructionPlan {
         self.plan
     }
 
-    /// What the kernel computes.
+    /// Returns the computation of the kernel.
     pub fn fusion(&self) -> Fusion<'a> {
         self.fusion
     }
 
-    /// The leaves of the result.
+    /// Returns the leaves of the result.
     pub fn results(&self) -> &[Memory] {
         &self.parameters.results
     }
 
-    /// Packed constants: their first bytes, 64-byte aligned, in the plan's order.
+    /// Returns the addresses of the packed constants, in the plan's order. They are 64-byte
+    /// aligned.
     pub fn packed(&self) -> &[ValueId] {
         &self.parameters.packed
     }
 
-    /// The first packed constant, in a kernel whose plan has one.
+    /// Returns the address of the first packed constant, for a kernel whose plan has one.
     pub fn first_packed(&self) -> Result<ValueId> {
         let first = self.packed().first().copied();
         first.ok_or_else(|| Error::internal("expected a packed constant, found none"))
     }
 
-    /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
+    /// Returns the address of the scratch if the plan asks for some. It is 64-byte aligned.
     pub fn scratch(&self) -> Option<ValueId> {
         self.parameters.scratch
     }
 
-    /// The part of the tasks that a call of the kernel does, if it has several.
+    /// Returns the range of tasks that a call of the kernel runs, if the kernel has several tasks.
     pub(crate) fn tasks(&self) -> Option<TaskRange> {
         self.parameters.tasks
     }
@@ -203,12 +207,12 @@ impl<'a> KernelContext<'a> {
         self.parameters.is_in_place
     }
 
-    /// Lanes of an index with a stride.
+    /// Returns the number of lanes of an index with a stride.
     pub fn lanes(&self) -> u32 {
         self.lanes
     }
 
-    /// Notes facts about an index.
+    /// Records facts about an index.
     pub(crate) fn learn(&mut self, index: ValueId, facts: Facts) {
         self.facts.insert(index, facts);
     }
@@ -218,39 +222,41 @@ impl<'a> KernelContext<'a> {
         self.parameters.operands.insert((number, Vec::new()), Operand::Memory(memory));
     }
 
-    /// The finished function.
+    /// Returns the finished function.
     pub(crate) fn finish(self) -> Function {
         self.builder.finish()
     }
 
-    /// The memory of an array operand. An error if it has none: it is an immediate, or packed.
+    /// Returns the memory of an array operand, or an error if the operand is an immediate or
+    /// packed.
     pub fn operand(&self, number: usize) -> Result<&Memory> {
         match self.parameters.operands.get(&(number, Vec::new())) {
             Some(Operand::Memory(memory)) => Ok(memory),
-            _ => Err(Error::internal(format!("operand {number} is no array in memory"))),
+            _ => Err(Error::internal(format!("operand {number} is not an array in memory"))),
         }
     }
 
-    /// Whether an operand's memory is a result's.
+    /// True if an operand and a result have the same memory.
     pub(crate) fn is_same_memory(&self, operand: ValueId, result: ValueId) -> bool {
         self.parameters.same_memory.contains(&(operand, result))
     }
 
-    /// The shape of an array instruction of the body.
+    /// Returns the shape of an array instruction in the body.
     pub(crate) fn shape(&self, id: InstructionId) -> Result<&'a ArrayShape> {
         let body = self.fusion.body;
         let shape = body[id].shape();
-        shape.as_array().ok_or_else(|| Error::internal(format!("{} is no array", body[id].name())))
+        shape.as_array().ok_or_else(|| Error::internal(format!("expected an array, got {}", body[id].name())))
     }
 
-    /// The kernel's outermost loop, over the tasks that this call of it does; once with task 0 if the plan has one task
-    /// only. Everything that writes memory must be inside, and no two tasks may touch what one of them writes.
+    /// Emits the kernel's outermost loop, over the tasks of a call. A kernel with one task runs
+    /// `body` once, for task 0. Everything that writes memory must be inside the loop, and no task
+    /// may access memory that another task writes.
     pub fn for_tasks(&mut self, body: impl FnOnce(&mut Self, Index) -> Result<()>) -> Result<()> {
         let Some(TaskRange { begin, end, .. }) = self.parameters.tasks else {
             return body(self, Index::constant(0));
         };
         if self.depth() != 1 {
-            return Err(Error::internal("the loop over tasks is the outermost one"));
+            return Err(Error::internal("the loop over tasks is inside another region"));
         }
         let limit = self.plan.tasks;
         self.for_dynamic(begin, end, limit, &[], |cx, task, _| {
@@ -259,15 +265,17 @@ impl<'a> KernelContext<'a> {
         .map(|_| ())
     }
 
-    /// The address of the scratch of the worker that runs this call: `worker_scratch_bytes` of the plan, 64-byte aligned,
-    /// of no known content at the start of a task. Panics if the plan asks for none.
+    /// Returns the address of the current worker's scratch: `worker_scratch_bytes` of the plan,
+    /// 64-byte aligned, with undefined content at the start of a task. Panics if the plan asks for
+    /// none.
     pub fn worker_scratch(&mut self) -> ValueId {
-        let first = self.parameters.workers_scratch.expect("the plan asks for scratch of the workers");
+        let first = self.parameters.workers_scratch.expect("the plan asks for no worker scratch");
         let Some(tasks) = self.parameters.tasks else { return first };
         let key = IndexKey::WorkerScratch;
         self.known_index(&key).unwrap_or_else(|| {
-            // The kernel's own size will do: it is at most what the frame's scratch has for each worker, and all workers are
-            // at this kernel. A region, where they are not, passes the worker's own scratch and worker 0.
+            // The kernel's own size is a valid distance: the frame has at least this much scratch
+            // per worker, and all workers run this kernel. In a region they may not, so a region
+            // passes the worker's own scratch and worker 0.
             let bytes = self.plan.worker_scratch_bytes.next_multiple_of(ALIGNMENT) as i64;
             let scratch = self.outside(1, |b| b.offset(first, tasks.worker, bytes));
             self.frames[0].indices.insert(key, scratch);
@@ -275,7 +283,8 @@ impl<'a> KernelContext<'a> {
         })
     }
 
-    /// Runs `body` for `begin`, `begin + step`, ... below `end`, as a loop, or in place if it runs once.
+    /// Runs `body` for `begin`, `begin + step`, ... below `end`: in a loop, or inline if it runs
+    /// once.
     pub fn for_range(
         &mut self,
         begin: i64,
@@ -287,7 +296,7 @@ impl<'a> KernelContext<'a> {
             .map(|_| ())
     }
 
-    /// As [`Self::for_range`], with values from iteration to iteration.
+    /// Like [`Self::for_range`], with values carried between iterations.
     pub fn for_range_carrying(
         &mut self,
         begin: i64,
@@ -311,7 +320,7 @@ impl<'a> KernelContext<'a> {
         })
     }
 
-    /// A loop to a bound that is known at run time only; the index is below `limit`.
+    /// Emits a loop to a bound that is known only at run time. The index is below `limit`.
     pub(crate) fn for_dynamic(
         &mut self,
         begin: ValueId,
@@ -326,7 +335,8 @@ impl<'a> KernelContext<'a> {
         })
     }
 
-    /// A region that runs only if the condition holds; nothing of it is computed outside.
+    /// Emits a region that runs only if the condition holds. None of its values are computed
+    /// outside it.
     pub(crate) fn when(
         &mut self,
         condition: ValueId,
@@ -335,7 +345,8 @@ impl<'a> KernelContext<'a> {
         self.if_then(condition, |cx| cx.pinned(|cx| cx.scoped(then)))
     }
 
-    /// Builds all of `body` in the region that is open: for reads of memory that the kernel writes too.
+    /// Builds all of `body` in the innermost open region, for reads of memory that the kernel also
+    /// writes.
     pub(crate) fn pinned<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
         let depth = self.depth();
         let floor = std::mem::replace(&mut self.floor, depth);
@@ -344,7 +355,7 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Runs `body` with so many lanes of an index with a stride.
+    /// Runs `body` with a number of lanes for indices with a stride.
     pub(crate) fn with_lanes<R>(&mut self, lanes: u32, body: impl FnOnce(&mut Self) -> R) -> R {
         let before = std::mem::replace(&mut self.lanes, lanes);
         let result = body(self);
@@ -360,7 +371,7 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Runs `body` with other tasks to do.
+    /// Runs `body` with another range of tasks.
     pub(crate) fn with_tasks<R>(&mut self, tasks: Option<TaskRange>, body: impl FnOnce(&mut Self) -> R) -> R {
         let before = std::mem::replace(&mut self.parameters.tasks, tasks);
         let result = body(self);
@@ -368,7 +379,7 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Runs `body` as if the kernel were this part of it.
+    /// Runs `body` as if the kernel consisted of this part.
     pub(crate) fn with_part<R>(&mut self, part: Part<'a>, body: impl FnOnce(&mut Self) -> R) -> R {
         let Part { fusion, results, packed } = part;
         let fusion = std::mem::replace(&mut self.fusion, fusion);
@@ -379,7 +390,7 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Runs `body` with values that stand for instructions, whatever the position.
+    /// Runs `body` with values that replace instructions, at any position.
     pub(crate) fn with_provided<R>(
         &mut self,
         values: impl IntoIterator<Item = (InstructionId, Element)>,
@@ -392,7 +403,8 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Runs `body` in the region that has just been opened; what it computes in there is forgotten afterwards.
+    /// Runs `body` in the region that was just opened, and afterwards discards the values computed
+    /// in it.
     pub fn scoped<R>(&mut self, body: impl FnOnce(&mut Self) -> R) -> R {
         self.frames.push(Frame::new(self.depth(), None));
         let result = body(self);
@@ -400,9 +412,8 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Evaluates what the body computes at a position, with the value of one instruction given: the epilogue of a
-    /// contraction.
-    /// What depends on the value is forgotten afterwards.
+    /// Evaluates the body's result at a position, given the value of one instruction: the epilogue
+    /// of a contraction. Values that depend on the given one are discarded afterwards.
     pub fn epilogue(
         &mut self,
         instruction: InstructionId,
@@ -418,14 +429,15 @@ impl<'a> KernelContext<'a> {
         })
     }
 
-    /// Builds in the region of a depth, or the innermost one if that is further out.
+    /// Builds in the region at a depth, but no further out than the floor. Uses the current region
+    /// if that one is not deeper than the depth.
     pub(crate) fn at<R>(&mut self, depth: usize, build: impl FnOnce(&mut FunctionBuilder) -> R) -> R {
         let depth = depth.max(self.floor);
         let b = &mut self.builder;
         if depth < b.depth() { b.outside(depth, build) } else { build(b) }
     }
 
-    /// The depth where a value of these operands can be computed.
+    /// Returns the depth at which a value with these operands can be computed.
     pub(crate) fn depth_of_all(&self, operands: impl IntoIterator<Item = ValueId>) -> usize {
         operands.into_iter().map(|v| self.depth_of(v)).max().unwrap_or(1).max(self.floor)
     }
@@ -446,7 +458,7 @@ impl<'a> KernelContext<'a> {
     ) -> Result<()> {
         if self.value_count() > MAX_VALUES {
             let name = self.fusion.caller[self.fusion.instruction].name();
-            return Err(Error::internal(format!("the kernel of {name} has more than {MAX_VALUES} values")));
+            return Err(Error::internal(format!("the kernel of {name} needs more than {MAX_VALUES} values")));
         }
         let key = self.element_key(id, position);
         let depth = self.depth_of_all(element.values());
@@ -468,7 +480,8 @@ impl<'a> KernelContext<'a> {
         Ok(value)
     }
 
-    /// The innermost frame of a depth that keeps values of an instruction (or of indices).
+    /// Returns the innermost frame at a depth that holds values of an instruction, or of indices if
+    /// `id` is `None`.
     fn frame(&mut self, depth: usize, id: Option<InstructionId>) -> Result<&mut Frame> {
         let dependents = &self.dependents;
         let keeps = |frame: &Frame| match (frame.of, id) {
@@ -478,7 +491,7 @@ impl<'a> KernelContext<'a> {
         };
         let frame = self.frames.iter_mut().rev().find(|frame| frame.depth <= depth && keeps(frame));
         let frame = frame.filter(|frame| frame.depth == depth);
-        frame.ok_or_else(|| Error::internal("a value of a region that was opened behind the context's back"))
+        frame.ok_or_else(|| Error::internal("found a value in a region that has no frame"))
     }
 }
 
@@ -488,7 +501,7 @@ impl Frame {
     }
 }
 
-/// The instructions of the body that need another one.
+/// Returns the instructions of the body that depend on another one.
 fn dependents(fusion: &Fusion<'_>, provided: InstructionId) -> BTreeSet<InstructionId> {
     let mut dependents = BTreeSet::from([provided]);
     for id in fusion.instructions() {

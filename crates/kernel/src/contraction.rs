@@ -1,4 +1,5 @@
-//! Contractions: what dots and convolutions share (tiles, destinations), their loops, and kernels of several of them.
+//! Contractions: dots, convolutions, their shared parts (tiles and destinations), and kernels that
+//! combine several of them.
 
 pub(crate) mod attention;
 pub(crate) mod chain;

@@ -1,14 +1,14 @@
 //! Elements in registers and in memory.
 //!
-//! Every element type has one register form: `pred` is `Bool`, integers are integers (types narrower than a byte are
-//! kept sign or zero extended in `I8`), floats narrower than 32 bits are `F32` rounded to their type, complex numbers
-//! are two values.
+//! Every element type has one register form. `pred` is `Bool`. Integers are integers; types
+//! narrower than a byte are sign or zero extended to `I8`. Floats narrower than 32 bits are `F32`,
+//! rounded to their type. Complex numbers are two values.
 
 use crate::narrow;
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 
-/// One element, or one in each lane.
+/// One element, or one per lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Element {
     /// A number or truth value in its register form.
@@ -18,25 +18,25 @@ pub enum Element {
 }
 
 impl Element {
-    /// The value. Panics for complex numbers: only after the element type was looked at.
+    /// Returns the value. Panics for complex numbers; check the element type first.
     #[track_caller]
     pub fn real(self) -> ValueId {
         match self {
             Self::Real(value) => value,
-            Self::Complex(..) => panic!("an element that is not complex"),
+            Self::Complex(..) => panic!("expected a real element, got a complex one"),
         }
     }
 
-    /// Real and imaginary part. Panics for other elements.
+    /// Returns the real and imaginary part. Panics for other elements.
     #[track_caller]
     pub fn parts(self) -> (ValueId, ValueId) {
         match self {
             Self::Complex(re, im) => (re, im),
-            Self::Real(_) => panic!("a complex element"),
+            Self::Real(_) => panic!("expected a complex element, got a real one"),
         }
     }
 
-    /// The values: one, or two parts.
+    /// Returns the values: one, or two parts.
     pub fn values(self) -> Vec<ValueId> {
         match self {
             Self::Real(value) => vec![value],
@@ -49,11 +49,11 @@ impl Element {
         match *values {
             [value] => Self::Real(value),
             [re, im] => Self::Complex(re, im),
-            _ => panic!("an element is one value or two"),
+            _ => panic!("expected one or two values, got {}", values.len()),
         }
     }
 
-    /// Each value mapped.
+    /// Maps each value.
     #[must_use]
     pub fn map(self, mut f: impl FnMut(ValueId) -> ValueId) -> Self {
         match self {
@@ -62,17 +62,17 @@ impl Element {
         }
     }
 
-    /// The values of two elements of one type combined.
+    /// Combines the values of two elements of the same type.
     #[must_use]
     pub fn zip(self, other: Self, mut f: impl FnMut(ValueId, ValueId) -> ValueId) -> Self {
         match (self, other) {
             (Self::Real(a), Self::Real(b)) => Self::Real(f(a, b)),
             (Self::Complex(a, b), Self::Complex(c, d)) => Self::Complex(f(a, c), f(b, d)),
-            _ => panic!("two elements of one type"),
+            _ => panic!("expected two elements of the same type"),
         }
     }
 
-    /// How many lanes it has.
+    /// Returns the number of lanes.
     pub fn lanes(self, b: &FunctionBuilder) -> u32 {
         match self {
             Self::Real(value) | Self::Complex(value, _) => b.ty(value).lanes,
@@ -80,7 +80,7 @@ impl Element {
     }
 }
 
-/// The scalar type of an element's register form (of each part of a complex number).
+/// Returns the scalar type of an element's register form, or of each part of a complex number.
 pub fn register_type(element_type: PrimitiveType) -> ScalarType {
     use PrimitiveType::*;
     match element_type {
@@ -91,7 +91,7 @@ pub fn register_type(element_type: PrimitiveType) -> ScalarType {
     }
 }
 
-/// The scalar type of an element in memory (of each part of a complex number).
+/// Returns the scalar type of an element in memory, or of each part of a complex number.
 pub fn memory_type(element_type: PrimitiveType) -> ScalarType {
     use PrimitiveType::*;
     match element_type {
@@ -104,20 +104,20 @@ pub fn memory_type(element_type: PrimitiveType) -> ScalarType {
     }
 }
 
-/// The register form of what was read from memory (one part of a complex number).
+/// Converts a value from memory, or one part of a complex number, to its register form.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     match element_type {
         PrimitiveType::Pred => {
             let zero = b.integer(b.ty(raw), 0);
             b.compare(Predicate::NotEqual, raw, zero)
         }
-        t if t.is_subbyte_integer() => normalise(b, element_type, raw),
+        t if t.is_subbyte_integer() => normalize(b, element_type, raw),
         t if is_narrow_float(t) => narrow::decode(b, element_type, raw),
         _ => raw,
     }
 }
 
-/// The memory form of a register (one part of a complex number).
+/// Converts a register, or one part of a complex number, to its memory form.
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     match element_type {
         PrimitiveType::Pred => b.convert(ConvertOp::ZeroExtend, value, ScalarType::I8),
@@ -126,8 +126,9 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
     }
 }
 
-/// Wraps an integer narrower than a byte to its width; rounds a float narrower than `F32` to its type; leaves others.
-pub fn normalise(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
+/// Wraps an integer narrower than a byte to its width, and rounds a float narrower than `F32` to
+/// its type. Returns other values unchanged.
+pub fn normalize(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     match element_type {
         t if t.is_subbyte_integer() && t.is_signed_integer() => {
             let shift = b.integer(b.ty(value), i64::from(8 - element_type.bit_width()));
@@ -143,12 +144,12 @@ pub fn normalise(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Va
     }
 }
 
-/// Whether a type's values are `F32` in registers and narrower in memory.
+/// True if the type's values are `F32` in registers and narrower in memory.
 fn is_narrow_float(element_type: PrimitiveType) -> bool {
     element_type.is_floating_point() && element_type.byte_size() < 4
 }
 
-/// A scalar in so many lanes; constants stay constants.
+/// Broadcasts a scalar to `lanes` lanes. Constants stay constants.
 pub fn splat(b: &mut FunctionBuilder, value: ValueId, lanes: u32) -> ValueId {
     let ty = b.ty(value);
     if ty.lanes == lanes {

@@ -14,7 +14,7 @@ pub use comparison::{compare, total_order_key};
 pub use conversion::{bits_of, convert, from_bits};
 pub use real::{maximum, minimum};
 
-use crate::element::{Element, normalise, register_type};
+use crate::element::{Element, normalize, register_type};
 use crate::narrow;
 use hlo::{
     Op, binary_ops, calling_ops, carried_ops, identity_ops, movement_ops, numeric_ops, unary_ops, value_ops,
@@ -53,7 +53,7 @@ pub fn emit(
         Op::ReducePrecision { exponent_bits, mantissa_bits } => {
             let value =
                 real::reduce_precision(b, types[0], *exponent_bits, *mantissa_bits, operands[0].real());
-            Ok(Element::Real(normalise(b, result, value)))
+            Ok(Element::Real(normalize(b, result, value)))
         }
         Op::Select {} => {
             let condition = operands[0].real();
@@ -92,7 +92,7 @@ fn unary(
                 Op::Abs {} | Op::Negate {} => narrow::has_negatives(t),
                 _ => false,
             };
-            Ok(Element::Real(if is_rounded { value } else { normalise(b, t, value) }))
+            Ok(Element::Real(if is_rounded { value } else { normalize(b, t, value) }))
         }
     }
 }
@@ -111,7 +111,7 @@ fn binary(
         t if t.is_complex() => complex::binary(b, target, op, t, lhs, rhs),
         t => {
             let value = real::binary(b, target, op, lhs.real(), rhs.real())?;
-            Ok(Element::Real(normalise(b, t, value)))
+            Ok(Element::Real(normalize(b, t, value)))
         }
     }
 }

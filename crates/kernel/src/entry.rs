@@ -1,7 +1,8 @@
-//! The entry function: calls the kernels in schedule order, but for what shares a region, and nothing else.
+//! The entry function. It calls the kernels in schedule order, except that a parallel region may
+//! run a kernel earlier.
 //!
-//! Its parameter is the frame of the caller; pointers are read from it once, in front of everything else, and only those
-//! that are needed.
+//! Its parameter is the caller's frame. The entry reads each pointer that it needs from the frame
+//! once, before everything else.
 
 pub(crate) mod custom_call;
 pub(crate) mod profile;
@@ -22,13 +23,14 @@ use std::collections::BTreeMap;
 use support::{Error, Result};
 use target::Target;
 
-/// An entry with more calls reads each call's pointers in front of that call: they would not fit into registers.
+/// Maximum number of instructions with kernels for which the entry reads all pointers first. With
+/// more, the pointers would not fit into registers, so each call reads its own.
 const MAX_HOISTING_CALLS: usize = 256;
 
-/// How deep conditionals and loops may nest.
+/// Maximum nesting depth of conditionals and loops.
 const MAX_NESTING: usize = 100;
 
-/// What the entry runs.
+/// Inputs for building the entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
@@ -36,12 +38,12 @@ pub(crate) struct Context<'a> {
     pub(crate) assignment: &'a BufferAssignment,
     pub(crate) target: &'a Target,
     pub(crate) kernels: &'a Kernels,
-    /// What the entry counts; nothing if that is empty.
+    /// Counters of a profiled entry. Empty if the entry is not profiled.
     pub(crate) counters: &'a [Counter],
 }
 
-/// Adds the entry function to a program, and functions for regions of several kernels; the regions. `unique` makes names
-/// of functions from wished ones.
+/// Adds the entry function to a program, and a function for each region of several kernels. Returns
+/// the regions. `unique` turns a requested function name into a unique one.
 pub(crate) fn emit(
     context: &Context<'_>,
     name: &str,
@@ -51,7 +53,7 @@ pub(crate) fn emit(
     let &Context { module, schedule, assignment, target, kernels, counters } = context;
     let mut b = FunctionBuilder::new(name, Linkage::Entry);
     let layout = FrameLayout::new(target.pointer_bytes);
-    // What leaves the entry early says why, in the frame.
+    // Code that leaves the entry early writes its error message into the frame.
     let read_only = !custom_call::may_leave(module);
     let facts = PointerFacts { no_alias: true, read_only, alignment: target.pointer_bytes };
     let frame = b.parameter("frame", Type::PTR, facts);
@@ -85,7 +87,7 @@ pub(crate) fn emit(
     Ok(regions)
 }
 
-/// The entry in translation. It owns the builder of the entry's function.
+/// Emitter for the entry. It owns the builder of the entry's function.
 pub(crate) struct Entry<'a> {
     builder: FunctionBuilder,
     pub(crate) module: &'a Module,
@@ -97,13 +99,13 @@ pub(crate) struct Entry<'a> {
     program: &'a mut Program,
     unique: &'a mut dyn FnMut(&str) -> String,
     regions: Vec<Region>,
-    /// Fields of the frame, by offset.
+    /// Values of frame fields, by offset.
     fields: BTreeMap<i64, ValueId>,
-    /// Slices, by allocation and offset.
+    /// Addresses of slices, by allocation and offset.
     pointers: BTreeMap<(Allocation, u64), ValueId>,
-    /// The present addresses of places that the loops around exchange.
+    /// Current addresses of buffers that the enclosing loops rotate.
     exchanged: BTreeMap<(Allocation, u64), ValueId>,
-    /// What counts how long things take, if anything does.
+    /// Time counters, if the entry is profiled.
     profile: Option<Profile<'a>>,
 }
 
@@ -114,7 +116,7 @@ impl RegionBuilder for Entry<'_> {
 }
 
 impl Entry<'_> {
-    /// Everything of a computation but the copies at its end.
+    /// Emits everything in a computation except the copies at its end.
     fn sequence(&mut self, computation: ComputationId, nesting: usize) -> Result<()> {
         if nesting > MAX_NESTING {
             return Err(Error::unsupported(format!("control flow nested more than {MAX_NESTING} deep")));
@@ -122,7 +124,9 @@ impl Entry<'_> {
         let sequence = self.schedule.sequences.get(&computation);
         let kernels = self.kernels;
         let mut calls: Vec<&Call> = Vec::new();
-        for &instruction in sequence.ok_or_else(|| Error::internal("a computation without a schedule"))? {
+        for &instruction in
+            sequence.ok_or_else(|| Error::internal("found a computation without a schedule"))?
+        {
             match self.module[computation][instruction].op() {
                 Op::Conditional { branch_computations } => {
                     self.calls(std::mem::take(&mut calls));
@@ -155,7 +159,7 @@ impl Entry<'_> {
         Ok(())
     }
 
-    /// Builds something, and what counts how long it takes.
+    /// Emits code, and measures its time in a counter if the entry is profiled.
     fn timed(&mut self, counter: Counter, build: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
         let start = self.profile.is_some().then(|| Profile::clock(&mut self.builder));
         build(self)?;
@@ -170,7 +174,7 @@ impl Entry<'_> {
         copies.into_iter().flatten().for_each(|copy| self.copy(copy));
     }
 
-    /// Kernels between which nothing decides what runs next.
+    /// Emits calls of kernels that no control flow separates.
     fn calls(&mut self, calls: Vec<&Call>) {
         let items = regions::share(&calls);
         for group in regions::group(&items) {
@@ -194,13 +198,13 @@ impl Entry<'_> {
             return;
         }
         if call.tasks > 1 {
-            // All tasks, by the entry's own thread.
+            // The entry's own thread runs all tasks.
             arguments.extend([self.builder.index(0), self.builder.index(call.tasks), self.builder.index(0)]);
         }
         self.builder.call(call.function, arguments);
     }
 
-    /// Several kernels in one region.
+    /// Emits several kernels as one region.
     fn shared_call(&mut self, items: &[Item<'_>], region: &Region) {
         let name = (self.unique)(&format!("{}.region", region.members[0].name));
         let scratch = self.assignment.worker_scratch_size as i64;
@@ -233,7 +237,7 @@ impl Entry<'_> {
         } else {
             let value = b.load(Type::scalar(ScalarType::I32), pointer, 4);
             let wide = b.convert(nest::ConvertOp::SignExtend, value, ScalarType::I64);
-            // Whatever is out of range, negative or not, means the last branch.
+            // Indices out of range, negative ones included, select the last branch.
             let (end, last) = (b.index(branches.len() as i64), b.index(branches.len() as i64 - 1));
             let is_branch = b.compare(Predicate::Below, wide, end);
             b.select(is_branch, wide, last)
@@ -241,7 +245,8 @@ impl Entry<'_> {
         self.branch(number, branches, 0, nesting + 1)
     }
 
-    /// Bisects to the branch of a number; the first of `branches` has the number `first`.
+    /// Emits a binary search for the branch of a number. The first of `branches` has the number
+    /// `first`.
     fn branch(
         &mut self,
         number: ValueId,
@@ -314,13 +319,13 @@ impl Entry<'_> {
         Ok(())
     }
 
-    /// Notes where places are at present.
+    /// Records the current addresses of rotated buffers.
     fn exchange(&mut self, places: &[Slice], present: &[ValueId]) {
         let keys = places.iter().map(|place| (place.allocation, place.offset));
         self.exchanged.extend(keys.zip(present.iter().copied()));
     }
 
-    /// Behind a loop: copies the state to its own place, if it is in another one.
+    /// Emits code after a loop: copies the state to its own buffer if it ended up in another one.
     fn bring_home(&mut self, rotation: &Rotation, homes: &[ValueId], present: &[ValueId]) {
         let stages: Vec<ValueId> = rotation.stages.iter().map(|stage| self.pointer(stage)).collect();
         let of_state: Vec<usize> =
@@ -337,7 +342,7 @@ impl Entry<'_> {
             }
             Ok(())
         };
-        // A closure that cannot fail.
+        // The closure never fails.
         let _ = self.builder.if_then(is_elsewhere, copies);
     }
 
@@ -347,7 +352,8 @@ impl Entry<'_> {
         self.builder.copy_bytes(to, from, bytes);
     }
 
-    /// The address of a slice; where there are few calls, read in front of everything else.
+    /// Returns the address of a slice. In entries with few calls, the address is read before
+    /// everything else.
     pub(crate) fn pointer(&mut self, slice: &Slice) -> ValueId {
         let key = (slice.allocation, slice.offset);
         if let Some(&pointer) = self.exchanged.get(&key).or_else(|| self.pointers.get(&key)) {
@@ -356,7 +362,7 @@ impl Entry<'_> {
         let offset = slice.offset as i64;
         let pointer = match slice.allocation {
             Allocation::Parameter(number) => self.listed(self.layout.args(), number, offset),
-            // The last results are the sizes of bounded dimensions, which stand next to each other.
+            // The last results are the sizes of bounded dimensions, which form one list.
             Allocation::Result(number) => match number.checked_sub(self.assignment.result_count) {
                 None => self.listed(self.layout.results(), number, offset),
                 Some(size) => {
@@ -373,7 +379,7 @@ impl Entry<'_> {
         pointer
     }
 
-    /// A pointer of a list in the frame, plus an offset.
+    /// Returns a pointer from a list in the frame, plus an offset.
     fn listed(&mut self, field: i64, number: usize, offset: i64) -> ValueId {
         let list = self.field(field);
         let bytes = self.layout.pointer_bytes();
@@ -408,7 +414,7 @@ impl Entry<'_> {
     }
 }
 
-/// Where places are behind a round, from where they are in it.
+/// Returns the addresses of the buffers after an iteration, given those during it.
 fn rotated(rotations: &[Rotation], present: &[ValueId]) -> Vec<ValueId> {
     let mut next = Vec::with_capacity(present.len());
     let mut rest = present;

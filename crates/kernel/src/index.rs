@@ -1,85 +1,87 @@
-//! Symbolic indices: affine in loop variables and in the lane number, with opaque parts where they are not.
+//! Symbolic indices: affine in the loop variables and in the lane number, with opaque vector parts
+//! where an index is not affine.
 //!
-//! Index arithmetic stays symbolic until an address is wanted, so that reindexing opcodes compose without code, equal
-//! indices compare equal, and the distance between lanes is known at compile time.
+//! Index arithmetic stays symbolic until an address is needed. Reindexing opcodes therefore compose
+//! without code, equal indices compare equal, and the distance between lanes is known at compile
+//! time.
 
 use nest::ValueId;
 
-/// One index of each lane: `constant + lane * lane_stride + terms + vectors`.
+/// One index per lane: `constant + lane * lane_stride + terms + vectors`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Index {
-    /// Scalars (the same in every lane) with their factors, by rising id; no factor is 0.
+    /// Scalars (the same in every lane) with their factors, sorted by id; no factor is 0.
     terms: Vec<(ValueId, i64)>,
-    /// Vectors of one number for each lane, with their factors, by rising id.
+    /// Vectors of one number per lane, with their factors, sorted by id.
     vectors: Vec<(ValueId, i64)>,
-    /// What each lane has more than the one before.
+    /// Difference between neighboring lanes.
     lane_stride: i64,
     constant: i64,
 }
 
 impl Index {
-    /// The same number in every lane.
+    /// Returns an index that is the same number in every lane.
     pub fn constant(constant: i64) -> Self {
         Self { constant, ..Self::default() }
     }
 
-    /// A scalar `I64`, the same in every lane.
+    /// Returns the index of a scalar `I64`, the same in every lane.
     pub fn scalar(value: ValueId) -> Self {
         Self { terms: vec![(value, 1)], ..Self::default() }
     }
 
-    /// A vector of `I64`.
+    /// Returns the index of a vector of `I64`.
     pub fn vector(value: ValueId) -> Self {
         Self { vectors: vec![(value, 1)], ..Self::default() }
     }
 
-    /// The number of the lane times a stride.
+    /// Returns the lane number times a stride.
     pub fn lanes(stride: i64) -> Self {
         Self { lane_stride: stride, ..Self::default() }
     }
 
-    /// The number, if it is one and the same always.
+    /// Returns the number if the index is a compile-time constant.
     pub fn as_constant(&self) -> Option<i64> {
         (self.terms.is_empty() && self.is_uniform()).then_some(self.constant)
     }
 
-    /// Whether all lanes have the same index.
+    /// True if all lanes have the same index.
     pub fn is_uniform(&self) -> bool {
         self.lane_stride == 0 && self.vectors.is_empty()
     }
 
-    /// The distance from lane to lane, if it is the same everywhere.
+    /// Returns the distance from lane to lane if it is the same between all lanes.
     pub fn stride(&self) -> Option<i64> {
         self.vectors.is_empty().then_some(self.lane_stride)
     }
 
-    /// Scalar terms.
+    /// Returns the scalar terms.
     pub(crate) fn terms(&self) -> &[(ValueId, i64)] {
         &self.terms
     }
 
-    /// Vector terms.
+    /// Returns the vector terms.
     pub(crate) fn vectors(&self) -> &[(ValueId, i64)] {
         &self.vectors
     }
 
-    /// The constant part.
+    /// Returns the constant part.
     pub(crate) fn offset(&self) -> i64 {
         self.constant
     }
 
-    /// The stride of the lanes, vectors left aside.
+    /// Returns the lane stride. Vectors do not count.
     pub(crate) fn lane_stride(&self) -> i64 {
         self.lane_stride
     }
 
-    /// The part that all lanes share: without vectors and strides.
+    /// Returns the part that all lanes share: without vectors and lane stride.
     #[must_use]
     pub fn uniform_part(&self) -> Self {
         Self { terms: self.terms.clone(), constant: self.constant, ..Self::default() }
     }
 
-    /// The sum.
+    /// Returns the sum.
     #[must_use]
     pub fn plus(&self, other: &Self) -> Self {
         Self {
@@ -90,13 +92,13 @@ impl Index {
         }
     }
 
-    /// The sum with a constant.
+    /// Returns the sum with a constant.
     #[must_use]
     pub fn plus_constant(&self, constant: i64) -> Self {
         Self { constant: self.constant.wrapping_add(constant), ..self.clone() }
     }
 
-    /// The product with a constant.
+    /// Returns the product with a constant.
     #[must_use]
     pub fn times(&self, factor: i64) -> Self {
         if factor == 0 {
@@ -112,7 +114,8 @@ impl Index {
         }
     }
 
-    /// The parts with factors that `divisor` divides, divided; and the rest.
+    /// Divides the terms whose factors are multiples of `divisor`, and the constant. Returns the
+    /// quotient and the rest.
     pub(crate) fn split(&self, divisor: i64) -> (Self, Self) {
         let divides = |&(_, f): &(ValueId, i64)| f % divisor == 0;
         let divide = |terms: &[(ValueId, i64)]| -> Vec<(ValueId, i64)> {
@@ -152,22 +155,22 @@ fn merge(a: &[(ValueId, i64)], b: &[(ValueId, i64)]) -> Vec<(ValueId, i64)> {
     merged
 }
 
-/// A position in an array, one in each lane.
+/// A position in an array, for each lane.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Position {
     /// An index for each dimension.
     Multi(Vec<Index>),
-    /// The row-major number of the element.
+    /// The row-major element number.
     Linear(Index),
 }
 
 impl Position {
-    /// The position in an array of rank 0.
+    /// Returns the position in an array of rank 0.
     pub const fn scalar() -> Self {
         Self::Multi(Vec::new())
     }
 
-    /// Whether all lanes stand at the same place.
+    /// True if all lanes have the same position.
     pub fn is_uniform(&self) -> bool {
         match self {
             Self::Multi(indices) => indices.iter().all(Index::is_uniform),
@@ -175,7 +178,7 @@ impl Position {
         }
     }
 
-    /// The row-major number of the element in an array of these sizes.
+    /// Returns the row-major element number in an array of these sizes.
     pub fn linear(&self, sizes: &[i64]) -> Index {
         match self {
             Self::Linear(index) => index.clone(),
@@ -187,28 +190,28 @@ impl Position {
     }
 }
 
-/// What is known of a scalar or of each lane of a vector.
+/// Known facts about a scalar, or about each lane of a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Facts {
-    /// The least value.
+    /// Smallest possible value.
     pub min: i64,
-    /// The largest value.
+    /// Largest possible value.
     pub max: i64,
-    /// A divisor of all values.
+    /// A common divisor of all values.
     pub multiple: i64,
 }
 
 impl Facts {
-    /// Nothing is known.
+    /// No facts.
     pub const UNKNOWN: Self = Self { min: i64::MIN, max: i64::MAX, multiple: 1 };
 
-    /// Any number from `min` to `max`.
+    /// Returns the facts of a number from `min` to `max`, inclusive.
     pub const fn range(min: i64, max: i64) -> Self {
         Self { min, max, multiple: 1 }
     }
 }
 
-/// The greatest common divisor; of 0 and a number, that number.
+/// Returns the greatest common divisor. If one number is 0, this is the other one.
 pub(crate) fn gcd(a: i64, b: i64) -> i64 {
     let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
     while b != 0 {

@@ -52,7 +52,7 @@ mod transpose;
 
 pub use context::KernelContext;
 pub use context::parameters::Memory;
-pub use element::{Element, decode, encode, memory_type, normalise, register_type, splat};
+pub use element::{Element, decode, encode, memory_type, normalize, register_type, splat};
 pub use entry::custom_call::ABORT_STATUS;
 pub use entry::profile::Counter;
 pub use entry::regions;

@@ -1,4 +1,5 @@
-//! Loop nests over a result: each element computed from the operands, vectors along the innermost loop.
+//! Loop nests over a result. Each element is computed from the operands; vectors run along the
+//! innermost loop.
 
 use crate::context::tasks::Span;
 use crate::context::{KernelContext, Square};
@@ -7,9 +8,9 @@ use hlo::InstructionId;
 use plan::{Loop, LoopPlan};
 use support::Result;
 
-/// Bodies up to this size are unrolled over short loops.
+/// Maximum number of instructions in a body that is unrolled over a short loop.
 const UNROLL_INSTRUCTIONS: usize = 12;
-/// A loop of so many vectors or fewer is short.
+/// Maximum number of vectors in a short loop.
 const UNROLL_VECTORS: i64 = 4;
 
 /// Writes every element of the result.
@@ -18,7 +19,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &LoopPlan) -> Result<()> {
     emit_at(cx, plan, root, &[])
 }
 
-/// Writes every element of an instruction of the body into the result, moved by a distance in each dimension, or not.
+/// Writes every element of an instruction of the body into the result, at an offset in each
+/// dimension. Empty `starts` mean no offset.
 pub(crate) fn emit_at(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
@@ -42,8 +44,8 @@ pub(crate) fn emit_at(
     for_each(cx, plan, shape.rank(), &mut element)
 }
 
-/// Runs `body` for every index of a nest over so many dimensions, in vectors where there are some, as tasks if there are
-/// several.
+/// Runs `body` for every index of a nest over `rank` dimensions: in vectors if the plan has several
+/// lanes, and as tasks if it has several.
 pub(crate) fn for_each(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
@@ -65,7 +67,7 @@ pub(crate) fn for_each(
     })
 }
 
-/// A loop, and the part of it that a task runs.
+/// A loop, and a task's part of it.
 #[derive(Clone, Copy)]
 pub(crate) struct TaskLoop {
     pub(crate) full: Loop,
@@ -92,7 +94,8 @@ fn nest(
     }
 }
 
-/// Squares of two loops: what is contiguous along the outer one is read in its direction and transposed.
+/// Emits squares of two loops. Operands that are contiguous along the outer loop are read in that
+/// direction and transposed.
 fn squares(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,
@@ -123,11 +126,12 @@ fn squares(
     })
 }
 
-/// What a loop runs for the indices.
+/// Emits the body of a nest for the given indices.
 pub(crate) type Body<'f> = dyn FnMut(&mut KernelContext<'_>, &mut [Index]) -> Result<()> + 'f;
 
-/// Full vectors, then the rest: by a last vector that overlaps the one before, or one by one where an element that is
-/// written twice would be read in between.
+/// Emits full vectors, then the rest. The rest is a last vector that overlaps the one before. If
+/// the kernel works in place, the rest is scalar instead: recomputing an element would read
+/// operands that are already overwritten.
 fn vectors(
     cx: &mut KernelContext<'_>,
     plan: &LoopPlan,

@@ -21,40 +21,42 @@ use std::ops::Range;
 use support::{Error, Id, Result};
 use target::Target;
 
-/// A kernel with at most this many statements is inlined where it is called.
+/// Maximum number of statements in a kernel that is inlined into its caller.
 const INLINE_STATEMENTS: usize = 40;
 
-/// A program with more kernels is refused: it would take minutes to generate their code.
+/// Maximum number of kernels in a program. Code generation for more would take minutes.
 const MAX_KERNELS: usize = 12_000;
 
-/// The most operands that one kernel concatenates: each is a parameter of it.
+/// Maximum number of operands that one kernel concatenates. Each is a parameter.
 const MAX_CONCATENATED: usize = 64;
 
-/// What the entry is like.
+/// Options of the entry function.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryOptions<'a> {
-    /// The symbol.
+    /// Symbol name.
     pub name: &'a str,
-    /// Whether it counts how long each instruction takes. Kernels are then called one after another, none is inlined.
+    /// True if the entry measures the time of each instruction. Kernels then run one after another,
+    /// and none is inlined.
     pub is_profiled: bool,
 }
 
 /// A lowered module.
 #[derive(Debug)]
 pub struct Lowered {
-    /// Its last function is the entry.
+    /// The functions. The last one is the entry.
     pub program: Program,
-    /// The regions of kernels that the entry shares out, or calls, in order.
+    /// Regions of kernels that the entry runs, parallel or not, in order.
     pub regions: Vec<Region>,
-    /// What the entry counts, in the order of the counters; empty if it does not.
+    /// Measurements of the entry, in the order of the counters. Empty if the entry is not profiled.
     pub counters: Vec<Counter>,
 }
 
 /// Lowers a module to a program whose last function, `entry_point`, runs it.
 ///
-/// A kernel's parameters are pointers, in this order: the array leaves of its operands that it reads (by operand, then
-/// by leaf), packed constants in the plan's order, the leaves of its result, scratch, scratch of the workers. A kernel of
-/// several tasks has three `I64` more: the first task, one past the last, the worker's number.
+/// A kernel's parameters are pointers in this order: the array leaves of the operands that it reads
+/// (by operand, then by leaf), packed constants in the plan's order, the leaves of its result,
+/// scratch, and the workers' scratch. A kernel with several tasks takes three more `I64`s: the
+/// first task, one past the last task, and the worker's number.
 pub fn lower(
     module: &Module,
     plan: &ModulePlan,
@@ -67,7 +69,7 @@ pub fn lower(
     lower_with(module, plan, schedule, assignment, target, &entry).map(|lowered| lowered.program)
 }
 
-/// As [`lower`], with more to choose and more to know.
+/// Like [`lower`], with options. Also returns the regions and the counters.
 pub fn lower_with(
     module: &Module,
     plan: &ModulePlan,
@@ -117,7 +119,8 @@ pub fn lower_with(
     Ok(Lowered { program, regions, counters })
 }
 
-/// The parts that an instruction's kernels treat, a kernel for each: operands of a concatenation, steps of a transform.
+/// Splits an instruction into parts, one kernel each: operands of a concatenation, or steps of a
+/// transform.
 fn parts(
     module: &Module,
     plan: &InstructionPlan,
@@ -135,7 +138,7 @@ fn parts(
     }
 }
 
-/// The instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
+/// Returns the instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
 fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
     let instruction = &module[computation][instruction];
     let node = match instruction.op() {
@@ -153,11 +156,11 @@ fn kernel_name(module: &Module, computation: ComputationId, instruction: Instruc
     name.chars().map(|c| if is_plain(c) { c } else { '_' }).collect()
 }
 
-/// The names of functions.
+/// Unique function names.
 #[derive(Default)]
 struct Names {
     taken: BTreeSet<String>,
-    /// The next number for a name that was wished more than once.
+    /// The next suffix for a name that was requested more than once.
     numbers: BTreeMap<String, u32>,
 }
 
@@ -173,7 +176,7 @@ impl Names {
     }
 }
 
-/// One instruction that needs code.
+/// An instruction that needs code.
 struct Kernel<'a> {
     module: &'a Module,
     assignment: &'a BufferAssignment,
@@ -181,12 +184,14 @@ struct Kernel<'a> {
     plan: &'a InstructionPlan,
     computation: ComputationId,
     instruction: InstructionId,
-    /// The operands that a concatenation copies, or the step of a transform.
+    /// The operands that a concatenation copies, or the step of a transform. All other kernels
+    /// ignore it.
     part: Range<usize>,
 }
 
 impl Kernel<'_> {
-    /// The function, which becomes number `id`, and its call; nothing if there is nothing to do.
+    /// Returns the function, which becomes number `id`, and its call. Returns `None` if the kernel
+    /// is empty.
     fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
         let mut builder = FunctionBuilder::new(name, Linkage::Internal);
@@ -245,12 +250,14 @@ impl Kernel<'_> {
             | Strategy::Undefined
             | Strategy::Conditional
             | Strategy::While
-            | Strategy::CustomCall => Err(Error::internal("an instruction without a kernel")),
+            | Strategy::CustomCall => {
+                Err(Error::internal("lowered an instruction whose strategy has no kernel"))
+            }
         }
     }
 
-    /// Declares the parameters, in the documented order; the slices to call the kernel with, and the number of those that
-    /// it only reads, which come first.
+    /// Declares the parameters in the documented order. Also returns the slices that the kernel is
+    /// called with, and the number of slices that it only reads. Those come first.
     fn parameters(&self, b: &mut FunctionBuilder, fusion: &Fusion<'_>) -> (Parameters, Vec<Slice>, usize) {
         let mut parameters = Parameters::default();
         let operands = self.operand_leaves(fusion, &mut parameters);
@@ -318,8 +325,8 @@ impl Kernel<'_> {
         (parameters, arguments, only_read)
     }
 
-    /// The array leaves of operands that the body reads from memory. Constants with one element everywhere become
-    /// immediates.
+    /// Returns the array leaves of the operands that the body reads from memory. Constants whose
+    /// elements are all equal become immediates.
     fn operand_leaves(
         &self,
         fusion: &Fusion<'_>,
@@ -361,7 +368,8 @@ impl Kernel<'_> {
     }
 }
 
-/// Whether a strategy reads operands element by element only, so that an immediate will do.
+/// True if a strategy reads operands only element by element, so that an immediate can replace
+/// them.
 fn reads_elements(strategy: &Strategy) -> bool {
     match strategy {
         Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) | Strategy::Rows(_) => true,
@@ -370,13 +378,13 @@ fn reads_elements(strategy: &Strategy) -> bool {
     }
 }
 
-/// What divides the address of a slice.
+/// Returns the alignment of a slice's address, in bytes.
 fn alignment(assignment: &BufferAssignment, slice: &Slice, shape: &ArrayShape) -> u32 {
     let element = shape.element_type.real_part().byte_size() as u32;
     match slice.allocation {
         _ if assignment.weakly_aligned.contains(slice) => element,
         Allocation::Parameter(_) => element,
-        // A size of a bounded dimension, one of a list.
+        // The size of a bounded dimension: an entry in a list of sizes.
         Allocation::Result(number) if number >= assignment.result_count => element,
         Allocation::Result(_) | Allocation::Temps | Allocation::Constants => {
             let of_offset = 1u64 << slice.offset.trailing_zeros().min(6);
@@ -393,8 +401,8 @@ fn leaf_name(stem: &str, index: &[usize]) -> String {
     index.iter().fold(stem.to_owned(), |name, i| format!("{name}_{i}"))
 }
 
-/// A kernel of several tasks writes memory inside of its loop over tasks only. What it computes in front of it, for each call
-/// again, may branch.
+/// Checks that a kernel with several tasks writes memory only inside its loop over the tasks. Code
+/// before the loop runs once per call and may branch.
 fn check_tasks(function: &Function) -> Result<()> {
     let may_write = |statement: &&Statement| {
         is_effect(statement) || statement.blocks().any(|block| block.walk().any(is_effect))
@@ -402,11 +410,13 @@ fn check_tasks(function: &Function) -> Result<()> {
     let writing = function.body.statements.iter().filter(may_write);
     match writing.collect::<Vec<_>>()[..] {
         [Statement::For { .. }] | [Statement::For { .. }, Statement::For { .. }] => Ok(()),
-        _ => Err(Error::internal("a kernel of several tasks without the loop over them")),
+        _ => {
+            Err(Error::internal("a kernel with several tasks writes memory outside its loop over the tasks"))
+        }
     }
 }
 
-/// True for statements that are more than arithmetic.
+/// True for statements with effects: everything but arithmetic and control flow.
 fn is_effect(statement: &Statement) -> bool {
     match statement {
         Statement::Let(..)

@@ -1,9 +1,9 @@
-//! Several results in one loop nest: in each element of a space all values are computed, then stored where they belong, or
-//! added to the columns that they are reduced to.
+//! Several results from one loop nest. For each element of a space, the kernel computes all values;
+//! it then stores them in their results or adds them to the columns that they are reduced to.
 
 use crate::context::KernelContext;
 use crate::context::reindex::same_dimensions;
-use crate::element::{Element, normalise};
+use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
 use crate::loops::{self, TaskLoop};
 use crate::reduction::reduce::blocks::{Carried, nest_in_blocks};
@@ -42,7 +42,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan) -> Result
     })
 }
 
-/// Copies an operand of which a result replaces a slice, unless it is the result's memory already.
+/// Copies an operand that a result updates in part, unless the result already occupies the
+/// operand's memory.
 fn copy_operand(cx: &mut KernelContext<'_>, leaf: usize, number: usize) -> Result<()> {
     let (operand, result) = (cx.operand(number)?.clone(), cx.results()[leaf].clone());
     if !cx.is_same_memory(operand.pointer, result.pointer) {
@@ -52,21 +53,21 @@ fn copy_operand(cx: &mut KernelContext<'_>, leaf: usize, number: usize) -> Resul
     Ok(())
 }
 
-/// An output whose steps are known as indices.
+/// An output whose placement steps are indices.
 struct Placed {
     value: InstructionId,
     leaf: usize,
-    /// Its sizes, which name the dimensions of the space in their order.
+    /// Sizes of the value. Those other than 1 match the dimensions of the space, in order.
     sizes: Vec<i64>,
     steps: Vec<Step>,
     reduction: Option<OutputReduction>,
 }
 
-/// A step of the way from the value's indices to those of the result.
+/// A step from the value's indices to those of the result.
 enum Step {
-    /// From dimensions to others; but for those of size 1 they are the same.
+    /// A reshape between two lists of sizes that differ only in dimensions of size 1.
     Reshape(Vec<i64>, Vec<i64>),
-    /// So far behind the start in each dimension.
+    /// Adds an offset in each dimension.
     Move(Vec<Index>),
 }
 
@@ -107,7 +108,7 @@ impl Placed {
         Ok(Self { value: output.value, leaf: output.leaf, sizes, steps, reduction: output.reduction })
     }
 
-    /// The indices of the value for those of the space.
+    /// Maps indices of the space to indices of the value.
     fn indices(&self, space: &[Index]) -> Vec<Index> {
         let mut next = space.iter();
         let mut index = |&size: &i64| match size {
@@ -125,8 +126,11 @@ impl Placed {
         let mut position = Position::Multi(self.indices(space));
         for step in &self.steps {
             position = match (step, position) {
-                (Step::Reshape(from, to), position) => same_dimensions(&position, from, to)
-                    .ok_or_else(|| Error::internal("a result's dimensions that are its value's"))?,
+                (Step::Reshape(from, to), position) => {
+                    same_dimensions(&position, from, to).ok_or_else(|| {
+                        Error::internal("the dimensions of a result differ from those of its value")
+                    })?
+                }
                 (Step::Move(by), Position::Multi(indices)) => {
                     Position::Multi(indices.iter().zip(by).map(|(index, by)| index.plus(by)).collect())
                 }
@@ -138,14 +142,14 @@ impl Placed {
     }
 }
 
-/// A reduction's operation and what it begins with.
+/// A reduction's operation and initial value.
 struct Column<'a> {
     operation: Operation<'a>,
     initial: ValueId,
     output: &'a Placed,
 }
 
-/// A nest with reductions: loops over what is kept, inside of them those over what is reduced.
+/// Emits a nest with reductions: loops over the kept dimensions around loops over the reduced ones.
 fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed]) -> Result<()> {
     let (reduced, kept): (Vec<usize>, Vec<usize>) =
         (0..plan.nest.loops.len()).partition(|&number| plan.is_reduced[plan.nest.loops[number].dimension]);
@@ -174,7 +178,7 @@ fn columns(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan, outputs: &[Placed
     })
 }
 
-/// Blocks of columns in the making.
+/// Emitter for blocks of columns.
 struct Blocks<'a> {
     plan: &'a MultiOutputPlan,
     outputs: &'a [Placed],
@@ -183,10 +187,11 @@ struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// All blocks of a task, the last one of which may overlap the one before: its columns are reduced again.
+    /// Emits all blocks of a task. The last block may overlap the one before; its columns are then
+    /// reduced again.
     fn emit(&self, cx: &mut KernelContext<'_>, kept: &[TaskLoop]) -> Result<()> {
         let Some((&TaskLoop { full: innermost, span }, outer)) = kept.split_last() else {
-            return Err(Error::internal("a reduction over columns keeps some"));
+            return Err(Error::internal("a reduction over columns has no kept dimension"));
         };
         let (lanes, count) = (self.plan.nest.lanes, self.plan.column_vectors);
         let (vector, extent) = (i64::from(lanes), innermost.extent);
@@ -214,7 +219,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// Reduces some neighbouring vectors of columns, and stores what is not reduced on the way.
+    /// Reduces several neighboring vectors of columns, and stores the outputs without a reduction.
     fn block(
         &self,
         cx: &mut KernelContext<'_>,
@@ -257,7 +262,7 @@ impl Blocks<'_> {
                 for k in 0..count {
                     indices[dimension] = column(k);
                     let sum = sums[number * count as usize + k as usize];
-                    let value = normalise(cx, result.shape.element_type, sum);
+                    let value = normalize(cx, result.shape.element_type, sum);
                     let position = self.result_position(cx, reduced.output, indices)?;
                     cx.store_at(&result, &position, Element::Real(value))?;
                 }
@@ -266,7 +271,8 @@ impl Blocks<'_> {
         })
     }
 
-    /// One vector of the space: the sums of `next`, numbered by `slot`, take in what is reduced.
+    /// Computes one vector of the space, combines the reduced outputs into the sums of `next`
+    /// (numbered by `slot`), and stores the others.
     fn elements(
         &self,
         cx: &mut KernelContext<'_>,
@@ -294,7 +300,7 @@ impl Blocks<'_> {
         Ok(())
     }
 
-    /// Where a column belongs in the result: the indices of the dimensions that are kept.
+    /// Returns the position of a column in the result: its indices in the kept dimensions.
     fn result_position(
         &self,
         cx: &KernelContext<'_>,
@@ -302,10 +308,10 @@ impl Blocks<'_> {
         indices: &[Index],
     ) -> Result<Position> {
         let Some(OutputReduction { instruction, .. }) = output.reduction else {
-            return Err(Error::internal("a reduction"));
+            return Err(Error::internal("expected an output with a reduction, got one without"));
         };
         let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
-            return Err(Error::internal("a reduction is a reduce instruction"));
+            return Err(Error::internal("expected a reduce instruction as the reduction of an output"));
         };
         let own = output.indices(indices);
         let kept = own.into_iter().enumerate().filter(|(d, _)| !dimensions.contains(d));

@@ -1,8 +1,9 @@
-//! Floats narrower than 32 bits: their bits and their rounding, in integer arithmetic.
+//! Floats narrower than 32 bits: encoding, decoding, and rounding in integer arithmetic.
 //!
-//! Values of `f16`, `bf16`, `f8`, `f6` and `f4` are `F32` in registers. Rounding is to nearest even, subnormals included; NaN
-//! stays NaN (quiet, sign kept where NaNs have one, and of the payload what there is room for) or becomes -0 in a type without.
-//! What is only read and written keeps its bits, those of a signaling NaN too.
+//! Values of `f16`, `bf16`, `f8`, `f6`, and `f4` are `F32` in registers. Rounding is to nearest
+//! even, subnormals included. NaN stays a quiet NaN: it keeps its sign if NaNs of the type have
+//! one, and as much of its payload as fits. In types without NaN it becomes -0. Values that are
+//! only loaded and stored keep their bits, including those of signaling NaNs.
 
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, UnaryOp, ValueId};
 use shape::{FloatFormat, PrimitiveType, Specials};
@@ -11,28 +12,28 @@ const SIGN: i64 = 0x8000_0000u32 as i32 as i64;
 const INFINITY: i64 = 0x7f80_0000;
 const QUIET_NAN: i64 = 0x7fc0_0000;
 
-/// The `F32` bits of `2^exponent`.
+/// Returns the `F32` bits of `2^exponent`.
 const fn power_of_two(exponent: i64) -> i64 {
     (exponent + 127) << 23
 }
 
-/// The `F32` bits of the least normal number.
+/// Returns the `F32` bits of the smallest normal number.
 fn least_normal(format: FloatFormat) -> i64 {
     power_of_two(format.least_exponent().into())
 }
 
-/// The `F32` bits of the largest finite number.
+/// Returns the `F32` bits of the largest finite number.
 fn largest(format: FloatFormat) -> i64 {
     i64::from((format.largest() as f32).to_bits())
 }
 
-/// The `F32` bits of the number whose unit in the last place is a format's least subnormal: adding it to a subnormal
-/// rounds that to the format.
+/// Returns the `F32` bits of the number whose unit in the last place is the format's smallest
+/// subnormal. Adding it to a subnormal rounds that subnormal to the format.
 fn subnormal_rounder(format: FloatFormat) -> i64 {
     power_of_two(i64::from(format.least_exponent()) - i64::from(format.mantissa_bits) + 23)
 }
 
-/// The `F32` bits of what a number beyond the largest becomes.
+/// Returns the `F32` bits of the result of an overflow.
 fn beyond(format: FloatFormat) -> i64 {
     match format.specials {
         Specials::Ieee => INFINITY,
@@ -76,14 +77,14 @@ impl Bits<'_> {
         self.b.compare(predicate, a, constant)
     }
 
-    /// A constant where an integer is greater than a limit, elsewhere a value.
+    /// Returns a constant where an integer is greater than a limit, and a value elsewhere.
     fn replaced(&mut self, tested: ValueId, limit: i64, constant: i64, value: ValueId) -> ValueId {
         let is_greater = self.test(Predicate::Greater, tested, limit);
         let constant = self.constant(constant);
         self.b.select(is_greater, constant, value)
     }
 
-    /// Drops so many low bits, to nearest even.
+    /// Clears the low `dropped` bits, rounding to nearest even.
     fn round_off(&mut self, bits: ValueId, dropped: u32) -> ValueId {
         let shifted = self.with(BinaryOp::ShiftRightLogical, bits, i64::from(dropped));
         let odd = self.with(BinaryOp::And, shifted, 1);
@@ -92,7 +93,8 @@ impl Bits<'_> {
         self.with(BinaryOp::And, rounded, -1i64 << dropped)
     }
 
-    /// The magnitude of a NaN without so many low bits; a quiet one if nothing is left of its payload.
+    /// Returns the magnitude of a NaN without its low `dropped` bits, or the quiet NaN if its
+    /// payload becomes 0.
     fn truncated_nan(&mut self, magnitude: ValueId, dropped: u32) -> ValueId {
         let kept = self.with(BinaryOp::And, magnitude, -1i64 << dropped);
         let is_lost = self.test(Predicate::Equal, kept, INFINITY);
@@ -106,7 +108,7 @@ fn on(b: &mut FunctionBuilder, value: ValueId) -> Bits<'_> {
     Bits { b, lanes }
 }
 
-/// Rounds `F32` to a format with `F32`'s exponents cut at both ends; the result is `F32`.
+/// Rounds `F32` to a format whose exponent range is a part of `F32`'s. The result is `F32`.
 fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
@@ -135,7 +137,7 @@ fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Val
     };
     let rounded = f.b.select(is_nan, nan, rounded);
     let sign = match format.specials {
-        // The bits of -0 are those of NaN, so zero has no sign, and NaN always has one.
+        // The bits of -0 encode NaN. Zero therefore has no sign, and NaN always has one.
         Specials::NegativeZeroNan => {
             let is_zero = f.test(Predicate::Equal, rounded, 0);
             let none = f.constant(0);
@@ -148,7 +150,7 @@ fn round_to(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Val
     f.float(signed)
 }
 
-/// The bits of a format, in the low bits of `I32` lanes.
+/// Returns the bits of a format in the low bits of `I32` lanes.
 fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let rounded = round_to(b, format, value);
     let mut f = on(b, rounded);
@@ -157,7 +159,7 @@ fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Valu
     let dropped = i64::from(23 - format.mantissa_bits);
     let rebased = f.with(BinaryOp::Subtract, magnitude, i64::from(127 - format.bias) << 23);
     let normal = f.with(BinaryOp::ShiftRightLogical, rebased, dropped);
-    // The rounder's mantissa is 0, so the sum's mantissa counts least subnormals.
+    // The rounder's mantissa is 0, so the sum's mantissa counts smallest subnormals.
     let rounder = f.constant(subnormal_rounder(format));
     let rounder = f.float(rounder);
     let positive = f.float(magnitude);
@@ -181,11 +183,11 @@ fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Valu
         Specials::Ieee => {
             let infinity = format.largest_bits() as i64 + 1;
             let special = f.replaced(magnitude, INFINITY - 1, infinity, encoded);
-            // What there is room for of a NaN's payload.
+            // Keep as much of a NaN's payload as fits.
             let is_nan = f.test(Predicate::Greater, magnitude, INFINITY);
-            let given = f.bits(value);
-            let given = f.with(BinaryOp::And, given, !SIGN & 0xffff_ffff);
-            let nan = f.truncated_nan(given, 23 - format.mantissa_bits);
+            let original = f.bits(value);
+            let original = f.with(BinaryOp::And, original, !SIGN & 0xffff_ffff);
+            let nan = f.truncated_nan(original, 23 - format.mantissa_bits);
             let nan = f.with(BinaryOp::ShiftRightLogical, nan, dropped);
             let nan = f.with(BinaryOp::And, nan, (1 << format.mantissa_bits) - 1);
             let nan = f.with(BinaryOp::Or, nan, infinity);
@@ -195,13 +197,13 @@ fn to_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> Valu
     }
 }
 
-/// The value of a format's bits in the low bits of `I32` lanes.
+/// Returns the value of a format's bits, which are in the low bits of `I32` lanes.
 fn from_bits(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> ValueId {
     let mut f = on(b, bits);
     let width = i64::from(format.width()) - 1;
     let magnitude = f.with(BinaryOp::And, bits, (1 << width) - 1);
     let shifted = f.with(BinaryOp::ShiftLeft, magnitude, i64::from(23 - format.mantissa_bits));
-    // Multiplying moves the exponent to F32's bias and makes subnormals normal.
+    // Multiplying moves the exponent to `F32`'s bias and makes subnormals normal.
     let shifted_float = f.float(shifted);
     let scale = f.constant(power_of_two(127 - i64::from(format.bias)));
     let scale = f.float(scale);
@@ -229,13 +231,13 @@ fn from_bits(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> Val
     f.float(signed)
 }
 
-/// The nearest power of two of a format of such, its bits in the low bits of `I32` lanes: those of `F32`'s exponent, one more
-/// in the upper half between two powers.
+/// Returns the bits of the nearest power of two in a format of powers of two, in the low bits of
+/// `I32` lanes. They equal `F32`'s exponent, plus one in the upper half between two powers.
 fn power_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
     let nan = format.nan_bits(false) as i64;
-    // Below F32's least normal number there is one more power, which is subnormal there.
+    // `F32` has one more power below its smallest normal number, as a subnormal.
     let is_subnormal = f.test(Predicate::Less, bits, 1 << 23);
     let (half, subnormal_half) = (f.constant(1 << 22), f.constant(1 << 21));
     let half = f.b.select(is_subnormal, subnormal_half, half);
@@ -248,7 +250,8 @@ fn power_bits(b: &mut FunctionBuilder, format: FloatFormat, value: ValueId) -> V
     f.b.select(none, nan, exponent)
 }
 
-/// The value of the bits of a format of powers of two, in the low bits of `I32` lanes.
+/// Returns the value of the bits of a format of powers of two, which are in the low bits of `I32`
+/// lanes.
 fn power_value(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> ValueId {
     let mut f = on(b, bits);
     let normal = f.with(BinaryOp::ShiftLeft, bits, 23);
@@ -259,18 +262,18 @@ fn power_value(b: &mut FunctionBuilder, format: FloatFormat, bits: ValueId) -> V
     f.float(value)
 }
 
-/// Whether a type has the negative of each of its values.
+/// True if a type contains the negative of each of its values.
 pub fn has_negatives(element_type: PrimitiveType) -> bool {
     let format = element_type.float_format();
     format.is_none_or(|f| !matches!(f.specials, Specials::NegativeZeroNan | Specials::PowersOfTwo))
 }
 
-/// Whether a type's values are those of `F32`, rounded once more: powers of two, as in XLA.
+/// True if a type's values are rounded from `F32`, as in XLA: formats of powers of two.
 pub fn is_from_f32(element_type: PrimitiveType) -> bool {
     element_type.float_format().is_some_and(|format| format.specials == Specials::PowersOfTwo)
 }
 
-/// `F32` from the bits of a narrower float in integers of its size.
+/// Decodes the bits of a narrower float, stored in integers of its size, to `F32`.
 pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId) -> ValueId {
     let bits = b.convert(ConvertOp::ZeroExtend, raw, ScalarType::I32);
     let format = format_of(element_type);
@@ -285,7 +288,7 @@ pub fn decode(b: &mut FunctionBuilder, element_type: PrimitiveType, raw: ValueId
     }
 }
 
-/// The bits of the nearest number of a narrower type, in integers of its size.
+/// Returns the bits of the nearest number in a narrower type, in integers of its size.
 pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     let format = format_of(element_type);
     let bits = if element_type == PrimitiveType::Bf16 {
@@ -299,7 +302,7 @@ pub fn encode(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Value
     b.convert(ConvertOp::Truncate, bits, size)
 }
 
-/// The nearest number of a narrower type, as `F32`.
+/// Rounds to the nearest number of a narrower type. The result is `F32`.
 pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     let format = format_of(element_type);
     match format.specials {
@@ -313,10 +316,10 @@ pub fn round(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueI
 }
 
 fn format_of(element_type: PrimitiveType) -> FloatFormat {
-    element_type.float_format().expect("only floats are rounded to their type")
+    element_type.float_format().expect("expected a floating-point type")
 }
 
-/// The bits of the nearest `bf16`, in the low bits of `I32` lanes.
+/// Returns the bits of the nearest `bf16`, in the low bits of `I32` lanes.
 fn bf16_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
@@ -330,7 +333,8 @@ fn bf16_bits(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     f.with(BinaryOp::ShiftRightLogical, result, 16)
 }
 
-/// The nearest `bf16`, as `F32`. Its exponents are `F32`'s, so rounding the bits carries into infinity by itself.
+/// Rounds to the nearest `bf16`, as `F32`. Both types have the same exponent range, so rounding the
+/// bits carries into infinity by itself.
 fn round_to_bf16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let mut f = on(b, value);
     let bits = f.bits(value);
@@ -342,7 +346,8 @@ fn round_to_bf16(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     f.float(result)
 }
 
-/// `F64` to `F32` such that a further rounding to a narrower format is as one: inexact results get an odd last bit.
+/// Rounds `F64` to `F32` such that a second rounding to a narrower format equals a single one:
+/// inexact results get an odd last bit.
 pub fn round_to_odd(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let nearest = b.convert(ConvertOp::FloatTruncate, value, ScalarType::F32);
     let back = b.convert(ConvertOp::FloatExtend, nearest, ScalarType::F64);

@@ -1,5 +1,5 @@
-//! Random bits: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
-//! SC 2011), laid out in the result as XLA lays them out; and the instance's own random state.
+//! Random bits: Philox 4x32-10 and ThreeFry 2x32-20 (Salmon et al., "Parallel random numbers: as
+//! easy as 1, 2, 3", SC 2011), in the element order of XLA. Also the random state of an instance.
 
 use crate::context::KernelContext;
 use crate::context::parameters::Memory;
@@ -13,12 +13,12 @@ use support::{Error, Result};
 
 const I32: Type = Type::scalar(ScalarType::I32);
 
-/// The persistent counter's old value is the result; the state is the old value plus `delta`, both of 128 bits.
+/// Returns the old value of the persistent 128-bit counter, and adds `delta` to it.
 pub(crate) fn emit_state(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::RngGetAndUpdateState { delta } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is rng-get-and-update-state"));
+        return Err(Error::internal("expected rng-get-and-update-state as the root"));
     };
-    let state = cx.scratch().ok_or_else(|| Error::internal("random state has a place of its own"))?;
+    let state = cx.scratch().ok_or_else(|| Error::internal("missing memory for the random state"))?;
     let result = cx.results()[0].pointer;
     let high_at = |b: &mut FunctionBuilder, pointer: ValueId| b.offset_bytes(pointer, 8);
     let state_high = high_at(cx, state);
@@ -34,7 +34,7 @@ pub(crate) fn emit_state(cx: &mut KernelContext<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The sum of two 64-bit halves and an unsigned 64-bit number.
+/// Adds an unsigned 64-bit number to a 128-bit one, given by its halves.
 fn add_128(b: &mut FunctionBuilder, low: ValueId, high: ValueId, amount: ValueId) -> (ValueId, ValueId) {
     let sum = b.add(low, amount);
     let carries = b.compare(Predicate::Below, sum, low);
@@ -42,7 +42,7 @@ fn add_128(b: &mut FunctionBuilder, low: ValueId, high: ValueId, amount: ValueId
     (sum, b.select(carries, next, high))
 }
 
-/// The low and high half.
+/// Returns the low and the high half.
 fn halves(b: &mut FunctionBuilder, value: ValueId) -> [ValueId; 2] {
     let low = b.convert(ConvertOp::Truncate, value, ScalarType::I32);
     let distance = b.index(32);
@@ -58,20 +58,20 @@ fn joined(b: &mut FunctionBuilder, [low, high]: [ValueId; 2]) -> ValueId {
     b.or(low, high)
 }
 
-/// The bits of a state: the key and the counter; the state after is the counter moved on.
+/// Writes random bits for a state of key and counter, and the state with the counter advanced.
 pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::RngBitGenerator { algorithm } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is rng-bit-generator"));
+        return Err(Error::internal("expected rng-bit-generator as the root"));
     };
     let [next_state, data] = cx.results() else {
-        return Err(Error::internal("rng-bit-generator makes the state and the bits"));
+        return Err(Error::internal("expected a state and bits as the results of rng-bit-generator"));
     };
     let (next_state, data) = (next_state.clone(), data.clone());
     let state = cx.operand(number_of(cx, cx.fusion().body[cx.fusion().root].operands()[0])?)?.clone();
     let length = state.shape.element_count();
     if state.shape.element_type != PrimitiveType::U64 || !(2..=3).contains(&length) {
         return Err(Error::unsupported(format!(
-            "a random state {}; u64[2] and u64[3] are known",
+            "a random state of type {}; expected u64[2] or u64[3]",
             state.shape
         )));
     }
@@ -81,7 +81,7 @@ pub(crate) fn emit_bits(cx: &mut KernelContext<'_>) -> Result<()> {
     }
     match algorithm {
         RandomAlgorithm::Default | RandomAlgorithm::Philox => {
-            // A state of two words gives the key twice: it is also the counter's high word.
+            // A state of two words uses the key twice: it is also the high word of the counter.
             let (low, high) = if length == 3 { (words[1], words[2]) } else { (words[1], words[0]) };
             let per_block = if data.shape.element_type.bit_width() == 64 { 2 } else { 4 };
             let blocks = (data.shape.element_count() as u64).div_ceil(per_block) as i64;
@@ -115,7 +115,7 @@ fn store_word(cx: &mut KernelContext<'_>, data: &Memory, at: Index, word: ValueI
     cx.store_at(data, &Position::Linear(at), element)
 }
 
-/// Blocks of four words in order; the counter counts blocks.
+/// Writes blocks of four words in order. The counter counts blocks.
 fn philox_bits(
     cx: &mut KernelContext<'_>,
     data: &Memory,
@@ -164,20 +164,21 @@ fn philox(b: &mut FunctionBuilder, counter: [ValueId; 4], key: [ValueId; 2]) -> 
     [w, x, y, z]
 }
 
-/// A 32-bit constant as constants are written: sign extended.
+/// Converts a 32-bit constant to the form of integer constants: sign extended.
 const fn word_constant(value: u32) -> i64 {
     value as i32 as i64
 }
 
-/// The low and high word of a product.
+/// Returns the low and the high word of a product.
 fn multiply(b: &mut FunctionBuilder, x: ValueId, factor: u32) -> [ValueId; 2] {
     let wide = b.convert(ConvertOp::ZeroExtend, x, ScalarType::I64);
     let product = b.mul_constant(wide, i64::from(factor));
     halves(b, product)
 }
 
-/// Numbers for an array; returns how many counters they took. Words come in pairs, which lie next to each other along
-/// the first even dimension, or else along the largest; an element of 64 bits is a pair.
+/// Writes random words to an array and returns the number of counters used. Words come in pairs,
+/// which are neighbors along the first even dimension, or else along the largest one. A 64-bit
+/// element is a pair.
 fn three_fry_bits(cx: &mut KernelContext<'_>, data: &Memory, key: ValueId, counter: ValueId) -> Result<i64> {
     let sizes = data.shape.sizes();
     let count = data.shape.element_count();

@@ -1,4 +1,4 @@
-//! Reductions: over dimensions, over windows, and over rows whose result the rows then use.
+//! Reductions: over dimensions, over windows, and over rows that later use their own results.
 
 pub(crate) mod reduce;
 pub(crate) mod reduce_window;

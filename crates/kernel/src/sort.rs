@@ -1,5 +1,5 @@
-//! Sorts: by numbers in vectors where the plan found some, else by calling the comparison for a permutation of each row, by
-//! which elements are then gathered.
+//! Sorts: numbers in vectors if the plan has a key. Other sorts call the comparison to compute a
+//! permutation of each row, and then gather the elements.
 
 mod items;
 mod merge;
@@ -21,10 +21,11 @@ use plan::SortPlan;
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// What is done for a row, at its indices.
+/// Emits the work for a row at the given indices.
 type Row<'f> = dyn FnMut(&mut KernelContext<'_>, &[Index]) -> Result<()> + 'f;
 
-/// Narrow floats as the integers that their bits are: what is only moved is not rounded, and a NaN stays the NaN that it is.
+/// Returns an array of narrow floats as integers of their bits. Elements that only move are then
+/// not rounded, and signaling NaNs keep their bits.
 fn as_bits(memory: &Memory) -> Memory {
     let mut bits = memory.clone();
     let element_type = memory.shape.element_type;
@@ -36,10 +37,10 @@ fn as_bits(memory: &Memory) -> Memory {
     bits
 }
 
-/// Sorts every row along the dimension, all operands by one permutation.
+/// Sorts every row along the dimension. All operands follow one permutation.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
     let Op::Sort { dimension, to_apply, .. } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is a sort"));
+        return Err(Error::internal("expected a sort as the root"));
     };
     let sizes = cx.results()[0].shape.sizes();
     if sizes.contains(&0) {
@@ -57,11 +58,15 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
             arguments.push(cx.load_at(operand, y)?);
         }
         let verdict = cx.apply(*to_apply, &arguments)?;
-        verdict.first().map(|v| v.real()).ok_or_else(|| Error::internal("a comparison makes a pred"))
+        verdict
+            .first()
+            .map(|v| v.real())
+            .ok_or_else(|| Error::internal("the comparison of a sort returned no value"))
     };
     if let Some(plan) = plan {
-        let key =
-            operands.get(plan.key.operand).ok_or_else(|| Error::internal("a key among the operands"))?;
+        let key = operands
+            .get(plan.key.operand)
+            .ok_or_else(|| Error::internal("the key of a sort is not among its operands"))?;
         let mut job =
             Job { plan, key, count: sizes[*dimension], keys: None, places: None, gathered: Vec::new() };
         for (number, (operand, result)) in operands.iter().zip(&results).enumerate() {
@@ -73,7 +78,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
         }
         return job.emit(cx, &mut before);
     }
-    let scratch = cx.scratch().ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let scratch = cx.scratch().ok_or_else(|| Error::internal("missing scratch for a sort"))?;
     let rows: Vec<usize> = (0..sizes.len()).filter(|d| d != dimension).collect();
     let mut indices = vec![Index::default(); sizes.len()];
     for_rows(cx, &sizes, &rows, &mut indices, &mut |cx, indices| {
@@ -94,19 +99,20 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Resul
     })
 }
 
-/// The first `k` of every row by total order, the smaller index first among equals; and their indices.
+/// Writes the first `k` of every row by total order, and their indices. Equal elements are ordered
+/// by index.
 pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) -> Result<()> {
     let Op::TopK { k, largest } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is topk"));
+        return Err(Error::internal("expected topk as the root"));
     };
     let operand = cx.operand(number_of(cx, cx.fusion().body[cx.fusion().root].operands()[0])?)?.clone();
     let [values, numbers] = cx.results() else {
-        return Err(Error::internal("topk makes values and indices"));
+        return Err(Error::internal("expected values and indices as the results of topk"));
     };
     let (values, numbers) = (values.clone(), numbers.clone());
     let sizes = operand.shape.sizes();
     let Some((&length, outer)) = sizes.split_last() else {
-        return Err(Error::internal("topk has a dimension"));
+        return Err(Error::internal("expected topk of an array with at least one dimension"));
     };
     if sizes.contains(&0) || *k == 0 {
         return Ok(());
@@ -127,7 +133,7 @@ pub(crate) fn emit_top_k(cx: &mut KernelContext<'_>, plan: Option<&SortPlan>) ->
             precedes(cx, element_type, *largest, x, y)
         });
     }
-    let order = cx.scratch().ok_or_else(|| Error::internal("a sort has scratch"))?;
+    let order = cx.scratch().ok_or_else(|| Error::internal("missing scratch for topk"))?;
     let rows: Vec<usize> = (0..outer.len()).collect();
     let mut indices = vec![Index::default(); outer.len()];
     for_rows(cx, outer, &rows, &mut indices, &mut |cx, indices| {

@@ -1,13 +1,15 @@
-//! Square tiles transposed in registers.
+//! Transposes square tiles in registers.
 
 use nest::{FunctionBuilder, ValueId};
 
-/// Shuffles within so many bytes are single instructions everywhere.
+/// Shuffles within this many bytes are single instructions on all targets.
 const BLOCK_BYTES: usize = 16;
 
-/// Transposes `rows.len()` vectors of as many lanes, a power of two: lane `j` of vector `i` becomes lane `i` of vector `j`.
+/// Transposes `rows.len()` vectors with that many lanes, a power of two: lane `j` of vector `i`
+/// becomes lane `i` of vector `j`.
 ///
-/// Small squares are transposed within 16-byte blocks by interleaving, then the blocks change places.
+/// Small squares are transposed within 16-byte blocks by interleaving. Then the blocks trade
+/// places.
 pub(crate) fn transpose(b: &mut FunctionBuilder, rows: &[ValueId]) -> Vec<ValueId> {
     let lanes = rows.len();
     let Some(&first) = rows.first() else { return Vec::new() };
@@ -24,7 +26,8 @@ pub(crate) fn transpose(b: &mut FunctionBuilder, rows: &[ValueId]) -> Vec<ValueI
     columns
 }
 
-/// Transposes the squares of `rows.len()` lanes that lie side by side in some rows, each for itself.
+/// Transposes, in some rows, each square of `rows.len()` lanes independently. The squares lie side
+/// by side.
 fn within_blocks(b: &mut FunctionBuilder, mut rows: Vec<ValueId>, lanes: usize) -> Vec<ValueId> {
     let block = rows.len();
     let mut rounds = block.ilog2();
@@ -45,7 +48,7 @@ fn within_blocks(b: &mut FunctionBuilder, mut rows: Vec<ValueId>, lanes: usize) 
     rows
 }
 
-/// Block `j` of vector `i` becomes block `i` of vector `j`.
+/// Transposes blocks: block `j` of vector `i` becomes block `i` of vector `j`.
 fn across_blocks(
     b: &mut FunctionBuilder,
     mut vectors: Vec<ValueId>,

@@ -176,7 +176,7 @@ fn softmax() {
 }
 
 #[test]
-fn normalisation_of_a_sum() {
+fn normalization_of_a_sum() {
     for (sizes, first) in SHAPES {
         let module = Pattern { element_type: "f32", sizes, first }.module(LAYER_NORM);
         check(&module, 1, Values::Tame, Tolerance::Relative(1e-4));

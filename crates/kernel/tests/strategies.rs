@@ -281,7 +281,7 @@ ENTRY main {{
     }
 }
 
-/// New values that read neighbours of the old one, and the old one once more behind the sum: nothing is overwritten early.
+/// New values that read neighbors of the old one, and the old one once more behind the sum: nothing is overwritten early.
 #[test]
 fn variables_that_read_their_neighbours() {
     let kinds = [
@@ -310,7 +310,7 @@ fn variables_that_read_their_neighbours() {
             format!("fused {{\n{parameters}{lines}  ROOT m = f32[2,7,13,20] maximum(s, zeros)\n}}\n\n");
         let of = |before: &str, lines: &str| {
             format!(
-                "HloModule neighbours, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}\n\n{}{before}\
+                "HloModule neighbors, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}\n\n{}{before}\
                  ENTRY main {{\n{parameters}{lines}  ROOT r = (f32[2,7,13,20]) tuple(n)\n}}\n",
                 combiner("add", "f32")
             )

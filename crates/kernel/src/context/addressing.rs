@@ -1,4 +1,4 @@
-//! From symbolic indices to values, addresses, loads and stores.
+//! Translation of symbolic indices to values, addresses, loads, and stores.
 
 use crate::context::parameters::Memory;
 use crate::context::{IndexKey, KernelContext};
@@ -8,17 +8,17 @@ use crate::transpose::transpose;
 use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, Type, ValueId};
 use support::{Error, Result};
 
-/// Whether an index is within bounds.
+/// Result of a bounds check on an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Containment {
     Always,
     Never,
-    /// A `Bool`, in lanes unless the index is the same in all.
+    /// If a `Bool` holds: one per lane, or one in all if the index is uniform.
     When(ValueId),
 }
 
 impl KernelContext<'_> {
-    /// The least and the greatest value, over all lanes.
+    /// Returns the smallest and the largest possible value over all lanes.
     pub(crate) fn range(&self, index: &Index) -> (i64, i64) {
         let (mut min, mut max) = (i128::from(index.offset()), i128::from(index.offset()));
         let lanes = i128::from(index.lane_stride()) * i128::from(self.lanes.saturating_sub(1));
@@ -39,12 +39,13 @@ impl KernelContext<'_> {
         self.facts.get(&value).copied().unwrap_or(Facts::UNKNOWN)
     }
 
-    /// A divisor of all values of the scalar terms.
+    /// Returns a common divisor of all values of the scalar terms.
     fn divisor_of_terms(&self, index: &Index) -> i64 {
         index.terms().iter().fold(0, |d, &(v, f)| gcd(d, f.saturating_mul(self.facts_of(v).multiple)))
     }
 
-    /// The value of an index that all lanes share: a scalar `I64`. Its parts are added where they are known.
+    /// Returns the value of an index that all lanes share: a scalar `I64`. Terms are added in the
+    /// outermost regions in which they are available.
     pub fn scalar_value(&mut self, index: &Index) -> Result<ValueId> {
         let key = IndexKey::Scalar(index.clone());
         if let Some(value) = self.known_index(&key) {
@@ -65,7 +66,7 @@ impl KernelContext<'_> {
         self.remember_index(key, sum)
     }
 
-    /// The value of an index in so many lanes.
+    /// Returns the value of an index in `lanes` lanes.
     pub fn vector_value(&mut self, index: &Index, lanes: u32) -> Result<ValueId> {
         let uniform = self.scalar_value(&index.uniform_part())?;
         if lanes == 1 {
@@ -95,13 +96,14 @@ impl KernelContext<'_> {
         self.remember_index(key, value)
     }
 
-    /// Quotient and rest by a positive constant; the index is not negative.
+    /// Returns the quotient and the rest of a nonnegative index divided by a positive constant.
     pub(crate) fn div_rem(&mut self, index: &Index, divisor: i64) -> Result<(Index, Index)> {
         if divisor == 1 {
             return Ok((index.clone(), Index::default()));
         }
         let (quotient, rest) = index.split(divisor);
-        // An index that is not negative may have a rest that is, such as 3 - i by 3. Division takes no signs.
+        // A nonnegative index can have a negative rest, such as 3 - i divided by 3. The division is
+        // unsigned.
         let below = self.range(&rest).0;
         let (quotient, rest) = if below < 0 && self.range(index).0 >= 0 {
             let shift = below.div_euclid(divisor);
@@ -113,7 +115,8 @@ impl KernelContext<'_> {
         if 0 <= min && max < divisor {
             return Ok((quotient, rest));
         }
-        // All but `offset` is a multiple of `unit`, so lanes that stay within a unit share the quotient.
+        // Everything but `offset` is a multiple of `unit`. Lanes within the same unit therefore
+        // share the quotient.
         let unit = gcd(divisor, self.divisor_of_terms(&rest));
         let offset = rest.offset().rem_euclid(unit);
         let last = rest.lane_stride().saturating_mul(i64::from(self.lanes) - 1).saturating_add(offset);
@@ -142,7 +145,7 @@ impl KernelContext<'_> {
         }
         let depth = self.depth_of(value);
         let (q, r) = self.at(depth, |b| {
-            // 32 bits divide faster, in vectors above all.
+            // 32-bit division is faster, especially in vectors.
             let is_narrow = min >= 0 && max <= i64::from(i32::MAX);
             let scalar = if is_narrow { ScalarType::I32 } else { ScalarType::I64 };
             let narrow = b.convert(ConvertOp::Truncate, value, scalar);
@@ -161,7 +164,7 @@ impl KernelContext<'_> {
         Ok((wrap(q), wrap(r)))
     }
 
-    /// The nearest index between `low` and `high`.
+    /// Clamps an index between `low` and `high`.
     pub(crate) fn clamp(&mut self, index: &Index, low: i64, high: i64) -> Result<Index> {
         let (min, max) = self.range(index);
         if low <= min && max <= high {
@@ -184,7 +187,7 @@ impl KernelContext<'_> {
         Ok(wrap(value))
     }
 
-    /// Whether `low <= index < high`.
+    /// Determines whether `low <= index < high`.
     pub(crate) fn contains(&mut self, index: &Index, low: i64, high: i64) -> Result<Containment> {
         let (min, max) = self.range(index);
         if low <= min && max < high {
@@ -211,7 +214,7 @@ impl KernelContext<'_> {
         })))
     }
 
-    /// The address of an element, the same in every lane; and its alignment.
+    /// Returns the address of an element, the same in every lane, and its alignment.
     pub(crate) fn address(&mut self, memory: &Memory, index: &Index) -> Result<(ValueId, u32)> {
         let size = memory.shape.element_type.byte_size() as i64;
         let index = &index.plus(&memory.first.times(-1));
@@ -220,7 +223,8 @@ impl KernelContext<'_> {
             0 => memory.alignment,
             d => memory.alignment.min(1 << d.trailing_zeros().min(30)),
         };
-        // A positive constant is left to the addressing mode; the address before it is within the array too.
+        // The addressing mode adds a positive constant. The address without it is also within the
+        // array.
         let is_forward = index.terms().iter().all(|&(v, f)| f > 0 && self.facts_of(v).min >= 0);
         let constant = if is_forward && index.offset() > 0 { index.offset() } else { 0 };
         let scalar = self.scalar_value(&index.plus_constant(-constant))?;
@@ -232,7 +236,8 @@ impl KernelContext<'_> {
         Ok((address, alignment))
     }
 
-    /// Reads the elements at a position, in register form. Inside of the array in every lane.
+    /// Loads the elements at a position in register form. The position must be within the array in
+    /// every lane.
     pub fn load_at(&mut self, memory: &Memory, position: &Position) -> Result<Element> {
         let index = position.linear(&memory.shape.sizes());
         let (lanes, stride) = (if index.is_uniform() { 1 } else { self.lanes }, index.stride());
@@ -250,7 +255,7 @@ impl KernelContext<'_> {
             Some(_) if !is_complex && self.is_along_square(&index) => {
                 self.load_transposed(memory, &index, lanes)
             }
-            // What is in between may be written by others if the kernel works in place.
+            // If the kernel works in place, other tasks may write the elements in between.
             Some(2) if !is_complex && !self.parameters.is_in_place => {
                 self.load_every_other(memory, &index, lanes)
             }
@@ -258,7 +263,8 @@ impl KernelContext<'_> {
         }
     }
 
-    /// Complex neighbours: two vectors of parts, of which every other one is real.
+    /// Loads neighboring complex elements: two vectors of parts that alternate between real and
+    /// imaginary ones.
     fn load_pairs(&mut self, memory: &Memory, first: &Index, lanes: u32) -> Result<Element> {
         let (address, alignment) = self.address(memory, first)?;
         let ty = Type::vector(memory_type(memory.shape.element_type), lanes);
@@ -266,29 +272,31 @@ impl KernelContext<'_> {
         let depth = self.depth_of(address);
         Ok(self.at(depth, |b| {
             let low = b.load(ty, address, alignment);
-            let behind = b.offset_bytes(address, bytes as i64);
-            let high = b.load(ty, behind, alignment.min(bytes as u32));
+            let second = b.offset_bytes(address, bytes as i64);
+            let high = b.load(ty, second, alignment.min(bytes as u32));
             let every_other = |first: u32| (0..lanes).map(|lane| first + 2 * lane).collect();
             Element::Complex(b.shuffle(low, high, every_other(0)), b.shuffle(low, high, every_other(1)))
         }))
     }
 
-    /// Every other element: two vectors of neighbours, of which the second ends with the last element that is wanted.
+    /// Loads every other element: two vectors of neighbors. The second one ends with the last
+    /// element that is needed.
     fn load_every_other(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let first = index.uniform_part();
         let low = self.load_vector(memory, &first, lanes)?;
         let high = self.load_vector(memory, &first.plus_constant(i64::from(lanes) - 1), lanes)?;
         let depth = self.depth_of_all(low.values().into_iter().chain(high.values()));
-        let wanted: Vec<u32> = (0..lanes).map(|k| if 2 * k < lanes { 2 * k } else { 2 * k + 1 }).collect();
-        Ok(self.at(depth, |b| low.zip(high, |low, high| b.shuffle(low, high, wanted.clone()))))
+        let picked: Vec<u32> = (0..lanes).map(|k| if 2 * k < lanes { 2 * k } else { 2 * k + 1 }).collect();
+        Ok(self.at(depth, |b| low.zip(high, |low, high| b.shuffle(low, high, picked.clone()))))
     }
 
-    /// Whether the rows of the square that is computed are neighbours in memory.
+    /// True if the rows of the current square are contiguous in memory.
     fn is_along_square(&self, index: &Index) -> bool {
         self.square.is_some_and(|square| index.terms().contains(&(square.first, 1)))
     }
 
-    /// A row of the square, of which all rows are read at once, in the direction in which they are contiguous.
+    /// Loads a row of the square. All rows are loaded at once, in the direction in which they are
+    /// contiguous, and transposed.
     fn load_transposed(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let row = self.square.map_or(0, |square| square.row);
         let first = index.plus_constant(-row);
@@ -309,7 +317,9 @@ impl KernelContext<'_> {
                 self.remember_index(key(row as i64), value)?;
             }
         }
-        let raw = self.known_index(&key(row)).ok_or_else(|| Error::internal("a row of a square"))?;
+        let raw = self
+            .known_index(&key(row))
+            .ok_or_else(|| Error::internal("missing row of a transposed square"))?;
         let depth = self.depth_of(raw);
         Ok(Element::Real(self.at(depth, |b| decode(b, element_type, raw))))
     }
@@ -331,7 +341,7 @@ impl KernelContext<'_> {
         }))
     }
 
-    /// One lane after another.
+    /// Loads one lane after another.
     fn load_lanes(&mut self, memory: &Memory, index: &Index, lanes: u32) -> Result<Element> {
         let element_type = memory.shape.element_type;
         let mut gathered: Option<Element> = None;
@@ -352,7 +362,7 @@ impl KernelContext<'_> {
         }))
     }
 
-    /// The element of one lane as it is in memory.
+    /// Loads the element of one lane in its memory form.
     fn load_vector_raw(&mut self, memory: &Memory, index: &Index, lane: u32) -> Result<Element> {
         let index = self.lane_index(index, lane)?;
         let (address, alignment) = self.address(memory, &index)?;
@@ -371,7 +381,7 @@ impl KernelContext<'_> {
         }))
     }
 
-    /// The index of one lane.
+    /// Returns the index of one lane.
     fn lane_index(&mut self, index: &Index, lane: u32) -> Result<Index> {
         let mut of_lane = index.uniform_part().plus_constant(index.lane_stride() * i64::from(lane));
         for &(vector, factor) in index.vectors() {
@@ -384,7 +394,7 @@ impl KernelContext<'_> {
         Ok(of_lane)
     }
 
-    /// Writes elements, one in each lane. Never moved out of the region that is open.
+    /// Stores elements, one per lane. The store stays in the current region.
     pub fn store_at(&mut self, memory: &Memory, position: &Position, element: Element) -> Result<()> {
         let element_type = memory.shape.element_type;
         let index = position.linear(&memory.shape.sizes());
@@ -400,14 +410,14 @@ impl KernelContext<'_> {
         if let (Element::Complex(re, im), true) = (element, is_contiguous && lanes > 1) {
             let (address, alignment) = self.address(memory, &index.uniform_part())?;
             let bytes = self.ty(re).scalar.byte_size() * lanes as usize;
-            // Real and imaginary parts of half of the lanes, by turns.
+            // Alternates the real and imaginary parts of half of the lanes.
             let half = |first: u32| {
                 (0..lanes).map(|k| first + k / 2 + if k % 2 == 0 { 0 } else { lanes }).collect::<Vec<u32>>()
             };
             let (low, high) = (self.shuffle(re, im, half(0)), self.shuffle(re, im, half(lanes / 2)));
             self.store(low, address, alignment);
-            let behind = self.offset_bytes(address, bytes as i64);
-            self.store(high, behind, alignment.min(bytes as u32));
+            let second = self.offset_bytes(address, bytes as i64);
+            self.store(high, second, alignment.min(bytes as u32));
             return Ok(());
         }
         let raw = element.map(|v| encode(self, element_type, v));
@@ -425,7 +435,7 @@ impl KernelContext<'_> {
         Ok(())
     }
 
-    /// The same element in so many lanes.
+    /// Broadcasts an element to `lanes` lanes.
     pub fn widen(&mut self, element: Element, lanes: u32) -> Result<Element> {
         let mut widened = Vec::with_capacity(2);
         for value in element.values() {
@@ -447,7 +457,7 @@ impl KernelContext<'_> {
     }
 }
 
-/// Between two constants, as signed numbers.
+/// Clamps signed numbers between two constants.
 pub(crate) fn clamp_value(b: &mut FunctionBuilder, value: ValueId, low: i64, high: i64) -> ValueId {
     let ty = b.ty(value);
     let (low, high) = (b.integer(ty, low), b.integer(ty, high));

@@ -1,4 +1,4 @@
-//! Computations of scalars: what reductions, maps, scatters and sorts apply to elements.
+//! Computations of scalars, which reductions, maps, scatters, and sorts apply to elements.
 
 use crate::context::KernelContext;
 use crate::element::Element;
@@ -8,19 +8,22 @@ use shape::PrimitiveType;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// How deep computations may call each other.
+/// Maximum nesting depth of calls between computations.
 const MAX_DEPTH: usize = 64;
 
 impl KernelContext<'_> {
-    /// The leaves of a computation's result, for arguments that are elements: one for each parameter. Built where the
-    /// builder stands; lanes are those of the widest argument.
+    /// Applies a computation to elements, one per parameter, and returns the leaves of its result.
+    /// The code is built in the current region; the result has as many lanes as the widest
+    /// argument.
     pub fn apply(&mut self, computation: ComputationId, arguments: &[Element]) -> Result<Vec<Element>> {
         self.apply_at(computation, arguments, 0)
     }
 
     fn apply_at(&mut self, id: ComputationId, arguments: &[Element], depth: usize) -> Result<Vec<Element>> {
         if depth > MAX_DEPTH {
-            return Err(Error::unsupported(format!("computations that call each other {MAX_DEPTH} deep")));
+            return Err(Error::unsupported(format!(
+                "computations are nested more than {MAX_DEPTH} calls deep"
+            )));
         }
         let computation = &self.module[id];
         let mut values: BTreeMap<InstructionId, Vec<Element>> = BTreeMap::new();
@@ -31,7 +34,7 @@ impl KernelContext<'_> {
             let value = match instruction.op() {
                 Op::Parameter { number } => {
                     let argument = arguments.get(*number).copied();
-                    vec![argument.ok_or_else(|| Error::internal("an argument for each parameter"))?]
+                    vec![argument.ok_or_else(|| Error::internal("missing argument for a parameter"))?]
                 }
                 Op::Constant { literal } => vec![self.at(1, |b| elemental::constant(b, literal, 0, 1))?],
                 Op::Tuple {} => operands.concat(),
@@ -61,18 +64,22 @@ impl KernelContext<'_> {
             };
             values.insert(id, value);
         }
-        values.remove(&computation.root()).ok_or_else(|| Error::internal("the root is in the order"))
+        values
+            .remove(&computation.root())
+            .ok_or_else(|| Error::internal("missing value of the computation's root"))
     }
 }
 
 fn tuple_element(elements: &[Element], index: usize) -> Result<Element> {
-    elements.get(index).copied().ok_or_else(|| Error::unsupported("a nested tuple of scalars"))
+    elements.get(index).copied().ok_or_else(|| Error::unsupported("nested tuples of scalars"))
 }
 
 fn element_type(computation: &Computation, id: InstructionId) -> Result<PrimitiveType> {
     scalar_only(computation, id)?;
     let shape = computation[id].shape().as_array();
-    shape.map(|s| s.element_type).ok_or_else(|| Error::unsupported("a tuple where an element is wanted"))
+    shape
+        .map(|s| s.element_type)
+        .ok_or_else(|| Error::unsupported("expected an element in a computation of scalars, got a tuple"))
 }
 
 fn scalar_only(computation: &Computation, id: InstructionId) -> Result<()> {

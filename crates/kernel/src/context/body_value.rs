@@ -1,7 +1,9 @@
-//! The value of an instruction of the kernel's body at a position, and of everything it needs.
+//! Evaluation of an instruction of the kernel's body at a position, with everything that it depends
+//! on.
 //!
-//! Reindexing opcodes only change positions, elementwise ones compute, operands are read from memory. A value is
-//! computed once for each position; the walk keeps its own stack, for bodies may be deep.
+//! Reindexing opcodes only change positions, elementwise ones emit arithmetic, and operands are
+//! loaded from memory. A value is computed once per position. The walk keeps its own stack, because
+//! bodies may be deep.
 
 use crate::context::KernelContext;
 use crate::context::parameters::Operand;
@@ -14,19 +16,20 @@ use plan::Position as Place;
 use shape::{PrimitiveType, ShapeIndex};
 use support::{Error, Result};
 
-/// What is needed to go on.
+/// Result of one step of the evaluation.
 pub(crate) enum Step {
-    /// The element.
+    /// The element is available.
     Is(Element),
-    /// Values of other instructions first.
+    /// The step needs values of other instructions first.
     Needs(Vec<(InstructionId, Position)>),
 }
 
-/// Values of operands, or the list of those that are not there yet.
+/// Values of operands, or the list of missing ones.
 pub(crate) type Available = std::result::Result<Vec<Element>, Vec<(InstructionId, Position)>>;
 
 impl KernelContext<'_> {
-    /// The element of an instruction at a position: one in each lane, or a single one if all lanes have the same.
+    /// Returns the element of an instruction at a position: one per lane, or a single one if all
+    /// lanes have the same position.
     pub fn element(&mut self, id: InstructionId, position: &Position) -> Result<Element> {
         let mut stack = vec![(id, position.clone())];
         while let Some((id, position)) = stack.last().cloned() {
@@ -42,14 +45,15 @@ impl KernelContext<'_> {
                 }
             }
         }
-        self.known_element(id, position).ok_or_else(|| Error::internal("an element that was just computed"))
+        self.known_element(id, position)
+            .ok_or_else(|| Error::internal("missing element right after its computation"))
     }
 
-    /// The values at positions, if all are known.
-    pub(crate) fn available(&self, wanted: &[(InstructionId, Position)]) -> Available {
-        let mut values = Vec::with_capacity(wanted.len());
+    /// Returns the values at some positions if all are known, or else the missing ones.
+    pub(crate) fn available(&self, needed: &[(InstructionId, Position)]) -> Available {
+        let mut values = Vec::with_capacity(needed.len());
         let mut missing = Vec::new();
-        for (id, position) in wanted {
+        for (id, position) in needed {
             match self.known_element(*id, position) {
                 Some(element) => values.push(element),
                 None => missing.push((*id, position.clone())),
@@ -58,7 +62,7 @@ impl KernelContext<'_> {
         if missing.is_empty() { Ok(values) } else { Err(missing) }
     }
 
-    /// The operand's leaf that an instruction of the body stands for, if it stands for one.
+    /// Returns the operand leaf that an instruction of the body represents, if any.
     fn operand_leaf(&self, id: InstructionId) -> Option<(usize, ShapeIndex)> {
         let mut path = ShapeIndex::new();
         let mut id = id;
@@ -83,7 +87,7 @@ impl KernelContext<'_> {
                 Some(Operand::Splat(literal)) => {
                     self.at(1, |b| elemental::constant(b, &literal, 0, 1)).map(Step::Is)
                 }
-                None => Err(Error::internal(format!("operand {} of the kernel has no memory", leaf.0))),
+                None => Err(Error::internal(format!("operand {} of the kernel is not in memory", leaf.0))),
             };
         }
         let body = self.fusion.body;
@@ -101,14 +105,14 @@ impl KernelContext<'_> {
                 match tuple.op() {
                     Op::Tuple {} => self.forward(&[(tuple.operands()[*index], position.clone())]),
                     other => Err(Error::unsupported(format!(
-                        "an element of {} inside of a kernel",
+                        "elements of {} inside a kernel",
                         other.opcode().name()
                     ))),
                 }
             }
             Op::Map { to_apply, .. } => {
-                let wanted: Vec<_> = body[id].operands().iter().map(|&o| (o, position.clone())).collect();
-                match self.available(&wanted) {
+                let needed: Vec<_> = body[id].operands().iter().map(|&o| (o, position.clone())).collect();
+                match self.available(&needed) {
                     Err(missing) => Ok(Step::Needs(missing)),
                     Ok(values) => {
                         let results = self.apply(*to_apply, &values)?;
@@ -116,7 +120,7 @@ impl KernelContext<'_> {
                             .first()
                             .copied()
                             .map(Step::Is)
-                            .ok_or_else(|| Error::internal("map makes an element"))
+                            .ok_or_else(|| Error::internal("the computation of a map returned no value"))
                     }
                 }
             }
@@ -124,15 +128,16 @@ impl KernelContext<'_> {
         }
     }
 
-    /// The value of another instruction at another position.
-    pub(crate) fn forward(&self, wanted: &[(InstructionId, Position)]) -> Result<Step> {
-        Ok(match self.available(wanted) {
+    /// Returns the value of another instruction at another position, or requests it first.
+    pub(crate) fn forward(&self, needed: &[(InstructionId, Position)]) -> Result<Step> {
+        Ok(match self.available(needed) {
             Ok(values) => Step::Is(values[0]),
             Err(missing) => Step::Needs(missing),
         })
     }
 
-    /// Scalar operands of `select` and `clamp` apply to all elements.
+    /// Evaluates an elementwise instruction. Scalar operands of `select` and `clamp` apply to all
+    /// elements.
     fn elementwise(&mut self, id: InstructionId, position: &Position) -> Result<Step> {
         let instruction = &self.fusion.body[id];
         let result = self.shape(id)?;
@@ -147,22 +152,22 @@ impl KernelContext<'_> {
                 }
             };
         }
-        let mut wanted = Vec::with_capacity(instruction.operands().len());
+        let mut needed = Vec::with_capacity(instruction.operands().len());
         let mut types = Vec::with_capacity(instruction.operands().len());
         for &operand in instruction.operands() {
             let shape = self.shape(operand)?;
             let is_scalar = shape.rank() == 0 && result.rank() > 0;
-            wanted.push((operand, if is_scalar { Position::scalar() } else { position.clone() }));
+            needed.push((operand, if is_scalar { Position::scalar() } else { position.clone() }));
             types.push(shape.element_type);
         }
-        let values = match self.available(&wanted) {
+        let values = match self.available(&needed) {
             Ok(values) => values,
             Err(missing) => return Ok(Step::Needs(missing)),
         };
         self.compute(instruction.op(), &types, result.element_type, &values).map(Step::Is)
     }
 
-    /// The `x` of an instruction of the body that computes `1 + erf(x)` of `F32`.
+    /// Returns `x` if an instruction of the body computes `1 + erf(x)` for `F32`.
     fn argument_of_one_plus_erf(&self, id: InstructionId) -> Option<InstructionId> {
         let body = self.fusion.body;
         let (Op::Add {}, &[x, y]) = (body[id].op(), body[id].operands()) else { return None };
@@ -176,7 +181,7 @@ impl KernelContext<'_> {
         erf.filter(|_| is_single).map(|(erf, _)| body[erf].operands()[0])
     }
 
-    /// Whether an instruction is 1 everywhere.
+    /// True if all elements of an instruction are 1.
     fn is_one(&self, mut id: InstructionId) -> bool {
         let is_one = |literal: &shape::Literal| {
             literal.array_shape().element_count() > 0
@@ -197,7 +202,8 @@ impl KernelContext<'_> {
         }
     }
 
-    /// An elementwise opcode on values, in as many lanes as the widest has, as far out as they allow.
+    /// Emits an elementwise opcode on values, as far out as they allow. It has as many lanes as the
+    /// widest value.
     pub(crate) fn compute(
         &mut self,
         op: &Op,
@@ -215,7 +221,8 @@ impl KernelContext<'_> {
         self.at(depth, |b| elemental::emit(b, target, op, types, result, &widened))
     }
 
-    /// A constant inside of the body: an immediate if all elements are equal, else a choice by the index.
+    /// Evaluates a constant in the body: an immediate if all elements are equal, or else a
+    /// selection by the index.
     fn constant(&mut self, literal: &shape::Literal, position: &Position) -> Result<Step> {
         let sizes = literal.array_shape().sizes();
         let count = literal.array_shape().element_count();
@@ -227,7 +234,9 @@ impl KernelContext<'_> {
             return self.at(1, |b| elemental::constant(b, literal, linear as usize, 1)).map(Step::Is);
         }
         if count > 64 {
-            return Err(Error::internal(format!("a constant of {count} elements inside of a kernel")));
+            return Err(Error::internal(format!(
+                "found a constant of {count} elements inside a kernel; expected at most 64"
+            )));
         }
         let lanes = if index.is_uniform() { 1 } else { self.lanes };
         let index = self.vector_value(&index, lanes)?;

@@ -8,33 +8,33 @@ use std::collections::{BTreeMap, BTreeSet};
 /// An array in memory.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// Its first byte.
+    /// Address of its first byte.
     pub pointer: ValueId,
     /// Element type and dimensions, row-major.
     pub shape: ArrayShape,
-    /// Bytes; a power of two that divides the address.
+    /// Alignment in bytes: a power of two that divides the address.
     pub alignment: u32,
-    /// The number of the element at the first byte: only what lies behind is there.
+    /// Number of the element at `pointer`. Only elements from this one on are in memory.
     pub(crate) first: Index,
 }
 
-/// The parameters that stand last in a kernel of several tasks.
+/// The last parameters of a kernel with several tasks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TaskRange {
-    /// The first task to do.
+    /// The first task.
     pub(crate) begin: ValueId,
-    /// One past the last.
+    /// One past the last task.
     pub(crate) end: ValueId,
-    /// The number of the worker that does them.
+    /// Number of the worker that runs the tasks.
     pub(crate) worker: ValueId,
 }
 
-/// What an operand of the kernel is.
+/// An operand of the kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
     /// An array in memory.
     Memory(Memory),
-    /// A constant with the same element everywhere: an immediate.
+    /// A constant whose elements are all equal: an immediate.
     Splat(Literal),
 }
 
@@ -43,18 +43,19 @@ pub(crate) enum Operand {
 pub(crate) struct Parameters {
     /// Operands, by number and leaf.
     pub(crate) operands: BTreeMap<(usize, ShapeIndex), Operand>,
-    /// The leaves of the result.
+    /// Leaves of the result.
     pub(crate) results: Vec<Memory>,
-    /// Packed constants: their first bytes, 64-byte aligned, in the plan's order.
+    /// Addresses of the packed constants, in the plan's order. They are 64-byte aligned.
     pub(crate) packed: Vec<ValueId>,
-    /// The scratch's first byte, 64-byte aligned, if the plan asks for some.
+    /// Address of the scratch, 64-byte aligned, if the plan asks for some.
     pub(crate) scratch: Option<ValueId>,
-    /// The scratch of worker 0, 64-byte aligned, if the plan asks for some; see `KernelContext::worker_scratch`.
+    /// Address of worker 0's scratch, 64-byte aligned, if the plan asks for some. See
+    /// `KernelContext::worker_scratch`.
     pub(crate) workers_scratch: Option<ValueId>,
-    /// The part of the tasks that a call of the kernel does, if it has several.
+    /// The range of tasks that a call of the kernel runs, if the kernel has several tasks.
     pub(crate) tasks: Option<TaskRange>,
     /// True if a result shares memory with an operand.
     pub(crate) is_in_place: bool,
-    /// Parameters that are called with one and the same address.
+    /// Pairs of an operand and a result that are called with the same address.
     pub(crate) same_memory: BTreeSet<(ValueId, ValueId)>,
 }

@@ -1,4 +1,4 @@
-//! Opcodes that move elements: each result position is turned into operand positions.
+//! Opcodes that move elements. They map each position of a result to positions of their operands.
 
 use crate::context::addressing::Containment;
 use crate::context::body_value::Step;
@@ -11,8 +11,8 @@ use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, Type, ValueId};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// The position in front of a reshape that adds or drops dimensions of size 1 only: the same indices, which linear
-/// numbers would have to be divided for.
+/// Maps a position in the result of a reshape to one in its operand, if the reshape only adds or
+/// drops dimensions of size 1. The indices stay the same; a linear number would need divisions.
 pub(crate) fn same_dimensions(position: &Position, sizes: &[i64], operand: &[i64]) -> Option<Position> {
     let wide = |sizes: &[i64]| -> Vec<usize> { (0..sizes.len()).filter(|&d| sizes[d] != 1).collect() };
     let (of_result, of_operand) = (wide(sizes), wide(operand));
@@ -30,7 +30,7 @@ pub(crate) fn same_dimensions(position: &Position, sizes: &[i64], operand: &[i64
 }
 
 impl KernelContext<'_> {
-    /// An index for each dimension of an array.
+    /// Returns an index for each dimension of an array.
     pub fn indices(&mut self, position: &Position, sizes: &[i64]) -> Result<Vec<Index>> {
         let linear = match position {
             Position::Multi(indices) => return Ok(indices.clone()),
@@ -40,7 +40,7 @@ impl KernelContext<'_> {
         let mut rest = linear.clone();
         let wide: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] != 1).collect();
         for (k, &d) in wide.iter().enumerate().rev() {
-            // What is left for the slowest dimension is its index.
+            // The index of the slowest dimension is the rest.
             if k == 0 {
                 indices[d] = rest.clone();
             } else {
@@ -99,10 +99,7 @@ impl KernelContext<'_> {
             }
             Op::BitcastConvert {} => return self.bitcast_convert(id, &at),
             other => {
-                return Err(Error::unsupported(format!(
-                    "opcode {} inside of a kernel",
-                    other.opcode().name()
-                )));
+                return Err(Error::unsupported(format!("opcode {} inside a kernel", other.opcode().name())));
             }
         };
         self.forward(&[(operands[0], Position::Multi(moved))])
@@ -114,7 +111,7 @@ impl KernelContext<'_> {
         let value = if max > i64::from(i32::MAX) || !index.vectors().is_empty() {
             self.vector_value(index, lanes)?
         } else {
-            // 32 bits convert faster, in vectors above all.
+            // 32-bit conversion is faster, especially in vectors.
             let base = self.scalar_value(&index.uniform_part())?;
             let depth = self.depth_of(base);
             let base = self.at(depth, |b| b.convert(ConvertOp::Truncate, base, ScalarType::I32));
@@ -147,7 +144,7 @@ impl KernelContext<'_> {
                 break;
             }
             if *pad == PaddingDimension::default() {
-                // A loop over merged dimensions goes beyond this one's size.
+                // A loop over merged dimensions exceeds this dimension's size.
                 moved.push(index.clone());
                 continue;
             }
@@ -186,7 +183,7 @@ impl KernelContext<'_> {
         Ok(Step::Is(chosen))
     }
 
-    /// The first element where the condition holds, the second elsewhere.
+    /// Returns the first element where the condition holds, and the second one elsewhere.
     fn choose(
         &mut self,
         condition: ValueId,
@@ -201,7 +198,7 @@ impl KernelContext<'_> {
     fn concatenate(&mut self, id: InstructionId, dimension: usize, at: &[Index]) -> Result<Step> {
         let operands = self.fusion.body[id].operands();
         let element_type = self.shape(id)?.element_type;
-        let mut wanted = Vec::new();
+        let mut needed = Vec::new();
         let mut conditions = Vec::new();
         let mut begin = 0;
         for &operand in operands {
@@ -213,18 +210,18 @@ impl KernelContext<'_> {
             if containment != Containment::Never {
                 let mut moved = at.to_vec();
                 moved[dimension] = self.clamp(&index, 0, size - 1)?;
-                wanted.push((operand, Position::Multi(moved)));
+                needed.push((operand, Position::Multi(moved)));
                 conditions.push(containment);
             }
             begin = end;
         }
-        let values = match self.available(&wanted) {
+        let values = match self.available(&needed) {
             Ok(values) => values,
             Err(missing) => return Ok(Step::Needs(missing)),
         };
         let mut pieces = values.into_iter().zip(conditions).rev();
         let (mut chosen, _) =
-            pieces.next().ok_or_else(|| Error::internal("an element of an empty concatenation"))?;
+            pieces.next().ok_or_else(|| Error::internal("found a concatenation without operands"))?;
         for (value, containment) in pieces {
             chosen = match containment {
                 Containment::When(condition) => self.choose(condition, value, chosen, element_type)?,
@@ -234,7 +231,7 @@ impl KernelContext<'_> {
         Ok(Step::Is(chosen))
     }
 
-    /// An element as an index between 0 and `last`.
+    /// Returns an element as an index between 0 and `last`.
     pub(crate) fn start_index(
         &mut self,
         element: Element,
@@ -266,22 +263,22 @@ impl KernelContext<'_> {
 
     fn dynamic_slice(&mut self, id: InstructionId, slice_sizes: &[i64], at: &[Index]) -> Result<Step> {
         let operands = self.fusion.body[id].operands();
-        let wanted = self.start_operands(&operands[1..], at.len())?;
-        let starts = match self.available(&wanted) {
+        let needed = self.start_operands(&operands[1..], at.len())?;
+        let starts = match self.available(&needed) {
             Ok(starts) => starts,
             Err(missing) => return Ok(Step::Needs(missing)),
         };
         let operand = self.shape(operands[0])?.clone();
         let mut moved = Vec::with_capacity(at.len());
         for (d, start) in starts.into_iter().enumerate() {
-            let element_type = self.shape(wanted[d].0)?.element_type;
+            let element_type = self.shape(needed[d].0)?.element_type;
             let start = self.start_index(start, element_type, operand.size(d) - slice_sizes[d])?;
             moved.push(start.plus(&at[d]));
         }
         self.forward(&[(operands[0], Position::Multi(moved))])
     }
 
-    /// Start indices: one scalar for each dimension, or one vector.
+    /// Returns the start operands: one scalar per dimension, or the elements of one vector.
     pub(crate) fn start_operands(
         &self,
         operands: &[InstructionId],
@@ -314,9 +311,9 @@ impl KernelContext<'_> {
             }
             Position::Multi(position)
         };
-        let wanted: Vec<_> =
+        let needed: Vec<_> =
             (0..numbers.start_index_map.len()).map(|k| (operands[1], index_position(k))).collect();
-        let starts = match self.available(&wanted) {
+        let starts = match self.available(&needed) {
             Ok(starts) => starts,
             Err(missing) => return Ok(Step::Needs(missing)),
         };
@@ -327,7 +324,7 @@ impl KernelContext<'_> {
             moved[d] = at[o].clone();
         }
         for (&d, &i) in numbers.operand_batching_dims.iter().zip(&numbers.start_indices_batching_dims) {
-            // The batch indices are those of the indices' dimensions without that of the index vector.
+            // The batch indices skip the dimension of the index vector.
             let number = if i > numbers.index_vector_dim { i - 1 } else { i };
             moved[d] = batch[number].clone();
         }
@@ -338,8 +335,9 @@ impl KernelContext<'_> {
         self.forward(&[(operands[0], Position::Multi(moved))])
     }
 
-    /// Equal widths reinterpret the bits; else the parts of the wider element stand along the last dimension of the
-    /// narrower side, the least significant first.
+    /// Converts between element types by reinterpreting bits. If the widths differ, the parts of
+    /// the wider element lie along the last dimension of the narrower side, the least significant
+    /// part first.
     fn bitcast_convert(&mut self, id: InstructionId, at: &[Index]) -> Result<Step> {
         let operand = self.fusion.body[id].operands()[0];
         let (from, to) = (self.shape(operand)?.element_type, self.shape(id)?.element_type);
@@ -426,7 +424,7 @@ impl KernelContext<'_> {
     }
 }
 
-/// The integer type of so many bytes.
+/// Returns the integer type with this number of bytes.
 fn integer_of_size(bytes: usize) -> ScalarType {
     match bytes {
         1 => ScalarType::I8,

@@ -1,22 +1,22 @@
-//! The part of a kernel's loops that one task does.
+//! A task's part of the kernel's loops.
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
 use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
 use support::Result;
 
-/// Steps of a loop that a task does.
+/// Steps of a loop that a task runs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Span {
-    /// All of so many.
+    /// All steps; their number.
     All(i64),
-    /// From a step to another, both known at run time, of so many.
+    /// A range of steps whose limits are known only at run time. `steps` is the loop's total.
     Part { begin: ValueId, end: ValueId, steps: i64 },
 }
 
 impl Span {
-    /// Whether the span ends where the loop does; nothing if it always does. What is left behind the last whole step
-    /// belongs to the task of that step.
+    /// Returns a condition that holds if the span ends where the loop does, or `None` if it always
+    /// does. The task with the last whole step also runs the remainder.
     pub(crate) fn is_last(self, b: &mut FunctionBuilder) -> Option<ValueId> {
         match self {
             Self::All(_) => None,
@@ -29,15 +29,17 @@ impl Span {
 }
 
 impl KernelContext<'_> {
-    /// Whether a task is the first one that this call of the kernel's function does; nothing if there is one task only.
-    /// What a task leaves in the worker's scratch, the next one of the same call finds there.
+    /// Returns a condition that holds for the first task of a call, or `None` if there is one task
+    /// only. The next task of the same call finds in the worker's scratch what the one before left
+    /// there.
     pub(crate) fn is_first_task(&mut self, task: &Index) -> Result<Option<ValueId>> {
         let Some(tasks) = self.parameters.tasks else { return Ok(None) };
         let task = self.scalar_value(task)?;
         Ok(Some(self.compare(Predicate::Equal, task, tasks.begin)))
     }
 
-    /// The spans of a task in loops of so many `steps`, the outermost first, that are cut into so many parts each.
+    /// Returns a task's spans in loops with these `steps`, the outermost first. Each loop is cut
+    /// into the given number of parts.
     pub(crate) fn spans(&mut self, task: &Index, steps: &[i64], cuts: &[i64]) -> Result<Vec<Span>> {
         let mut rest = task.clone();
         let mut spans = Vec::with_capacity(steps.len());
@@ -60,7 +62,7 @@ impl KernelContext<'_> {
         Ok(spans)
     }
 
-    /// Part number `part` of `parts` of a loop; they differ by one step at most.
+    /// Returns part number `part` of `parts` of a loop. Their lengths differ by at most one step.
     pub(crate) fn span(&mut self, part: ValueId, parts: i64, steps: i64) -> Span {
         let next = self.add_constant(part, 1);
         let begin = self.first_of_part(part, parts, steps);
@@ -68,7 +70,8 @@ impl KernelContext<'_> {
         Span::Part { begin, end, steps }
     }
 
-    /// Where a part begins: the first `steps % parts` have a step more than the others.
+    /// Returns the first step of a part. The first `steps % parts` parts have one step more than
+    /// the others.
     fn first_of_part(&mut self, part: ValueId, parts: i64, steps: i64) -> ValueId {
         let (each, more) = (steps / parts, steps % parts);
         let mut first = self.mul_constant(part, each);
@@ -82,7 +85,7 @@ impl KernelContext<'_> {
         first
     }
 
-    /// As `for_range` over the steps of a span, each of so many indices.
+    /// Like `for_range`, over the steps of a span, each of `step` indices.
     pub(crate) fn for_span(
         &mut self,
         span: Span,
@@ -95,8 +98,8 @@ impl KernelContext<'_> {
         }
     }
 
-    /// As `for_range` over the indices of the span's steps that lie between two numbers of steps; the index is that of
-    /// the loop times `step`.
+    /// Like `for_range`, over the steps of the span from `low` to `high`, excluding `high`. The
+    /// index is the step's number times `step`.
     pub(crate) fn for_part(
         &mut self,
         span: Span,
@@ -126,7 +129,8 @@ impl KernelContext<'_> {
         .map(|_| ())
     }
 
-    /// A loop over the span's blocks of `step` indices, even if there is one only: the first index is always a value.
+    /// Emits a loop over the span's blocks of `step` indices, even if there is only one. The first
+    /// index of a block is always a value.
     pub(crate) fn for_each_block(
         &mut self,
         span: Span,
@@ -154,7 +158,8 @@ impl KernelContext<'_> {
         }
     }
 
-    /// The first byte and the number of bytes of a part of so many bytes, cut at whole cache lines.
+    /// Returns the first byte and the number of bytes of a part of `bytes` bytes. Parts end at
+    /// whole cache lines if `chunk` does.
     pub(crate) fn bytes_of_part(&mut self, part: ValueId, chunk: i64, bytes: i64) -> (ValueId, ValueId) {
         let begin = self.mul_constant(part, chunk);
         let begin = choose(self, Predicate::Less, begin, bytes);
@@ -164,7 +169,7 @@ impl KernelContext<'_> {
     }
 }
 
-/// A value or a constant, whichever the predicate holds for on the left.
+/// Returns the value if the predicate holds for the value and the constant, or else the constant.
 fn choose(b: &mut FunctionBuilder, predicate: Predicate, value: ValueId, constant: i64) -> ValueId {
     let constant = b.index(constant);
     let holds = b.compare(predicate, value, constant);

@@ -3,7 +3,7 @@
 
 use crate::context::{IndexKey, KernelContext};
 use crate::contraction::destination;
-use crate::element::{Element, decode, memory_type, normalise};
+use crate::element::{Element, decode, memory_type, normalize};
 use crate::elemental::conversion;
 use crate::index::{Index, Position};
 use hlo::InstructionId;
@@ -129,7 +129,7 @@ pub(crate) fn finish(
     let element_type = cx.shape(contraction)?.element_type;
     cx.with_lanes(lanes, |cx| {
         let value =
-            if accumulator == element_type { value } else { value.map(|v| normalise(cx, element_type, v)) };
+            if accumulator == element_type { value } else { value.map(|v| normalize(cx, element_type, v)) };
         let position = destination::of_element(cx, contraction, position)?;
         let value = cx.epilogue(contraction, value, &position)?;
         let position = destination::in_result(cx, position)?;

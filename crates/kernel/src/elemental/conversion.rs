@@ -1,7 +1,7 @@
 //! Conversions between all pairs of element types, by value and by bits.
 
 use super::{integer, real};
-use crate::element::{Element, decode, encode, memory_type, normalise, register_type};
+use crate::element::{Element, decode, encode, memory_type, normalize, register_type};
 use crate::narrow;
 use hlo::Op;
 use nest::{ConvertOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
@@ -56,7 +56,7 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
     if from == PrimitiveType::Pred {
         if to.is_integer() {
             let value = b.convert(ConvertOp::ZeroExtend, x, register.scalar);
-            return normalise(b, to, value);
+            return normalize(b, to, value);
         }
         // Powers of two have no zero.
         let none = if narrow::is_from_f32(to) { f64::NAN } else { 0.0 };
@@ -66,7 +66,7 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
     match (from.is_integer(), to.is_integer()) {
         (true, true) => {
             let resized = integer::resize(b, from, register.scalar, x);
-            normalise(b, to, resized)
+            normalize(b, to, resized)
         }
         (true, false) => integer_to_float(b, from, to, x),
         (false, true) => float_to_integer(b, to, x),
@@ -91,7 +91,7 @@ fn integer_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveT
         return value;
     }
     let value = if over == ScalarType::F64 { narrow::round_to_odd(b, value) } else { value };
-    normalise(b, to, value)
+    normalize(b, to, value)
 }
 
 fn float_to_integer(b: &mut FunctionBuilder, to: PrimitiveType, x: ValueId) -> ValueId {
@@ -159,13 +159,13 @@ fn float_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveTyp
         (ScalarType::F32, ScalarType::F64) => b.convert(ConvertOp::FloatExtend, x, ScalarType::F64),
         (ScalarType::F64, ScalarType::F32) if to == PrimitiveType::F32 || narrow::is_from_f32(to) => {
             let single = b.convert(ConvertOp::FloatTruncate, x, ScalarType::F32);
-            normalise(b, to, single)
+            normalize(b, to, single)
         }
         (ScalarType::F64, _) => {
             let odd = narrow::round_to_odd(b, x);
-            normalise(b, to, odd)
+            normalize(b, to, odd)
         }
-        _ => normalise(b, to, x),
+        _ => normalize(b, to, x),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Integers of every width, signed and unsigned.
 
 use super::undefined;
-use crate::element::normalise;
+use crate::element::normalize;
 use hlo::Op;
 use nest::{
     BinaryOp, ConvertOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, UnaryOp, ValueId,
@@ -54,7 +54,7 @@ pub(super) fn unary(
         Op::Imag {} => zero,
         _ => return Err(undefined(op, element_type)),
     };
-    Ok(normalise(b, element_type, value))
+    Ok(normalize(b, element_type, value))
 }
 
 /// The bits of the type alone: without the sign extension of types narrower than a byte.
@@ -111,14 +111,14 @@ pub(super) fn binary(
         }
         _ => return Err(undefined(op, element_type)),
     };
-    Ok(normalise(b, element_type, value))
+    Ok(normalize(b, element_type, value))
 }
 
 fn sign_extended(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) -> ValueId {
     match element_type {
-        PrimitiveType::U1 => normalise(b, PrimitiveType::S1, x),
-        PrimitiveType::U2 => normalise(b, PrimitiveType::S2, x),
-        PrimitiveType::U4 => normalise(b, PrimitiveType::S4, x),
+        PrimitiveType::U1 => normalize(b, PrimitiveType::S1, x),
+        PrimitiveType::U2 => normalize(b, PrimitiveType::S2, x),
+        PrimitiveType::U4 => normalize(b, PrimitiveType::S4, x),
         _ => x,
     }
 }

@@ -1,6 +1,8 @@
-//! Custom calls in the entry: the user's functions get a description of their buffers, checks leave the run.
+//! Custom calls in the entry. User functions receive a description of their buffers; failed checks
+//! leave the entry.
 //!
-//! The layout is that of `tfcompile/custom_call.h`: integers of 64 bits first, then addresses, so that no platform pads.
+//! The layout matches `tfcompile/custom_call.h`: 64-bit integers first, then addresses, so that no
+//! platform inserts padding.
 
 use super::Entry;
 use hlo::custom_call::{CustomCallKind, custom_call};
@@ -9,22 +11,23 @@ use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarTyp
 use shape::{ArrayShape, PrimitiveType, ShapeIndex};
 use support::{Error, Result};
 
-/// What the entry returns where a check asks the caller to end the process.
+/// Status that the entry returns if a failed check asks the caller to abort the process.
 pub const ABORT_STATUS: i32 = i32::MIN;
 
-/// Bytes of the integers in front of the addresses, of a call and of a buffer.
+/// Size in bytes of the integers before the addresses, both of a call and of a buffer.
 const INTEGER_BYTES: i64 = 24;
 
-/// The most operands and results of a call: their descriptions are on the stack.
+/// Maximum number of operands and results of a call: their descriptions are on the stack.
 const MAX_BUFFERS: usize = 1024;
 
-/// Whether the entry of a module may return early: a check fails, or a function of the user's.
+/// True if the entry of a module may return early: because of a failed check or a failed user
+/// function.
 pub(crate) fn may_leave(module: &Module) -> bool {
     let ids = module.post_order();
     ids.iter().any(|&id| module[id].instructions().any(|(_, i)| custom_call(i.op()).is_some()))
 }
 
-/// TensorFlow's number of a type.
+/// Returns TensorFlow's number of a type.
 fn type_number(element_type: PrimitiveType) -> Option<i64> {
     Some(match element_type {
         PrimitiveType::F32 => 1,
@@ -47,7 +50,7 @@ fn type_number(element_type: PrimitiveType) -> Option<i64> {
 }
 
 impl Entry<'_> {
-    /// A call of the user's function, or a check.
+    /// Emits a call of a user function, or a check.
     pub(crate) fn custom_call(
         &mut self,
         computation: ComputationId,
@@ -61,11 +64,11 @@ impl Entry<'_> {
             Some(CustomCallKind::Assert { message, aborts }) => {
                 self.check(computation, instruction, message, aborts)
             }
-            None => Err(Error::internal("a custom call without code")),
+            None => Err(Error::internal("expected a custom call with code")),
         }
     }
 
-    /// Leaves with a message if the operand is false.
+    /// Emits code that leaves the entry with a message if the operand is false.
     fn check(
         &mut self,
         computation: ComputationId,
@@ -74,7 +77,7 @@ impl Entry<'_> {
         aborts: bool,
     ) -> Result<()> {
         let operands = self.module[computation][instruction].operands();
-        let &[holds] = operands else { return Err(Error::internal("a check has one operand")) };
+        let &[holds] = operands else { return Err(Error::internal("expected a check with one operand")) };
         let slice = self.assignment.slice(computation, holds, &[]);
         let pointer = self.pointer(&slice);
         let b = &mut self.builder;
@@ -116,7 +119,7 @@ impl Entry<'_> {
             call.shape().leaves().into_iter().map(|(index, s)| (instruction, index, s.clone())).collect();
         if inputs.len() + outputs.len() > MAX_BUFFERS {
             return Err(Error::unsupported(format!(
-                "a custom call has at most {MAX_BUFFERS} inputs and outputs, not {}",
+                "the custom call has {} inputs and outputs; at most {MAX_BUFFERS} are supported",
                 inputs.len() + outputs.len()
             )));
         }
@@ -132,7 +135,7 @@ impl Entry<'_> {
             let first = call_bytes + buffer_bytes * number as i64;
             let element_type = shape.element_type;
             let type_number = type_number(element_type).ok_or_else(|| {
-                Error::unsupported(format!("custom calls take no arrays of {element_type}"))
+                Error::unsupported(format!("arrays of {element_type} are not supported in custom calls"))
             })?;
             let sizes = shape.sizes();
             let byte_size = hlo_byte_size(shape);
@@ -144,7 +147,7 @@ impl Entry<'_> {
             let b = &mut self.builder;
             record.address(b, first + INTEGER_BYTES, data);
             let mut sizes: Vec<u8> = sizes.iter().flat_map(|size| size.to_le_bytes()).collect();
-            // A scalar has an address, too.
+            // Scalars also need an address.
             sizes.resize(sizes.len().max(8), 0);
             let sizes = b.value(Type::PTR, Expression::Bytes(sizes));
             record.address(b, first + INTEGER_BYTES + pointer_bytes, sizes);
@@ -178,12 +181,12 @@ impl Entry<'_> {
     }
 }
 
-/// Bytes of an array in memory.
+/// Size of an array in bytes.
 fn hlo_byte_size(shape: &ArrayShape) -> i64 {
     shape.element_count().saturating_mul(shape.element_type.byte_size() as i64)
 }
 
-/// Memory that the function reads its description from.
+/// Memory that holds the description for the function.
 #[derive(Clone, Copy)]
 struct Record {
     slot: ValueId,
@@ -203,7 +206,7 @@ impl Record {
     }
 }
 
-/// The address of a text, with a 0 behind it.
+/// Returns the address of a zero-terminated text.
 fn text(b: &mut FunctionBuilder, text: &str) -> ValueId {
     let bytes = text.bytes().filter(|&byte| byte != 0).chain([0]).collect();
     b.value(Type::PTR, Expression::Bytes(bytes))

@@ -1,8 +1,9 @@
-//! Parallel regions: which calls of the entry are shared out together.
+//! Parallel regions: groups of calls that the entry forks together.
 //!
-//! A region costs a fork and a join, so kernels that do not depend on each other, as the branches of a graph, are done
-//! in one. Whether they depend on each other is seen from the memory that they read and write, which the buffers have
-//! fixed already: a kernel may so be called ahead of others that it has nothing to do with.
+//! Each region costs a fork and a join, so independent kernels, such as those in the branches of a
+//! graph, run in one region. Two kernels are independent if neither writes memory that the other
+//! one accesses. The buffer assignment is final at this point, so a kernel can move ahead of others
+//! that do not share memory with it.
 
 use crate::calls::Call;
 use buffers::{Allocation, Slice};
@@ -10,14 +11,15 @@ use nest::{
     BinaryOp, Function, FunctionBuilder, Linkage, PointerFacts, Predicate, RegionBuilder as _, Type, ValueId,
 };
 
-/// A region's work in parts that are shared out: each part holds the same share of every kernel that is cut into many tasks.
-/// Other kernels come first, each in as many parts as it is worth: the first of them does a kernel that is not cut, and each of
-/// a few tasks is done by the part that its middle lies in.
+/// The work of a region, cut into parts. Each part holds the same share of every kernel that has
+/// many tasks. The parts of all other kernels come first; their number is proportional to the
+/// kernel's duration. The first of its parts runs a kernel with a single task. If a kernel has a
+/// few tasks, each task runs in the part that contains its midpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Region {
-    /// What is done.
+    /// The kernels.
     pub members: Vec<RegionMember>,
-    /// Parts in all; 1 is no region but a call.
+    /// Total number of parts. A region with one part is a plain call.
     pub items: i64,
 }
 
@@ -26,75 +28,76 @@ pub struct Region {
 pub struct RegionMember {
     /// The kernel's name.
     pub name: String,
-    /// What it does, as the plan has it, in nanoseconds of one core.
+    /// Planned duration on one core, in nanoseconds.
     pub nanoseconds: u64,
-    /// Into how many tasks it is cut.
+    /// Number of tasks.
     pub tasks: i64,
-    /// The first of its parts, and how many there are.
+    /// The first part, and the number of parts.
     pub items: (i64, i64),
 }
 
-/// A kernel that is cut is shared out if it is at least so much work.
+/// Minimum duration of a kernel with several tasks that runs in parallel.
 const MIN_SHARED_NANOSECONDS: u64 = 3000;
 
-/// Bytes that a core gets in a nanosecond from another one's caches.
+/// Bytes per nanosecond that a core reads from another core's caches.
 const HANDED_BYTES: u64 = 12;
 
-/// Of larger arrays than that little is in those caches.
+/// Larger arrays mostly no longer reside in those caches.
 const MAX_HANDED_BYTES: u64 = 1 << 20;
 
-/// A kernel that is not cut joins a region if it is at least so much work.
+/// Minimum duration of a kernel with a single task that joins a parallel region.
 const MIN_SERIAL_NANOSECONDS: u64 = 300;
 
-/// Kernels that are not cut are a region if each is at least so much work.
+/// Minimum duration of each kernel in a region whose kernels all have a single task.
 const MIN_PAIR_NANOSECONDS: u64 = 1500;
 
-/// How far ahead of the others a call is looked for.
+/// Number of later calls that are considered for a region.
 const WINDOW: usize = 16;
 
-/// Kernels of a region, and parameters of its function, at most.
+/// Maximum number of kernels in a region, and of parameters of its function.
 const MAX_MEMBERS: usize = 8;
 const MAX_ARGUMENTS: usize = 64;
 
-/// Parts that a kernel in one piece counts at most.
+/// Maximum number of parts of a kernel that has a single task.
 const MAX_PARTS: u64 = 64;
 
-/// Kernels of fewer tasks have parts of their own in a region.
+/// Minimum number of tasks of a kernel that shares its parts with others.
 const MANY_TASKS: i64 = 8;
 
-/// What a region costs more than its kernels.
+/// Overhead of a region.
 const FORK_JOIN_NANOSECONDS: u64 = 500;
 
-/// A call, and whether its tasks are shared out.
+/// A call. `is_shared` is true if its tasks run in parallel.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Item<'a> {
     pub(crate) call: &'a Call,
     pub(crate) is_shared: bool,
 }
 
-/// Which of the calls that follow each other are shared out: those that gain a tenth with two workers. What the others
-/// read or write of an array that the entry's own thread makes or uses goes from one core's caches to another's.
+/// Decides which of several consecutive calls run in parallel: those that save at least a tenth of
+/// their time with two workers. The cost includes cache transfers: if the entry's own thread writes
+/// or reads an array, the other workers' part of it moves from one core's caches to another's.
 pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
     let is_long = |call: &Call| call.tasks > 1 && call.nanoseconds >= MIN_SHARED_NANOSECONDS;
     let mut items: Vec<Item<'a>> = Vec::with_capacity(calls.len());
     for (k, &call) in calls.iter().enumerate() {
         let (read, written) = call.arguments.split_at(call.written);
-        // One worker alone has made the array, and nobody has shared out reading it since then.
-        let is_alone_before = |slice: &&Slice| {
+        // The entry's thread wrote the array alone, and no parallel call has read it since.
+        let is_serial_before = |slice: &&Slice| {
             let before = items.iter().rev().take(WINDOW);
-            let maker_or_sharer = before.into_iter().find(|item| {
+            let last_access = before.into_iter().find(|item| {
                 let written = &item.call.arguments[item.call.written..];
                 written.contains(slice) || item.is_shared && item.call.arguments.contains(slice)
             });
-            slice.allocation == Allocation::Temps && maker_or_sharer.is_some_and(|item| !item.is_shared)
+            slice.allocation == Allocation::Temps && last_access.is_some_and(|item| !item.is_shared)
         };
-        let is_alone_behind = |slice: &&Slice| {
-            let behind = calls[k + 1..].iter().take(WINDOW);
-            let user = behind.into_iter().find(|next| next.arguments[..next.written].contains(slice));
+        let is_serial_after = |slice: &&Slice| {
+            let later = calls[k + 1..].iter().take(WINDOW);
+            let user = later.into_iter().find(|next| next.arguments[..next.written].contains(slice));
             user.is_some_and(|next| !is_long(next))
         };
-        let handed = read.iter().filter(is_alone_before).chain(written.iter().filter(is_alone_behind));
-        // Half of it is the other worker's.
+        let handed = read.iter().filter(is_serial_before).chain(written.iter().filter(is_serial_after));
+        // The other worker accesses half of the bytes.
         let bytes: u64 = handed.map(|slice| slice.size.min(MAX_HANDED_BYTES)).sum();
         let cost = FORK_JOIN_NANOSECONDS + bytes / 2 / HANDED_BYTES;
         let is_shared = is_long(call) && call.nanoseconds / 2 > cost + call.nanoseconds / 10;
@@ -103,8 +106,8 @@ pub(crate) fn share<'a>(calls: &[&'a Call]) -> Vec<Item<'a>> {
     items
 }
 
-/// Groups calls that follow each other without control flow in between: numbers of calls, groups in the order in which
-/// they run.
+/// Groups consecutive calls that no control flow separates. Returns groups of call numbers, in
+/// execution order.
 pub(crate) fn group(calls: &[Item<'_>]) -> Vec<Vec<usize>> {
     let mut is_done = vec![false; calls.len()];
     let mut groups = Vec::new();
@@ -134,7 +137,7 @@ pub(crate) fn group(calls: &[Item<'_>]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// Whether a call gains by joining a group.
+/// True if a call gains by joining a group.
 fn is_worth(calls: &[Item<'_>], group: &[usize], item: Item<'_>) -> bool {
     let is_shared = group.iter().any(|&member| calls[member].is_shared);
     let all_take =
@@ -148,20 +151,22 @@ fn is_worth(calls: &[Item<'_>], group: &[usize], item: Item<'_>) -> bool {
     }
 }
 
-/// Whether two calls may run in any order and at the same time: neither writes what the other reads or writes.
+/// True if two calls may run in any order and at the same time: neither writes memory that the
+/// other one reads or writes.
 fn is_independent(a: &Call, b: &Call) -> bool {
     let meets =
         |written: &[Slice], all: &[Slice]| written.iter().any(|w| all.iter().any(|slice| w.overlaps(slice)));
     !meets(&a.arguments[a.written..], &b.arguments) && !meets(&b.arguments[b.written..], &a.arguments)
 }
 
-/// How the kernels of a group are cut into parts.
+/// Cuts the kernels of a group into parts.
 pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Region {
     let tasks = |item: &Item<'_>| if item.is_shared { item.call.tasks } else { 1 };
     let is_fine = |item: &Item<'_>| item.is_shared && (items.len() == 1 || item.call.tasks >= MANY_TASKS);
     let time = |of: &mut dyn Iterator<Item = &Item<'_>>| of.map(|item| item.call.nanoseconds).sum::<u64>();
     let cut = items.iter().filter(|item| is_fine(item)).map(tasks).max().unwrap_or(0);
-    // Other kernels count as many parts as they are long beside those, so that shares take equally long.
+    // Other kernels count as many parts as their duration is worth, so that all workers take
+    // equally long.
     let part = match cut {
         0 => (time(&mut items.iter()) / MAX_PARTS).max(1),
         _ => (time(&mut items.iter().filter(|item| is_fine(item))) / cut as u64).max(1),
@@ -187,9 +192,10 @@ pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Regi
     Region { members, items: coarse + cut }
 }
 
-/// The function that does parts of a region, and the slices that its parameters point to, in front of the workers'
-/// scratch and the numbers of parts. Each worker has `worker_scratch_bytes`: kernels that run side by side have to agree on
-/// where a worker's scratch is, whatever each needs of it.
+/// Builds the function that runs parts of a region. Returns it with the slices that its first
+/// parameters point to. The workers' scratch and the numbers of the parts follow as parameters.
+/// Each worker has `worker_scratch_bytes`: concurrent kernels must agree on the address of a
+/// worker's scratch, no matter how much each of them needs.
 pub(crate) fn function(
     items: &[Item<'_>],
     region: &Region,
@@ -209,7 +215,7 @@ pub(crate) fn function(
         items.iter().any(|item| item.call.takes_workers_scratch).then(|| pointer("workers_scratch"));
     let mut number = |name: &str| b.parameter(name, Type::I64, PointerFacts::default());
     let (begin, end, worker) = (number("begin"), number("end"), number("worker"));
-    // The kernels see one worker, whose scratch is this one's.
+    // Each kernel sees a single worker, whose scratch is that of the current worker.
     let scratch = scratch.map(|first| b.offset(first, worker, worker_scratch_bytes));
     for (Item { call, is_shared }, member) in items.iter().zip(&region.members) {
         let place = |slice: &Slice| slices.iter().position(|s| is_same_place(s, slice));
@@ -217,7 +223,7 @@ pub(crate) fn function(
             call.arguments.iter().filter_map(|slice| place(slice).map(|k| pointers[k])).collect();
         arguments.extend(scratch.filter(|_| call.takes_workers_scratch));
         let (first, parts) = member.items;
-        let is_wanted = if *is_shared {
+        let has_work = if *is_shared {
             let task = |b: &mut FunctionBuilder, part: ValueId| task_of_part(b, part, member);
             let (from, to) = (task(&mut b, begin), task(&mut b, end));
             debug_assert!(first + parts <= region.items);
@@ -232,8 +238,8 @@ pub(crate) fn function(
                 (b.compare(Predicate::LessEqual, begin, first), b.compare(Predicate::Less, first, end));
             b.and(is_begun, is_reached)
         };
-        // A closure that cannot fail.
-        let _ = b.if_then(is_wanted, |b| {
+        // The closure never fails.
+        let _ = b.if_then(has_work, |b| {
             b.call(call.function, arguments);
             Ok(())
         });
@@ -241,8 +247,8 @@ pub(crate) fn function(
     (b.finish(), slices)
 }
 
-/// The first task of a kernel in the parts of a region from one on. Of few tasks, each belongs to the part that its middle lies
-/// in.
+/// Returns the first task of a kernel that runs at or after a part of the region. Of few tasks,
+/// each belongs to the part that contains its midpoint.
 fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -> ValueId {
     let (first, parts) = member.items;
     let (zero, start) = (b.index(0), b.index(first));
@@ -250,8 +256,8 @@ fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -
     let is_before = b.compare(Predicate::Less, relative, zero);
     let relative = b.select(is_before, zero, relative);
     let most = b.index(parts);
-    let is_behind = b.compare(Predicate::Less, most, relative);
-    let relative = b.select(is_behind, most, relative);
+    let is_after = b.compare(Predicate::Less, most, relative);
+    let relative = b.select(is_after, most, relative);
     if parts == member.tasks {
         return relative;
     }
@@ -266,10 +272,12 @@ fn task_of_part(b: &mut FunctionBuilder, part: ValueId, member: &RegionMember) -
     b.binary(BinaryOp::DivideSigned, scaled, parts)
 }
 
-/// A factor and a number of bits such that `part * factor >> bits` is `part * tasks / parts` for parts from 0 to all of them:
-/// processors of 32 bits have no division of an index. None if that does not fit.
+/// Returns a factor and a shift such that `part * factor >> shift` equals `part * tasks / parts`
+/// for all parts. 32-bit processors cannot divide an index. Returns `None` if the product would
+/// overflow.
 fn quotient_by_shift(tasks: i64, parts: i64) -> Option<(i64, i64)> {
-    // The factor is too large by less than 1, so a quotient by less than `parts / 2^bits`, which is less than `1 / parts`.
+    // The factor is too large by less than 1. The quotient is therefore too large by less than
+    // `parts / 2^bits`, which is less than `1 / parts`.
     let bits = 2 * (i64::BITS - parts.leading_zeros());
     let factor = (i128::from(tasks) << bits.min(64)).checked_add(i128::from(parts) - 1)? / i128::from(parts);
     let most = factor.checked_mul(i128::from(parts))?.checked_add(1 << bits.min(64))?;
@@ -282,12 +290,13 @@ fn is_same_place(a: &Slice, b: &Slice) -> bool {
 }
 
 impl Region {
-    /// The least time that so many workers need if each does its own share, in nanoseconds.
+    /// Returns the minimum duration on `workers` workers if each runs its own share, in
+    /// nanoseconds.
     pub fn nanoseconds(&self, workers: i64) -> u64 {
         if workers <= 1 || self.items <= 1 {
             return self.members.iter().map(|member| member.nanoseconds).sum();
         }
-        // As thread pools deal out: at least two parts for each worker.
+        // Thread pools deal out at least two parts per worker.
         let workers = workers.min((self.items + 1) / 2).max(2);
         let first = |worker: i64| self.items / workers * worker + worker.min(self.items % workers);
         let share = |worker: i64| {
@@ -299,7 +308,8 @@ impl Region {
 }
 
 impl RegionMember {
-    /// What of the kernel is done in parts `begin..end` of the region, in nanoseconds.
+    /// Returns the duration of the kernel's work in parts `begin..end` of the region, in
+    /// nanoseconds.
     fn share(&self, begin: i64, end: i64) -> u64 {
         let (first, parts) = self.items;
         if self.tasks <= 1 {
@@ -311,11 +321,11 @@ impl RegionMember {
     }
 }
 
-/// Numbers of workers that the table of [`to_text`] is about.
+/// Numbers of workers in the table of [`to_text`].
 const WORKERS: [i64; 6] = [2, 4, 8, 16, 32, 64];
 
-/// The regions as a table: how much faster more workers are, by the plan's own numbers, and which kernels hold them up
-/// most. What loops repeat counts once.
+/// Formats the regions as a table: the speedup for more workers, by the plan's own numbers, and the
+/// kernels that limit it most. The body of a loop counts once.
 pub fn to_text(regions: &[Region]) -> String {
     let total =
         |workers: i64| regions.iter().map(|region| region.nanoseconds(workers)).fold(0, u64::saturating_add);
@@ -323,7 +333,7 @@ pub fn to_text(regions: &[Region]) -> String {
     let all = total(1);
     let within = shared.clone().map(|region| region.nanoseconds(1)).fold(0, u64::saturating_add);
     let mut text = format!(
-        "{} regions, {} of them shared out; {:.1} us by one worker, {:.1} % of it in shared ones\n",
+        "{} regions, {} of them parallel; {:.1} us on one worker, {:.1} % of it in parallel regions\n",
         regions.len(),
         shared.count(),
         all as f64 / 1e3,
@@ -351,7 +361,7 @@ mod tests {
     use nest::{FunctionId, Statement};
     use support::Id;
 
-    /// A kernel that reads and writes slices of 64 bytes with these numbers.
+    /// Returns a kernel that reads and writes slices of 64 bytes with these numbers.
     fn call(nanoseconds: u64, tasks: i64, reads: &[u64], writes: &[u64]) -> Call {
         let slice = |&number: &u64| Slice { allocation: Allocation::Temps, offset: 64 * number, size: 64 };
         Call {
@@ -383,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_handed_from_core_to_core_counts() {
+    fn transfers_between_cores_count() {
         let large =
             |number: u64| Slice { allocation: Allocation::Temps, offset: number << 20, size: 1 << 15 };
         let kernel = |nanoseconds: u64, reads: u64, writes: u64| Call {
@@ -396,14 +406,14 @@ mod tests {
         assert_eq!(shared(&[kernel(6000, 0, 1), kernel(6000, 1, 2), kernel(6000, 2, 3)]), [true; 3]);
         assert_eq!(shared(&[kernel(900, 0, 1), kernel(6000, 1, 2), kernel(900, 2, 3)]), [false; 3]);
         assert_eq!(shared(&[kernel(900, 0, 1), kernel(9000, 1, 2), kernel(900, 2, 3)]), [false, true, false]);
-        // What is handed on is little.
+        // The transferred arrays are small.
         let calls = [call(900, 8, &[0], &[1]), call(6000, 24, &[1], &[2]), call(900, 8, &[2], &[3])];
         assert_eq!(shared(&calls), [false, true, false]);
     }
 
     #[test]
     fn independent_kernels_share_a_region_and_dependent_ones_do_not() {
-        // Two branches of two kernels each, and what joins them.
+        // Two branches of two kernels each, and a kernel that joins them.
         let calls = [
             call(9000, 36, &[0], &[1]),
             call(9000, 36, &[1], &[2]),
@@ -416,7 +426,8 @@ mod tests {
 
     #[test]
     fn memory_that_is_used_again_keeps_the_order() {
-        // The third kernel writes what the second one reads; the last one writes where the third one does.
+        // The third kernel writes the operand of the second one. The last kernel writes the same
+        // memory as the third one.
         let calls = [
             call(9000, 36, &[0], &[1]),
             call(9000, 36, &[1], &[2]),
@@ -427,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn small_kernels_join_only_what_is_shared_out_anyway() {
+    fn small_kernels_join_only_parallel_regions() {
         let calls = [call(400, 1, &[0], &[1]), call(400, 1, &[0], &[2]), call(9000, 36, &[0], &[3])];
         assert_eq!(groups(&calls), [vec![0, 2], vec![1]]);
         let calls = [call(9000, 36, &[0], &[3]), call(400, 1, &[0], &[1]), call(50, 1, &[0], &[2])];
@@ -447,14 +458,15 @@ mod tests {
         assert_eq!(region.nanoseconds(1), 100_000);
         let two = region.nanoseconds(2);
         assert!((50_000..54_000).contains(&two), "{two}");
-        // Ten tasks are not worth more than five workers.
+        // Ten tasks occupy at most five workers.
         let few = super::region(&items[1..2], |_| String::new());
         assert_eq!(few.nanoseconds(64), 500 + 6_400);
     }
 
     #[test]
     fn no_kernel_of_a_region_counts_workers_by_itself() {
-        // They would, each by its own size; the region's function knows the one distance from worker to worker.
+        // Each kernel would use the distance of its own scratch size. The region's function uses
+        // one distance for all.
         let mut calls =
             [call(50_000, 8, &[0], &[1]), call(50_000, 8, &[2], &[3]), call(9_000, 8, &[4], &[5])];
         calls.iter_mut().for_each(|call| call.takes_workers_scratch = true);

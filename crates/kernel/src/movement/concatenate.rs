@@ -1,4 +1,4 @@
-//! Concatenation: each operand's rows copied to their place.
+//! Concatenation: copies the rows of each operand to their place in the result.
 
 use crate::context::KernelContext;
 use crate::index::Index;
@@ -7,11 +7,11 @@ use nest::{Predicate, ValueId};
 use std::ops::Range;
 use support::{Error, Result};
 
-/// Copies operand after operand of a part of the operands; a row is all that lies together: the dimensions from the
-/// concatenated one on.
+/// Copies a part of the operands, one after another. A row consists of the dimensions from the
+/// concatenated one on, which are contiguous.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()> {
     let Op::Concatenate { dimension } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is a concatenation"));
+        return Err(Error::internal("expected a concatenation as the root"));
     };
     let result = cx.results()[0].clone();
     let size = result.shape.element_type.byte_size() as i64;
@@ -40,7 +40,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, part: &Range<usize>) -> Result<()
     copy(cx, &copies, rows)
 }
 
-/// Copies parts of so many rows, all of them at once.
+/// Copies some bytes of each of `rows` rows, for all operands at once.
 pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Result<()> {
     if copies.is_empty() || rows == 0 {
         return Ok(());
@@ -58,27 +58,27 @@ pub(crate) fn copy(cx: &mut KernelContext<'_>, copies: &[Copy], rows: i64) -> Re
     })
 }
 
-/// Where few rows are long, less than this is left to one task.
+/// With few long rows, operands with fewer bytes per row are copied by one task.
 const MIN_PART_BYTES: i64 = 32 << 10;
 
 /// An operand and its place in the result's rows.
 pub(crate) struct Copy {
     pub(crate) from: ValueId,
-    /// Bytes from the start of the operand's row.
+    /// Offset in bytes from the start of the operand's row.
     pub(crate) from_offset: i64,
-    /// Bytes from row to row of the operand.
+    /// Distance in bytes between rows of the operand.
     pub(crate) from_stride: i64,
     pub(crate) to: ValueId,
-    /// Bytes from the start of the result's row.
+    /// Offset in bytes from the start of the result's row.
     pub(crate) offset: i64,
-    /// How many bytes of each row.
+    /// Number of bytes per row.
     pub(crate) bytes: i64,
-    /// Bytes of the result's row.
+    /// Size of the result's row in bytes.
     pub(crate) stride: i64,
 }
 
 impl Copy {
-    /// The addresses in the result and in the operand of a row's first byte.
+    /// Returns the addresses of a row's first byte in the result and in the operand.
     fn row(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<(ValueId, ValueId)> {
         let to = row.times(self.stride).plus_constant(self.offset);
         let from = row.times(self.from_stride).plus_constant(self.from_offset);
@@ -93,7 +93,7 @@ impl Copy {
         Ok(())
     }
 
-    /// A task's part of each row; all of it for one of the tasks if it is short.
+    /// Copies a task's part of each row. If the rows are short, a single task copies all of them.
     fn part(&self, cx: &mut KernelContext<'_>, task: &Index, number: i64, rows: i64) -> Result<()> {
         let tasks = cx.plan().tasks;
         let task = cx.scalar_value(task)?;

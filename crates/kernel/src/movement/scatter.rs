@@ -1,4 +1,5 @@
-//! Scatter: the operands copied or taken over, then each window of the updates combined into them, in order.
+//! Scatter: copies the operands or updates them in place, then combines each window of the updates
+//! into them, in order.
 
 use crate::context::KernelContext;
 use crate::context::addressing::Containment;
@@ -16,20 +17,20 @@ struct Scatter<'a> {
     indices: Memory,
     updates: Vec<Memory>,
     results: Vec<Memory>,
-    /// The operands' dimensions.
+    /// Sizes of the operands.
     sizes: Vec<i64>,
-    /// The updates' dimensions.
+    /// Sizes of the updates.
     update_sizes: Vec<i64>,
     /// Operand dimensions that a window spans, in order.
     spanned: Vec<usize>,
-    /// Elements of the innermost window dimension that are combined at once.
+    /// Number of elements along the innermost window dimension that are combined at once.
     lanes: u32,
 }
 
-/// Writes the result. A window that does not fit is skipped.
+/// Writes the result. Windows that exceed the operand are skipped.
 pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
     let Op::Scatter { scatter_dimension_numbers: numbers, to_apply, .. } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is a scatter"));
+        return Err(Error::internal("expected a scatter as the root"));
     };
     let count = cx.results().len();
     for k in 0..count {
@@ -67,8 +68,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
 }
 
 impl Scatter<'_> {
-    /// Windows whose innermost dimension is the innermost one everywhere are combined in vectors: the elements of one
-    /// window are distinct.
+    /// Returns the number of lanes. Windows are combined in vectors if their innermost dimension is
+    /// also the innermost one of the operands and updates. The elements of one window are distinct.
     fn lanes(&self, cx: &KernelContext<'_>) -> u32 {
         let (Some(&window), Some(&spanned)) = (self.numbers.update_window_dims.last(), self.spanned.last())
         else {
@@ -110,7 +111,7 @@ impl Scatter<'_> {
         }
     }
 
-    /// Where a window begins in the operand, and whether it fits.
+    /// Returns the start of a window in the operand, and whether the window fits.
     fn start(&self, cx: &mut KernelContext<'_>, update: &[Index]) -> Result<(Vec<Index>, Containment)> {
         let numbers = self.numbers;
         let batch: Vec<Index> = (0..update.len())
@@ -132,7 +133,7 @@ impl Scatter<'_> {
             let is_signed = self.indices.shape.element_type.is_signed_integer();
             let op = if is_signed { ConvertOp::SignExtend } else { ConvertOp::ZeroExtend };
             let index = cx.convert(op, element, ScalarType::I64);
-            // As unsigned numbers, negative indices are beyond the end too.
+            // Compared as unsigned numbers, negative indices also exceed the limit.
             let room = cx.index(self.sizes[d] - self.extent(d));
             let is_within = cx.compare(Predicate::BelowEqual, index, room);
             fits = Some(fits.map_or(is_within, |fits| cx.binary(BinaryOp::And, fits, is_within)));
@@ -141,7 +142,7 @@ impl Scatter<'_> {
         Ok((start, fits.map_or(Containment::Always, Containment::When)))
     }
 
-    /// How far a window spans an operand dimension.
+    /// Returns a window's size along an operand dimension.
     fn extent(&self, dimension: usize) -> i64 {
         let position = self.spanned.iter().position(|&d| d == dimension);
         position.map_or(1, |p| self.update_sizes[self.numbers.update_window_dims[p]])
@@ -173,7 +174,7 @@ impl Scatter<'_> {
         Ok(())
     }
 
-    /// Combines the updates at a position into the results at another.
+    /// Combines the updates at one position into the results at another.
     fn combine(&self, cx: &mut KernelContext<'_>, update: &[Index], target: &[Index]) -> Result<()> {
         let (from, to) = (Position::Multi(update.to_vec()), Position::Multi(target.to_vec()));
         let mut arguments: Vec<Element> = Vec::with_capacity(2 * self.results.len());
@@ -185,7 +186,7 @@ impl Scatter<'_> {
         }
         let combined = cx.apply(self.to_apply, &arguments)?;
         if combined.len() != self.results.len() {
-            return Err(Error::internal("a scatter makes as many values as it has arrays"));
+            return Err(Error::internal("expected one value per array from the computation of a scatter"));
         }
         for (result, value) in self.results.iter().zip(combined) {
             cx.store_at(result, &to, value)?;

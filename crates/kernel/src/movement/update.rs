@@ -1,4 +1,4 @@
-//! Dynamic update of a slice: the operand copied or taken over, then the update written into it.
+//! Dynamic update of a slice: copies the operand or updates it in place, then writes the update.
 
 use crate::context::KernelContext;
 use crate::context::parameters::Memory;
@@ -8,7 +8,8 @@ use crate::loops;
 use plan::LoopPlan;
 use support::{Error, Result};
 
-/// Copies what lies before, then writes the update at its clamped start: row by row from memory, or computed in a nest.
+/// Copies the operand unless it is in place, then writes the update at its clamped start: row by
+/// row from memory, or computed in a nest.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Result<()> {
     let result = cx.results()[0].clone();
     copy_operand(cx, 0)?;
@@ -27,7 +28,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, nest: Option<&LoopPlan>) -> Resul
         return loops::emit_at(cx, plan, operands[1], &starts);
     }
     let update = cx.operand(number_of(cx, operands[1])?)?.clone();
-    // The dimensions that the update fills lie together with the next slower one.
+    // The dimensions that the update fills are contiguous, together with the next slower one.
     let whole = (0..sizes.len()).rev().take_while(|&d| sizes[d] == update_sizes[d]).count();
     let rows = sizes.len().saturating_sub(whole + 1);
     let run: i64 = update_sizes[rows..].iter().product();
@@ -39,9 +40,9 @@ struct Rows {
     result: Memory,
     update: Memory,
     starts: Vec<Index>,
-    /// How many dimensions number the rows.
+    /// Number of dimensions that enumerate the rows.
     count: usize,
-    /// Elements that lie together.
+    /// Number of contiguous elements.
     run: i64,
 }
 
@@ -72,15 +73,17 @@ fn copy_rows(
     Ok(())
 }
 
-/// The number of the kernel's operand that an operand of the root is.
+/// Returns the number of the kernel's operand that is an operand of the root.
 pub(crate) fn number_of(cx: &KernelContext<'_>, id: hlo::InstructionId) -> Result<usize> {
     match cx.fusion().position(id) {
         plan::Position::Operand(number) => Ok(number),
-        plan::Position::Inside => Err(Error::internal("an operand that the kernel computes itself")),
+        plan::Position::Inside => {
+            Err(Error::internal("expected an operand of the kernel, got an instruction of its body"))
+        }
     }
 }
 
-/// Copies operand `k` of the root to result `k`, unless that is its memory already.
+/// Copies operand `k` of the root to result `k`, unless both have the same memory.
 pub(crate) fn copy_operand(cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
     let operand = cx.fusion().body[cx.fusion().root].operands()[k];
     let memory = cx.operand(number_of(cx, operand)?)?.clone();
@@ -93,7 +96,7 @@ pub(crate) fn copy_operand(cx: &mut KernelContext<'_>, k: usize) -> Result<()> {
     Ok(())
 }
 
-/// The values of an element, for loops that carry it.
+/// Returns the values of some elements, for loops that carry them.
 pub(crate) fn flatten(elements: &[Element]) -> Vec<nest::ValueId> {
     elements.iter().flat_map(|e| e.values()).collect()
 }

@@ -1,4 +1,4 @@
-//! Reductions: the loops over what is kept, and inside of them those over what is reduced.
+//! Reductions: loops over the kept dimensions around loops over the reduced ones.
 
 pub(crate) mod blocks;
 mod column;
@@ -15,28 +15,28 @@ use nest::ValueId;
 use plan::{Loop, ReduceKind, ReducePlan};
 use support::{Error, Result};
 
-/// A reduction in the making.
+/// Emitter for a reduction.
 struct Reduction<'a> {
     /// The arrays.
     inputs: &'a [InstructionId],
-    /// As many initial values.
+    /// Initial values, one per array.
     initial: &'a [InstructionId],
-    /// What combines two elements of each.
+    /// The computation that combines two elements of each array.
     to_apply: ComputationId,
-    /// Loops over kept dimensions, the outermost first, and the task's part of them.
+    /// Loops over kept dimensions, the outermost first, with the task's part of each.
     kept: Vec<TaskLoop>,
     /// Loops over reduced dimensions, the outermost first.
     reduced: Vec<Loop>,
-    /// The dimensions of the arrays.
+    /// Sizes of the arrays.
     sizes: Vec<i64>,
-    /// Which of them are reduced.
+    /// True for each reduced dimension.
     is_reduced: Vec<bool>,
 }
 
 /// Writes the result of a reduction.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> {
     let Op::Reduce { dimensions, to_apply } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is a reduction"));
+        return Err(Error::internal("expected a reduction as the root"));
     };
     if cx.results().iter().any(|result| result.shape.element_count() == 0) {
         return Ok(());
@@ -71,18 +71,18 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan) -> Result<()> 
 }
 
 impl Reduction<'_> {
-    /// An index for each dimension of the arrays, all 0.
+    /// Returns an index of 0 for each dimension of the arrays.
     fn origin(&self) -> Vec<Index> {
         vec![Index::default(); self.sizes.len()]
     }
 
-    /// The position in the result: the indices of the kept dimensions.
+    /// Returns the position in the result: the indices of the kept dimensions.
     fn result_position(&self, indices: &[Index]) -> Position {
         let kept = indices.iter().zip(&self.is_reduced).filter(|(_, r)| !**r);
         Position::Multi(kept.map(|(index, _)| index.clone()).collect())
     }
 
-    /// Nothing is reduced: every result is the initial value.
+    /// Writes the initial value to every result, for reductions of no elements.
     fn write_initial(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         for k in 0..cx.results().len() {
             let value = cx.element(self.initial[k], &Position::scalar())?;
@@ -94,20 +94,20 @@ impl Reduction<'_> {
         Ok(())
     }
 
-    /// The element of an array.
+    /// Returns the element of an array.
     fn input(&self, cx: &mut KernelContext<'_>, k: usize, indices: &[Index]) -> Result<Element> {
         cx.element(self.inputs[k], &Position::Multi(indices.to_vec()))
     }
 }
 
-/// What a nest runs: from the carried values, the next ones.
+/// Body of a nest. It maps the carried values to the next ones.
 pub(crate) type Body<'f> =
     dyn FnMut(&mut KernelContext<'_>, &mut Vec<Index>, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
-/// What a nest runs that carries nothing.
+/// Body of a nest that carries no values.
 pub(crate) type PartBody<'f> = dyn FnMut(&mut KernelContext<'_>, &mut Vec<Index>) -> Result<()> + 'f;
 
-/// Runs a task's part of loops, the outermost first.
+/// Emits a task's part of some loops, the outermost first.
 pub(crate) fn nest_parts(
     cx: &mut KernelContext<'_>,
     loops: &[TaskLoop],
@@ -121,7 +121,7 @@ pub(crate) fn nest_parts(
     })
 }
 
-/// Runs loops, the outermost first, handing values through all of them.
+/// Emits loops, the outermost first, and carries values through all of them.
 pub(crate) fn nest(
     cx: &mut KernelContext<'_>,
     loops: &[Loop],

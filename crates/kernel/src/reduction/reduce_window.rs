@@ -1,7 +1,8 @@
-//! Windowed reductions: the loops over the results, and inside of them those over the taps of each window.
+//! Windowed reductions: loops over the results around loops over the taps of each window.
 //!
-//! Which taps are within the base is known for each segment of a dimension, computed for each result, or asked for each
-//! tap, as the plan says; nothing outside of the base is read. Vectors run along the innermost dimension.
+//! The plan decides how taps outside the base are skipped: the range of valid taps is known for
+//! each segment of a dimension, computed for each result, or checked for each tap. Nothing outside
+//! the base is read. Vectors run along the innermost dimension.
 
 mod block;
 mod prefix;
@@ -16,24 +17,25 @@ use nest::ValueId;
 use plan::{ReduceWindowPlan, WindowSegment, WindowWalk};
 use support::{Error, Result};
 
-/// A windowed reduction in the making.
+/// Emitter for a windowed reduction.
 struct Windows<'a> {
     plan: &'a ReduceWindowPlan,
     window: &'a Window,
     /// The arrays.
     inputs: &'a [InstructionId],
-    /// As many initial values.
+    /// Initial values, one per array.
     initial: Vec<Element>,
     reducer: Reducer<'a>,
-    /// The dimensions of the arrays.
+    /// Sizes of the arrays.
     sizes: Vec<i64>,
-    /// The dimensions of the results.
+    /// Sizes of the results.
     counts: Vec<i64>,
 }
 
-/// What combines two elements.
+/// Combines two elements.
 enum Reducer<'a> {
-    /// One operation on one array, accumulated in at least 32 bits; of complex numbers the sum, for each part.
+    /// One operation on one array, accumulated in at least 32 bits. For complex numbers it is a sum
+    /// of each part.
     Operation(Operation<'a>),
     /// Any computation.
     Computation(ComputationId),
@@ -42,27 +44,27 @@ enum Reducer<'a> {
 /// The taps of one dimension.
 #[derive(Clone, Debug)]
 enum Taps {
-    /// From the first to one past the last.
+    /// Constant limits: the first tap, and one past the last.
     Known(i64, i64),
-    /// As computed.
+    /// Limits computed at run time.
     Computed(ValueId, ValueId),
-    /// All; each is looked at.
+    /// All taps, each checked.
     Masked,
 }
 
-/// Where the walk is.
+/// Current position of the walk.
 #[derive(Clone, Debug)]
 struct Place {
-    /// The result, an index for each dimension.
+    /// Index of the result in each dimension.
     result: Vec<Index>,
-    /// The taps that its window holds, for each dimension.
+    /// Taps of its window in each dimension.
     taps: Vec<Taps>,
 }
 
 /// Writes the result of a windowed reduction.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Result<()> {
     let Op::ReduceWindow { window, to_apply } = cx.fusion().root_op() else {
-        return Err(Error::internal("the root is a windowed reduction"));
+        return Err(Error::internal("expected a windowed reduction as the root"));
     };
     let counts = cx.results()[0].shape.sizes();
     if counts.contains(&0) {
@@ -81,7 +83,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Resul
     let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts };
     let rank = windows.counts.len();
     let mut place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
-    // The running dimension is the innermost loop, whatever its place in memory.
+    // The running dimension is the innermost loop, regardless of its place in memory.
     let order: Vec<usize> = (0..rank).filter(|&d| !windows.is_running(d)).collect();
     cx.for_tasks(|cx, task| windows.nest(cx, &order, &task, &mut place))
 }
@@ -91,7 +93,7 @@ impl Windows<'_> {
         matches!(self.plan.dimensions[dimension], WindowWalk::Running { .. })
     }
 
-    /// The loops over some dimensions of the result, the outermost first.
+    /// Emits the loops over some dimensions of the result, the outermost first.
     fn nest(
         &self,
         cx: &mut KernelContext<'_>,
@@ -106,7 +108,7 @@ impl Windows<'_> {
             return self.innermost(cx, place);
         }
         if self.plan.task_dimension == Some(d) {
-            // A cut dimension has one segment.
+            // A dimension that is cut into tasks has one segment.
             let taps = self.segments(d).first().and_then(|segment| segment.taps);
             let part = cx.scalar_value(task)?;
             let span = cx.span(part, cx.plan().tasks, self.counts[d]);
@@ -125,7 +127,7 @@ impl Windows<'_> {
         Ok(())
     }
 
-    /// The segments of a dimension; where taps are not known, all of it.
+    /// Returns the segments of a dimension, or a single one if its taps are not constant.
     fn segments(&self, dimension: usize) -> Vec<WindowSegment> {
         match &self.plan.dimensions[dimension] {
             WindowWalk::Segments(segments) => segments.clone(),
@@ -133,7 +135,7 @@ impl Windows<'_> {
         }
     }
 
-    /// Goes to a result of a dimension, whose taps are given, or found out.
+    /// Moves to a result along a dimension. Its taps are given, or determined here.
     fn enter(
         &self,
         cx: &mut KernelContext<'_>,
@@ -151,11 +153,12 @@ impl Windows<'_> {
         Ok(())
     }
 
-    /// The taps of one result's window that are within the base.
+    /// Returns the taps of one result's window that are within the base.
     fn computed_taps(&self, cx: &mut KernelContext<'_>, dimension: usize, index: &Index) -> Result<Taps> {
         let w = &self.window.dimensions[dimension];
         let start = index.times(w.stride).plus_constant(-w.padding_low);
-        // The first tap at or behind an element: as far as the distance divided by the dilation, rounded up.
+        // Number of the first tap at or after an element: the distance divided by the dilation,
+        // rounded up.
         let mut first_at = |element: i64| -> Result<ValueId> {
             let distance = start.times(-1).plus_constant(element);
             let reach = (w.size - 1).saturating_mul(w.window_dilation).saturating_add(1);
@@ -167,7 +170,7 @@ impl Windows<'_> {
         Ok(Taps::Computed(first_at(0)?, first_at(self.sizes[dimension])?))
     }
 
-    /// Results along the innermost dimension, in vectors where their taps are alike.
+    /// Emits results along the innermost dimension, in vectors where their taps are the same.
     fn innermost(&self, cx: &mut KernelContext<'_>, place: &mut Place) -> Result<()> {
         let d = self.counts.len() - 1;
         for segment in self.segments(d) {
@@ -184,7 +187,8 @@ impl Windows<'_> {
         Ok(())
     }
 
-    /// Blocks of several vectors, single vectors, and a last one that overlaps the one before.
+    /// Emits blocks of several vectors, single vectors, and a last vector that overlaps the one
+    /// before.
     fn vectors(&self, cx: &mut KernelContext<'_>, begin: i64, end: i64, place: &mut Place) -> Result<()> {
         let mut lanes = self.plan.lanes;
         while lanes > 1 && i64::from(lanes) > end - begin {

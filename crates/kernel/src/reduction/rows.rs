@@ -1,11 +1,12 @@
-//! Rows, each walked several times while it is in the cache: reductions along it, and what needs their results.
+//! Rows, each walked several times while it is in the cache: reductions along the row, and the code
+//! that uses their results.
 //!
-//! A walk evaluates its targets at every element of the row, vector by vector. What a reduction gave stands for the
-//! instruction from then on, for the row that is walked; what a later walk needs again is read back from scratch, or is
-//! still in registers if the row is short.
+//! A walk evaluates its targets at every element of the row, vector by vector. In later walks of
+//! the row, the result of a reduction replaces its instruction. Values that a later walk needs
+//! again are read back from scratch, or stay in registers if the row is short.
 
 use crate::context::KernelContext;
-use crate::element::{Element, decode, encode, memory_type, normalise};
+use crate::element::{Element, decode, encode, memory_type, normalize};
 use crate::index::{Index, Position};
 use crate::loops::TaskLoop;
 use crate::reduction::reduce::nest_parts;
@@ -32,7 +33,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &RowsPlan) -> Result<()> {
     })
 }
 
-/// Makes the one result of a row, whose number among all rows is known.
+/// Writes the single result of one row, given the row's number.
 pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Index) -> Result<()> {
     let mut indices = vec![Index::default(); plan.sizes.len()];
     let mut rest = number.clone();
@@ -46,32 +47,32 @@ pub(crate) fn emit_row(cx: &mut KernelContext<'_>, plan: &RowsPlan, number: &Ind
     Row { plan, results: &[cx.fusion().root] }.emit(cx, &mut indices)
 }
 
-/// A row in the making.
+/// Emitter for a row.
 struct Row<'p> {
     plan: &'p RowsPlan,
     results: &'p [InstructionId],
 }
 
-/// What a walk accumulates: for each vector of a round, and in it for each reduction.
+/// Accumulators of a walk: for each vector of a round, one per reduction.
 type Sums = Vec<ValueId>;
 
-/// Elements of results that are written later: result, position, element.
+/// Elements of results that are stored later: result, position, element.
 type Pending = Vec<(usize, Position, Element)>;
 
-/// Instructions, and the values that stand for them.
+/// Instructions and the values that replace them.
 type Provided = Vec<(InstructionId, Element)>;
 
-/// Values of each lane that count in a reduction.
+/// Lanes of a vector that count in a reduction.
 #[derive(Clone, Copy)]
 enum Counting {
     /// All of them.
     All,
-    /// So many at the end; those before have been counted.
+    /// The given number of lanes at the end. The lanes before were counted already.
     Last(i64),
 }
 
 impl Row<'_> {
-    /// All walks along one row, and the results that have one element for it.
+    /// Emits all walks along one row, and the results with one element per row.
     fn emit(&self, cx: &mut KernelContext<'_>, indices: &mut [Index]) -> Result<()> {
         self.walks(cx, &self.plan.sweeps, indices)
     }
@@ -79,9 +80,9 @@ impl Row<'_> {
     /// Emits the remaining walks. The results of each walk's reductions replace their instructions
     /// in the later walks.
     fn walks(&self, cx: &mut KernelContext<'_>, sweeps: &[Sweep], indices: &mut [Index]) -> Result<()> {
-        let Some((sweep, behind)) = sweeps.split_first() else { return self.row_results(cx, indices) };
+        let Some((sweep, later)) = sweeps.split_first() else { return self.row_results(cx, indices) };
         let reduced = self.walk(cx, sweep, indices)?;
-        cx.with_provided(reduced, |cx| self.walks(cx, behind, indices))
+        cx.with_provided(reduced, |cx| self.walks(cx, later, indices))
     }
 
     fn row_results(&self, cx: &mut KernelContext<'_>, indices: &[Index]) -> Result<()> {
@@ -96,12 +97,12 @@ impl Row<'_> {
         Ok(())
     }
 
-    /// One walk; the results of its reductions.
+    /// Emits one walk. Returns the results of its reductions.
     fn walk(&self, cx: &mut KernelContext<'_>, sweep: &Sweep, indices: &mut [Index]) -> Result<Provided> {
         let mut operations = Vec::with_capacity(sweep.reductions.len());
         for &id in &sweep.reductions {
             let Op::Reduce { to_apply, .. } = cx.fusion().body[id].op() else {
-                return Err(Error::internal("a walk finishes reductions"));
+                return Err(Error::internal("expected a reduction among those of a walk"));
             };
             operations.push(Operation::of(cx, *to_apply, cx.shape(id)?.element_type));
         }
@@ -124,14 +125,14 @@ impl Row<'_> {
             let initial = cx.element(initial, &Position::scalar())?.real();
             let value = operation.combine(cx, initial, sum)?;
             let element_type = cx.shape(id)?.element_type;
-            let value = normalise(cx, element_type, value);
+            let value = normalize(cx, element_type, value);
             reduced.push((id, Element::Real(value)));
         }
         Ok(reduced)
     }
 }
 
-/// A walk in the making.
+/// Emitter for a walk.
 struct Walk<'p> {
     row: &'p Row<'p>,
     sweep: &'p Sweep,
@@ -139,7 +140,7 @@ struct Walk<'p> {
 }
 
 impl Walk<'_> {
-    /// The loops over the elements of a row, the outermost first.
+    /// Emits the loops over the elements of a row, the outermost first.
     fn nest(
         &self,
         cx: &mut KernelContext<'_>,
@@ -157,7 +158,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Rounds of several vectors, single vectors, and a last one that overlaps the one before.
+    /// Emits rounds of several vectors, single vectors, and a last vector that overlaps the one
+    /// before.
     fn line(
         &self,
         cx: &mut KernelContext<'_>,
@@ -174,7 +176,8 @@ impl Walk<'_> {
         let mut sums = sums.to_vec();
         let mut pending = Pending::new();
         if whole < extent {
-            // Where results are written over operands, their last vector is read before anything is written.
+            // Results may overwrite operands, so the last vector is read before anything is
+            // written.
             let (last, slot) = (sums.len() - count, Counting::Last(extent - whole));
             let begin = Index::constant(extent - lanes);
             pending = self.vector(cx, innermost, &begin, indices, &mut sums[last..], slot)?;
@@ -202,7 +205,8 @@ impl Walk<'_> {
         Ok(sums)
     }
 
-    /// One vector: accumulates it, keeps what later walks need; the elements of results.
+    /// Emits one vector: accumulates it and stores the values that later walks need. Returns the
+    /// elements of results.
     fn vector(
         &self,
         cx: &mut KernelContext<'_>,
@@ -255,7 +259,7 @@ impl Walk<'_> {
         Ok(written)
     }
 
-    /// The number of an element in its row.
+    /// Returns the number of an element in its row.
     fn number_in_row(&self, indices: &[Index], innermost: Loop, first: &Index) -> Index {
         let columns = &self.row.plan.columns;
         columns.iter().fold(Index::default(), |number, column| {
@@ -265,7 +269,7 @@ impl Walk<'_> {
         })
     }
 
-    /// Where the elements of a kept value are, from one of them on.
+    /// Returns the address in scratch of a stored value's elements, from the given element on.
     fn scratch(
         &self,
         cx: &mut KernelContext<'_>,
@@ -281,7 +285,8 @@ impl Walk<'_> {
         Ok((cx.offset(first, number, size), ty, size as u32))
     }
 
-    /// Reads a kept value here and now: the scratch is another row's before and after.
+    /// Loads a stored value in the current region: the scratch belongs to other rows before and
+    /// after.
     fn load(&self, cx: &mut KernelContext<'_>, value: &RowValue, number: &Index) -> Result<Element> {
         let (pointer, ty, alignment) = self.scratch(cx, value, number)?;
         let raw = cx.load(ty, pointer, alignment);
@@ -304,7 +309,7 @@ impl Walk<'_> {
     }
 }
 
-/// Writes elements of results.
+/// Stores elements of results.
 fn write(cx: &mut KernelContext<'_>, lanes: u32, elements: Pending) -> Result<()> {
     for (k, position, element) in elements {
         let result = cx.results()[k].clone();
@@ -313,7 +318,7 @@ fn write(cx: &mut KernelContext<'_>, lanes: u32, elements: Pending) -> Result<()
     Ok(())
 }
 
-/// The last lanes of a value; the others change nothing.
+/// Returns a value whose first lanes are neutral, except for the last `count`.
 fn last_lanes(
     b: &mut FunctionBuilder,
     operation: &Operation<'_>,
@@ -328,7 +333,7 @@ fn last_lanes(
     Ok(b.select(is_new, value, neutral))
 }
 
-/// Accumulators as one scalar.
+/// Combines accumulators into one scalar.
 fn combined(
     cx: &mut KernelContext<'_>,
     operation: &Operation<'_>,
@@ -341,12 +346,13 @@ fn combined(
             halved.push(match *pair {
                 [x, y] => operation.combine(cx, x, y)?,
                 [x] => x,
-                _ => return Err(Error::internal("chunks of two")),
+                _ => return Err(Error::internal("found an empty pair of accumulators")),
             });
         }
         sums = halved;
     }
-    let mut sum = sums.first().copied().ok_or_else(|| Error::internal("an accumulator"))?;
+    let mut sum =
+        sums.first().copied().ok_or_else(|| Error::internal("missing accumulator of a reduction"))?;
     while lanes > 1 {
         lanes /= 2;
         let low = cx.shuffle(sum, sum, (0..lanes).collect());

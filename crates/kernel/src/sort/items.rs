@@ -1,4 +1,4 @@
-//! Items of a sort: words made of elements, and elements and places made of words.
+//! Items of a sort: conversion of elements and places to words, and back.
 
 use super::network::{Item, Rows};
 use crate::context::KernelContext;
@@ -18,7 +18,8 @@ impl Rows {
     }
 }
 
-/// The array of keys as it is read and written: what is its key, but for the order, as an integer.
+/// Returns the array of keys as integers if its type allows: the bits are the key, except for the
+/// order.
 fn as_integers(key: &SortKey, memory: &Memory) -> Memory {
     let mut bits = memory.clone();
     bits.shape.element_type = match key.element_type {
@@ -38,7 +39,8 @@ fn integer_of(bits: u32) -> ScalarType {
     }
 }
 
-/// Flips a negative float's bits below the sign, as total order has it. Its own inverse.
+/// Flips the bits below the sign of negative floats, as in total order. The function is its own
+/// inverse.
 fn flip(b: &mut FunctionBuilder, bits: ValueId) -> ValueId {
     let ty = b.ty(bits);
     let last = b.integer(ty, 8 * ty.scalar.byte_size() as i64 - 1);
@@ -48,7 +50,7 @@ fn flip(b: &mut FunctionBuilder, bits: ValueId) -> ValueId {
     b.binary(BinaryOp::Xor, bits, below)
 }
 
-/// The order of unsigned integers as one of signed ones, and back.
+/// Maps the order of unsigned integers to that of signed ones, and back.
 fn flip_sign(b: &mut FunctionBuilder, value: ValueId) -> ValueId {
     let ty = b.ty(value);
     let sign = b.integer(ty, -1 << (8 * ty.scalar.byte_size() - 1));
@@ -59,13 +61,13 @@ fn largest(b: &mut FunctionBuilder, ty: Type) -> ValueId {
     b.integer(ty, i64::MAX >> (64 - 8 * ty.scalar.byte_size()))
 }
 
-/// Whether the signed order of the bits, or of flipped bits, is that of the type.
+/// True if the signed order of the bits must be flipped to be that of the type.
 fn is_flipped(key: &SortKey) -> bool {
     key.element_type.is_unsigned_integer() || key.element_type == PrimitiveType::Pred
 }
 
-/// The keys of the elements at a position: integers that rise in the wanted order. A NaN that has no order has the largest,
-/// which nothing else has.
+/// Returns the keys of the elements at a position: integers that increase in sort order. Unordered
+/// NaNs have the largest key, which no other element has.
 pub(super) fn read_keys(
     cx: &mut KernelContext<'_>,
     key: &SortKey,
@@ -104,7 +106,7 @@ pub(super) fn read_keys(
     Ok(integer)
 }
 
-/// Writes the elements that have these keys.
+/// Writes the elements with these keys.
 pub(super) fn write_keys(
     cx: &mut KernelContext<'_>,
     key: &SortKey,
@@ -129,12 +131,12 @@ pub(super) fn write_keys(
     cx.store_at(&as_integers(key, memory), position, Element::Real(value))
 }
 
-/// How far the key of a packed word is from the right.
+/// Returns the number of bits to the right of the key in a packed word.
 fn place_bits(plan: &SortPlan) -> i64 {
     i64::from(plan.items.bits()) - i64::from(plan.key.bits())
 }
 
-/// Items of keys and the places where they stand, `I64` in as many lanes.
+/// Packs keys and their places (`I64`, with the same number of lanes) into items.
 pub(super) fn items(b: &mut FunctionBuilder, plan: &SortPlan, keys: ValueId, places: ValueId) -> Item {
     let word = Rows::of(plan).word;
     let keys = b.convert(ConvertOp::SignExtend, keys, word);
@@ -154,7 +156,7 @@ pub(super) fn items(b: &mut FunctionBuilder, plan: &SortPlan, keys: ValueId, pla
     vec![b.or(high, places)]
 }
 
-/// The keys of items.
+/// Returns the keys of items.
 pub(super) fn keys_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
     let mut key = item[0];
     if matches!(plan.items, SortItems::Packed(_)) {
@@ -164,7 +166,7 @@ pub(super) fn keys_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]
     b.convert(ConvertOp::Truncate, key, integer_of(plan.key.bits()))
 }
 
-/// Where items stood, as `I64`.
+/// Returns the original places of items, as `I64`.
 pub(super) fn places_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
     let mut places = item[item.len() - 1];
     if matches!(plan.items, SortItems::Packed(_)) {
@@ -178,14 +180,14 @@ pub(super) fn places_of(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueI
     b.convert(ConvertOp::ZeroExtend, places, ScalarType::I64)
 }
 
-/// Whether an item has the key that only a NaN without order has.
+/// True if an item has the key of unordered NaNs.
 pub(super) fn is_nan(b: &mut FunctionBuilder, plan: &SortPlan, item: &[ValueId]) -> ValueId {
     let key = keys_of(b, plan, item);
     let last = largest(b, b.ty(key));
     b.compare(Predicate::Equal, key, last)
 }
 
-/// Writes places as the type of the array.
+/// Writes places, converted to the type of the array.
 pub(super) fn write_places(
     cx: &mut KernelContext<'_>,
     memory: &Memory,

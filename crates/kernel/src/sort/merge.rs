@@ -1,12 +1,12 @@
-//! Merging sorted runs of rows: the smallest items are taken off from the front and the largest ones from the back, a vector of
-//! each in turn, by two chains of instructions that do not depend on each other.
+//! Merges sorted runs of rows. The smallest items are taken from the front and the largest ones
+//! from the back, a vector of each in turn. The two instruction chains are independent.
 
 use super::network::{Item, Rows, exchange, precedes};
 use crate::transpose::transpose;
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ValueId};
 use support::{Error, Result};
 
-/// Turns blocks of rows into runs: the items of each lane, one behind the other.
+/// Converts blocks of rows to runs: the items of each lane become contiguous.
 pub(super) fn lanes_to_runs(
     b: &mut FunctionBuilder,
     rows: Rows,
@@ -35,8 +35,8 @@ pub(super) fn lanes_to_runs(
     })
 }
 
-/// Merges neighboring runs of `length` rows, then of twice as many, ... until there is one; each time into the other of two
-/// buffers. Returns where the run is.
+/// Merges neighboring runs of `length` rows, then of twice as many, until one run is left. Each
+/// pass writes to the other of two buffers. Returns the address of the run.
 pub(super) fn merge_runs(
     b: &mut FunctionBuilder,
     rows: Rows,
@@ -49,7 +49,9 @@ pub(super) fn merge_runs(
     let passes = i64::from(64 - (runs - 1).leading_zeros());
     let (zero, end, length) = (b.index(0), b.index(passes), b.index(length));
     let last = b.for_carrying(zero, end, 1, &[length, from, to], |b, _, carried| {
-        let &[length, from, to] = carried else { return Err(Error::internal("three values are carried")) };
+        let &[length, from, to] = carried else {
+            return Err(Error::internal("expected three carried values"));
+        };
         let count = b.index(count);
         let zero = b.index(0);
         let both = b.add(length, length);
@@ -86,7 +88,8 @@ fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     b.select(is_less, x, y)
 }
 
-/// What is left of two runs at one of their ends, in bytes: the rows to be taken next, and where there is none.
+/// The remainder of two runs at one end, in bytes: the rows that are taken next, and the limits at
+/// which the runs are exhausted.
 #[derive(Clone, Copy)]
 struct End {
     rows: Rows,
@@ -96,8 +99,8 @@ struct End {
 }
 
 impl End {
-    /// The next row of the two runs: the one that begins with the smaller item, or at the back ends with the larger one. And
-    /// the places behind it.
+    /// Takes the next row of the two runs: the one that begins with the smaller item, or at the
+    /// back the one that ends with the larger item. Returns it with the places after it.
     fn take(&self, b: &mut FunctionBuilder, places: [ValueId; 2]) -> (Item, [ValueId; 2]) {
         let rows = self.rows;
         let edge = if self.is_back { rows.part_bytes() - rows.word_bytes() } else { 0 };
@@ -126,7 +129,8 @@ impl End {
     }
 }
 
-/// Merges the runs of rows between three places, in bytes; together they have an even number of rows.
+/// Merges the runs of rows between three places, in bytes. Together they have an even number of
+/// rows.
 fn merge(
     b: &mut FunctionBuilder,
     rows: Rows,
@@ -164,10 +168,11 @@ fn merge(
     .map(|_| ())
 }
 
-/// Two sorted vectors merged: the smaller half of the items and the larger one, both sorted.
+/// Merges two sorted vectors. Returns the smaller and the larger half of the items, both sorted.
 ///
-/// A vector and the mirror image of another one rise and fall. In each round the items a half apart change places, then the
-/// halves are interleaved, so that what has been half as far apart is a half apart next.
+/// A vector followed by the mirror image of another one is bitonic. Each round compares and
+/// exchanges the items half a length apart, then interleaves the halves. Items that were half as
+/// far apart are then half a length apart.
 fn merge_items(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
     let lanes = b.ty(x[0]).lanes;
     let mirrored: Item = y.iter().map(|&y| mirror(b, y, lanes)).collect();

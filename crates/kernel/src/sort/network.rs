@@ -1,17 +1,19 @@
-//! Sorting networks over vectors: each lane is a sequence, a row of vectors has one item of each.
+//! Sorting networks over vectors. Each lane is a sequence, and a row of vectors holds one item of
+//! each sequence.
 //!
-//! Levels of a bitonic sort in which every comparison puts the smaller item in front: sorted blocks of twice the size come of
-//! comparing an item with its mirror image, then with those at half, a quarter, ... of the block's size. Up to three of
-//! these stages are done on eight vectors in registers. Rows beyond the end would hold what comes last, so that a
-//! comparison with one changes nothing: such accesses go to one row that does hold it.
+//! The levels are those of a bitonic sort in which every comparison puts the smaller item first.
+//! Each level sorts blocks of twice the size: it compares every item with its mirror image, then
+//! with those at distances of a half, a quarter, ... of a block. Up to three of these stages run on
+//! eight vectors in registers. Rows beyond the end are treated as the last item in sort order, so
+//! comparisons with them change nothing. Accesses to them go to one spare row that holds this item.
 
 use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use support::Result;
 
-/// Rows that are in registers together.
+/// Number of rows that are in registers together.
 const GROUP: i64 = 8;
 
-/// An odd-even merge sort of eight.
+/// An odd-even merge sort of eight items.
 const OF_EIGHT: [(usize, usize); 19] = [
     (0, 1),
     (2, 3),
@@ -34,10 +36,10 @@ const OF_EIGHT: [(usize, usize); 19] = [
     (5, 6),
 ];
 
-/// A vector of items: its words.
+/// A vector of items, by its words.
 pub(super) type Item = Vec<ValueId>;
 
-/// Items in memory: rows of so many lanes, each word of the lanes by itself.
+/// Items in memory: rows of `lanes` items. The lanes of each word are contiguous.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     pub(super) word: ScalarType,
@@ -54,7 +56,7 @@ impl Rows {
         self.word.byte_size() as i64
     }
 
-    /// Bytes from a word of a row to its next one.
+    /// Returns the distance in bytes between words of a row.
     pub(super) fn part_bytes(self) -> i64 {
         i64::from(self.lanes) * self.word_bytes()
     }
@@ -67,7 +69,7 @@ impl Rows {
         self.load_as(b, row, self.ty(), self.part_bytes())
     }
 
-    /// The item in the lane whose first word is at an address.
+    /// Loads the item in one lane, given the address of its first word.
     pub(super) fn load_lane(self, b: &mut FunctionBuilder, lane: ValueId) -> Item {
         self.load_as(b, lane, Type::scalar(self.word), self.word_bytes())
     }
@@ -89,7 +91,7 @@ impl Rows {
         }
     }
 
-    /// What comes behind all items, or is one of them.
+    /// Returns the last item in sort order. No item comes after it.
     pub(super) fn last(self, b: &mut FunctionBuilder) -> Item {
         let largest = if self.word == ScalarType::I64 { i64::MAX } else { i64::from(i32::MAX) };
         let word = b.integer(self.ty(), largest);
@@ -97,7 +99,7 @@ impl Rows {
     }
 }
 
-/// Whether items come in front of others: by the first word, then by the second.
+/// Returns whether items come before others: by the first word, then by the second.
 pub(super) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> ValueId {
     let less = b.compare(Predicate::Less, x[0], y[0]);
     if x.len() == 1 {
@@ -109,7 +111,7 @@ pub(super) fn precedes(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) ->
     b.or(less, by_place)
 }
 
-/// The smaller and the larger items.
+/// Returns the smaller and the larger items.
 pub(super) fn exchange(b: &mut FunctionBuilder, x: &[ValueId], y: &[ValueId]) -> (Item, Item) {
     let in_order = precedes(b, x, y);
     let pairs = || x.iter().zip(y);
@@ -128,23 +130,23 @@ fn exchange_all(
     }
 }
 
-/// Rows that are sorted, lane by lane.
+/// Rows that are sorted lane by lane.
 pub(super) struct Network {
     pub(super) rows: Rows,
-    /// The first row.
+    /// Address of the first row.
     pub(super) base: ValueId,
-    /// Bytes from there to the row that holds what comes last.
+    /// Offset in bytes from the base to the row that holds the last item in sort order.
     pub(super) spare: ValueId,
-    /// How many rows; a multiple of eight.
+    /// Number of rows; a multiple of eight.
     pub(super) count: i64,
 }
 
-/// Stages that are done together.
+/// Stages that run together.
 #[derive(Clone, Copy)]
 struct Pass {
-    /// How many.
+    /// Number of stages.
     stages: u32,
-    /// Whether the first compares with mirror images.
+    /// True if the first stage compares mirror images.
     mirrors: bool,
 }
 
@@ -174,11 +176,11 @@ impl Network {
         b.for_each(first, end, 1, |b, level| self.level(b, level, levels))
     }
 
-    /// Makes sorted blocks of `2^level` rows of sorted halves.
+    /// Sorts blocks of `2^level` rows whose halves are sorted.
     fn level(&self, b: &mut FunctionBuilder, level: ValueId, levels: i64) -> Result<()> {
         let left = b.add_constant(level, -3);
         self.pass(b, Pass { stages: 3, mirrors: true }, left)?;
-        // What three leaves of a number below 128: processors of 32 bits have no division of an index.
+        // The remainder modulo 3 of a number below 128: 32-bit processors cannot divide an index.
         let (scaled, seven) = (b.mul_constant(left, 43), b.index(7));
         let third = b.binary(BinaryOp::ShiftRightLogical, scaled, seven);
         let whole = b.mul_constant(third, 3);
@@ -187,8 +189,8 @@ impl Network {
             if levels < 3 + stages {
                 continue;
             }
-            let wanted = b.index(stages);
-            let is_rest = b.compare(Predicate::Equal, rest, wanted);
+            let count = b.index(stages);
+            let is_rest = b.compare(Predicate::Equal, rest, count);
             let log = b.add_constant(left, -stages);
             b.if_then(is_rest, |b| self.pass(b, Pass { stages: stages as u32, mirrors: false }, log))?;
         }
@@ -210,8 +212,8 @@ impl Network {
         Ok(())
     }
 
-    /// Stages with strides down to `2^log` rows. Groups of `2^stages` rows that are compared with each other alone, so many of
-    /// them at once that there are eight rows.
+    /// Emits stages with strides down to `2^log` rows. Groups of `2^stages` rows are compared among
+    /// themselves, in batches of eight rows.
     fn pass(&self, b: &mut FunctionBuilder, pass: Pass, log: ValueId) -> Result<()> {
         let one = b.index(1);
         let stages = b.index(i64::from(pass.stages));
@@ -264,7 +266,7 @@ impl Network {
         Ok(())
     }
 
-    /// Where the rows of a group are.
+    /// Returns the addresses of a group's rows.
     fn addresses(
         &self,
         b: &mut FunctionBuilder,

@@ -1,4 +1,5 @@
-//! Sorts by numbers: items are made of the keys, sorted in the worker's scratch, and what the results want is made of them.
+//! Sorts of numbers. The keys become items, which are sorted in the worker's scratch and then
+//! converted to the results.
 
 use super::items::{is_nan, items, keys_of, places_of, read_keys, write_keys, write_places};
 use super::merge::{lanes_to_runs, merge_runs};
@@ -13,29 +14,30 @@ use nest::{FunctionBuilder, Predicate, RegionBuilder as _, UnaryOp, ValueId};
 use plan::{SortLayout, SortPlan};
 use support::Result;
 
-/// Whether what stands at the first of two positions belongs in front of what stands at the second.
+/// Returns whether the element at the first of two positions belongs before the one at the second.
 pub(super) type Before<'f> = dyn FnMut(&mut KernelContext<'_>, &Position, &Position) -> Result<ValueId> + 'f;
 
-/// An operand that follows the places, in the form in which it is only moved.
+/// An operand that is permuted by the places, in a form that only moves bits.
 pub(super) struct Gathered {
     pub(super) operand: Memory,
     pub(super) result: Memory,
 }
 
-/// What is to be sorted, and where to.
+/// A sort with its operands and results.
 pub(super) struct Job<'a> {
     pub(super) plan: &'a SortPlan,
     pub(super) key: &'a Memory,
-    /// How many of each sequence are wanted.
+    /// Number of sorted elements of each sequence that are needed.
     pub(super) count: i64,
-    /// Gets the elements of the keys.
+    /// Receives the elements of the keys.
     pub(super) keys: Option<&'a Memory>,
-    /// Gets the places.
+    /// Receives the places.
     pub(super) places: Option<&'a Memory>,
     pub(super) gathered: Vec<Gathered>,
 }
 
-/// Elements of sequences in an array: the first one, and the distances between those of a sequence and between sequences.
+/// Elements of sequences in an array: the first one, the distance between elements of a sequence,
+/// and the distance between sequences.
 #[derive(Clone)]
 struct Elements {
     first: Index,
@@ -54,21 +56,21 @@ impl Elements {
     }
 }
 
-/// What is known where items lie in the worker's scratch.
+/// Buffers in the worker's scratch.
 struct Buffers {
     rows: Rows,
-    /// The row in front of them holds what comes last.
+    /// Sorted items. The row before them holds the last item in sort order.
     items: ValueId,
     other: ValueId,
     places: ValueId,
 }
 
-/// The blocks of a sequence that are sorted by themselves.
+/// Blocks of a sequence that are sorted separately.
 #[derive(Clone, Copy)]
 struct Blocks {
-    /// Vectors of each.
+    /// Number of vectors per block.
     vectors: i64,
-    /// The number of blocks.
+    /// Number of blocks.
     chunks: i64,
 }
 
@@ -112,7 +114,8 @@ impl Job<'_> {
         })
     }
 
-    /// Runs the body for groups of as many sequences as lanes; the last group of neighbors may begin within the one before it.
+    /// Runs the body for groups of as many sequences as lanes. The last group of neighbors may
+    /// overlap the one before.
     fn groups(
         &self,
         cx: &mut KernelContext<'_>,
@@ -128,7 +131,7 @@ impl Job<'_> {
             let (begin, end) = match span {
                 Span::All(_) => (cx.index(0), cx.index(all)),
                 Span::Part { begin, end, .. } => {
-                    // What is left belongs to the task of the group that it overlaps.
+                    // The remainder belongs to the task of the group that it overlaps.
                     let steps = cx.index(whole);
                     let is_last = cx.compare(Predicate::Equal, end, steps);
                     let all = cx.index(all);
@@ -156,7 +159,7 @@ impl Job<'_> {
         cx.for_span(span, 1, |cx, block| of_block(cx, &block, Span::All(whole)))
     }
 
-    /// A sequence in each lane.
+    /// Sorts sequences in lanes, one per lane.
     fn across(
         &self,
         cx: &mut KernelContext<'_>,
@@ -228,7 +231,7 @@ impl Job<'_> {
         })
     }
 
-    /// Writes keys and places of sequences in lanes.
+    /// Writes the keys and places of sequences in lanes.
     fn write_across(&self, cx: &mut KernelContext<'_>, buffers: &Buffers, to: &Elements) -> Result<()> {
         if self.keys.is_none() && self.places.is_none() {
             return Ok(());
@@ -281,7 +284,7 @@ impl Job<'_> {
         })
     }
 
-    /// One sequence.
+    /// Sorts one sequence.
     fn along(
         &self,
         cx: &mut KernelContext<'_>,
@@ -295,7 +298,7 @@ impl Job<'_> {
         let (rows, length, lanes) = (buffers.rows, self.plan.sizes[1], i64::from(self.plan.lanes));
         let bytes = rows.row_bytes();
         let whole = length / lanes * lanes;
-        // A row has as many bytes for each of its items as it has lanes for.
+        // Bytes per item: those of a row divided by its lanes.
         let each = bytes / lanes;
         cx.for_range(0, whole, lanes, |cx, first| {
             let index = first.plus(&Index::lanes(1));
@@ -364,14 +367,14 @@ impl Job<'_> {
         self.gather(cx, buffers, from, to, &item_at, before)
     }
 
-    /// The item of one element.
+    /// Returns the item of one element.
     fn read_one(&self, cx: &mut KernelContext<'_>, position: Position, index: &Index) -> Result<Item> {
         let key = read_keys(cx, &self.plan.key, self.key, &position)?;
         let place = cx.scalar_value(index)?;
         Ok(items(cx, self.plan, key, place))
     }
 
-    /// Rows of what comes last.
+    /// Fills rows with the last item in sort order.
     fn fill(&self, b: &mut FunctionBuilder, buffers: &Buffers, from: i64, to: i64) -> Result<()> {
         let (begin, end) = (b.index(from), b.index(to));
         if from >= to {
@@ -406,8 +409,8 @@ impl Job<'_> {
         self.places.map_or(Ok(()), |result| write_places(cx, result, position, places))
     }
 
-    /// Moves the elements of a sequence to where their places are, one after the other. If NaN leaves the sequence without an order,
-    /// the comparison is called.
+    /// Moves the elements of a sequence to their places, one after another. If the sequence
+    /// contains unordered NaNs, the comparison determines the order instead.
     fn gather(
         &self,
         cx: &mut KernelContext<'_>,
@@ -462,7 +465,7 @@ impl Job<'_> {
 }
 
 impl Elements {
-    /// Those of one of the sequences.
+    /// Returns the elements of a single sequence.
     fn sequence(mut self, number: &Index) -> Self {
         self.first = self.first.plus(&number.times(self.across));
         self

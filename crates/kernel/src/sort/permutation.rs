@@ -1,14 +1,15 @@
-//! Permutations in scratch that a comparison orders: stable merge sort, and insertion of the first few.
+//! Permutations in scratch, ordered by a comparison: stable merge sort, and insertion of the first
+//! few.
 
 use crate::context::KernelContext;
 use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, UnaryOp, ValueId};
 use support::{Error, Result};
 
-/// Whether the first of two numbers of a row belongs in front of the second.
+/// Returns whether the first of two element numbers of a row belongs before the second.
 pub(super) type Before<'f> = dyn FnMut(&mut KernelContext<'_>, &Index, &Index) -> Result<ValueId> + 'f;
 
-/// An entry of a permutation, as an index.
+/// Loads an entry of a permutation as an index.
 pub(super) fn read_order(
     cx: &mut KernelContext<'_>,
     order: ValueId,
@@ -22,8 +23,8 @@ pub(super) fn read_order(
     Ok(Index::scalar(entry))
 }
 
-/// The first `k` of the numbers below `length`, in their order: a number that belongs in front of the last one of
-/// those before it pushes back what it belongs in front of.
+/// Finds the first `k` of the numbers below `length`, in sort order. A number that belongs before
+/// the last one found so far is inserted, and shifts all numbers after it.
 pub(super) fn insertion(
     cx: &mut KernelContext<'_>,
     order: ValueId,
@@ -32,7 +33,7 @@ pub(super) fn insertion(
     before: &mut Before<'_>,
 ) -> Result<()> {
     let zero = cx.index(0);
-    // What no number has taken yet is read, too.
+    // Entries are read before a number is stored in them.
     cx.for_range(0, k, 1, |cx, index| {
         let number = cx.scalar_value(&index)?;
         let address = cx.offset(order, number, 8);
@@ -57,7 +58,8 @@ pub(super) fn insertion(
     })
 }
 
-/// Where a number belongs among those in order up to `end`; those behind it have moved back.
+/// Returns the place of a number among those sorted so far, up to `end`. Moves the numbers after it
+/// back by one.
 fn place_of(
     cx: &mut KernelContext<'_>,
     order: ValueId,
@@ -91,8 +93,8 @@ fn place_of(
     Ok(places[0])
 }
 
-/// Sorts the numbers below `length` in scratch, from the bottom up: runs of 1, 2, 4, ... are merged from one half of
-/// the scratch into the other. Returns the address of the permutation.
+/// Sorts the numbers below `length` in scratch, bottom up: runs of 1, 2, 4, ... are merged from one
+/// half of the scratch into the other. Returns the address of the permutation.
 pub(super) fn merge_sort(
     cx: &mut KernelContext<'_>,
     scratch: ValueId,
@@ -109,7 +111,9 @@ pub(super) fn merge_sort(
     let passes = i64::from(64 - (length as u64 - 1).leading_zeros());
     let one = cx.index(1);
     let carried = cx.for_range_carrying(0, passes, 1, &[one, scratch, other], |cx, _, carried| {
-        let [width, from, to] = carried[..] else { return Err(Error::internal("three values are carried")) };
+        let [width, from, to] = carried[..] else {
+            return Err(Error::internal("expected three carried values"));
+        };
         let zero = cx.index(0);
         let end = cx.index(length);
         cx.while_carrying(
@@ -128,19 +132,19 @@ pub(super) fn merge_sort(
     Ok(carried[1])
 }
 
-/// Two neighbouring sorted runs.
+/// Two neighboring sorted runs.
 struct Run {
     from: ValueId,
     to: ValueId,
-    /// Where the first begins.
+    /// Start of the first run.
     first: ValueId,
-    /// How long each is, but for the end.
+    /// Length of each run. The last ones may be shorter.
     width: ValueId,
     length: i64,
 }
 
 impl Run {
-    /// Merges them; returns where the next two begin.
+    /// Merges the two runs. Returns the start of the next two.
     fn merge(&self, cx: &mut KernelContext<'_>, before: &mut Before<'_>) -> Result<ValueId> {
         let length = cx.index(self.length);
         let middle = cx.add(self.first, self.width);

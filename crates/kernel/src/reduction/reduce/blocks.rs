@@ -1,5 +1,6 @@
-//! Long sums in blocks: the rounding error of a sum of n elements then grows with the fourth root of n instead of its
-//! square root, and that of elements of one sign, whose partial sums grow, as much slower.
+//! Long sums in blocks. The rounding error of a sum of n elements then grows with the fourth root
+//! of n instead of its square root. If all elements have the same sign, so that partial sums grow,
+//! it also grows with the square root of its former rate.
 
 use super::operation::Operation;
 use super::{Body, nest};
@@ -9,26 +10,26 @@ use nest::{FunctionBuilder, ValueId};
 use plan::Loop;
 use support::Result;
 
-/// Sums of fewer steps than that are not cut.
+/// Minimum number of steps of a sum that is cut into blocks.
 const SHORT: i64 = 256;
 
-/// What a reduction carries from step to step.
+/// Accumulators that a reduction carries between steps.
 pub(crate) struct Carried<'o, 'a> {
-    /// The operation of each value.
+    /// The operation of each accumulator.
     pub operations: &'o [Operation<'a>],
-    /// The lanes of each.
+    /// Number of lanes of each accumulator.
     pub lanes: u32,
-    /// The steps in the body of the innermost loop.
+    /// Number of steps in the body of the innermost loop.
     pub inside: i64,
 }
 
 impl Carried<'_, '_> {
-    /// Whether another order of `steps` steps is better.
+    /// True if `steps` steps are better summed in blocks.
     fn is_long(&self, steps: i64) -> bool {
         steps >= SHORT && self.operations.iter().any(Operation::rounds)
     }
 
-    /// What is carried into a block.
+    /// Returns the initial accumulators of a block.
     fn neutral(&self, b: &mut FunctionBuilder) -> Result<Vec<ValueId>> {
         self.operations.iter().map(|operation| operation.neutral(b, self.lanes)).collect()
     }
@@ -47,7 +48,7 @@ impl Carried<'_, '_> {
     }
 }
 
-/// As [`nest`], with a long sum cut into blocks, each summed by itself.
+/// Like [`nest`], but cuts a long sum into blocks with separate accumulators.
 pub(crate) fn nest_in_blocks(
     cx: &mut KernelContext<'_>,
     loops: &[Loop],
@@ -60,7 +61,7 @@ pub(crate) fn nest_in_blocks(
     if loops.is_empty() || !carried.is_long(steps) {
         return nest(cx, loops, indices, start, body);
     }
-    // The loops that a block runs whole, and how much of the one around them.
+    // Find the loops that a block contains entirely, and how much of the next loop it covers.
     let length = steps.isqrt();
     let (mut inside, mut number) = (carried.inside, loops.len() - 1);
     while number > 0 && inside * loops[number].extent <= length {
@@ -77,10 +78,11 @@ pub(crate) fn nest_in_blocks(
     })
 }
 
-/// What a range runs for an index: from the carried values, the next ones.
+/// Body of a range. It maps an index and the carried values to the next ones.
 type Step<'f> = dyn FnMut(&mut KernelContext<'_>, Index, &[ValueId]) -> Result<Vec<ValueId>> + 'f;
 
-/// A loop over the multiples of `step` below `end`, with a long sum cut into blocks, each summed by itself.
+/// Emits a loop over the multiples of `step` below `end`. It cuts a long sum into blocks with
+/// separate accumulators.
 pub(super) fn range_in_blocks(
     cx: &mut KernelContext<'_>,
     end: i64,
@@ -96,7 +98,8 @@ pub(super) fn range_in_blocks(
     blocks(cx, end, step, part(steps, steps.isqrt()), carried, start, body)
 }
 
-/// Steps of a block: about `length`, better a divisor of all, so that there is no shorter block with code of its own.
+/// Returns the number of steps in a block: about `length`, preferably a divisor of all steps, which
+/// avoids separate code for a shorter last block.
 fn part(steps: i64, length: i64) -> i64 {
     let length = length.clamp(1, steps.max(1));
     let shorter = (length / 2 + 1..=length).rev();
@@ -104,7 +107,7 @@ fn part(steps: i64, length: i64) -> i64 {
     shorter.chain(longer).find(|part| steps % part == 0).unwrap_or(length)
 }
 
-/// Blocks of `part` steps.
+/// Emits blocks of `part` steps.
 fn blocks(
     cx: &mut KernelContext<'_>,
     end: i64,
@@ -139,7 +142,7 @@ mod tests {
     fn blocks_divide_a_sum_where_they_can() {
         assert_eq!(part(4096, 64), 64);
         assert_eq!(part(3136, 56), 56);
-        // 2 * 3 * 167: no divisor from 16 to 31, but 6 and 167 are too far off.
+        // 1002 is 2 * 3 * 167. It has no divisor from 16 to 62, and 6 and 167 are too far off.
         assert_eq!(part(1002, 31), 31);
         assert_eq!(part(32, 45), 32);
         assert_eq!(part(1 << 15, 181), 128);

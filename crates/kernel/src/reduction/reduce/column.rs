@@ -1,17 +1,18 @@
-//! The innermost dimension is kept: each lane accumulates its own column, several vectors of columns side by side.
+//! Reductions that keep the innermost dimension: each lane accumulates its own column, several
+//! vectors of columns at a time.
 
 use super::blocks::{Carried, nest_in_blocks};
 use super::operation::Operation;
 use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
-use crate::element::{Element, normalise};
+use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
 use crate::loops::TaskLoop;
 use nest::ValueId;
 use plan::{Loop, ReducePlan};
 use support::Result;
 
-/// Columns in the making.
+/// Emitter for columns.
 struct Columns<'a> {
     operation: Operation<'a>,
     reduction: &'a Reduction<'a>,
@@ -44,7 +45,8 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
             if vectors >= innermost.extent {
                 Ok(())
             } else if vectors > 0 {
-                // The last vector overlaps the one before; its columns are summed again.
+                // The last vector overlaps the one before; the overlapping columns are summed
+                // again.
                 let last = Index::constant(innermost.extent - lanes);
                 columns.block(cx, indices, &last, plan.lanes, 1)
             } else {
@@ -57,7 +59,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
 }
 
 impl Columns<'_> {
-    /// Sums `vectors` neighbouring vectors of columns from `begin` on.
+    /// Sums `vectors` neighboring vectors of columns, starting at `begin`.
     fn block(
         &self,
         cx: &mut KernelContext<'_>,
@@ -91,7 +93,7 @@ impl Columns<'_> {
         cx.with_lanes(lanes, |cx| {
             for (k, sum) in sums.into_iter().enumerate() {
                 indices[dimension] = column(k as i64);
-                let value = normalise(cx, result.shape.element_type, sum);
+                let value = normalize(cx, result.shape.element_type, sum);
                 cx.store_at(&result, &self.reduction.result_position(indices), Element::Real(value))?;
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! The operation of a reduction whose order is free.
+//! The operation of a reduction that may run in any order.
 
 use crate::context::KernelContext;
 use crate::element::{Element, register_type};
@@ -17,7 +17,8 @@ pub(crate) struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// What a computation applies to its two parameters, or to each part of complex ones.
+    /// Returns the operation that a computation applies to its two parameters, or to each part of
+    /// complex ones.
     pub(crate) fn of(cx: &KernelContext<'a>, to_apply: ComputationId, element_type: PrimitiveType) -> Self {
         let computation = &cx.module()[to_apply];
         let part = element_type.real_part();
@@ -26,12 +27,12 @@ impl<'a> Operation<'a> {
         Self { op: computation[computation.root()].op(), accumulator_type }
     }
 
-    /// Whether results are rounded, so that long reductions are better done in blocks.
+    /// True if results are rounded, so that blocks make long reductions more accurate.
     pub(crate) fn rounds(&self) -> bool {
         matches!(self.op, Op::Add {}) && self.accumulator_type.is_floating_point()
     }
 
-    /// The combination of two accumulators, or of an accumulator and an element.
+    /// Combines two accumulators, or an accumulator and an element.
     pub(crate) fn combine(&self, cx: &mut KernelContext<'_>, x: ValueId, y: ValueId) -> Result<ValueId> {
         let types = [self.accumulator_type; 2];
         let elements = [Element::Real(x), Element::Real(y)];
@@ -39,7 +40,7 @@ impl<'a> Operation<'a> {
         elemental::emit(cx, target, self.op, &types, self.accumulator_type, &elements).map(Element::real)
     }
 
-    /// The element that changes nothing, in so many lanes.
+    /// Returns the neutral element in `lanes` lanes.
     pub(crate) fn neutral(&self, b: &mut FunctionBuilder, lanes: u32) -> Result<ValueId> {
         let ty = Type::vector(register_type(self.accumulator_type), lanes);
         if ty.scalar.is_float() {
@@ -79,6 +80,9 @@ impl<'a> Operation<'a> {
     }
 
     fn unknown(&self) -> Error {
-        Error::internal(format!("opcode {} as a reduction in any order", self.op.opcode().name()))
+        Error::internal(format!(
+            "expected a reduction that may run in any order, got opcode {}",
+            self.op.opcode().name()
+        ))
     }
 }

@@ -1,16 +1,17 @@
-//! The innermost dimension is reduced: vectors of accumulators run along the row and are combined at its end.
+//! Reductions of the innermost dimension: vectors of accumulators run along the row and are
+//! combined at its end.
 
 use super::blocks::{Carried, nest_in_blocks, range_in_blocks};
 use super::operation::Operation;
 use super::{Reduction, nest_parts};
 use crate::context::KernelContext;
-use crate::element::{Element, normalise};
+use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
 use nest::{ScalarType, Type, ValueId};
 use plan::{Loop, ReducePlan};
 use support::{Error, Result};
 
-/// A row in the making.
+/// Emitter for a row.
 struct Row<'a> {
     operation: Operation<'a>,
     reduction: &'a Reduction<'a>,
@@ -44,7 +45,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ReducePlan, reduction: &Re
         })?;
         let sum = row.finish(cx, sums)?;
         let value = operation.combine(cx, initial, sum)?;
-        let value = normalise(cx, element_type, value);
+        let value = normalize(cx, element_type, value);
         let position = reduction.result_position(indices);
         cx.store_at(&result, &position, Element::Real(value))
     })
@@ -59,7 +60,8 @@ fn largest_power(extent: i64, lanes: u32) -> u32 {
 }
 
 impl Row<'_> {
-    /// Accumulates a row: blocks of one vector for each accumulator, single vectors, and what is left.
+    /// Accumulates a row: blocks with one vector per accumulator, single vectors, and the
+    /// remainder.
     fn run(
         &self,
         cx: &mut KernelContext<'_>,
@@ -100,7 +102,8 @@ impl Row<'_> {
         })
     }
 
-    /// The last vector of the row, which overlaps the one before; lanes that were there already are neutral.
+    /// Returns the last vector of the row, which overlaps the one before. Lanes that were
+    /// accumulated already are neutral.
     fn last(&self, cx: &mut KernelContext<'_>, indices: &mut [Index], count: i64) -> Result<ValueId> {
         let begin = self.innermost.extent - i64::from(self.lanes);
         let value = self.vector(cx, indices, &Index::constant(begin))?;
@@ -111,7 +114,7 @@ impl Row<'_> {
         Ok(cx.select(is_new, value, neutral))
     }
 
-    /// All accumulators as one scalar.
+    /// Combines all accumulators into one scalar.
     fn finish(&self, cx: &mut KernelContext<'_>, mut sums: Vec<ValueId>) -> Result<ValueId> {
         while sums.len() > 1 {
             let mut halved = Vec::with_capacity(sums.len().div_ceil(2));
@@ -119,7 +122,7 @@ impl Row<'_> {
                 halved.push(match *pair {
                     [x, y] => self.operation.combine(cx, x, y)?,
                     [x] => x,
-                    _ => return Err(Error::internal("chunks of two")),
+                    _ => return Err(Error::internal("found an empty pair of accumulators")),
                 });
             }
             sums = halved;

@@ -1,4 +1,4 @@
-//! One element after another, in order: any number of arrays, any computation.
+//! Reductions of one element after another, in order: any number of arrays, any computation.
 
 use super::blocks::{Carried, nest_in_blocks};
 use super::operation::Operation;
@@ -17,7 +17,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
         initial.push(cx.element(id, &Position::scalar())?);
     }
     let start = flatten(&initial);
-    // What is no sum of one array keeps its order.
+    // Reductions other than sums of one array keep their order.
     let is_sum = cx.results().len() == 1
         && matches!(cx.results()[0].shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
         && hlo::is_associative(&cx.module()[reduction.to_apply]);
@@ -34,7 +34,9 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
             }
             let next = cx.apply(reduction.to_apply, &arguments)?;
             if next.len() != initial.len() {
-                return Err(Error::internal("a reduction makes as many accumulators as it takes"));
+                return Err(Error::internal(
+                    "expected as many values from the computation of a reduction as it has accumulators",
+                ));
             }
             Ok(flatten(&next))
         })?;
@@ -47,7 +49,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, reduction: &Reduction<'_>) -> Res
     })
 }
 
-/// Elements like those of a list, of other values.
+/// Groups values into elements that are real or complex like those of a list.
 fn unflatten(like: &[Element], values: &[ValueId]) -> Vec<Element> {
     let mut rest = values;
     let mut elements = Vec::with_capacity(like.len());

@@ -1,28 +1,29 @@
-//! A few neighbouring results of a windowed reduction: the loops over their taps.
+//! Blocks of neighboring results in a windowed reduction: the loops over their taps.
 
 use super::{Place, Reducer, Taps, Windows};
 use crate::context::KernelContext;
 use crate::context::addressing::Containment;
-use crate::element::{Element, normalise};
+use crate::element::{Element, normalize};
 use crate::index::{Index, Position};
 use crate::movement::update::flatten;
 use nest::ValueId;
 use plan::WindowWalk;
 use support::{Error, Result};
 
-/// So many taps in all are written one after another; more become loops, of which the innermost may be so long.
+/// Maximum total number of taps that are unrolled. If there are more, outer taps become loops; the
+/// innermost loop may have this many taps unrolled.
 const UNROLLED_TAPS: i64 = 12;
 
-/// Some vectors of neighbours along the innermost dimension.
+/// Several vectors of neighbors along the innermost dimension.
 pub(super) struct Block<'a> {
-    /// The first result's index.
+    /// Index of the first result.
     pub(super) first: &'a Index,
     pub(super) lanes: u32,
     pub(super) vectors: u32,
 }
 
 impl Block<'_> {
-    /// The index of each lane of a vector.
+    /// Returns the index of each lane of a vector.
     fn index(&self, vector: u32) -> Index {
         let lane = Index::lanes(i64::from(self.lanes > 1));
         self.first.plus_constant(i64::from(vector) * i64::from(self.lanes)).plus(&lane)
@@ -30,7 +31,7 @@ impl Block<'_> {
 }
 
 impl Windows<'_> {
-    /// Computes and writes some vectors of results from a place of the outer dimensions.
+    /// Computes and writes several vectors of results, given a place in the outer dimensions.
     pub(super) fn block(
         &self,
         cx: &mut KernelContext<'_>,
@@ -54,7 +55,8 @@ impl Windows<'_> {
         self.store(cx, &block, place, &totals)
     }
 
-    /// The loops over the taps of the dimensions from one on. `at` holds the taps of those before.
+    /// Emits the loops over the taps, from `dimension` on. `at` holds the taps of the dimensions
+    /// before.
     pub(super) fn taps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -92,7 +94,7 @@ impl Windows<'_> {
         })
     }
 
-    /// How many taps are written one after another if those of a dimension and all behind it are.
+    /// Returns the number of unrolled taps if those of `dimension` and all later ones are unrolled.
     fn taps_from(&self, place: &Place, dimension: usize) -> i64 {
         let count = |d: usize| match place.taps[d] {
             Taps::Known(first, end) => end - first,
@@ -116,7 +118,7 @@ impl Windows<'_> {
         cx.with_lanes(block.lanes, |cx| {
             for (vector, totals) in totals.chunks(width).enumerate() {
                 let (indices, conditions) = match self.base_indices(cx, block, vector as u32, place, at)? {
-                    Some(found) => found,
+                    Some(base) => base,
                     None => {
                         next.extend(totals);
                         continue;
@@ -133,7 +135,8 @@ impl Windows<'_> {
         })
     }
 
-    /// The index of a tap in each dimension of the base, and what must hold for it to be within; `None` if it never is.
+    /// Returns the index of a tap in each dimension of the base, and the conditions for it to be
+    /// inside. Returns `None` if it is never inside.
     fn base_indices(
         &self,
         cx: &mut KernelContext<'_>,
@@ -149,7 +152,7 @@ impl Windows<'_> {
             let result =
                 if d + 1 == rank && !is_running { block.index(vector) } else { place.result[d].clone() };
             if is_running {
-                // The element itself.
+                // The index is the element itself.
                 indices.push(result);
                 continue;
             }
@@ -176,7 +179,7 @@ impl Windows<'_> {
         Ok(Some((indices, conditions)))
     }
 
-    /// The next totals of one vector, from the elements at a position of the arrays.
+    /// Returns the next totals of one vector, given the elements' position in the arrays.
     fn combine(
         &self,
         cx: &mut KernelContext<'_>,
@@ -199,7 +202,9 @@ impl Windows<'_> {
                 arguments.extend(elements);
                 let next = cx.apply(*to_apply, &arguments)?;
                 if next.len() != self.initial.len() {
-                    return Err(Error::internal("a reduction makes as many accumulators as it takes"));
+                    return Err(Error::internal(
+                        "expected as many values from the computation of a reduction as it has accumulators",
+                    ));
                 }
                 let mut widened = Vec::with_capacity(next.len());
                 for element in next {
@@ -210,7 +215,7 @@ impl Windows<'_> {
         }
     }
 
-    /// The elements that values of one vector stand for.
+    /// Groups the values of one vector into elements.
     fn elements(&self, values: &[ValueId]) -> Vec<Element> {
         let mut rest = values;
         let mut elements = Vec::with_capacity(self.initial.len());
@@ -243,7 +248,7 @@ impl Windows<'_> {
                     let result = cx.results()[k].clone();
                     let element_type = result.shape.element_type;
                     let element = match &self.reducer {
-                        Reducer::Operation(_) => element.map(|value| normalise(cx, element_type, value)),
+                        Reducer::Operation(_) => element.map(|value| normalize(cx, element_type, value)),
                         Reducer::Computation(_) => element,
                     };
                     cx.store_at(&result, &position, element)?;

@@ -1,7 +1,7 @@
-//! Running totals along the innermost dimension, in vectors of neighbours.
+//! Running totals along the innermost dimension, in vectors of neighbors.
 //!
-//! The lanes of a vector become totals in as many steps as the logarithm of their number: each adds the lanes 1, 2, 4, ...
-//! before it. Only one operation for each vector waits for the vector before.
+//! The lanes of a vector become totals in a logarithmic number of steps, which add the lanes at
+//! distances 1, 2, 4, ... before. Each vector waits for the previous one with a single operation.
 
 use super::block::Block;
 use super::running::{Run, with_errors};
@@ -13,16 +13,16 @@ use crate::reduction::reduce::operation::Operation;
 use nest::{FunctionBuilder, ValueId};
 use support::{Error, Result};
 
-/// Some neighbouring results.
+/// Several neighboring results.
 struct Piece<'a> {
-    /// The number of the first.
+    /// Number of the first result.
     first: &'a Index,
     lanes: u32,
     vectors: u32,
 }
 
 impl Windows<'_> {
-    /// Computes and writes the results of some numbers. What is carried has one lane.
+    /// Computes and writes a range of results. The carried values have one lane.
     pub(super) fn prefixes(
         &self,
         cx: &mut KernelContext<'_>,
@@ -33,7 +33,7 @@ impl Windows<'_> {
         carried: &[ValueId],
     ) -> Result<Vec<ValueId>> {
         let Reducer::Operation(operation) = &self.reducer else {
-            return Err(Error::internal("running totals in vectors are those of an operation"));
+            return Err(Error::internal("expected running totals of a single operation"));
         };
         let (mut lanes, mut vectors) = (self.plan.lanes, self.plan.vectors);
         let width = i64::from(lanes * vectors);
@@ -42,7 +42,7 @@ impl Windows<'_> {
         let mut carried = cx.for_range_carrying(begin, at, width, &all, |cx, first, carried| {
             self.piece(cx, run, operation, &Piece { first: &first, lanes, vectors }, place, carried)
         })?;
-        // The rest in shorter and shorter pieces.
+        // Shorter and shorter pieces cover the rest.
         while at < end {
             while i64::from(lanes * vectors) > end - at {
                 if vectors > 1 { vectors -= 1 } else { lanes /= 2 }
@@ -55,7 +55,7 @@ impl Windows<'_> {
         Ok(carried.iter().map(|&value| first_lanes(cx, value, 1)).collect())
     }
 
-    /// A few vectors, from the totals before them in each lane to those behind.
+    /// Emits a few vectors. It maps the totals before them, in each lane, to the totals after them.
     fn piece(
         &self,
         cx: &mut KernelContext<'_>,
@@ -72,10 +72,10 @@ impl Windows<'_> {
         let mut sums = errors.to_vec();
         for vector in 0..piece.vectors {
             let first = piece.first.plus_constant(i64::from(vector * lanes));
-            // Vectors are read and written in the order of memory.
+            // Vectors are loaded and stored in memory order.
             let least = if run.is_backward { first.plus_constant(i64::from(lanes) - 1) } else { first };
-            let neighbours = |index: Index| if lanes > 1 { index.plus(&Index::lanes(1)) } else { index };
-            let element = neighbours(run.element(&least.plus_constant(run.held - 1)));
+            let neighbors = |index: Index| if lanes > 1 { index.plus(&Index::lanes(1)) } else { index };
+            let element = neighbors(run.element(&least.plus_constant(run.held - 1)));
             let start = vec![neutral; sums.len()];
             let elements = self.add_running(cx, &block, run, element, place, &start)?;
             let (mut results, mut next) = (Vec::new(), Vec::new());
@@ -89,14 +89,14 @@ impl Windows<'_> {
             }
             sums = next;
             let results = self.joined(cx, totals, &results)?;
-            place.result[run.dimension] = neighbours(run.result(&least));
+            place.result[run.dimension] = neighbors(run.result(&least));
             self.store(cx, &block, place, &results)?;
         }
         Ok(if run.keeps_errors { with_errors(cx, totals, &sums) } else { sums })
     }
 }
 
-/// Each lane combined with all lanes before it, backward with all behind.
+/// Combines each lane with all lanes before it, or with all lanes after it if backward.
 fn prefix(
     cx: &mut KernelContext<'_>,
     operation: &Operation<'_>,
@@ -107,18 +107,19 @@ fn prefix(
     let lanes = cx.ty(vector).lanes;
     let mut distance = 1;
     while distance < lanes {
-        // Lanes that have no neighbour so far away get the neutral element, which is all of the second vector.
-        let neighbour = |lane: u32| {
+        // Lanes without a neighbor at this distance take the neutral element from the second
+        // vector.
+        let neighbor = |lane: u32| {
             if is_backward { lane + distance } else { lane.checked_sub(distance).unwrap_or(lanes + lane) }
         };
-        let moved = cx.shuffle(vector, neutral, (0..lanes).map(neighbour).collect());
+        let moved = cx.shuffle(vector, neutral, (0..lanes).map(neighbor).collect());
         vector = operation.combine(cx, moved, vector)?;
         distance *= 2;
     }
     Ok(vector)
 }
 
-/// A value that is the same in each lane, in fewer lanes.
+/// Returns a value whose lanes are all equal, in fewer lanes.
 fn first_lanes(b: &mut FunctionBuilder, value: ValueId, lanes: u32) -> ValueId {
     if b.ty(value).lanes == lanes {
         return value;

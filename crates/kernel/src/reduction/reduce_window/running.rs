@@ -1,7 +1,9 @@
-//! Windows that all start at the first element, or all end at the last one: a running total serves each of them.
+//! Windows that all start at the first element or all end at the last one. One running total serves
+//! all of them.
 //!
-//! A running total that rounds is kept with the error of its last addition, and a few elements are summed by themselves
-//! before they join it: so errors grow with the length of such a block and not with the number of elements.
+//! A running total that rounds is carried together with the error of its last addition. Elements
+//! are summed in short blocks before they are added to it. Errors therefore grow with the length of
+//! a block rather than with the number of elements.
 
 use super::block::Block;
 use super::{Place, Reducer, Windows};
@@ -12,49 +14,51 @@ use plan::WindowWalk;
 use std::ops::Range;
 use support::Result;
 
-/// So many elements are summed by themselves where sums round.
+/// Number of elements in a block whose sum rounds.
 const BLOCK_STEPS: i64 = 16;
 
-/// A running dimension as results in the order in which they are computed: each holds what the one before holds, and
-/// perhaps one element more.
+/// A running dimension. Results are numbered in the order of their computation: the window of each
+/// contains that of the one before, and at most one element more.
 pub(super) struct Run {
     pub(super) dimension: usize,
-    /// How many results there are.
+    /// Number of results.
     count: i64,
-    /// How many elements there are.
+    /// Number of elements.
     size: i64,
-    /// How many elements the first result holds before it is bounded by the ends: may be negative or above the size.
+    /// Number of elements in the first result's window before clamping to the array. It may be
+    /// negative or exceed the size.
     pub(super) held: i64,
     pub(super) is_backward: bool,
-    /// Whether the error of the totals is carried, too.
+    /// True if the errors of the totals are carried too.
     pub(super) keeps_errors: bool,
 }
 
 impl Run {
-    /// The result of a number.
+    /// Returns the index of a result, given its number.
     pub(super) fn result(&self, number: &Index) -> Index {
         if self.is_backward { number.times(-1).plus_constant(self.count - 1) } else { number.clone() }
     }
 
-    /// The element that is the so many-th to be added.
+    /// Returns the index of the element that is added as number `number`.
     pub(super) fn element(&self, number: &Index) -> Index {
         if self.is_backward { number.times(-1).plus_constant(self.size - 1) } else { number.clone() }
     }
 }
 
-/// Elements to add, or results to make.
+/// Elements to add, or results to compute.
 #[derive(Clone, Copy)]
 struct Steps {
     /// The first number, and one past the last.
     begin: i64,
     end: i64,
-    /// Distance from each stored result to the later element that is added to it. `None` for
-    /// elements.
+    /// Distance from each stored result to the later element that is added to it. `None` if no
+    /// results are stored.
     stored: Option<i64>,
 }
 
 impl Windows<'_> {
-    /// Computes and writes all results of a running dimension, for some vectors of the innermost one.
+    /// Computes and writes all results of a running dimension, for several vectors of the innermost
+    /// one.
     pub(super) fn running(
         &self,
         cx: &mut KernelContext<'_>,
@@ -66,8 +70,8 @@ impl Windows<'_> {
         let w = &self.window.dimensions[dimension];
         let (count, size) = (self.counts[dimension], self.sizes[dimension]);
         let is_backward = self.plan.dimensions[dimension] == WindowWalk::Running { is_backward: true };
-        // Forward, result 0 holds the elements below its window's end. Backward, the last result holds those from its
-        // window's start on.
+        // Forward, result 0 contains the elements below its window's end. Backward, the last result
+        // contains those from its window's start on.
         let held = if is_backward {
             size.saturating_add(w.padding_low).saturating_sub(count - 1)
         } else {
@@ -91,7 +95,8 @@ impl Windows<'_> {
             place,
             &carried,
         )?;
-        // Results up to `first` hold as many elements as result 0, those from `end` on hold all.
+        // Results up to `first` contain as many elements as result 0. Those from `end` on contain
+        // all elements.
         let first = held.saturating_neg().saturating_add(1).clamp(1, count);
         let end = size.saturating_sub(held).saturating_add(1).clamp(first, count);
         self.store_running(cx, block, &run, 0..first, place, &carried[..start.len()])?;
@@ -103,7 +108,7 @@ impl Windows<'_> {
         self.store_running(cx, block, &run, end..count, place, &carried[..start.len()])
     }
 
-    /// Adds one element after another to what is carried.
+    /// Adds one element after another to the carried values.
     fn steps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -143,7 +148,8 @@ impl Windows<'_> {
         if whole == end { Ok(carried) } else { of_block(cx, &Index::constant(whole), end - whole, &carried) }
     }
 
-    /// The totals of what is carried and of a block so far; with nothing carried those of the block.
+    /// Returns the totals of the carried values and of a block so far. Without carried values,
+    /// these are the block's totals.
     pub(super) fn joined(
         &self,
         cx: &mut KernelContext<'_>,
@@ -158,7 +164,7 @@ impl Windows<'_> {
         }
     }
 
-    /// The totals with one element more, for every tap of the other dimensions.
+    /// Adds one element to the totals, for every tap of the other dimensions.
     pub(super) fn add_running(
         &self,
         cx: &mut KernelContext<'_>,
@@ -173,7 +179,7 @@ impl Windows<'_> {
         self.taps(cx, block, place, &mut at, 0, totals)
     }
 
-    /// Writes the same totals to results of some numbers.
+    /// Writes the same totals to a range of results.
     fn store_running(
         &self,
         cx: &mut KernelContext<'_>,
@@ -190,8 +196,9 @@ impl Windows<'_> {
     }
 }
 
-/// The totals with the sums of a block, and behind them the errors of these additions (Knuth), which the next block begins
-/// with. Behind an infinity there is no error.
+/// Adds the sums of a block to the totals. Returns the new totals, followed by the errors of these
+/// additions (Knuth), which are the initial sums of the next block. The error is 0 if the new total
+/// is infinite.
 pub(super) fn with_errors(b: &mut FunctionBuilder, totals: &[ValueId], sums: &[ValueId]) -> Vec<ValueId> {
     let (mut next, mut errors) = (Vec::with_capacity(2 * totals.len()), Vec::with_capacity(totals.len()));
     for (&total, &sum) in totals.iter().zip(sums) {
