@@ -1,66 +1,67 @@
-//! Candidates: the ways to compute one contraction that the plan tells apart, each with a name that stays the same.
+//! Candidates: the alternative ways to compute one contraction, each with a stable name.
 //!
-//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may say another. The list is a pure
-//! function of the kernel, the target and the options, and short, so that all of it can be measured.
+//! A cost model chooses one of them; a table of measured [`Choices`](crate::Choices) may override
+//! it. The list is a pure function of the kernel, the target, and the options. It is short enough
+//! to measure every entry.
 
 use crate::packing::Packing;
 use std::fmt;
 
-/// A contraction has no more candidates than this.
+/// Upper bound of the number of candidates for one contraction.
 pub const MAX_CANDIDATES: usize = 12;
 
 /// One way to compute a contraction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Candidate {
-    /// A dot in tiles.
+    /// A dot in register tiles.
     Dot {
-        /// Rows of a tile.
+        /// Rows per tile.
         rows: u32,
-        /// Vectors of columns.
+        /// Vectors of columns per tile.
         vectors: u32,
-        /// Where the right operand is read from.
+        /// Memory from which the right operand is read.
         right: Packing,
-        /// Whether panels are the outer loop and rows the inner one.
+        /// True if panels are the outer loop and rows the inner one.
         panels_outside: bool,
-        /// Summands of a pass.
+        /// Summands per pass.
         k_block: i64,
     },
-    /// A convolution in tiles of pixels times vectors of output features.
+    /// A convolution in tiles of pixels by vectors of output features.
     Dense {
-        /// Pixels of a tile, at most.
+        /// Upper bound of the pixels per tile.
         pixels: u32,
-        /// Vectors of output features.
+        /// Vectors of output features per tile.
         vectors: u32,
-        /// Whether panels are the outer loop and pixels the inner one.
+        /// True if panels are the outer loop and pixels the inner one.
         panels_outside: bool,
     },
     /// A depthwise convolution.
     Depthwise {
-        /// Pixels of a tile, at most.
+        /// Upper bound of the pixels per tile.
         pixels: u32,
-        /// Vectors of features.
+        /// Vectors of features per tile.
         vectors: u32,
-        /// Whether blocks of features are the outer loop and pixels the inner one.
+        /// True if blocks of features are the outer loop and pixels the inner one.
         blocks_outside: bool,
     },
-    /// A convolution by transformed patches.
+    /// A Winograd convolution.
     Winograd {
-        /// Outputs of a patch along each dimension.
+        /// Outputs per patch along each dimension.
         outputs: u32,
     },
-    /// The gradient of a convolution's kernel.
+    /// The gradient of a convolution with respect to its kernel.
     Gradient {
-        /// Rows of a tile, at most.
+        /// Upper bound of the rows per tile.
         rows: u32,
-        /// Vectors of output features.
+        /// Vectors of output features per tile.
         vectors: u32,
-        /// Neighbouring taps of a tile.
+        /// Adjacent taps per tile.
         taps: u32,
     },
 }
 
 impl Candidate {
-    /// The candidate of a name.
+    /// Parses a candidate's name.
     pub fn parse(name: &str) -> Option<Self> {
         let mut words = name.split(',');
         let mut next = |key: &str| words.next()?.strip_prefix(key)?.strip_prefix('=');
@@ -97,18 +98,18 @@ impl Candidate {
             }
             _ => return None,
         };
-        // One name each: no leading zeros, nothing behind.
+        // Each candidate has exactly one name: no leading zeros, no trailing text.
         (candidate.to_string() == name).then_some(candidate)
     }
 }
 
-/// `6x4`.
+/// Parses two sizes, such as `6x4`.
 fn sizes(text: &str) -> Option<(u32, u32)> {
     let (a, b) = text.split_once('x')?;
     Some((a.parse().ok()?, b.parse().ok()?))
 }
 
-/// Whether panels are the outer loop, or what `inner` says.
+/// True if the outer loop runs over panels, false if it runs over `inner`.
 fn outer(text: &str, inner: &str) -> Option<bool> {
     match text {
         "panels" => Some(true),
@@ -146,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_as_they_are_written() {
+    fn names_round_trip() {
         let all = [
             (
                 "tile=6x4,right=packed,outer=panels,k-block=256",
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_none() {
+    fn unknown_names_are_rejected() {
         let names = [
             "",
             "tile",

@@ -1,5 +1,5 @@
-//! Tables of choices: which candidate a kernel is to be computed by, where measuring has found a better one than the cost
-//! model, and the text in which such tables are kept.
+//! Tables of choices: the candidate for each kernel for which measuring found a better one than the
+//! cost model's, and the text format of such tables.
 //!
 //! ```text
 //! tfcompile-tuning 1
@@ -8,9 +8,10 @@
 //! dot f32[128,768]c1 constant f32[768,768]c0 -> f32[128,768]; add; f32[768] => tile=8x3,right=constant,outer=panels,k-block=768
 //! ```
 //!
-//! A section belongs to a machine, as the plan sees it; a line to a kernel, by what the plan knows of it: shapes, types, what is
-//! constant, which operations follow. Constants' values, names and places in a program do not matter. Sections and lines are
-//! sorted, so that tables can be committed, compared and merged.
+//! A section describes a machine as the plan sees it. A line describes a kernel by the properties
+//! that the plan reads: shapes, types, which operands are constant, and which operations follow.
+//! The values of constants, names, and positions in a program do not matter. Sections and lines are
+//! sorted, so that tables can be committed, compared, and merged.
 
 use crate::candidate::Candidate;
 use std::collections::BTreeMap;
@@ -20,15 +21,15 @@ use support::{Error, Result};
 /// First line of a table.
 const HEADER: &str = "tfcompile-tuning 1";
 
-/// A table has no more bytes and lines than these.
+/// Upper bounds of a table's bytes and lines.
 pub const MAX_BYTES: usize = 16 << 20;
 const MAX_LINES: usize = 200_000;
 
-/// Between a kernel and its candidate.
+/// Separates a kernel from its candidate.
 const ARROW: &str = " => ";
 
-/// Candidates by machine and kernel. The names of candidates are kept as they stand, so that those of other versions of the
-/// tool survive a merge.
+/// Candidates by machine and kernel. Candidate names are kept verbatim, so that names from other
+/// versions of the tool survive a merge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choices {
     machines: BTreeMap<String, BTreeMap<String, String>>,
@@ -40,42 +41,44 @@ impl Choices {
         self.machines.is_empty()
     }
 
-    /// How many there are, of all machines.
+    /// Number of choices, over all machines.
     pub fn len(&self) -> usize {
         self.machines.values().map(BTreeMap::len).sum()
     }
 
-    /// The candidate that is named for a kernel of a machine, by [`machine`](crate::tuning::machine) and [`kernel`](crate::tuning::kernel); nothing if its name is unknown.
+    /// The candidate chosen for a kernel on a machine, identified by
+    /// [`machine`](crate::tuning::machine) and [`kernel`](crate::tuning::kernel); `None` if there
+    /// is no choice or its name is unknown.
     pub fn get(&self, machine: &str, kernel: &str) -> Option<Candidate> {
         Candidate::parse(self.machines.get(machine)?.get(kernel)?)
     }
 
-    /// The kernels of a machine, with the names of their candidates.
+    /// The kernels of a machine with the names of their candidates.
     pub(crate) fn of_machine(&self, machine: &str) -> Option<&BTreeMap<String, String>> {
         self.machines.get(machine)
     }
 
-    /// Says something of a kernel of a machine, instead of what was said before.
+    /// Sets the choice for a kernel of a machine, replacing an earlier one.
     pub fn set(&mut self, machine: &str, kernel: &str, candidate: Candidate) {
         let kernels = self.machines.entry(machine.to_owned()).or_default();
         kernels.insert(kernel.to_owned(), candidate.to_string());
     }
 
-    /// Takes over what another table says.
+    /// Adds another table's choices, which replace existing ones.
     pub fn merge(&mut self, other: Self) {
         for (machine, kernels) in other.machines {
             self.machines.entry(machine).or_default().extend(kernels);
         }
     }
 
-    /// These choices and others, which go before these.
+    /// These choices combined with `others`, which take precedence.
     pub fn and(&self, others: &Self) -> Self {
         let mut both = self.clone();
         both.merge(others.clone());
         both
     }
 
-    /// Reads a table; `name` is told in errors.
+    /// Parses a table. `name` appears in error messages.
     pub fn parse(text: &str, name: &str) -> Result<Self> {
         let wrong = |line: usize, what: &str| {
             Error::invalid(format!(
@@ -84,12 +87,15 @@ impl Choices {
             ))
         };
         if text.len() > MAX_BYTES {
-            return Err(Error::invalid(format!("{name}: a tuning file has {MAX_BYTES} bytes at most")));
+            return Err(Error::invalid(format!(
+                "{name}: a tuning file may have at most {MAX_BYTES} bytes, got {}",
+                text.len()
+            )));
         }
         let mut lines = text.lines().enumerate();
         if lines.next().map(|(_, line)| line.trim_end()) != Some(HEADER) {
             return Err(Error::invalid(format!(
-                "{name}: no tuning file of this version, which begins with '{HEADER}'; name another file"
+                "{name}: not a tuning file of this version: expected the first line '{HEADER}'"
             )));
         }
         let mut choices = Self::default();
@@ -97,7 +103,7 @@ impl Choices {
         for (number, line) in lines {
             let line = line.trim_end();
             if number > MAX_LINES {
-                return Err(wrong(number, "too many lines"));
+                return Err(wrong(number, &format!("more than {MAX_LINES} lines")));
             }
             if line.is_empty() || line.starts_with('#') {
                 continue;
@@ -106,18 +112,19 @@ impl Choices {
                 machine = Some(name);
                 continue;
             }
-            let machine = machine.ok_or_else(|| wrong(number, "a kernel in front of the first [machine]"))?;
+            let machine =
+                machine.ok_or_else(|| wrong(number, "expected a [machine] before the first kernel"))?;
             let (kernel, candidate) =
-                line.split_once(ARROW).ok_or_else(|| wrong(number, "no 'kernel => candidate'"))?;
+                line.split_once(ARROW).ok_or_else(|| wrong(number, "expected 'kernel => candidate'"))?;
             let kernels = choices.machines.entry(machine.to_owned()).or_default();
             if kernels.insert(kernel.to_owned(), candidate.to_owned()).is_some() {
-                return Err(wrong(number, "the kernel stands there twice"));
+                return Err(wrong(number, "duplicate kernel"));
             }
         }
         Ok(choices)
     }
 
-    /// The table as text: the same for equal tables.
+    /// The table as text. Equal tables yield equal text.
     pub fn to_text(&self) -> String {
         let mut text = format!("{HEADER}\n");
         for (machine, kernels) in &self.machines {
@@ -145,7 +152,7 @@ dot b => a name of later versions
 ";
 
     #[test]
-    fn tables_are_read_and_written_and_merged() {
+    fn tables_round_trip_and_merge() {
         let table = Choices::parse(TABLE, "t").unwrap();
         assert_eq!(table.to_text(), TABLE);
         assert_eq!((table.len(), table.is_empty()), (3, false));
@@ -163,39 +170,46 @@ dot b => a name of later versions
         both.merge(more);
         assert_eq!(both.len(), 4);
         assert_eq!(both.get(zen, "convolution a"), Some(dense(5)));
-        // What this version does not know stays.
+        // Candidates unknown to this version are kept.
         assert!(both.to_text().contains("dot b => a name of later versions\n"));
         assert_eq!(Choices::parse(&both.to_text(), "t").unwrap(), both);
         assert_eq!(Choices::default().to_text(), "tfcompile-tuning 1\n");
     }
 
     #[test]
-    fn comments_and_other_ends_of_lines_are_read() {
+    fn comments_and_windows_line_ends_are_accepted() {
         let text = TABLE.replace('\n', "\r\n").replace("dot b", "# a comment\r\n\r\ndot b");
         assert_eq!(Choices::parse(&text, "t").unwrap().to_text(), TABLE);
     }
 
     #[test]
-    fn what_is_no_table_is_refused_with_its_place() {
+    fn malformed_tables_are_rejected_with_the_line() {
         let cases = [
-            ("", "begins with 'tfcompile-tuning 1'"),
-            ("tfcompile-tuning 2\n", "begins with 'tfcompile-tuning 1'"),
-            ("{\"version\": 1}", "begins with 'tfcompile-tuning 1'"),
-            ("tfcompile-tuning 1\ndot => tile\n", "t:2: a kernel in front of the first [machine]"),
-            ("tfcompile-tuning 1\n[m]\ndot\n", "t:3: no 'kernel => candidate'"),
-            ("tfcompile-tuning 1\n[m]\na => b\na => c\n", "t:4: the kernel stands there twice"),
-            (
-                "tfcompile-tuning 1\n[m]\na => b\n[n]\na => b\n[m]\na => b\n",
-                "t:7: the kernel stands there twice",
-            ),
+            ("", "expected the first line 'tfcompile-tuning 1'"),
+            ("tfcompile-tuning 2\n", "expected the first line 'tfcompile-tuning 1'"),
+            ("{\"version\": 1}", "expected the first line 'tfcompile-tuning 1'"),
+            ("tfcompile-tuning 1\ndot => tile\n", "t:2: expected a [machine] before the first kernel"),
+            ("tfcompile-tuning 1\n[m]\ndot\n", "t:3: expected 'kernel => candidate'"),
+            ("tfcompile-tuning 1\n[m]\na => b\na => c\n", "t:4: duplicate kernel"),
+            ("tfcompile-tuning 1\n[m]\na => b\n[n]\na => b\n[m]\na => b\n", "t:7: duplicate kernel"),
         ];
-        for (text, wanted) in cases {
+        for (text, expected) in cases {
             let error = Choices::parse(text, "t").unwrap_err();
-            assert!(error.message().contains(wanted), "{text:?}: {}", error.message());
+            assert!(error.message().contains(expected), "{text:?}: {}", error.message());
         }
         let long = format!("tfcompile-tuning 1\n{}", "#\n".repeat(MAX_LINES + 1));
-        assert!(Choices::parse(&long, "t").unwrap_err().message().contains("too many lines"));
+        assert!(
+            Choices::parse(&long, "t")
+                .unwrap_err()
+                .message()
+                .contains(&format!("more than {MAX_LINES} lines"))
+        );
         let large = "x".repeat(MAX_BYTES + 1);
-        assert!(Choices::parse(&large, "t").unwrap_err().message().contains("bytes at most"));
+        assert!(
+            Choices::parse(&large, "t")
+                .unwrap_err()
+                .message()
+                .contains("at most 16777216 bytes, got 16777217")
+        );
     }
 }

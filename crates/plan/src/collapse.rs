@@ -1,7 +1,8 @@
-//! Which neighbouring dimensions of a loop nest may become one loop.
+//! Finds adjacent dimensions of a loop nest that may become one loop.
 //!
-//! Two dimensions become one by letting the inner one's index run through both and the outer one's stay 0. Row-major
-//! addresses come out the same wherever both dimensions arrive side by side, and nothing in between looks at either.
+//! Two dimensions are merged by letting the inner one's index run through both, while the outer
+//! one's stays 0. Row-major addresses come out the same wherever both dimensions arrive side by
+//! side and no instruction in between looks at either index.
 
 use crate::fusion::{Fusion, Position};
 use hlo::{InstructionId, Op};
@@ -9,35 +10,37 @@ use shape::ArrayShape;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// More pairs of instruction and dimension order than this are not looked at: then nothing is merged.
+/// Upper bound of the visited pairs of instruction and dimension order. Beyond it, nothing is
+/// merged.
 const MAX_VISITS: usize = 10_000;
 
 /// A loop of a nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loop {
-    /// The dimension whose index it runs.
+    /// The dimension whose index the loop counts.
     pub dimension: usize,
-    /// How far.
+    /// Number of iterations.
     pub extent: i64,
 }
 
 /// A loop nest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Nest {
-    /// Its loops, the outermost first.
+    /// The loops, outermost first.
     pub(crate) loops: Vec<Loop>,
-    /// Loops but the innermost along which some array is contiguous that the innermost one strides through.
+    /// Loops, except the innermost, along which some array is contiguous while the innermost loop
+    /// strides through it.
     pub(crate) across: Vec<Loop>,
 }
 
 /// For each dimension of an instruction, the dimension of the nest that it follows.
 pub(crate) type Follows = Vec<Option<usize>>;
 
-/// Where a nest evaluates instructions.
+/// The instructions that a nest evaluates, each with the dimensions that it follows.
 pub(crate) type Visits = BTreeSet<(InstructionId, Follows)>;
 
-/// The loops over the dimensions of `sizes`, where `starts` are evaluated at the nest's indices. Dimensions of different
-/// `kinds` stay apart.
+/// The loops over the dimensions of `sizes`, with `starts` evaluated at the nest's indices.
+/// Dimensions of different `kinds` are not merged.
 pub(crate) fn nest(
     fusion: &Fusion<'_>,
     starts: &[InstructionId],
@@ -49,8 +52,8 @@ pub(crate) fn nest(
     nest_of(fusion, starts, sizes, |outer, inner| kinds[outer] == kinds[inner])
 }
 
-/// As [`nest`], where each start has dimensions of its own, of which it is told which ones of the nest they follow; only
-/// neighbours that `may_merge` allows, outer and inner one, become one loop.
+/// Same as [`nest`], but each start has dimensions of its own, given with the dimensions of the
+/// nest that they follow. Only neighbors that `may_merge` allows (outer, inner) become one loop.
 pub(crate) fn nest_of(
     fusion: &Fusion<'_>,
     starts: Vec<(InstructionId, Follows)>,
@@ -60,8 +63,8 @@ pub(crate) fn nest_of(
     visited_nest(fusion, starts, sizes, may_merge).map(|(nest, _)| nest)
 }
 
-/// As [`nest_of`], with all that is evaluated, if it was looked at. A reduction inside of the body is a value that the nest
-/// provides: what it needs is not looked at.
+/// Same as [`nest_of`], and also returns every evaluated instruction that was visited. A reduction
+/// inside the body is a value that the nest provides, so its operands are not visited.
 pub(crate) fn visited_nest(
     fusion: &Fusion<'_>,
     starts: Vec<(InstructionId, Follows)>,
@@ -94,16 +97,17 @@ pub(crate) fn visited_nest(
 
 fn shape<'m>(fusion: &Fusion<'m>, id: InstructionId) -> Result<&'m ArrayShape> {
     let shape = fusion.body[id].shape();
-    shape.as_array().ok_or_else(|| Error::internal(format!("{} is no array", fusion.body[id].name())))
+    shape.as_array().ok_or_else(|| Error::internal(format!("{} is not an array", fusion.body[id].name())))
 }
 
 struct Walk<'c, 'm> {
     fusion: &'c Fusion<'m>,
-    /// The nest's dimensions that are not 1.
+    /// The nest's dimensions whose size is not 1.
     wide: &'c [usize],
-    /// Whether a wide dimension and the next may be merged.
+    /// True where a wide dimension and the next may be merged.
     mergeable: Vec<bool>,
-    /// Dimensions of the nest along which an array is contiguous that the innermost one strides through.
+    /// Dimensions of the nest along which an array is contiguous while the innermost one strides
+    /// through it.
     contiguous: BTreeSet<usize>,
     seen: BTreeSet<(InstructionId, Follows)>,
 }
@@ -172,7 +176,7 @@ impl Walk<'_, '_> {
                 self.require_order(id, follows, |_, inner| dynamic_slice_sizes[inner] == operand[inner]);
                 pending.push((operands[0], follows.clone()));
             }
-            // The nest is that of the update.
+            // The nest runs over the update.
             Op::DynamicUpdateSlice {} => {
                 let (operand, update) =
                     (shape(self.fusion, operands[0])?.sizes(), shape(self.fusion, operands[1])?.sizes());
@@ -195,15 +199,15 @@ impl Walk<'_, '_> {
                 self.require_order(id, follows, |outer, inner| *dimension != outer && *dimension != inner);
                 pending.extend(operands.iter().map(|&o| (o, follows.clone())));
             }
-            // The caller's.
+            // The caller handles reductions.
             Op::Reduce { .. } => {}
-            // A contraction whose tiles the caller lays out, and opcodes that look at each index.
+            // A contraction, whose tiles the caller lays out, or an opcode that uses each index.
             _ => self.require_order(id, follows, |_, _| false),
         }
         Ok(())
     }
 
-    /// An array in memory.
+    /// Records the read of an array in memory.
     fn read(&mut self, id: InstructionId, follows: &Follows) {
         self.require_order(id, follows, |_, _| true);
         let sizes = shape(self.fusion, id).map(|s| s.sizes()).unwrap_or_default();
@@ -217,7 +221,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// A reshape of memory keeps the element's number. Elsewhere the dimensions must survive as they are.
+    /// A reshape of memory preserves the element's linear index. Otherwise the dimensions must
+    /// survive unchanged.
     fn visit_reshape(
         &mut self,
         id: InstructionId,
@@ -230,10 +235,10 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         let (from, to) = (shape(self.fusion, operand)?.sizes(), shape(self.fusion, id)?.sizes());
-        let mut kept = to.iter().zip(follows).filter(|(size, _)| **size != 1);
+        let mut wide = to.iter().zip(follows).filter(|(size, _)| **size != 1);
         let is_squeeze = from.iter().filter(|s| **s != 1).eq(to.iter().filter(|s| **s != 1));
         if is_squeeze {
-            let moved = from.iter().map(|&s| if s == 1 { None } else { kept.next().and_then(|(_, f)| *f) });
+            let moved = from.iter().map(|&s| if s == 1 { None } else { wide.next().and_then(|(_, f)| *f) });
             pending.push((operand, moved.collect()));
         } else {
             self.require_order(id, follows, |_, _| false);
@@ -241,14 +246,15 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
-    /// Keeps pairs apart that do not arrive side by side in order, or that `allows` (outer and inner dimension here)
-    /// refuses; pairs of which nothing arrives are free.
+    /// Keeps pairs apart that do not arrive side by side in order, or that `allows` (given the
+    /// outer and inner dimension of this instruction) rejects. Pairs of which neither dimension
+    /// arrives stay mergeable.
     fn require_order(&mut self, id: InstructionId, follows: &Follows, allows: impl Fn(usize, usize) -> bool) {
         let sizes = shape(self.fusion, id).map(|s| s.sizes()).unwrap_or_default();
         let here: Vec<usize> = (0..follows.len()).filter(|&d| sizes.get(d) != Some(&1)).collect();
         for k in 0..self.mergeable.len() {
             let (outer, inner) = (self.wide[k], self.wide[k + 1]);
-            let at = |of: usize| here.iter().position(|&d| follows[d] == Some(of));
+            let at = |dimension: usize| here.iter().position(|&d| follows[d] == Some(dimension));
             let is_free = match (at(outer), at(inner)) {
                 (None, None) => true,
                 (Some(o), Some(i)) => i == o + 1 && allows(here[o], here[i]),

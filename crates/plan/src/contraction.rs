@@ -14,12 +14,12 @@ use convolution::Winograd;
 use support::for_each_chunk;
 use target::Target;
 
-/// Bytes of packed panels that are worth a thread of their own.
-const BYTES_OF_THREAD: usize = 2 << 20;
+/// Bytes of packed panels that justify another thread.
+const BYTES_PER_THREAD: usize = 2 << 20;
 
-/// Calls `fill` with the index of each panel of `size` bytes, and the panel.
+/// Calls `fill` with the index and the bytes of each panel of `size` bytes.
 fn for_each_panel(packed: &mut [u8], size: usize, fill: impl Fn(usize, &mut [u8]) + Sync) {
-    let threads = packed.len() / BYTES_OF_THREAD;
+    let threads = packed.len() / BYTES_PER_THREAD;
     for_each_chunk(packed, size, threads, fill);
 }
 
@@ -27,8 +27,8 @@ fn for_each_panel(packed: &mut [u8], size: usize, fill: impl Fn(usize, &mut [u8]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Planner<'a> {
     pub(crate) target: &'a Target,
-    /// The transforms that convolutions may use.
+    /// Winograd transforms that convolutions may use.
     pub(crate) winograd: Winograd,
-    /// The plan to make instead of the cost model's.
+    /// The candidate to plan instead of the cost model's choice.
     pub(crate) candidate: Option<Candidate>,
 }

@@ -1,9 +1,10 @@
-//! How Fourier transforms are done: along one dimension after the other, each by passes of small transforms ("butterflies") that
-//! leave frequencies in order (Stockham).
+//! Plans Fourier transforms. They proceed along one dimension after another, each by passes of
+//! small transforms ("butterflies") that leave frequencies in order (Stockham).
 //!
-//! A pass of radix `r` takes `points = t * r * m` points, of which `t` transforms are done so far, and makes of points
-//! `i + t (p + m k)` the points `i + t (r p + k)`, turned by `p k` of `r m` parts of a turn. The first pass has `t = 1`, the last
-//! one `m = 1`. Inverse transforms are forward ones with real and imaginary parts exchanged on both ends.
+//! A pass of radix `r` takes `points = t * r * m` points, where `t` is the length of the transforms
+//! already done. From points `i + t (p + m k)` it computes the points `i + t (r p + k)`, rotated by
+//! `p k / (r m)` of a turn. The first pass has `t = 1`, the last one `m = 1`. Inverse transforms
+//! are forward ones with real and imaginary parts exchanged at both ends.
 //!
 //! Radices and tables depend on lengths alone, so that versions for several processors share them.
 
@@ -25,126 +26,132 @@ const MAX_RADIX: i64 = 13;
 /// The longest transform.
 const MAX_LENGTH: i64 = 1 << 24;
 
-/// Roots of unity of so many positions are in one table; of more, they are products of two.
+/// Roots of unity of up to this many positions are in one table. For more positions, each root is a
+/// product of two.
 const MAX_ROOTS: i64 = 1 << 11;
 
-/// Vectors may begin anywhere: tables have so many positions more than are begun at.
+/// Vectors may begin at any position, so tables extend this many positions beyond the last
+/// beginning.
 const OVERHANG: i64 = 64;
 
-/// So many bytes of neighboring columns are read together: two lines of the cache, which processors fetch in pairs.
+/// Bytes of adjacent columns that are read together: two cache lines, which processors fetch in
+/// pairs.
 const COLUMN_BYTES: i64 = 128;
 
-/// A transform.
+/// Plan of a transform over one or more dimensions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FftPlan {
-    /// One for each dimension that is longer than 1, in the order in which they are done.
+    /// One step for each dimension longer than 1, in order of execution.
     pub steps: Vec<FftStep>,
-    /// Bytes of each of the arrays between steps.
+    /// Bytes of each array between steps.
     pub array_bytes: u64,
 }
 
 /// A transform along one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FftStep {
-    /// What is transformed to what.
+    /// Input and output domain.
     pub kind: FftKind,
-    /// The type of real and imaginary parts.
+    /// Type of the real and imaginary parts.
     pub part: PrimitiveType,
-    /// Elements of the dimension: complex ones, or those of the real signal.
+    /// Elements of the dimension: complex elements, or those of the real signal.
     pub length: i64,
     /// Points that the passes transform.
     pub points: i64,
-    /// Their product is the number of points; one pass for each.
+    /// Radix of each pass. Their product is the number of points.
     pub radices: Vec<i64>,
-    /// The sizes in front of the dimension, multiplied.
+    /// Product of the sizes before the dimension.
     pub outer: i64,
-    /// The sizes behind it, multiplied.
+    /// Product of the sizes after the dimension.
     pub inner: i64,
-    /// What is side by side in a vector.
+    /// The points that share a vector.
     pub layout: FftLayout,
-    /// How many are.
+    /// Number of vector lanes.
     pub lanes: u32,
-    /// Vectors of neighboring columns that are transformed together, so that whole lines of the cache are read.
+    /// Number of vectors of adjacent columns that are transformed together, so that whole cache
+    /// lines are read.
     pub vectors: i64,
-    /// Whether real and imaginary parts are exchanged.
+    /// True if real and imaginary parts are exchanged.
     pub is_inverse: bool,
-    /// What the results are multiplied with.
+    /// Factor that scales the results.
     pub scale: f64,
-    /// Where the dimension is read.
+    /// Array from which the step reads.
     pub from: FftPlace,
-    /// Where the transformed one is written.
+    /// Array to which the step writes.
     pub to: FftPlace,
-    /// The roots of each pass but the last.
+    /// Roots of each pass but the last.
     pub roots: Vec<Roots>,
-    /// The roots that separate the spectra of the even and the odd elements of a real signal, if it is taken for a complex
-    /// one of half the length.
+    /// Roots that separate the spectra of the even and the odd elements of a real signal, if it is
+    /// treated as a complex signal of half the length.
     pub real_roots: Option<Roots>,
 }
 
-/// What a step transforms.
+/// Input and output domain of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FftKind {
     /// Complex numbers to complex numbers.
     Complex,
     /// A real signal to the first half of its spectrum.
     ToSpectrum,
-    /// Back.
+    /// Inverse: half a spectrum to the real signal.
     FromSpectrum,
 }
 
-/// What is side by side in vectors.
+/// The points that share a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FftLayout {
     /// Points of one transform.
     Along,
-    /// The same point of several lines, which are transposed on the way into scratch and on the way back.
+    /// The same point of several lines, which are transposed on the way into scratch and on the way
+    /// back.
     Across,
-    /// The same point of neighbors in the dimensions behind.
+    /// The same point of adjacent elements in the dimensions after the transformed one.
     Columns,
 }
 
-/// An array.
+/// An array that a step reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FftPlace {
     /// The operand.
     Operand,
     /// The result.
     Result,
-    /// One between steps.
+    /// An array between steps, by index.
     Scratch(usize),
 }
 
-/// Roots of unity in the step's table: for each line the real parts of all positions, then the imaginary ones.
+/// Roots of unity in the step's table: for each line the real parts of all positions, then the
+/// imaginary parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roots {
-    /// The first of them, in elements.
+    /// Offset of the first root, in elements.
     pub offset: i64,
-    /// Positions of a line.
+    /// Positions per line.
     pub count: i64,
-    /// If there are two tables: the number of positions of the first one, a power of two. The other one follows, with the roots of
-    /// every so-manieth position.
+    /// If there are two tables, the number of positions of the first one, a power of two. The
+    /// second table follows; it holds the roots of positions that are multiples of this number.
     pub near: Option<i64>,
 }
 
 impl Roots {
-    /// Positions that a line of the (first) table has.
+    /// Positions per line of the (first) table.
     pub fn width(&self) -> i64 {
         self.near.map_or(self.count, |near| near + OVERHANG)
     }
 
-    /// Positions of a line of the second one.
+    /// Positions per line of the second table.
     pub fn far(&self) -> i64 {
         self.near.map_or(0, |near| (self.count - 1) / near + 1)
     }
 }
 
 impl FftStep {
-    /// Whether a real signal is taken for a complex one of half the length.
+    /// True if a real signal is treated as a complex signal of half the length.
     pub fn is_packed(&self) -> bool {
         self.real_roots.is_some()
     }
 
-    /// Points of a line that is read.
+    /// Points per line of the input.
     pub fn read_points(&self) -> i64 {
         match self.kind {
             FftKind::FromSpectrum => self.length / 2 + 1,
@@ -152,7 +159,7 @@ impl FftStep {
         }
     }
 
-    /// Points of a line that is written.
+    /// Points per line of the output.
     pub fn written_points(&self) -> i64 {
         match self.kind {
             FftKind::ToSpectrum => self.length / 2 + 1,
@@ -160,7 +167,7 @@ impl FftStep {
         }
     }
 
-    /// Numbers of a line that is read, and of one that is written.
+    /// Numbers per line of the input and of the output.
     pub fn numbers(&self) -> [i64; 2] {
         let spectrum = 2 * (self.length / 2 + 1);
         match self.kind {
@@ -170,11 +177,11 @@ impl FftStep {
         }
     }
 
-    /// How many times all points are moved.
+    /// Number of times that all points are moved.
     pub fn moves(&self) -> usize {
         let real = match self.kind {
             FftKind::Complex => 0,
-            // What is behind the half of the spectrum is left where it is if lines are transposed.
+            // When lines are transposed, the upper half of the spectrum is simply not copied out.
             FftKind::ToSpectrum => usize::from(self.is_packed() || self.layout == FftLayout::Along),
             FftKind::FromSpectrum => 1,
         };
@@ -182,7 +189,7 @@ impl FftStep {
         self.radices.len() + real + transposed
     }
 
-    /// Lines that are transformed together.
+    /// Number of lines that are transformed together.
     pub fn side_by_side(&self) -> i64 {
         if self.layout == FftLayout::Along { 1 } else { i64::from(self.lanes) * self.vectors }
     }
@@ -191,7 +198,8 @@ impl FftStep {
     pub fn part_bytes(&self) -> i64 {
         let points = self.points.max(self.read_points()).max(self.written_points()) + 1;
         let bytes = points.saturating_mul(self.side_by_side()).saturating_mul(self.part.byte_size() as i64);
-        // A line of the cache more: parts of a power of two would fall on the same lines.
+        // One extra cache line: with power-of-two sizes, the parts would fall on the same lines of
+        // the cache.
         (bytes.saturating_add(63) / 64 + 1).saturating_mul(64)
     }
 
@@ -200,7 +208,7 @@ impl FftStep {
         self.part_bytes().saturating_mul(2 * buffers) as u64
     }
 
-    /// Steps of the loop that tasks share.
+    /// Number of steps of the loop that tasks share.
     pub fn units(&self) -> i64 {
         match self.layout {
             FftLayout::Along => self.outer,
@@ -236,15 +244,16 @@ impl fmt::Display for FftPlan {
     }
 }
 
-/// Whether there is code for transforms of these lengths: products of small primes. Others are built of such by
-/// `fft-expander`.
+/// True if a kernel exists for transforms of these lengths, which must be products of small primes.
+/// `fft-expander` builds other transforms from these.
 pub fn has_kernel(fft_type: FftType, lengths: &[i64]) -> bool {
     let is_real = matches!(fft_type, FftType::Rfft | FftType::Irfft);
     let fits = |&n: &i64| (1..=MAX_LENGTH).contains(&n) && radices(n).is_some();
     lengths.iter().all(fits) && lengths.iter().any(|&n| n > 1) && (!is_real || lengths.last() != Some(&1))
 }
 
-/// The radices of a transform, large powers of two first, then primes; nothing if a prime factor is too large.
+/// Radices of a transform, large powers of two first, then primes; `None` if a prime factor is too
+/// large.
 fn radices(n: i64) -> Option<Vec<i64>> {
     let mut rest = n.max(1);
     let mut radices = Vec::new();
@@ -265,43 +274,45 @@ fn radices(n: i64) -> Option<Vec<i64>> {
     (rest == 1).then_some(radices)
 }
 
-/// A transform's plan.
+/// Plans a transform.
 pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<KernelPlan<FftPlan>> {
     let Op::Fft { fft_type, fft_length } = fusion.root_op() else {
-        return Err(Error::internal("the root is an fft"));
+        return Err(Error::internal("expected an fft as the root"));
     };
     let root = &fusion.body[fusion.root];
     let shape = fusion.body[root.operands()[0]].shape().expect_array();
     let result = root.shape().expect_array();
     if result.element_count() == 0 || shape.element_count() == 0 || !has_kernel(*fft_type, fft_length) {
-        return Err(Error::unsupported(format!("a Fourier transform of lengths {fft_length:?}")));
+        return Err(Error::unsupported(format!("Fourier transform of lengths {fft_length:?}")));
     }
     let kinds = kinds(*fft_type, fft_length.len());
     let first = shape.rank() - fft_length.len();
-    let wanted: Vec<(usize, FftKind)> =
+    let expected: Vec<(usize, FftKind)> =
         kinds.into_iter().filter(|&(k, kind)| fft_length[k] > 1 || kind != FftKind::Complex).collect();
     let is_inverse = matches!(fft_type, FftType::Ifft | FftType::Irfft);
     let count: f64 = fft_length.iter().map(|&n| n as f64).product();
     let part = shape.element_type.real_part();
-    // The sizes of all complex arrays.
+    // Sizes of all complex arrays.
     let sizes = if result.element_type.is_complex() { result.sizes() } else { shape.sizes() };
-    let mut packed = Vec::with_capacity(wanted.len());
-    let mut steps: Vec<FftStep> = Vec::with_capacity(wanted.len());
-    for (number, &(k, kind)) in wanted.iter().enumerate() {
-        let is_last = number + 1 == wanted.len();
+    let mut packed = Vec::with_capacity(expected.len());
+    let mut steps: Vec<FftStep> = Vec::with_capacity(expected.len());
+    for (number, &(k, kind)) in expected.iter().enumerate() {
+        let is_last = number + 1 == expected.len();
         let sizes_of = |sizes: &[i64]| sizes.iter().fold(1i64, |all, &size| all.saturating_mul(size));
         let length = fft_length[k];
         let is_packed = kind != FftKind::Complex && length % 2 == 0 && length > 2;
         let points = if is_packed { length / 2 } else { length };
-        let radices = radices(points).ok_or_else(|| Error::internal("a length with a kernel"))?;
+        let radices = radices(points)
+            .ok_or_else(|| Error::internal("FFT length has a prime factor without a kernel"))?;
         let mut table = Table { part, bytes: Vec::new() };
         let (roots, real_roots) =
             (table.of_passes(points, &radices), is_packed.then(|| table.of_real(length)));
         let from = if number == 0 { FftPlace::Operand } else { steps[number - 1].to };
-        // Complex arrays find room in the complex result; in turns with scratch, so that it is written last.
+        // Intermediate complex arrays alternate between the complex result and scratch, so that the
+        // result is written last.
         let to = match (is_last, result.element_type.is_complex()) {
             (true, _) => FftPlace::Result,
-            (false, true) if (wanted.len() - number) % 2 == 1 => FftPlace::Result,
+            (false, true) if (expected.len() - number) % 2 == 1 => FftPlace::Result,
             (false, true) => FftPlace::Scratch(0),
             (false, false) => FftPlace::Scratch(number % 2),
         };
@@ -341,7 +352,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<K
     Ok(KernelPlan { packed, scratch_bytes, worker_scratch_bytes, tasks, ..plan })
 }
 
-/// What is done along each of the dimensions, in order.
+/// Kind of transform along each dimension, in order of execution.
 fn kinds(fft_type: FftType, dimensions: usize) -> Vec<(usize, FftKind)> {
     let last = dimensions - 1;
     let complex = (0..last).map(|k| (k, FftKind::Complex));
@@ -352,21 +363,21 @@ fn kinds(fft_type: FftType, dimensions: usize) -> Vec<(usize, FftKind)> {
     }
 }
 
-/// The layout, and how many lanes it has.
+/// Chooses the layout and its number of lanes.
 fn choose(step: &mut FftStep, target: &Target) {
-    let most = i64::from(target.lanes(step.part.byte_size()).clamp(1, 16));
+    let max_lanes = i64::from(target.lanes(step.part.byte_size()).clamp(1, 16));
     if step.inner > 1 {
         step.layout = FftLayout::Columns;
-        step.lanes = most.min(power_below(step.inner)) as u32;
+        step.lanes = max_lanes.min(power_below(step.inner)) as u32;
         let bytes = |step: &FftStep| 2 * step.side_by_side() * step.part.byte_size() as i64;
         while bytes(step) < COLUMN_BYTES && 2 * step.side_by_side() <= step.inner {
             step.vectors *= 2;
         }
         return;
     }
-    step.lanes = most as u32;
+    step.lanes = max_lanes as u32;
     let [read, written] = step.numbers();
-    let lanes = most.min(power_below(step.outer)).min(power_below(read)).min(power_below(written));
+    let lanes = max_lanes.min(power_below(step.outer)).min(power_below(read)).min(power_below(written));
     if lanes < 2 {
         return;
     }
@@ -380,7 +391,7 @@ fn choose(step: &mut FftStep, target: &Target) {
             (1, _) => 2.0 * radix as f64,
             _ => 0.0,
         };
-        along += (cost + shuffles) / most.min(power_below(fit)) as f64;
+        along += (cost + shuffles) / max_lanes.min(power_below(fit)) as f64;
         across += cost / lanes as f64;
         transforms *= radix;
     }
@@ -394,12 +405,12 @@ fn choose(step: &mut FftStep, target: &Target) {
     }
 }
 
-/// The largest power of two that is at most a positive number.
+/// The largest power of two that is at most `n`, a positive number.
 fn power_below(n: i64) -> i64 {
     1 << n.max(1).ilog2()
 }
 
-/// The table of a step in the making.
+/// The table of a step under construction.
 struct Table {
     part: PrimitiveType,
     bytes: Vec<u8>,
@@ -423,10 +434,10 @@ impl Table {
         self.add(1, length / 2 + 1, length)
     }
 
-    /// `e^(-2 pi i (line + 1) position / n)` for so many lines and positions.
+    /// Adds `e^(-2 pi i (line + 1) position / n)` for `lines` lines and `count` positions.
     fn add(&mut self, lines: i64, count: i64, n: i64) -> Roots {
         let offset = (self.bytes.len() / self.part.byte_size()) as i64;
-        // Both tables of about the same size.
+        // Makes both tables about the same size.
         let near = (count > MAX_ROOTS).then(|| 1i64 << ((count as u64).ilog2() / 2 + 1));
         let roots = Roots { offset, count, near };
         self.lines(lines, (0..roots.width()).collect(), n);
@@ -452,14 +463,15 @@ impl Table {
     }
 }
 
-/// `e^(-2 pi i p / n)`: whole quarters are taken off exactly, and what rounding takes off the angle is given back.
+/// `e^(-2 pi i p / n)`. Whole quarter turns are removed exactly, and the rounding error of the
+/// angle is compensated.
 pub fn root_of_unity(p: i64, n: i64) -> (f64, f64) {
     let p = p.rem_euclid(n);
     let eighth = (8 * p + n / 2) / n;
     let quarter = ((eighth + 1) / 2) % 4;
     let rest = 4 * p - n * ((eighth + 1) / 2);
     let (numerator, denominator) = (rest as f64, 2.0 * n as f64);
-    // What pi has behind its 53 bits.
+    // The remainder of pi after its 53 bits.
     const PI_REST: f64 = 1.224_646_799_147_353_2e-16;
     let product = PI * numerator;
     let of_product = PI.mul_add(numerator, -product) + PI_REST * numerator;
@@ -495,15 +507,15 @@ mod tests {
             (74, None),
             (10007, None),
         ];
-        for (n, wanted) in table {
-            assert_eq!(radices(n).as_deref(), wanted, "{n}");
+        for (n, expected) in table {
+            assert_eq!(radices(n).as_deref(), expected, "{n}");
         }
         assert!(has_kernel(FftType::Fft, &[1, 6]) && !has_kernel(FftType::Fft, &[1, 1]));
         assert!(!has_kernel(FftType::Rfft, &[6, 1]) && !has_kernel(FftType::Fft, &[MAX_LENGTH * 2]));
     }
 
     #[test]
-    fn roots_are_those_of_unity() {
+    fn roots_of_unity_are_exact_to_half_an_ulp() {
         let third = 0.75f64.sqrt();
         let table = [
             (0, 1, (1.0, 0.0)),
@@ -526,7 +538,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_are_laid_out_by_what_is_side_by_side() {
+    fn layout_follows_the_shape() {
         let table = [
             ("c64[64,1000]", "FFT", "1000", "transform of 1000 by 8x5x5x5, 8 lanes along"),
             ("c64[4096,6]", "FFT", "6", "transform of 6 by 2x3, 8 lanes across"),
@@ -539,15 +551,15 @@ mod tests {
             ("f32[256,1024]", "RFFT", "1024", "real transform of 1024 by 8x8x8, 8 lanes along"),
         ];
         let target = Target::new("x86_64-unknown-linux-gnu", "haswell", "").expect("a triple");
-        for (operand, kind, lengths, wanted) in table {
+        for (operand, kind, lengths, expected) in table {
             let result = if kind == "RFFT" { "c64[256,513]" } else { operand };
             let text = format!(
                 "HloModule m\n\nENTRY main {{\n  x = {operand} parameter(0)\n  \
                  ROOT y = {result} fft(x), fft_type={kind}, fft_length={{{lengths}}}\n}}\n"
             );
             let module = hlo::parse(&text).expect("HLO");
-            let have = crate::planner::plan(&module, &target).expect("a plan").to_text(&module);
-            assert!(have.contains(wanted), "{have} is not {wanted}");
+            let actual = crate::planner::plan(&module, &target).expect("a plan").to_text(&module);
+            assert!(actual.contains(expected), "expected '{expected}' in {actual}");
         }
     }
 }

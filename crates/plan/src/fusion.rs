@@ -1,20 +1,22 @@
-//! One view of a kernel's body, whether it is a fusion or a single instruction.
+//! A uniform view of a kernel's body, whether it is a fusion or a single instruction.
 
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use shape::Shape;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// What one kernel computes: instructions between the operands of the caller's instruction and its result.
+/// The computation of one kernel: the instructions between the operands of the caller's instruction
+/// and its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Fusion<'m> {
-    /// The module, for computations that the body applies.
+    /// The module, which holds the computations that the body applies.
     pub module: &'m Module,
     /// The computation that holds `instruction`.
     pub caller: &'m Computation,
     /// The caller's instruction.
     pub instruction: InstructionId,
-    /// The computation that holds the body: the fused one, or the caller itself for a single instruction.
+    /// The computation that holds the body: the fused computation, or the caller itself for a
+    /// single instruction.
     pub body: &'m Computation,
     /// The body's last instruction.
     pub root: InstructionId,
@@ -22,43 +24,46 @@ pub struct Fusion<'m> {
     part: Option<Part>,
 }
 
-/// What makes a view of a body one of its parts.
+/// Marks a view of a body as one of its parts.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// What the part before hands on, and its number as an operand, behind those of the caller's instruction.
+    /// The value that the previous part hands on, and its index as an operand, after those of the
+    /// caller's instruction.
     handed: Option<(InstructionId, usize)>,
 }
 
-/// Where an instruction of a body stands.
+/// Position of an instruction relative to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// Outside: operand so-and-so of the caller's instruction, an array in memory.
+    /// Outside: an array in memory, the operand of the caller's instruction with this index.
     Operand(usize),
     /// Inside: computed by the kernel.
     Inside,
 }
 
-/// A slice of an array, as rows of elements that lie together.
+/// A slice of an array, as rows of contiguous elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowSlice {
-    /// How many rows.
+    /// Number of rows.
     pub rows: i64,
-    /// Elements of a row of the array.
+    /// Elements per row of the array.
     pub whole: i64,
-    /// Elements of a row of the slice.
+    /// Elements per row of the slice.
     pub run: i64,
-    /// Elements in front of them in the array's row.
+    /// Elements before the slice in a row of the array.
     pub offset: i64,
 }
 
 impl<'m> Fusion<'m> {
-    /// The body of an instruction.
+    /// Views the body of an instruction.
     pub fn of(module: &'m Module, caller: &'m Computation, instruction: InstructionId) -> Result<Self> {
         Ok(match caller[instruction].op() {
             Op::Fusion { calls, .. } => {
                 let body = &module[*calls];
                 if body.parameters().len() != caller[instruction].operands().len() {
-                    return Err(Error::internal("a fusion's operands and parameters differ in number"));
+                    return Err(Error::internal(
+                        "a fusion and its computation have different numbers of operands and parameters",
+                    ));
                 }
                 Self { module, caller, instruction, body, root: body.root(), is_fused: true, part: None }
             }
@@ -74,18 +79,18 @@ impl<'m> Fusion<'m> {
         FusionKind::with_hero(self.caller[self.instruction].op(), self.instruction)
     }
 
-    /// The same body, of which another instruction is what is wanted.
+    /// The same body with another root.
     pub(crate) fn up_to(&self, root: InstructionId) -> Self {
         Self { root, ..*self }
     }
 
-    /// A part of the body: from what the part before hands on, which stands in memory as an operand of its own number, to
-    /// `root`, which the next part reads.
+    /// A part of the body: from the value that the previous part hands on, which is in memory as an
+    /// operand with its own index, to `root`, which the next part reads.
     pub fn part(&self, root: InstructionId, handed: Option<(InstructionId, usize)>) -> Self {
         Self { root, part: Some(Part { handed }), ..*self }
     }
 
-    /// Whether an operand's number is that of what the part before hands on.
+    /// True if an operand is the value that the previous part hands on.
     pub(crate) fn is_handed(&self, number: usize) -> bool {
         self.part.and_then(|part| part.handed).is_some_and(|(_, handed)| handed == number)
     }
@@ -100,7 +105,7 @@ impl<'m> Fusion<'m> {
         self.body[self.root].shape()
     }
 
-    /// Whether an instruction of the body is computed by the kernel or read from memory.
+    /// Tells whether an instruction of the body is computed by the kernel or read from memory.
     pub fn position(&self, id: InstructionId) -> Position {
         if let Some((handed, number)) = self.part.and_then(|part| part.handed)
             && handed == id
@@ -122,7 +127,7 @@ impl<'m> Fusion<'m> {
         )
     }
 
-    /// The caller's operand.
+    /// The caller's operand with this index.
     pub fn operand(&self, number: usize) -> InstructionId {
         self.caller[self.instruction].operands()[number]
     }
@@ -146,7 +151,8 @@ impl<'m> Fusion<'m> {
         all.filter(|id| needed.contains(id)).collect()
     }
 
-    /// The instruction whose elements the kernel computes: the root, or the update of a root that writes a slice.
+    /// The instruction whose elements the kernel computes: the root, or the update if the root
+    /// writes a slice.
     pub fn computed(&self) -> InstructionId {
         match self.root_op() {
             Op::DynamicUpdateSlice {} => self.body[self.root].operands()[1],
@@ -154,8 +160,8 @@ impl<'m> Fusion<'m> {
         }
     }
 
-    /// Whether what a contraction makes has the same number in the result's memory: then unfinished sums may be kept
-    /// where the result will be.
+    /// True if elements of the contraction have the same linear index in the result's memory.
+    /// Unfinished sums may then be kept there.
     pub fn keeps_numbers(&self) -> bool {
         let moves = |id: InstructionId| {
             matches!(self.body[id].op(), Op::Transpose { .. } | Op::DynamicUpdateSlice {})
@@ -163,23 +169,25 @@ impl<'m> Fusion<'m> {
         !self.instructions().into_iter().any(moves)
     }
 
-    /// The slice that the kernel computes, if it is one of known place that is a part along one dimension at most.
+    /// The slice that the kernel computes, if its position is known and it is a part along at most
+    /// one dimension.
     pub fn row_slice(&self) -> Option<RowSlice> {
         let starts = self.constant_starts()?;
         let sizes = self.shape().as_array()?.sizes();
         let part = self.body[self.computed()].shape().as_array()?.sizes();
         let dimension = hlo::cut_dimension(&sizes, &part)?;
         let inner: i64 = sizes.iter().skip(dimension + 1).product();
-        let of = |sizes: &[i64]| sizes.get(dimension).map_or(inner, |size| size * inner);
+        let extent = |sizes: &[i64]| sizes.get(dimension).map_or(inner, |size| size * inner);
         Some(RowSlice {
             rows: sizes.iter().take(dimension).product(),
-            whole: of(&sizes),
-            run: of(&part),
+            whole: extent(&sizes),
+            run: extent(&part),
             offset: starts.get(dimension).map_or(0, |start| start * inner),
         })
     }
 
-    /// Where the root, a slice update, writes, if that is known: within the array.
+    /// The position at which the root, a slice update, writes, if it is known to be within the
+    /// array.
     pub(crate) fn constant_starts(&self) -> Option<Vec<i64>> {
         let Op::DynamicUpdateSlice {} = self.root_op() else { return None };
         let operands = self.body[self.root].operands();

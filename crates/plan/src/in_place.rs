@@ -1,23 +1,23 @@
-//! Which operands a kernel may write its result over.
+//! Operands that a kernel's result may overwrite.
 
 use crate::fusion::{Fusion, Position};
 use hlo::{InstructionId, Op};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
 
-/// How the body of a kernel reads its operands, for one element of what it computes after another.
+/// Reads of a kernel's body from its operands, while it computes one element after another.
 #[derive(Debug, Default)]
 pub(crate) struct Reads {
-    /// Operands of which the element of the same number is read, as elements lie in memory.
+    /// Operands read only at the same index, in memory order, as the computed element.
     pub(crate) same: BTreeSet<usize>,
-    /// Operands that are read at other places, too.
+    /// Operands that are also read elsewhere.
     pub(crate) other: BTreeSet<usize>,
-    /// Operands of which only the element is read that a slice update replaces.
+    /// Operands of which only the element that a slice update replaces is read.
     pub(crate) replaced: BTreeSet<usize>,
 }
 
-/// Follows the body from an instruction, whose elements are computed one after another. `starts` are the start indices of
-/// the slice update that this is for, if it is for one.
+/// Follows the body upstream from an instruction whose elements are computed one after another.
+/// `starts` are the start indices of the slice update for which the caller asks, if any.
 pub(crate) fn reads(fusion: &Fusion<'_>, start: InstructionId, starts: &[InstructionId]) -> Reads {
     let mut reads = Reads::default();
     let mut seen = BTreeSet::new();
@@ -52,14 +52,15 @@ pub(crate) fn reads(fusion: &Fusion<'_>, start: InstructionId, starts: &[Instruc
     reads
 }
 
-/// Whether element `i` of the result, as it lies in memory, needs only elements `i` of operands of the same size.
+/// True if element `i` of the result, in memory order, needs only elements `i` of operands of the
+/// same size.
 fn keeps_elements(fusion: &Fusion<'_>, id: InstructionId) -> bool {
     let op = fusion.body[id].op();
     op.is_elementwise() || matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::OptimizationBarrier {})
 }
 
-/// Operands that the result may be written over element by element: they are read nowhere else, and have elements of as
-/// many bytes.
+/// Operands that the result may overwrite element by element: they are read nowhere else, and their
+/// elements have the same size in bytes.
 pub(crate) fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
     let Some(result) = fusion.shape().as_array() else { return Vec::new() };
     if let Op::DynamicUpdateSlice {} = fusion.root_op() {
@@ -82,8 +83,8 @@ pub(crate) fn overwritable(fusion: &Fusion<'_>) -> Vec<usize> {
     (0..fusion.caller[fusion.instruction].operands().len()).filter(fits).collect()
 }
 
-/// The array that a slice update writes to, if nothing of it is read but the elements that the update replaces, each before
-/// it is replaced.
+/// The array that a slice update writes to, if only elements that the update replaces are read from
+/// it, each before it is replaced.
 pub(crate) fn updated(fusion: &Fusion<'_>) -> Option<usize> {
     let operands = fusion.body[fusion.root].operands();
     let Position::Operand(number) = fusion.position(operands[0]) else { return None };

@@ -1,36 +1,38 @@
-//! The plan of one kernel, whatever its strategy.
+//! The plan of one kernel, independent of its strategy.
 
 use crate::candidate::Candidate;
 use crate::packing::PackedConstant;
 use crate::tasks::Work;
 
-/// The plan of one kernel: its code, of the kind that `S` says, and what the code needs.
+/// The plan of one kernel: its code, described by an `S`, and the resources that the code needs.
 #[derive(Clone, Debug)]
 pub struct KernelPlan<S> {
-    /// The code.
+    /// The kind of code and its parameters.
     pub strategy: S,
-    /// Constant operands in the layout that the kernel wants. The kernel does not read the operand itself.
+    /// Constant operands in the kernel's own layout. The kernel does not read the operand itself.
     pub packed: Vec<PackedConstant>,
-    /// Bytes of 64-byte aligned scratch for one call.
+    /// Bytes of 64-byte aligned scratch memory for one call.
     pub scratch_bytes: u64,
-    /// Into how many tasks the kernel's work is cut; 1 is serial. Tasks write disjoint memory, and each computes the same
-    /// bits whoever runs it, so the number depends on the work alone: never on how many workers there are.
+    /// Number of tasks into which the kernel's work is divided; 1 is serial. Tasks write disjoint
+    /// memory, and each computes the same bits on any worker. The number therefore depends on the
+    /// work alone, never on the number of workers.
     pub tasks: i64,
-    /// What the kernel does, by rule of thumb; nothing for what needs no kernel.
+    /// Estimated work of the kernel; zero if the instruction needs no kernel.
     pub work: Work,
-    /// Bytes of 64-byte aligned scratch for each worker; one task at a time uses it.
+    /// Bytes of 64-byte aligned scratch memory per worker; one task uses it at a time.
     pub worker_scratch_bytes: u64,
-    /// Operands whose memory the (array) result may take over, if nobody reads them later: element `i` of the result
-    /// is written after the last read of element `i` of the operand, and nothing else of it is read after that.
+    /// Operands whose memory the array result may reuse if they have no later reader. Element `i`
+    /// of the result is written after the last read of element `i` of the operand, and the kernel
+    /// reads that element of the operand no more.
     pub may_overwrite: Vec<usize>,
-    /// The same for each leaf of a result that is a tuple: number of the leaf, number of the operand.
+    /// The same for each leaf of a tuple result: (index of the leaf, index of the operand).
     pub leaves_may_overwrite: Vec<(usize, usize)>,
-    /// What the caller's [`Options`](crate::Options) said, if they did.
+    /// The candidate that the caller's [`Options`](crate::Options) selected, if any.
     pub tuned: Option<Candidate>,
 }
 
 impl<S> KernelPlan<S> {
-    /// A strategy that needs nothing.
+    /// A plan with this strategy that needs no further resources.
     pub fn new(strategy: S) -> Self {
         Self {
             strategy,

@@ -10,25 +10,26 @@ use shape::Shape;
 use support::{Error, Result};
 use target::Target;
 
-/// How a loop nest over a result looks.
+/// Parameters of a loop nest over a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopPlan {
-    /// Elements of the innermost dimension computed at once; 1 is a scalar loop.
+    /// Elements of the innermost dimension computed at once; 1 means a scalar loop.
     pub lanes: u32,
-    /// The loops, the outermost first; vectors run along the innermost one.
+    /// The loops, outermost first; vectors run along the innermost one.
     pub loops: Vec<Loop>,
-    /// The number of an outer loop along which operands are contiguous that the innermost one strides through: squares
-    /// of both loops are read by rows of this one and transposed in registers.
+    /// Index of an outer loop along which operands are contiguous while the innermost loop strides
+    /// through them. Squares of both loops are read by rows of this loop and transposed in
+    /// registers.
     pub transposed: Option<usize>,
-    /// Whether all operands have the result's dimensions (or are scalars that are broadcast), so that one loop over
-    /// the elements in memory order does.
+    /// True if all operands have the result's dimensions or are broadcast scalars, so that one loop
+    /// over the elements in memory order suffices.
     pub is_flat: bool,
-    /// For each loop into how many parts it is cut; the tasks are all combinations of them.
+    /// Number of parts into which each loop is divided; the tasks are all combinations of parts.
     pub cuts: Vec<i64>,
 }
 
 impl LoopPlan {
-    /// How many whole steps each loop has. What is left behind the last of them belongs to it.
+    /// Number of whole steps of each loop. The last step also includes the remainder.
     pub fn steps(&self) -> Vec<i64> {
         let steps = |number: usize, extent: i64| {
             let is_wide = number + 1 == self.loops.len() || self.transposed == Some(number);
@@ -37,7 +38,7 @@ impl LoopPlan {
         self.loops.iter().enumerate().map(|(number, l)| steps(number, l.extent)).collect()
     }
 
-    /// The order in which the loops are nested: the two that make the squares come last.
+    /// The nesting order of the loops: the two that form the squares come last.
     pub fn order(&self) -> Vec<usize> {
         let mut order: Vec<usize> = (0..self.loops.len()).collect();
         if let Some(number) = self.transposed {
@@ -48,10 +49,13 @@ impl LoopPlan {
     }
 }
 
-/// Plans a body whose root is no contraction and no reduction.
+/// Plans a body whose root is neither a contraction nor a reduction.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<LoopPlan>> {
     let Shape::Array(result) = fusion.shape() else {
-        return Err(Error::unsupported(format!("a result {} in one loop nest", fusion.shape())));
+        return Err(Error::unsupported(format!(
+            "result {} of a loop nest; expected one array",
+            fusion.shape()
+        )));
     };
     for id in fusion.instructions() {
         check_fusible(fusion.body[id].op())?;
@@ -73,11 +77,12 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Lo
     Ok(KernelPlan { tasks, may_overwrite, ..KernelPlan::new(plan) })
 }
 
-/// Values computed in one square, at most: its rows are computed one after another in straight code.
+/// Upper bound of the values computed in one square. Its rows are computed one after another in
+/// straight-line code.
 const MAX_SQUARE_VALUES: usize = 256;
 
-/// Whether a body may be computed in squares: it is short, and what it reads at an element inside of the result is
-/// inside of its operands for all of the square.
+/// True if a body may be computed in squares. It must be short, and for elements inside the result,
+/// its reads must stay inside the operands for the whole square.
 fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
     let instructions = fusion.instructions();
     instructions.len() * lanes as usize <= MAX_SQUARE_VALUES
@@ -99,7 +104,7 @@ fn is_transposable(fusion: &Fusion<'_>, lanes: u32) -> bool {
         })
 }
 
-/// An error for an op that cannot be computed element by element inside a loop nest.
+/// Fails for an op that cannot be computed element by element inside a loop nest.
 pub(crate) fn check_fusible(op: &Op) -> Result<()> {
     if op.is_fusible() {
         return Ok(());
@@ -107,7 +112,7 @@ pub(crate) fn check_fusible(op: &Op) -> Result<()> {
     Err(Error::unsupported(format!("opcode {}", op.opcode().name())))
 }
 
-/// The vector width for the widest element type that the body touches; complex bodies are scalar.
+/// Vector width for the widest element type in the body; complex bodies are scalar.
 pub(crate) fn lanes(fusion: &Fusion<'_>, target: &Target) -> u32 {
     let mut bytes = 1;
     for id in fusion.instructions() {
@@ -125,8 +130,8 @@ pub(crate) fn lanes(fusion: &Fusion<'_>, target: &Target) -> u32 {
     target.lanes(bytes)
 }
 
-/// The vector width for bodies of arithmetic on complex numbers that are read and written in the order of memory; 1 for
-/// others.
+/// Vector width for bodies of arithmetic on complex numbers that are read and written in memory
+/// order; 1 for others.
 pub(crate) fn lanes_of_parts(fusion: &Fusion<'_>, target: &Target) -> u32 {
     let mut bytes = 1;
     for id in fusion.instructions() {
@@ -163,16 +168,17 @@ pub(crate) fn lanes_of_parts(fusion: &Fusion<'_>, target: &Target) -> u32 {
     target.lanes(bytes)
 }
 
-/// The largest power of two up to `lanes` and `size`.
+/// The largest power of two that is at most `lanes` and `size`.
 pub(crate) fn largest_fitting(lanes: u32, size: i64) -> u32 {
-    let mut fitting = lanes;
-    while fitting > 1 && i64::from(fitting) > size {
-        fitting /= 2;
+    let mut width = lanes;
+    while width > 1 && i64::from(width) > size {
+        width /= 2;
     }
-    fitting
+    width
 }
 
-/// Whether every instruction works element by element on the result's dimensions, or makes the same value everywhere.
+/// True if every instruction works element by element on the result's dimensions, or yields the
+/// same value everywhere.
 fn is_flat(fusion: &Fusion<'_>) -> bool {
     let Some(result) = fusion.shape().as_array() else { return false };
     fusion.instructions().into_iter().all(|id| {

@@ -14,46 +14,46 @@ use std::fmt;
 use support::{Error, Result};
 use target::Target;
 
-/// How a body with several results looks. All of them are computed from values over one space of elements: their
-/// dimensions but those of size 1 are the same.
+/// Plan of a body with several results. All of them are computed from values over one space of
+/// elements: apart from dimensions of size 1, their dimensions are equal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MultiOutputPlan {
     /// The sizes of the space.
     pub sizes: Vec<i64>,
-    /// Which of its dimensions the reductions among the results reduce; none if there are no reductions. The innermost
-    /// one is kept.
+    /// True for each dimension of the space that the reductions among the results reduce; all false
+    /// without reductions. The innermost dimension is never reduced.
     pub is_reduced: Vec<bool>,
     /// The loops over the space.
     pub nest: LoopPlan,
-    /// How many vectors of columns are reduced at once.
+    /// Number of column vectors reduced at once.
     pub column_vectors: i64,
-    /// Results that replace a slice of an operand: number of the leaf, number of the operand.
+    /// Results that replace a slice of an operand: (index of the leaf, index of the operand).
     pub updates: Vec<(usize, usize)>,
-    /// How many results there are.
+    /// Number of results.
     pub results: usize,
 }
 
-/// A value that the kernel computes in each element of the space, and where it goes.
+/// A value that the kernel computes for each element of the space, and its destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The number of the result's leaf.
+    /// Index of the result's leaf.
     pub leaf: usize,
-    /// The instruction whose elements are stored, or reduced.
+    /// The instruction whose elements are stored or reduced.
     pub value: InstructionId,
-    /// The way from an element of the value to its place in the result, the first step first.
+    /// Steps from an element of the value to its place in the result, in order.
     pub path: Vec<Placement>,
-    /// What the elements are reduced with, if they are.
+    /// The reduction of the elements, if they are reduced.
     pub reduction: Option<OutputReduction>,
 }
 
 /// A step from the place of an element to its place in a larger array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Dimensions of size 1 come or go.
+    /// Adds or drops dimensions of size 1.
     Reshape(InstructionId),
-    /// The array is a part of a concatenation, so far from the start of its dimension.
+    /// The array is a part of a concatenation, at this offset along this dimension.
     Part(InstructionId, usize, i64),
-    /// The array is the slice that an update writes, at the update's start indices.
+    /// The array is the slice that an update writes at its start indices.
     Update(InstructionId),
 }
 
@@ -64,19 +64,19 @@ pub struct OutputReduction {
     pub instruction: InstructionId,
     /// Its initial value, a scalar.
     pub initial: InstructionId,
-    /// What combines two elements.
+    /// The computation that combines two elements.
     pub to_apply: ComputationId,
 }
 
-/// The number of parts of concatenations in one body, at most; what hostile graphs might repeat.
+/// Upper bound of the outputs of one body, because hostile graphs could nest concatenations.
 const MAX_OUTPUTS: usize = 256;
 
-/// The values of a body whose root is a tuple, by rising leaf.
+/// The values of a body whose root is a tuple, in order of leaves.
 pub fn outputs(fusion: &Fusion<'_>) -> Result<Vec<Output>> {
     let mut outputs = Vec::new();
     for (leaf, &id) in fusion.body[fusion.root].operands().iter().enumerate() {
         if fusion.body[id].shape().as_array().is_none() {
-            return Err(Error::unsupported("a tuple inside of a kernel's results"));
+            return Err(Error::unsupported("nested tuple in a kernel's results"));
         }
         if let (Op::Reduce { to_apply, .. }, &[value, initial]) =
             (fusion.body[id].op(), fusion.body[id].operands())
@@ -88,7 +88,7 @@ pub fn outputs(fusion: &Fusion<'_>) -> Result<Vec<Output>> {
         let mut pending = vec![(id, Vec::new())];
         while let Some((value, path)) = pending.pop() {
             if outputs.len() + pending.len() > MAX_OUTPUTS {
-                return Err(Error::unsupported("more parts of results than one kernel makes"));
+                return Err(Error::unsupported("expected at most 256 parts of results in one kernel"));
             }
             place(fusion, leaf, value, path, &mut pending, &mut outputs);
         }
@@ -96,7 +96,7 @@ pub fn outputs(fusion: &Fusion<'_>) -> Result<Vec<Output>> {
     Ok(outputs)
 }
 
-/// Follows one step from a result to the values that make it.
+/// Follows one step from a result upstream to its values.
 fn place(
     fusion: &Fusion<'_>,
     leaf: usize,
@@ -128,7 +128,7 @@ fn place(
     }
 }
 
-/// The sizes of an array's dimensions but those of size 1.
+/// The sizes of an array's dimensions, without those of size 1.
 fn wide(fusion: &Fusion<'_>, id: InstructionId) -> Option<Vec<i64>> {
     let shape = fusion.body[id].shape().as_array()?;
     Some(shape.sizes().into_iter().filter(|&size| size != 1).collect())
@@ -138,7 +138,8 @@ fn wide(fusion: &Fusion<'_>, id: InstructionId) -> Option<Vec<i64>> {
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<MultiOutputPlan>> {
     let outputs = outputs(fusion)?;
     let space = |output: &Output| wide(fusion, output.value);
-    let sizes = outputs.first().and_then(space).ok_or_else(|| Error::unsupported("no results"))?;
+    let sizes =
+        outputs.first().and_then(space).ok_or_else(|| Error::unsupported("kernel without results"))?;
     if outputs.iter().any(|output| space(output).as_ref() != Some(&sizes)) {
         return Err(Error::unsupported("results of different sizes in one loop nest"));
     }
@@ -147,7 +148,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Mu
         _ => false,
     };
     if outputs.iter().any(|output| is_elsewhere(&output)) {
-        return Err(Error::unsupported("a slice update of an array that the kernel computes"));
+        return Err(Error::unsupported("slice update of an array that the same kernel computes"));
     }
     let structure = structure(fusion, &outputs);
     for id in fusion.instructions().into_iter().filter(|id| !structure.contains(id)) {
@@ -174,14 +175,15 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Mu
     let mut plan = MultiOutputPlan { sizes, is_reduced, nest, column_vectors, updates, results };
     plan.nest.cuts = plan.cuts(fusion);
     let tasks = tasks::count(&plan.nest.cuts);
-    // A last block of columns that overlaps the one before reads again what was written.
+    // A last block of columns that overlaps the previous one would read elements already
+    // overwritten.
     let is_read_again = reductions > 0 && extent % i64::from(lanes) != 0;
     let leaves_may_overwrite = if is_read_again { Vec::new() } else { overwritable(fusion, &outputs, &plan) };
     Ok(KernelPlan { tasks, leaves_may_overwrite, ..KernelPlan::new(plan) })
 }
 
 impl MultiOutputPlan {
-    /// How many whole steps each loop has. What is left behind the last of them belongs to it.
+    /// Number of whole steps of each loop. The last step also includes the remainder.
     pub fn steps(&self) -> Vec<i64> {
         let mut steps = self.nest.steps();
         if let Some(last) = steps.last_mut() {
@@ -190,25 +192,25 @@ impl MultiOutputPlan {
         steps
     }
 
-    /// Whether there are reductions among the results.
+    /// True if the results include reductions.
     pub fn reduces(&self) -> bool {
         self.is_reduced.contains(&true)
     }
 
-    /// Into how many parts each loop is cut. What updates a slice is one task, for the operand may have to be copied in
-    /// front of it.
+    /// Number of parts into which each loop is divided. A slice update is one task, because the
+    /// operand may have to be copied before it.
     fn cuts(&self, fusion: &Fusion<'_>) -> Vec<i64> {
         let elements: i64 = self.sizes.iter().product();
         let is_cut = self.updates.is_empty() && elements > 0;
         let tasks = if is_cut { Work::of_elements(fusion, elements).tasks() } else { 1 };
         let loops = self.nest.loops.iter().zip(self.steps());
-        let most =
+        let units =
             |(l, steps): (&crate::collapse::Loop, i64)| if self.is_reduced[l.dimension] { 1 } else { steps };
-        tasks::cut(tasks, &loops.map(most).collect::<Vec<_>>())
+        tasks::cut(tasks, &loops.map(units).collect::<Vec<_>>())
     }
 }
 
-/// The instructions that place values: what is on the ways from them to the results, and the root.
+/// The instructions that only place values: those between values and results, and the root.
 fn structure(fusion: &Fusion<'_>, outputs: &[Output]) -> BTreeSet<InstructionId> {
     let mut structure = BTreeSet::from([fusion.root]);
     for output in outputs {
@@ -220,7 +222,8 @@ fn structure(fusion: &Fusion<'_>, outputs: &[Output]) -> BTreeSet<InstructionId>
     structure
 }
 
-/// Which dimensions of the space the reductions reduce: the same for all of them, not the innermost one.
+/// Dimensions of the space that the reductions reduce: the same for all of them, and never the
+/// innermost one.
 fn reduced_dimensions(fusion: &Fusion<'_>, outputs: &[Output], rank: usize) -> Result<Vec<bool>> {
     let mut common: Option<Vec<bool>> = None;
     for output in outputs {
@@ -247,7 +250,8 @@ fn follows(fusion: &Fusion<'_>, id: InstructionId) -> Follows {
     sizes.into_iter().map(&mut number).collect()
 }
 
-/// Whether two neighbouring dimensions of the space lie in a result as they lie in the value.
+/// True if two adjacent dimensions of the space have the same relative placement in a result as in
+/// the value.
 fn keeps_together(fusion: &Fusion<'_>, output: &Output, outer: usize, inner: usize, sizes: &[i64]) -> bool {
     if output.reduction.is_some() {
         return true;
@@ -255,14 +259,15 @@ fn keeps_together(fusion: &Fusion<'_>, output: &Output, outer: usize, inner: usi
     let mut position = follows(fusion, output.value);
     output.path.iter().all(|step| match step {
         Placement::Reshape(id) => {
-            let mut left = position.iter().flatten().copied();
+            let mut remaining = position.iter().flatten().copied();
             let sizes = fusion.body[*id].shape().expect_array().sizes();
-            position = sizes.iter().map(|&size| if size == 1 { None } else { left.next() }).collect();
+            position = sizes.iter().map(|&size| if size == 1 { None } else { remaining.next() }).collect();
             true
         }
         Placement::Part(id, ..) | Placement::Update(id) => {
             let strides = shape::index::row_major_strides(&fusion.body[*id].shape().expect_array().sizes());
-            let stride = |of: usize| position.iter().position(|&d| d == Some(of)).map(|d| strides[d]);
+            let stride =
+                |dimension: usize| position.iter().position(|&d| d == Some(dimension)).map(|d| strides[d]);
             match (stride(outer), stride(inner)) {
                 (Some(o), Some(i)) => i.checked_mul(sizes[inner]) == Some(o),
                 _ => false,
@@ -285,19 +290,20 @@ fn updates(fusion: &Fusion<'_>, outputs: &[Output]) -> Vec<(usize, usize)> {
     updates
 }
 
-/// Which leaf may be written over which operand. The kernel computes all results of an element, then stores them, so an
-/// operand may be replaced if every result needs only the element that is replaced.
+/// Pairs of a leaf and an operand that it may overwrite. The kernel computes all results of an
+/// element, then stores them. An operand may therefore be replaced if every result needs only the
+/// element that is replaced.
 fn overwritable(fusion: &Fusion<'_>, outputs: &[Output], plan: &MultiOutputPlan) -> Vec<(usize, usize)> {
     let elements: i64 = plan.sizes.iter().product();
     let (mut same, mut other) = (BTreeSet::new(), BTreeSet::new());
     for output in outputs {
-        let found = reads(fusion, output.value, &[]);
-        same.extend(found.same);
-        other.extend(found.other);
+        let accesses = reads(fusion, output.value, &[]);
+        same.extend(accesses.same);
+        other.extend(accesses.other);
         if let Some(Placement::Update(id)) = output.path.last() {
             for &start in &fusion.body[*id].operands()[2..] {
-                let found = reads(fusion, start, &[]);
-                other.extend(found.same.into_iter().chain(found.other));
+                let accesses = reads(fusion, start, &[]);
+                other.extend(accesses.same.into_iter().chain(accesses.other));
             }
         }
     }
@@ -335,7 +341,8 @@ fn overwritable(fusion: &Fusion<'_>, outputs: &[Output], plan: &MultiOutputPlan)
     pairs
 }
 
-/// Whether nothing of an operand is read but, in each element of the space, the element that the update replaces there.
+/// True if, for each element of the space, the only element read from an operand is the one that
+/// the update replaces there.
 fn replaces_what_is_read(
     fusion: &Fusion<'_>,
     outputs: &[Output],
@@ -350,16 +357,16 @@ fn replaces_what_is_read(
     let id = fusion.operand(operand);
     let is_it = |&k: &usize| fusion.operand(k) == id;
     outputs.iter().all(|output| {
-        let found = reads(fusion, output.value, if in_parts { &[] } else { starts });
+        let accesses = reads(fusion, output.value, if in_parts { &[] } else { starts });
         let of_starts = match output.path.last() {
             Some(Placement::Update(update)) => &fusion.body[*update].operands()[2..],
             _ => &[],
         };
         let in_starts = of_starts.iter().any(|&start| {
-            let found = reads(fusion, start, &[]);
-            found.same.iter().chain(&found.other).any(&is_it)
+            let accesses = reads(fusion, start, &[]);
+            accesses.same.iter().chain(&accesses.other).any(&is_it)
         });
-        !in_starts && !found.same.iter().chain(&found.other).any(&is_it)
+        !in_starts && !accesses.same.iter().chain(&accesses.other).any(&is_it)
     })
 }
 

@@ -1,14 +1,14 @@
-//! Decisions of the caller.
+//! Options of the caller.
 
 use crate::choices::Choices;
 use crate::contraction::convolution::Winograd;
 use std::sync::Arc;
 
-/// What the caller decides.
+/// Decisions that the caller makes for the planner.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Which transforms convolutions may use that change how results are rounded.
+    /// Winograd transforms that convolutions may use. They change how results are rounded.
     pub winograd: Winograd,
-    /// What measuring has chosen; where it says nothing, the cost models choose.
+    /// Measured choices. The cost models decide for kernels without one.
     pub choices: Arc<Choices>,
 }

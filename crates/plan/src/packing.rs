@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
-/// Where a kernel reads an operand from.
+/// Memory from which a kernel reads an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// In place.
+    /// The operand's own memory.
     None,
     /// Packed at compile time.
     Constant,
@@ -16,8 +16,9 @@ pub enum Packing {
 /// Constants in a kernel's own layout.
 #[derive(Clone, Debug)]
 pub struct PackedConstant {
-    /// The position of the operand that the kernel reads in this form; nothing for tables that the plan made up.
+    /// Index of the operand that the kernel reads in this form; `None` for tables that the plan
+    /// computed.
     pub operand: Option<usize>,
-    /// The packed elements; 64-byte aligned in the constants block.
+    /// The packed elements, 64-byte aligned in the constants block.
     pub bytes: Bytes,
 }

@@ -18,7 +18,7 @@ pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
     plan_with(module, target, &Options::default())
 }
 
-/// As [`plan`], with the caller's decisions.
+/// Same as [`plan`], with the caller's options.
 pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<ModulePlan> {
     let mut plans = ModulePlan::default();
     let mut unsupported = Vec::new();
@@ -57,10 +57,10 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
     if unsupported.is_empty() {
         return Ok(plans);
     }
-    Err(Error::unsupported(format!("no code can be made for:\n  {}", unsupported.join("\n  "))))
+    Err(Error::unsupported(format!("unsupported instructions:\n  {}", unsupported.join("\n  "))))
 }
 
-/// What an instruction's kernel does.
+/// Estimates the work of an instruction's kernel.
 fn work(
     module: &Module,
     computation: &Computation,
@@ -73,7 +73,7 @@ fn work(
         }
         Strategy::Convolution(plan) if plan.kind.is_transformed() => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
-            // Of 36 products 16 are left, and the transforms.
+            // Of every 36 products, Winograd leaves 16, plus the transforms.
             Ok(Work { operations: work.operations / 8 * 5, ..work })
         }
         Strategy::Rows(rows) => Ok(Work::of_kernel(&Fusion::of(module, computation, id)?).and(rows.sums())),
@@ -81,7 +81,7 @@ fn work(
     }
 }
 
-/// Whether an instruction that computes attention has a plan of its own on each of these targets, and pays there.
+/// True if an attention instruction has a plan on each of these targets and is worth fusing there.
 pub fn attention_pays(
     module: &Module,
     computation: &Computation,
@@ -93,7 +93,7 @@ pub fn attention_pays(
     targets.iter().all(|target| attention::plan(&fusion, scores, values, target).is_ok())
 }
 
-/// The strategy of one instruction.
+/// Plans one instruction.
 fn plan_instruction(
     module: &Module,
     computation: &Computation,
@@ -104,7 +104,9 @@ fn plan_instruction(
     let instruction = &computation[id];
     for (_, leaf) in instruction.shape().leaves() {
         if !leaf.is_row_major() {
-            return Err(Error::unsupported(format!("layout of {leaf}; only row-major arrays have code")));
+            return Err(Error::unsupported(format!(
+                "unsupported layout {leaf}; only row-major arrays are supported"
+            )));
         }
     }
     if overwritten::is_overwritten(module, computation, id) {
@@ -129,7 +131,7 @@ fn plan_instruction(
         Op::Scatter { .. } if instruction.shape().as_array().is_some() => {
             return Ok(in_place(Strategy::Scatter));
         }
-        // Of several arrays, one may be another's updates: each result begins as a copy.
+        // Among several arrays, one may be another's updates, so each result starts as a copy.
         Op::Scatter { .. } => Strategy::Scatter,
         Op::Sort { .. } | Op::TopK { .. } => {
             let work = Work::of_kernel(&Fusion::of(module, computation, id)?);
@@ -155,7 +157,7 @@ fn plan_instruction(
         op if hlo::custom_call::custom_call(op).is_some() => Strategy::CustomCall,
         Op::CustomCall { custom_call_target, .. } => {
             return Err(Error::unsupported(format!(
-                "nothing here defines the custom call \"{custom_call_target}\"; write what it computes as HLO"
+                "custom call \"{custom_call_target}\" has no implementation; express its computation as HLO"
             )));
         }
         _ => {
@@ -166,7 +168,7 @@ fn plan_instruction(
     Ok(InstructionPlan::new(strategy))
 }
 
-/// The strategy of a kernel, by its kind.
+/// Plans a kernel by its fusion kind.
 fn plan_fusion(fusion: &Fusion<'_>, planner: Planner<'_>) -> Result<InstructionPlan> {
     let target = planner.target;
     Ok(match fusion.kind() {
@@ -193,7 +195,7 @@ fn plan_fusion(fusion: &Fusion<'_>, planner: Planner<'_>) -> Result<InstructionP
     })
 }
 
-/// Operand 0 may become the result.
+/// A plan whose result may overwrite operand 0.
 fn in_place(strategy: Strategy) -> InstructionPlan {
     InstructionPlan { may_overwrite: vec![0], ..InstructionPlan::new(strategy) }
 }

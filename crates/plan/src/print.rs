@@ -6,7 +6,8 @@ use hlo::Module;
 use std::fmt::Write as _;
 
 impl ModulePlan {
-    /// One line for each instruction that needs code: name, shape, strategy, what it asks of the buffers.
+    /// One line per instruction that needs code: name, shape, strategy, and the resources that it
+    /// requests from the buffers.
     pub fn to_text(&self, module: &Module) -> String {
         let mut text = String::new();
         for (&id, plan) in &self.computations {

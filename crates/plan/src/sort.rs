@@ -1,8 +1,9 @@
-//! How sorts are done: which ones have numbers for keys, and where those lie while they are sorted.
+//! Plans sorts: selects numeric keys where possible, and the placement of items during the sort.
 //!
-//! A comparison of one operand orders by a number. Such numbers are sorted in vectors: alone if an element is its number
-//! and nothing else has to follow it, else together with the place where each has stood. Other comparisons sort places by
-//! calling the comparison.
+//! A comparison of one operand orders by a number. Such keys are sorted in vectors. A key is sorted
+//! alone if it determines its element and no other operand has to follow it; otherwise its original
+//! position is sorted with it. For other comparisons, positions are sorted by calling the
+//! comparison.
 
 use crate::kernel_plan::KernelPlan;
 use crate::tasks::Work;
@@ -11,67 +12,68 @@ use shape::PrimitiveType;
 use std::fmt;
 use target::Target;
 
-/// Rows that are sorted together at first: the smallest number of rows that a network has.
+/// Number of rows that are sorted together at first: the smallest sorting network.
 pub const NETWORK_ROWS: i64 = 8;
 
-/// A sort by numbers.
+/// A sort by numeric keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SortPlan {
-    /// What orders.
+    /// The key.
     pub key: SortKey,
-    /// What is moved.
+    /// The items that are moved.
     pub items: SortItems,
-    /// How many items a vector has.
+    /// Items per vector.
     pub lanes: u32,
-    /// Where the items lie.
+    /// Placement of the items.
     pub layout: SortLayout,
-    /// The sizes in front of the sorted dimension, of it, and behind it, multiplied.
+    /// Products of the sizes before the sorted dimension, of the dimension itself, and of the sizes
+    /// after it.
     pub sizes: [i64; 3],
 }
 
-/// The number that orders.
+/// The numeric key of a sort.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SortKey {
-    /// Whose elements are compared.
+    /// Index of the operand whose elements are compared.
     pub operand: usize,
-    /// Their type.
+    /// Type of the operand's elements.
     pub element_type: PrimitiveType,
-    /// Whether different elements have different keys: integers, and floats by total order. Else zeros are equal, and rows
-    /// with NaN have no order.
+    /// True if different elements have different keys: integers, and floats by total order.
+    /// Otherwise zeros are equal, and rows with NaN have no numeric order.
     pub is_total: bool,
-    /// Whether the largest comes first.
+    /// True if the largest element comes first.
     pub is_falling: bool,
-    /// Whether equal ones change their order, as a comparison does that holds for equal ones.
+    /// True if equal elements are reversed, as with a comparison that holds for equal elements.
     pub last_first: bool,
 }
 
-/// What is moved. Words are signed integers, in rising order.
+/// The items that a sort moves. Words are signed integers in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortItems {
-    /// Keys, in words of so many bits.
+    /// Keys, in words of this many bits.
     Keys(u32),
-    /// Words of so many bits, the key in the high ones, the place in the low ones.
+    /// Words of this many bits, with the key in the high bits and the position in the low ones.
     Packed(u32),
-    /// A word with the key, and one with the place, of 64 bits each.
+    /// Two 64-bit words, one with the key and one with the position.
     Pairs,
 }
 
-/// Where items lie.
+/// Placement of items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortLayout {
-    /// A lane for each of several sequences, which a network sorts.
+    /// One lane per sequence. A network sorts several sequences at once.
     Across,
-    /// One sequence after the other. Each lane of a chunk is sorted by a network, then they are merged.
+    /// One sequence after another. A network sorts each lane of a chunk, then the lanes are merged.
     Along {
-        /// Vectors of a chunk.
+        /// Vectors per chunk.
         vectors: i64,
-        /// How many chunks there are.
+        /// Number of chunks.
         chunks: i64,
     },
 }
 
 impl SortKey {
-    /// Bits of the key.
+    /// Number of bits of the key.
     pub fn bits(&self) -> u32 {
         let t = self.element_type;
         let is_widened = t.is_floating_point() && !(t.byte_size() == 2 && self.is_total);
@@ -79,14 +81,14 @@ impl SortKey {
         if is_widened { bits.max(32) } else { bits }
     }
 
-    /// Whether an element can be made of its key.
+    /// True if an element can be reconstructed from its key.
     pub fn is_element(&self) -> bool {
         self.is_total && !self.element_type.is_minifloat()
     }
 }
 
 impl SortItems {
-    /// Bits of a word.
+    /// Bits per word.
     pub fn bits(self) -> u32 {
         match self {
             Self::Keys(bits) | Self::Packed(bits) => bits,
@@ -94,7 +96,7 @@ impl SortItems {
         }
     }
 
-    /// Words of an item.
+    /// Words per item.
     pub fn words(self) -> u32 {
         if self == Self::Pairs { 2 } else { 1 }
     }
@@ -106,7 +108,7 @@ impl SortPlan {
         i64::from(self.lanes) * i64::from(self.items.words() * self.items.bits() / 8)
     }
 
-    /// Vectors that the sequences of one sort take, with what fills up the last ones.
+    /// Number of vectors for the sequences of one sort, padding included.
     pub fn rows(&self) -> i64 {
         match self.layout {
             SortLayout::Across => round_up(self.sizes[1], NETWORK_ROWS),
@@ -114,12 +116,13 @@ impl SortPlan {
         }
     }
 
-    /// Bytes of the items: room for a vector that stands for what is not there, the items, and another vector behind them.
+    /// Bytes of the items' buffer: a vector that stands for absent items, the items, and one more
+    /// vector after them.
     pub fn buffer_bytes(&self) -> i64 {
         self.rows().saturating_add(2).saturating_mul(self.row_bytes())
     }
 
-    /// Where the places begin that a sort by calls needs, for sequences that have no order by number.
+    /// Offset of the positions that a sort by calls needs for sequences without a numeric order.
     pub fn places_offset(&self) -> i64 {
         let buffers = if matches!(self.layout, SortLayout::Across) { 1 } else { 2 };
         round_up(self.buffer_bytes().saturating_mul(buffers), 64)
@@ -130,7 +133,7 @@ impl SortPlan {
         self.places_offset().saturating_add(places) as u64
     }
 
-    /// Steps of the loop that tasks share, the outermost one.
+    /// Number of steps of the outermost loop, which tasks share.
     pub fn steps(&self) -> i64 {
         let [outer, _, inner] = self.sizes;
         match self.layout {
@@ -159,7 +162,7 @@ impl fmt::Display for SortPlan {
     }
 }
 
-/// A sort's plan.
+/// Plans a sort.
 pub(crate) fn plan(
     module: &Module,
     computation: &Computation,
@@ -202,14 +205,14 @@ pub(crate) fn plan(
             let plan = KernelPlan::new(Some(sort));
             KernelPlan { tasks, scratch_bytes, worker_scratch_bytes, ..plan }
         }
-        // Two permutations of a sequence, of `i64`.
+        // Two permutations of a sequence, of type `i64`.
         None => {
             KernelPlan { scratch_bytes: (length.max(0) as u64).saturating_mul(16), ..KernelPlan::new(None) }
         }
     }
 }
 
-/// So many of a row's first ones are kept in order while the others pass by.
+/// A top-k of at most this many elements keeps them in order while it scans the row.
 pub const FEW: i64 = 64;
 
 /// The key of a comparison of one operand's elements.
@@ -247,7 +250,7 @@ fn compared(
     })
 }
 
-/// A rising key by total order.
+/// An ascending key by total order.
 fn of_type(element_type: PrimitiveType) -> Option<SortKey> {
     let has_order = !element_type.is_complex() && element_type.byte_size() <= 8;
     let is_number =
@@ -261,7 +264,7 @@ fn of_type(element_type: PrimitiveType) -> Option<SortKey> {
     })
 }
 
-/// The cheapest layout.
+/// Chooses the cheapest layout.
 fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) -> SortPlan {
     let [outer, length, inner] = sizes;
     let place_bits = (64 - (length - 1).leading_zeros()).max(1);
@@ -271,7 +274,7 @@ fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) ->
         (true, bits) if bits <= 32 && place_bits <= 32 => SortItems::Packed(64),
         _ => SortItems::Pairs,
     };
-    let most = target.lanes(items.bits() as usize / 8).clamp(1, 16);
+    let max_lanes = target.lanes(items.bits() as usize / 8).clamp(1, 16);
     let (l2, mut best) = (target.l2_bytes as i64, None);
     let mut offer = |cost: i64, plan: SortPlan| {
         if best.as_ref().is_none_or(|&(least, _)| cost < least) {
@@ -279,7 +282,7 @@ fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) ->
         }
     };
     let plan = |lanes: u32, layout: SortLayout| SortPlan { key, items, lanes, layout, sizes };
-    for lanes in (0..=most.ilog2()).map(|log| 1u32 << log) {
+    for lanes in (0..=max_lanes.ilog2()).map(|log| 1u32 << log) {
         let width = i64::from(lanes);
         let across = plan(lanes, SortLayout::Across);
         let sequences = if inner > 1 { inner } else { outer };
@@ -305,13 +308,13 @@ fn choose(key: SortKey, needs_places: bool, sizes: [i64; 3], target: &Target) ->
     best.map_or_else(|| plan(1, SortLayout::Along { vectors: NETWORK_ROWS, chunks: 1 }), |(_, plan)| plan)
 }
 
-/// Tenths of a cycle for a stage of a network, of each vector of words.
+/// Tenths of a cycle per network stage and vector of words.
 const STAGE: i64 = 8;
 
-/// Tenths of a cycle for reading, writing, and one round of transposing a vector.
+/// Tenths of a cycle to read, write, and transpose a vector once.
 const MOVE: i64 = 20;
 
-/// Tenths of a cycle for merging a vector into others.
+/// Tenths of a cycle to merge a vector into others.
 const MERGE: i64 = 150;
 
 fn network_cost(items: SortItems, rows: i64) -> i64 {
@@ -320,7 +323,7 @@ fn network_cost(items: SortItems, rows: i64) -> i64 {
     rows.saturating_mul(levels * (levels + 1) / 2 * stage)
 }
 
-/// The least `log` with `2^log >= n`.
+/// The smallest `log` with `2^log >= n`.
 fn log_up(n: i64) -> i64 {
     i64::from(64 - (n.max(1) - 1).leading_zeros())
 }

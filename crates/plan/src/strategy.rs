@@ -16,18 +16,19 @@ use bytes::Bytes;
 use hlo::{ComputationId, InstructionId};
 use std::collections::BTreeMap;
 
-/// Plans of the entry and of every computation that control flow reaches from it (not of those that fusions,
-/// reductions and their kind apply: these are emitted in place).
+/// Plans of the entry and of every computation that control flow reaches from it. Computations that
+/// fusions, reductions, and similar instructions apply have no plan: they are emitted in place.
 #[derive(Clone, Debug, Default)]
 pub struct ModulePlan {
-    /// By computation.
+    /// Plans by computation.
     pub computations: BTreeMap<ComputationId, ComputationPlan>,
-    /// Kernels for which the caller's [`Choices`] name what is no candidate of theirs, so that it was ignored.
+    /// Kernels for which the caller's [`Choices`] name something other than one of their
+    /// candidates, and whose choice was therefore ignored.
     pub ignored_choices: Vec<String>,
 }
 
 impl ModulePlan {
-    /// Forgets the bytes of packed constants, which somebody else keeps.
+    /// Drops the bytes of packed constants after another owner has taken them.
     pub fn drop_packed(&mut self) {
         let plans = self.computations.values_mut().flat_map(|plans| plans.instructions.values_mut());
         plans.flat_map(|plan| &mut plan.packed).for_each(|packed| packed.bytes = Bytes::new());
@@ -37,65 +38,69 @@ impl ModulePlan {
 /// Plans of a computation's instructions.
 #[derive(Clone, Debug, Default)]
 pub struct ComputationPlan {
-    /// One for each live instruction.
+    /// One plan for each live instruction.
     pub instructions: BTreeMap<InstructionId, InstructionPlan>,
 }
 
 /// The plan of one instruction.
 pub type InstructionPlan = KernelPlan<Strategy>;
 
-/// How an instruction's code looks.
+/// Kind of code for an instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Strategy {
-    /// None: the result is the operand's memory, the parameter's, the constant's, or a tuple of such.
+    /// No code: the result is the memory of the operand, the parameter, or the constant, or a tuple
+    /// of those.
     Alias,
-    /// None, but memory: whatever is in there is overwritten before it is read.
+    /// No code, only memory, whose content is overwritten before it is read.
     Undefined,
-    /// A call of the user's function, or a check: the entry's own code.
+    /// A call of a user's function, or a check; part of the entry's own code.
     CustomCall,
-    /// A loop nest over the result, each element computed from the operands.
+    /// A loop nest over the result that computes each element from the operands.
     Loop(LoopPlan),
-    /// A reduction with what feeds it.
+    /// A reduction with its fused producers.
     Reduce(ReducePlan),
-    /// Rows, each walked several times while it is in the cache: reductions along it and what needs their results.
+    /// Rows, each walked several times while it is in the cache: reductions along the row and the
+    /// instructions that need their results.
     Rows(RowsPlan),
-    /// A windowed reduction with what feeds it.
+    /// A windowed reduction with its fused producers.
     ReduceWindow(ReduceWindowPlan),
-    /// A contraction with what follows it.
+    /// A dot with its epilogue.
     Dot(Box<DotPlan>),
-    /// A convolution with what follows it.
+    /// A convolution with its epilogue.
     Convolution(Box<ConvolutionPlan>),
-    /// Several convolutions, each with what follows it, one band of lines after another.
+    /// Several convolutions with their epilogues, computed one band of lines after another.
     ConvolutionChain(Box<ChainPlan>),
-    /// Two contractions and walks along rows between them, some rows at a time.
+    /// Two contractions with walks along rows between them, a block of rows at a time.
     Attention(Box<AttentionPlan>),
-    /// Each operand copied to its place.
+    /// Copies each operand to its place.
     Concatenate,
-    /// Operand 0 copied (or taken over), then the update written into it: copied from memory, or computed by a loop nest
-    /// over its elements.
+    /// Copies operand 0 or reuses its memory, then writes the update into it. The update is copied
+    /// from memory or computed by a loop nest over its elements.
     DynamicUpdateSlice(Option<LoopPlan>),
-    /// One loop nest that makes several results.
+    /// One loop nest with several results.
     MultiOutput(Box<MultiOutputPlan>),
-    /// Operand 0 copied (or taken over), then each update combined into it, in order.
+    /// Copies operand 0 or reuses its memory, then combines each update into it, in order.
     Scatter,
-    /// A sort along one dimension, by numbers or by calling the comparison.
+    /// A sort along one dimension, by numeric keys or by calling the comparison.
     Sort(Option<Box<SortPlan>>),
-    /// The first `k` of each row by total order: of a sort, or kept in order while the row passes by.
+    /// The first `k` of each row in the total order: a prefix of a sort, or a sorted list
+    /// maintained while scanning the row.
     TopK(Option<Box<SortPlan>>),
-    /// Fourier transforms: a kernel for each dimension.
+    /// Fourier transforms, with a kernel per dimension.
     Fft(Box<FftPlan>),
     /// Blocks of random bits.
     RngBitGenerator,
-    /// The instance's own random state.
+    /// The random state of the instance.
     RngGetAndUpdateState,
-    /// One of several computations.
+    /// Selects one of several computations.
     Conditional,
-    /// A computation repeated in place.
+    /// Repeats a computation in place.
     While,
 }
 
 impl Strategy {
-    /// Whether there is no kernel: nothing is to be done, or it is the entry's own business.
+    /// True if the strategy has no kernel: nothing remains to be computed, or the entry's own code
+    /// does it.
     pub fn has_no_kernel(&self) -> bool {
         matches!(self, Self::Alias | Self::Undefined | Self::Conditional | Self::While | Self::CustomCall)
     }

@@ -1,53 +1,55 @@
-//! Into how many tasks a kernel's work is cut.
+//! Number of tasks into which a kernel's work is divided.
 //!
-//! The rules know the work and nothing of the machine: not its vectors, and never how many workers there will be. A
-//! kernel is cut in the same places whoever runs it, so the bits of a result do not depend on who computed it.
+//! The rules depend on the work and on nothing of the machine: neither its vector width nor the
+//! number of workers. A kernel is divided at the same places on every machine, so the bits of a
+//! result do not depend on which worker computed it.
 //!
-//! Work is measured in the time that a core with wide vectors takes for it at best, so that small work on a slow core is
-//! shared out as readily as on a fast one.
+//! Work is measured in the time that a core with wide vectors needs at best. Small work on a slow
+//! core is therefore shared as readily as on a fast one.
 
 use crate::fusion::{Fusion, Position};
 use hlo::{Op, Window};
 use shape::ArrayShape;
 
-/// Multiply-adds, or things as cheap, that a core does in a nanosecond.
+/// Multiply-adds, or operations as cheap, per nanosecond and core.
 const OPERATIONS: u64 = 80;
 
-/// Bytes that a core reads or writes in a nanosecond: those of the second cache.
+/// Bytes that a core reads or writes per nanosecond from its second-level cache.
 const BYTES: u64 = 100;
 
-/// Less work than so many nanoseconds is not cut: to share it out, and to wait for the others' end, takes half a
-/// microsecond, and the caches' content. Whether what is cut is shared out depends on its neighbours too.
+/// Work shorter than this is not divided. Sharing it and waiting for the other workers takes half a
+/// microsecond and loses the caches' content. Whether divided work is actually shared also depends
+/// on the adjacent kernels.
 const MIN_NANOSECONDS: u64 = 2000;
 
-/// Nanoseconds that a task is worth at least: enough to be taken alone.
+/// Minimum duration of a task in nanoseconds, enough to be worth scheduling alone.
 const TASK_NANOSECONDS: u64 = 200;
 
-/// More tasks than this gain nothing: they keep a few dozen workers evenly busy.
+/// Upper bound of the number of tasks. This many keep a few dozen workers evenly busy.
 const MAX_TASKS: u64 = 64;
 
-/// What a kernel does.
+/// Estimated work of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
-    /// Multiply-adds and other operations, each weighed with what it costs.
+    /// Multiply-adds and other operations, each weighted by its cost.
     pub operations: u64,
-    /// Bytes that are read or written.
+    /// Bytes read or written.
     pub bytes: u64,
 }
 
 impl Work {
-    /// How long a core takes at best, by rule of thumb.
+    /// Estimated time of one core at best.
     pub fn nanoseconds(self) -> u64 {
         (self.operations / OPERATIONS).max(self.bytes / BYTES)
     }
 
-    /// Both together.
+    /// Sum of both.
     pub(crate) fn and(self, other: Self) -> Self {
         let operations = self.operations.saturating_add(other.operations);
         Self { operations, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// How many tasks the work is worth; 1 is serial.
+    /// Number of tasks that the work justifies; 1 is serial.
     pub(crate) fn tasks(self) -> i64 {
         let nanoseconds = self.nanoseconds();
         if nanoseconds < MIN_NANOSECONDS {
@@ -56,7 +58,8 @@ impl Work {
         (nanoseconds / TASK_NANOSECONDS).min(MAX_TASKS) as i64
     }
 
-    /// What a kernel does, whatever its strategy: each instruction of its body once for each element of its result.
+    /// Work of a kernel, independent of its strategy: each instruction of its body, once per
+    /// element of its result.
     pub(crate) fn of_kernel(fusion: &Fusion<'_>) -> Self {
         let (mut operations, mut bytes) = (0u64, 0u64);
         for id in fusion.instructions() {
@@ -90,16 +93,16 @@ impl Work {
                 _ => elements,
             };
             operations = operations.saturating_add(whole.saturating_mul(each));
-            // What is picked from a large operand is no more than what is made of it.
-            let picked =
+            // A gather or slice reads at most as many elements of a large operand as it produces.
+            let picks =
                 matches!(instruction.op(), Op::Gather { .. } | Op::Slice { .. } | Op::DynamicSlice { .. });
-            // What is updated in place stays where it is, but for the update.
+            // An array updated in place is not moved, except for the update.
             let updates = matches!(instruction.op(), Op::DynamicUpdateSlice {} | Op::Scatter { .. });
             for &o in instruction.operands().iter().skip(usize::from(updates)) {
                 if fusion.position(o) != Position::Inside
                     && let Some(shape) = fusion.body[o].shape().as_array()
                 {
-                    let read = if picked { elements_of(shape).min(elements) } else { elements_of(shape) };
+                    let read = if picks { elements_of(shape).min(elements) } else { elements_of(shape) };
                     bytes = bytes.saturating_add(read.saturating_mul(shape.element_type.byte_size() as u64));
                 }
             }
@@ -111,7 +114,7 @@ impl Work {
         Self { operations, bytes: bytes.saturating_add(written) }
     }
 
-    /// What a fusion does whose body is computed for so many elements.
+    /// Work of a fusion whose body is computed for `elements` elements.
     pub(crate) fn of_elements(fusion: &Fusion<'_>, elements: i64) -> Self {
         let elements = elements.max(0) as u64;
         let (mut operations, mut bytes) = (0u64, 0u64);
@@ -121,7 +124,7 @@ impl Work {
                 if fusion.position(operand) != Position::Inside
                     && let Some(shape) = fusion.body[operand].shape().as_array()
                 {
-                    // Of a small operand the same elements are read again and again.
+                    // The elements of a small operand are read repeatedly.
                     let read = (shape.element_count().max(0) as u64).min(elements);
                     bytes = bytes.saturating_add(read.saturating_mul(shape.element_type.byte_size() as u64));
                 }
@@ -144,7 +147,7 @@ fn taps(window: &Window) -> u64 {
     window.dimensions.iter().fold(1, |all: u64, d| all.saturating_mul(d.size.max(0) as u64))
 }
 
-/// What an element of an instruction costs, in multiply-adds.
+/// Cost of one element of an instruction, in multiply-adds.
 pub(crate) fn cost(op: &Op) -> u64 {
     match op {
         Op::Constant { .. }
@@ -159,7 +162,7 @@ pub(crate) fn cost(op: &Op) -> u64 {
         | Op::Rsqrt {}
         | Op::Gather { .. }
         | Op::Map { .. } => 4,
-        // Butterflies have a few operations for each doubling of the length.
+        // Butterflies take a few operations per doubling of the length.
         Op::Fft { fft_length, .. } => {
             fft_length.iter().map(|&n| 4 * u64::from(n.max(1).ilog2() + 1)).sum::<u64>()
         }
@@ -167,7 +170,7 @@ pub(crate) fn cost(op: &Op) -> u64 {
     }
 }
 
-/// Whether an element takes tens of instructions.
+/// True if computing an element takes tens of machine instructions.
 pub fn is_transcendental(op: &Op) -> bool {
     matches!(
         op,
@@ -187,22 +190,23 @@ pub fn is_transcendental(op: &Op) -> bool {
     )
 }
 
-/// Cuts loops, the outermost first, into at most `tasks` parts in all; the parts of each loop, none more than its
-/// `units`. Parts of few units are of one size, for shares of them to be so, too.
+/// Divides loops, the outermost first, into at most `tasks` parts in total. Returns the parts of
+/// each loop, at most its `units`. If parts have few units, they all have the same size, so that
+/// shares of them do, too.
 pub(crate) fn cut(tasks: i64, units: &[i64]) -> Vec<i64> {
     const FEW_UNITS: i64 = 4;
-    let mut left = tasks.max(1);
+    let mut remaining = tasks.max(1);
     let cut_one = |&units: &i64| {
-        let most = units.clamp(1, left);
-        let each = (units.max(1) - 1) / most + 1;
-        let parts = if each <= FEW_UNITS { (units.max(1) - 1) / each + 1 } else { most };
-        left /= parts;
+        let limit = units.clamp(1, remaining);
+        let each = (units.max(1) - 1) / limit + 1;
+        let parts = if each <= FEW_UNITS { (units.max(1) - 1) / each + 1 } else { limit };
+        remaining /= parts;
         parts
     };
     units.iter().map(cut_one).collect()
 }
 
-/// How many tasks loops that are cut so make.
+/// Number of tasks that these cuts produce.
 pub(crate) fn count(cuts: &[i64]) -> i64 {
     cuts.iter().product()
 }
@@ -216,21 +220,21 @@ mod tests {
         let tasks = |operations, bytes| Work { operations, bytes }.tasks();
         let table = [
             (0, 0, 1),
-            // A dense layer of 256x256 on one row, and one of 128x512, in f32.
+            // Dense layers in f32: 256x256 and 128x512 on one row.
             (256 * 256, 4 * 256 * 256, 13),
             (128 * 512, 4 * 128 * 512, 13),
             (128 * 128, 4 * 128 * 128, 1),
-            // Products in cache: 32x64x64, 48x64x64, 128x128x128.
+            // Matrix products in cache: 32x64x64, 48x64x64, 128x128x128.
             (32 * 64 * 64, 32 << 10, 1),
             (48 * 64 * 64, 40 << 10, 12),
             (128 * 128 * 128, 192 << 10, 64),
-            // An addition of 16 K floats, and of 1 M.
+            // Additions of 16 K and 1 M floats.
             (16 << 10, 3 << 16, 1),
             (1 << 20, 3 << 22, 64),
             (u64::MAX, u64::MAX, 64),
         ];
-        for (operations, bytes, wanted) in table {
-            assert_eq!(tasks(operations, bytes), wanted, "{operations} operations, {bytes} bytes");
+        for (operations, bytes, expected) in table {
+            assert_eq!(tasks(operations, bytes), expected, "{operations} operations, {bytes} bytes");
         }
     }
 

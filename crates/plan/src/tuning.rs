@@ -1,4 +1,4 @@
-//! Kernels and machines as tables of [`Choices`] name them, and the candidates of a kernel.
+//! Keys of kernels and machines in tables of [`Choices`], and the candidates of a kernel.
 
 use crate::candidate::{Candidate, MAX_CANDIDATES};
 use crate::contraction::convolution::{self, ConvolutionKind, GradientTransform};
@@ -14,8 +14,8 @@ use target::{Architecture, Target};
 
 pub use crate::choices::{Choices, MAX_BYTES};
 
-/// The candidate that the options' choices name for an instruction; an error is the kernel for which they name what is no
-/// candidate of it.
+/// The candidate that the options' choices name for an instruction. The error is the kernel's key
+/// if they name something other than one of its candidates.
 pub(crate) fn choose(
     module: &Module,
     computation: &Computation,
@@ -34,7 +34,7 @@ pub(crate) fn choose(
 }
 
 impl Candidate {
-    /// What a plan does, if it has alternatives.
+    /// The candidate that a plan implements, if the instruction has alternatives.
     pub fn of(plan: &InstructionPlan) -> Option<Self> {
         match &plan.strategy {
             Strategy::Dot(dot) => dot::candidate(&dot.loops),
@@ -55,8 +55,8 @@ impl Candidate {
     }
 }
 
-/// What could compute an instruction of a computation, the cost model's choice first; nothing for what is no contraction,
-/// or can be computed in one way only.
+/// Candidates for an instruction, the cost model's choice first. Empty if the instruction is not a
+/// contraction or can be computed in one way only.
 pub fn candidates(
     module: &Module,
     computation: &Computation,
@@ -65,8 +65,8 @@ pub fn candidates(
     options: &Options,
 ) -> Vec<Candidate> {
     let Ok(fusion) = Fusion::of(module, computation, id) else { return Vec::new() };
-    let found = of_fusion(&fusion, target, options);
-    if found.len() > 1 { found } else { Vec::new() }
+    let candidates = of_fusion(&fusion, target, options);
+    if candidates.len() > 1 { candidates } else { Vec::new() }
 }
 
 pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options) -> Vec<Candidate> {
@@ -77,16 +77,16 @@ pub(crate) fn of_fusion(fusion: &Fusion<'_>, target: &Target, options: &Options)
         }
         _ => Vec::new(),
     };
-    let mut found = Vec::new();
+    let mut candidates = Vec::new();
     for candidate in all {
-        if found.len() < MAX_CANDIDATES && !found.contains(&candidate) {
-            found.push(candidate);
+        if candidates.len() < MAX_CANDIDATES && !candidates.contains(&candidate) {
+            candidates.push(candidate);
         }
     }
-    found
+    candidates
 }
 
-/// What the plan knows of a machine.
+/// Key of a machine: the properties that the plan reads.
 pub fn machine(target: &Target) -> String {
     let architecture = match target.triple.architecture {
         Architecture::X86_64 => "x86_64",
@@ -103,7 +103,7 @@ pub fn machine(target: &Target) -> String {
     format!("{architecture} {cpu} {registers}x{bytes}{fma} l1={} l2={}", target.l1_bytes, target.l2_bytes)
 }
 
-/// What the plan knows of a contraction's kernel; nothing for other kernels.
+/// Key of a contraction's kernel: the properties that the plan reads. `None` for other kernels.
 pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
     let body = fusion.body;
     let id = fusion.kind().hero()?;
@@ -161,7 +161,7 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
     Some(text)
 }
 
-/// `b0c2`: the batch dimensions and the contracting ones.
+/// Batch and contracting dimensions, as in `b0c2`.
 fn dims(batch: &[usize], contracting: &[usize]) -> String {
     let list = |letter: char, dims: &[usize]| dims.iter().map(|d| format!("{letter}{d}")).collect::<String>();
     list('b', batch) + &list('c', contracting)
@@ -179,7 +179,7 @@ fn of_array(shape: &ArrayShape) -> String {
     format!("{}[{sizes}]", shape.element_type)
 }
 
-/// Sizes, strides, padding and dilation, where they are not those of a plain window.
+/// Sizes, and those of strides, padding, and dilations that differ from a plain window's.
 fn of_window(window: &Window) -> String {
     let list = |each: &dyn Fn(&hlo::WindowDimension) -> String| {
         window.dimensions.iter().map(each).collect::<Vec<_>>().join("x")
@@ -205,7 +205,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_differ_by_what_plans_see() {
+    fn machine_keys_differ_by_properties_that_plans_read() {
         let new = |cpu| Target::new("x86_64-pc-linux", cpu, "").unwrap();
         assert_eq!(machine(&new("")), "x86_64 baseline 16x16 l1=32768 l2=524288");
         assert_ne!(machine(&new("x86-64-v3")), machine(&new("x86-64-v4")));

@@ -1,9 +1,10 @@
-//! Attention: two products with a softmax, or what else works on rows, in between, as one kernel that stores neither the
-//! scores nor the weights.
+//! Attention: two products with a softmax or other work on rows in between, as one kernel that
+//! stores neither the scores nor the weights.
 //!
-//! A task computes some rows of one product at a time: their scores go to the worker's scratch, are walked there row by
-//! row, and are the left operand of the second product. What both products read again and again, keys and values, is
-//! packed into scratch where the plan of a product alone would pack it too, for all rows at once.
+//! A task computes a block of rows of one product at a time. Their scores go to the worker's
+//! scratch, are walked there row by row, and are the left operand of the second product. Keys and
+//! values are read repeatedly by both products. They are packed into scratch if the plan of a
+//! single product would pack them too, for all rows at once.
 
 use crate::contraction::dot::{self, DotLoops, DotPlan, Extent};
 use crate::fusion::{Fusion, Position};
@@ -16,48 +17,51 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
-/// How attention looks.
+/// Plan of attention.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionPlan {
-    /// The first product, with what follows it. Its result is in scratch.
+    /// The first product and its epilogue. Its result is in scratch.
     pub scores: DotPlan,
-    /// What is done with rows of it; what that keeps is in scratch, too.
+    /// The walks along its rows. Values that they keep are in scratch, too.
     pub softmax: RowsPlan,
-    /// The second product, of what that makes, with what follows it.
+    /// The second product, whose left operand is the result of the walks, and its epilogue.
     pub values: DotPlan,
     /// The body's instruction whose rows are walked.
     pub scores_root: InstructionId,
-    /// What the walks make of it; it takes its place.
+    /// The result of the walks. It replaces the scores in memory.
     pub softmax_root: InstructionId,
-    /// The same as the second product reads it.
+    /// The same value in the shape that the second product reads.
     pub weights: InstructionId,
-    /// The number of the scores as an operand, behind those of the fusion; the weights have the next one.
+    /// Index of the scores as an operand, after those of the fusion; the weights have the next
+    /// index.
     pub handed: usize,
-    /// Into how many blocks of rows each product is cut.
+    /// Number of blocks of rows into which each product is divided.
     pub blocks: i64,
-    /// Into how many parts the loops over products and over blocks are cut, for tasks.
+    /// Number of parts into which the loops over products and over blocks are divided, for tasks.
     pub cuts: [i64; 2],
-    /// Elements from a row of the scores to the next one.
+    /// Distance of two rows of the scores, in elements.
     pub row: i64,
-    /// Where in the worker's scratch the scores are, in bytes; the keys' panels come first.
+    /// Offset of the scores in the worker's scratch, in bytes; the keys' panels precede them.
     pub scores_offset: u64,
-    /// Where the values' panels are.
+    /// Offset of the values' panels.
     pub values_offset: u64,
 }
 
-/// So many rows use what is in the first cache of keys and values before it is read again.
+/// Number of rows that use the part of keys and values in the first-level cache before it is read
+/// again.
 const BLOCK_ROWS: i64 = 48;
 
-/// So many tasks keep a few workers busy.
+/// Number of tasks that keeps a few workers busy.
 const ENOUGH_TASKS: i64 = 8;
 
-/// With fewer tasks than this, where its parts had more, one kernel does not pay.
+/// One kernel does not pay off if it has fewer tasks than this while its parts have more.
 const FEW_TASKS: i64 = 8;
 
-/// More scratch for each worker than this is refused.
+/// Upper bound of the scratch bytes per worker.
 const MAX_SCRATCH: u64 = 8 << 20;
 
-/// Plans a body of two dots. An error if it does not compute attention, or if one kernel does not pay.
+/// Plans a body of two dots. Fails if the body does not compute attention, or if one kernel does
+/// not pay off.
 pub fn plan(
     fusion: &Fusion<'_>,
     scores: InstructionId,
@@ -80,7 +84,7 @@ pub fn plan(
     let types = [array(parts.softmax_root).element_type, scores.accumulator, values.accumulator];
     let is_float = matches!(element_type, PrimitiveType::F32 | PrimitiveType::F64);
     if !is_float || types.iter().any(|&ty| ty != element_type) {
-        return Err(unsupported("of other types than f32 and f64"));
+        return Err(unsupported("on types other than f32 and f64"));
     }
     // Blocks of rows are whole tiles of both products.
     let (m, n, batch) = (scores.shape.m, scores.shape.n, scores.shape.batch);
@@ -97,7 +101,7 @@ pub fn plan(
     let cuts = tasks::cut(Work::of_kernel(fusion).tasks(), &[batch, blocks]);
     let tasks = tasks::count(&cuts);
     if batch.saturating_mul(blocks) < Work::of_kernel(fusion).tasks().min(FEW_TASKS) {
-        return Err(unsupported("in fewer tasks than its products have"));
+        return Err(unsupported("with fewer tasks than its separate products"));
     }
     let most_rows = if blocks > 1 { (tiles + blocks - 1) / blocks * scores.tile_rows() } else { m };
     let block = [most_rows, row, size].iter().fold(1i64, |all, &count| all.saturating_mul(count));
@@ -107,7 +111,7 @@ pub fn plan(
     let kept_offset = scores_offset.saturating_add(block.unsigned_abs()).next_multiple_of(64);
     let bytes = kept_offset.saturating_add(walked.worker_scratch_bytes);
     if bytes > MAX_SCRATCH {
-        return Err(unsupported("of so many keys"));
+        return Err(unsupported("with more scratch memory than 8 MiB per worker"));
     }
     for sweep in &mut softmax.sweeps {
         sweep.stored.iter_mut().chain(&mut sweep.loaded).for_each(|value| value.offset += kept_offset);
@@ -129,7 +133,7 @@ pub fn plan(
     Ok(KernelPlan { tasks, worker_scratch_bytes: bytes, ..KernelPlan::new(plan) })
 }
 
-/// Into how many blocks the tiles of a product's rows are cut.
+/// Number of blocks into which the tiles of a product's rows are divided.
 fn blocks(batch: i64, tiles: i64, tile_rows: i64) -> i64 {
     let together = (BLOCK_ROWS / tile_rows.max(1)).max(1);
     let of_size = (tiles + together - 1) / together;
@@ -144,12 +148,12 @@ fn padded(n: i64, size: i64) -> i64 {
     n.saturating_add(together - 1) / together * together
 }
 
-/// Where a body falls into parts.
+/// The boundaries between the parts of a body.
 struct Parts {
     scores_root: InstructionId,
     softmax_root: InstructionId,
     weights: InstructionId,
-    /// Whether a reshape lies between the products: then rows are as in memory.
+    /// True if a reshape lies between the products. Rows are then as in memory.
     renumbers: bool,
 }
 
@@ -157,11 +161,11 @@ impl Parts {
     fn of(fusion: &Fusion<'_>, first: InstructionId, second: InstructionId) -> Result<Self> {
         let body = fusion.body;
         let &[weights, values] = body[second].operands() else {
-            return Err(Error::internal("a dot has two operands"));
+            return Err(Error::internal("expected a dot with two operands"));
         };
         let is_inside = |id: InstructionId| fusion.position(id) == Position::Inside;
         if is_inside(values) || !is_inside(weights) {
-            return Err(unsupported("of which the values are computed in the same kernel"));
+            return Err(unsupported("with values that the same kernel computes"));
         }
         let mut renumbers = false;
         let mut softmax_root = weights;
@@ -169,7 +173,7 @@ impl Parts {
             softmax_root = body[softmax_root].operands()[0];
             renumbers = true;
         }
-        // What works on single scores belongs to the first product.
+        // Elementwise work on single scores belongs to the first product.
         let mut scores_root = first;
         while let &[user] = body[scores_root].users() {
             let op = body[user].op();
@@ -184,7 +188,8 @@ impl Parts {
     }
 }
 
-/// Whether all that happens between the products reads a score only where it makes what takes its place, or reduces a row.
+/// Fails unless all instructions between the products either read a score only at the element that
+/// replaces it, or reduce a row.
 fn check_walks(between: &Fusion<'_>, scores: InstructionId) -> Result<()> {
     let body = between.body;
     let whole = body[scores].shape().expect_array().sizes();
@@ -194,19 +199,19 @@ fn check_walks(between: &Fusion<'_>, scores: InstructionId) -> Result<()> {
         let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Broadcast { .. });
         let makes = matches!(op, Op::Constant { .. } | Op::Iota { .. } | Op::Reduce { .. });
         if !elementwise && !moves && !makes {
-            return Err(unsupported("with more between its products than rows are walked for"));
+            return Err(unsupported("with an unsupported operation between its products"));
         }
         let is_whole =
             |id: &InstructionId| body[*id].shape().as_array().is_some_and(|shape| shape.sizes() == whole);
         let reads_scores = body[id].operands().contains(&scores);
         if reads_scores && moves || elementwise && reads_scores && !is_whole(&id) {
-            return Err(unsupported("of which scores are read out of order"));
+            return Err(unsupported("with scores that are read out of order"));
         }
     }
     Ok(())
 }
 
-/// Whether the products fit one another: each row that is walked is one of both.
+/// Fails unless the products match: each walked row is a row of both.
 fn check_products(scores: &DotPlan, values: &DotPlan, softmax: &RowsPlan, handed: usize) -> Result<()> {
     let (shape, other) = (scores.shape, values.shape);
     let is_same = |extents: &[Extent], size: i64, stride: i64| match *extents {
@@ -236,11 +241,11 @@ fn check_products(scores: &DotPlan, values: &DotPlan, softmax: &RowsPlan, handed
     if is_joined && is_walked && fits(scores) && fits(values) && shape.m > 0 && shape.batch > 0 {
         return Ok(());
     }
-    Err(unsupported("whose products do not fit one another"))
+    Err(unsupported("with products that do not match"))
 }
 
 fn unsupported(what: &str) -> Error {
-    Error::unsupported(format!("attention {what} in one kernel"))
+    Error::unsupported(format!("one kernel for attention {what}"))
 }
 
 impl std::fmt::Display for AttentionPlan {
@@ -259,24 +264,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_cut_into_blocks_that_share_what_is_in_the_cache() {
+    fn rows_are_cut_into_blocks_that_share_the_cache() {
         let table = [
-            // Products, tiles of a product, rows of a tile: blocks.
+            // (products, tiles per product, rows per tile), blocks
             ((1, 1, 1), 1),
             ((12, 1, 4), 1),
-            // 128 rows of 12 heads, of 2 heads, of one.
+            // 128 rows of 12 heads, of 2 heads, and of one.
             ((12, 22, 6), 3),
             ((2, 22, 6), 4),
             ((1, 22, 6), 8),
             ((3, 33, 6), 5),
-            // Few rows: a block is a tile at least.
+            // With few rows, a block is at least one tile.
             ((1, 3, 6), 3),
             ((64, 171, 6), 22),
         ];
-        for ((batch, tiles, rows), wanted) in table {
+        for ((batch, tiles, rows), expected) in table {
             assert_eq!(
                 blocks(batch, tiles, rows),
-                wanted,
+                expected,
                 "{batch} products of {tiles} tiles of {rows} rows"
             );
         }

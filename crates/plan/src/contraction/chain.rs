@@ -1,4 +1,5 @@
-//! Chains of convolutions: a band of output lines goes through all of them while it is in the second-level cache.
+//! Chains of convolutions: a band of output lines passes through all of them while it is in the
+//! second-level cache.
 
 mod cost;
 
@@ -14,8 +15,9 @@ use std::ops::Range;
 use support::{Error, Result};
 use target::Target;
 
-/// A chain of convolutions, each with elementwise work behind it. A task is a band: every stage computes the lines of it
-/// that the next one reads, into the worker's scratch, and the last one those of the result.
+/// A chain of convolutions, each with its epilogue. A task is a band. Every stage computes the
+/// lines of the band that the next stage reads, into the worker's scratch; the last stage writes
+/// its lines to the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainPlan {
     /// The convolutions, in order.
@@ -25,24 +27,25 @@ pub struct ChainPlan {
 /// One convolution of a chain.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainStage {
-    /// Its loops; the chunks of its tiling are the bands. The input of a later stage has a number behind those of the
-    /// fusion's operands.
+    /// Its loops; the chunks of its tiling are the bands. The input of a later stage has an index
+    /// after those of the fusion's operands.
     pub convolution: ConvolutionPlan,
     /// The body's instruction that the next stage reads.
     pub root: InstructionId,
-    /// Where in the worker's scratch its band begins, in bytes; the last stage writes the result.
+    /// Offset of its band in the worker's scratch, in bytes; `None` for the last stage, which
+    /// writes the result.
     pub band: Option<u64>,
-    /// Its constants among those that are packed.
+    /// Its constants among the packed ones.
     pub packed: Range<usize>,
 }
 
-/// Longer chains are several.
+/// Upper bound of the stages; longer chains are divided.
 pub const MAX_STAGES: usize = 4;
 
-/// More scratch for each worker than this is refused.
+/// Upper bound of the scratch bytes per worker.
 const MAX_SCRATCH: u64 = 64 << 20;
 
-/// Plans a body of several convolutions, each of which reads what follows the one before.
+/// Plans a body of several convolutions, each of which reads the epilogue of the previous one.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ChainPlan>> {
     let planner = Planner { target, winograd: Winograd::default(), candidate: None };
     let links = links(fusion)?;
@@ -51,10 +54,10 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ch
     let stages = stages.collect::<Result<Vec<cost::Stage>>>()?;
     let cut = cost::cut(&stages, target)
         .filter(|cut| cut.scratch_bytes <= MAX_SCRATCH)
-        .ok_or_else(|| Error::unsupported("a chain of convolutions that is no sequence of bands"))?;
+        .ok_or_else(|| Error::unsupported("chain of convolutions that cannot be divided into bands"))?;
     let dims: Vec<ConvolutionDims> = stages.iter().map(|stage| stage.dims.clone()).collect();
     let lines = bands::lines(&dims, cut.per_image)
-        .ok_or_else(|| Error::unsupported("a chain of convolutions without lines"))?;
+        .ok_or_else(|| Error::unsupported("chain of convolutions without lines"))?;
     let operands = fusion.caller[fusion.instruction].operands().len();
     let (mut planned, mut packed, mut band) = (Vec::new(), Vec::new(), 0);
     for (k, (view, lines)) in views.iter().zip(&lines).enumerate() {
@@ -62,7 +65,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ch
         let stage = Stage { fusion: view, hero: links[k].hero, input, bands: Some(lines) };
         let (convolution, constants) = stage.plan(planner)?;
         if convolution.kind.tiling().is_none() {
-            return Err(Error::unsupported("a convolution without tiles in a chain"));
+            return Err(Error::unsupported("convolution without tiles in a chain"));
         }
         let begin = packed.len();
         packed.extend(constants);
@@ -82,25 +85,25 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ch
     Ok(KernelPlan { packed, tasks, worker_scratch_bytes: band, ..KernelPlan::new(plan) })
 }
 
-/// One convolution of a body, and the last instruction of the work that follows it.
+/// A convolution of a body, and the last instruction of its epilogue.
 struct Link {
     hero: InstructionId,
     root: InstructionId,
 }
 
-/// The convolutions of a body, in order; an error if the body is no chain.
+/// The convolutions of a body, in order. Fails if the body is not a chain.
 fn links(fusion: &Fusion<'_>) -> Result<Vec<Link>> {
-    let no_chain = || Error::unsupported("opcode convolution behind a contraction in one fusion");
+    let no_chain = || Error::unsupported("opcode convolution after a contraction in one fusion");
     let body = fusion.body;
     let mut convolutions = Vec::new();
-    // How many of the convolutions an instruction depends on.
+    // Number of convolutions on which an instruction depends.
     let mut depth: BTreeMap<InstructionId, usize> = BTreeMap::new();
     for id in fusion.instructions() {
         let (op, operands) = (body[id].op(), body[id].operands());
-        let below = |o: &InstructionId| depth.get(o).copied().unwrap_or(0);
-        let deepest = operands.iter().map(below).max().unwrap_or(0);
+        let depth_of = |o: &InstructionId| depth.get(o).copied().unwrap_or(0);
+        let deepest = operands.iter().map(depth_of).max().unwrap_or(0);
         if matches!(op, Op::Convolution { .. }) {
-            if deepest != convolutions.len() || below(&operands[1]) != 0 {
+            if deepest != convolutions.len() || depth_of(&operands[1]) != 0 {
                 return Err(no_chain());
             }
             convolutions.push(id);
@@ -108,7 +111,7 @@ fn links(fusion: &Fusion<'_>) -> Result<Vec<Link>> {
             continue;
         }
         let elementwise = op.is_elementwise();
-        let skips = operands.iter().any(|o| !matches!(below(o), 0) && below(o) != deepest);
+        let skips = operands.iter().any(|o| !matches!(depth_of(o), 0) && depth_of(o) != deepest);
         if deepest > 0 && (!elementwise || skips) {
             return Err(no_chain());
         }
@@ -137,8 +140,8 @@ fn links(fusion: &Fusion<'_>) -> Result<Vec<Link>> {
     Ok(convolutions.into_iter().zip(roots).map(|(hero, root)| Link { hero, root }).collect())
 }
 
-/// Whether what follows a convolution needs nothing of other arrays but what depends on the feature alone: then it can be
-/// computed wherever the elements are.
+/// True if the epilogue of a convolution reads other arrays only by feature. It can then be
+/// computed at any element.
 fn needs_features_only(fusion: &Fusion<'_>) -> bool {
     let body = fusion.body;
     let mut pending = vec![fusion.root];
@@ -164,16 +167,16 @@ fn needs_features_only(fusion: &Fusion<'_>) -> bool {
     true
 }
 
-/// The convolution in front of a view's root and what follows it.
+/// The convolution `id` with its epilogue, up to a view's root.
 fn stage(fusion: &Fusion<'_>, id: InstructionId) -> Result<cost::Stage> {
     let body = fusion.body;
     let array = |id: InstructionId| {
-        body[id].shape().as_array().ok_or_else(|| Error::unsupported("a chain of tuples"))
+        body[id].shape().as_array().ok_or_else(|| Error::unsupported("chain of convolutions with tuples"))
     };
     let operands = body[id].operands();
     let (input, kernel, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
     let dims = ConvolutionDims::new(body[id].op(), input, kernel, result)?;
-    // What follows is what lies between the convolution and the root.
+    // The epilogue is everything between the convolution and the root.
     let (mut operations, mut pending) = (0u64, vec![fusion.root]);
     let mut seen = std::collections::BTreeSet::from([id]);
     while let Some(next) = pending.pop() {
@@ -190,8 +193,9 @@ fn stage(fusion: &Fusion<'_>, id: InstructionId) -> Result<cost::Stage> {
     })
 }
 
-/// Cycles that are saved if convolutions, each with what follows it and each the only reader of the one before, are
-/// computed band by band in one kernel; nothing if that cannot be, or does not pay on any of the targets.
+/// Cycles saved if convolutions, each with its epilogue and each the only reader of the previous
+/// one, are computed band by band in one kernel. `None` if that is impossible or does not pay off
+/// on any of the targets.
 pub fn chain_saving(
     module: &Module,
     computation: &Computation,
@@ -229,7 +233,7 @@ pub fn chain_saving(
     saved
 }
 
-/// Whether a view's convolution, and nothing else in the program, reads an instruction.
+/// True if a view's convolution, and nothing else in the program, reads an instruction.
 fn is_only_reader(fusion: &Fusion<'_>, convolution: InstructionId, before: InstructionId) -> bool {
     let Position::Operand(number) = fusion.position(fusion.body[convolution].operands()[0]) else {
         return false;

@@ -1,4 +1,4 @@
-//! Convolutions in canonical form: how their loops, tiles and packed kernels look.
+//! Convolutions in canonical form: chooses loops, tiles, and packed kernels.
 
 mod area;
 pub(crate) mod bands;
@@ -49,32 +49,34 @@ use target::Target;
 pub enum ConvolutionKind {
     /// Tiles of pixels times vectors of output features.
     Dense(DensePlan),
-    /// The same where each output feature has one input feature.
+    /// The same for one input feature per output feature.
     Depthwise(DepthwisePlan),
-    /// Patches of pixels, transformed so that each output takes fewer multiplications.
+    /// Winograd: patches of pixels, transformed so that each output takes fewer multiplications.
     Winograd(Box<WinogradPlan>),
-    /// Products of two arrays of pixels, summed over these: the gradient of a convolution's kernel, in its own form.
+    /// Products of two arrays of pixels, summed over the pixels: the gradient of a convolution with
+    /// respect to its kernel.
     Gradient(GradientPlan),
-    /// The same of 3x3 taps, from transformed patches of both arrays.
+    /// The same gradient for 3x3 taps, from Winograd-transformed patches of both arrays.
     WinogradGradient(Box<WinogradGradientPlan>),
-    /// One vector of output features after another, each tap looked up: everything that no other kind covers.
+    /// One vector of output features after another, with each tap tested: everything that no other
+    /// kind covers.
     General {
-        /// Output features at once; 1 is a scalar loop.
+        /// Output features computed at once; 1 is a scalar loop.
         lanes: u32,
-        /// Into how many parts the lines of pixels are cut: the kernel's tasks.
+        /// Number of parts into which the lines of pixels are divided: the kernel's tasks.
         chunks: i64,
     },
 }
 
 impl ConvolutionKind {
-    /// Whether patches are transformed.
+    /// True if patches are transformed.
     pub(crate) fn is_transformed(&self) -> bool {
         matches!(self, Self::Winograd(_) | Self::WinogradGradient(_))
     }
 }
 
 impl ConvolutionKind {
-    /// The tiles of the output, if it is cut into some.
+    /// The tiles of the output, if the output is divided into tiles.
     pub fn tiling(&self) -> Option<&Tiling> {
         match self {
             Self::Dense(dense) => Some(&dense.tiling),
@@ -84,7 +86,7 @@ impl ConvolutionKind {
     }
 }
 
-/// How a convolution looks.
+/// Plan of a convolution.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvolutionPlan {
     /// The convolution.
@@ -95,9 +97,9 @@ pub struct ConvolutionPlan {
     pub kind: ConvolutionKind,
     /// The type of products and sums.
     pub accumulator: PrimitiveType,
-    /// The fusion's operand that is the input.
+    /// Index of the fusion's operand that is the input.
     pub input_operand: usize,
-    /// The fusion's operand that is the kernel.
+    /// Index of the fusion's operand that is the kernel.
     pub kernel_operand: usize,
 }
 
@@ -126,16 +128,16 @@ pub(crate) fn plan(
     Ok(KernelPlan { packed, tasks, worker_scratch_bytes, may_overwrite, ..KernelPlan::new(plan) })
 }
 
-/// A convolution and the elementwise work that follows it.
+/// A convolution and its epilogue.
 #[derive(Clone, Copy)]
 pub(crate) struct Stage<'s, 'm> {
     /// The body, up to the result of the stage.
     pub(crate) fusion: &'s Fusion<'m>,
     /// The convolution.
     pub(crate) hero: InstructionId,
-    /// The number of the input among the kernel's operands, if it is not an operand of the fusion.
+    /// Index of the input among the kernel's operands, if it is not an operand of the fusion.
     pub(crate) input: Option<usize>,
-    /// The lines of each band, if it is computed in bands.
+    /// The lines of each band, if the convolution is computed in bands.
     pub(crate) bands: Option<&'s [Lines]>,
 }
 
@@ -166,7 +168,8 @@ impl<'s, 'm> Stage<'s, 'm> {
         Ok((plan, packed))
     }
 
-    /// The kernel's values, if they are known and the kernel alone reads them: it does not see a packed operand's own layout.
+    /// The kernel's values, if they are constant and only the convolution reads them, because a
+    /// packed operand is not available in its own layout.
     fn kernel_constant(self, kernel_operand: usize) -> Option<&'m Literal> {
         let constant = constant_operand(self.fusion, kernel_operand);
         constant.filter(|_| is_read_once(self.fusion, kernel_operand))
@@ -182,12 +185,12 @@ impl<'s, 'm> Stage<'s, 'm> {
         self.fusion.body[self.hero].shape().expect_array()
     }
 
-    /// As [`Self::plan`], without packing anything.
+    /// Same as [`Self::plan`], without packing anything.
     fn loops(self, planner: Planner<'_>) -> Result<ConvolutionPlan> {
         let Self { fusion, hero, .. } = self;
         let number = |k: usize| match fusion.position(fusion.body[hero].operands()[k]) {
             Position::Operand(number) => Ok(number),
-            Position::Inside => Err(Error::internal("a convolution's operands are in memory")),
+            Position::Inside => Err(Error::internal("operand of a convolution is not in memory")),
         };
         let (input, kernel, result) = (self.operand(0), self.operand(1), self.result());
         let input_operand = self.input.map_or_else(|| number(0), Ok)?;
@@ -209,7 +212,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         Ok(ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand })
     }
 
-    /// The loops of a convolution that is no gradient of a kernel.
+    /// Loops of a convolution that is not a kernel gradient.
     fn kind(
         self,
         dims: &ConvolutionDims,
@@ -240,7 +243,7 @@ impl<'s, 'm> Stage<'s, 'm> {
         .unwrap_or_else(|| general(dims, accumulator, target))
     }
 
-    /// The loops of the gradient of a kernel that stands as it is.
+    /// Loops of a kernel gradient.
     fn gradient(
         self,
         accumulator: PrimitiveType,
@@ -248,7 +251,7 @@ impl<'s, 'm> Stage<'s, 'm> {
     ) -> Result<(ConvolutionDims, ConvolutionKind)> {
         let (input, kernel, target) = (self.operand(0), self.operand(1), planner.target);
         if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
-            return Err(Error::unsupported("gradient of a kernel in another type than that of its sums"));
+            return Err(Error::unsupported("kernel gradient whose type differs from that of its sums"));
         }
         let op = self.fusion.body[self.hero].op();
         let dims = ConvolutionDims::of_gradient(op, input, kernel, self.result())?;
@@ -256,13 +259,12 @@ impl<'s, 'm> Stage<'s, 'm> {
         if let Some(patches) = winograd_gradient::choose(&dims, accumulator, allowed, target) {
             return Ok((dims, ConvolutionKind::WinogradGradient(Box::new(patches))));
         }
-        let gradient = gradient::choose(&dims, accumulator, planner.candidate, target).ok_or_else(|| {
-            Error::unsupported("gradient of a kernel of more than three spatial dimensions")
-        })?;
+        let gradient = gradient::choose(&dims, accumulator, planner.candidate, target)
+            .ok_or_else(|| Error::unsupported("kernel gradient with more than three spatial dimensions"))?;
         Ok((dims, ConvolutionKind::Gradient(gradient)))
     }
 
-    /// True if a convolution of these extents has a plan in tiles, and none that is better.
+    /// True if a convolution of these extents has a tiled plan that no better kind supersedes.
     pub(crate) fn has_tiles(self, dims: &ConvolutionDims, target: &Target, winograd: Winograd) -> bool {
         let accumulator = accumulator(self.result().element_type);
         let is_plain = [self.operand(0), self.operand(1)].iter().all(|shape| {
@@ -278,7 +280,8 @@ impl<'s, 'm> Stage<'s, 'm> {
     }
 }
 
-/// Whether an element is converted to the accumulator's type each time it is read, rather than once.
+/// True if converting an element to the accumulator's type on each read is cheap enough that
+/// converting it once in advance is not needed.
 fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) -> bool {
     if accumulator.is_complex() {
         return false;
@@ -289,14 +292,14 @@ fn is_cheap(from: PrimitiveType, accumulator: PrimitiveType, target: &Target) ->
     }
 }
 
-/// The widest vector that a group's output features fill; tasks of whole lines.
+/// Uses the widest vector that a group's output features fill, and tasks of whole lines.
 fn general(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> ConvolutionKind {
     let mut lanes = if accumulator.is_complex() { 1 } else { target.lanes(accumulator.byte_size()) };
     while i64::from(lanes) > dims.outputs.max(1) {
         lanes /= 2;
     }
-    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let chunks = wanted.min(dims.lines()).max(1);
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let chunks = task_limit.min(dims.lines()).max(1);
     ConvolutionKind::General { lanes, chunks }
 }
 

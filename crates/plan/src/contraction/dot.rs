@@ -1,8 +1,9 @@
-//! Contractions: how a dot's loops, tiles and packed operands look.
+//! Dots: chooses loops, tiles, and packed operands.
 //!
-//! Findings behind the rules: rows of the left operand are best read in place as long as a tile has at most eight of them;
-//! columns of the right operand are best read as panels of a few vectors; eight independent accumulators hide the latency of
-//! a multiply-add; rows split evenly beat full tiles and a rest.
+//! The rules follow measurements: rows of the left operand are best read in place as long as a tile
+//! has at most eight of them. Columns of the right operand are best read as panels of a few
+//! vectors. Eight independent accumulators hide the latency of a multiply-add. Evenly divided rows
+//! are faster than full tiles and a remainder.
 
 mod candidates;
 mod cut;
@@ -28,7 +29,7 @@ use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
-/// Plan of a contraction.
+/// Plan of a dot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DotPlan {
     /// The dot.
@@ -43,34 +44,34 @@ pub struct DotPlan {
     pub lhs_type: PrimitiveType,
     /// The type of the right operand in memory.
     pub rhs_type: PrimitiveType,
-    /// The fusion's operand that is the left one.
+    /// Index of the fusion's operand that is the left one.
     pub lhs_operand: usize,
-    /// The fusion's operand that is the right one.
+    /// Index of the fusion's operand that is the right one.
     pub rhs_operand: usize,
-    /// Left operand: in place, or as `[m][k]` in scratch, one product at a time.
+    /// Packing of the left operand: in place, or as `[m][k]` in scratch, one product at a time.
     pub lhs_packing: Packing,
     /// Its loops.
     pub loops: DotLoops,
-    /// Into how many parts the loops of [`Self::steps`] are cut, for tasks.
+    /// Number of parts into which each loop of [`Self::steps`] is divided, for tasks.
     pub cuts: [i64; 3],
 }
 
-/// The loops of a contraction. Except in tiles, the right operand is read in place or as `[n][k]` in scratch, one product at
-/// a time.
+/// The loops of a contraction. Except in tiles, the right operand is read in place or as `[n][k]`
+/// in scratch, one product at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DotLoops {
     /// Tiles of rows and vectors of columns, accumulated over the summands.
     Tiled(TiledDot),
     /// Vectors run along the summands, a few results at a time.
     Rows {
-        /// Rows and columns that are computed together; vectors count columns here.
+        /// Rows and columns that are computed together; `vectors` counts columns here.
         tile: Tile,
-        /// The right operand.
+        /// Packing of the right operand.
         rhs_packing: Packing,
     },
-    /// One result after another, of complex numbers.
+    /// Complex numbers, one result after another.
     Complex {
-        /// The right operand.
+        /// Packing of the right operand.
         rhs_packing: Packing,
     },
 }
@@ -78,37 +79,45 @@ pub enum DotLoops {
 /// Loops over tiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiledDot {
-    /// Right operand: in place, or as panels `[n / panel][k][panel]`, the last one padded with zeros. In scratch one panel
-    /// at a time, as a constant all of them.
+    /// Packing of the right operand: in place, or as panels `[n / panel][k][panel]`, the last one
+    /// padded with zeros. Scratch holds one panel at a time; a constant holds all panels.
     pub rhs_packing: Packing,
-    /// True if all panels in scratch are there at the same time: a kernel of several contractions packs them, and says where.
+    /// True if all panels are in scratch at the same time: a kernel of several contractions packs
+    /// them and determines their place.
     pub keeps_panels: bool,
-    /// Columns of a packed panel: of a constant one cache line, the same on every target; in scratch those of a tile.
+    /// Columns of a packed panel. A constant panel has one cache line of columns, the same on every
+    /// target; a panel in scratch has the columns of a tile.
     pub panel: i64,
-    /// Rows and vectors of a tile.
+    /// Shape of a tile.
     pub tile: Tile,
-    /// Summands of one round of a tile's loop.
+    /// Summands per iteration of a tile's loop.
     pub unroll: i64,
-    /// Summands of a sum that is finished before it is added to the others: a long chain of additions loses digits.
+    /// Number of summands that are added up before their sum is added to the others, because a long
+    /// chain of additions loses precision.
     pub sum_block: i64,
-    /// True if a round reads neighbors in a left row as one vector, of which each summand takes a lane.
+    /// True if an iteration reads neighbors in a left row as one vector, of which each summand
+    /// takes a lane.
     pub lhs_by_lane: bool,
-    /// True if panels are the outer loop and rows the inner one; so it is if each panel is packed before its use.
+    /// True if panels are the outer loop and rows the inner one. This is always the case if each
+    /// panel is packed before its use.
     pub panels_outside: bool,
-    /// Summands of one pass over the tiles. With fewer than there are, sums are kept in the result's memory from pass to
-    /// pass, and a panel's part of a pass stays in the cache for all rows.
+    /// Summands of one pass over the tiles. If there are several passes, sums are kept in the
+    /// result's memory from pass to pass, and a panel's part of a pass stays in the cache for all
+    /// rows.
     pub k_block: i64,
-    /// True if tiles bring the next panel of the right operand into the second cache while they compute.
+    /// True if tiles prefetch the next panel of the right operand into the second-level cache while
+    /// they compute.
     pub prefetches: bool,
-    /// If whole rows of the result are written one after the other, the largest number of parts that the columns are cut
-    /// into, so that a part of the right operand stays in the second cache for all rows; else 0.
+    /// If whole rows of the result are written one after another, the largest number of parts into
+    /// which the columns are divided, so that a part of the right operand stays in the second-level
+    /// cache for all rows; otherwise 0.
     pub column_parts: i64,
-    /// True if tasks that follow each other have the same rows, not the same columns.
+    /// True if consecutive tasks share rows, false if they share columns.
     pub tasks_by_rows: bool,
 }
 
 impl DotPlan {
-    /// The loops over tiles, if there are such.
+    /// The loops over tiles, if the dot is tiled.
     pub fn tiled(&self) -> Option<&TiledDot> {
         match &self.loops {
             DotLoops::Tiled(tiled) => Some(tiled),
@@ -116,7 +125,7 @@ impl DotPlan {
         }
     }
 
-    /// The right operand.
+    /// Packing of the right operand.
     pub fn rhs_packing(&self) -> Packing {
         match self.loops {
             DotLoops::Tiled(TiledDot { rhs_packing, .. })
@@ -125,7 +134,7 @@ impl DotPlan {
         }
     }
 
-    /// Rows that are computed together.
+    /// Number of rows that are computed together.
     pub(crate) fn tile_rows(&self) -> i64 {
         match self.loops {
             DotLoops::Tiled(TiledDot { tile, .. }) | DotLoops::Rows { tile, .. } => i64::from(tile.rows),
@@ -133,7 +142,7 @@ impl DotPlan {
         }
     }
 
-    /// True if tasks that follow each other have the same rows, not the same columns.
+    /// True if consecutive tasks share rows, false if they share columns.
     pub fn tasks_by_rows(&self) -> bool {
         self.tiled().is_some_and(|tiled| tiled.tasks_by_rows)
     }
@@ -151,8 +160,9 @@ impl DotPlan {
         }
     }
 
-    /// How many steps there are: products, steps of columns, steps of rows. A step of columns is one tile's, or what one
-    /// pass along a row computes together, the last one being narrower; a step of rows is a tile's or a row.
+    /// Numbers of steps: products, steps of columns, steps of rows. A step of columns covers one
+    /// tile, or the columns that one pass along a row computes together; the last one may be
+    /// narrower. A step of rows covers a tile or a row.
     pub fn steps(&self) -> [i64; 3] {
         let DotShape { batch, m, n, .. } = self.shape;
         let steps = |all: i64, together: i64| (all + together - 1) / together.max(1);
@@ -164,7 +174,7 @@ impl DotPlan {
         [batch, columns, steps(m, self.tile_rows())]
     }
 
-    /// The most rows that a task computes.
+    /// Upper bound of the rows that a task computes.
     pub fn most_rows(&self) -> i64 {
         let ([.., steps], [.., parts]) = (self.steps(), self.cuts);
         self.shape.m.min((steps + parts - 1) / parts * self.tile_rows())
@@ -187,14 +197,14 @@ impl DotPlan {
         (self.shape.n + panel - 1) / panel * panel
     }
 
-    /// Rounded up to 64, so that what follows is aligned.
+    /// Bytes rounded up to 64, so that the next array is aligned.
     fn bytes(&self, rows: i64, columns: i64) -> u64 {
         let elements = (rows as u64).saturating_mul(columns as u64);
         elements.saturating_mul(self.accumulator.byte_size() as u64).div_ceil(64).saturating_mul(64)
     }
 }
 
-/// A dot whose loops are not chosen yet.
+/// A dot whose loops have not been chosen.
 struct Dot {
     hero: InstructionId,
     shape: DotShape,
@@ -210,7 +220,7 @@ struct Dot {
     keeps_sums: bool,
 }
 
-/// The loops of a dot that is a part of a kernel, with all panels of what is packed kept.
+/// Plans a dot that is part of a larger kernel, which keeps all panels of a packed operand.
 pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Result<DotPlan> {
     let dot = Dot { rhs_is_constant: false, keeps_sums: false, ..Dot::of(fusion, hero)? };
     let mut loops = dot.loops(target);
@@ -224,9 +234,9 @@ pub(crate) fn plan_part(fusion: &Fusion<'_>, hero: InstructionId, target: &Targe
 }
 
 /// Limits the rows of a tile.
-pub(crate) fn limit_rows(plan: &mut DotPlan, most: u32, target: &Target) {
+pub(crate) fn limit_rows(plan: &mut DotPlan, max_rows: u32, target: &Target) {
     if let DotLoops::Tiled(tiled) = &mut plan.loops {
-        tiled.tile = tile::with_rows(tiled.tile, plan.shape.m, most);
+        tiled.tile = tile::with_rows(tiled.tile, plan.shape.m, max_rows);
         tiled.unroll = tile::unroll(tiled.tile, tiled.lhs_by_lane, target);
     }
 }
@@ -263,11 +273,12 @@ pub(crate) fn plan(
     cut::cut(&mut plan, work.tasks(), stays, target.l2_bytes);
     let tasks = tasks::count(&plan.cuts);
     let bytes = plan.lhs_scratch_bytes().saturating_add(plan.rhs_scratch_bytes());
-    // Sums of nothing pack nothing, but they pack it somewhere.
+    // A dot with no summands packs nothing, but its kernel still needs an address to pack to.
     let is_packed = [plan.lhs_packing, plan.rhs_packing()].contains(&Packing::Scratch);
     let bytes = if is_packed { bytes.max(1) } else { bytes };
     let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
-    // What the epilogue reads at the element that it makes; the product reads all of its operands until the end.
+    // The epilogue reads its operands only at the element that it computes. The product reads all
+    // of its operands until the end.
     let mut may_overwrite = overwritable(fusion);
     let is_one_pass = plan.tiled().is_none_or(|tiled| tiled.k_block >= plan.shape.k);
     may_overwrite.retain(|k| is_one_pass && ![lhs_operand, rhs_operand].contains(k));
@@ -276,16 +287,16 @@ pub(crate) fn plan(
 }
 
 impl Dot {
-    /// The dot of a body.
+    /// Reads the dot of a body.
     fn of(fusion: &Fusion<'_>, id: InstructionId) -> Result<Self> {
         let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
-            return Err(Error::internal("the dot is a dot"));
+            return Err(Error::internal("expected a dot"));
         };
         check_epilogue(fusion, id)?;
         let operand = |k: usize| -> Result<(usize, &ArrayShape)> {
             let operand = fusion.body[id].operands()[k];
             let Position::Operand(number) = fusion.position(operand) else {
-                return Err(Error::internal("a dot's operands are in memory"));
+                return Err(Error::internal("operand of a dot is not in memory"));
             };
             Ok((number, fusion.body[operand].shape().expect_array()))
         };
@@ -295,11 +306,12 @@ impl Dot {
             return Err(Error::unsupported("opcode dot of pred; convert its operands to an integer type"));
         }
         let dims = DotDims::new(lhs, rhs, numbers);
-        // The kernel does not see a packed operand's own layout, so nothing else may read it.
+        // The kernel never reads a packed operand in its own layout, so nothing else in the kernel
+        // may read it.
         let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
         let accumulator = accumulator(result.element_type);
         let stored = fusion.shape().as_array().map(|shape| shape.element_type);
-        // Unfinished sums are kept where the result's element of the same number will be.
+        // Unfinished sums are kept at the result's element with the same index.
         let keeps_sums = stored == Some(accumulator) && fusion.keeps_numbers();
         Ok(Self {
             hero: id,
@@ -329,9 +341,9 @@ impl Dot {
         let unit_k = |fits: bool, stride: i64| !fits || stride == 1 || k == 1;
         let along_k =
             unit_k(lhs_fits, self.dims.lhs_k_stride()) && unit_k(rhs_fits, self.dims.rhs_k_stride());
-        // A panel pays if several rows read it, or if it is made at compile time.
-        let most = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
-        let few_rows = m <= most && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
+        // A panel pays off if several rows read it, or if it is packed at compile time.
+        let max_rows = if k >= i64::from(lanes) * MANY_VECTORS { tile::MOST_ROWS_ALONG_K } else { 2 };
+        let few_rows = m <= max_rows && self.dims.rhs_n_stride() != 1 && !rhs_is_constant;
         if along_k && k >= i64::from(lanes) && (n == 1 || few_rows) {
             return DotLoops::Rows { tile: tile::row_dot(self.shape, size, target), rhs_packing };
         }
@@ -384,35 +396,35 @@ impl Dot {
         }
     }
 
-    /// True if the left operand can be read where it is.
+    /// True if the left operand can be read in place.
     fn lhs_fits(&self) -> bool {
         self.lhs_type == self.accumulator && self.dims.lhs_is_strided()
     }
 
-    /// True if the right operand can be read where it is, by strides.
+    /// True if the right operand can be read in place, by strides.
     fn rhs_fits(&self) -> bool {
         self.rhs_type == self.accumulator && self.dims.rhs_is_strided()
     }
 
-    /// True if tiles can read the right operand where it is.
+    /// True if tiles can read the right operand in place.
     fn is_in_place(&self) -> bool {
         self.rhs_fits() && (self.dims.rhs_n_stride() == 1 || self.shape.n == 1)
     }
 
-    /// True if several tiles of rows read panels that the second cache does not hold.
+    /// True if several tiles of rows read panels that exceed the second-level cache.
     fn is_read_again(&self, tile: Tile, target: &Target) -> bool {
         let panels = (self.shape.n + tile.columns() - 1) / tile.columns();
         panels > 1 && self.shape.m > i64::from(tile.rows) && self.streams(target)
     }
 
-    /// True if the right operand comes from beyond the second cache. In a program other kernels take the place of a constant
-    /// there from call to call.
+    /// True if the right operand comes from beyond the second-level cache. In a program, other
+    /// kernels evict a constant from it between calls.
     fn streams(&self, target: &Target) -> bool {
         self.rhs_bytes() > target.l2_bytes / if self.rhs_is_constant { 16 } else { 2 }
     }
 
-    /// Summands that are added up in registers before the sum joins those of the summands before: of one row, whose few sums
-    /// leave registers for that.
+    /// Number of summands that are added up in registers before the sum joins that of the preceding
+    /// summands. Only a single row is blocked: its few sums leave registers free.
     fn sum_block(&self) -> i64 {
         const BLOCK: i64 = 64;
         let DotShape { m, k, .. } = self.shape;
@@ -426,11 +438,11 @@ impl Dot {
         elements.saturating_mul(self.accumulator.byte_size() as u64)
     }
 
-    /// True if the result is so large, and its elements so soon computed, that the order in which it is written matters more
-    /// than anything else. A panel's rows of it lie on as many memory pages; whole rows are written (and what is overwritten
-    /// is read) one address after the other.
+    /// True if the result is so large, and its elements so cheap, that the order of writing
+    /// dominates. A panel's rows of the result lie on as many memory pages as there are rows; whole
+    /// rows are written, and the overwritten memory is read, at consecutive addresses.
     fn streams_rows(&self, tile: Tile, target: &Target) -> bool {
-        // So many rows of a panel stay in the first cache without being packed.
+        // This many rows of a panel stay in the first-level cache without being packed.
         const FEW_SUMMANDS: i64 = 128;
         let DotShape { m, n, k, .. } = self.shape;
         let elements = (m as u64).saturating_mul(n as u64);
@@ -441,8 +453,8 @@ impl Dot {
             && !self.is_sparse()
     }
 
-    /// Summands of a pass: all, unless several tiles of rows would read again and again a panel that the second cache does not
-    /// hold.
+    /// Summands per pass: all, unless several tiles of rows would repeatedly read a panel that
+    /// exceeds the second-level cache.
     fn k_block(&self, order: &TileOrder, target: &Target) -> i64 {
         const MULTIPLE: i64 = 64;
         let DotShape { m, k, .. } = self.shape;
@@ -451,28 +463,29 @@ impl Dot {
         let is_read_again = m > i64::from(order.tile.rows);
         if order.rhs_packing == Packing::None && is_read_again && self.is_sparse() && self.takes_few_passes()
         {
-            return k.min(SUMMANDS_OF_A_PASS);
+            return k.min(SUMMANDS_PER_PASS);
         }
         if order.rhs_packing == Packing::Scratch || !is_read_again || k.saturating_mul(row) <= cache / 2 {
             return k;
         }
-        // The rows of the left operand want to stay, too.
+        // The rows of the left operand should stay in the cache, too.
         let block = (cache / 4 / row).max(MULTIPLE) / MULTIPLE * MULTIPLE;
         let passes = (k + block - 1) / block;
         ((k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE
     }
 
-    /// True if a panel whose rows lie badly is read well in a few passes: its rows are on too many memory pages, but not all
-    /// in the same lines of a cache.
+    /// True if a few passes read a panel with unfavorable row placement well: its rows are on too
+    /// many memory pages, but not all in the same lines of a cache.
     fn takes_few_passes(&self) -> bool {
         const PAGE: i64 = 4096;
         const FEW: i64 = 4;
         let stride = self.dims.rhs_k_stride().saturating_mul(self.accumulator.byte_size() as i64);
-        stride % PAGE != 0 && self.shape.k <= FEW * SUMMANDS_OF_A_PASS
+        stride % PAGE != 0 && self.shape.k <= FEW * SUMMANDS_PER_PASS
     }
 
-    /// True if a panel's rows lie badly for reading them again and again: on more memory pages than a core keeps the
-    /// addresses of, or at multiples of a page, which all fall into the same few lines of a cache.
+    /// True if a panel's rows are placed unfavorably for repeated reads: on more memory pages than
+    /// the TLB of a core covers, or at multiples of a page, which all fall into the same few lines
+    /// of a cache.
     fn is_sparse(&self) -> bool {
         const PAGE: i64 = 4096;
         const MANY_PAGES: i64 = 256;
@@ -483,7 +496,7 @@ impl Dot {
     }
 }
 
-/// The choices of a plan in tiles; the rest follows from them.
+/// The choices of a tiled plan; everything else follows from them.
 #[derive(Clone, Copy, Debug)]
 struct TileOrder {
     tile: Tile,
@@ -495,10 +508,11 @@ struct TileOrder {
 }
 
 impl TileOrder {
-    /// The loops that follow from tile, packing and the order of loops.
+    /// Derives the loops from tile, packing, and order.
     fn lay_out(self, dot: &Dot, target: &Target) -> TiledDot {
         let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
-        // A panel that is packed on each call is read where it is, if that is as strides say; it wants room beside its copy.
+        // A panel that is packed on each call is prefetched at its source, if its strides are
+        // regular. It needs room in the cache beside its copy.
         let bytes = tile.columns().saturating_mul(dot.accumulator.byte_size() as i64);
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
@@ -524,16 +538,17 @@ impl TileOrder {
     }
 }
 
-/// The lanes of a sum along the summands are added up at its end: little beside so many vectors of products.
+/// Number of vectors of summands beside which the final addition of a sum's lanes is negligible.
 const MANY_VECTORS: i64 = 8;
 
-/// Packing costs a pass over the operand; with more rows than this it pays even if the operand is read well as it is.
+/// Packing costs a pass over the operand. With more rows than this, it pays off even if the operand
+/// is read well in place.
 const MANY_ROWS: i64 = 128;
 
-/// So many rows of a panel lie on few enough memory pages.
-const SUMMANDS_OF_A_PASS: i64 = 256;
+/// Number of a panel's rows that lie on few enough memory pages.
+const SUMMANDS_PER_PASS: i64 = 256;
 
-/// So many rows are a few tiles only, not worth the packing.
+/// Number of rows that form only a few tiles, too few to pay for packing.
 fn few_tiles(tile: Tile) -> i64 {
     2 * i64::from(tile.rows)
 }

@@ -5,20 +5,20 @@ use hlo::{InstructionId, Op};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// What follows a dot works on its tiles: elementwise, on operands that need no other of its elements, and each of them goes
-/// to one place.
+/// Checks that the epilogue of a dot works on its tiles: elementwise, on operands that need no
+/// other of its elements, and with one destination per element.
 pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: InstructionId) -> Result<()> {
-    let mut behind = BTreeSet::from([dot]);
+    let mut epilogue = BTreeSet::from([dot]);
     for id in fusion.instructions() {
         let op = fusion.body[id].op();
-        let reads_dot = fusion.body[id].operands().iter().any(|operand| behind.contains(operand));
+        let reads_dot = fusion.body[id].operands().iter().any(|operand| epilogue.contains(operand));
         let elementwise = op.is_elementwise();
         let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
         let is_update = id == fusion.root && fusion.row_slice().is_some();
         let is_contraction = op.is_contraction();
         if id != dot && (is_contraction || (reads_dot && !elementwise && !moves && !is_update)) {
             return Err(Error::unsupported(format!(
-                "opcode {} behind a contraction in one fusion",
+                "opcode {} after a contraction in one fusion",
                 op.opcode().name()
             )));
         }
@@ -26,7 +26,7 @@ pub(crate) fn check_epilogue(fusion: &Fusion<'_>, dot: InstructionId) -> Result<
             crate::loops::check_fusible(op)?;
         }
         if reads_dot {
-            behind.insert(id);
+            epilogue.insert(id);
         }
     }
     Ok(())

@@ -1,25 +1,27 @@
-//! Choosing a tile: a pure table of extents and registers.
+//! Chooses tiles by a pure table of extents and registers.
 
 use super::extents::DotShape;
 use hlo::CACHE_LINE;
 use shape::PrimitiveType;
 use target::{Architecture, Target};
 
-/// What is accumulated in registers at once.
+/// The sums that are accumulated in registers at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tile {
-    /// Rows of a full tile; a product's rows are split into tiles of this and of one less.
+    /// Rows of a full tile. A product's rows are divided into tiles of this many rows and of one
+    /// fewer.
     pub rows: u32,
     /// Vectors of columns.
     pub vectors: u32,
-    /// Elements of a vector.
+    /// Elements per vector.
     pub lanes: u32,
-    /// Independent sets of accumulators, each for every so-manieth summand; they are added at the end.
+    /// Number of independent sets of accumulators. Each set takes every `k_split`-th summand; the
+    /// sets are added at the end.
     pub k_split: u32,
 }
 
 impl Tile {
-    /// One element.
+    /// A tile of one element.
     pub const SCALAR: Self = Self { rows: 1, vectors: 1, lanes: 1, k_split: 1 };
 
     /// Columns of a full tile.
@@ -28,7 +30,7 @@ impl Tile {
     }
 }
 
-/// Narrow floats are multiplied and summed as `f32`.
+/// Type of sums: narrow floats are multiplied and summed as `f32`.
 pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
     match element_type {
         t if t.is_floating_point() && t.byte_size() < 4 => PrimitiveType::F32,
@@ -38,25 +40,30 @@ pub(crate) fn accumulator(element_type: PrimitiveType) -> PrimitiveType {
     }
 }
 
-/// So many independent accumulators keep two multiply-add units with a latency of four busy.
+/// Number of independent accumulators that keeps two multiply-add units with a latency of four
+/// cycles busy.
 const ENOUGH_ACCUMULATORS: u32 = 8;
 
-/// Columns of a panel of a constant operand: one cache line of them, on every target, or all if there are fewer.
+/// Columns of a panel of a constant operand: one cache line of them on every target, or all if
+/// there are fewer.
 pub(crate) fn panel(n: i64, element_bytes: usize) -> i64 {
     let all = u64::try_from(n.max(1)).map_or(u64::MAX, u64::next_power_of_two);
     (CACHE_LINE / element_bytes.max(1) as i64).max(1).min(i64::try_from(all).unwrap_or(i64::MAX))
 }
 
-/// What is known of a product besides its extents.
+/// Properties of a product besides its extents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Access {
-    /// The right operand comes from beyond the second cache: tiles are rather high than wide, so that fewer of them read it.
+    /// True if the right operand comes from beyond the second-level cache. Tiles are then high
+    /// rather than wide, so that fewer of them read it.
     pub(crate) rhs_streams: bool,
-    /// Rows of the left operand are read as vectors, of which multiply-adds take one lane each; see [`takes_lanes`].
+    /// True if rows of the left operand are read as vectors of which multiply-adds take one lane
+    /// each; see [`takes_lanes`].
     pub(crate) lhs_by_lane: bool,
 }
 
-/// The tile of an `m x n` result of elements of so many bytes. A tile covers whole panels, or a panel whole tiles.
+/// Chooses the tile of an `m x n` result with the given element size. A tile covers whole panels,
+/// or a panel whole tiles.
 pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, target: &Target) -> Tile {
     let panel = panel(n, element_bytes) as u32;
     let lanes = target.lanes(element_bytes).min(panel);
@@ -66,13 +73,15 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
         // Whole panels of two or of four vectors.
         (1, false) if panel / lanes <= 2 => 6,
         (1, false) => 8,
-        // A single vector that is left keeps few multiply-adds going; of many panels that does not matter.
+        // A single remaining vector keeps few multiply-adds busy. With many panels, that does not
+        // matter.
         (7.., true) if access.rhs_streams && panel == lanes && (needed % 3 == 0 || needed >= 32) => 3,
-        // Few enough streams of panels for the prefetchers, also where one row would leave registers for more.
+        // Keeps streams of panels few enough for the prefetchers, even where a single row would
+        // leave registers for more.
         (_, true) => 4,
         (_, false) => 2,
     };
-    // Panels of equal width rather than wide ones and a narrow rest.
+    // Prefers panels of equal width to wide ones and a narrow remainder.
     let panels = needed.div_ceil(most);
     let vectors = aligned(needed.div_ceil(panels), panel / lanes);
     let most_rows = i64::from(most_rows_of(vectors, access.lhs_by_lane, target));
@@ -81,12 +90,12 @@ pub(crate) fn choose_with(m: i64, n: i64, element_bytes: usize, access: Access, 
     Tile { rows, vectors, lanes, k_split: k_split(rows, vectors) }
 }
 
-/// Sets of so many accumulators that keep the multiply-add units busy.
+/// Number of sets of `rows * vectors` accumulators that keeps the multiply-add units busy.
 pub(super) fn k_split(rows: u32, vectors: u32) -> u32 {
     prev_power_of_two((ENOUGH_ACCUMULATORS / (rows * vectors).max(1)).clamp(1, 4))
 }
 
-/// A tile of `m` rows, split evenly into tiles of so many at most.
+/// Divides `m` rows evenly into tiles of at most `most` rows.
 pub(super) fn with_rows(tile: Tile, m: i64, most: u32) -> Tile {
     let most = i64::from(tile.rows.min(most).max(1));
     let tiles = (m.max(1) + most - 1) / most;
@@ -94,18 +103,19 @@ pub(super) fn with_rows(tile: Tile, m: i64, most: u32) -> Tile {
     Tile { rows, k_split: k_split(rows, tile.vectors), ..tile }
 }
 
-/// Rows of so many vectors, at most.
+/// Upper bound of the rows of a tile with this many vectors.
 pub(super) fn most_rows_of(vectors: u32, lhs_by_lane: bool, target: &Target) -> u32 {
     if lhs_by_lane { most_rows_by_lane(vectors, target) } else { most_rows(vectors, target) }
 }
 
-/// Rows of so many vectors whose accumulators fit the registers, with a vector of columns each and some to spare.
+/// Upper bound of the rows whose accumulators fit the registers, with a vector of columns each and
+/// some registers to spare.
 pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
     match (vectors, target.vector_registers >= 32) {
         (1..=3, true) => 8,
         (4, true) => 6,
         (1, false) => 8,
-        // Without multiply-add each product takes a register of its own.
+        // Without multiply-add, each product takes a register of its own.
         (2, false) if !target.has_fma => 4,
         (2, false) => 6,
         (_, true) => 3,
@@ -113,7 +123,7 @@ pub(crate) fn most_rows(vectors: u32, target: &Target) -> u32 {
     }
 }
 
-/// As [`most_rows`] where each row takes a register more.
+/// Same as [`most_rows`] if each row takes one more register.
 fn most_rows_by_lane(vectors: u32, target: &Target) -> u32 {
     match (vectors, target.vector_registers >= 32) {
         (1..=2, true) => 8,
@@ -126,21 +136,22 @@ fn most_rows_by_lane(vectors: u32, target: &Target) -> u32 {
     }
 }
 
-/// Whether multiply-adds take one lane of a vector for all lanes, so that neighbours of a row are loaded together. Those of
-/// SVE's longer vectors take one of each 16 bytes.
+/// True if multiply-adds can take one lane of a vector for all lanes, so that neighbors of a row
+/// are loaded together. Those of SVE with longer vectors take one lane of each 16 bytes.
 pub(crate) fn takes_lanes(target: &Target) -> bool {
     matches!(target.triple.architecture, Architecture::Aarch64 | Architecture::Arm)
         && target.vector_bytes == 16
 }
 
-/// Whether every processor has an instruction that brings a line near; without one its address is in the way.
+/// True if every processor of the architecture has a prefetch instruction. Without one, computing
+/// the address only costs time.
 pub(crate) fn has_prefetch(target: &Target) -> bool {
     use Architecture::{Aarch64, Arm, X86, X86_64};
     matches!(target.triple.architecture, X86 | X86_64 | Aarch64 | Arm)
 }
 
-/// Summands of one round of a tile's loop: as many as the sets of accumulators, better several; but the columns of each
-/// want registers at the same time.
+/// Summands per iteration of a tile's loop: at least the sets of accumulators, preferably several,
+/// but the columns of all summands need registers at the same time.
 pub(crate) fn unroll(tile: Tile, lhs_by_lane: bool, target: &Target) -> i64 {
     if lhs_by_lane {
         return i64::from(tile.lanes.max(tile.k_split));
@@ -151,9 +162,11 @@ pub(crate) fn unroll(tile: Tile, lhs_by_lane: bool, target: &Target) -> i64 {
     i64::from(several.min(most).max(tile.k_split))
 }
 
-/// The most summands, a power of two, whose columns find registers beside so many sums.
+/// Upper bound of the summands per iteration, a power of two, whose columns fit into registers
+/// beside this many sums.
 pub fn most_together(sums: u32, vectors: u32, target: &Target) -> u32 {
-    // Of x86's multiply-adds an operand may be in memory. With AVX2 that is the columns; a single vector of them is better kept.
+    // One operand of an x86 multiply-add may be in memory. With AVX2, that is the columns; a single
+    // vector of them is better kept in a register.
     if target.has_fma && matches!(target.triple.architecture, Architecture::X86_64) {
         return match (vectors, sums) {
             (1, 10..) if target.vector_registers < 32 => 1,
@@ -163,30 +176,36 @@ pub fn most_together(sums: u32, vectors: u32, target: &Target) -> u32 {
     }
     let products = if target.has_fma { 0 } else { 4 * vectors };
     let spare = target.vector_registers.saturating_sub(sums + 2 + products);
-    // Few registers are soon taken by loads that are scheduled early.
+    // Loads that are scheduled early quickly use up a small register file.
     let each = if target.vector_registers >= 32 { vectors } else { 2 * vectors };
     prev_power_of_two((spare / each.max(1)).clamp(1, 4))
 }
 
-/// More rows than this are better computed as tiles of columns, even if the right operand must be turned for that.
+/// Above this many rows, tiles of columns are faster, even if they require transposing the right
+/// operand.
 pub(super) const MOST_ROWS_ALONG_K: i64 = 4;
 
-/// The tile of results computed one by one along `k`: up to four columns at once, and all rows if there are few, so that
-/// the right operand is read once.
+/// Tile of results computed one by one along `k`: up to four columns at once, and all rows if there
+/// are few, so that the right operand is read once.
 pub(super) fn row_dot(shape: DotShape, element_bytes: usize, target: &Target) -> Tile {
     let DotShape { m, n, k, .. } = shape;
     let lanes = target.lanes(element_bytes);
     let rows = if n > 1 && m <= MOST_ROWS_ALONG_K { m.max(1) as u32 } else { 1 };
-    // A vector of each column, one of a row, and the sums.
+    // Registers hold a vector of each column, one of a row, and the sums.
     let most = if rows > 2 && target.vector_registers < 32 { 2 } else { 4 };
     let vectors = n.clamp(1, most) as u32;
     let k_split = if k >= i64::from(lanes) * 8 { ENOUGH_ACCUMULATORS / 2 / (rows * vectors) } else { 1 };
     Tile { rows, vectors, lanes, k_split: k_split.max(1) }
 }
 
-/// A number of vectors that is a multiple of those of a panel, or divides it, and is not less.
-fn aligned(vectors: u32, of_panel: u32) -> u32 {
-    if vectors >= of_panel { vectors.next_multiple_of(of_panel) } else { vectors.next_power_of_two() }
+/// The smallest number of vectors, at least `vectors`, that is a multiple of a panel's or divides
+/// it.
+fn aligned(vectors: u32, panel_vectors: u32) -> u32 {
+    if vectors >= panel_vectors {
+        vectors.next_multiple_of(panel_vectors)
+    } else {
+        vectors.next_power_of_two()
+    }
 }
 
 fn prev_power_of_two(x: u32) -> u32 {
@@ -204,7 +223,7 @@ mod tests {
         let sse = Target::new("x86_64-pc-linux", "", "").expect("a triple");
         let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
         let table = [
-            // m, n -> rows, vectors, lanes, k_split
+            // (target, m, n), (rows, vectors, lanes, k_split)
             ((&avx512, 128, 768), (6, 4, 16, 1)),
             ((&avx512, 8, 512), (4, 4, 16, 1)),
             ((&avx512, 49, 512), (6, 4, 16, 1)),
@@ -256,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_leave_registers_to_the_columns() {
+    fn unrolling_leaves_registers_for_the_columns() {
         let new = |triple, cpu, features| Target::new(triple, cpu, features).expect("a triple");
         let avx2 = new("x86_64-pc-linux", "x86-64-v3", "");
         let sse = new("x86_64-pc-linux", "", "");
@@ -265,7 +284,7 @@ mod tests {
         let plain = new("riscv64-unknown-linux-gnu", "", "");
         let vectors = new("riscv64-unknown-linux-gnu", "", "+v");
         let table = [
-            // rows, vectors, k_split, by lane -> summands
+            // (target, rows, vectors, k_split, by lane), summands
             ((&avx2, 6, 2, 1, false), 4),
             ((&avx2, 5, 1, 1, false), 2),
             ((&avx2, 8, 1, 1, false), 4),

@@ -1,13 +1,13 @@
-//! Arrays of which every element is overwritten before anything is read.
+//! Arrays of which every element is overwritten before it is read.
 
 use crate::fusion::Fusion;
 use hlo::{Computation, InstructionId, Module, Op};
 
-/// How many updates are followed.
+/// Upper bound of the number of consecutive updates that are followed.
 const MAX_UPDATES: usize = 4096;
 
-/// Whether nobody ever reads an element of an instruction that reads nothing itself: slice updates at known places, one
-/// after the other, replace all of them. Its memory is wanted, its contents are not.
+/// True if no element of a source instruction's result is ever read, because successive slice
+/// updates current constant positions replace all of them. Such a result needs memory but no content.
 pub(crate) fn is_overwritten(module: &Module, computation: &Computation, id: InstructionId) -> bool {
     let Some(array) = computation[id].shape().as_array().filter(|array| array.is_static()) else {
         return false;
@@ -20,9 +20,9 @@ pub(crate) fn is_overwritten(module: &Module, computation: &Computation, id: Ins
     let sizes = array.sizes();
     let mut along = None;
     let mut written: Vec<(i64, i64)> = Vec::new();
-    let mut at = id;
+    let mut current = id;
     for _ in 0..MAX_UPDATES {
-        let Some((dimension, first, end)) = slice_written(module, computation, at) else { return false };
+        let Some((dimension, first, end)) = slice_written(module, computation, current) else { return false };
         if *along.get_or_insert(dimension) != dimension {
             return false;
         }
@@ -30,13 +30,13 @@ pub(crate) fn is_overwritten(module: &Module, computation: &Computation, id: Ins
         if covers(&mut written, sizes[dimension]) {
             return true;
         }
-        at = computation[at].users()[0];
+        current = computation[current].users()[0];
     }
     false
 }
 
-/// What the only reader of an array replaces: a dimension along which it is a part, from where to where. The reader is a
-/// slice update.
+/// The slice that the only reader of an array, a slice update, replaces: (dimension along which it
+/// is a part, start, end).
 fn slice_written(module: &Module, computation: &Computation, id: InstructionId) -> Option<(usize, i64, i64)> {
     let &[user] = computation[id].users() else { return None };
     let is_operand = |&&operand: &&InstructionId| operand == id;
@@ -58,7 +58,7 @@ fn slice_written(module: &Module, computation: &Computation, id: InstructionId) 
     parts.next().is_none().then(|| (dimension, starts[dimension], starts[dimension] + update[dimension]))
 }
 
-/// Whether the intervals together reach from 0 to `size`.
+/// True if the intervals together cover 0 to `size`.
 fn covers(intervals: &mut [(i64, i64)], size: i64) -> bool {
     intervals.sort_unstable();
     let reached = intervals.iter().fold(

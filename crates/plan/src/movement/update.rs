@@ -1,4 +1,4 @@
-//! Slice updates whose update is computed where it belongs.
+//! Slice updates whose update is computed directly in its destination.
 
 use crate::collapse;
 use crate::fusion::{Fusion, Position};
@@ -10,13 +10,13 @@ use hlo::Op;
 use support::{Error, Result};
 use target::Target;
 
-/// Plans a body whose root is a dynamic update of a slice: a loop nest over the update's elements. One task, for the
-/// operand may have to be copied in front of it.
+/// Plans a body whose root is a dynamic-update-slice: a loop nest over the update's elements. It is
+/// one task, because the operand may have to be copied before it.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Option<LoopPlan>>> {
     let operands = fusion.body[fusion.root].operands();
     let (buffer, update) = (operands[0], operands[1]);
     if fusion.position(buffer) == Position::Inside {
-        return Err(Error::unsupported("a slice update of an array that the kernel computes"));
+        return Err(Error::unsupported("slice update of an array that the same kernel computes"));
     }
     for id in fusion.instructions() {
         if id != fusion.root {
@@ -33,7 +33,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Op
 
 fn nest(fusion: &Fusion<'_>, target: &Target) -> Result<LoopPlan> {
     let Op::DynamicUpdateSlice {} = fusion.root_op() else {
-        return Err(Error::internal("the root is a slice update"));
+        return Err(Error::internal("expected a slice update as the root"));
     };
     let update = fusion.body[fusion.root].operands()[1];
     let sizes = fusion.body[update].shape().expect_array().sizes();

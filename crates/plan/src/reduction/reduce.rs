@@ -9,44 +9,48 @@ use hlo::{Op, is_associative};
 use support::{Error, Result};
 use target::Target;
 
-/// The shape of a reduction's loops.
+/// Loop structure of a reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceKind {
-    /// The innermost dimensions are reduced: vectors of accumulators run along the row and are combined at its end.
+    /// The innermost dimensions are reduced. Vectors of accumulators run along the row and are
+    /// combined at its end.
     Row,
     /// The innermost dimension is kept: each lane accumulates its own column.
     Column,
-    /// One element after another: several operands, complex numbers, a computation that is no single operation.
+    /// One element after another: for several operands, complex numbers, or a computation of more
+    /// than one operation.
     Scalar,
 }
 
-/// How a reduction looks.
+/// Plan of a reduction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReducePlan {
-    /// Its loops.
+    /// Loop structure.
     pub kind: ReduceKind,
-    /// The loops over the operands' dimensions, the outermost first; none is over kept and reduced dimensions both.
+    /// The loops over the operands' dimensions, outermost first. No loop covers both kept and
+    /// reduced dimensions.
     pub loops: Vec<Loop>,
-    /// Elements at once.
+    /// Elements per vector.
     pub lanes: u32,
-    /// Independent vector accumulators of a row.
+    /// Independent vector accumulators per row.
     pub accumulators: u32,
-    /// For each loop into how many parts it is cut, for tasks; 1 for those over reduced dimensions, so that no sum depends
-    /// on the tasks.
+    /// Number of parts into which each loop is divided for tasks; 1 for loops over reduced
+    /// dimensions, so that no sum depends on the tasks.
     pub cuts: Vec<i64>,
 }
 
-/// A column reduction sums so many vectors of columns at once: enough to use whole cache lines and to hide the latency.
+/// Number of column vectors that a column reduction sums at once: enough to use whole cache lines
+/// and to hide the latency.
 pub(crate) const COLUMN_VECTORS: i64 = 8;
 
 impl ReducePlan {
-    /// How many columns a column reduction sums at once, where there are `extent` of them.
+    /// Number of columns that a column reduction sums at once, out of `extent` columns.
     pub fn column_block(&self, extent: i64) -> i64 {
         let lanes = i64::from(self.lanes);
         (extent / lanes).clamp(1, COLUMN_VECTORS) * lanes
     }
 
-    /// How many whole steps a loop has; what is left behind the last of them belongs to it.
+    /// Number of whole steps of a loop. The last step also includes the remainder.
     pub fn steps(&self, number: usize) -> i64 {
         let extent = self.loops[number].extent;
         match self.kind {
@@ -59,7 +63,7 @@ impl ReducePlan {
 /// Plans a body whose root is a reduction.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ReducePlan>> {
     let Op::Reduce { dimensions, to_apply } = fusion.root_op() else {
-        return Err(Error::internal("the root is a reduction"));
+        return Err(Error::internal("expected a reduction as the root"));
     };
     for id in fusion.instructions().into_iter().filter(|&id| id != fusion.root) {
         loops::check_fusible(fusion.body[id].op())?;
@@ -91,20 +95,20 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Re
         _ => 1,
     };
     let mut plan = ReducePlan { kind, loops, lanes, accumulators, cuts: Vec::new() };
-    let number = |l: &Loop| if is_reduced[l.dimension] { 1 } else { i64::MAX };
-    let most: Vec<i64> = plan.loops.iter().enumerate().map(|(k, l)| number(l).min(plan.steps(k))).collect();
-    // Of no elements the result is filled with initial values, at once.
+    let limit = |l: &Loop| if is_reduced[l.dimension] { 1 } else { i64::MAX };
+    let units: Vec<i64> = plan.loops.iter().enumerate().map(|(k, l)| limit(l).min(plan.steps(k))).collect();
+    // A reduction of no elements only fills the result with initial values, in one task.
     let elements = operand.element_count();
     let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks() } else { 1 };
-    plan.cuts = tasks::cut(tasks, &most);
+    plan.cuts = tasks::cut(tasks, &units);
     let tasks = tasks::count(&plan.cuts);
     Ok(KernelPlan { tasks, ..KernelPlan::new(plan) })
 }
 
 fn prev_power_of_two(size: i64, lanes: u32) -> u32 {
-    let mut fitting = lanes;
-    while fitting > 1 && i64::from(fitting) > size {
-        fitting /= 2;
+    let mut width = lanes;
+    while width > 1 && i64::from(width) > size {
+        width /= 2;
     }
-    fitting
+    width
 }

@@ -1,5 +1,6 @@
-//! Row patterns: reductions along rows and elementwise work that needs their results, such as softmax and layer
-//! normalisation, as one kernel that walks each row several times while it is in the cache.
+//! Row patterns: reductions along rows with the elementwise instructions that need their results,
+//! such as softmax and layer normalization, as one kernel that walks each row several times while
+//! it is in the cache.
 
 mod body;
 
@@ -13,32 +14,32 @@ use hlo::{InstructionId, Op, is_associative};
 use support::{Error, Result};
 use target::Target;
 
-/// How rows are walked.
+/// Plan of a kernel that walks rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RowsPlan {
-    /// The dimensions of what is walked: rows, then the elements of a row.
+    /// The dimensions of the walked space: rows, then the elements of a row.
     pub sizes: Vec<i64>,
-    /// The loops over rows, the outermost first.
+    /// The loops over rows, outermost first.
     pub rows: Vec<Loop>,
-    /// The loops over the elements of a row, the outermost first; vectors run along the last.
+    /// The loops over the elements of a row, outermost first; vectors run along the last.
     pub columns: Vec<Loop>,
-    /// Elements at once.
+    /// Elements per vector.
     pub lanes: u32,
-    /// The walks along a row, one after another.
+    /// The walks along a row, in order.
     pub sweeps: Vec<Sweep>,
-    /// The results, by number, that have one element for each row; they are made behind the last walk.
+    /// Indices of the results with one element per row; they are computed after the last walk.
     pub row_results: Vec<usize>,
-    /// Whether a row is so short that all of it stays in registers from walk to walk.
+    /// True if a row is so short that all of it stays in registers from walk to walk.
     pub in_registers: bool,
-    /// Into how many parts each of the loops over rows is cut, for tasks.
+    /// Number of parts into which each loop over rows is divided for tasks.
     pub cuts: Vec<i64>,
 }
 
-/// What it takes to add up the lanes of a row's sum and to wait for it, in operations.
+/// Cost of adding up the lanes of a row's sum and waiting for the result, in operations.
 const SUM_OPERATIONS: u64 = 800;
 
 impl RowsPlan {
-    /// What is done once for each row, beside what is done for each element.
+    /// Work per row, in addition to the work per element.
     pub(crate) fn sums(&self) -> Work {
         let sums = self.sweeps.iter().map(|sweep| sweep.reductions.len() as u64).sum::<u64>();
         let rows = self.rows.iter().fold(1u64, |n, l| n.saturating_mul(l.extent.max(0) as u64));
@@ -49,45 +50,47 @@ impl RowsPlan {
 /// One walk along a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sweep {
-    /// The reductions that it finishes.
+    /// The reductions that this walk finishes.
     pub reductions: Vec<InstructionId>,
-    /// Values of earlier walks that are read back.
+    /// Values of earlier walks that this walk reads back.
     pub loaded: Vec<RowValue>,
     /// Values that later walks read back.
     pub stored: Vec<RowValue>,
-    /// The results, by number, that it writes.
+    /// Indices of the results that this walk writes.
     pub results: Vec<usize>,
-    /// Vectors of one round, each with its own accumulators.
+    /// Vectors per iteration, each with its own accumulators.
     pub vectors: u32,
 }
 
 /// An instruction whose elements of one row are kept in the worker's scratch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowValue {
-    /// What is kept.
+    /// The instruction.
     pub instruction: InstructionId,
-    /// Its first byte.
+    /// Offset of its first byte.
     pub offset: u64,
 }
 
 impl RowsPlan {
-    /// The results' dimensions that follow a row, of an array with these sizes: none for those of size 1.
+    /// The row dimension that each dimension of an array with these sizes follows; `None` for those
+    /// of size 1.
     pub fn row_dimensions(&self, sizes: &[i64]) -> Vec<Option<usize>> {
         let columns = self.columns.iter().map(|l| l.dimension).min().unwrap_or(self.sizes.len());
         follow_rows(sizes, &self.sizes, |d| d < columns)
     }
 }
 
-/// For each dimension of an array with one element for each row the dimension of the rows; nothing where it is 1.
-fn follow_rows(sizes: &[i64], of: &[i64], is_row: impl Fn(usize) -> bool) -> Follows {
-    let mut rows = (0..of.len()).filter(|&d| of[d] != 1 && is_row(d));
+/// For each dimension of an array with one element per row, the row dimension that it follows;
+/// `None` where its size is 1.
+fn follow_rows(sizes: &[i64], walked: &[i64], is_row: impl Fn(usize) -> bool) -> Follows {
+    let mut rows = (0..walked.len()).filter(|&d| walked[d] != 1 && is_row(d));
     sizes.iter().map(|&size| if size == 1 { None } else { rows.next() }).collect()
 }
 
-/// What is walked, and which of its dimensions make a row.
+/// The walked space, and which of its dimensions form a row.
 struct Walked {
     sizes: Vec<i64>,
-    /// Whether a dimension is along a row.
+    /// True for each dimension along a row.
     is_column: Vec<bool>,
 }
 
@@ -103,20 +106,21 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ro
     let lanes = loops::largest_fitting(loops::lanes(fusion, target), innermost);
     let body = Body::new(fusion, &visits, &walked);
     let mut sweeps = body.sweeps(&results, &row_results);
-    let kept = body.kept(&sweeps, &results);
+    let kept_values = body.kept(&sweeps, &results);
     let vectors = innermost / i64::from(lanes) + i64::from(innermost % i64::from(lanes) != 0);
-    let in_registers = columns.len() == 1 && body.fits_registers(&sweeps, &results, &kept, vectors, target);
+    let in_registers =
+        columns.len() == 1 && body.fits_registers(&sweeps, &results, &kept_values, vectors, target);
     let elements = columns.iter().fold(1u64, |n, l| n.saturating_mul(l.extent.max(0) as u64));
     let mut bytes = 0u64;
-    for value in kept.iter().filter(|_| !in_registers) {
+    for value in kept_values.iter().filter(|_| !in_registers) {
         let size = fusion.body[value.instruction].shape().expect_array().element_type.byte_size() as u64;
-        let kept = RowValue { instruction: value.instruction, offset: bytes };
-        sweeps[value.first].stored.push(kept);
-        value.later.iter().for_each(|&later| sweeps[later].loaded.push(kept));
+        let stored = RowValue { instruction: value.instruction, offset: bytes };
+        sweeps[value.first].stored.push(stored);
+        value.later.iter().for_each(|&later| sweeps[later].loaded.push(stored));
         bytes = bytes.saturating_add(elements.saturating_mul(size)).next_multiple_of(64);
     }
     for k in 0..sweeps.len() {
-        // The constants of elementary functions leave few registers where there are only sixteen.
+        // With only sixteen registers, the constants of elementary functions leave few free.
         let when_costly = if target.vector_registers < 32 { 1 } else { 2 };
         let most = if body.is_costly(&sweeps, &results, k) { when_costly } else { 4 };
         sweeps[k].vectors = (innermost / i64::from(lanes)).clamp(1, most) as u32;
@@ -140,19 +144,19 @@ fn results(fusion: &Fusion<'_>) -> Vec<InstructionId> {
     }
 }
 
-/// Whether a result has all dimensions of what is walked.
+/// True if a result has all dimensions of the walked space.
 fn is_whole(fusion: &Fusion<'_>, walked: &Walked, id: InstructionId) -> bool {
     fusion.body[id].shape().as_array().is_some_and(|shape| shape.sizes() == walked.sizes)
 }
 
-/// What all reductions of the body walk.
+/// The space that all reductions of the body walk.
 fn walked(fusion: &Fusion<'_>) -> Result<Walked> {
     let mut walked: Option<Walked> = None;
     for id in fusion.instructions() {
         let instruction = &fusion.body[id];
         let is_complex = |shape: &shape::ArrayShape| shape.element_type.is_complex() || !shape.is_static();
         if instruction.shape().leaves().iter().any(|(_, leaf)| is_complex(leaf)) {
-            return Err(Error::unsupported("complex numbers, or sizes that change, in a walk along rows"));
+            return Err(Error::unsupported("complex numbers or dynamic sizes in a walk along rows"));
         }
         let Op::Reduce { dimensions, to_apply } = instruction.op() else {
             if id != fusion.root || !matches!(instruction.op(), Op::Tuple {}) {
@@ -161,7 +165,7 @@ fn walked(fusion: &Fusion<'_>) -> Result<Walked> {
             continue;
         };
         let &[input, initial] = instruction.operands() else {
-            return Err(Error::unsupported("a reduction of several arrays in a walk along rows"));
+            return Err(Error::unsupported("reduction of several arrays in a walk along rows"));
         };
         let sizes = fusion.body[input].shape().expect_array().sizes();
         let is_column = (0..sizes.len()).map(|d| dimensions.contains(&d)).collect();
@@ -175,16 +179,16 @@ fn walked(fusion: &Fusion<'_>) -> Result<Walked> {
         }
         walked.get_or_insert(this);
     }
-    walked.ok_or_else(|| Error::internal("a reduction in a walk along rows"))
+    walked.ok_or_else(|| Error::internal("walk along rows without a reduction"))
 }
 
 impl Walked {
-    /// The dimensions that are not 1.
+    /// The dimensions whose size is not 1.
     fn wide(&self) -> impl DoubleEndedIterator<Item = usize> + '_ {
         (0..self.sizes.len()).filter(|&d| self.sizes[d] != 1)
     }
 
-    /// Whether rows come before what they are made of, and neither is empty.
+    /// True if row dimensions precede the dimensions along a row, and none is empty.
     fn ends_in_columns(&self) -> bool {
         let columns: Vec<bool> = self.wide().map(|d| self.is_column[d]).collect();
         columns.is_sorted() && columns.last() == Some(&true) && self.sizes.iter().all(|&size| size > 0)
@@ -194,13 +198,13 @@ impl Walked {
         self.sizes == other.sizes && self.wide().all(|d| self.is_column[d] == other.is_column[d])
     }
 
-    /// Whether what follows these dimensions differs along a row.
+    /// True if an array that follows these dimensions differs along a row.
     fn varies_along_row(&self, follows: &Follows) -> bool {
         follows.iter().flatten().any(|&d| self.is_column[d] && self.sizes[d] != 1)
     }
 }
 
-/// The loops over what is walked, and all that is evaluated there.
+/// The loops over the walked space, and every instruction that they evaluate.
 fn walk(
     fusion: &Fusion<'_>,
     walked: &Walked,
@@ -222,19 +226,19 @@ fn walk(
         let sizes = fusion.body[id].shape().expect_array().sizes();
         let wide = sizes.iter().filter(|&&size| size != 1);
         if !wide.eq(rows.iter().map(|&d| &walked.sizes[d])) {
-            return Err(Error::unsupported("a result with other dimensions than the rows"));
+            return Err(Error::unsupported("result whose dimensions differ from those of the rows"));
         }
         starts.push((id, of_rows(&sizes)));
     }
     let (nest, visits) = collapse::visited_nest(fusion, starts, &walked.sizes, |outer, inner| {
         walked.is_column[outer] == walked.is_column[inner]
     })?;
-    // The value of a reduction is that of the row that is walked.
+    // A reduction's value belongs to the row that is being walked.
     for (id, follows) in visits.iter().filter(|(id, _)| is_reduction(id)) {
         let wide = fusion.body[*id].shape().expect_array().sizes().into_iter().zip(follows);
         let followed = wide.filter(|(size, _)| *size != 1).map(|(_, follows)| *follows);
         if !followed.eq(rows.iter().map(|&d| Some(d))) {
-            return Err(Error::unsupported("the reduction of another row in a walk along rows"));
+            return Err(Error::unsupported("reduction of another row in a walk along rows"));
         }
     }
     Ok((nest.loops, visits))

@@ -1,68 +1,70 @@
-//! Whether a chain of convolutions pays, and into how many bands it is cut.
+//! Decides whether a chain of convolutions pays off and into how many bands it is divided.
 //!
-//! Apart, an array between two convolutions that is larger than the second-level cache is written to caches that cores
-//! share, or to memory, and read from there. In bands it stays, but lines at the borders of bands are computed twice.
+//! In separate kernels, an array between two convolutions that exceeds the second-level cache is
+//! written to shared caches or to memory, and read back. In bands it stays in the cache, but lines
+//! at the borders of bands are computed twice.
 
 use crate::contraction::convolution::ConvolutionDims;
 use crate::contraction::convolution::bands::{self, Lines};
 use target::Target;
 
-/// What is known of a stage of a chain.
+/// Properties of a stage of a chain.
 #[derive(Clone, Debug)]
 pub(super) struct Stage {
     pub(super) dims: ConvolutionDims,
-    /// Of an element that it hands on.
+    /// Bytes per element of its output.
     pub(super) element_bytes: u64,
-    /// Of its kernel.
+    /// Bytes of its kernel.
     pub(super) kernel_bytes: u64,
-    /// Operations on each element behind the convolution, in multiply-adds.
+    /// Operations of the epilogue per element, in multiply-adds.
     pub(super) operations: u64,
 }
 
-/// How a chain is cut.
+/// Division of a chain into bands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
-    /// Bands of an image.
+    /// Bands per image.
     pub(super) per_image: i64,
-    /// Bytes that the bands between the stages take.
+    /// Bytes of all bands between the stages.
     pub(super) scratch_bytes: u64,
-    /// Cycles for what is computed more than once.
+    /// Cycles for lines that are computed more than once.
     pub(super) repeated: u64,
 }
 
-/// Bytes that a core reads or writes in a cycle beyond its second-level cache.
+/// Bytes per cycle that a core reads or writes beyond its second-level cache.
 const BYTES_PER_CYCLE: u64 = 12;
 
-/// Vectors multiplied and added in a cycle.
+/// Vectors multiplied and added per cycle.
 const VECTORS_PER_CYCLE: u64 = 2;
 
-/// What a band costs by itself, in cycles: loops begin, and tiles end.
-const CYCLES_OF_BAND: u64 = 2000;
+/// Fixed cost of a band in cycles, for starting loops and finishing tiles.
+const CYCLES_PER_BAND: u64 = 2000;
 
-/// With fewer bands, workers would have nothing to do.
+/// With fewer bands, workers would be idle.
 const MIN_BANDS: i64 = 4;
 
-/// More are not needed to keep workers evenly busy.
+/// Number of bands that suffices to keep workers evenly busy.
 const ENOUGH_BANDS: i64 = 16;
 
-/// With more, their tables would grow large.
+/// With more bands, their tables would grow large.
 const MAX_BANDS: i64 = 256;
 
-/// Of a cache, bands use half, and no more than this: what streams through takes its part, and pages that lie badly.
+/// Bands use at most half of a cache and at most this many bytes. Streaming data and unfavorably
+/// placed pages take the rest.
 const MAX_ROOM: u64 = 512 << 10;
 
-/// Bands of an image that are tried.
+/// Numbers of bands per image to try.
 const COUNTS: [i64; 13] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128];
 
 impl Stage {
-    /// Bytes of a line of its output.
+    /// Bytes per line of its output.
     fn line_bytes(&self) -> u64 {
         let width = self.dims.spatial.last().map_or(1, |d| d.output);
         let features = self.dims.groups.saturating_mul(self.dims.outputs);
         (width.saturating_mul(features).max(0) as u64).saturating_mul(self.element_bytes)
     }
 
-    /// Cycles for a line of its output.
+    /// Cycles per line of its output.
     fn line_cycles(&self, target: &Target) -> u64 {
         let elements = self.line_bytes() / self.element_bytes.max(1);
         let summands = self.dims.taps().saturating_mul(self.dims.inputs).max(0) as u64;
@@ -75,18 +77,18 @@ impl Stage {
     }
 }
 
-/// The bytes of the second-level cache that are there for bands.
+/// Bytes of the second-level cache that are available for bands.
 fn room(target: &Target) -> u64 {
     (target.l2_bytes / 2).min(MAX_ROOM)
 }
 
-/// The bytes of a stage's largest band.
+/// Bytes of a stage's largest band.
 pub(super) fn band_bytes(stage: &Stage, lines: &[Lines]) -> u64 {
     let most = lines.iter().map(|l| l.output.length()).max().unwrap_or(0).max(0) as u64;
     most.saturating_mul(stage.line_bytes()).next_multiple_of(64)
 }
 
-/// What a chain in so many bands of each image takes.
+/// Costs of a chain with this many bands per image.
 fn cut_into(stages: &[Stage], per_image: i64, target: &Target) -> Option<Cut> {
     let dims: Vec<ConvolutionDims> =
         stages.iter().map(|s| ConvolutionDims { batch: 1, ..s.dims.clone() }).collect();
@@ -103,7 +105,8 @@ fn cut_into(stages: &[Stage], per_image: i64, target: &Target) -> Option<Cut> {
     Some(Cut { per_image, scratch_bytes, repeated })
 }
 
-/// As few bands as fit the cache, or more if they repeat little work; as many as there may be if none fit.
+/// Chooses the fewest bands that fit the cache, or more if they repeat little work. If none fit,
+/// chooses as many as possible.
 pub(super) fn cut(stages: &[Stage], target: &Target) -> Option<Cut> {
     let last = &stages.last()?.dims;
     let rows = last.spatial.first()?.output;
@@ -127,7 +130,7 @@ pub(super) fn cut(stages: &[Stage], target: &Target) -> Option<Cut> {
     more.or(few).or(cuts.last()).copied()
 }
 
-/// Cycles that the chain saves; 0 if it does not pay, nothing if it cannot be.
+/// Cycles that the chain saves; 0 if it does not pay off, `None` if it is impossible.
 pub(super) fn saving(stages: &[Stage], target: &Target) -> Option<u64> {
     let cut = cut(stages, target).filter(|cut| cut.scratch_bytes <= 4 * target.l2_bytes)?;
     let kernels = stages.iter().fold(0u64, |sum, s| sum.saturating_add(s.kernel_bytes));
@@ -140,7 +143,7 @@ pub(super) fn saving(stages: &[Stage], target: &Target) -> Option<u64> {
     };
     let moved = stages[..stages.len() - 1].iter().fold(0u64, |sum, s| sum.saturating_add(moved(s)));
     let bands = (stages[0].dims.batch.saturating_mul(cut.per_image)).max(0) as u64;
-    let spent = cut.repeated.saturating_add(cut.repeated / 4).saturating_add(bands * CYCLES_OF_BAND);
+    let spent = cut.repeated.saturating_add(cut.repeated / 4).saturating_add(bands * CYCLES_PER_BAND);
     Some((moved / BYTES_PER_CYCLE).saturating_sub(spent))
 }
 
@@ -157,7 +160,7 @@ mod tests {
         pixels: i64,
         size: i64,
         stride: i64,
-        /// Input and output features of a group.
+        /// Input and output features per group.
         inputs: i64,
         outputs: i64,
         groups: i64,
@@ -200,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn chains_are_formed_where_what_is_between_leaves_the_cache() {
+    fn chains_pay_where_intermediate_arrays_exceed_the_cache() {
         let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let v3 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
         let mut wide_swish = bottleneck(1, 112, 16, 96, 3, 2);
@@ -231,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_repeated_is_the_borders_of_bands() {
+    fn only_borders_of_bands_are_repeated() {
         let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let stages = bottleneck(1, 56, 24, 144, 3, 1);
         let cut = |n| cut_into(&stages, n, &v4).expect("lines");

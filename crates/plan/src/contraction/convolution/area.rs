@@ -1,20 +1,21 @@
-//! Areas of pixels with the same taps, cut into tiles of few sizes.
+//! Areas of pixels with the same taps, divided into tiles of few sizes.
 
 use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
 use super::rectangles::{LOOPS, Rectangle, TileSize};
 use std::collections::BTreeMap;
 
-/// Each size of tiles has code of its own.
+/// Upper bound of the tile sizes; each has code of its own.
 pub(super) const MAX_SIZES: usize = 3;
 
-/// Pixels with the same taps, before they are cut into tiles.
+/// Pixels with the same taps, before they are divided into tiles.
 #[derive(Clone, Debug)]
 pub(super) struct Area {
     pub(super) input: i64,
     pub(super) output: i64,
     pub(super) tap: i64,
     pub(super) taps: [i64; 3],
-    /// Count, input step and output step of each loop, the outermost first; neighbours that are one are merged.
+    /// Count, input step, and output step of each loop, outermost first. Adjacent loops that form
+    /// one are merged.
     pub(super) loops: Vec<(i64, i64, i64)>,
 }
 
@@ -46,7 +47,8 @@ impl Area {
         Self { input, output, tap, taps: segments.map(|s| s.taps), loops: merged(&loops) }
     }
 
-    /// The loop that the tiles run along: the innermost one if it is long enough, else the longest.
+    /// Index of the loop along which tiles run: the innermost one if it is long enough, otherwise
+    /// the longest.
     pub(super) fn along(&self, most: i64) -> usize {
         let last = self.loops.len() - 1;
         if self.loops[last].0 >= most {
@@ -55,7 +57,7 @@ impl Area {
         (0..self.loops.len()).rev().max_by_key(|&l| self.loops[l].0).unwrap_or(last)
     }
 
-    /// How many pixels tiles run along.
+    /// Length of the loop along which tiles run, in pixels.
     pub(super) fn length(&self, most: i64) -> i64 {
         self.loops[self.along(most)].0
     }
@@ -65,12 +67,13 @@ impl Area {
         self.loops[self.along(most)].1
     }
 
-    /// All of its pixels.
+    /// Number of its pixels.
     pub(super) fn pixels(&self) -> i64 {
         self.loops.iter().map(|l| l.0).product()
     }
 
-    /// Tiles of so many pixels, `first` pixels into the loop along which they run.
+    /// A rectangle of tiles of `pixels` pixels, which begins `first` pixels into the loop along
+    /// which they run.
     fn rectangle(&self, along: usize, first: i64, pixels: i64, tiles: i64) -> Rectangle {
         let (_, pixel_input, pixel_output) = self.loops[along];
         let mut around: Vec<_> = self.loops.clone();
@@ -96,7 +99,7 @@ impl Area {
     }
 }
 
-/// Loops without those that run once, neighbours merged that are one loop.
+/// Removes loops of one iteration and merges adjacent loops that form one.
 fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
     let mut out: Vec<(i64, i64, i64)> = Vec::new();
     for &(count, input, output) in loops.iter().filter(|l| l.0 != 1) {
@@ -113,7 +116,7 @@ fn merged(loops: &[(i64, i64, i64)]) -> Vec<(i64, i64, i64)> {
     out
 }
 
-/// Cuts the areas of each chunk into tiles of few different sizes.
+/// Divides the areas of each chunk into tiles of few different sizes.
 pub(super) fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
     let mut pixels_by_size: BTreeMap<i64, i64> = BTreeMap::new();
     for area in lists.iter().flatten() {
@@ -123,18 +126,18 @@ pub(super) fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
             *pixels_by_size.entry(size).or_default() += pixels / length * tiles * size;
         }
     }
-    // The sizes of most pixels are kept; with tiles of one pixel, every length can be made of them.
+    // Keeps the sizes that cover the most pixels. Tiles of one pixel make every length possible.
     let mut by_pixels: Vec<(i64, i64)> =
         pixels_by_size.iter().map(|(&size, &pixels)| (pixels, size)).collect();
     by_pixels.sort_unstable();
     let few = by_pixels.len() <= MAX_SIZES;
-    let mut kept: Vec<i64> = by_pixels.iter().rev().take(MAX_SIZES).map(|&(_, size)| size).collect();
-    if !few && !kept.contains(&1) {
-        kept.pop();
-        kept.push(1);
+    let mut chosen: Vec<i64> = by_pixels.iter().rev().take(MAX_SIZES).map(|&(_, size)| size).collect();
+    if !few && !chosen.contains(&1) {
+        chosen.pop();
+        chosen.push(1);
     }
-    kept.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
-    let mut sizes: Vec<TileSize> = kept
+    chosen.sort_unstable_by_key(|&size| std::cmp::Reverse(size));
+    let mut sizes: Vec<TileSize> = chosen
         .iter()
         .map(|&size| TileSize { pixels: size as u32, rectangles: Vec::new(), starts: vec![0] })
         .collect();
@@ -142,7 +145,7 @@ pub(super) fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
         for area in list {
             let along = area.along(most);
             let length = area.loops[along].0;
-            let parts = if few { even(length, most) } else { covered(length, &kept) };
+            let parts = if few { even(length, most) } else { covered(length, &chosen) };
             let mut first = 0;
             for (pixels, tiles) in parts {
                 let size = sizes.iter_mut().find(|s| i64::from(s.pixels) == pixels)?;
@@ -156,7 +159,8 @@ pub(super) fn cut(lists: &[Vec<Area>], most: i64) -> Option<Vec<TileSize>> {
     Some(sizes)
 }
 
-/// The size of tiles that cover the areas at the least cost, each tile's own that of a pixel; the largest of those.
+/// The tile size that covers the areas at the least cost, where each tile costs one extra pixel;
+/// the largest size among equals.
 pub(super) fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
     let cost = |size: i64| -> i64 {
         let areas = lists.iter().flatten();
@@ -164,7 +168,7 @@ pub(super) fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
             .map(|area| {
                 let length = area.loops[area.along(most)].0;
                 let lines = area.loops.iter().map(|l| l.0).product::<i64>() / length;
-                // Pixels one by one cost several of those in a tile.
+                // Single pixels cost several times as much as pixels in a tile.
                 lines * if length < size { length * 4 } else { (length + size - 1) / size * (size + 1) }
             })
             .sum()
@@ -172,7 +176,8 @@ pub(super) fn best_size(lists: &[Vec<Area>], most: i64) -> Option<i64> {
     (1.max(most * 5 / 8)..=most).rev().min_by_key(|&size| cost(size)).filter(|_| !lists.is_empty())
 }
 
-/// Cuts the areas of each chunk into tiles of a size, the last of which overlap, and lines that are shorter into pixels.
+/// Divides the areas of each chunk into tiles of one size, the last of which overlap, and shorter
+/// lines into pixels.
 pub(super) fn overlapping(lists: &[Vec<Area>], size: i64) -> Vec<TileSize> {
     let new = |pixels: i64| TileSize { pixels: pixels as u32, rectangles: Vec::new(), starts: vec![0] };
     let (mut tiles, mut single) = (new(size), new(1));
@@ -195,7 +200,7 @@ pub(super) fn overlapping(lists: &[Vec<Area>], size: i64) -> Vec<TileSize> {
     [tiles, single].into_iter().filter(|s| !s.rectangles.is_empty()).collect()
 }
 
-/// As few tiles as can be, of two sizes that differ by one.
+/// The fewest possible tiles, of two sizes that differ by one.
 pub(super) fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
     let tiles = (length + most - 1) / most;
     if tiles == 0 {
@@ -206,14 +211,15 @@ pub(super) fn even(length: i64, most: i64) -> Vec<(i64, i64)> {
     [(size, tiles - smaller), (size - 1, smaller)].into_iter().filter(|p| p.1 > 0).collect()
 }
 
-/// Tiles of the given sizes, the largest first, that cover a length at the least cost; 1 is among them.
+/// Covers a length with tiles of the given sizes (in descending order, 1 included) at the least
+/// cost.
 fn covered(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
-    // Of long lengths, all but the end is covered by the largest tiles.
+    // All but the end of a long length is covered by the largest tiles.
     const END: i64 = 256;
     let largest = sizes.first().copied().unwrap_or(1).max(1);
     let whole = (length - END).max(0) / largest;
     let end = (length - whole * largest) as usize;
-    // A tile's own cost is that of a pixel or two; single pixels wait for their sums.
+    // A tile costs one or two extra pixels; single pixels wait for their sums.
     let cost = |size: i64| if size == 1 { 5 } else { size + 2 };
     let mut best: Vec<(i64, i64)> = vec![(0, 0)];
     for covered in 1..=end {
@@ -222,11 +228,11 @@ fn covered(length: i64, sizes: &[i64]) -> Vec<(i64, i64)> {
         best.push(least.unwrap_or((i64::MAX / 2, 1)));
     }
     let mut counts: BTreeMap<i64, i64> = BTreeMap::from([(largest, whole)]);
-    let mut left = end;
-    while left > 0 {
-        let size = best[left].1;
+    let mut remaining = end;
+    while remaining > 0 {
+        let size = best[remaining].1;
         *counts.entry(size).or_default() += 1;
-        left -= size as usize;
+        remaining -= size as usize;
     }
     counts.into_iter().rev().filter(|&(_, count)| count > 0).collect()
 }

@@ -1,5 +1,5 @@
-//! Bands of output lines: which lines each stage of a chain of convolutions computes for a band of the last one's, and
-//! the tiles of these lines.
+//! Bands of output lines: determines the lines that each stage of a chain of convolutions computes
+//! for a band of the last one, and the tiles of these lines.
 
 use super::dims::{ConvolutionDims, Span, SpatialDimension};
 use super::tiling::{self, OutputBox, Sharing, Tiling};
@@ -11,15 +11,16 @@ pub(crate) struct Lines {
     pub(crate) image: i64,
     /// The lines of the stage's output.
     pub(crate) output: Span,
-    /// The pixel of the stage's input that memory begins with.
+    /// The pixel of the stage's input at which its memory begins.
     pub(crate) input_origin: i64,
-    /// The pixel of its output that memory begins with.
+    /// The pixel of its output at which its memory begins.
     pub(crate) output_origin: i64,
 }
 
-/// The lines of every stage, by stage, then by band. Bands are cut from the lines of the last stage, `per_image` from each
-/// image; the others compute what the stage behind them reads, so neighbouring bands may compute some lines twice. The
-/// first stage reads whole images and the last one writes such; in between, memory holds the band alone.
+/// The lines of every stage, by stage, then by band. Bands divide the lines of the last stage,
+/// `per_image` from each image. The other stages compute the lines that the next stage reads, so
+/// adjacent bands may compute some lines twice. The first stage reads whole images and the last one
+/// writes whole images; in between, memory holds only the band.
 pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Vec<Lines>>> {
     let last = stages.last()?;
     let rows = line_dimension(last)?.output;
@@ -45,7 +46,7 @@ pub(crate) fn lines(stages: &[ConvolutionDims], per_image: i64) -> Option<Vec<Ve
     Some(all)
 }
 
-/// The dimension that bands are cut along: of images, the lines.
+/// The dimension along which bands are divided: the lines of an image.
 fn line_dimension(dims: &ConvolutionDims) -> Option<&SpatialDimension> {
     match &dims.spatial[..] {
         [lines, _] => Some(lines).filter(|d| d.window.base_dilation == 1),
@@ -53,7 +54,7 @@ fn line_dimension(dims: &ConvolutionDims) -> Option<&SpatialDimension> {
     }
 }
 
-/// The inputs that outputs read; those between the first and the last are among them.
+/// The span of inputs that outputs read, gaps included.
 fn inputs(d: &SpatialDimension, outputs: Span) -> Span {
     let Span { begin, end } = outputs;
     if begin >= end {
@@ -61,12 +62,13 @@ fn inputs(d: &SpatialDimension, outputs: Span) -> Span {
     }
     let w = d.window;
     let first = begin * w.stride - w.padding_low;
-    let behind = (end - 1) * w.stride - w.padding_low + (w.size - 1) * w.window_dilation + 1;
-    let (first, behind) = (first.clamp(0, d.input), behind.clamp(0, d.input));
-    if first < behind { Span::new(first, behind) } else { Span::new(0, 0) }
+    let end_input = (end - 1) * w.stride - w.padding_low + (w.size - 1) * w.window_dilation + 1;
+    let (first, end_input) = (first.clamp(0, d.input), end_input.clamp(0, d.input));
+    if first < end_input { Span::new(first, end_input) } else { Span::new(0, 0) }
 }
 
-/// Tiles of up to `most` pixels whose chunks are the bands; pixels are numbered from the bands' origins.
+/// Tiles of up to `most` pixels whose chunks are the bands. Pixels are numbered from the bands'
+/// origins.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, bands: &[Lines], sharing: Sharing) -> Option<Tiling> {
     let row = dims.as_one_row();
     let width = dims.spatial.last()?.output;
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn bands_that_see_nothing_but_padding_read_no_line() {
+    fn bands_within_the_padding_read_no_line() {
         let dims = square(1, 2, 1, 1, 3, 0);
         let stages = [square(1, 2, 1, 1, 0, 0), dims];
         let lines = lines(&stages, 5).expect("two dimensions");

@@ -1,4 +1,5 @@
-//! What else could compute a convolution: other tiles, the other order of loops, other transforms.
+//! Alternatives for computing a convolution: other tiles, the other order of loops, and other
+//! transforms.
 
 use super::dims::ConvolutionDims;
 use super::tiling::three_dimensions;
@@ -11,10 +12,10 @@ use hlo::InstructionId;
 use shape::PrimitiveType;
 use target::Target;
 
-/// So many tiles of a kind are candidates, beside the best of each width.
+/// Number of tiles of a kind that are candidates, in addition to the best of each width.
 const MORE_TILES: usize = 2;
 
-/// Which transforms a candidate allows; without one, those that the caller does.
+/// The transforms that a candidate allows; without a candidate, those that the caller allows.
 pub(super) fn allowed(candidate: Option<Candidate>, options: Winograd) -> Winograd {
     match candidate {
         None => options,
@@ -23,7 +24,7 @@ pub(super) fn allowed(candidate: Option<Candidate>, options: Winograd) -> Winogr
     }
 }
 
-/// All of them, the one that the rules choose first.
+/// All candidates, the choice of the rules first.
 pub(crate) fn candidates(
     fusion: &Fusion<'_>,
     hero: InstructionId,
@@ -37,21 +38,21 @@ pub(crate) fn candidates(
     match kind {
         ConvolutionKind::General { .. } => Vec::new(),
         ConvolutionKind::Gradient(gradient) => {
-            let mut found = vec![gradient.candidate()];
+            let mut candidates = vec![gradient.candidate()];
             let forced = || winograd_gradient::choose(dims, *accumulator, Winograd::Forced(2), target);
             if matches!(winograd, Winograd::Small | Winograd::Large) && forced().is_some() {
-                found.push(Candidate::Winograd { outputs: 2 });
+                candidates.push(Candidate::Winograd { outputs: 2 });
             }
-            found.extend(gradients(dims, *accumulator, target));
-            found
+            candidates.extend(gradients(dims, *accumulator, target));
+            candidates
         }
         ConvolutionKind::WinogradGradient(_) => {
-            let mut found = vec![Candidate::Winograd { outputs: 2 }];
-            found.extend(gradients(dims, *accumulator, target));
-            found
+            let mut candidates = vec![Candidate::Winograd { outputs: 2 }];
+            candidates.extend(gradients(dims, *accumulator, target));
+            candidates
         }
         ConvolutionKind::Depthwise(plan) => {
-            let mut found = vec![plan.candidate()];
+            let mut candidates = vec![plan.candidate()];
             let most = if target.vector_registers >= 32 { 2 } else { 1 };
             let features = dims.groups.saturating_mul(dims.outputs);
             let fits = |&vectors: &u32| i64::from(plan.lanes) * i64::from(vectors) <= features;
@@ -59,37 +60,37 @@ pub(crate) fn candidates(
             for vectors in (1..=most).filter(fits) {
                 // Sums, and the weights of a line of three taps.
                 let holds = |&pixels: &u32| vectors * (pixels + 4) <= target.vector_registers;
-                found.extend(pixels.into_iter().filter(holds).map(|pixels| Candidate::Depthwise {
+                candidates.extend(pixels.into_iter().filter(holds).map(|pixels| Candidate::Depthwise {
                     pixels,
                     vectors,
                     blocks_outside: plan.blocks_outside,
                 }));
             }
             let (pixels, vectors) = (plan.most_pixels, plan.vectors);
-            found.push(Candidate::Depthwise { pixels, vectors, blocks_outside: !plan.blocks_outside });
-            found
+            candidates.push(Candidate::Depthwise { pixels, vectors, blocks_outside: !plan.blocks_outside });
+            candidates
         }
         ConvolutionKind::Dense(plan) => {
-            let mut found = vec![plan.candidate()];
-            found.extend(transforms(dims, *accumulator, is_constant, winograd, target));
-            found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
-            found.extend(other_order(plan, dims));
-            found
+            let mut candidates = vec![plan.candidate()];
+            candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
+            candidates.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+            candidates.extend(other_order(plan, dims));
+            candidates
         }
         ConvolutionKind::Winograd(plan) => {
-            let mut found = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
-            found.extend(transforms(dims, *accumulator, is_constant, winograd, target));
+            let mut candidates = vec![Candidate::Winograd { outputs: plan.transform.outputs as u32 }];
+            candidates.extend(transforms(dims, *accumulator, is_constant, winograd, target));
             if let Some(plan) = dense::choose(dims, *accumulator, is_constant, None, None, target) {
-                found.push(plan.candidate());
-                found.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
-                found.extend(other_order(&plan, dims));
+                candidates.push(plan.candidate());
+                candidates.extend(tiles(dims, accumulator.byte_size(), plan.panels_outside, target));
+                candidates.extend(other_order(&plan, dims));
             }
-            found
+            candidates
         }
     }
 }
 
-/// The transforms that the caller allows, whether they seem to pay or not.
+/// The transforms that the caller allows, regardless of whether they seem to pay off.
 fn transforms(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -108,7 +109,7 @@ fn transforms(
     outputs.iter().filter(is_possible).map(|&outputs| Candidate::Winograd { outputs }).collect()
 }
 
-/// The best tile of each width, the best first, and the best ones that are left.
+/// The best tile of each width, best first, and the best of the others.
 fn tiles(dims: &ConvolutionDims, size: usize, panels_outside: bool, target: &Target) -> Vec<Candidate> {
     let ranked = cost::ranked(dims, dense::vectors(dims, size, target), target).unwrap_or_default();
     let mut widths = std::collections::BTreeSet::new();
@@ -119,14 +120,14 @@ fn tiles(dims: &ConvolutionDims, size: usize, panels_outside: bool, target: &Tar
     chosen.map(candidate).collect()
 }
 
-/// The chosen tile with the loops the other way round, if there are several panels.
+/// The chosen tile with the other order of loops, if there are several panels.
 fn other_order(plan: &dense::DensePlan, dims: &ConvolutionDims) -> Option<Candidate> {
     let Candidate::Dense { pixels, vectors, panels_outside } = plan.candidate() else { return None };
     let other = Candidate::Dense { pixels, vectors, panels_outside: !panels_outside };
     (plan.whole_panels(dims) > 1).then_some(other)
 }
 
-/// The best tile of each width, and the best ones that are left.
+/// The best tile of each width, and the best of the others.
 fn gradients(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) -> Vec<Candidate> {
     let size = accumulator.byte_size();
     let Some(spatial) = three_dimensions(dims) else { return Vec::new() };

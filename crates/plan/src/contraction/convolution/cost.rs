@@ -1,49 +1,50 @@
-//! Which tile of pixels and vectors takes a convolution the least time, by a model of a core's ports.
+//! Chooses the tile of pixels and vectors with the shortest time by a model of a core's ports.
 
 use super::area::{Area, even};
 use super::dims::ConvolutionDims;
 use super::tiling;
 use target::{Architecture, Target};
 
-/// A tile: so many pixels at most, times so many vectors of output features.
+/// A tile: an upper bound of the pixels, and the vectors of output features.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) pixels: u32,
     pub(super) vectors: u32,
 }
 
-/// What the model knows of a convolution.
+/// Properties of a convolution that the model uses.
 struct Model<'a> {
     areas: &'a [Area],
-    /// Input features of a group.
+    /// Input features per group.
     inputs: i64,
     /// Vectors that the output features of a group fill.
     needed: u32,
-    /// Bytes of a vector.
+    /// Bytes per vector.
     vector_bytes: i64,
-    /// Summands of an output.
+    /// Summands per output.
     summands: i64,
-    /// Bytes from pixel to pixel of the input.
+    /// Distance of input pixels, in bytes.
     pixel_bytes: i64,
-    /// Bytes of the caches of a core.
+    /// Bytes of a core's caches.
     l1_bytes: i64,
     l2_bytes: i64,
 }
 
-/// Vectors of a tile, at most: more streams of panels than this outrun the prefetchers.
+/// Upper bound of the vectors per tile; more streams of panels exceed the prefetchers.
 const MOST_VECTORS: u32 = 6;
 
-/// So many independent sums keep two multiply-add units with a latency of four busy.
+/// Number of independent sums that keeps two multiply-add units with a latency of four cycles busy.
 pub(super) const ENOUGH_SUMS: u32 = 8;
 
-/// How much longer a tile takes whose pixels push one another out of the first-level cache.
+/// Slowdown of a tile whose pixels evict one another from the first-level cache.
 const MISSES: f64 = 1.5;
 
-/// Pixels that a tile of so many vectors can have: each sum has a register, each vector of the kernel too, and what is
-/// multiplied with these. Of one vector, the pixels may be multiplied from memory.
+/// Upper bound of the pixels of a tile with this many vectors. Each sum has a register, and so do
+/// each vector of the kernel and the values multiplied with them. With a single vector,
+/// multiply-adds can read the pixels from memory.
 pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
-    // Without multiply-add, products take registers of their own; single numbers are loaded early, and so is, a little, what no
-    // multiply-add takes from memory.
+    // Without multiply-add, products take registers of their own. Scalars are loaded early, and to
+    // a lesser extent so are operands that no multiply-add reads from memory.
     let is_x86 = matches!(target.triple.architecture, Architecture::X86_64);
     let others = if !target.has_fma || target.vector_bytes == 4 { 4 } else { 2 * u32::from(!is_x86) };
     let registers = target.vector_registers.saturating_sub(others);
@@ -54,22 +55,22 @@ pub(super) fn most_pixels(vectors: u32, target: &Target) -> u32 {
     .max(1)
 }
 
-/// The cut of features into vectors.
+/// Division of features into vectors.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Vectors {
-    /// The elements of a vector.
+    /// Elements per vector.
     pub(super) lanes: u32,
-    /// The elements that are side by side in a packed kernel.
+    /// Adjacent elements in a packed kernel.
     pub(super) panel: u32,
     pub(super) element_bytes: usize,
 }
 
-/// The tile of the least time.
+/// The fastest tile.
 pub(super) fn choose(dims: &ConvolutionDims, vectors: Vectors, target: &Target) -> Option<Choice> {
     Some(ranked(dims, vectors, target)?.first()?.1)
 }
 
-/// All tiles that the registers hold, those of the least time first, with that time.
+/// All tiles that fit the registers with their times, fastest first.
 pub(super) fn ranked(
     dims: &ConvolutionDims,
     vectors: Vectors,
@@ -88,11 +89,11 @@ pub(super) fn ranked(
         l1_bytes: i64::try_from(target.l1_bytes).unwrap_or(i64::MAX),
         l2_bytes: i64::try_from(target.l2_bytes).unwrap_or(i64::MAX),
     };
-    let of_panel = (panel / lanes).max(1);
+    let panel_vectors = (panel / lanes).max(1);
     let mut all = Vec::new();
-    for vectors in 1..=MOST_VECTORS.min(model.needed.next_multiple_of(of_panel)) {
+    for vectors in 1..=MOST_VECTORS.min(model.needed.next_multiple_of(panel_vectors)) {
         // A tile covers whole panels, or a panel whole tiles.
-        if vectors % of_panel != 0 && of_panel % vectors != 0 {
+        if vectors % panel_vectors != 0 && panel_vectors % vectors != 0 {
             continue;
         }
         for pixels in 1..=most_pixels(vectors, target) {
@@ -100,42 +101,43 @@ pub(super) fn ranked(
             all.push((model.cost(choice), choice));
         }
     }
-    // Of equal ones the smallest stays in front.
+    // The sort is stable, so the smallest of equally fast tiles comes first.
     all.sort_by(|a, b| a.0.total_cmp(&b.0));
     Some(all)
 }
 
-/// How many pixels so many bytes apart stay in a first-level cache of eight ways: those at multiples of a page share a set.
+/// Number of pixels at this distance in bytes that stay in a first-level cache of eight ways: those
+/// at multiples of a page share a set.
 fn pixels_in_cache(distance: i64) -> u32 {
     const PAGE: i64 = 4096;
     const WAYS: u32 = 8;
     WAYS << ((PAGE.trailing_zeros()).saturating_sub(distance.max(1).trailing_zeros())).min(8)
 }
 
-/// The cycles that a summand of a tile takes where nothing is waited for: two loads and two products are begun in each, and
-/// six instructions.
+/// Cycles per summand of a tile without stalls. A cycle issues two loads, two products, and six
+/// instructions in total.
 fn step(pixels: u32, vectors: u32) -> f64 {
     let (sums, loads) = (f64::from(pixels * vectors), f64::from(pixels + vectors));
     (sums / 2.0).max(loads / 2.0).max(issued(pixels, vectors) / 6.0)
 }
 
-/// The instructions of a summand of a tile: products with a single vector are taken from memory.
+/// Instructions per summand of a tile; products with a single vector read memory directly.
 fn issued(pixels: u32, vectors: u32) -> f64 {
     f64::from(pixels * vectors + vectors + 3 + if vectors > 1 { pixels } else { 0 })
 }
 
-/// The tile of a kernel's gradient.
+/// The tile of a kernel gradient.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GradientChoice {
-    /// Rows at most (input features).
+    /// Upper bound of the rows (input features).
     pub(super) rows: i64,
     /// Vectors of output features.
     pub(super) vectors: u32,
-    /// The taps of the last dimension that have their rows in one tile.
+    /// Number of taps of the last dimension whose rows share one tile.
     pub(super) taps: i64,
 }
 
-/// The extents of a kernel's gradient that its tile depends on.
+/// The extents of a kernel gradient on which its tile depends.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GradientShape {
     /// Input features.
@@ -144,18 +146,18 @@ pub(super) struct GradientShape {
     pub(super) outputs: i64,
     /// Taps of the last dimension.
     pub(super) taps: i64,
-    /// True if the input features of neighboring taps are one run.
+    /// True if the input features of neighboring taps are contiguous.
     pub(super) is_run: bool,
 }
 
 impl GradientShape {
-    /// The tile of the least time.
+    /// The fastest tile.
     pub(super) fn choose(self, lanes: u32, target: &Target) -> GradientChoice {
         let least = GradientChoice { rows: 1, vectors: 1, taps: 1 };
         self.ranked(lanes, target).first().map_or(least, |best| best.1)
     }
 
-    /// All tiles, those of the least time first, with that time.
+    /// All tiles with their times, fastest first.
     pub(super) fn ranked(self, lanes: u32, target: &Target) -> Vec<(f64, GradientChoice)> {
         let Self { features, outputs, taps, is_run } = self;
         let needed = (outputs.max(1) + i64::from(lanes) - 1) / i64::from(lanes);
@@ -163,7 +165,8 @@ impl GradientShape {
         let mut consider = |cost: f64, choice: GradientChoice| all.push((cost, choice));
         for vectors in 1..=needed.min(4) as u32 {
             let (whole, rest) = (needed / i64::from(vectors), (needed % i64::from(vectors)) as u32);
-            // Sums wait for one another, and a little more than a full set of them hides that. Each tile reads its pixels anew.
+            // Sums wait for one another; slightly more than a full set of them hides that. Each
+            // tile reads its pixels anew.
             let latency = |rows: i64, vectors: u32| step(rows as u32, vectors).max(5.0) + 0.7;
             let of_rows = |rows: i64| {
                 let rest = if rest > 0 { latency(rows, rest) } else { 0.0 };
@@ -188,7 +191,7 @@ impl GradientShape {
 }
 
 impl Model<'_> {
-    /// The cycles of a group, not counting what every choice takes.
+    /// Cycles per group, without the cost that all choices share.
     fn cost(&self, choice: Choice) -> f64 {
         let whole = self.needed / choice.vectors;
         let rest = self.needed % choice.vectors;
@@ -212,23 +215,25 @@ impl Model<'_> {
         cost
     }
 
-    /// The cycles of a tile.
+    /// Cycles per tile.
     fn tile(&self, pixels: u32, vectors: u32, taps: i64) -> f64 {
         let sums = f64::from(pixels * vectors);
         let split = (f64::from(ENOUGH_SUMS) / sums).floor().clamp(1.0, 4.0);
-        // What leaves the first-level cache comes from the next one, at half a line a cycle.
+        // Data beyond the first-level cache comes from the next level, at half a line per cycle.
         let panel = f64::from(vectors) * self.vector_bytes as f64;
         let bytes = panel * self.summands as f64;
-        // The next panels are on their way while these are in use; so far as both do not fit, they push one another out.
+        // The next panels are prefetched while these are in use. To the extent that both do not
+        // fit, they evict one another.
         let crowded = (bytes / (self.l2_bytes as f64 * 0.4)).clamp(1.0, 2.0);
         let streamed = if bytes > self.l1_bytes as f64 / 2.0 { panel / 28.0 * crowded } else { 0.0 };
         let step = step(pixels, vectors).max(4.0 / split).max(streamed);
         let steps = (taps * self.inputs) as f64;
-        // The first lines of each pixel are waited for, as far as instructions of the tile before are not out yet.
+        // The first lines of each pixel stall the tile, except as far as instructions of the
+        // previous tile are still in flight.
         let instructions = steps * issued(pixels, vectors);
         let lines = (self.pixel_bytes as f64 / 64.0).clamp(1.0, 2.0) * f64::from(pixels);
         let waited = 3.0 * lines * (1.0 - 400.0 / instructions.max(400.0));
-        // The start of the loops, and the end: a sum has a cycle or two of work behind it.
+        // Starting the loops, and one or two cycles of work for each finished sum.
         steps * step + waited + 24.0 + 1.5 * sums
     }
 }

@@ -1,4 +1,4 @@
-//! Convolutions whose groups have many features: tiles of pixels times vectors of output features.
+//! Convolutions whose groups have many features: tiles of pixels by vectors of output features.
 
 use super::bands::{self, Lines};
 use super::cost;
@@ -12,37 +12,41 @@ use hlo::CACHE_LINE;
 use shape::PrimitiveType;
 use target::Target;
 
-/// Tiles of output pixels times vectors of output features, accumulated over taps and input features.
+/// Tiles of output pixels by vectors of output features, accumulated over taps and input features.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DensePlan {
     /// Pixels of the largest tiles, and vectors of features.
     pub tile: Tile,
-    /// Pixels that a tile could have.
+    /// Upper bound of the pixels per tile.
     pub most_pixels: u32,
     /// The tiles of the output.
     pub tiling: Tiling,
-    /// Kernel: in place, or as panels `[group][outputs / panel][summands][panel]`.
+    /// Packing of the kernel: in place, or as panels `[group][outputs / panel][summands][panel]`.
     pub kernel_packing: Packing,
-    /// Features of a packed panel: one cache line of them.
+    /// Features per packed panel: one cache line of them.
     pub panel: i64,
-    /// Summands of an output: taps times input features of a group.
+    /// Summands per output: taps times input features per group.
     pub summands: i64,
-    /// Whether neighbouring taps of the last dimension and their input features are one run in memory.
+    /// True if neighboring taps of the last dimension, with their input features, are contiguous in
+    /// memory.
     pub is_run: bool,
-    /// Whether panels are the outer loop and pixels the inner one.
+    /// True if panels are the outer loop and pixels the inner one.
     pub panels_outside: bool,
-    /// Into how many parts the panels of a group are cut; with the chunks of the tiling, the kernel's tasks.
+    /// Number of parts into which the panels of a group are divided; multiplied by the chunks of
+    /// the tiling, the number of tasks.
     pub feature_chunks: i64,
 }
 
 impl DensePlan {
-    /// Groups of `tile.vectors` vectors that exist as a whole.
+    /// Number of full groups of `tile.vectors` vectors.
     pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
         dims.outputs / self.tile.columns()
     }
 
-    /// Bytes of the next panels to fetch for each summand of a tile of so many pixels: all tiles together fetch the panels that come next while the current ones, in the second-level cache, are in use. Nothing where the
-    /// panels stay there, or are read so seldom that they come from memory as fast as they can.
+    /// Bytes of the next panels to prefetch per summand of a tile with this many pixels. All tiles
+    /// together prefetch the next panels while the current ones, in the second-level cache, are in
+    /// use. `None` if the panels stay in the cache, or if they are read so rarely that memory
+    /// bandwidth limits them anyway.
     pub fn ahead(&self, dims: &ConvolutionDims, pixels: u32, element_bytes: usize) -> Option<i64> {
         let columns = self.tile.columns();
         let is_apart = self.panels_outside
@@ -55,19 +59,19 @@ impl DensePlan {
         (is_apart && (1..=CACHE_LINE).contains(&bytes)).then_some(bytes)
     }
 
-    /// The tasks of the kernel.
+    /// Number of tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
     }
 
-    /// What it does, by name.
+    /// The candidate that this plan implements.
     pub(crate) fn candidate(&self) -> Candidate {
         let Tile { vectors, .. } = self.tile;
         Candidate::Dense { pixels: self.most_pixels, vectors, panels_outside: self.panels_outside }
     }
 }
 
-/// Tiles and loops, of bands or of the whole, or nothing if the shape is too irregular for them.
+/// Chooses tiles and loops, of bands if given; `None` if the shape is too irregular.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -92,11 +96,11 @@ pub(super) fn choose(
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
         _ => streams_kernel(dims, whole, kernel_bytes, size, target),
     };
-    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::All)?, 1)
     } else {
-        let (chunks, feature_chunks) = split(dims, wanted, i64::from(most), whole, panels_outside);
+        let (chunks, feature_chunks) = split(dims, task_limit, i64::from(most), whole, panels_outside);
         (tiling::tiles(dims, most, chunks, Sharing::All)?, feature_chunks)
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
@@ -113,9 +117,10 @@ pub(super) fn choose(
     })
 }
 
-/// Whether panels are the outer loop, so that the kernel is read once from beyond the second-level cache, each panel while the
-/// one before is used: if it is large, or much larger than the input, which is then read for each panel. A large result
-/// would be written in stripes.
+/// True if panels are the outer loop, so that each panel of the kernel is read once from beyond the
+/// second-level cache, while the previous one is in use. This pays off if the kernel is large, or
+/// much larger than the input, which is then read for each panel. A large result, however, would be
+/// written in stripes.
 fn streams_kernel(
     dims: &ConvolutionDims,
     panels: i64,
@@ -135,13 +140,13 @@ fn streams_kernel(
     panels > 1 && kernel_bytes > target.l2_bytes / 2 || panels >= MANY_PANELS && is_larger
 }
 
-/// The vectors that features are cut into.
+/// Divides features into vectors.
 pub(super) fn vectors(dims: &ConvolutionDims, size: usize, target: &Target) -> cost::Vectors {
     let panel = tile::panel(dims.outputs, size) as u32;
     cost::Vectors { lanes: target.lanes(size).min(panel), panel, element_bytes: size }
 }
 
-/// Vectors of features, and up to how many pixels of a tile.
+/// The vectors of features and the upper bound of the pixels of a tile.
 fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(Tile, u32)> {
     let vectors = vectors(dims, size, target);
     let choice = cost::choose(dims, vectors, target)?;
@@ -149,11 +154,12 @@ fn choose_tile(dims: &ConvolutionDims, size: usize, target: &Target) -> Option<(
     Some((tile, choice.pixels))
 }
 
-/// Into how many parts to cut the pixels and the panels. A large kernel is read once, by the tasks together, if they share
-/// it; else pixels are cut first, into parts that still fill tiles along every border.
+/// Numbers of parts into which pixels and panels are divided. Tasks that share a large kernel read
+/// it once together. Otherwise pixels are divided first, into parts that still fill tiles along
+/// every border.
 pub(super) fn split(
     dims: &ConvolutionDims,
-    wanted: i64,
+    task_limit: i64,
     most: i64,
     panels: i64,
     panels_outside: bool,
@@ -172,15 +178,15 @@ pub(super) fn split(
     };
     let parts = parts.max(1);
     if panels_outside {
-        // Tasks that share panels follow one another, so that a worker finds them in its cache.
+        // Tasks that share panels are consecutive, so that a worker finds them in its cache.
         const ENOUGH: i64 = 16;
-        let features = wanted.min(panels).max(1);
-        // An even number, so that two workers' shares are equal.
-        let chunks = wanted.clamp(1, ENOUGH).unsigned_abs() / features.unsigned_abs();
+        let features = task_limit.min(panels).max(1);
+        // An even number, so that two workers have equal shares.
+        let chunks = task_limit.clamp(1, ENOUGH).unsigned_abs() / features.unsigned_abs();
         return ((chunks.next_power_of_two() as i64).clamp(1, parts), features);
     }
-    let chunks = wanted.min(parts);
-    (chunks, (wanted / chunks).clamp(1, panels.max(1)))
+    let chunks = task_limit.min(parts);
+    (chunks, (task_limit / chunks).clamp(1, panels.max(1)))
 }
 
 #[cfg(test)]
@@ -207,7 +213,8 @@ mod tests {
         let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
         let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
         let table = [
-            // Pixels, window, stride, features; tile of pixels x vectors of lanes, panels outside.
+            // (target, (pixels, window, stride, features)), (pixels of a tile, vectors, lanes,
+            // panels outside)
             (&avx512, (56, 3, 1, (64, 64)), (6, 4, 16, false)),
             (&avx512, (28, 3, 1, (128, 128)), (6, 4, 16, true)),
             (&avx512, (14, 3, 1, (256, 256)), (12, 2, 16, true)),
@@ -219,27 +226,32 @@ mod tests {
             (&avx2, (56, 3, 1, (64, 64)), (6, 2, 8, false)),
             (&neon, (56, 3, 1, (64, 64)), (6, 4, 4, false)),
         ];
-        for (target, (pixels, window, stride, features @ (inputs, outputs)), wanted) in table {
+        for (target, (pixels, window, stride, features @ (inputs, outputs)), expected) in table {
             let dims = same(1, pixels, window, stride, inputs, outputs);
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, target).expect("a regular shape");
             let tile = plan.tile;
-            let found = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
-            assert_eq!(found, wanted, "{pixels} {window}x{window} {features:?} for {}", target.cpu);
+            let tile_and_order = (tile.rows, tile.vectors, tile.lanes, plan.panels_outside);
+            assert_eq!(
+                tile_and_order, expected,
+                "{pixels} {window}x{window} {features:?} for {}",
+                target.cpu
+            );
             assert!(tile.rows * tile.vectors + tile.vectors < target.vector_registers);
         }
     }
 
     #[test]
-    fn panels_that_leave_the_cache_are_fetched_ahead() {
+    fn panels_that_exceed_the_cache_are_prefetched() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let ahead = |dims: ConvolutionDims| {
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows, 4)
         };
-        // Two lines of a row of the panels, by the 361 taps that all pixels have, for 5 pixels; three by 49, for 7.
+        // Two lines per row of the panels, divided by the 361 taps of all pixels, for 5 pixels;
+        // three lines, divided by 49, for 7.
         assert_eq!(ahead(same(1, 7, 3, 1, 512, 512)), Some(2 * 64 * 9 * 5 / 361));
         assert_eq!(ahead(same(1, 7, 1, 1, 2048, 512)), Some(3 * 64 * 7 / 49));
-        // Kernels that stay, and those of a single pixel, which are streamed as they are.
+        // Kernels that stay in the cache, and those of a single pixel, which are streamed anyway.
         assert_eq!(ahead(same(1, 56, 3, 1, 64, 64)), None);
         assert_eq!(ahead(same(1, 1, 1, 1, 2048, 2048)), None);
     }

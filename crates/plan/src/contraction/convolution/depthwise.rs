@@ -8,53 +8,56 @@ use crate::tasks::Work;
 use shape::PrimitiveType;
 use target::{Architecture, Target};
 
-/// Tiles of output pixels times vectors of output features, each from its own input feature.
+/// Tiles of output pixels by vectors of output features, each computed from its own input feature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DepthwisePlan {
-    /// Elements of a vector; a multiple of the features that share an input.
+    /// Elements per vector; a multiple of the features that share an input.
     pub lanes: u32,
-    /// Vectors of a tile. The last block of so many vectors may overlap the one before.
+    /// Vectors per tile. The last block of vectors may overlap the previous one.
     pub vectors: u32,
-    /// Pixels that a tile could have.
+    /// Upper bound of the pixels per tile.
     pub most_pixels: u32,
     /// The tiles of the output.
     pub tiling: Tiling,
-    /// Whether blocks of features are the outer loop and pixels the inner one.
+    /// True if blocks of features are the outer loop and pixels the inner one.
     pub blocks_outside: bool,
-    /// Into how many parts the blocks are cut; with the chunks of the tiling, the kernel's tasks.
+    /// Number of parts into which the blocks are divided; multiplied by the chunks of the tiling,
+    /// the number of tasks.
     pub feature_chunks: i64,
 }
 
 impl DepthwisePlan {
-    /// Features of a block.
+    /// Features per block.
     pub fn block(&self) -> i64 {
         i64::from(self.lanes) * i64::from(self.vectors)
     }
 
-    /// How many blocks cover all features.
+    /// Number of blocks that cover all features.
     pub fn blocks(&self, dims: &ConvolutionDims) -> i64 {
         (dims.groups * dims.outputs + self.block() - 1) / self.block()
     }
 
-    /// Blocks that overlap no other. Tasks are cut at these: a last block that overlaps the one before belongs to the
-    /// task of that one, so that no two tasks write the same element.
+    /// Number of blocks that overlap no other. Tasks are divided at these. A last block that
+    /// overlaps the previous one belongs to the same task, so that no two tasks write the same
+    /// element.
     pub fn whole_blocks(&self, dims: &ConvolutionDims) -> i64 {
         dims.groups * dims.outputs / self.block()
     }
 
-    /// The tasks of the kernel.
+    /// Number of tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.tiling.chunks * self.feature_chunks
     }
 
-    /// What it does, by name.
+    /// The candidate that this plan implements.
     pub(crate) fn candidate(&self) -> Candidate {
         let Self { most_pixels: pixels, vectors, blocks_outside, .. } = *self;
         Candidate::Depthwise { pixels, vectors, blocks_outside }
     }
 }
 
-/// Tiles and loops, of bands or of the whole, or nothing if the convolution is of another kind or too irregular.
+/// Chooses tiles and loops, of bands if given; `None` if the convolution is of another kind or too
+/// irregular.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -76,19 +79,19 @@ pub(super) fn choose(
     }
     let mut vectors = vectors(features, lanes, target);
     let mut most = most_pixels(vectors, target);
-    if let Some(Candidate::Depthwise { pixels, vectors: given, .. }) = candidate {
-        (most, vectors) = (pixels, given);
+    if let Some(Candidate::Depthwise { pixels, vectors: chosen_vectors, .. }) = candidate {
+        (most, vectors) = (pixels, chosen_vectors);
     }
     let block = i64::from(lanes) * i64::from(vectors);
-    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::Interior)?, 1)
     } else {
-        let chunks = wanted.min(parts_of_lines(dims));
-        let feature_chunks = (wanted / chunks).clamp(1, (features / block).max(1));
+        let chunks = task_limit.min(parts_of_lines(dims));
+        let feature_chunks = (task_limit / chunks).clamp(1, (features / block).max(1));
         (tiling::tiles(dims, most, chunks, Sharing::Interior)?, feature_chunks)
     };
-    // The lines of input that a line of output reads, all features of them.
+    // The input lines that a line of output reads, with all their features.
     let lines = dims.spatial.iter().rev().nth(1).map_or(1, |d| d.window.size);
     let line = dims.spatial.last().map_or(1, |d| d.input).saturating_mul(dims.groups);
     let bytes = lines.saturating_mul(line).saturating_mul(accumulator.byte_size() as i64);
@@ -99,9 +102,10 @@ pub(super) fn choose(
     Some(DepthwisePlan { lanes, vectors, most_pixels: most, tiling, blocks_outside, feature_chunks })
 }
 
-/// Into how many parts the lines are cut: a power of two, so that two workers, or four, have the same lines as in the
-/// convolutions in front of and behind this one, and find them in their caches. A part reads a line or two of its neighbours', so
-/// it has a few lines of its own. A few lines in all do not halve; there, features are cut.
+/// Number of parts into which the lines are divided: a power of two, so that two or four workers
+/// have the same lines as in the convolutions before and after this one, and find them in their
+/// caches. A part also reads a line or two of its neighbors, so it needs several lines of its own.
+/// If the lines are too few to be halved, features are divided instead.
 fn parts_of_lines(dims: &ConvolutionDims) -> i64 {
     const FEW: i64 = 3;
     const TOO_FEW: i64 = 8;
@@ -113,8 +117,8 @@ fn parts_of_lines(dims: &ConvolutionDims) -> i64 {
     }
 }
 
-/// So many vectors that the last block overlaps as little as can be; of those, as many as can be. More than two are no
-/// faster, and take several times as long to generate.
+/// The number of vectors with which the last block overlaps least, and the largest of those. More
+/// than two vectors are no faster and take several times as long to generate.
 fn vectors(features: i64, lanes: u32, target: &Target) -> u32 {
     let most = if target.vector_registers >= 32 { 2 } else { 1 };
     let covered = |vectors: u32| {
@@ -125,8 +129,9 @@ fn vectors(features: i64, lanes: u32, target: &Target) -> u32 {
     (1..=most).rev().filter(fits).min_by_key(|&vectors| covered(vectors)).unwrap_or(1)
 }
 
-/// Pixels of a tile whose accumulators fit the registers, with the weights of three taps. Where a multiply-add takes an operand
-/// from memory, inputs want no registers; elsewhere many of them are loaded early.
+/// Upper bound of the pixels of a tile whose accumulators fit the registers, with the weights of
+/// three taps. If a multiply-add reads an operand from memory, inputs need no registers; otherwise
+/// many of them are loaded early.
 fn most_pixels(vectors: u32, target: &Target) -> u32 {
     let takes_memory = matches!(target.triple.architecture, Architecture::X86_64) && target.has_fma;
     match (vectors, target.vector_registers >= 32) {
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_where_their_neighbours_are() {
+    fn lines_are_divided_like_those_of_adjacent_convolutions() {
         let dims = |batch, lines| {
             let window =
                 hlo::WindowDimension { padding_low: 1, padding_high: 1, ..hlo::WindowDimension::of_size(3) };
@@ -176,16 +181,16 @@ mod tests {
             (&avx512, 160, (2, 160)),
             (&avx2, 144, (1, 144)),
         ];
-        for (target, features, (wanted, covered)) in table {
+        for (target, features, (expected, covered)) in table {
             let lanes = target.lanes(4);
             let vectors = vectors(features, lanes, target);
             let block = i64::from(vectors * lanes);
-            assert_eq!((vectors, (features + block - 1) / block * block), (wanted, covered), "{features}");
+            assert_eq!((vectors, (features + block - 1) / block * block), (expected, covered), "{features}");
         }
     }
 
     #[test]
-    fn tiles_leave_registers_to_the_inputs() {
+    fn tiles_leave_registers_for_the_inputs() {
         let table = [
             (("x86_64-pc-linux", "x86-64-v4"), [8, 8]),
             (("x86_64-pc-linux", "x86-64-v3"), [8, 4]),

@@ -1,21 +1,22 @@
-//! The dimensions of a convolution, and which taps of its window each output has.
+//! The dimensions of a convolution, and the taps of its window that each output has.
 
 use hlo::{Op, Window, WindowDimension};
 use shape::ArrayShape;
 use support::{Error, Result};
 
-/// The extents of a convolution `[batch, spatial.., features] * [window.., inputs, groups * outputs]`, all row-major.
+/// The extents of a convolution `[batch, spatial.., features] * [window.., inputs, groups *
+/// outputs]`, all row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConvolutionDims {
-    /// Images.
+    /// Number of images.
     pub batch: i64,
-    /// Groups of features; each is a convolution of its own.
+    /// Number of groups of features; each is a separate convolution.
     pub groups: i64,
-    /// Input features of a group.
+    /// Input features per group.
     pub inputs: i64,
-    /// Output features of a group.
+    /// Output features per group.
     pub outputs: i64,
-    /// Spatial dimensions, the slowest first.
+    /// Spatial dimensions, slowest first.
     pub spatial: Vec<SpatialDimension>,
 }
 
@@ -30,7 +31,7 @@ pub struct SpatialDimension {
     pub window: WindowDimension,
 }
 
-/// Places along a dimension, from `begin` to before `end`.
+/// Positions along a dimension, from `begin` up to but excluding `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) begin: i64,
@@ -47,39 +48,40 @@ impl Span {
     }
 }
 
-/// Outputs of a dimension that have the same taps: output `first + j * step` has taps `tap + k * tap_step`, which read the
-/// inputs `input + j * input_step + k * tap_input_step`, for `j < count` and `k < taps`.
+/// Outputs of a dimension that have the same taps. Output `first + j * step` has taps `tap + k *
+/// tap_step`, which read the inputs `input + j * input_step + k * tap_input_step`, for `j < count`
+/// and `k < taps`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// The first output.
     pub first: i64,
-    /// From output to output.
+    /// Distance of consecutive outputs.
     pub step: i64,
-    /// How many outputs.
+    /// Number of outputs.
     pub count: i64,
     /// The first tap.
     pub tap: i64,
-    /// From tap to tap.
+    /// Distance of consecutive taps.
     pub tap_step: i64,
-    /// How many taps; 0 if the window holds nothing but padding.
+    /// Number of taps; 0 if the window lies entirely in the padding.
     pub taps: i64,
-    /// The first output's first input.
+    /// First input of the first output.
     pub input: i64,
-    /// The distance of neighbouring outputs' inputs.
+    /// Distance between the inputs of consecutive outputs.
     pub input_step: i64,
-    /// The distance of neighbouring taps' inputs.
+    /// Distance between the inputs of consecutive taps.
     pub tap_input_step: i64,
 }
 
-/// Positions beyond this, in padding or dilation, are refused: arithmetic on them could overflow.
+/// Upper bound of positions, including padding and dilation. Arithmetic beyond it could overflow.
 const MAX_POSITION: i128 = 1 << 48;
 
 impl ConvolutionDims {
-    /// The dimensions of a convolution in canonical form; an error says what is not.
+    /// Reads the dimensions of a convolution in canonical form. Fails for other forms.
     pub fn new(op: &Op, input: &ArrayShape, kernel: &ArrayShape, output: &ArrayShape) -> Result<Self> {
         let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } = op
         else {
-            return Err(Error::internal("the convolution is a convolution"));
+            return Err(Error::internal("expected a convolution"));
         };
         let rank = input.rank();
         let spatial: Vec<usize> = (1..rank.saturating_sub(1)).collect();
@@ -115,8 +117,9 @@ impl ConvolutionDims {
         })
     }
 
-    /// The dimensions of a kernel's gradient ([`is_kernel_gradient`]): the images are the input features, which are
-    /// the last dimension of the input and the one before the last of the result, and images are what is summed over.
+    /// Reads the dimensions of a kernel gradient ([`is_kernel_gradient`]). Its input features take
+    /// the place of images: they are the last dimension of the input and the one before the last of
+    /// the result. The sum runs over the images.
     pub(super) fn of_gradient(
         op: &Op,
         input: &ArrayShape,
@@ -124,7 +127,7 @@ impl ConvolutionDims {
         output: &ArrayShape,
     ) -> Result<Self> {
         let Op::Convolution { window, .. } = op else {
-            return Err(Error::internal("the convolution is a convolution"));
+            return Err(Error::internal("expected a convolution"));
         };
         check_positions(window, input)?;
         let (sizes, rank) = (input.sizes(), input.rank());
@@ -142,17 +145,17 @@ impl ConvolutionDims {
         })
     }
 
-    /// Outputs of one image, features left aside.
+    /// Output pixels per image, without features.
     pub fn pixels(&self) -> i64 {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.output))
     }
 
-    /// Images times the first spatial dimension of the output.
+    /// Number of images times the first spatial dimension of the output.
     pub fn lines(&self) -> i64 {
         self.batch.saturating_mul(self.spatial.first().map_or(1, |d| d.output))
     }
 
-    /// The same convolution of one row of pixels, if it takes each pixel on its own.
+    /// The same convolution over one row of pixels, if each output depends on one pixel only.
     pub(super) fn as_one_row(&self) -> Option<Self> {
         let one = WindowDimension::of_size(1);
         let is_plain = |d: &SpatialDimension| d.input == d.output && d.window == one;
@@ -161,12 +164,12 @@ impl ConvolutionDims {
         Some(Self { batch: 1, spatial: vec![row], ..self.clone() })
     }
 
-    /// Taps of the window.
+    /// Number of taps of the window.
     pub fn taps(&self) -> i64 {
         self.spatial.iter().fold(1, |n, d| n.saturating_mul(d.window.size))
     }
 
-    /// Multiply-adds, those with padding included.
+    /// Number of multiply-adds, including those with padding.
     pub fn work(&self) -> i64 {
         [self.pixels(), self.taps(), self.groups, self.inputs, self.outputs]
             .into_iter()
@@ -174,8 +177,8 @@ impl ConvolutionDims {
     }
 }
 
-/// Whether a convolution has the form of a gradient of a convolution's kernel, with channels innermost: what is summed over
-/// are the images, `dim_labels=f01b_i01o->01bf` for any number of spatial dimensions.
+/// True if a convolution has the form of a kernel gradient with innermost channels. The sum runs
+/// over the images: `dim_labels=f01b_i01o->01bf`, for any number of spatial dimensions.
 pub(crate) fn is_kernel_gradient(op: &Op) -> bool {
     let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } = op
     else {
@@ -199,7 +202,7 @@ fn check_positions(window: &Window, input: &ArrayShape) -> Result<()> {
         let far = [base, size, i128::from(w.padding_low), i128::from(w.padding_high), i128::from(w.stride)];
         if far.iter().any(|x| x.abs() > MAX_POSITION) {
             return Err(Error::unsupported(format!(
-                "window dimension {d} of the convolution reaches over more than 2^48 elements"
+                "window dimension {d} of the convolution spans more than 2^48 elements"
             )));
         }
     }
@@ -207,7 +210,7 @@ fn check_positions(window: &Window, input: &ArrayShape) -> Result<()> {
 }
 
 impl SpatialDimension {
-    /// The outputs by the taps they have, or nothing if there are more than `most` segments.
+    /// Groups the outputs by their taps; `None` if there are more than `most` segments.
     pub fn segments(&self, most: usize) -> Option<Vec<Segment>> {
         let w = self.window;
         let dilation = w.base_dilation;
@@ -219,7 +222,7 @@ impl SpatialDimension {
         let mut segments = Vec::new();
         for phase in 0..step.min(self.output) {
             let count = (self.output - phase + step - 1) / step;
-            // The first tap that stands on an element and not between two, if there is one.
+            // The first tap that hits an element instead of a gap between two, if any.
             let start = |tap: i64| phase * w.stride + tap * w.window_dilation - w.padding_low;
             let tap = (0..tap_step.min(w.size)).find(|&tap| start(tap).rem_euclid(dilation) == 0);
             let phase = Segment {
@@ -240,7 +243,7 @@ impl SpatialDimension {
 }
 
 impl Segment {
-    /// The outputs within a span, if there are any.
+    /// The outputs within a span, if any.
     pub(super) fn within(&self, span: Span) -> Option<Self> {
         let from = ceil_div(span.begin - self.first, self.step).clamp(0, self.count);
         let to = ceil_div(span.end - self.first, self.step).clamp(0, self.count);
@@ -252,7 +255,7 @@ impl Segment {
         })
     }
 
-    /// Cuts outputs whose taps may lie outside of the input into segments whose taps do not.
+    /// Divides outputs whose taps may lie outside the input into segments whose taps do not.
     fn cut(&self, input: i64, most: usize, segments: &mut Vec<Self>) -> Option<()> {
         let mut j = 0;
         while j < self.count {
@@ -260,10 +263,10 @@ impl Segment {
                 return None;
             }
             let start = self.input + j * self.input_step;
-            // Taps from `low` to before `high` are inside.
+            // Taps from `low` up to but excluding `high` are inside.
             let low = ceil_div(-start, self.tap_input_step).clamp(0, self.taps);
             let high = ceil_div(input - start, self.tap_input_step).clamp(0, self.taps);
-            // Where either bound changes next.
+            // The next output at which either bound changes.
             let mut end = self.count;
             if low > 0 {
                 end = end.min(ceil_div(-self.input - (low - 1) * self.tap_input_step, self.input_step));
@@ -307,7 +310,7 @@ mod tests {
         SpatialDimension { input, output: if room < 0 { 0 } else { room / window.stride + 1 }, window }
     }
 
-    /// The inputs of an output's taps, straight from the definition.
+    /// The inputs of an output's taps, by definition.
     fn inputs(d: &SpatialDimension, output: i64) -> Vec<(i64, i64)> {
         let w = d.window;
         let at = |tap: i64| output * w.stride + tap * w.window_dilation - w.padding_low;
@@ -354,7 +357,7 @@ mod tests {
                     };
                     for input in [1, 2, 4, 9] {
                         let d = dimension(input, window);
-                        let mut found = vec![None; d.output.max(0) as usize];
+                        let mut taps_by_output = vec![None; d.output.max(0) as usize];
                         for s in d.segments(1000).expect("many are allowed") {
                             assert!(s.count > 0);
                             for j in 0..s.count {
@@ -364,11 +367,11 @@ mod tests {
                                         s.input + j * s.input_step + k * s.tap_input_step,
                                     )
                                 });
-                                let slot = &mut found[(s.first + j * s.step) as usize];
+                                let slot = &mut taps_by_output[(s.first + j * s.step) as usize];
                                 assert!(slot.replace(taps.collect::<Vec<_>>()).is_none(), "once each");
                             }
                         }
-                        for (output, taps) in found.into_iter().enumerate() {
+                        for (output, taps) in taps_by_output.into_iter().enumerate() {
                             assert_eq!(
                                 taps.as_ref(),
                                 Some(&inputs(&d, output as i64)),

@@ -1,9 +1,10 @@
-//! The gradient of a convolution's kernel: products of input pixels with pixels of the result's gradient, summed over
-//! images and pixels.
+//! The gradient of a convolution with respect to its kernel: products of input pixels with pixels
+//! of the result's gradient, summed over images and pixels.
 //!
-//! Input and gradient stay as they are, `[image, spatial.., features]`: of each pixel pair, neighbouring input features
-//! times a vector of output features are added to sums in registers. The sums of a block of pixels that the caches hold are
-//! added to the task's part of the result, in scratch; all rows of the result `[tap, input feature]` by turns, so that each
+//! Input and gradient keep their layout, `[image, spatial.., features]`. For each pair of pixels,
+//! adjacent input features times a vector of output features are added to sums in registers. The
+//! sums of a block of pixels that fits the caches are added to the task's part of the result, in
+//! scratch. A block covers all rows `[tap, input feature]` of the result in turn, so that each
 //! array is read once per task.
 
 use super::cost;
@@ -15,56 +16,56 @@ use crate::tasks::Work;
 use shape::PrimitiveType;
 use target::Target;
 
-/// Rows of the result times vectors of output features, summed over pixels.
+/// Rows of the result by vectors of output features, summed over pixels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GradientPlan {
     /// Rows of most tiles, and vectors of features.
     pub tile: Tile,
-    /// Neighbouring taps of the last dimension whose rows are in one tile.
+    /// Number of neighboring taps of the last dimension whose rows share one tile.
     pub taps_at_once: i64,
-    /// What is summed, by falling number of rows of a tile.
+    /// The sums, by descending number of rows per tile.
     pub sizes: Vec<GradientSize>,
-    /// The rows of task `i` are those from `rows[i]` to before `rows[i + 1]`.
+    /// Task `i` computes the rows from `rows[i]` up to but excluding `rows[i + 1]`.
     pub rows: Vec<i64>,
-    /// Images of a block.
+    /// Images per block.
     pub images: i64,
-    /// Lines of a block.
+    /// Lines per block.
     pub lines: i64,
 }
 
-/// The sums whose tiles have so many rows.
+/// The sums whose tiles have the same number of rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GradientSize {
-    /// Rows of a tile.
+    /// Rows per tile.
     pub rows: u32,
     /// The sums, task by task.
     pub strips: Vec<Strip>,
-    /// Task `i` has the strips from `starts[i]` to before `starts[i + 1]`.
+    /// Task `i` has the strips from `starts[i]` up to but excluding `starts[i + 1]`.
     pub starts: Vec<usize>,
 }
 
-/// Tiles of rows, one behind another, and the pixels that are summed up for them.
+/// Consecutive tiles of rows, and the pixels over which they sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Strip {
-    /// Where the first row's elements of the input begin, for the first pixel; in elements of an image.
+    /// Position of the first row's input elements for the first pixel, in elements of an image.
     pub input: i64,
     /// The first pixel of the gradient, in pixels of an image.
     pub gradient: i64,
-    /// The gradient's line of that pixel: the position in the second of three spatial dimensions.
+    /// The gradient line of that pixel: its position in the second of three spatial dimensions.
     pub line: i64,
     /// Pixels of the gradient along each spatial dimension.
     pub counts: [i64; 3],
     /// The first row.
     pub row: i64,
-    /// How many tiles.
+    /// Number of tiles.
     pub tiles: i64,
 }
 
 impl Strip {
-    /// How many numbers describe one.
+    /// Number of fields.
     pub const FIELDS: usize = 8;
 
-    /// All of them: input, gradient, line, counts, row, tiles.
+    /// All fields: input, gradient, line, counts, row, tiles.
     pub fn fields(&self) -> [i64; Self::FIELDS] {
         let [planes, lines, columns] = self.counts;
         [self.input, self.gradient, self.line, planes, lines, columns, self.row, self.tiles]
@@ -72,7 +73,7 @@ impl Strip {
 }
 
 impl GradientSize {
-    /// The least and the greatest value of a field.
+    /// The minimum and maximum of a field.
     pub fn range(&self, field: usize) -> (i64, i64) {
         let values = || self.strips.iter().map(|strip| strip.fields()[field]);
         (values().min().unwrap_or(0), values().max().unwrap_or(0))
@@ -80,29 +81,30 @@ impl GradientSize {
 }
 
 impl GradientPlan {
-    /// The tasks of the kernel.
+    /// Number of tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.rows.len() as i64 - 1
     }
 
-    /// What it does, by name.
+    /// The candidate that this plan implements.
     pub(crate) fn candidate(&self) -> Candidate {
         let Tile { rows, vectors, .. } = self.tile;
         Candidate::Gradient { rows, vectors, taps: self.taps_at_once as u32 }
     }
 
-    /// Elements from row to row of the scratch.
+    /// Distance of two rows of the scratch, in elements.
     pub fn scratch_row(&self, dims: &ConvolutionDims) -> i64 {
         let lanes = i64::from(self.tile.lanes);
         (dims.outputs + lanes - 1) / lanes * lanes
     }
 
-    /// Rows of the task that has most.
+    /// Upper bound of the rows per task.
     pub fn most_rows(&self) -> i64 {
         self.rows.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    /// The lists as 64-bit numbers: the tasks' first rows, then for each size the fields of its strips and its starts.
+    /// The lists as 64-bit numbers: the tasks' first rows, then for each size the fields of its
+    /// strips and its starts.
     pub fn table(&self) -> Vec<u8> {
         let mut numbers = self.rows.clone();
         for size in &self.sizes {
@@ -112,7 +114,7 @@ impl GradientPlan {
         numbers.into_iter().flat_map(i64::to_le_bytes).collect()
     }
 
-    /// Where in the table the strips of a size begin, and where its starts; in numbers.
+    /// Positions in the table of a size's strips and of its starts, in numbers.
     pub fn table_positions(&self, size: usize) -> (usize, usize) {
         let mut at = self.rows.len();
         for before in &self.sizes[..size] {
@@ -122,25 +124,26 @@ impl GradientPlan {
     }
 }
 
-/// Taps that are summed up together, and where.
+/// Taps that are summed together, and their position.
 struct Group {
-    /// The first tap's number, and how many there are along the last dimension.
+    /// The first tap's index, and the number of taps along the last dimension.
     tap: i64,
     taps: i64,
-    /// The first pixel of the input, and of the gradient.
+    /// The first pixel of the input and of the gradient.
     input: i64,
     gradient: i64,
     line: i64,
     counts: [i64; 3],
 }
 
-/// Sums of fewer pixels are not worth their addition to the scratch.
+/// Minimum number of pixels whose sum justifies its addition to the scratch.
 const ENOUGH_PIXELS: i64 = 40;
 
-/// The scratch of a task, if there are rows enough for more tasks.
+/// Maximum scratch of a task, if there are enough rows for more tasks.
 const SCRATCH_BYTES: i64 = 1 << 20;
 
-/// Tiles, strips and blocks of a gradient in its form; nothing if there are too many taps for lists.
+/// Chooses tiles, strips, and blocks of a kernel gradient; `None` if it has more than three spatial
+/// dimensions.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -153,7 +156,7 @@ pub(super) fn choose(
     let panel = tile::panel(dims.outputs, size) as u32;
     let lanes = target.lanes(size).min(panel);
     let last = spatial[2];
-    // Neighbouring taps of few features are one run in the input.
+    // Neighboring taps of few features are contiguous in the input.
     let is_run = last.window.stride == 1;
     let choice = match candidate {
         Some(Candidate::Gradient { rows, vectors, taps }) => {
@@ -232,7 +235,8 @@ pub(super) fn choose(
 }
 
 impl GradientPlan {
-    /// Adds a strip of tiles of so many rows; tiles that follow the last strip's are added to that.
+    /// Adds a strip of tiles with this many rows. Tiles that continue the last strip are merged
+    /// into it.
     fn add(&mut self, task: usize, rows: u32, strip: Strip) {
         let known = self.sizes.iter().position(|size| size.rows == rows);
         let at = known.unwrap_or_else(|| {
@@ -254,7 +258,7 @@ impl GradientPlan {
     }
 }
 
-/// Rows of a tap in tiles of two sizes at most: the first row of each, and how many.
+/// Divides the rows of a tap into tiles of at most two sizes: (first row, number of rows) of each.
 fn tiles_of(features: i64, most: i64) -> Vec<(i64, i64)> {
     let mut first = 0;
     let mut tiles = Vec::new();
@@ -267,16 +271,17 @@ fn tiles_of(features: i64, most: i64) -> Vec<(i64, i64)> {
     tiles
 }
 
-/// Into how many tasks the rows are cut. Each reads both arrays, from memory if these are larger than a core's cache.
+/// Number of tasks into which the rows are divided. Each task reads both arrays, from memory if
+/// they exceed a core's cache.
 fn tasks(dims: &ConvolutionDims, pieces: i64, arrays: i64, size: usize) -> i64 {
     const CACHE: i64 = 1 << 20;
-    let wanted = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
-    let products_of_byte = if arrays > CACHE { 8 } else { 1 };
-    let worth = dims.work() / arrays.saturating_mul(products_of_byte).max(1);
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let products_per_byte = if arrays > CACHE { 8 } else { 1 };
+    let worth = dims.work() / arrays.saturating_mul(products_per_byte).max(1);
     let result =
         dims.pixels().saturating_mul(dims.batch).saturating_mul(dims.outputs).saturating_mul(size as i64);
     let needed = (result / SCRATCH_BYTES).max(1);
-    wanted.min(worth.max(1)).max(needed).clamp(1, pieces.max(1))
+    task_limit.min(worth.max(1)).max(needed).clamp(1, pieces.max(1))
 }
 
 fn input_bytes(dims: &ConvolutionDims, spatial: &[SpatialDimension; 3], size: usize) -> i64 {
@@ -288,8 +293,8 @@ fn gradient_bytes(dims: &ConvolutionDims, size: usize) -> i64 {
     dims.taps().saturating_mul(dims.inputs).saturating_mul(dims.outputs).saturating_mul(size as i64)
 }
 
-/// Images and lines of a block: as many pixels as fill three quarters of the first-level cache, or of the second-level one
-/// if these are too few.
+/// Images and lines per block: as many pixels as fill three quarters of the first-level cache, or
+/// of the second-level one if the former holds too few.
 fn block(
     dims: &ConvolutionDims,
     spatial: &[SpatialDimension; 3],
@@ -301,18 +306,18 @@ fn block(
     let lines = spatial[1].window.size.max(1);
     let pixels = dims.taps().max(1);
     let of_pixels = |bytes: u64| ((bytes / 4 * 3) as i64).saturating_mul(pixels) / image.max(1);
-    let wanted = match of_pixels(target.l1_bytes) {
+    let limit = match of_pixels(target.l1_bytes) {
         few if few < ENOUGH_PIXELS => of_pixels(target.l2_bytes).max(ENOUGH_PIXELS),
         enough => enough,
     };
-    if wanted >= pixels {
-        return ((wanted / pixels).min(images), lines);
+    if limit >= pixels {
+        return ((limit / pixels).min(images), lines);
     }
-    let blocks = (pixels + wanted - 1) / wanted;
+    let blocks = (pixels + limit - 1) / limit;
     (1, (lines + blocks - 1) / blocks)
 }
 
-/// The pixels that neighbouring taps of the last dimension share, and those of each alone.
+/// The pixels that neighboring taps of the last dimension share, and those of single taps.
 fn groups(spatial: &[SpatialDimension; 3], at: [i64; 3], taps: i64, first_tap: i64) -> Vec<Group> {
     let range = |d: usize, position: i64| -> (i64, i64) {
         let w = spatial[d].window;
@@ -325,7 +330,7 @@ fn groups(spatial: &[SpatialDimension; 3], at: [i64; 3], taps: i64, first_tap: i
     let outer = [range(0, at[0]), range(1, at[1])];
     let columns: Vec<(i64, i64)> = (0..taps).map(|tap| range(2, at[2] + tap)).collect();
     let shared = columns.iter().fold((0, i64::MAX), |a, c| (a.0.max(c.0), a.1.min(c.1)));
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     let mut add = |tap: i64, taps: i64, (low, high): (i64, i64)| {
         let ranges = [outer[0], outer[1], (low, high)];
         if ranges.iter().any(|r| r.0 >= r.1) {
@@ -340,7 +345,7 @@ fn groups(spatial: &[SpatialDimension; 3], at: [i64; 3], taps: i64, first_tap: i
             gradient = gradient * w.size + ranges[d].0;
         }
         let counts = ranges.map(|r| r.1 - r.0);
-        found.push(Group { tap: first_tap + tap, taps, input, gradient, line: ranges[1].0, counts });
+        all.push(Group { tap: first_tap + tap, taps, input, gradient, line: ranges[1].0, counts });
     };
     add(0, taps, shared);
     for (tap, &(low, high)) in columns.iter().enumerate().filter(|_| taps > 1) {
@@ -351,7 +356,7 @@ fn groups(spatial: &[SpatialDimension; 3], at: [i64; 3], taps: i64, first_tap: i
         add(tap as i64, 1, (low, shared.0));
         add(tap as i64, 1, (shared.1, high));
     }
-    found
+    all
 }
 
 #[cfg(test)]
@@ -359,7 +364,7 @@ mod tests {
     use super::*;
     use hlo::WindowDimension;
 
-    /// Of a convolution with windows of three, padded so that the pixels stay as many.
+    /// A kernel gradient with 3x3 taps, padded so that the number of pixels stays the same.
     fn three(images: i64, pixels: i64, inputs: i64, outputs: i64) -> ConvolutionDims {
         let window = WindowDimension { padding_low: 1, padding_high: 1, ..WindowDimension::of_size(pixels) };
         let spatial = SpatialDimension { input: pixels, output: 3, window };
@@ -371,30 +376,31 @@ mod tests {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
         let table = [
-            // Images, pixels, features; rows of the tiles x vectors, images and lines of a block, tasks.
+            // (target, (images, pixels, inputs, outputs)), (rows of the tiles, vectors, images and
+            // lines per block, tasks)
             (&avx512, (32, 32, 3, 16), (vec![9, 3], 1, (1, 8), 1)),
             (&avx512, (32, 32, 16, 16), (vec![16], 1, (1, 6), 2)),
             (&avx512, (32, 16, 32, 32), (vec![11, 10], 2, (1, 6), 4)),
             (&avx512, (32, 8, 64, 64), (vec![13, 12], 2, (1, 4), 45)),
             (&avx2, (32, 16, 32, 32), (vec![6, 5], 2, (1, 6), 4)),
         ];
-        for (target, (images, pixels, inputs, outputs), wanted) in table {
+        for (target, (images, pixels, inputs, outputs), expected) in table {
             let dims = three(images, pixels, inputs, outputs);
             let plan = choose(&dims, PrimitiveType::F32, None, target).expect("three dimensions at most");
             let rows: Vec<u32> = plan.sizes.iter().map(|s| s.rows).collect();
-            let found = (rows, plan.tile.vectors, (plan.images, plan.lines), plan.tasks());
-            assert_eq!(found, wanted, "{images}x{pixels}x{inputs} to {outputs} for {}", target.cpu);
+            let actual = (rows, plan.tile.vectors, (plan.images, plan.lines), plan.tasks());
+            assert_eq!(actual, expected, "{images}x{pixels}x{inputs} to {outputs} for {}", target.cpu);
         }
     }
 
-    /// Every product of a tap once, in the task that has its row.
+    /// Every product of a tap occurs once, in the task that has its row.
     #[test]
     fn strips_hold_each_product_once() {
         let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         for (pixels, inputs, outputs) in [(5, 1, 4), (9, 3, 16), (6, 40, 24), (32, 16, 16)] {
             let dims = three(2, pixels, inputs, outputs);
             let plan = choose(&dims, PrimitiveType::F32, None, &avx512).expect("three dimensions at most");
-            let mut found = std::collections::BTreeMap::new();
+            let mut products = std::collections::BTreeMap::new();
             for size in &plan.sizes {
                 for (task, range) in size.starts.windows(2).enumerate() {
                     for strip in &size.strips[range[0]..range[1]] {
@@ -407,12 +413,12 @@ mod tests {
                             let input = strip.input + (line * pixels + column) * inputs + row;
                             let gradient = strip.gradient + line * pixels + column;
                             assert_eq!(strip.line + line, gradient / pixels);
-                            *found.entry((strip.row + row, input, gradient)).or_insert(0) += 1;
+                            *products.entry((strip.row + row, input, gradient)).or_insert(0) += 1;
                         }
                     }
                 }
             }
-            let mut wanted = std::collections::BTreeMap::new();
+            let mut expected = std::collections::BTreeMap::new();
             for (tap, y, x) in (0..9)
                 .flat_map(|t| (0..pixels).map(move |y| (t, y)))
                 .flat_map(|(t, y)| (0..pixels).map(move |x| (t, y, x)))
@@ -421,11 +427,11 @@ mod tests {
                 if (0..pixels).contains(&iy) && (0..pixels).contains(&ix) {
                     for feature in 0..inputs {
                         let input = (iy * pixels + ix) * inputs + feature;
-                        wanted.insert((tap * inputs + feature, input, y * pixels + x), 1);
+                        expected.insert((tap * inputs + feature, input, y * pixels + x), 1);
                     }
                 }
             }
-            assert_eq!(found, wanted, "{pixels} pixels, {inputs} features");
+            assert_eq!(products, expected, "{pixels} pixels, {inputs} features");
         }
     }
 }

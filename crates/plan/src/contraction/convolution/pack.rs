@@ -6,8 +6,8 @@ use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal, PrimitiveType};
 
-/// The panels `[group][outputs / width][taps * inputs][width]` of a kernel, converted to the accumulator's type; the last
-/// panel of a group is padded with zeros.
+/// The panels `[group][outputs / width][taps * inputs][width]` of a kernel, converted to the
+/// accumulator's type. The last panel of a group is padded with zeros.
 pub(super) fn panels(
     literal: &Literal,
     dims: &ConvolutionDims,

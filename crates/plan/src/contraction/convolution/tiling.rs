@@ -1,8 +1,9 @@
-//! Cuts the output of a convolution into rectangles whose pixels have the same taps, and these into tiles.
+//! Divides the output of a convolution into rectangles whose pixels have the same taps, and these
+//! into tiles.
 //!
-//! Pixels are numbered `((image * planes + plane) * lines + line) * columns + column`, of the input and of the output.
-//! Everything here is arithmetic on extents: a kernel walks lists of rectangles, so that padding takes neither copies nor
-//! masks.
+//! Pixels are numbered `((image * planes + plane) * lines + line) * columns + column`, in the input
+//! and in the output. Everything here is arithmetic on extents. A kernel walks lists of rectangles,
+//! so that padding needs neither copies nor masks.
 
 use super::area::{Area, best_size, cut, even, overlapping};
 use super::dims::{ConvolutionDims, Segment, Span, SpatialDimension};
@@ -12,20 +13,21 @@ use hlo::WindowDimension;
 /// The output of a convolution in tiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tiling {
-    /// By falling number of pixels.
+    /// Tile sizes by descending number of pixels.
     pub sizes: Vec<TileSize>,
-    /// Into how many parts the pixels are cut.
+    /// Number of parts into which the pixels are divided.
     pub chunks: i64,
-    /// Taps of all pixels.
+    /// Total number of taps of all pixels.
     pub taps_of_pixels: i64,
-    /// Taps (of the window, row-major) from tap to tap, by dimension.
+    /// Distance of consecutive taps in the row-major window, by dimension.
     pub tap_steps: [i64; 3],
-    /// Input pixels from tap to tap, by dimension.
+    /// Distance of consecutive taps in input pixels, by dimension.
     pub tap_input_steps: [i64; 3],
 }
 
 impl Tiling {
-    /// Counts the taps of the pixels before each rectangle, in the order in which one chunk after another is computed.
+    /// Counts the taps of the pixels before each rectangle, in the order of execution, chunk by
+    /// chunk.
     fn number(&mut self) {
         let mut before = 0i64;
         for chunk in 0..self.chunks as usize {
@@ -41,7 +43,7 @@ impl Tiling {
         self.taps_of_pixels = before;
     }
 
-    /// Whether a kernel needs the lists at run time: not if each is one rectangle.
+    /// True if a kernel needs the lists at run time, that is, unless each list is one rectangle.
     pub fn needs_table(&self) -> bool {
         self.chunks > 1 || self.sizes.iter().any(|size| size.rectangles.len() > 1)
     }
@@ -56,7 +58,7 @@ impl Tiling {
         numbers.into_iter().flat_map(i64::to_le_bytes).collect()
     }
 
-    /// Where in the table the rectangles of a size begin, and where its starts; in numbers.
+    /// Positions in the table of a size's rectangles and of its starts, in numbers.
     pub fn table_positions(&self, size: usize) -> (usize, usize) {
         let mut at = 0;
         for before in &self.sizes[..size] {
@@ -66,12 +68,12 @@ impl Tiling {
     }
 }
 
-/// More segments of one dimension are not worth the lists.
+/// Upper bound of the segments per dimension for which the lists are worthwhile.
 pub(super) const MAX_SEGMENTS: usize = 24;
-/// More rectangles neither.
+/// Upper bound of the rectangles for which the lists are worthwhile.
 const MAX_RECTANGLES: usize = 4096;
 
-/// Three spatial dimensions: those that are missing have one element, and come first.
+/// Pads to three spatial dimensions: missing ones have one element and come first.
 pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimension; 3]> {
     let none = SpatialDimension { input: 1, output: 1, window: WindowDimension::of_size(1) };
     let missing = 3usize.checked_sub(dims.spatial.len())?;
@@ -80,26 +82,27 @@ pub(super) fn three_dimensions(dims: &ConvolutionDims) -> Option<[SpatialDimensi
     Some(spatial)
 }
 
-/// Which rectangles share the code of their tiles.
+/// The rectangles that share the code of their tiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// All with as many pixels.
+    /// All rectangles with the same number of pixels per tile.
     All,
-    /// Those with all taps of the last dimension, whose tiles run along it; and all others. Tiles of each are of one size
-    /// (and of one pixel), so the last one of a line may overlap the one before.
+    /// Rectangles with all taps of the last dimension whose tiles run along it, and separately all
+    /// others. Tiles of each group have one size, or one pixel, so the last tile of a line may
+    /// overlap the previous one.
     Interior,
 }
 
 /// Ranges of output images and of outputs of the three spatial dimensions.
 pub(super) type OutputBox = [Span; 4];
-/// The segments of each spatial dimension, or nothing if the shape is too irregular.
+/// The segments of each spatial dimension; `None` if the shape is too irregular.
 fn segments_of(spatial: &[SpatialDimension; 3]) -> Option<Vec<Vec<Segment>>> {
     let segments = spatial.iter().map(|d| d.segments(MAX_SEGMENTS)).collect::<Option<Vec<_>>>()?;
     let rectangles = segments.iter().map(Vec::len).product::<usize>();
     (rectangles <= MAX_RECTANGLES).then_some(segments)
 }
 
-/// All areas of pixels with the same taps. Nothing if the shape is too irregular.
+/// All areas of pixels with the same taps; `None` if the shape is too irregular.
 pub(super) fn areas(dims: &ConvolutionDims) -> Option<Vec<Area>> {
     let row = dims.as_one_row();
     let dims = row.as_ref().unwrap_or(dims);
@@ -114,7 +117,7 @@ pub(super) fn areas(dims: &ConvolutionDims) -> Option<Vec<Area>> {
     Some(combinations.map(|rows| Area::new(dims, &spatial, all[0], rows)).collect())
 }
 
-/// Tiles of up to `most` pixels, in about `chunks` parts. Nothing if the shape is too irregular.
+/// Tiles of up to `most` pixels in about `chunks` parts; `None` if the shape is too irregular.
 pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sharing) -> Option<Tiling> {
     let row = dims.as_one_row();
     let dims = row.as_ref().unwrap_or(dims);
@@ -144,7 +147,7 @@ pub(super) fn tiles(dims: &ConvolutionDims, most: u32, chunks: i64, sharing: Sha
     tiles_of(dims, most, &parts, sharing)
 }
 
-/// Tiles of up to `most` pixels of each part of the output; each part is a chunk.
+/// Tiles of up to `most` pixels for each part of the output; each part is a chunk.
 pub(super) fn tiles_of(
     dims: &ConvolutionDims,
     most: u32,
@@ -169,7 +172,7 @@ pub(super) fn tiles_of(
         pixels = pixels.checked_mul(spatial[d].input)?;
         outputs = outputs.checked_mul(spatial[d].output)?;
     }
-    // What does not fit here is empty: another dimension is 0.
+    // An overflow is possible here only for an empty convolution, in which another dimension is 0.
     pixels.checked_mul(dims.batch)?;
     outputs.checked_mul(dims.batch)?;
     let (mut lists, mut rectangles) = (Vec::new(), 0);
@@ -193,8 +196,8 @@ pub(super) fn tiles_of(
         area.taps[2] == last.size && area.loops[area.along(most)].1 == last.stride && last.base_dilation == 1
     };
     let pick = |interior: bool| -> Vec<Vec<Area>> {
-        let wanted = |area: &&Area| is_interior(area) == interior;
-        lists.iter().map(|list| list.iter().filter(wanted).cloned().collect()).collect()
+        let is_selected = |area: &&Area| is_interior(area) == interior;
+        lists.iter().map(|list| list.iter().filter(is_selected).cloned().collect()).collect()
     };
     match sharing {
         Sharing::All => tiling.sizes = cut(&lists, most)?,
@@ -209,13 +212,14 @@ pub(super) fn tiles_of(
     Some(tiling)
 }
 
-/// Images and spatial dimensions, the outermost first, where tiles run along lines.
+/// Images and spatial dimensions, outermost first, for tiles along lines.
 const ALONG_LINES: [usize; 4] = [0, 1, 2, 3];
-/// The same where they run across images.
+/// The same for tiles across images.
 const ALONG_IMAGES: [usize; 4] = [1, 2, 3, 0];
 
-/// Whether tiles run across images: lines are too short, and there are more images than neighbours with the same taps. So
-/// it is for the gradient of a kernel, whose images are the input features.
+/// True if tiles run across images, because lines are too short and there are more images than
+/// neighbors with the same taps. An example is a kernel gradient, whose images are the input
+/// features.
 pub(super) fn runs_along_images(dims: &ConvolutionDims, most: u32) -> bool {
     let longest = |d: &SpatialDimension| {
         let segments = d.segments(MAX_SEGMENTS).unwrap_or_default();
@@ -225,17 +229,17 @@ pub(super) fn runs_along_images(dims: &ConvolutionDims, most: u32) -> bool {
     is_short && dims.spatial.iter().all(|d| longest(d) < dims.batch)
 }
 
-/// The least that a chunk has of the innermost dimension of `order`: chunks are ranges of the numbers of an output's rows,
-/// or of tiles if it is one row or if they run across images.
+/// The smallest part of the innermost dimension of `order` that a chunk may have. Chunks are ranges
+/// of the output's rows, or of tiles if the output is one row or the tiles run across images.
 fn unit(row: i64, rows: i64, order: [usize; 4], most: u32) -> i64 {
     let is_whole = rows > 1 && order == ALONG_LINES;
     let tile = even(row, i64::from(most)).first().map_or(1, |&(pixels, _)| pixels);
     if is_whole { row.max(1) } else { tile.max(1) }
 }
 
-/// A range of row-major numbers as boxes of ranges by dimension.
+/// A range of row-major indices as boxes of ranges by dimension.
 fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<OutputBox> {
-    let mut found = Vec::new();
+    let mut all = Vec::new();
     let mut at = begin;
     while at < end {
         // The largest block of whole inner dimensions that begins here.
@@ -258,10 +262,10 @@ fn boxes(sizes: &[i64], begin: i64, end: i64) -> Vec<OutputBox> {
         for inner in d + 1..4 {
             ranges[inner] = Span::new(0, sizes[inner]);
         }
-        found.push(ranges);
+        all.push(ranges);
         at += count * unit;
     }
-    found
+    all
 }
 
 /// All triples of segments within a box.
@@ -294,7 +298,7 @@ mod tests {
         SpatialDimension { input, output: (input - 1) / stride + 1, window }
     }
 
-    /// Of the gradient of a kernel: the window is as large as the image was.
+    /// A kernel gradient, whose window is as large as the image was.
     fn gradient(input: i64, size: i64) -> SpatialDimension {
         let low = (size - 1) / 2;
         let window = WindowDimension {
@@ -309,8 +313,8 @@ mod tests {
         ConvolutionDims { batch, groups: 1, inputs: 1, outputs: 1, spatial: spatial.to_vec() }
     }
 
-    /// The taps and input pixels of each output pixel that the tiles of a chunk visit.
-    fn visit(tiling: &Tiling, chunk: usize, overlap: bool, found: &mut [Option<Vec<(i64, i64)>>]) {
+    /// Records the taps and input pixels of each output pixel that the tiles of a chunk visit.
+    fn visit(tiling: &Tiling, chunk: usize, overlap: bool, visits: &mut [Option<Vec<(i64, i64)>>]) {
         for size in &tiling.sizes {
             for r in &size.rectangles[size.starts[chunk]..size.starts[chunk + 1]] {
                 let each = |counts: [i64; 3]| {
@@ -326,7 +330,7 @@ mod tests {
                         let taps = each(r.taps).map(|t| {
                             (r.tap + dot(t, tiling.tap_steps), input + dot(t, tiling.tap_input_steps))
                         });
-                        let slot = &mut found[output as usize];
+                        let slot = &mut visits[output as usize];
                         let taps: Vec<_> = taps.collect();
                         let before = slot.replace(taps.clone());
                         assert!(
@@ -339,7 +343,7 @@ mod tests {
         }
     }
 
-    /// The same, from the definition.
+    /// The same by definition.
     fn expected(dims: &ConvolutionDims, pixel: i64) -> Vec<(i64, i64)> {
         let spatial = three_dimensions(dims).expect("three at most");
         let (mut rest, mut at) = (pixel, [0; 3]);
@@ -400,19 +404,20 @@ mod tests {
                 let tiling = tiles(&dims, most, chunks, sharing).expect("regular shapes");
                 assert!(tiling.chunks >= 1 && tiling.chunks <= chunks);
                 assert!(tiling.sizes.len() <= 2 * MAX_SIZES);
-                let mut found = vec![None; (dims.batch * dims.pixels()) as usize];
+                let mut visits = vec![None; (dims.batch * dims.pixels()) as usize];
                 for chunk in 0..tiling.chunks as usize {
-                    // Only tiles of one chunk may overlap: others run at the same time.
-                    let done = found.clone();
-                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut found);
-                    let mut alone = vec![None; found.len()];
+                    // Only tiles of one chunk may overlap, because different chunks run at the same
+                    // time.
+                    let done = visits.clone();
+                    visit(&tiling, chunk, sharing == Sharing::Interior, &mut visits);
+                    let mut alone = vec![None; visits.len()];
                     visit(&tiling, chunk, sharing == Sharing::Interior, &mut alone);
                     assert!(done.iter().zip(&alone).all(|(a, b)| a.is_none() || b.is_none()));
                 }
-                for (pixel, taps) in found.into_iter().enumerate() {
+                for (pixel, taps) in visits.into_iter().enumerate() {
                     let taps = taps.unwrap_or_else(|| panic!("pixel {pixel} of {dims:?} is in no tile"));
-                    let want = expected(&dims, pixel as i64);
-                    assert_eq!(taps, want, "pixel {pixel} of {dims:?}, {most} at once, {chunks} chunks");
+                    let expected = expected(&dims, pixel as i64);
+                    assert_eq!(taps, expected, "pixel {pixel} of {dims:?}, {most} at once, {chunks} chunks");
                 }
             }
         }
@@ -438,7 +443,7 @@ mod tests {
     fn borders_are_tiled_along_their_longer_side() {
         let tiling = tiles(&dims(1, &[same(56, 3, 1), same(56, 3, 1)]), 6, 1, Sharing::All).expect("regular");
         let table: Vec<_> = tiling.sizes.iter().map(|s| (s.pixels, s.rectangles.len())).collect();
-        // Four corners; four edges and the interior.
+        // Four corners, and four edges with the interior.
         assert_eq!(table, [(6, 5), (1, 4)]);
         let interior = tiling.sizes[0].rectangles.iter().find(|r| r.taps == [1, 3, 3]).expect("an interior");
         assert_eq!((interior.counts, interior.tiles), ([1, 1, 54], 9));

@@ -1,12 +1,16 @@
-//! Winograd's minimal filtering for windows of 3x3 with stride 1: fewer multiplications, for additions and rounding errors.
+//! Winograd's minimal filtering for windows of 3x3 with stride 1. It takes fewer multiplications,
+//! at the cost of additions and rounding errors.
 //!
-//! The output is cut into patches of `m x m` pixels (m = 2 or 4). Each reads `n x n` input pixels (n = m + 2), which are
-//! transformed, channel by channel, into as many *frequencies*; the kernel is too. At each frequency the patches are the
-//! rows of a product of matrices, `patches x inputs` by `inputs x outputs`; what these give is transformed back into pixels.
-//! An output takes `n * n / (m * m)` multiplications for each input feature: 4 or 2.25, not 9.
+//! The output is divided into patches of `m x m` pixels (m = 2 or 4). Each reads `n x n` input
+//! pixels (n = m + 2), which are transformed, channel by channel, into as many *frequencies*. The
+//! kernel is transformed in the same way. At each frequency, the patches are the rows of a matrix
+//! product, `patches x inputs` by `inputs x outputs`, whose result is transformed back into pixels.
+//! An output takes `n * n / (m * m)` multiplications for each input feature: 4 or 2.25 instead of
+//! 9.
 //!
-//! Patches are treated in blocks whose transformed input stays in the second-level cache; the products of one register tile
-//! stay in the first. Nothing of the size of an image is kept.
+//! Patches are processed in blocks whose transformed input stays in the second-level cache. The
+//! products of one register tile stay in the first-level cache. No array of the size of an image is
+//! kept.
 
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
@@ -17,87 +21,92 @@ use hlo::WindowDimension;
 use shape::PrimitiveType;
 use target::Target;
 
-/// Which of the transforms may be used. Both change how results are rounded: see the bounds in `docs/design/winograd.md`.
+/// The transforms that may be used. They change how results are rounded: see the bounds in
+/// `docs/design/winograd.md`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Winograd {
     /// None: each output is a sum of products of inputs and weights.
     Never,
-    /// F(2x2,3x3), whose errors are about those of the plain sum.
+    /// F(2x2,3x3), whose errors are about those of the direct sum.
     #[default]
     Small,
-    /// F(4x4,3x3) too, whose errors are 5 to 10 times as large.
+    /// Also F(4x4,3x3), whose errors are 5 to 10 times as large.
     Large,
-    /// One of them wherever it is possible, for tests and measurements: patches of 2 or of 4 pixels a side.
+    /// One transform wherever possible, for tests and measurements, with patches of 2x2 or 4x4
+    /// pixels.
     Forced(u32),
 }
 
-/// How a convolution by patches looks.
+/// Plan of a convolution by patches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WinogradPlan {
     /// The transforms.
     pub transform: Transform,
-    /// Register tiles of the products: patches times vectors of output features.
+    /// Register tiles of the products: patches by vectors of output features.
     pub tile: Tile,
-    /// Patches of an image: lines of them, and patches of a line.
+    /// Patches per image: lines of patches, and patches per line.
     pub patches: [i64; 2],
-    /// Patches of the largest block. All blocks have as many, or one less.
+    /// Patches of the largest block. Each block has this many or one fewer.
     pub block: i64,
-    /// Into how many blocks the patches of all images are cut.
+    /// Number of blocks into which the patches of all images are divided.
     pub blocks: i64,
-    /// Into how many parts the blocks are cut.
+    /// Number of parts into which the blocks are divided.
     pub chunks: i64,
-    /// Into how many parts the register tiles' columns are cut; if more than 1, each block is a chunk. The tasks of a block
-    /// follow one another, so a worker that does several of them transforms the input once.
+    /// Number of parts into which the register tiles' columns are divided; if more than 1, each
+    /// block is a chunk. The tasks of a block are consecutive, so a worker that executes several of
+    /// them transforms the input once.
     pub feature_chunks: i64,
-    /// Kernel: transformed at compile time, or at run time by each call of the kernel's function. As panels
-    /// `[outputs / panel][frequency][inputs][panel]`.
+    /// Packing of the kernel: transformed at compile time, or at run time by each call of the
+    /// kernel function. Its panels are `[outputs / panel][frequency][inputs][panel]`.
     pub kernel_packing: Packing,
-    /// Features of a panel: one cache line of them.
+    /// Features per panel: one cache line of them.
     pub panel: i64,
-    /// What a worker keeps.
+    /// Layout of a worker's scratch.
     pub scratch: WinogradScratch,
 }
 
-/// Where a worker keeps what, in bytes.
+/// Layout of a worker's scratch, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WinogradScratch {
-    /// The transformed input of a block, `[frequency][patch][input]`. A pixel of zeros, for what is padding, lies before it.
+    /// Offset of the transformed input of a block, `[frequency][patch][input]`. A pixel of zeros
+    /// precedes it; it serves as padding.
     pub input: i64,
-    /// From patch to patch of that.
+    /// Distance of patches in the transformed input.
     pub input_row: i64,
-    /// From frequency to frequency of that.
+    /// Distance of frequencies in the transformed input.
     pub input_frequency: i64,
-    /// The products of a register tile, `[frequency][patch][output]`.
+    /// Offset of the products of a register tile, `[frequency][patch][output]`.
     pub products: i64,
-    /// From patch to patch of that.
+    /// Distance of patches in the products.
     pub product_row: i64,
-    /// From frequency to frequency of that.
+    /// Distance of frequencies in the products.
     pub product_frequency: i64,
-    /// The pixels of a patch that reaches over the border, `[pixel][lane]`.
+    /// Offset of the pixels of a patch that extends beyond the border, `[pixel][lane]`.
     pub border: i64,
-    /// The transformed kernel, if that happens at run time.
+    /// Offset of the transformed kernel, if it is transformed at run time.
     pub kernel: i64,
-    /// All of it.
+    /// Total size.
     pub bytes: i64,
 }
 
-/// A worker that would need more is not asked to.
+/// Upper bound of a worker's scratch. Convolutions that need more are not transformed.
 const MAX_SCRATCH: i64 = 16 << 20;
 
-/// What decides between the transforms and the plain sum is the same on most machines, so that versions of the code for
-/// several processors share their packed kernels: vectors are a cache line, and caches at least this large.
+/// Reference caches for choosing between the transforms and the direct sum. The choice is the same
+/// on most machines, so that versions of the code for several processors share their packed
+/// kernels: it assumes vectors of a cache line and caches of at least these sizes.
 const REFERENCE_L2: i64 = 1 << 20;
 const REFERENCE_L1: i64 = 1 << 15;
 
-/// The gain must be more than this part of the plain sum's cost.
+/// Minimum gain, as a fraction of the direct sum's cost.
 const LEAST_GAIN: f64 = 0.1;
 
-/// What a line of a kernel costs that the second-level cache does not keep, in vector multiply-adds, those left aside that
-/// are done meanwhile.
+/// Cost of reading a line of a kernel that exceeds the second-level cache, in vector multiply-adds,
+/// minus those that execute meanwhile.
 const LINE_FROM_MEMORY: f64 = 12.0;
 
 impl WinogradPlan {
-    /// Register tiles along the features that exist as a whole.
+    /// Number of full register tiles along the features.
     pub fn whole_panels(&self, dims: &ConvolutionDims) -> i64 {
         dims.outputs / self.tile.columns()
     }
@@ -107,19 +116,19 @@ impl WinogradPlan {
         dims.batch * self.patches[0] * self.patches[1]
     }
 
-    /// Bytes of the transformed kernel, of elements of so many.
+    /// Size in bytes of the transformed kernel; `element` is the element size.
     pub fn kernel_bytes(&self, dims: &ConvolutionDims, element: i64) -> i64 {
         let panels = (dims.outputs + self.panel - 1) / self.panel;
         panels * self.panel * self.transform.frequencies() * dims.inputs * element
     }
 
-    /// The tasks of the kernel.
+    /// Number of tasks of the kernel.
     pub fn tasks(&self) -> i64 {
         self.chunks * self.feature_chunks
     }
 }
 
-/// The transform that pays most, if one does.
+/// Chooses the most profitable transform, if any pays off.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -143,7 +152,7 @@ pub(super) fn choose(
     Some(plan).filter(|plan| plan.scratch.bytes <= MAX_SCRATCH)
 }
 
-/// Whether the window is 3x3 and moves by one pixel.
+/// True if the window is 3x3 and moves by one pixel.
 fn is_possible(dims: &ConvolutionDims) -> bool {
     let [lines, columns] = &dims.spatial[..] else { return false };
     let fits = |w: WindowDimension| {
@@ -154,7 +163,7 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         };
         w == plain && w.padding_low.abs() <= 1 << 20
     };
-    // Bounds on the extents keep what is computed of them far from overflow.
+    // Bounds on the extents keep values computed from them far from overflow.
     let is_bounded = |n: i64, most: i64| (1..=most).contains(&n);
     fits(lines.window)
         && fits(columns.window)
@@ -166,8 +175,8 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         && dims.batch.saturating_mul(dims.pixels()) < 1 << 32
 }
 
-/// The cheapest of some transforms, if it is cheaper than the plain sum; in vector multiply-adds, on a machine whose vectors
-/// are cache lines.
+/// The cheapest of some transforms, if it is cheaper than the direct sum. Costs are in vector
+/// multiply-adds, on a machine with vectors of a cache line.
 fn cheapest(
     dims: &ConvolutionDims,
     element: i64,
@@ -180,13 +189,14 @@ fn cheapest(
     costs.filter(|c| c.0 < plain).min_by(|a, b| a.0.total_cmp(&b.0)).map(|c| c.1)
 }
 
-/// A part of a register tile's multiply-adds waits for its operands and for the end of its loop.
+/// Fraction of the peak rate that a register tile's multiply-adds reach; the rest of the time they
+/// wait for operands and for the end of the loop.
 const PRODUCTS_EFFICIENCY: f64 = 0.92;
 
 fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
     let vectors = vectors(dims.outputs, element);
     let products = dims.batch as f64 * dims.pixels() as f64 * 9.0 * dims.inputs as f64 * vectors;
-    // Taps in the padding are left out.
+    // Taps in the padding do not count.
     let inside = |d: &super::SpatialDimension| {
         let window = d.window;
         let taps: i64 = (0..3)
@@ -217,23 +227,23 @@ fn cost(
     let lines = frequencies * dims.inputs as f64 * outputs;
     let products = blocks.rows_in_all() as f64 * lines / PRODUCTS_EFFICIENCY;
     let read = if blocks.is_resident { 0.0 } else { lines * LINE_FROM_MEMORY * blocks.blocks as f64 };
-    let (of_input, of_output, of_kernel) = transform.costs();
+    let (input_cost, output_cost, kernel_cost) = transform.costs();
     let patches = (dims.batch * blocks.patches[0] * blocks.patches[1]) as f64;
-    let mut total = products + read + patches * (of_input * inputs + of_output * outputs);
+    let mut total = products + read + patches * (input_cost * inputs + output_cost * outputs);
     if !is_constant {
-        // Each worker does it for itself.
-        total += 2.0 * dims.inputs as f64 * outputs * of_kernel;
+        // Each worker transforms the kernel for itself.
+        total += 2.0 * dims.inputs as f64 * outputs * kernel_cost;
     }
     total
 }
 
-/// How many cache lines so many features are.
+/// Number of cache lines that the features fill.
 pub(super) fn vectors(features: i64, element: i64) -> f64 {
     let line = 64 / element;
     ((features + line - 1) / line) as f64
 }
 
-/// What blocks are made for.
+/// Properties of the machine that determine the blocks.
 struct Machine {
     lanes: u32,
     registers: u32,
@@ -241,7 +251,8 @@ struct Machine {
     l2: i64,
 }
 
-/// So many patches of a register tile have sums enough for two multiply-add units, and pay for reading the kernel.
+/// Minimum number of patches of a register tile: enough sums for two multiply-add units, and enough
+/// uses to pay for reading the kernel.
 const FEWEST_ROWS: i64 = 8;
 
 impl Machine {
@@ -251,7 +262,8 @@ impl Machine {
         Self { lanes, registers, l1: l1(target), l2: l2(target) }
     }
 
-    /// One whose vectors are cache lines, and whose cache is at least as large as they usually are with those.
+    /// A machine whose vectors are cache lines, with a cache at least as large as is usual for
+    /// those.
     fn reference(target: &Target, element: i64, panel: i64) -> Self {
         let l2 = l2(target).max(REFERENCE_L2);
         Self { lanes: (64 / element).min(panel) as u32, registers: 32, l1: REFERENCE_L1, l2 }
@@ -266,17 +278,17 @@ fn l2(target: &Target) -> i64 {
     i64::try_from(target.l2_bytes).unwrap_or(i64::MAX).min(1 << 40)
 }
 
-/// The patches of all images, cut.
+/// Division of the patches of all images into blocks.
 struct Blocks {
     vectors: u32,
-    /// Patches of an image.
+    /// Patches per image.
     patches: [i64; 2],
-    /// Of the largest block.
+    /// Patches of the largest block.
     block: i64,
     blocks: i64,
-    /// Patches of a register tile.
+    /// Patches per register tile.
     rows: i64,
-    /// Whether the transformed kernel stays in the cache from block to block.
+    /// True if the transformed kernel stays in the cache from block to block.
     is_resident: bool,
 }
 
@@ -292,16 +304,18 @@ impl Blocks {
         let line = transform.frequencies() * dims.inputs * element;
         let kernel = line * ((dims.outputs + panel - 1) / panel * panel);
         let is_resident = kernel <= machine.l2 / 2;
-        // Of few features, kernel, input and products of a register tile are in the first-level cache together.
-        let of_row = transform.frequencies() * (input_row(dims, element) + columns * element);
-        let rows_in_l1 = (machine.l1 / 5 * 4 - kernel) / of_row;
+        // With few features, the kernel and the input and products of a register tile fit the
+        // first-level cache together.
+        let row_bytes = transform.frequencies() * (input_row(dims, element) + columns * element);
+        let rows_in_l1 = (machine.l1 / 5 * 4 - kernel) / row_bytes;
         let is_small = rows_in_l1 >= FEWEST_ROWS;
         let most_rows = if is_small { most_rows.min(rows_in_l1) } else { most_rows };
-        let kept = if is_resident { kernel } else { line * columns.max(panel) };
+        let kernel_part = if is_resident { kernel } else { line * columns.max(panel) };
         let input = transform.frequencies() * input_row(dims, element);
-        let most = ((machine.l2 / 4 * 3 - kept) / input).max(most_rows);
-        // With the kernel at hand for every block there may be many: whole register tiles, enough to share out.
-        let tiles = (all / wanted(dims) + most_rows - 1) / most_rows;
+        let most = ((machine.l2 / 4 * 3 - kernel_part) / input).max(most_rows);
+        // If the kernel stays in the cache, there may be many blocks: whole register tiles, enough
+        // to distribute.
+        let tiles = (all / task_limit(dims) + most_rows - 1) / most_rows;
         let tiles = tiles.clamp(1, if is_small { 1 } else { 4 });
         let most = if is_resident { most.min(most_rows * tiles) } else { most };
         let blocks = (all + most - 1) / most;
@@ -310,23 +324,23 @@ impl Blocks {
         Self { vectors, patches, block, blocks, rows: (block + tiles - 1) / tiles, is_resident }
     }
 
-    /// Rows of all register tiles: some of the last ones of a block are there twice.
+    /// Rows of all register tiles, including the overlap of a block's last ones.
     fn rows_in_all(&self) -> i64 {
         self.blocks * ((self.block + self.rows - 1) / self.rows) * self.rows
     }
 }
 
-/// Bytes from patch to patch of the transformed input.
+/// Distance of patches in the transformed input, in bytes.
 fn input_row(dims: &ConvolutionDims, element: i64) -> i64 {
     odd_lines(dims.inputs * element, 16)
 }
 
-/// How many tasks the work is worth.
-fn wanted(dims: &ConvolutionDims) -> i64 {
+/// Number of tasks that the work justifies.
+fn task_limit(dims: &ConvolutionDims) -> i64 {
     Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks().max(1)
 }
 
-/// Register tiles, blocks, tasks and scratch.
+/// Lays out register tiles, blocks, tasks, and scratch.
 fn lay_out(
     dims: &ConvolutionDims,
     transform: Transform,
@@ -339,9 +353,9 @@ fn lay_out(
     let Blocks { vectors, patches, block, blocks, rows, is_resident } =
         Blocks::new(dims, transform, element, &machine);
     let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
-    let (wanted, whole_panels) = (wanted(dims), (dims.outputs / tile.columns()).max(1));
-    let feature_chunks = if is_resident { 1 } else { (wanted / blocks).clamp(1, whole_panels) };
-    let chunks = if feature_chunks > 1 { blocks } else { wanted.min(blocks) };
+    let (task_limit, whole_panels) = (task_limit(dims), (dims.outputs / tile.columns()).max(1));
+    let feature_chunks = if is_resident { 1 } else { (task_limit / blocks).clamp(1, whole_panels) };
+    let chunks = if feature_chunks > 1 { blocks } else { task_limit.min(blocks) };
     let kernel_packing = if is_constant { Packing::Constant } else { Packing::Scratch };
     let mut plan = WinogradPlan {
         transform,
@@ -359,15 +373,15 @@ fn lay_out(
     plan
 }
 
-/// Registers for the sums of products and what is multiplied. Without multiply-add each product takes one of its own, for each
-/// vector; single numbers are loaded early.
+/// Number of registers for the sums of products and for their operands. Without multiply-add, the
+/// products of each vector take a register of their own. Scalars are loaded early.
 pub(super) fn registers_of_sums(lanes: u32, target: &Target) -> u32 {
     let is_tight = !target.has_fma || lanes == 1;
     target.vector_registers.saturating_sub(if is_tight { 4 } else { 0 })
 }
 
-/// Patches of a register tile of one or two vectors: as many as leave registers for the vectors of the kernel and one more.
-/// The more there are, the less often the kernel is read.
+/// Upper bound of the patches of a register tile of one or two vectors. It leaves registers for the
+/// vectors of the kernel and one more. More patches mean fewer reads of the kernel.
 pub(super) fn most_rows(vectors: u32, registers: u32) -> i64 {
     match (vectors, registers) {
         (2, 32..) => 14,
@@ -412,13 +426,13 @@ fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> Winogra
     }
 }
 
-/// So many bytes in whole cache lines.
+/// Rounds a number of bytes up to whole cache lines.
 pub(super) fn lines(bytes: i64) -> i64 {
     (bytes + 63) / 64 * 64
 }
 
-/// The same, one more where there are `many` and their number is even: arrays at such distances lie in all of a cache's
-/// sets.
+/// Same as [`lines`], plus one line if there are at least `many` lines and their number is even:
+/// arrays at odd distances spread over all sets of a cache.
 pub(super) fn odd_lines(bytes: i64, many: i64) -> i64 {
     let lines = (bytes + 63) / 64;
     64 * if lines >= many && lines % 2 == 0 { lines + 1 } else { lines }
@@ -453,27 +467,28 @@ mod tests {
     #[test]
     fn transforms_are_used_where_they_pay() {
         use Winograd::{Large, Never, Small};
-        // Batch, pixels, inputs, outputs, constant; the patches' size with each option, 0 for none.
+        // (batch, pixels, inputs, outputs, constant), the patches' size for each option; 0 for no
+        // transform.
         let table = [
             ((1, 56, 64, 64, true), [0, 2, 4]),
             ((1, 28, 128, 128, true), [0, 2, 4]),
             ((1, 14, 256, 256, true), [0, 2, 2]),
-            // The kernel, 16 MB when transformed, is read for 16 patches only.
+            // The kernel, 16 MB when transformed, is read for only 16 patches.
             ((1, 7, 512, 512, true), [0, 0, 0]),
             ((1, 32, 16, 16, true), [0, 2, 4]),
             // Few channels: the transforms cost what they save.
             ((1, 128, 3, 32, true), [0, 0, 0]),
             ((1, 3, 4, 4, true), [0, 0, 0]),
-            // A kernel that is transformed at run time wants more patches.
+            // A kernel that is transformed at run time needs more patches.
             ((32, 32, 16, 16, false), [0, 2, 4]),
             ((1, 4, 64, 64, false), [0, 0, 0]),
         ];
-        for ((batch, pixels, inputs, outputs, is_constant), wanted) in table {
+        for ((batch, pixels, inputs, outputs, is_constant), expected) in table {
             let dims = same(batch, pixels, inputs, outputs);
-            let found = [Never, Small, Large].map(|allowed| {
+            let sizes = [Never, Small, Large].map(|allowed| {
                 of(&dims, is_constant, allowed, "sapphirerapids").map_or(0, |plan| plan.transform.outputs)
             });
-            assert_eq!(found, wanted, "{batch} {pixels} {inputs} {outputs}");
+            assert_eq!(sizes, expected, "{batch} {pixels} {inputs} {outputs}");
         }
     }
 
@@ -520,7 +535,8 @@ mod tests {
                         "{cpu} {tile:?}"
                     );
                     assert_eq!(plan.block, (all + plan.blocks - 1) / plan.blocks);
-                    // Register tiles cover a block, and all but the only one fit the smallest block.
+                    // Register tiles cover a block. If there are several, each fits the smallest
+                    // block.
                     let tiles = (plan.block + i64::from(tile.rows) - 1) / i64::from(tile.rows);
                     assert!(tiles == 1 || i64::from(tile.rows) <= all / plan.blocks);
                     assert!(plan.feature_chunks == 1 || plan.chunks == plan.blocks);

@@ -1,9 +1,11 @@
-//! Winograd's minimal filtering for gradients of kernels of 3x3: the gradient's pixels are cut into patches of 2x2, which
-//! meet 4x4 input pixels, and the nine taps take 16 products of each pair of features instead of 36.
+//! Winograd's minimal filtering for kernel gradients of 3x3. The gradient's pixels are divided into
+//! patches of 2x2, which meet 4x4 input pixels. The nine taps take 16 products of each pair of
+//! features instead of 36.
 //!
-//! At each of the 16 frequencies the transformed input and the transformed gradient are matrices `patches x features`, whose
-//! product over the patches is a matrix `inputs x outputs`. These sums stay in the worker's scratch, all frequencies of a
-//! task's features, until the last block of patches is done; then each 4x4 of them makes 3x3 taps.
+//! At each of the 16 frequencies, the transformed input and the transformed gradient are matrices
+//! `patches x features`, whose product over the patches is a matrix `inputs x outputs`. These sums,
+//! all frequencies of a task's features, stay in the worker's scratch until the last block of
+//! patches is done. Then each 4x4 frequencies yield 3x3 taps.
 
 use super::area::even;
 use super::dims::{ConvolutionDims, SpatialDimension};
@@ -15,72 +17,79 @@ use hlo::WindowDimension;
 use shape::PrimitiveType;
 use target::Target;
 
-/// How a kernel's gradient by patches looks.
+/// Plan of a kernel gradient by patches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WinogradGradientPlan {
-    /// Register tiles of the products: input features, in most tiles, times vectors of output features.
+    /// Register tiles of the products: the input features of most tiles, by vectors of output
+    /// features.
     pub tile: Tile,
-    /// The register tiles of a task's input features, one behind another: rows of a tile, and how many such tiles.
+    /// The register tiles of a task's input features in order: (rows per tile, number of such
+    /// tiles).
     pub rows: Vec<(i64, i64)>,
-    /// Patches of an image: lines of them, and patches of a line.
+    /// Patches per image: lines of patches, and patches per line.
     pub patches: [i64; 2],
-    /// Patches of the largest block. All blocks have as many, or one less.
+    /// Patches of the largest block. Each block has this many or one fewer.
     pub block: i64,
-    /// Into how many blocks the patches of all images are cut.
+    /// Number of blocks into which the patches of all images are divided.
     pub blocks: i64,
-    /// Input features of a task, and output features: parts of all of them.
+    /// Input features and output features per task.
     pub features: [i64; 2],
-    /// What a worker keeps.
+    /// Layout of a worker's scratch.
     pub scratch: WinogradGradientScratch,
-    /// The loops of whoever does all tasks, with all features: what each of them would transform for itself is made once.
+    /// The loops, with all features, for a worker that executes all tasks. It computes only once
+    /// what each task would transform for itself.
     pub together: Option<Box<WinogradGradientPlan>>,
 }
 
-/// Where a worker keeps what, in bytes; a pixel of zeros lies at the beginning.
+/// Layout of a worker's scratch, in bytes. A pixel of zeros is at the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WinogradGradientScratch {
-    /// The transformed input of a block, for a row of frequencies, `[frequency][patch][input feature]`.
+    /// Offset of the transformed input of a block, for a row of frequencies,
+    /// `[frequency][patch][input feature]`.
     pub input: i64,
-    /// From patch to patch of that.
+    /// Distance of patches in the transformed input.
     pub input_row: i64,
-    /// From frequency to frequency of that.
+    /// Distance of frequencies in the transformed input.
     pub input_frequency: i64,
-    /// The transformed gradient of a block, for a row of frequencies, `[frequency][patch][output feature]`.
+    /// Offset of the transformed gradient of a block, for a row of frequencies,
+    /// `[frequency][patch][output feature]`.
     pub gradient: i64,
-    /// From patch to patch of that.
+    /// Distance of patches in the transformed gradient.
     pub gradient_row: i64,
-    /// From frequency to frequency of that.
+    /// Distance of frequencies in the transformed gradient.
     pub gradient_frequency: i64,
-    /// The sums, `[frequency][input feature][output feature]`.
+    /// Offset of the sums, `[frequency][input feature][output feature]`.
     pub sums: i64,
-    /// From input feature to input feature of that.
+    /// Distance of input features in the sums.
     pub sums_row: i64,
-    /// From frequency to frequency of that.
+    /// Distance of frequencies in the sums.
     pub sums_frequency: i64,
-    /// All of it.
+    /// Total size.
     pub bytes: i64,
 }
 
-/// Pixels of a patch of the gradient along each dimension.
+/// Pixels of a gradient patch along each dimension.
 const PATCH: i64 = GradientTransform::PIXELS;
 
-/// Features of a task, at most: with few of them the other features' transform, which each task does for itself, would weigh,
-/// and the sums of many leave the cache.
+/// Upper bounds of the features per task. With few features, the other features' transform, which
+/// each task repeats, dominates; with many, the sums exceed the cache.
 const MOST_FEATURES: [i64; 2] = [32, 128];
 
-/// Input features of a task, at least.
+/// Minimum input features per task.
 const FEWEST_FEATURES: i64 = 8;
 
-/// Features that are no more than this stay together if no number divides them well.
+/// Up to this many features stay together if no suitable divisor exists.
 const FEATURES_IN_ONE: i64 = 64;
 
-/// Patches of a block: so many are worth the way of the sums through the cache; and at most.
+/// Lower and upper bound of the patches per block. The lower bound justifies moving the sums
+/// through the cache.
 const PATCHES: (i64, i64) = (16, 64);
 
-/// The gain must be more than this part of the plain sum's cost.
+/// Minimum gain, as a fraction of the direct sum's cost.
 const LEAST_GAIN: f64 = 0.1;
 
-/// A part of a tile's multiply-adds waits for its operands, and for the end of its loop.
+/// Fraction of the peak rate that a tile's multiply-adds reach; the rest of the time they wait for
+/// operands and for the end of the loop.
 const EFFICIENCY: f64 = 0.92;
 
 impl WinogradGradientPlan {
@@ -89,12 +98,12 @@ impl WinogradGradientPlan {
         dims.inputs * self.patches[0] * self.patches[1]
     }
 
-    /// Parts of the input features and of the output features.
+    /// Number of parts of the input features and of the output features.
     pub fn parts(&self, dims: &ConvolutionDims) -> [i64; 2] {
         [dims.batch / self.features[0], dims.outputs / self.features[1]]
     }
 
-    /// The tasks of the kernel.
+    /// Number of tasks of the kernel.
     pub fn tasks(&self, dims: &ConvolutionDims) -> i64 {
         self.parts(dims).iter().product()
     }
@@ -105,7 +114,7 @@ impl WinogradGradientPlan {
     }
 }
 
-/// Tiles, blocks and tasks, if this is possible and pays.
+/// Chooses tiles, blocks, and tasks, if the transform is possible and pays off.
 pub(super) fn choose(
     dims: &ConvolutionDims,
     accumulator: PrimitiveType,
@@ -128,7 +137,7 @@ pub(super) fn choose(
     Some(plan).filter(|_| pays)
 }
 
-/// Whether the window has 3x3 taps side by side and moves by one pixel.
+/// True if the window has 3x3 adjacent taps and moves by one pixel.
 fn is_possible(dims: &ConvolutionDims) -> bool {
     let [lines, columns] = &dims.spatial[..] else { return false };
     let fits = |d: &SpatialDimension| {
@@ -140,7 +149,7 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         };
         d.output == 3 && w == plain && w.padding_low.abs() <= 1 << 20
     };
-    // Bounds on the extents keep what is computed of them far from overflow.
+    // Bounds on the extents keep values computed from them far from overflow.
     let is_bounded = |n: i64, most: i64| (1..=most).contains(&n);
     fits(lines)
         && fits(columns)
@@ -152,7 +161,7 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
         && dims.inputs.saturating_mul(dims.taps()) < 1 << 32
 }
 
-/// Parts of the features for tasks: of few features halves, if the work is worth being shared out.
+/// Divides the features into tasks. Few features are halved if the work justifies several tasks.
 fn in_tasks(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<WinogradGradientPlan> {
     let features = [part(dims.batch, MOST_FEATURES[0])?, part(dims.outputs, MOST_FEATURES[1])?];
     let plan = lay_out(dims, features, element, target);
@@ -161,12 +170,13 @@ fn in_tasks(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<Win
         return Some(plan);
     }
     let half = lay_out(dims, [features[0] / 2, features[1]], element, target);
-    // Beside products of single numbers the transforms are little, and those of all features would not stay in registers.
+    // Compared with products of scalars, the transforms are cheap, and the transforms of all
+    // features would not stay in registers.
     let together = (target.lanes(element as usize) > 1).then(|| Box::new(plan));
     Some(WinogradGradientPlan { together, ..half })
 }
 
-/// Register tiles, blocks and scratch of tasks with so many features.
+/// Lays out register tiles, blocks, and scratch of tasks with these features.
 fn lay_out(
     dims: &ConvolutionDims,
     features: [i64; 2],
@@ -179,10 +189,11 @@ fn lay_out(
     let patches = [0, 1].map(|d| (dims.spatial[d].window.size + PATCH - 1) / PATCH);
     let all = dims.inputs * patches[0] * patches[1];
     let frequencies = GradientTransform::FREQUENCIES;
-    // Whole vectors, as they are read.
+    // Rows are whole vectors, because they are read as such.
     let gradient_row = lines(features[1] * element);
     let input_row = odd_lines(features[0] * element, 16);
-    // A row of frequencies is made and used at once, four times of the same pixels: both stay in the first-level cache.
+    // A row of frequencies is computed and used at once, four times for the same pixels. Both
+    // arrays stay in the first-level cache.
     let at_once = GradientTransform::SIZE;
     let cache = i64::try_from(target.l1_bytes).unwrap_or(i64::MAX).min(1 << 30) / 3;
     let most = (cache / (2 * at_once * (input_row + gradient_row))).clamp(PATCHES.0, PATCHES.1);
@@ -219,7 +230,7 @@ fn lay_out(
     WinogradGradientPlan { tile, rows, patches, block, blocks, features, scratch, together: None }
 }
 
-/// How many of so many features a task has: a divisor, `most` of them at most.
+/// Number of features per task: all, or a divisor of at most `most`.
 fn part(features: i64, most: i64) -> Option<i64> {
     if features <= most {
         return Some(features);
@@ -228,10 +239,10 @@ fn part(features: i64, most: i64) -> Option<i64> {
     divisor.or((features <= FEATURES_IN_ONE).then_some(features))
 }
 
-/// Of the plain sums, in multiply-adds of vectors of a cache line.
+/// Cost of the direct sums, in multiply-adds of vectors of a cache line.
 fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
     let products = dims.inputs as f64 * dims.batch as f64 * vectors(dims.outputs, element);
-    // Pairs of a tap and a pixel; those with padding are left out.
+    // Pairs of a tap and a pixel, without those in the padding.
     let pairs = |d: &SpatialDimension| {
         let w = d.window;
         let taps = (0..3).map(|t| {
@@ -243,18 +254,18 @@ fn plain_cost(dims: &ConvolutionDims, element: i64) -> f64 {
     products * dims.spatial.iter().map(pairs).product::<f64>() / EFFICIENCY
 }
 
-/// The same of transformed patches.
+/// Cost of the transformed patches.
 fn cost(dims: &ConvolutionDims, plan: &WinogradGradientPlan, element: i64) -> f64 {
     let frequencies = GradientTransform::FREQUENCIES as f64;
-    let (of_input, of_gradient, of_sums) = GradientTransform::costs();
+    let (input_cost, gradient_cost, sums_cost) = GradientTransform::costs();
     let patches = plan.all_patches(dims) as f64;
     let parts = plan.parts(dims).map(|n| n as f64);
     let [inputs, outputs] = plan.features.map(|n| vectors(n, element));
-    // The other features' transform is done by each task.
-    let transforms = parts[0] * parts[1] * (of_input * inputs + of_gradient * outputs);
+    // Each task repeats the transforms of the features that it shares with other tasks.
+    let transforms = parts[0] * parts[1] * (input_cost * inputs + gradient_cost * outputs);
     let sums = frequencies * dims.batch as f64 * parts[1] * outputs;
     let products = patches * sums / EFFICIENCY + plan.blocks as f64 * sums * 3.0;
-    patches * transforms + products + dims.batch as f64 * parts[1] * outputs * of_sums
+    patches * transforms + products + dims.batch as f64 * parts[1] * outputs * sums_cost
 }
 
 impl std::fmt::Display for WinogradGradientPlan {
@@ -285,7 +296,7 @@ mod tests {
 
     #[test]
     fn patches_are_used_where_they_pay() {
-        // Images, pixels, inputs, outputs; tasks, or 0 where the plain sum is cheaper.
+        // (images, pixels, inputs, outputs), tasks; 0 if the direct sum is cheaper.
         let table = [
             ((32, 32, 16, 16), 2),
             ((32, 16, 32, 32), 2),
@@ -295,13 +306,13 @@ mod tests {
             // Few features: the transforms cost what they save.
             ((32, 32, 3, 16), 0),
             ((32, 32, 4, 4), 0),
-            // A few patches do not pay for the way of the sums.
+            // A few patches do not pay for moving the sums.
             ((1, 4, 64, 64), 0),
         ];
-        for ((images, pixels, inputs, outputs), wanted) in table {
+        for ((images, pixels, inputs, outputs), expected) in table {
             let dims = same(images, pixels, inputs, outputs);
-            let found = of(&dims, Winograd::Small, "sapphirerapids").map_or(0, |plan| plan.tasks(&dims));
-            assert_eq!(found, wanted, "{images} {pixels} {inputs} {outputs}");
+            let tasks = of(&dims, Winograd::Small, "sapphirerapids").map_or(0, |plan| plan.tasks(&dims));
+            assert_eq!(tasks, expected, "{images} {pixels} {inputs} {outputs}");
             assert!(of(&dims, Winograd::Never, "sapphirerapids").is_none());
         }
     }
@@ -320,7 +331,7 @@ mod tests {
         assert!(!change(|d| d.window.stride = 2));
         assert!(!change(|d| d.window.window_dilation = 2));
         assert!(of(&ConvolutionDims { inputs: 1 << 40, ..plain.clone() }, Winograd::Forced(2), "").is_none());
-        // No number of features divides these.
+        // The bound on features per task has no divisor of 257.
         assert!(of(&ConvolutionDims { batch: 257, ..plain }, Winograd::Forced(2), "").is_none());
     }
 

@@ -1,4 +1,4 @@
-//! Packs a constant kernel of a Winograd convolution: transforms it.
+//! Packs the constant kernel of a Winograd convolution in transformed form.
 
 use super::WinogradPlan;
 use super::dims::ConvolutionDims;
@@ -7,15 +7,15 @@ use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType, Scalar};
 
-/// The panels `[outputs / panel][frequency][inputs][panel]` of a kernel `[3][3][inputs][outputs]`, computed in `f64` and
-/// rounded once; the last panel is padded with zeros.
+/// The panels `[outputs / panel][frequency][inputs][panel]` of a kernel `[3][3][inputs][outputs]`,
+/// computed in `f64` and rounded once. The last panel is padded with zeros.
 pub(super) fn panels(
     literal: &Literal,
     dims: &ConvolutionDims,
     plan: &WinogradPlan,
     accumulator: PrimitiveType,
 ) -> Bytes {
-    // Floats of every kind are exact in `f64`; those of 32 bits are read where they are.
+    // Floats of every type are exact in `f64`; 32-bit floats are read in place.
     let is_f32 = literal.array_shape().element_type == PrimitiveType::F32;
     let (bytes, numbers) = (literal.bytes(), if is_f32 { Vec::new() } else { numbers(literal) });
     let weight_at = |k: usize| match bytes.get(4 * k..4 * k + 4) {
@@ -52,7 +52,7 @@ pub(super) fn panels(
     packed.into()
 }
 
-/// All elements.
+/// All elements as `f64`.
 fn numbers(literal: &Literal) -> Vec<f64> {
     let number = |scalar| match scalar {
         Scalar::Float(x) => x,
@@ -64,7 +64,7 @@ fn numbers(literal: &Literal) -> Vec<f64> {
     literal.scalars().map(number).collect()
 }
 
-/// `G g G'` of a window of 3x3.
+/// Computes `G g G'` for a 3x3 window.
 fn transform_window(transform: Transform, window: &[f64; 9], frequencies: &mut [f64]) {
     let n = transform.kernel.len();
     for (i, row) in transform.kernel.iter().enumerate() {
@@ -82,11 +82,11 @@ mod tests {
     #[test]
     fn a_window_is_transformed_in_both_dimensions() {
         let window = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0];
-        let mut found = [0.0; 16];
-        transform_window(Transform::SMALL, &window, &mut found);
+        let mut frequencies = [0.0; 16];
+        transform_window(Transform::SMALL, &window, &mut frequencies);
         // By hand: G g = [[1,2,3], [6,7.5,9], [2,2.5,3], [7,8,9]], and the same along the rows.
-        let wanted =
+        let expected =
             [[1.0, 3.0, 1.0, 3.0], [6.0, 11.25, 3.75, 9.0], [2.0, 3.75, 1.25, 3.0], [7.0, 12.0, 4.0, 9.0]];
-        assert_eq!(found, wanted.concat()[..]);
+        assert_eq!(frequencies, expected.concat()[..]);
     }
 }

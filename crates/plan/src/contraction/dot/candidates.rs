@@ -1,4 +1,5 @@
-//! What else could compute a dot: other tiles, another place of the right operand, another order, other passes.
+//! Alternatives for computing a dot: other tiles, packing of the right operand, order of loops, and
+//! numbers of passes.
 
 use super::{Dot, DotLoops, TileOrder, TiledDot};
 use crate::candidate::Candidate;
@@ -8,14 +9,14 @@ use crate::packing::Packing;
 use hlo::InstructionId;
 use target::Target;
 
-/// Vectors of a tile, at most; more streams of panels outrun the prefetchers.
+/// Upper bound of the vectors per tile; more streams of panels exceed the prefetchers.
 const MOST_VECTORS: u32 = 4;
 
-/// Passes have at least so many summands, and are multiples of this.
+/// Minimum summands per pass, and the multiple to which they are rounded.
 const SHORTEST_PASS: i64 = 256;
 const MULTIPLE: i64 = 64;
 
-/// The candidate that these loops are, if there are others.
+/// The candidate that these loops implement, if the dot has alternatives.
 pub(crate) fn candidate(loops: &DotLoops) -> Option<Candidate> {
     let DotLoops::Tiled(tiled) = loops else { return None };
     Some(Candidate::Dot {
@@ -27,8 +28,8 @@ pub(crate) fn candidate(loops: &DotLoops) -> Option<Candidate> {
     })
 }
 
-/// All of them, the one that the rules choose first: each width of a tile; then the chosen tile, or the chosen width, with
-/// other places, orders and passes.
+/// All candidates, the choice of the rules first. They cover each tile width; then the chosen tile
+/// with other packings, orders, and passes.
 pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Target) -> Vec<Candidate> {
     let Ok(dot) = Dot::of(fusion, hero) else { return Vec::new() };
     let loops = dot.loops(target);
@@ -41,39 +42,40 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
         panels_outside,
         k_block,
     };
-    let mut found = vec![first];
+    let mut candidates = vec![first];
     let tiles = tiles(&dot, tiled, target);
-    found.extend(tiles.iter().map(|&tile| make(tile, right, panels_outside, k_block)));
+    candidates.extend(tiles.iter().map(|&tile| make(tile, right, panels_outside, k_block)));
     let chosen_tile = (tile.rows, tile.vectors);
     if dot.is_in_place() && !dot.rhs_is_constant && column_parts == 0 {
-        found.push(make(chosen_tile, Packing::None, false, dot.shape.k));
-        found.push(make(chosen_tile, Packing::Scratch, true, dot.shape.k));
+        candidates.push(make(chosen_tile, Packing::None, false, dot.shape.k));
+        candidates.push(make(chosen_tile, Packing::Scratch, true, dot.shape.k));
     }
     if right != Packing::Scratch && column_parts == 0 {
-        found.push(make(chosen_tile, right, !panels_outside, k_block));
+        candidates.push(make(chosen_tile, right, !panels_outside, k_block));
     }
     if dot.keeps_sums && right != Packing::Scratch {
-        found.push(make(chosen_tile, right, panels_outside, dot.shape.k));
+        candidates.push(make(chosen_tile, right, panels_outside, dot.shape.k));
         for passes in [2, 4] {
             let block = ((dot.shape.k + passes - 1) / passes + MULTIPLE - 1) / MULTIPLE * MULTIPLE;
             if block >= SHORTEST_PASS && block < dot.shape.k {
-                found.push(make(chosen_tile, right, panels_outside, block));
+                candidates.push(make(chosen_tile, right, panels_outside, block));
             }
         }
     }
-    found
+    candidates
 }
 
-/// Tiles of each width, with as many rows as registers allow or the rules want, rows split evenly.
+/// Tiles of each width, with as many rows as registers allow or the rules prefer; rows are divided
+/// evenly.
 fn tiles(dot: &Dot, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
     let size = dot.accumulator.byte_size();
-    let of_panel = (tile::panel(dot.shape.n, size) as u32 / tiled.tile.lanes).max(1);
+    let panel_vectors = (tile::panel(dot.shape.n, size) as u32 / tiled.tile.lanes).max(1);
     let needed = (dot.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
     let needed = u32::try_from(needed).unwrap_or(u32::MAX);
     let m = dot.shape.m.max(1);
-    let mut found = Vec::new();
-    for vectors in 1..=MOST_VECTORS.min(needed.next_multiple_of(of_panel)) {
-        if !vectors.is_multiple_of(of_panel) && !of_panel.is_multiple_of(vectors) {
+    let mut candidates = Vec::new();
+    for vectors in 1..=MOST_VECTORS.min(needed.next_multiple_of(panel_vectors)) {
+        if !vectors.is_multiple_of(panel_vectors) && !panel_vectors.is_multiple_of(vectors) {
             continue;
         }
         let usual = tile::most_rows_of(vectors, tiled.lhs_by_lane, target);
@@ -82,13 +84,13 @@ fn tiles(dot: &Dot, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
         for most in [usual, most] {
             let most = i64::from(most.max(1));
             let tiles = (m + most - 1) / most;
-            found.push((((m + tiles - 1) / tiles) as u32, vectors));
+            candidates.push((((m + tiles - 1) / tiles) as u32, vectors));
         }
     }
-    found
+    candidates
 }
 
-/// The loops of a candidate, one of the dot's own; `chosen` are those of the rules.
+/// The loops of one of the dot's own candidates; `chosen` are the loops that the rules chose.
 pub(super) fn loops(dot: &Dot, chosen: &DotLoops, candidate: Candidate, target: &Target) -> Option<DotLoops> {
     let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return None };
     let &DotLoops::Tiled(TiledDot { tile, lhs_by_lane, column_parts, .. }) = chosen else { return None };

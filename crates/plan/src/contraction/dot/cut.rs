@@ -1,25 +1,28 @@
-//! How a product's loops are cut into tasks, and which tasks follow each other: workers have neighbouring tasks.
+//! Divides a product's loops into tasks and orders the tasks: adjacent tasks tend to run on the
+//! same worker.
 
 use super::{DotLoops, DotPlan, TiledDot};
 use crate::contraction::extents::DotShape;
 use crate::packing::Packing;
 use crate::tasks;
 
-/// A task that packs an operand does so for at least so many rows or columns that use it.
+/// Minimum number of rows or columns per task that use an operand which the task packs.
 const ROWS_FOR_PACKING: i64 = 256;
 
-/// Elements that no kernel makes, which a core gets from its second cache or ahead of time from beyond it, while it gets one
-/// that another core has computed.
+/// Number of elements of a stationary operand, which no kernel writes, that a core reads from its
+/// second-level cache or prefetches from beyond it, in the time of reading one element that another
+/// core has computed.
 const ELEMENTS_THAT_STAY: i64 = 3;
 
-/// Tiles of rows that follow each other prefetch parts of one panel.
-const TILES_OF_PREFETCH: i64 = 2;
+/// Consecutive tiles of rows that prefetch parts of one panel.
+const TILES_PER_PREFETCH: i64 = 2;
 
-/// With fewer parts of the rows than this, shares of them differ too much.
+/// With fewer parts of the rows than this, the workers' shares differ too much.
 const FEW_PARTS: i64 = 4;
 
-/// Cuts the loops into at most `tasks` parts: products first, then what needs the least packing. Nobody writes a right operand
-/// that stays: a constant or an argument. `cache` is the size of a core's second-level cache in bytes.
+/// Divides the loops into at most `tasks` parts: products first, then the loop that needs the least
+/// packing. `rhs_stays` is true for a right operand that no kernel writes: a constant or an
+/// argument. `cache` is the size of a core's second-level cache in bytes.
 pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
     let [batch, columns, rows] = plan.steps();
     let DotShape { m, n, .. } = plan.shape;
@@ -46,18 +49,20 @@ pub(super) fn cut(plan: &mut DotPlan, tasks: i64, rhs_stays: bool, cache: u64) {
     }
 }
 
-/// Number of parts that the tiles of rows are cut into before columns are, if they are.
+/// Number of parts into which the tiles of rows are divided before columns are; `None` if columns
+/// come first.
 fn row_parts(plan: &DotPlan, tiled: &TiledDot, tiles: i64, rhs_stays: bool, cache: u64) -> Option<i64> {
     let is_cut = tiled.rhs_packing != Packing::Scratch;
     let DotShape { n, k, .. } = plan.shape;
     let fits = n.saturating_mul(k).saturating_mul(plan.rhs_type.byte_size() as i64) as u64 <= cache;
-    let parts = if tiled.prefetches { tiles / TILES_OF_PREFETCH } else { tiles };
+    let parts = if tiled.prefetches { tiles / TILES_PER_PREFETCH } else { tiles };
     (is_cut && fits && parts >= FEW_PARTS && rows_pay(plan.shape, rhs_stays)).then_some(parts)
 }
 
-/// Whether parts of rows are better than parts of columns. Kernels behind each other then have the same rows on the same
-/// worker: it reads what it has written, where with columns it reads other workers' parts of all rows. For that, each worker
-/// reads all of the right operand, which has to fit its cache: what comes from beyond should come once.
+/// True if parts of rows are better than parts of columns. With parts of rows, successive kernels
+/// have the same rows on the same worker, which reads its own results; with parts of columns, it
+/// reads other workers' parts of all rows. In return, each worker reads the whole right operand,
+/// which must fit its cache, because data from beyond it should be read only once.
 fn rows_pay(shape: DotShape, rhs_stays: bool) -> bool {
     let DotShape { m, n, k, .. } = shape;
     let each = if rhs_stays { ELEMENTS_THAT_STAY } else { 1 };
@@ -71,21 +76,22 @@ mod tests {
     #[test]
     fn rows_stay_with_their_worker_unless_the_right_operand_is_much_larger() {
         let table = [
-            // Layers of a small and a base-size transformer, 128 rows, and the small one's scores.
+            // Layers of a small and a base-size transformer with 128 rows, and the scores of the
+            // small one.
             ((128, 128, 128), true, true),
             ((128, 512, 128), true, true),
             ((128, 768, 768), true, true),
             ((128, 3072, 768), true, false),
             ((128, 128, 64), false, true),
-            // Gates of a batch of 32, with a kernel that stays and with one that was made just now.
+            // Gates of a batch of 32, with a stationary kernel and with one that was just computed.
             ((32, 256, 64), true, true),
             ((32, 256, 64), false, false),
             // One row.
             ((1, 512, 512), true, false),
         ];
-        for ((m, n, k), rhs_stays, wanted) in table {
+        for ((m, n, k), rhs_stays, expected) in table {
             let shape = DotShape { batch: 1, m, n, k };
-            assert_eq!(rows_pay(shape, rhs_stays), wanted, "{m}x{n}x{k}");
+            assert_eq!(rows_pay(shape, rhs_stays), expected, "{m}x{n}x{k}");
         }
     }
 }

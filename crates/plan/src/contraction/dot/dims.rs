@@ -1,4 +1,4 @@
-//! The dimensions of a contraction, in either operand.
+//! The dimensions of a contraction in each operand.
 
 use crate::contraction::extents::DotShape;
 use hlo::DotDimensionNumbers;
@@ -10,13 +10,13 @@ use shape::index::row_major_strides;
 pub struct Extent {
     /// Its size.
     pub size: i64,
-    /// The distance of neighbours, in elements.
+    /// Distance of neighbors, in elements.
     pub stride: i64,
 }
 
-/// The dimensions of a contraction, the slowest first; neighbours that are one stride apart are merged, dimensions of
-/// size 1 are dropped. Batch and contracting dimensions are listed in the same order for both operands, but merged for
-/// each on its own.
+/// The dimensions of a contraction, the slowest first. Neighbors that are one stride apart are
+/// merged, and dimensions of size 1 are dropped. Batch and contracting dimensions have the same
+/// order for both operands, but are merged for each operand separately.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DotDims {
     /// Batch dimensions of the left operand.
@@ -34,7 +34,7 @@ pub struct DotDims {
 }
 
 impl DotDims {
-    /// The dimensions of two row-major operands.
+    /// Reads the dimensions of two row-major operands.
     pub fn new(lhs: &ArrayShape, rhs: &ArrayShape, numbers: &DotDimensionNumbers) -> Self {
         let (lhs_all, rhs_all) = (extents(lhs), extents(rhs));
         let free = |rank: usize, batch: &[usize], contracting: &[usize]| -> Vec<usize> {
@@ -64,38 +64,39 @@ impl DotDims {
         }
     }
 
-    /// Whether element `(row, k)` of a product is at `row * a + k * b` of the left operand.
+    /// True if element `(row, k)` of a product is at `row * a + k * b` of the left operand.
     pub fn lhs_is_strided(&self) -> bool {
         self.rows.len() <= 1 && self.lhs_k.len() <= 1
     }
 
-    /// Whether element `(k, column)` of a product is at `k * a + column * b` of the right operand.
+    /// True if element `(k, column)` of a product is at `k * a + column * b` of the right operand.
     pub fn rhs_is_strided(&self) -> bool {
         self.columns.len() <= 1 && self.rhs_k.len() <= 1
     }
 
-    /// The distance of a left row's neighbours; 0 if there is one row.
+    /// Distance of neighboring left rows; irrelevant if there is one row.
     pub fn lhs_m_stride(&self) -> i64 {
         stride(&self.rows)
     }
 
-    /// The distance of a left row's elements.
+    /// Distance of neighboring elements in a left row.
     pub fn lhs_k_stride(&self) -> i64 {
         stride(&self.lhs_k)
     }
 
-    /// The distance of a right column's elements.
+    /// Distance of neighboring elements in a right column.
     pub fn rhs_k_stride(&self) -> i64 {
         stride(&self.rhs_k)
     }
 
-    /// The distance of a right column's neighbours.
+    /// Distance of neighboring right columns.
     pub fn rhs_n_stride(&self) -> i64 {
         stride(&self.columns)
     }
 }
 
-/// The stride of a merged dimension; of none, that is of one element, 1 is as good as any.
+/// The stride of a merged dimension. A dimension of one element has no stride; any value works, and
+/// this returns 1.
 fn stride(extents: &[Extent]) -> i64 {
     extents.last().map_or(1, |e| e.stride)
 }
@@ -125,8 +126,9 @@ mod tests {
     use shape::PrimitiveType::F32;
 
     #[test]
-    fn neighbouring_dimensions_merge() {
-        // [2,3,4] contracting its last dimension with [4,5]: rows are the first two, one stride apart.
+    fn neighboring_dimensions_merge() {
+        // [2,3,4] contracts its last dimension with [4,5]. Rows are the first two dimensions, one
+        // stride apart.
         let (lhs, rhs) = (ArrayShape::new(F32, &[2, 3, 4]), ArrayShape::new(F32, &[4, 5]));
         let numbers = DotDimensionNumbers {
             lhs_contracting_dims: vec![2],
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn contracting_dimensions_merge_where_their_order_is_the_memorys() {
+    fn contracting_dimensions_merge_in_memory_order() {
         let (lhs, rhs) = (ArrayShape::new(F32, &[7, 2, 3]), ArrayShape::new(F32, &[3, 2, 5]));
         let numbers = DotDimensionNumbers {
             lhs_contracting_dims: vec![1, 2],

@@ -6,10 +6,11 @@ use crate::contraction::for_each_panel;
 use bytes::Bytes;
 use shape::{ArrayShape, Literal};
 
-/// Lines of a transposed panel that are made together.
+/// Lines of a transposed panel that are filled together.
 const LINES: usize = 64;
 
-/// All products' panels `[batch][n / panel][k][panel]` of a constant, converted to the accumulator's type.
+/// Panels `[batch][n / panel][k][panel]` of a constant, for all products, converted to the
+/// accumulator's type.
 pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
     let literal = converted(literal, plan);
     let source = literal.bytes();
@@ -24,7 +25,7 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
         let base = batches[number / panels];
         let ns = &ns[number % panels * columns..];
         let ns = &ns[..columns.min(ns.len())];
-        let at = |position: usize| position * size..(position + 1) * size;
+        let range = |position: usize| position * size..(position + 1) * size;
         if ns.windows(2).all(|pair| pair[1] == pair[0] + 1) {
             for (packed, k) in packed.chunks_exact_mut(columns * size).zip(&ks) {
                 let from = (base + k + ns[0]) * size;
@@ -32,12 +33,12 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
             }
             return;
         }
-        // Transposed: some lines of every column at a time, which stay in the cache.
+        // Transposed: copies some lines of every column at a time, which stay in the cache.
         for (block, ks) in ks.chunks(LINES).enumerate() {
             for (column, n) in ns.iter().enumerate() {
                 for (line, k) in ks.iter().enumerate() {
                     let to = (block * LINES + line) * columns + column;
-                    packed[at(to)].copy_from_slice(&source[at(base + k + n)]);
+                    packed[range(to)].copy_from_slice(&source[range(base + k + n)]);
                 }
             }
         }
@@ -45,7 +46,7 @@ pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
     packed.into()
 }
 
-/// The positions that some dimensions run through, in row-major order.
+/// The positions through which some dimensions run, in row-major order.
 fn positions(extents: &[Extent]) -> Vec<usize> {
     let mut positions = vec![0];
     for extent in extents {
@@ -70,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn positions_run_in_row_major_order_whatever_the_strides() {
+    fn positions_are_in_row_major_order_for_any_strides() {
         let extents = [Extent { size: 2, stride: 5 }, Extent { size: 3, stride: 10 }];
         assert_eq!(positions(&extents), [0, 10, 20, 5, 15, 25]);
         assert_eq!(positions(&[]), [0]);

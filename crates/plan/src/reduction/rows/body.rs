@@ -1,4 +1,5 @@
-//! What each walk along a row computes, and what it leaves for the next.
+//! Divides the body into walks along a row, and selects the values that one walk keeps for the
+//! next.
 
 use super::{Sweep, Walked};
 use crate::collapse::{Follows, Visits};
@@ -8,13 +9,13 @@ use hlo::{InstructionId, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use target::Target;
 
-/// A value costs a store and a load to keep; what costs less is computed again.
+/// Keeping a value costs a store and a load; cheaper values are recomputed.
 const WORTH_KEEPING: u64 = 4;
 
-/// The code of rows in registers is straight, so its size has a bound, in operations.
+/// Rows in registers are straight-line code. This bounds its size, in operations.
 const MAX_STRAIGHT_OPERATIONS: u64 = 512;
 
-/// The body of a walk.
+/// The body of a kernel that walks rows.
 pub(super) struct Body<'a, 'm> {
     fusion: &'a Fusion<'m>,
     visits: &'a Visits,
@@ -26,9 +27,9 @@ pub(super) struct Body<'a, 'm> {
 /// A value that later walks read back.
 pub(super) struct Kept {
     pub(super) instruction: InstructionId,
-    /// The walk that makes it.
+    /// Index of the walk that computes it.
     pub(super) first: usize,
-    /// Walks that read it back.
+    /// Indices of the walks that read it back.
     pub(super) later: Vec<usize>,
 }
 
@@ -38,37 +39,38 @@ impl<'a, 'm> Body<'a, 'm> {
         Self { fusion, visits, walked, along_row: varies.map(|(id, _)| *id).collect() }
     }
 
-    /// The walks, each with what needs no later one's reductions.
+    /// The walks, each with the instructions that need only reductions of earlier walks.
     pub(super) fn sweeps(&self, results: &[InstructionId], row_results: &[usize]) -> Vec<Sweep> {
-        // For each instruction how many walks must be over before it can be computed.
+        // For each instruction, the number of walks that must be complete before it can be
+        // computed.
         let mut after: BTreeMap<InstructionId, usize> = BTreeMap::new();
         let mut sweeps = Vec::new();
         for id in self.fusion.instructions() {
             let operands = self.fusion.body[id].operands();
             let walks = operands.iter().filter_map(|o| after.get(o)).copied().max().unwrap_or(0);
             if let Op::Reduce { .. } = self.fusion.body[id].op() {
-                at(&mut sweeps, walks).reductions.push(id);
+                walk_mut(&mut sweeps, walks).reductions.push(id);
                 after.insert(id, walks + 1);
             } else {
                 after.insert(id, walks);
             }
         }
         for (k, result) in results.iter().enumerate().filter(|(k, _)| !row_results.contains(k)) {
-            at(&mut sweeps, after.get(result).copied().unwrap_or(0)).results.push(k);
+            walk_mut(&mut sweeps, after.get(result).copied().unwrap_or(0)).results.push(k);
         }
         sweeps
     }
 
-    /// What a walk evaluates at each element.
+    /// Instructions that a walk evaluates at each element.
     fn targets(&self, sweep: &Sweep, results: &[InstructionId]) -> Vec<InstructionId> {
         let inputs = sweep.reductions.iter().map(|&id| self.fusion.body[id].operands()[0]);
         inputs.chain(sweep.results.iter().map(|&k| results[k])).collect()
     }
 
-    /// Values that a later walk needs and that are dear: it reads them back.
+    /// Values that a later walk reads back because they are expensive to recompute.
     pub(super) fn kept(&self, sweeps: &[Sweep], results: &[InstructionId]) -> Vec<Kept> {
         let mut kept: Vec<Kept> = Vec::new();
-        let mut made: BTreeMap<InstructionId, usize> = BTreeMap::new();
+        let mut first_walks: BTreeMap<InstructionId, usize> = BTreeMap::new();
         for (number, sweep) in sweeps.iter().enumerate() {
             let mut seen = BTreeSet::new();
             let mut pending = self.targets(sweep, results);
@@ -80,23 +82,23 @@ impl<'a, 'm> Body<'a, 'm> {
                     value.later.push(number);
                     continue;
                 }
-                let first = made.get(&id).copied().filter(|&first| first < number);
+                let first = first_walks.get(&id).copied().filter(|&first| first < number);
                 if let Some(first) = first.filter(|_| self.is_keepable(id)) {
                     let stops: Vec<InstructionId> = kept.iter().map(|k| k.instruction).collect();
-                    // It is none of them itself.
+                    // The value itself is not one of the stops.
                     if self.cost(&[id], &stops) >= WORTH_KEEPING {
                         kept.push(Kept { instruction: id, first, later: vec![number] });
                         continue;
                     }
                 }
-                made.entry(id).or_insert(number);
+                first_walks.entry(id).or_insert(number);
                 pending.extend(self.fusion.body[id].operands());
             }
         }
         kept
     }
 
-    /// Whether the kernel computes an element of this for each element of a row.
+    /// True if the kernel computes the instruction once per element of a row.
     fn is_computed_along_row(&self, id: InstructionId) -> bool {
         self.fusion.position(id) == Position::Inside
             && self.along_row.contains(&id)
@@ -117,7 +119,7 @@ impl<'a, 'm> Body<'a, 'm> {
         follows.iter().copied().eq((0..self.walked.sizes.len()).map(Some))
     }
 
-    /// What one element costs that is computed from what is in memory and from `stops`, in multiply-adds.
+    /// Cost of computing one element from memory and from `stops`, in multiply-adds.
     fn cost(&self, targets: &[InstructionId], stops: &[InstructionId]) -> u64 {
         let mut cost = 0u64;
         let mut seen = BTreeSet::new();
@@ -140,7 +142,8 @@ impl<'a, 'm> Body<'a, 'm> {
         cost
     }
 
-    /// Whether rows of so many vectors fit into registers with all that passes from walk to walk.
+    /// True if rows of this many vectors fit into registers together with all values that pass from
+    /// walk to walk.
     pub(super) fn fits_registers(
         &self,
         sweeps: &[Sweep],
@@ -166,7 +169,7 @@ impl<'a, 'm> Body<'a, 'm> {
             && operations.saturating_mul(vectors.unsigned_abs()) <= MAX_STRAIGHT_OPERATIONS
     }
 
-    /// Operands that differ along a row, of what is computed up to `stops`.
+    /// Operands that differ along a row and are read to compute `targets` from `stops`.
     fn operands_along_row(
         &self,
         targets: &[InstructionId],
@@ -187,7 +190,7 @@ impl<'a, 'm> Body<'a, 'm> {
         seen
     }
 
-    /// Whether a walk computes more than additions and their kind.
+    /// True if a walk computes more than additions and similarly cheap operations.
     pub(super) fn is_costly(&self, sweeps: &[Sweep], results: &[InstructionId], number: usize) -> bool {
         let loaded: Vec<InstructionId> =
             sweeps[number].loaded.iter().map(|value| value.instruction).collect();
@@ -205,8 +208,8 @@ impl<'a, 'm> Body<'a, 'm> {
         false
     }
 
-    /// Operands that the one result may be written over: of them only the element is read that is written, and only
-    /// while its row is walked.
+    /// Operands that the only result may overwrite: only the element being written is read from
+    /// them, and only while its row is walked.
     pub(super) fn overwritable(&self) -> Vec<usize> {
         let fusion = self.fusion;
         let Some(result) = fusion.shape().as_array().filter(|s| s.sizes() == self.walked.sizes) else {
@@ -221,7 +224,7 @@ impl<'a, 'm> Body<'a, 'm> {
                 other.insert(fusion.operand(number));
             }
         }
-        // What is seen through a reshape is not visited.
+        // Values seen through a reshape are not visited.
         for id in fusion.instructions() {
             if let Op::Reshape {} | Op::Bitcast {} | Op::GetTupleElement { .. } = fusion.body[id].op()
                 && let Position::Operand(number) = fusion.position(fusion.body[id].operands()[0])
@@ -242,8 +245,8 @@ impl<'a, 'm> Body<'a, 'm> {
     }
 }
 
-/// The walk of a number, made if there are not so many.
-fn at(sweeps: &mut Vec<Sweep>, number: usize) -> &mut Sweep {
+/// The walk with this index. Missing walks are added.
+fn walk_mut(sweeps: &mut Vec<Sweep>, number: usize) -> &mut Sweep {
     if sweeps.len() <= number {
         sweeps.resize(number + 1, Sweep::default());
     }

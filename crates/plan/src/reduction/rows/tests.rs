@@ -1,4 +1,4 @@
-//! Tables of plans.
+//! Tests of plans, by table.
 
 use super::*;
 use crate::planner::plan as plan_module;
@@ -55,12 +55,12 @@ fn plan_of(module: &hlo::Module, target: &Target) -> (InstructionPlan, RowsPlan)
 }
 
 #[test]
-fn short_rows_stay_in_registers_and_of_long_ones_what_is_dear_is_kept() {
+fn short_rows_stay_in_registers_and_long_rows_keep_expensive_values() {
     let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
     let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
     let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
     let table = [
-        // rows, columns -> lanes, in registers, bytes for each worker
+        // (rows, columns), (lanes, in registers, scratch bytes per worker)
         ((&avx512, 4, 10), (8, true, 0)),
         ((&avx512, 4, 16), (16, true, 0)),
         ((&avx512, 4, 128), (16, true, 0)),
@@ -71,10 +71,10 @@ fn short_rows_stay_in_registers_and_of_long_ones_what_is_dear_is_kept() {
         ((&neon, 4, 3), (2, true, 0)),
         ((&neon, 4, 200), (4, false, 832)),
     ];
-    for ((target, rows, columns), want) in table {
+    for ((target, rows, columns), expected) in table {
         let (plan, walk) = plan_of(&softmax(rows, columns), target);
-        let have = (walk.lanes, walk.in_registers, plan.worker_scratch_bytes);
-        assert_eq!(have, want, "{rows}x{columns} on '{}'", target.cpu);
+        let actual = (walk.lanes, walk.in_registers, plan.worker_scratch_bytes);
+        assert_eq!(actual, expected, "{rows}x{columns} on '{}'", target.cpu);
         assert_eq!(walk.sweeps.len(), 3, "{rows}x{columns}");
         let kept = usize::from(!walk.in_registers);
         assert_eq!((walk.sweeps[1].stored.len(), walk.sweeps[2].loaded.len()), (kept, kept));
