@@ -1,4 +1,4 @@
-//! Gives every value its memory.
+//! Assigns memory to every value.
 
 use crate::constants::{self, ConstantsPool};
 use crate::moves::{Move, Pair, in_order, rename};
@@ -12,13 +12,16 @@ use plan::{ModulePlan, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Error, Result};
 
-/// More temporaries than this are refused: no machine has them, and offsets stay far from overflow.
+/// Upper bound of the temporaries. No machine has more memory than this, and offsets stay far from
+/// overflow.
 const MAX_TEMPS: u64 = 1 << 40;
 
-/// State of up to so many bytes is copied rather than exchanged: that takes a few instructions, and no registers.
+/// State of up to this many bytes is copied rather than exchanged: a copy takes a few instructions
+/// and no registers.
 const MAX_COPIED_STATE: u64 = 256;
 
-/// Assigns memory to every value of the module. Constants that are not in the pool yet are added to it.
+/// Assigns memory to every value of the module. Constants that the pool does not hold are added to
+/// it.
 pub fn assign(
     module: &Module,
     plan: &ModulePlan,
@@ -26,10 +29,10 @@ pub fn assign(
     pool: &mut ConstantsPool,
 ) -> Result<BufferAssignment> {
     let values = Values::new(module, plan);
-    called_once(module, plan)?;
+    check_single_callers(module, plan)?;
     let timeline = Timeline::new(module, &values, schedule);
     let mut out = BufferAssignment { result_count: module.result_count(), ..BufferAssignment::default() };
-    callers_memory(module, &values, &mut out);
+    place_parameters(module, &values, &mut out);
     constants::place(module, plan, &values, pool, &mut out);
     let sharing = Sharing::new(module, plan, &values, &timeline, &out.slices);
     let mut assigner = Assigner {
@@ -39,7 +42,7 @@ pub fn assign(
         timeline,
         sharing,
         transfers: BTreeMap::new(),
-        circles: BTreeMap::new(),
+        cycles: BTreeMap::new(),
         places: BTreeMap::new(),
         out,
     };
@@ -53,15 +56,16 @@ pub fn assign(
     Ok(assigner.out)
 }
 
-/// A computation's memory is that of one call; two callers would need two copies of it.
-fn called_once(module: &Module, plan: &ModulePlan) -> Result<()> {
+/// Fails if a computation has several callers. A computation's memory serves one call; two callers
+/// would need two copies of it.
+fn check_single_callers(module: &Module, plan: &ModulePlan) -> Result<()> {
     let mut seen = BTreeSet::from([module.entry()]);
     for (&computation, plans) in &plan.computations {
         for &instruction in plans.instructions.keys() {
             for callee in called(module[computation][instruction].op()) {
                 if !seen.insert(callee) {
                     return Err(Error::unsupported(format!(
-                        "computation {} is called from several places; give each its own copy",
+                        "computation {} has several callers; give each caller its own copy",
                         module[callee].name()
                     )));
                 }
@@ -71,8 +75,8 @@ fn called_once(module: &Module, plan: &ModulePlan) -> Result<()> {
     Ok(())
 }
 
-/// Entry parameters live with the caller.
-fn callers_memory(module: &Module, values: &Values<'_>, out: &mut BufferAssignment) {
+/// Adds the slices of the entry's parameters, which are in the caller's memory.
+fn place_parameters(module: &Module, values: &Values<'_>, out: &mut BufferAssignment) {
     let entry = module.entry();
     for (number, &parameter) in module[entry].parameters().iter().enumerate() {
         for leaf in values.leaves(entry, parameter) {
@@ -82,21 +86,21 @@ fn callers_memory(module: &Module, values: &Values<'_>, out: &mut BufferAssignme
     }
 }
 
-/// Memory before offsets are known: a class of values, or a slice that is there anyway.
+/// Memory before offsets are known: a class of values, or a slice that already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Class(usize),
     Fixed(Slice),
 }
 
-/// What a request for temporaries is for.
+/// Purpose of a request for temporaries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Purpose {
     Class(usize),
     Scratch(ComputationId, InstructionId),
-    /// A stage of the copies at the end of a computation.
+    /// A stage for the copies at the end of a computation.
     Stage(ComputationId, usize),
-    /// A stage of the exchanged state of a loop, by place.
+    /// A stage for the exchanged state of a loop, by place.
     LoopStage(ComputationId, InstructionId, Place),
 }
 
@@ -108,9 +112,9 @@ struct Assigner<'m> {
     sharing: Sharing,
     /// The copies at the ends of computations.
     transfers: BTreeMap<ComputationId, Vec<Move<Place>>>,
-    /// Places that loops exchange.
-    circles: BTreeMap<(ComputationId, InstructionId), Vec<Vec<Place>>>,
-    /// Where the temporaries are.
+    /// Cycles of places whose contents loops exchange.
+    cycles: BTreeMap<(ComputationId, InstructionId), Vec<Vec<Place>>>,
+    /// Slices of the temporaries.
     places: BTreeMap<Purpose, Slice>,
     out: BufferAssignment,
 }
@@ -133,7 +137,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// Decides how root values that are not made where they belong get there.
+    /// Determines the copies of root values that are not computed in place.
     fn transfers(&mut self) {
         let entry = self.module.entry();
         let mut pairs = Vec::new();
@@ -161,7 +165,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// The root values of a called computation, each with the place of the caller's result.
+    /// The root values of a called computation, each with the place in the caller's result.
     fn pairs(
         &mut self,
         computation: ComputationId,
@@ -178,7 +182,8 @@ impl Assigner<'_> {
         pairs
     }
 
-    /// A loop's state that cannot be made in place lives in two places by turns, which costs no copies.
+    /// Loop state that cannot be computed in place alternates between two places, which needs no
+    /// copies.
     fn body_transfers(
         &mut self,
         computation: ComputationId,
@@ -200,8 +205,8 @@ impl Assigner<'_> {
         }
         let renaming = rename(&pairs, |pair| movable.contains(&pair.from));
         self.transfers.insert(body, in_order(&renaming.copies));
-        if !renaming.circles.is_empty() {
-            self.circles.insert((computation, instruction), renaming.circles);
+        if !renaming.cycles.is_empty() {
+            self.cycles.insert((computation, instruction), renaming.cycles);
         }
     }
 
@@ -212,12 +217,12 @@ impl Assigner<'_> {
         changing.iter().map(|leaf| self.place(leaf)).collect()
     }
 
-    /// The size of the values of a class, which is the same for all.
+    /// Size of the values of a class, which have equal sizes.
     fn size(&self, class: usize) -> u64 {
         self.sharing.size(class)
     }
 
-    /// Packs everything that has no other memory into one block.
+    /// Packs everything without other memory into one block.
     fn temporaries(&mut self) -> Result<()> {
         let mut requests: BTreeMap<Purpose, Request> = BTreeMap::new();
         for &number in self.sharing.numbers.clone().values() {
@@ -260,7 +265,8 @@ impl Assigner<'_> {
         Ok(())
     }
 
-    /// Stages of copies; and places that a loop exchanges are its own all the time.
+    /// Requests stages for copies, and extends the requests of places that a loop exchanges to the
+    /// whole loop.
     fn stage_requests(&mut self, requests: &mut BTreeMap<Purpose, Request>) {
         for (&computation, moves) in &self.transfers.clone() {
             for step in moves {
@@ -271,12 +277,12 @@ impl Assigner<'_> {
                 }
             }
         }
-        for (&(computation, instruction), circles) in &self.circles.clone() {
+        for (&(computation, instruction), cycles) in &self.cycles.clone() {
             let place = (computation, instruction);
-            let (begin, end) = (self.timeline.positions[&place], self.timeline.behind[&place]);
+            let (begin, end) = (self.timeline.positions[&place], self.timeline.after[&place]);
             let state = self.state_places(computation, instruction);
-            for circle in circles {
-                for &place in circle {
+            for cycle in cycles {
+                for &place in cycle {
                     if let Place::Class(class) = place
                         && let Some(request) = requests.get_mut(&Purpose::Class(class))
                     {
@@ -284,8 +290,8 @@ impl Assigner<'_> {
                         join(&mut request.intervals);
                     }
                 }
-                let of_state: Vec<Place> = circle.iter().filter(|p| state.contains(p)).copied().collect();
-                for &place in of_state.iter().filter(|_| of_state.len() > 1) {
+                let cycle_state: Vec<Place> = cycle.iter().filter(|p| state.contains(p)).copied().collect();
+                for &place in cycle_state.iter().filter(|_| cycle_state.len() > 1) {
                     let request = at_once(self.place_size(place), end);
                     requests.insert(Purpose::LoopStage(computation, instruction, place), request);
                 }
@@ -319,23 +325,23 @@ impl Assigner<'_> {
     }
 
     fn write_rotations(&mut self) {
-        for ((computation, instruction), circles) in std::mem::take(&mut self.circles) {
+        for ((computation, instruction), cycles) in std::mem::take(&mut self.cycles) {
             let state = self.state_places(computation, instruction);
             let mut rotations = Vec::new();
-            for circle in circles {
-                let of_state: Vec<Place> = circle.iter().filter(|p| state.contains(p)).copied().collect();
-                let stages = of_state.iter().filter(|_| of_state.len() > 1);
+            for cycle in cycles {
+                let cycle_state: Vec<Place> = cycle.iter().filter(|p| state.contains(p)).copied().collect();
+                let stages = cycle_state.iter().filter(|_| cycle_state.len() > 1);
                 let stages = stages.map(|&p| self.places[&Purpose::LoopStage(computation, instruction, p)]);
                 let stages = stages.collect();
-                let places = circle.into_iter().map(|place| self.slice(place)).collect();
-                let state = of_state.into_iter().map(|place| self.slice(place)).collect();
+                let places = cycle.into_iter().map(|place| self.slice(place)).collect();
+                let state = cycle_state.into_iter().map(|place| self.slice(place)).collect();
                 rotations.push(Rotation { places, state, stages });
             }
             self.out.rotations.insert((computation, instruction), rotations);
         }
     }
 
-    /// Random state keeps its bytes from run to run, at the start of the block.
+    /// Places random state, which persists from run to run, at the start of the block.
     fn persistent(&mut self, schedule: &Schedule) {
         for (&computation, sequence) in &schedule.sequences {
             for &instruction in sequence {
@@ -350,7 +356,7 @@ impl Assigner<'_> {
         }
     }
 
-    /// Kernels run one after another, so each worker needs the most that one of them asks for.
+    /// Kernels run one after another, so each worker needs the maximum of their requests.
     fn worker_scratch(&mut self) -> Result<()> {
         let plans = self.plan.computations.values().flat_map(|computation| computation.instructions.values());
         let bytes = plans.map(|plan| plan.worker_scratch_bytes).max().unwrap_or(0);
@@ -364,7 +370,7 @@ impl Assigner<'_> {
         Ok(())
     }
 
-    /// The initial state of loops, where it is not made in place.
+    /// Determines the copies of loops' initial state that is not computed in place.
     fn start_copies(&mut self) {
         let (module, plan) = (self.module, self.plan);
         for computation in self.values.order().to_vec() {
@@ -391,12 +397,12 @@ impl Assigner<'_> {
         }
     }
 
-    /// Exchanged places take over each other's alignment.
+    /// Exchanged places take on each other's alignment.
     fn weakly_aligned(&mut self) {
         let rotations: Vec<&Rotation> = self.out.rotations.values().flatten().collect();
         let is_parameter = |slice: &Slice| matches!(slice.allocation, Allocation::Parameter(_));
         let mut weak: BTreeSet<Slice> = BTreeSet::new();
-        // A loop inside of another one may hand a place on.
+        // A loop inside another one may pass a place on.
         loop {
             let before = weak.len();
             for rotation in &rotations {

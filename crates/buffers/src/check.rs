@@ -1,9 +1,10 @@
-//! Judges an assignment by replaying the schedule over symbolic memory.
+//! Checks an assignment by replaying the schedule over symbolic memory.
 //!
-//! Every slice holds the value last written to it. The replay checks that each kernel finds the values that it reads, that
-//! it writes over an operand only where the plan allows, and that the root's values end up where they belong. A loop's body
-//! is replayed once, from memory that holds nothing of what the loop writes but its state: so it finds what it reads in any
-//! round. The replay knows nothing of intervals, classes or forwarded values.
+//! Every slice holds the value last written to it. The replay checks three properties: each kernel
+//! finds the values that it reads, it overwrites an operand only where the plan allows it, and the
+//! root's values end up in their places. A loop's body is replayed once, starting from memory that
+//! holds none of the loop's writes except its state, so that a successful check covers every
+//! iteration. The replay uses neither intervals nor classes nor forwarded values.
 
 use crate::schedule::in_place_target;
 use crate::values::{Values, called};
@@ -13,7 +14,7 @@ use plan::{ModulePlan, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// An error names the first kernel that would read the wrong bytes.
+/// Checks an assignment. An error names the first kernel that would read wrong bytes.
 pub fn check(
     module: &Module,
     plan: &ModulePlan,
@@ -55,11 +56,11 @@ pub fn check(
     Ok(())
 }
 
-/// What each slice holds: several values at once where they are equal. Slices are disjoint.
+/// Content of each slice. A slice holds several values if they are equal. Slices are disjoint.
 #[derive(Clone, Default)]
 struct Memory {
     contents: BTreeMap<(Allocation, u64), (u64, BTreeSet<Leaf>)>,
-    /// Where each value is.
+    /// The slices that hold each value.
     places: BTreeMap<Leaf, BTreeSet<Slice>>,
 }
 
@@ -70,21 +71,21 @@ impl Memory {
         self.name(slice, value);
     }
 
-    /// What a slice holds has another name, too.
+    /// Records another name for the content of a slice.
     fn name(&mut self, slice: Slice, value: Leaf) {
         if slice.size > 0 {
-            let held = self.contents.entry((slice.allocation, slice.offset)).or_default();
-            held.0 = slice.size;
-            held.1.insert(value.clone());
+            let values = self.contents.entry((slice.allocation, slice.offset)).or_default();
+            values.0 = slice.size;
+            values.1.insert(value.clone());
             self.places.entry(value).or_default().insert(slice);
         }
     }
 
-    /// The value is nowhere any more: what has its name is of an earlier round.
+    /// Removes a value from all slices; a value of that name dates from an earlier iteration.
     fn forget(&mut self, value: &Leaf) {
         for slice in self.places.remove(value).into_iter().flatten() {
-            if let Some(held) = self.contents.get_mut(&(slice.allocation, slice.offset)) {
-                held.1.remove(value);
+            if let Some(values) = self.contents.get_mut(&(slice.allocation, slice.offset)) {
+                values.1.remove(value);
             }
         }
     }
@@ -97,9 +98,9 @@ impl Memory {
         let before = self.contents.range(..first).next_back();
         let reaching =
             before.filter(|((a, offset), (size, _))| *a == slice.allocation && offset + size > slice.offset);
-        let lost: Vec<(Allocation, u64)> =
+        let overwritten: Vec<(Allocation, u64)> =
             reaching.into_iter().chain(self.contents.range(first..end)).map(|(key, _)| *key).collect();
-        for key in lost {
+        for key in overwritten {
             let (size, values) = self.contents.remove(&key).unwrap_or_default();
             let place = Slice { allocation: key.0, offset: key.1, size };
             for value in values {
@@ -114,43 +115,44 @@ impl Memory {
         slice.size == 0 || self.places.get(value).is_some_and(|places| places.contains(&slice))
     }
 
-    /// What exactly this slice holds.
-    fn held(&self, slice: Slice) -> BTreeSet<Leaf> {
-        let held = self.contents.get(&(slice.allocation, slice.offset)).filter(|held| held.0 == slice.size);
-        held.map(|held| held.1.clone()).unwrap_or_default()
+    /// The values that exactly this slice holds.
+    fn values(&self, slice: Slice) -> BTreeSet<Leaf> {
+        let values =
+            self.contents.get(&(slice.allocation, slice.offset)).filter(|values| values.0 == slice.size);
+        values.map(|values| values.1.clone()).unwrap_or_default()
     }
 
     fn copy(&mut self, from: Slice, to: Slice) {
-        let held = self.held(from);
+        let values = self.values(from);
         self.clobber(to);
-        held.into_iter().for_each(|value| self.name(to, value));
+        values.into_iter().for_each(|value| self.name(to, value));
     }
 
-    /// Each place gets what the next one holds, the last one what the first one holds.
+    /// Gives each place the content of the next one, and the last place that of the first.
     fn rotate(&mut self, places: &[Slice]) {
-        let held: Vec<BTreeSet<Leaf>> = places.iter().map(|&place| self.held(place)).collect();
+        let values: Vec<BTreeSet<Leaf>> = places.iter().map(|&place| self.values(place)).collect();
         places.iter().for_each(|&place| self.clobber(place));
         for (k, &place) in places.iter().enumerate() {
-            held[(k + 1) % held.len()].iter().for_each(|value| self.name(place, value.clone()));
+            values[(k + 1) % values.len()].iter().for_each(|value| self.name(place, value.clone()));
         }
     }
 
-    /// Keeps what both hold.
+    /// Keeps the values that both memories hold.
     fn intersect(&mut self, other: &Self) {
         let all: Vec<(Leaf, Slice)> = (self.places.iter())
             .flat_map(|(value, places)| places.iter().map(move |place| (value.clone(), *place)))
             .collect();
         for (value, place) in all {
             if !other.holds(place, &value) {
-                if let Some(held) = self.contents.get_mut(&(place.allocation, place.offset)) {
-                    held.1.remove(&value);
+                if let Some(values) = self.contents.get_mut(&(place.allocation, place.offset)) {
+                    values.1.remove(&value);
                 }
                 if let Some(places) = self.places.get_mut(&value) {
                     places.remove(&place);
                 }
             }
         }
-        self.contents.retain(|_, held| !held.1.is_empty());
+        self.contents.retain(|_, values| !values.1.is_empty());
     }
 }
 
@@ -160,7 +162,7 @@ struct Checker<'m> {
     schedule: &'m Schedule,
     assignment: &'m BufferAssignment,
     values: Values<'m>,
-    /// What running a computation writes, with all that it runs.
+    /// Slices that running a computation writes, including those of the computations that it runs.
     written: BTreeMap<ComputationId, BTreeSet<Slice>>,
 }
 
@@ -228,7 +230,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The slices that an instruction reads, each checked to hold its value.
+    /// Checks that each slice an instruction reads holds its value, and returns the slices.
     fn reads(
         &self,
         computation: ComputationId,
@@ -258,7 +260,7 @@ impl Checker<'_> {
         for leaf in self.values.leaves(computation, instruction) {
             writes.push((self.assignment.slice(computation, instruction, &leaf.2), leaf));
         }
-        // What is read in another way, too, must not be overwritten.
+        // A value that is also read in another way must not be overwritten.
         let strict = |index: &[usize]| -> BTreeSet<Slice> {
             let may = |k: usize| match index {
                 [] => plan.may_overwrite.contains(&k),
@@ -281,7 +283,7 @@ impl Checker<'_> {
             let constant = slice.allocation == Allocation::Constants && slice.size > 0;
             if clash || constant || scratch.is_some_and(|s| s.overlaps(slice)) {
                 return Err(Error::internal(format!(
-                    "buffer assignment: {} must not write {slice}, which it still needs",
+                    "buffer assignment: {} overwrites {slice}, which is still in use",
                     current.name()
                 )));
             }
@@ -289,7 +291,7 @@ impl Checker<'_> {
         if let Some(scratch) = scratch {
             if reads.iter().any(|read| read.overlaps(&scratch)) {
                 return Err(Error::internal(format!(
-                    "buffer assignment: scratch of {} is in use",
+                    "buffer assignment: scratch of {} overlaps an operand",
                     current.name()
                 )));
             }
@@ -301,7 +303,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Each branch from the same memory; what holds afterwards is what holds after every one.
+    /// Replays each branch from the same memory. Then memory holds the values that every
+    /// branch leaves.
     fn conditional(
         &self,
         computation: ComputationId,
@@ -327,7 +330,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Any number of times around.
+    /// Replays a loop for any number of iterations.
     fn repeat(
         &self,
         computation: ComputationId,
@@ -364,7 +367,7 @@ impl Checker<'_> {
         rotations.iter().for_each(|rotation| round.rotate(&rotation.places));
         self.end_copies(body, &mut round);
         self.hand_over(body, computation, instruction, &mut round)?;
-        // Behind the loop only the state is in its own place again.
+        // After the loop, only the state is back at its own address.
         for rotation in rotations {
             let others = rotation.places.iter().filter(|place| !rotation.state.contains(place));
             others.chain(&rotation.stages).for_each(|place| memory.clobber(*place));
@@ -372,7 +375,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Checks that the root's values of a called computation are in the caller's memory, where they become its value.
+    /// Checks that the root's values of a called computation are in the caller's memory, and makes
+    /// them the caller's result.
     fn hand_over(
         &self,
         callee: ComputationId,

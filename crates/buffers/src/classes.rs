@@ -1,19 +1,20 @@
-//! Values that share a piece of memory.
+//! Values that share memory.
 //!
-//! Two values may share memory if they are never alive at the same tick; or at one only, the last one of the first, in which
-//! the second is written by something that has the right to write it over the first.
+//! Two values may share memory if they are never live at the same tick. They may also meet in a
+//! single tick, the last one of the first value, if the instruction that writes the second value in
+//! that tick has the right to overwrite the first.
 
 use crate::Slice;
 use crate::timeline::Interval;
 use std::collections::BTreeSet;
 
-/// The number of a value.
+/// Index of a value.
 pub(crate) type ValueNumber = usize;
 
-/// The rights to overwrite: in this tick, this value may be written over that one.
+/// Rights to overwrite: (tick, value that is written, value that it may overwrite).
 pub(crate) type Rights = BTreeSet<(usize, ValueNumber, ValueNumber)>;
 
-/// A value and ticks in which it is alive, ordered by the first of them.
+/// A value and an interval in which it is live, ordered by the beginning of the interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Lifetime {
     ticks: Interval,
@@ -21,7 +22,8 @@ struct Lifetime {
 }
 
 impl Lifetime {
-    /// True if both values are needed in some tick and neither has the right to be written over the other there.
+    /// True if both values are live in some tick and neither has the right to overwrite the other
+    /// there.
     fn clashes(&self, other: &Self, rights: &Rights) -> bool {
         let (a, b) = (self.ticks, other.ticks);
         let (first, last) = (a.begin.max(b.begin), a.end.min(b.end));
@@ -31,13 +33,13 @@ impl Lifetime {
     }
 }
 
-/// A partition of values into classes, each of one piece of memory.
+/// A partition of values into classes that share memory.
 #[derive(Debug, Default)]
 pub(crate) struct Classes {
     parents: Vec<usize>,
-    /// Of a representative: when its values are alive. They overlap in single ticks only.
+    /// For a representative: the lifetimes of its values, which overlap in single ticks only.
     intervals: Vec<BTreeSet<Lifetime>>,
-    /// Of a representative: memory that the class has anyway.
+    /// For a representative: memory that the class already has.
     fixed: Vec<Option<Slice>>,
 }
 
@@ -57,36 +59,37 @@ impl Classes {
         while self.parents[root] != root {
             root = self.parents[root];
         }
-        let mut at = value;
-        while self.parents[at] != root {
-            at = std::mem::replace(&mut self.parents[at], root);
+        let mut current = value;
+        while self.parents[current] != root {
+            current = std::mem::replace(&mut self.parents[current], root);
         }
         root
     }
 
-    /// The memory that a value's class has anyway.
+    /// The memory that a value's class already has.
     pub(crate) fn fixed(&mut self, value: ValueNumber) -> Option<Slice> {
         let root = self.find(value);
         self.fixed[root]
     }
 
-    /// When some value of a class is alive, rising.
+    /// The lifetimes of a class, in ascending order.
     pub(crate) fn intervals(&mut self, value: ValueNumber) -> Vec<Interval> {
         let root = self.find(value);
         self.intervals[root].iter().map(|lifetime| lifetime.ticks).collect()
     }
 
-    /// From the first to the last tick of a value's class.
+    /// The interval from the first to the last tick of a value's class.
     pub(crate) fn hull(&mut self, value: ValueNumber) -> Option<Interval> {
         let root = self.find(value);
         let all = &self.intervals[root];
-        // Intervals overlap in single ticks at most, so the last one to begin is the last one to end.
+        // Intervals overlap in at most single ticks, so the last one to begin is the last one to
+        // end.
         let (first, last) = (all.first()?, all.last()?);
         let end = all.iter().rev().take(2).map(|l| l.ticks.end).max().unwrap_or(last.ticks.end);
         Some(Interval { begin: first.ticks.begin, end })
     }
 
-    /// Lets two values share memory, if nothing stands against it; whether they do.
+    /// Lets two values share memory if no lifetimes clash. Returns true if they share it.
     pub(crate) fn merge(&mut self, x: ValueNumber, y: ValueNumber, rights: &Rights) -> bool {
         let (x, y) = (self.find(x), self.find(y));
         if x == y {
@@ -103,7 +106,7 @@ impl Classes {
         true
     }
 
-    /// Lets two values share memory whatever stands against it.
+    /// Lets two values share memory unconditionally.
     pub(crate) fn unite(&mut self, large: ValueNumber, small: ValueNumber) {
         let (large, small) = (self.find(large), self.find(small));
         let moved = std::mem::take(&mut self.intervals[small]);
@@ -112,12 +115,12 @@ impl Classes {
         self.fixed[large] = self.fixed[large].or(self.fixed[small]);
     }
 
-    /// True if a value must not live in the memory of a class.
+    /// True if a value cannot live in the memory of a class.
     fn clashes(&self, class: usize, new: &Lifetime, rights: &Rights) -> bool {
         let all = &self.intervals[class];
         let Interval { begin, end } = new.ticks;
         let least = Lifetime { ticks: Interval { begin, end: 0 }, value: 0 };
-        // Of those that begin earlier, only the last ones can reach so far.
+        // Among those that begin earlier, only the last ones can extend this far.
         for earlier in all.range(..least).rev() {
             if new.clashes(earlier, rights) {
                 return true;

@@ -8,8 +8,8 @@ use hlo::{Module, Op};
 use plan::{ModulePlan, Strategy};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A block of constants that grows with each assignment that shares it: one for each machine that a module is compiled for.
-/// Equal bytes have one place.
+/// A block of constants that grows with each assignment that shares it; there is one assignment for
+/// each processor for which a module is compiled. Equal bytes are stored once.
 #[derive(Debug, Default)]
 pub struct ConstantsPool {
     places: BTreeMap<Bytes, u64>,
@@ -21,7 +21,7 @@ pub struct ConstantsPool {
 pub struct ConstantsBlock {
     /// Size in bytes.
     pub size: u64,
-    /// The parts by rising offset; gaps are zeros.
+    /// The parts in ascending order of offset; gaps are zeros.
     pub chunks: Vec<(u64, Bytes)>,
 }
 
@@ -37,7 +37,7 @@ impl ConstantsPool {
         offset
     }
 
-    /// Size in bytes of the block so far.
+    /// Current size of the block in bytes.
     pub fn size(&self) -> u64 {
         self.block.size
     }
@@ -48,7 +48,7 @@ impl ConstantsPool {
     }
 }
 
-/// Lays out the constants that kernels, copies or results read, equal ones once.
+/// Lays out the constants that kernels, copies, or results read. Equal constants are stored once.
 pub(crate) fn place(
     module: &Module,
     plan: &ModulePlan,
@@ -57,8 +57,8 @@ pub(crate) fn place(
     out: &mut BufferAssignment,
 ) {
     let mut place = |bytes: &Bytes| {
-        let at = pool.place(bytes);
-        Slice { allocation: Allocation::Constants, offset: at, size: bytes.len() as u64 }
+        let offset = pool.place(bytes);
+        Slice { allocation: Allocation::Constants, offset, size: bytes.len() as u64 }
     };
     let mut read: BTreeSet<Leaf> = BTreeSet::new();
     for (&computation, plans) in &plan.computations {

@@ -56,7 +56,7 @@ use hlo::{ComputationId, InstructionId};
 use shape::ShapeIndex;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Temporaries, constants and packed constants start at multiples of so many bytes.
+/// Alignment in bytes of temporaries, constants, and packed constants.
 pub const ALIGNMENT: u64 = 64;
 
 /// A block of memory.
@@ -64,77 +64,83 @@ pub const ALIGNMENT: u64 = 64;
 pub enum Allocation {
     /// The caller's memory for an entry parameter, aligned as its element type.
     Parameter(usize),
-    /// The caller's memory for an element of the entry's result. An in-out result is its parameter instead.
+    /// The caller's memory for an element of the entry's result. An in-out result uses its
+    /// parameter's memory instead.
     Result(usize),
     /// The block of temporaries.
     Temps,
-    /// The block of constants, never written.
+    /// The block of constants, which is never written.
     Constants,
 }
 
-/// Bytes of an allocation.
+/// A range of bytes in an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slice {
-    /// The block.
+    /// The allocation.
     pub allocation: Allocation,
-    /// Bytes from its start.
+    /// Offset from its start in bytes.
     pub offset: u64,
-    /// How many bytes.
+    /// Number of bytes.
     pub size: u64,
 }
 
-/// Bytes to copy from one slice to another of the same size.
+/// A copy from one slice to another of the same size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CopyPair {
-    /// Where from.
+    /// Source.
     pub from: Slice,
-    /// Where to.
+    /// Destination.
     pub to: Slice,
 }
 
-/// Places of memory that a loop exchanges instead of copying: after an iteration each has what the next one in the list
-/// had, the last one what the first had. Who runs the loop keeps their addresses in variables.
+/// Places whose contents a loop exchanges instead of copying them. After an iteration, each place
+/// has the content of the next one in the list, and the last place has that of the first. The code
+/// that runs the loop keeps their addresses in variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// The places, of one size.
+    /// The places, all of the same size.
     pub places: Vec<Slice>,
-    /// Those whose content is needed behind the loop, where it must be at its own address again.
+    /// The places whose content is needed after the loop, where it must be back at its own address.
     pub state: Vec<Slice>,
-    /// If there are several of those, memory for each of them, through which they get there.
+    /// Temporary memory for each of these places, through which their contents move back; empty if
+    /// there is only one such place.
     pub stages: Vec<Slice>,
 }
 
 /// An array leaf of an instruction's result.
 pub type Leaf = (ComputationId, InstructionId, ShapeIndex);
 
-/// Where every value lives.
+/// The memory of every value.
 #[derive(Clone, Debug, Default)]
 pub struct BufferAssignment {
     /// The slice of every array leaf of every instruction that a kernel reads or writes.
     pub slices: BTreeMap<Leaf, Slice>,
-    /// The scratch of instructions that have some.
+    /// The scratch of instructions that need some.
     pub scratch: BTreeMap<(ComputationId, InstructionId), Slice>,
-    /// The packed constants, by the position in the instruction's plan.
+    /// The packed constants, by their position in the instruction's plan.
     pub packed: BTreeMap<(ComputationId, InstructionId, usize), Slice>,
-    /// Copies at the start of a while: the initial state.
+    /// Copies of the initial state at the start of a while loop.
     pub start_copies: BTreeMap<(ComputationId, InstructionId), Vec<CopyPair>>,
-    /// Copies at the end of a computation, in order: root values that are not made in their place.
+    /// Copies at the end of a computation, in order, of root values that are not computed in place.
     pub end_copies: BTreeMap<ComputationId, Vec<CopyPair>>,
-    /// What a while exchanges behind each run of its body, in front of the body's end copies. A place is in one rotation
-    /// of a while at most.
+    /// Places whose contents a while loop exchanges after each run of its body, before the body's
+    /// end copies. A place is in at most one rotation of a loop.
     pub rotations: BTreeMap<(ComputationId, InstructionId), Vec<Rotation>>,
-    /// How many results have memory of their own. Those behind them are sizes of bounded dimensions, and stand one after
-    /// the other in a list.
+    /// Number of results with memory of their own. The results after them are sizes of bounded
+    /// dimensions, which are stored consecutively in one list.
     pub result_count: usize,
-    /// Places that may hold the address of an entry parameter, whose alignment is its element type's only.
+    /// Places that may hold the address of an entry parameter, which is aligned only as its element
+    /// type.
     pub weakly_aligned: BTreeSet<Slice>,
     /// Size of the block of temporaries.
     pub temps_size: u64,
-    /// The most bytes of it that are needed at one time, in this order of execution: no assignment has a smaller block.
+    /// Maximum of the bytes that are live at one time in this order of execution: no assignment has
+    /// a smaller block.
     pub temps_lower_bound: u64,
-    /// Its first bytes, which live from run to run and are zero before the first.
+    /// Size of its first part, which persists from run to run and is zero before the first.
     pub persistent_size: u64,
-    /// Bytes of scratch that each worker of a parallel loop has; a multiple of 64. No two workers share any.
+    /// Bytes of scratch for each worker of a parallel loop, a multiple of 64. Workers share none of
+    /// it.
     pub worker_scratch_size: u64,
 }
 
@@ -150,7 +156,7 @@ impl BufferAssignment {
 }
 
 impl Slice {
-    /// Whether they share a byte.
+    /// True if both slices share a byte.
     pub fn overlaps(&self, other: &Self) -> bool {
         self.allocation == other.allocation
             && self.offset < other.offset + other.size

@@ -1,4 +1,4 @@
-//! Copies that happen at once, put in an order.
+//! Orders simultaneous copies.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,19 @@ pub(crate) struct Pair<P> {
     pub(crate) to: P,
 }
 
-/// A copy, or the half of one that goes through a stage.
+/// A copy, or half of a copy through a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Move<P> {
-    /// From one place to another.
+    /// Copies from one place to another.
     Copy(Pair<P>),
-    /// From a place to the stage of this number.
+    /// Copies a place to the stage with this index.
     Save(P, usize),
-    /// From the stage of this number to a place.
+    /// Copies the stage with this index to a place.
     Restore(usize, P),
 }
 
-/// The copies in an order in which nothing is overwritten before it is read. Where they go round in circles, one of them
-/// goes through a stage. No two have the same destination.
+/// Orders the copies so that no source is overwritten before it is read. In a cycle, one copy goes
+/// through a stage. No two copies may have the same destination.
 pub(crate) fn in_order<P: Copy + Ord>(copies: &[Pair<P>]) -> Vec<Move<P>> {
     let mut waiting: BTreeMap<P, P> =
         copies.iter().filter(|c| c.from != c.to).map(|c| (c.to, c.from)).collect();
@@ -37,13 +37,13 @@ pub(crate) fn in_order<P: Copy + Ord>(copies: &[Pair<P>]) -> Vec<Move<P>> {
                 Some(&stage) => Move::Restore(stage, to),
                 None => Move::Copy(Pair { from, to }),
             });
-            let left = readers.entry(from).or_default();
-            *left -= 1;
-            if *left == 0 && waiting.contains_key(&from) {
+            let remaining = readers.entry(from).or_default();
+            *remaining -= 1;
+            if *remaining == 0 && waiting.contains_key(&from) {
                 ready.insert(from);
             }
         }
-        // Only circles are left: whatever waits to be overwritten is read by another one.
+        // Only cycles remain: every destination is the source of another copy.
         let Some((&to, _)) = waiting.iter().next() else { return moves };
         let stage = stages.len();
         moves.push(Move::Save(to, stage));
@@ -52,17 +52,19 @@ pub(crate) fn in_order<P: Copy + Ord>(copies: &[Pair<P>]) -> Vec<Move<P>> {
     }
 }
 
-/// Circles of places whose contents go to the one before, the first one's to the last.
+/// A permutation of places with copies that it does not cover. In each cycle, contents move to the
+/// previous place, and that of the first place to the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Renaming<P> {
-    /// The places, in their order.
-    pub(crate) circles: Vec<Vec<P>>,
-    /// Copies that are left, to be done afterwards, when the places have their new contents.
+    /// The places of each cycle, in order.
+    pub(crate) cycles: Vec<Vec<P>>,
+    /// Copies that remain to be done later, when the places have their new contents.
     pub(crate) copies: Vec<Pair<P>>,
 }
 
-/// Replaces copies that happen at once by exchanging places, where that is possible. Of equal sources only the first one
-/// moves its place; whatever else wants the same is copied from there. A copy of a place to itself keeps it where it is.
+/// Replaces simultaneous copies by exchanges of places where possible. Among copies from the same
+/// source, only the first one moves the place; the others copy from its new place. A copy of a
+/// place to itself keeps the place where it is.
 pub(crate) fn rename<P: Copy + Ord>(copies: &[Pair<P>], may_move: impl Fn(&Pair<P>) -> bool) -> Renaming<P> {
     let stays: BTreeSet<P> = copies.iter().filter(|c| c.from == c.to).map(|c| c.to).collect();
     let mut source_of: BTreeMap<P, P> = BTreeMap::new();
@@ -76,14 +78,15 @@ pub(crate) fn rename<P: Copy + Ord>(copies: &[Pair<P>], may_move: impl Fn(&Pair<
             rest.push(*copy);
         }
     }
-    let mut renaming = Renaming { circles: Vec::new(), copies: Vec::new() };
-    // Chains first, from the place that nobody reads; closing them costs nothing.
+    let mut renaming = Renaming { cycles: Vec::new(), copies: Vec::new() };
+    // Chains come first, starting at places that are not read; closing them into cycles costs
+    // nothing.
     let starts: Vec<P> = source_of.keys().filter(|to| !destination_of.contains_key(to)).copied().collect();
     for start in starts {
-        renaming.circles.push(take_chain(&mut source_of, start));
+        renaming.cycles.push(take_chain(&mut source_of, start));
     }
     while let Some((&start, _)) = source_of.iter().next() {
-        renaming.circles.push(take_chain(&mut source_of, start));
+        renaming.cycles.push(take_chain(&mut source_of, start));
     }
     renaming.copies = rest
         .into_iter()
@@ -94,13 +97,13 @@ pub(crate) fn rename<P: Copy + Ord>(copies: &[Pair<P>], may_move: impl Fn(&Pair<
 
 fn take_chain<P: Copy + Ord>(source_of: &mut BTreeMap<P, P>, start: P) -> Vec<P> {
     let mut chain = vec![start];
-    let mut at = start;
-    while let Some(from) = source_of.remove(&at) {
+    let mut current = start;
+    while let Some(from) = source_of.remove(&current) {
         if from == start {
             break;
         }
         chain.push(from);
-        at = from;
+        current = from;
     }
     chain
 }
@@ -113,7 +116,7 @@ mod tests {
         Pair { from, to }
     }
 
-    /// Does what the moves say with memory that holds numbers.
+    /// Executes the moves on memory that holds numbers.
     fn run(moves: &[Move<u64>], memory: &mut BTreeMap<u64, u64>) {
         let mut stages: BTreeMap<usize, u64> = BTreeMap::new();
         for step in moves {
@@ -127,7 +130,7 @@ mod tests {
 
     #[test]
     fn every_destination_gets_what_its_source_held() {
-        // A circle of three with a tail, a chain, a fan.
+        // A cycle of three with a tail, a chain, and a fan.
         let copies =
             [(1, 2), (2, 3), (3, 1), (3, 4), (5, 6), (6, 7), (6, 8), (9, 9)].map(|(from, to)| pair(from, to));
         let before: BTreeMap<u64, u64> = (1..10).map(|n| (n, n * 10)).collect();
@@ -137,20 +140,20 @@ mod tests {
         for copy in copies {
             assert_eq!(memory[&copy.to], before[&copy.from], "{copy:?}");
         }
-        assert_eq!(moves.len(), 8, "one more than there are copies: the circle");
+        assert_eq!(moves.len(), 8, "one more than the copies, because of the cycle");
     }
 
     #[test]
-    fn exchanged_places_hold_what_copies_would_have_made() {
+    fn exchanges_have_the_same_effect_as_copies() {
         let copies = [(1, 2), (2, 1), (1, 3), (4, 5), (5, 6), (7, 8), (9, 9), (9, 10)]
             .map(|(from, to)| pair(from, to));
         let renaming = rename(&copies, |copy| copy.from != 7);
-        assert_eq!(renaming.circles.len(), 2);
+        assert_eq!(renaming.cycles.len(), 2);
         let before: BTreeMap<u64, u64> = (1..11).map(|n| (n, n * 10)).collect();
         let mut memory = before.clone();
-        for circle in &renaming.circles {
-            for (k, place) in circle.iter().enumerate() {
-                memory.insert(*place, before[&circle[(k + 1) % circle.len()]]);
+        for cycle in &renaming.cycles {
+            for (k, place) in cycle.iter().enumerate() {
+                memory.insert(*place, before[&cycle[(k + 1) % cycle.len()]]);
             }
         }
         for copy in &renaming.copies {

@@ -1,12 +1,13 @@
-//! A topological order that grows edge by edge (Pearce and Kelly, "A dynamic topological sort algorithm for directed
-//! acyclic graphs", JEA 2006).
+//! A topological order that is maintained edge by edge (Pearce and Kelly, "A dynamic topological
+//! sort algorithm for directed acyclic graphs", JEA 2006).
 
-/// Steps after which no more edges are taken: the order stays right, some wishes stay unfulfilled.
+/// Number of steps after which further edges are ignored. The order stays valid, but some
+/// preferences remain unfulfilled.
 const MAX_STEPS: usize = 20_000_000;
 
-/// Nodes 0, 1, ... in an order that respects all edges; at first their numbers' order.
+/// Nodes 0, 1, ... in an order that respects all edges; initially in ascending order.
 pub(crate) struct Order {
-    /// The place of each node.
+    /// The position of each node.
     places: Vec<usize>,
     before: Vec<Vec<usize>>,
     after: Vec<Vec<usize>>,
@@ -23,17 +24,17 @@ impl Order {
         }
     }
 
-    /// The nodes that a node waits for.
+    /// The nodes that must precede a node.
     pub(crate) fn before(&self, node: usize) -> &[usize] {
         &self.before[node]
     }
 
-    /// The nodes that wait for a node.
+    /// The nodes that must follow a node.
     pub(crate) fn after(&self, node: usize) -> &[usize] {
         &self.after[node]
     }
 
-    /// Puts `first` before `second`, unless that makes a cycle (or has become too much work).
+    /// Puts `first` before `second`, unless that forms a cycle or the limit of steps is reached.
     pub(crate) fn put_before(&mut self, first: usize, second: usize) {
         if first == second || self.steps > MAX_STEPS {
             return;
@@ -45,24 +46,25 @@ impl Order {
         self.after[first].push(second);
     }
 
-    /// Makes a later node stand before an earlier one, with all that depends on either; `false` if they form a cycle.
+    /// Moves a later node before an earlier one, together with the nodes that depend on either.
+    /// Returns false if they form a cycle.
     fn reorder(&mut self, first: usize, second: usize) -> bool {
         let (low, high) = (self.places[second], self.places[first]);
-        let mut behind = self.reached(second, |order, node| &order.after[node], |place| place <= high);
-        if behind.contains(&first) {
+        let mut successors = self.reached(second, |order, node| &order.after[node], |place| place <= high);
+        if successors.contains(&first) {
             return false;
         }
-        let mut ahead = self.reached(first, |order, node| &order.before[node], |place| place >= low);
-        behind.sort_by_key(|&node| self.places[node]);
-        ahead.sort_by_key(|&node| self.places[node]);
-        ahead.extend(behind);
-        let mut places: Vec<usize> = ahead.iter().map(|&node| self.places[node]).collect();
+        let mut predecessors = self.reached(first, |order, node| &order.before[node], |place| place >= low);
+        successors.sort_by_key(|&node| self.places[node]);
+        predecessors.sort_by_key(|&node| self.places[node]);
+        predecessors.extend(successors);
+        let mut places: Vec<usize> = predecessors.iter().map(|&node| self.places[node]).collect();
         places.sort_unstable();
-        ahead.into_iter().zip(places).for_each(|(node, place)| self.places[node] = place);
+        predecessors.into_iter().zip(places).for_each(|(node, place)| self.places[node] = place);
         true
     }
 
-    /// The nodes that edges lead to, through places within a range.
+    /// The nodes that are reachable by edges through positions within a range.
     fn reached(
         &mut self,
         from: usize,
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn edges_that_close_a_cycle_are_left_out() {
+    fn edges_that_close_a_cycle_are_ignored() {
         let mut order = Order::new(4);
         order.put_before(0, 1);
         order.put_before(1, 2);
@@ -106,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_moves_takes_its_dependents_along() {
+    fn a_moved_node_takes_its_dependents_along() {
         let mut order = Order::new(6);
         order.put_before(0, 2);
         order.put_before(1, 5);

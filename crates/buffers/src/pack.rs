@@ -1,20 +1,20 @@
-//! Places intervals in one block.
+//! Packs requests into one block.
 
 use crate::ALIGNMENT;
 use crate::timeline::Interval;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Something that needs bytes for some whiles.
+/// A request for bytes during some intervals.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) size: u64,
-    /// Disjoint and rising.
+    /// Disjoint, in ascending order.
     pub(crate) intervals: Vec<Interval>,
 }
 
 impl Request {
-    /// Whether both need their bytes at some tick.
+    /// True if both need their bytes at the same tick.
     fn meets(&self, other: &Self) -> bool {
         let (mut i, mut j) = (0, 0);
         while let (Some(x), Some(y)) = (self.intervals.get(i), other.intervals.get(j)) {
@@ -40,7 +40,7 @@ pub(crate) fn aligned(size: u64) -> u64 {
     size.div_ceil(ALIGNMENT).saturating_mul(ALIGNMENT)
 }
 
-/// The most bytes that are needed at one tick: no block can be smaller.
+/// Maximum of the bytes that are needed at one tick, which is a lower bound of the block's size.
 pub(crate) fn lower_bound(requests: &[Request]) -> u64 {
     let mut changes: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
     for request in requests {
@@ -48,23 +48,25 @@ pub(crate) fn lower_bound(requests: &[Request]) -> u64 {
             let size = aligned(request.size);
             let begin = changes.entry(interval.begin).or_default();
             begin.0 = begin.0.saturating_add(size);
-            let behind = changes.entry(interval.end + 1).or_default();
-            behind.1 = behind.1.saturating_add(size);
+            let after = changes.entry(interval.end + 1).or_default();
+            after.1 = after.1.saturating_add(size);
         }
     }
-    let (mut live, mut most) = (0u64, 0);
-    for (come, gone) in changes.into_values() {
-        live = live.saturating_sub(gone).saturating_add(come);
-        most = most.max(live);
+    let (mut live, mut maximum) = (0u64, 0);
+    for (begun, ended) in changes.into_values() {
+        live = live.saturating_sub(ended).saturating_add(begun);
+        maximum = maximum.max(live);
     }
-    most
+    maximum
 }
 
-/// An offset from `base` for each request such that no two that live at the same time overlap; and the end of the block.
-/// Greedy, each at the lowest gap where it fits: the largest first, and if that leaves gaps, in other orders, of which the
-/// best is taken. Each order is improved step by step: what came to lie at the end is placed first.
+/// Returns an offset from `base` for each request, such that no two requests that are live at the
+/// same time overlap, and the end of the block. Each request is placed greedily in the lowest gap
+/// that fits. The largest comes first; if that leaves gaps, other orders are tried and the best
+/// result is used. Each order is improved step by step: the request that ended up last is placed
+/// first.
 pub(crate) fn pack(base: u64, requests: &[Request]) -> (Vec<u64>, u64) {
-    let least = base.saturating_add(lower_bound(requests));
+    let lower_limit = base.saturating_add(lower_bound(requests));
     let size = |i: usize| u128::from(requests[i].size);
     let length = |i: usize| requests[i].length() as u128;
     let keys: [&dyn Fn(usize) -> u128; 4] =
@@ -82,7 +84,7 @@ pub(crate) fn pack(base: u64, requests: &[Request]) -> (Vec<u64>, u64) {
                 best = Some(packed);
             }
             steps = steps.saturating_sub(requests.len().saturating_mul(requests.len()));
-            if steps == 0 || best.as_ref().is_some_and(|best| best.1 <= least) {
+            if steps == 0 || best.as_ref().is_some_and(|best| best.1 <= lower_limit) {
                 return best.unwrap_or_default();
             }
             match last {
@@ -94,10 +96,10 @@ pub(crate) fn pack(base: u64, requests: &[Request]) -> (Vec<u64>, u64) {
     best.unwrap_or((Vec::new(), base))
 }
 
-/// How often an order is improved.
+/// Upper bound of the improvements of one order.
 const MAX_IMPROVEMENTS: usize = 24;
 
-/// Pairs of requests that are looked at, roughly, before what has been found must do.
+/// Approximate number of pairs of requests to examine before the best result so far is used.
 const MAX_STEPS: usize = 60_000_000;
 
 fn pack_in_order(base: u64, requests: &[Request], order: &[usize]) -> (Vec<u64>, u64) {
@@ -109,14 +111,14 @@ fn pack_in_order(base: u64, requests: &[Request], order: &[usize]) -> (Vec<u64>,
         if size == 0 {
             continue;
         }
-        let mut neighbours: Vec<(u64, u64)> = placed
+        let mut neighbors: Vec<(u64, u64)> = placed
             .iter()
             .filter(|&&j| requests[j].meets(&requests[i]))
             .map(|&j| (offsets[j], offsets[j] + aligned(requests[j].size)))
             .collect();
-        neighbours.sort_unstable();
+        neighbors.sort_unstable();
         let mut offset = base;
-        for (begin, after) in neighbours {
+        for (begin, after) in neighbors {
             if begin >= offset.saturating_add(size) {
                 break;
             }
@@ -146,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_gap_between_two_others_is_used() {
-        // 256 bytes that die early leave a gap under the later one.
+        // 256 bytes that die early leave a gap below the later request.
         let requests = [request(256, 0, 1), request(192, 0, 5), request(64, 2, 5), request(128, 2, 5)];
         let (offsets, end) = pack(64, &requests);
         assert_eq!(offsets, [64, 320, 192, 64]);
@@ -154,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_needed_for_a_while_lends_its_bytes() {
+    fn a_value_lends_its_bytes_between_its_intervals() {
         let mut twice = request(192, 0, 1);
         twice.intervals.push(Interval { begin: 6, end: 7 });
         let requests = [twice, request(128, 2, 5), request(64, 2, 7)];
@@ -165,7 +167,7 @@ mod tests {
 
     #[test]
     fn another_order_is_taken_where_it_leaves_no_gap() {
-        // By size the fourth one finds no place below the third one.
+        // Ordered by size, the fourth request finds no room below the third.
         let requests = [
             request(320, 0, 0),
             request(256, 0, 1),

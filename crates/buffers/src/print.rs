@@ -18,8 +18,8 @@ impl fmt::Display for Slice {
 }
 
 impl BufferAssignment {
-    /// Sizes, then a line for each leaf, scratch, packed constant, copy and rotation. `constants_size` is the size of the
-    /// block of constants.
+    /// The sizes, then a line for each leaf, scratch, packed constant, copy, and rotation.
+    /// `constants_size` is the size of the block of constants.
     pub fn to_text(&self, module: &Module, constants_size: u64) -> String {
         let more = self.temps_size.saturating_sub(self.temps_lower_bound);
         let gaps = if more > 0 { format!(" ({more} of them gaps)") } else { String::new() };
@@ -52,7 +52,7 @@ impl BufferAssignment {
             for rotation in rotations {
                 let name = module[*computation][*instruction].name();
                 let places: Vec<String> = rotation.places.iter().map(Slice::to_string).collect();
-                let _ = writeln!(text, "  each round of {name} exchanges {}", places.join(", "));
+                let _ = writeln!(text, "  each iteration of {name} exchanges {}", places.join(", "));
             }
         }
         for (computation, copies) in &self.end_copies {

@@ -1,4 +1,4 @@
-//! The order of execution.
+//! Determines the order of execution.
 
 use crate::Leaf;
 use crate::order::Order;
@@ -11,17 +11,18 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 /// The order in which each computation's instructions run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
-    /// By computation that control flow reaches.
+    /// Sequences by computation that control flow reaches.
     pub sequences: BTreeMap<ComputationId, Vec<InstructionId>>,
 }
 
-/// Orders the instructions: operands first, in the graph's own order, but what overwrites a value after the other readers
-/// of it, wherever data flow allows: what takes over the memory of an in-out parameter or of a loop's state, what updates
-/// an array in place, and a loop that begins with a value.
+/// Orders the instructions: operands first, otherwise in the graph's own order. Wherever data flow
+/// allows, an instruction that overwrites a value comes after the other readers of that value. Such
+/// instructions are those that reuse the memory of an in-out parameter or of a loop's state,
+/// in-place updates, and loops whose initial state is that value.
 pub fn schedule(module: &Module, plan: &ModulePlan) -> Schedule {
     let values = Values::new(module, plan);
     let mut schedule = Schedule::default();
-    // What computations read from outside of themselves; callees come first.
+    // Values that computations read from outside themselves; callees come first.
     let mut outer_reads: BTreeMap<ComputationId, BTreeSet<Leaf>> = BTreeMap::new();
     for &id in values.order().iter().rev() {
         let readers = Readers::new(&values, module, id, &outer_reads);
@@ -31,10 +32,11 @@ pub fn schedule(module: &Module, plan: &ModulePlan) -> Schedule {
     schedule
 }
 
-/// Who reads what in a computation. An instruction of control flow reads what the computations read that it runs.
+/// Readers of each value in a computation. A control-flow instruction reads the values that the
+/// computations it runs read.
 struct Readers {
-    of: BTreeMap<Leaf, Vec<InstructionId>>,
-    /// What is read that is not defined here.
+    by_leaf: BTreeMap<Leaf, Vec<InstructionId>>,
+    /// Values that are read but not defined here.
     outer: BTreeSet<Leaf>,
 }
 
@@ -46,7 +48,7 @@ impl Readers {
         outer_reads: &BTreeMap<ComputationId, BTreeSet<Leaf>>,
     ) -> Self {
         let computation = &module[id];
-        let mut readers = Self { of: BTreeMap::new(), outer: BTreeSet::new() };
+        let mut readers = Self { by_leaf: BTreeMap::new(), outer: BTreeSet::new() };
         for instruction in computation.post_order() {
             if values.is_alias(id, instruction) {
                 continue;
@@ -59,12 +61,12 @@ impl Readers {
                 if leaf.0 != id {
                     readers.outer.insert(leaf.clone());
                 }
-                readers.of.entry(leaf).or_default().push(instruction);
+                readers.by_leaf.entry(leaf).or_default().push(instruction);
             }
         }
         let roots = values.root_leaves(id).into_iter().map(|(_, definition)| definition);
         readers.outer.extend(roots.filter(|definition| definition.0 != id));
-        // A loop's state is the loop's own affair.
+        // A loop handles its own state.
         if let Some(caller) = values.caller(id)
             && caller.branch.is_none()
         {
@@ -90,17 +92,17 @@ fn sequence(
         operands.into_iter().for_each(|operand| order.put_before(operand, number));
     }
     for (writer, old) in overwrites(values, module, id, &nodes) {
-        for reader in readers.of.get(&old).into_iter().flatten() {
+        for reader in readers.by_leaf.get(&old).into_iter().flatten() {
             order.put_before(numbers[reader], numbers[&writer]);
         }
     }
     let sequence = list_schedule(computation, &nodes, &order);
     let is_undefined = |instruction| values.plan(id, instruction).strategy == Strategy::Undefined;
-    late(computation, sequence, is_undefined)
+    sink_undefined(computation, sequence, is_undefined)
 }
 
-/// Moves instructions that only ask for memory to right before the first one that uses it.
-fn late(
+/// Moves instructions that only request memory to immediately before their first user.
+fn sink_undefined(
     computation: &Computation,
     sequence: Vec<InstructionId>,
     is_undefined: impl Fn(InstructionId) -> bool,
@@ -116,7 +118,7 @@ fn late(
     late
 }
 
-/// Instructions, and values whose memory their results should take over.
+/// Pairs of an instruction and a value whose memory its result should reuse.
 fn overwrites(
     values: &Values<'_>,
     module: &Module,
@@ -140,12 +142,12 @@ fn overwrites(
         };
         match (&values.plan(id, instruction).strategy, module[id][instruction].op()) {
             (Strategy::DynamicUpdateSlice(_) | Strategy::Scatter, _) => {
-                let taken = values.plan(id, instruction).may_overwrite.first();
-                overwrites.extend(taken.into_iter().flat_map(|&k| first(k)).map(|old| (instruction, old)));
+                let updated = values.plan(id, instruction).may_overwrite.first();
+                overwrites.extend(updated.into_iter().flat_map(|&k| first(k)).map(|old| (instruction, old)));
             }
             (Strategy::MultiOutput(plan), _) => {
-                let taken = plan.updates.iter().flat_map(|&(_, operand)| first(operand));
-                overwrites.extend(taken.map(|old| (instruction, old)));
+                let updated = plan.updates.iter().flat_map(|&(_, operand)| first(operand));
+                overwrites.extend(updated.map(|old| (instruction, old)));
             }
             (_, Op::While { .. }) => {
                 let state = values.leaves(id, instruction).into_iter().zip(first(0));
@@ -158,7 +160,8 @@ fn overwrites(
     overwrites
 }
 
-/// The value whose memory a root leaf is to take over: an in-out parameter's, or a while's state.
+/// The value whose memory a root leaf should reuse: that of an in-out parameter or of a while
+/// loop's state.
 pub(crate) fn in_place_target(
     values: &Values<'_>,
     module: &Module,
@@ -178,7 +181,7 @@ pub(crate) fn in_place_target(
     is_body.then(|| (caller.computation, caller.instruction, index.to_vec()))
 }
 
-/// Topological order that stays as close to `nodes` as the edges allow.
+/// A topological order that stays as close to `nodes` as the edges allow.
 fn list_schedule(computation: &Computation, nodes: &[InstructionId], order: &Order) -> Vec<InstructionId> {
     let mut waiting: Vec<usize> = (0..nodes.len()).map(|node| order.before(node).len()).collect();
     let mut ready: BinaryHeap<Reverse<usize>> =

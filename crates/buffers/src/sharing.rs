@@ -1,4 +1,5 @@
-//! Which values share memory: what is made where it belongs, and what is written over an operand.
+//! Decides which values share memory: values that are computed in their destination, and results
+//! that overwrite an operand.
 
 use crate::classes::{Classes, Rights, ValueNumber};
 use crate::schedule::in_place_target;
@@ -10,30 +11,30 @@ use plan::{ModulePlan, Strategy};
 use shape::ShapeIndex;
 use std::collections::BTreeMap;
 
-/// Values, partitioned by the memory that they live in.
+/// Values, partitioned by the memory in which they live.
 pub(crate) struct Sharing {
-    /// Everything that gets memory here: not constants, and not parameters that nobody may write.
+    /// Values that receive memory here: all except constants and read-only parameters.
     pub(crate) numbers: BTreeMap<Leaf, ValueNumber>,
-    /// Where the leaves of the entry's root belong, in their order.
+    /// The destination of each leaf of the entry's root, in order.
     pub(crate) destinations: Vec<(ShapeIndex, ValueNumber)>,
     pub(crate) classes: Classes,
-    /// Bytes of each value, by number; those of a class have the same.
+    /// Bytes of each value, by index; values of one class have equal sizes.
     sizes: Vec<u64>,
 }
 
-/// Who may write what over what, the most wished for first.
+/// Candidate in-place pairs, most profitable first.
 #[derive(Default)]
-struct Wishes {
+struct InPlacePairs {
     rights: Rights,
-    /// Root values, each with the place where it belongs.
+    /// Root values, each with its destination.
     roots: Vec<(ValueNumber, ValueNumber)>,
-    /// A loop's state and what it begins with.
+    /// Loop state, each with its initial value.
     starts: Vec<(ValueNumber, ValueNumber)>,
-    /// Results of kernels and operands that they may overwrite.
+    /// Results of kernels, each with an operand that they may overwrite.
     kernels: Vec<(ValueNumber, ValueNumber)>,
 }
 
-impl Wishes {
+impl InPlacePairs {
     fn add(
         &mut self,
         list: fn(&mut Self) -> &mut Vec<(ValueNumber, ValueNumber)>,
@@ -63,14 +64,14 @@ impl Sharing {
             sizes: Vec::new(),
         };
         sharing.number(module, values, timeline, parameters);
-        let wishes = sharing.wishes(module, plan, values, timeline);
-        for &(writer, old) in wishes.roots.iter().chain(&wishes.starts).chain(&wishes.kernels) {
-            sharing.classes.merge(writer, old, &wishes.rights);
+        let pairs = sharing.pairs(module, plan, values, timeline);
+        for &(writer, old) in pairs.roots.iter().chain(&pairs.starts).chain(&pairs.kernels) {
+            sharing.classes.merge(writer, old, &pairs.rights);
         }
         sharing
     }
 
-    /// Bytes of the values of a class.
+    /// Bytes of each value of a class.
     pub(crate) fn size(&self, class: usize) -> u64 {
         self.sizes[class]
     }
@@ -118,28 +119,35 @@ impl Sharing {
         }
     }
 
-    fn wishes(&self, module: &Module, plan: &ModulePlan, values: &Values<'_>, timeline: &Timeline) -> Wishes {
-        let mut wishes = Wishes::default();
+    fn pairs(
+        &self,
+        module: &Module,
+        plan: &ModulePlan,
+        values: &Values<'_>,
+        timeline: &Timeline,
+    ) -> InPlacePairs {
+        let mut pairs = InPlacePairs::default();
         let entry = module.entry();
         let definitions = values.root_leaves(entry).into_iter().map(|(_, definition)| definition);
         for ((_, place), definition) in self.destinations.iter().zip(definitions) {
             let old = self.numbers.get(&definition);
-            wishes.add(|w| &mut w.roots, timeline.ends[&entry], Some(place), old);
+            pairs.add(|w| &mut w.roots, timeline.ends[&entry], Some(place), old);
         }
         for &computation in values.order() {
             for &instruction in plan.computations[&computation].instructions.keys() {
                 match module[computation][instruction].op() {
                     Op::While { .. } | Op::Conditional { .. } => {
-                        self.control_flow(module, values, timeline, computation, instruction, &mut wishes);
+                        self.control_flow(module, values, timeline, computation, instruction, &mut pairs);
                     }
-                    _ => self.kernel(values, timeline, computation, instruction, &mut wishes),
+                    _ => self.kernel(values, timeline, computation, instruction, &mut pairs),
                 }
             }
         }
-        wishes
+        pairs
     }
 
-    /// Branches and bodies write the result; a loop's state begins in the memory of its initial value.
+    /// Branches and bodies write the result; a loop's state starts in the memory of its initial
+    /// value.
     fn control_flow(
         &self,
         module: &Module,
@@ -147,7 +155,7 @@ impl Sharing {
         timeline: &Timeline,
         computation: ComputationId,
         instruction: InstructionId,
-        wishes: &mut Wishes,
+        pairs: &mut InPlacePairs,
     ) {
         let current = &module[computation][instruction];
         let callees = match current.op() {
@@ -158,7 +166,7 @@ impl Sharing {
             for (index, definition) in values.root_leaves(callee) {
                 let result = self.numbers.get(&(computation, instruction, index));
                 let old = self.numbers.get(&definition);
-                wishes.add(|w| &mut w.roots, timeline.ends[&callee], result, old);
+                pairs.add(|w| &mut w.roots, timeline.ends[&callee], result, old);
             }
         }
         if let Op::While { .. } = current.op() {
@@ -166,19 +174,20 @@ impl Sharing {
             for leaf in values.leaves(computation, current.operands()[0]) {
                 let state = self.numbers.get(&(computation, instruction, leaf.2.clone()));
                 let old = self.numbers.get(&values.definition(leaf));
-                wishes.add(|w| &mut w.starts, tick, state, old);
+                pairs.add(|w| &mut w.starts, tick, state, old);
             }
         }
     }
 
-    /// What a kernel may write over: operands that its plan names, if no other operand is the same value.
+    /// Adds pairs for a kernel: operands that its plan names, unless another operand is the same
+    /// value.
     fn kernel(
         &self,
         values: &Values<'_>,
         timeline: &Timeline,
         computation: ComputationId,
         instruction: InstructionId,
-        wishes: &mut Wishes,
+        pairs: &mut InPlacePairs,
     ) {
         let plan = values.plan(computation, instruction);
         if plan.strategy == Strategy::Alias {
@@ -207,7 +216,7 @@ impl Sharing {
             if only_there && values.shape(old).byte_size() == values.shape(&result).byte_size() {
                 let tick = timeline.positions[&(computation, instruction)];
                 let old = self.numbers.get(old);
-                wishes.add(|w| &mut w.kernels, tick, self.numbers.get(&result), old);
+                pairs.add(|w| &mut w.kernels, tick, self.numbers.get(&result), old);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! From when to when each value is needed, on one time line for the whole module.
+//! Computes when each value is live, on one time line for the whole module.
 
 use crate::values::{Values, called};
 use crate::{Leaf, Schedule};
@@ -18,22 +18,24 @@ impl Interval {
     }
 }
 
-/// The ticks of what happens, in the order of the code: a kernel reads its operands and writes its result in one tick; an
-/// instruction of control flow has one in front of what it runs and one behind; a computation has a first and a last
-/// tick, the one of its end copies.
+/// The ticks of all events, in the order of the code. A kernel reads its operands and writes its
+/// result in one tick. A control-flow instruction has one tick before and one after the
+/// computations that it runs. A computation has a first tick and a last one, which is that of its
+/// end copies.
 #[derive(Debug, Default)]
 pub(crate) struct Timeline {
-    /// When an instruction runs; of control flow the tick in front.
+    /// The tick of an instruction; for control flow, the tick before.
     pub(crate) positions: BTreeMap<(ComputationId, InstructionId), usize>,
-    /// The tick behind an instruction of control flow.
-    pub(crate) behind: BTreeMap<(ComputationId, InstructionId), usize>,
+    /// The tick after a control-flow instruction.
+    pub(crate) after: BTreeMap<(ComputationId, InstructionId), usize>,
     /// The first tick of a computation.
     pub(crate) begins: BTreeMap<ComputationId, usize>,
     /// The last tick of a computation.
     pub(crate) ends: BTreeMap<ComputationId, usize>,
-    /// When each value is alive: disjoint intervals, rising. Branches exclude one another, so a value that only some of
-    /// them read is not alive in the others; a loop's state is alive from its start to its last reader in the body, at the
-    /// end of the body, and behind the loop.
+    /// Intervals in which each value is live, disjoint and in ascending order. Branches exclude one
+    /// another, so a value that only some of them read is not live in the others. A loop's state is
+    /// live from its start to its last reader in the body, at the end of the body, and after the
+    /// loop.
     pub(crate) intervals: BTreeMap<Leaf, Vec<Interval>>,
     next: usize,
 }
@@ -70,12 +72,12 @@ impl Timeline {
         self.next - 1
     }
 
-    /// Hands out the ticks. With a stack of its own: the nesting is the module's.
+    /// Assigns the ticks. The stack is explicit because a module may nest deeply.
     fn walk(&mut self, module: &Module, schedule: &Schedule) {
         enum Step {
             Enter(ComputationId),
             At(ComputationId, usize),
-            Behind(ComputationId, InstructionId),
+            After(ComputationId, InstructionId),
         }
         let mut stack = vec![Step::Enter(module.entry())];
         while let Some(step) = stack.pop() {
@@ -95,19 +97,19 @@ impl Timeline {
                     stack.push(Step::At(id, number + 1));
                     let callees = called(module[id][instruction].op());
                     if !callees.is_empty() {
-                        stack.push(Step::Behind(id, instruction));
+                        stack.push(Step::After(id, instruction));
                         stack.extend(callees.into_iter().rev().map(Step::Enter));
                     }
                 }
-                Step::Behind(id, instruction) => {
+                Step::After(id, instruction) => {
                     let tick = self.tick();
-                    self.behind.insert((id, instruction), tick);
+                    self.after.insert((id, instruction), tick);
                 }
             }
         }
     }
 
-    /// Turns the last ticks at which values are needed into intervals.
+    /// Converts the last ticks at which values are needed into intervals.
     fn intervals_of(
         &self,
         module: &Module,
@@ -120,7 +122,7 @@ impl Timeline {
             let (home, instruction, _) = leaf;
             let begin = match module[home][instruction].op() {
                 _ if computation != home => self.begins[&computation],
-                Op::While { .. } | Op::Conditional { .. } => self.behind[&(home, instruction)],
+                Op::While { .. } | Op::Conditional { .. } => self.after[&(home, instruction)],
                 Op::Parameter { .. } => self.begins[&home],
                 _ => self.positions[&(home, instruction)],
             };
@@ -133,7 +135,8 @@ impl Timeline {
         intervals
     }
 
-    /// When a result of control flow is alive although nobody reads it: where it is written, and through conditions.
+    /// Intervals in which a control-flow result is live even without readers: where it is written,
+    /// and through conditions.
     fn of_control_flow(
         &self,
         module: &Module,
@@ -143,15 +146,15 @@ impl Timeline {
         let point = |tick: usize| Interval { begin: tick, end: tick };
         match module[home][instruction].op() {
             Op::While { condition, body } => {
-                let through =
+                let condition_interval =
                     Interval { begin: self.positions[&(home, instruction)], end: self.ends[condition] };
-                let behind = self.behind[&(home, instruction)];
-                vec![through, point(self.ends[body]), point(behind)]
+                let after = self.after[&(home, instruction)];
+                vec![condition_interval, point(self.ends[body]), point(after)]
             }
             Op::Conditional { branch_computations } => {
                 let mut ends: Vec<Interval> =
                     branch_computations.iter().map(|b| point(self.ends[b])).collect();
-                ends.push(point(self.behind[&(home, instruction)]));
+                ends.push(point(self.after[&(home, instruction)]));
                 ends
             }
             _ => Vec::new(),
@@ -167,13 +170,14 @@ struct Last<'a, 'm> {
 }
 
 impl Last<'_, '_> {
-    /// A value is needed at a tick of a computation: there from its first tick on, and where control flow leads there.
+    /// Records that a value is needed at a tick of a computation. It is live there from the
+    /// computation's first tick on, and in the callers up to the call.
     fn needed(&mut self, leaf: Leaf, mut computation: ComputationId, mut tick: usize) {
         let (home, instruction, _) = leaf;
         loop {
             let caller = self.values.caller(computation);
             let is_state = |c: crate::values::Caller| (c.computation, c.instruction) == (home, instruction);
-            // What a loop reads from outside must be there in every iteration.
+            // A value that a loop reads from outside must be live in every iteration.
             let skip = computation != home && caller.is_some_and(|c| c.branch.is_none() && !is_state(c));
             if !skip {
                 let last = self.ticks.entry((leaf.clone(), computation)).or_insert(tick);
@@ -185,7 +189,7 @@ impl Last<'_, '_> {
                     computation = caller.computation;
                     tick = match caller.branch {
                         Some(_) => self.timeline.positions[&place],
-                        None => self.timeline.behind[&place],
+                        None => self.timeline.after[&place],
                     };
                 }
                 _ => return,
@@ -194,7 +198,7 @@ impl Last<'_, '_> {
     }
 }
 
-/// Sorts intervals and joins those that overlap.
+/// Sorts intervals and joins overlapping ones.
 pub(crate) fn join(intervals: &mut Vec<Interval>) {
     intervals.sort_unstable();
     let mut joined: Vec<Interval> = Vec::with_capacity(intervals.len());

@@ -1,4 +1,5 @@
-//! Which leaf is whose value: forwarding through tuples, bitcasts, calls of control flow, and state that loops only pass on.
+//! Resolves leaves to the values that they hold: through tuples, bitcasts, control-flow calls, and
+//! state that loops only pass on.
 
 use crate::Leaf;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
@@ -10,21 +11,23 @@ use std::collections::BTreeMap;
 pub(crate) struct Values<'m> {
     module: &'m Module,
     plan: &'m ModulePlan,
-    /// For a computation that control flow calls: who calls it, and what its parameter is there.
+    /// The caller of each computation that control flow calls, and the meaning of its parameter
+    /// there.
     callers: BTreeMap<ComputationId, Caller>,
     /// The computations that run, callers first.
     order: Vec<ComputationId>,
-    /// Results of control flow that are values from in front of it: state that a loop passes on unchanged, results that
-    /// are the same value after every branch.
+    /// Control-flow results that are values from before the call: state that a loop passes on
+    /// unchanged, and results that are the same value after every branch.
     forwarded: BTreeMap<Leaf, Leaf>,
 }
 
-/// A call of a branch, a condition or a body; each such computation has one.
+/// A call of a branch, a condition, or a body. Each such computation has one call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Caller {
     pub(crate) computation: ComputationId,
     pub(crate) instruction: InstructionId,
-    /// The branch number of a conditional; `None` for a while, whose state is the while's own value.
+    /// Index of a conditional's branch; `None` for a while loop, whose state is the loop's own
+    /// value.
     pub(crate) branch: Option<usize>,
 }
 
@@ -41,7 +44,7 @@ impl<'m> Values<'m> {
         values
     }
 
-    /// Takes every result of control flow for a value of its own.
+    /// Treats every control-flow result as a value of its own.
     pub(crate) fn literal(module: &'m Module, plan: &'m ModulePlan) -> Self {
         let mut callers = BTreeMap::new();
         let mut order = vec![module.entry()];
@@ -61,7 +64,8 @@ impl<'m> Values<'m> {
         Self { module, plan, callers, order, forwarded: BTreeMap::new() }
     }
 
-    /// Notes which results of a while or a conditional are values from in front of it; what it calls has been seen.
+    /// Records which results of a loop or a conditional are values from before it. The computations
+    /// that it calls were visited earlier.
     fn forward(&mut self, computation: ComputationId, instruction: InstructionId) {
         let current = &self.module[computation][instruction];
         match current.op() {
@@ -96,7 +100,7 @@ impl<'m> Values<'m> {
         &self.order
     }
 
-    /// Whether a result of control flow is a value from in front of it.
+    /// True if a control-flow result is a value from before the call.
     pub(crate) fn is_forwarded(&self, leaf: &Leaf) -> bool {
         self.forwarded.contains_key(leaf)
     }
@@ -117,7 +121,7 @@ impl<'m> Values<'m> {
         &self.plan.computations[&computation].instructions[&instruction]
     }
 
-    /// Whether the instruction only passes on what it gets.
+    /// True if the instruction only passes its operand on.
     pub(crate) fn is_alias(&self, computation: ComputationId, instruction: InstructionId) -> bool {
         self.plan(computation, instruction).strategy == Strategy::Alias
     }
@@ -126,8 +130,8 @@ impl<'m> Values<'m> {
         self.module[leaf.0][leaf.1].shape().get(&leaf.2).expect("a leaf of the shape").expect_array()
     }
 
-    /// The leaf that defines the value of a leaf: of an entry parameter, a constant, a while, a conditional, or of an
-    /// instruction with code.
+    /// The leaf that defines the value of a leaf: a leaf of an entry parameter, a constant, a loop,
+    /// a conditional, or an instruction with code.
     pub(crate) fn definition(&self, leaf: Leaf) -> Leaf {
         let (mut computation, mut instruction, mut index) = leaf;
         loop {
@@ -176,7 +180,8 @@ impl<'m> Values<'m> {
         let mut reads = Vec::new();
         for (k, &operand) in current.operands().iter().enumerate() {
             let is_packed = plan.packed.iter().any(|p| p.operand == Some(k));
-            // A branch reads its own operand, where it does; the call itself reads only the index.
+            // A branch reads its own operand where it uses it; the call itself reads only the
+            // index.
             let is_branch_operand = matches!(current.op(), Op::Conditional { .. }) && k > 0;
             if !is_packed && !is_branch_operand {
                 reads.extend(self.leaves(computation, operand).into_iter().map(|leaf| self.definition(leaf)));
@@ -191,8 +196,7 @@ impl<'m> Values<'m> {
         shape.leaves().into_iter().map(|(index, _)| (computation, instruction, index)).collect()
     }
 
-    /// Where the leaves of a computation's root belong, if they belong anywhere: the leaf index of the root, and the
-    /// definition whose memory it is to be written to.
+    /// The leaves of a computation's root: the index of each, with the definition of its value.
     pub(crate) fn root_leaves(&self, computation: ComputationId) -> Vec<(ShapeIndex, Leaf)> {
         let root = self.module[computation].root();
         let leaves = self.leaves(computation, root);
@@ -200,7 +204,8 @@ impl<'m> Values<'m> {
     }
 }
 
-/// The computations that an instruction of control flow runs; of a while the condition, then the body.
+/// The computations that a control-flow instruction runs; for a while loop, the condition and then
+/// the body.
 pub(crate) fn called(op: &Op) -> Vec<ComputationId> {
     match op {
         Op::Conditional { branch_computations } => branch_computations.clone(),

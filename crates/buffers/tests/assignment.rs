@@ -1,4 +1,5 @@
-//! Assignments of small modules: what is made in place, what is copied, and that the checker sees what is wrong.
+//! Assignments of small modules: in-place results, remaining copies, and errors that the checker
+//! detects.
 
 use buffers::{Allocation, BufferAssignment, ConstantsPool, Schedule, Slice, assign, check, schedule};
 use hlo::Module;
@@ -13,7 +14,7 @@ struct Assigned {
     constants_size: u64,
 }
 
-/// Plans, schedules, assigns and checks a module.
+/// Plans, schedules, assigns, and checks a module.
 fn assigned(text: &str) -> Assigned {
     let module = hlo::parse(text).expect("HLO text");
     hlo::verify(&module).expect("a valid module");
@@ -22,7 +23,7 @@ fn assigned(text: &str) -> Assigned {
     let schedule = schedule(&module, &plan);
     let mut pool = ConstantsPool::default();
     let assignment = assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
-    check(&module, &plan, &schedule, &assignment).expect("a right assignment");
+    check(&module, &plan, &schedule, &assignment).expect("a correct assignment");
     Assigned { module, plan, schedule, assignment, constants_size: pool.finish().size }
 }
 
@@ -102,7 +103,7 @@ fn two_variables_swap_through_a_temporary() {
 }
 
 #[test]
-fn results_that_nothing_makes_are_copied() {
+fn results_that_no_kernel_computes_are_copied() {
     let a = assigned(
         "HloModule m
         ENTRY main {
@@ -136,7 +137,7 @@ fn equal_constants_are_stored_once_and_unread_ones_not_at_all() {
 }
 
 #[test]
-fn a_chain_of_elementwise_work_stays_in_one_place() {
+fn a_chain_of_elementwise_operations_stays_in_place() {
     let a = assigned(
         "HloModule m
         ENTRY main {
@@ -185,7 +186,11 @@ fn branches_write_the_conditionals_result() {
     let a = assigned(CONDITIONAL);
     let negated = a.module.computations().find(|(_, c)| c.name() == "negated").expect("a branch").0;
     let n = a.module[negated].find("n").expect("an instruction");
-    assert_eq!(a.assignment.slice(negated, n, &[]).allocation, Result(1), "made where the entry returns it");
+    assert_eq!(
+        a.assignment.slice(negated, n, &[]).allocation,
+        Result(1),
+        "computed where the entry returns it"
+    );
     assert_eq!(a.assignment.end_copies[&negated].len(), 1, "the second use is copied");
     let passed = a.module.computations().find(|(_, c)| c.name() == "passed").expect("a branch").0;
     assert_eq!(a.assignment.end_copies[&passed].len(), 2, "a parameter is copied to both places");
@@ -228,7 +233,7 @@ fn a_loops_state_stays_in_place() {
 }
 
 #[test]
-fn the_checker_sees_a_value_that_is_overwritten_too_early() {
+fn the_checker_detects_a_value_that_is_overwritten_too_early() {
     let mut a = assigned(
         "HloModule m
         ENTRY main {
@@ -250,13 +255,14 @@ fn the_checker_sees_a_value_that_is_overwritten_too_early() {
 }
 
 #[test]
-fn the_checker_sees_a_lost_copy() {
+fn the_checker_detects_a_lost_copy() {
     let mut a = assigned(CONDITIONAL);
     a.assignment.end_copies.clear();
     assert!(check(&a.module, &a.plan, &a.schedule, &a.assignment).is_err());
 }
 
-/// A loop of `count` matrices, each the product of itself and the next one, in `depth` loops around.
+/// A loop over `count` matrices, each of which becomes the product of itself and the next one,
+/// inside `depth` outer loops.
 fn many_states(count: usize, depth: usize) -> String {
     let mut text = String::from("HloModule m\n");
     let state = format!("(s32[]{})", ", f32[9,9]".repeat(count));
