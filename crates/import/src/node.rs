@@ -1,4 +1,5 @@
-//! A node while it is translated, and the rule that translates it: what all families are written against.
+//! The node being translated and the rule that translates it: the interface that all families are
+//! written against.
 
 pub(crate) mod accepted;
 pub(crate) mod composite_call;

@@ -1,4 +1,4 @@
-//! The table of all rules, and the table of ops for readers.
+//! The table of all rules, and the user-facing table of ops.
 
 pub(crate) mod op_notes;
 pub(crate) mod op_table;

@@ -1,4 +1,5 @@
-//! Values that flow along the edges of a graph, their types, and the state behind their handles.
+//! Values that flow along the edges of a graph, their types, and the state that their handles refer
+//! to.
 
 pub(crate) mod collected;
 pub(crate) mod lessons;

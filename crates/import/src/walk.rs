@@ -1,4 +1,5 @@
-//! The walk over a program: nodes in execution order, each by its rule; what it refuses, and all that it would refuse.
+//! The walk over a program in execution order, applying the rule of each node, and the detection of
+//! nodes that it rejects.
 
 pub(crate) mod entry;
 pub(crate) mod graph_walk;

@@ -1,6 +1,6 @@
-//! The ops whose rules are right for arrays of bounded size.
+//! Ops whose rules are correct for arrays of bounded size.
 
-/// Element by element, so that the result has the sizes of the inputs: also where the rule makes a constant.
+/// Elementwise ops. The result has the sizes of the inputs, even if the rule returns a constant.
 pub(crate) const ELEMENTWISE: &str = "\
     Abs Acos Acosh Add AddN AddV2 Angle ApproximateEqual Asin Asinh Atan Atan2 Atanh BitwiseAnd \
     BitwiseOr BitwiseXor Cast Ceil CheckNumerics ClipByValue Complex ComplexAbs Conj Cos Cosh Digamma Div \
@@ -12,7 +12,7 @@ pub(crate) const ELEMENTWISE: &str = "\
     Sqrt SqrtGrad Square SquaredDifference Sub Tan Tanh TanhGrad TruncateDiv TruncateMod Xdivy Xlog1py Xlogy \
     ZerosLike";
 
-/// Those that ask for true sizes where they need them.
+/// Other ops, whose rules read true sizes where they need them.
 pub(crate) const OTHERS: &str = "\
     All Any ArgMax ArgMin BatchMatMul BatchMatMulV2 BatchMatMulV3 BiasAdd BroadcastTo Concat ConcatV2 \
     ConjugateTranspose Cumprod Cumsum CumulativeLogsumexp Einsum EnsureShape ExpandDims Fill Gather GatherNd \
@@ -24,12 +24,13 @@ pub(crate) const OTHERS: &str = "\
     UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum Where \
     XlaKeyValueSort XlaRemoveDynamicDimensionSize XlaSetDynamicDimensionSize XlaSort XlaVariadicSort";
 
-/// Whether an op works on arrays of bounded size. Those that hand values on, such as `Identity`, need not ask.
+/// True if an op accepts arrays of bounded size. Ops that pass values through, such as `Identity`,
+/// need not be listed.
 pub(crate) fn takes_bounded(op: &str) -> bool {
     keeps_input_sizes(op) || OTHERS.split(' ').any(|other| other == op)
 }
 
-/// Whether an op's result is as large as its inputs are, broadcast.
+/// True if an op's result has the broadcast sizes of its inputs.
 pub(crate) fn keeps_input_sizes(op: &str) -> bool {
     ELEMENTWISE.split(' ').any(|other| other == op)
 }

@@ -1,4 +1,4 @@
-//! Calls of functions that are written as expressions.
+//! Calls of functions written as expressions.
 
 use crate::node::context::NodeContext;
 use ::composite::{Expression, Function};
@@ -7,9 +7,10 @@ use shape::Shape;
 use support::Result;
 
 impl NodeContext<'_, '_> {
-    /// Calls a function of these operands; its results, one or several.
+    /// Calls a function with these operands and returns its results.
     ///
-    /// It is a computation of its own, named after the node's op, so that the HLO shows what belongs together.
+    /// The function becomes a computation named after the node's op, so that the HLO shows what
+    /// belongs together.
     pub(crate) fn composite(
         &mut self,
         operands: &[InstructionId],
@@ -28,7 +29,7 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// Calls a function of these operands with one result.
+    /// Like [`Self::composite`], for a function with one result.
     pub(crate) fn composite_one(
         &mut self,
         operands: &[InstructionId],

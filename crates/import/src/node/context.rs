@@ -1,4 +1,5 @@
-//! A node while it is translated: its inputs, attributes, compile-time constants, and the functions that it calls.
+//! The node being translated: its inputs, attributes, compile-time constants, and the functions
+//! that it calls.
 
 use crate::node::accepted::takes_bounded;
 use crate::node::functions::{FunctionPart, Functions};
@@ -12,23 +13,24 @@ use std::ops::{Deref, DerefMut};
 use support::{Code, Error, Result};
 use tf::{DataType, Function, NodeId};
 
-/// No shape has so many elements: arithmetic with the numbers of elements, of bytes and of bits stays within `i64`.
+/// Upper bound on the number of elements of a shape. It keeps numbers of elements, bytes, and bits
+/// within `i64`.
 const MOST_ELEMENTS: i64 = 1 << 56;
 
-/// One node while it is translated. Everything that is built through it carries the node's op and name; what a
-/// [`State`] does, and with it a builder, it does.
+/// One node being translated. Instructions built through it carry the node's op and name. It
+/// dereferences to [`State`], and so to the builder.
 pub(crate) struct NodeContext<'i, 'p> {
     state: &'i mut State<'p>,
     functions: &'i mut dyn Functions<'p>,
     node: &'p tf::Node,
-    /// The graph or function that the node is of.
+    /// The graph or function that contains the node.
     graph: &'p tf::Graph,
-    /// The node's name, with the names of the calls that lead to it before it.
+    /// The node's name, prefixed with the names of the calls that lead to it.
     name: String,
     inputs: Vec<Value>,
 }
 
-/// A node in its graph, and what comes in.
+/// A node in its graph, and its inputs.
 pub(crate) struct NodeInputs<'p> {
     pub(crate) node: &'p tf::Node,
     pub(crate) graph: &'p tf::Graph,
@@ -51,7 +53,7 @@ impl DerefMut for NodeContext<'_, '_> {
 }
 
 impl<'i, 'p> NodeContext<'i, 'p> {
-    /// A node that is about to be translated.
+    /// Creates the context of a node about to be translated.
     pub(crate) fn new(
         state: &'i mut State<'p>,
         functions: &'i mut dyn Functions<'p>,
@@ -68,7 +70,7 @@ impl<'p> NodeContext<'_, 'p> {
         self.node
     }
 
-    /// The graph or function that the node is of.
+    /// The graph or function that contains the node.
     pub(crate) fn graph(&self) -> &'p tf::Graph {
         self.graph
     }
@@ -78,17 +80,17 @@ impl<'p> NodeContext<'_, 'p> {
         &self.node.attributes
     }
 
-    /// The node's name, with the names of the calls that lead to it before it.
+    /// The node's name, prefixed with the names of the calls that lead to it.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whatever comes in.
+    /// The node's inputs.
     pub(crate) fn inputs(&self) -> &[Value] {
         &self.inputs
     }
 
-    /// The same node with other inputs.
+    /// Builds with other inputs, then restores the node's own.
     pub(crate) fn with_inputs<R>(&mut self, inputs: Vec<Value>, build: impl FnOnce(&mut Self) -> R) -> R {
         let outer = std::mem::replace(&mut self.inputs, inputs);
         let result = build(self);
@@ -96,7 +98,7 @@ impl<'p> NodeContext<'_, 'p> {
         result
     }
 
-    /// Builds in a scope of its own; gives that back.
+    /// Builds in a scope of its own, and returns the closed scope.
     pub(crate) fn within<R>(
         &mut self,
         scope: Scope,
@@ -104,13 +106,13 @@ impl<'p> NodeContext<'_, 'p> {
     ) -> Result<(Scope, R)> {
         let level = self.open(scope);
         let built = build(self);
-        // What is said of this node is about the computation around that scope.
+        // Errors about this node refer to the computation around that scope.
         let scope = self.close(level);
         self.forget_earlier_arrays(level);
         Ok((scope, built?))
     }
 
-    /// A function of the library.
+    /// Returns a function of the library.
     pub(crate) fn function(&self, name: &str) -> Result<&'p Function> {
         self.program().library.get(name).ok_or_else(|| {
             Error::invalid(format!("function '{name}' is not in the graph's library"))
@@ -118,7 +120,7 @@ impl<'p> NodeContext<'_, 'p> {
         })
     }
 
-    /// Translates a function's body in place; the values of its results.
+    /// Translates a function's body in place and returns the values of its results.
     pub(crate) fn translate_function(
         &mut self,
         function: &'p Function,
@@ -128,7 +130,8 @@ impl<'p> NodeContext<'_, 'p> {
         self.functions.translate(self.state, function, arguments, &prefix)
     }
 
-    /// Translates the nodes that one output of a function's body needs; its value, if there is such an output.
+    /// Translates the nodes that one output of a function's body needs. Returns the output's value,
+    /// or `None` if the output does not exist.
     pub(crate) fn translate_output(
         &mut self,
         part: &FunctionPart<'p, '_>,
@@ -138,77 +141,80 @@ impl<'p> NodeContext<'_, 'p> {
         self.functions.translate_output(self.state, part, arguments, &prefix)
     }
 
-    /// The nodes of a function that a call must run.
+    /// Returns the nodes of a function that a call must run.
     pub(crate) fn needed_nodes(&self, function: &'p Function) -> BTreeSet<NodeId> {
         self.functions.needed_nodes(function)
     }
 
-    /// For each result of a function the argument that it is, if it is one.
+    /// For each result of a function, the argument that it returns unchanged, if any.
     pub(crate) fn passed_arguments(&mut self, function: &'p Function) -> Vec<Option<usize>> {
         self.functions.passed_arguments(function)
     }
 
-    /// The array at an input; a reference to a variable is read now.
+    /// Returns the array at an input. A reference to a variable is read now.
     pub(crate) fn input(&mut self, k: usize) -> Result<InstructionId> {
         match self.value(k)? {
             Value::Array(id) if self.is_bounded(id) && !takes_bounded(&self.node.op) => {
                 Err(Error::unsupported(format!(
-                    "input {k} has a dimension whose size only a run knows, and {} is not supported for such arrays yet; \
-                     give the input a fixed size first, as XlaRemoveDynamicDimensionSize does",
+                    "input {k} has a dimension of data-dependent size, which {} does not support yet; \
+                     give the input a fixed size first, for example with XlaRemoveDynamicDimensionSize",
                     self.node.op
                 )).coded(Code::BoundedSize))
             }
             Value::Array(id) => Ok(id),
             Value::Reference(variable) => Ok(self.read_variable(variable)),
             Value::Resource(variable) => Err(self.invalid(format!(
-                "input {k} is the handle of variable '{}', but the op wants its value: put a ReadVariableOp between",
+                "input {k} is the handle of variable '{}', but the op expects its value: insert a ReadVariableOp",
                 self.variable_name(variable)
             ))),
             other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_)) => Err(self.invalid(format!(
-                "input {k} is {}, but the op wants an array",
+                "input {k}: expected an array, got {}",
                 other.kind()
             ))),
             Value::Opaque => Err(self.invalid(format!(
-                "input {k} is a string or another value that cannot be computed with; only Assert may take one"
+                "input {k}: expected an array, got a string or another value without an array; only Assert accepts one"
             ))),
         }
     }
 
-    /// All inputs from a position on.
+    /// Returns all inputs from a position on.
     pub(crate) fn inputs_from(&mut self, first: usize) -> Result<Vec<InstructionId>> {
         (first..self.inputs.len()).map(|k| self.input(k)).collect()
     }
 
-    /// Each output is the input of its position. References to variables are read.
+    /// Returns the inputs as outputs, position by position. References to variables are read.
     pub(crate) fn pass_on(&mut self) -> Result<Vec<Value>> {
         (0..self.node.output_types.len())
             .map(|k| self.value(k).map(|value| self.dereferenced(value)))
             .collect()
     }
 
-    /// Whatever comes in at a position.
+    /// Returns the value of an input.
     pub(crate) fn value(&self, k: usize) -> Result<Value> {
         let value = self.inputs.get(k).copied();
         value.ok_or_else(|| {
-            self.invalid(format!("the op wants an input {k}, but the node has {} inputs", self.inputs.len()))
+            self.invalid(format!(
+                "the op expects an input {k}, but the node has {} inputs",
+                self.inputs.len()
+            ))
         })
     }
 
-    /// The variable whose handle or reference comes in at a position.
+    /// Returns the variable whose handle or reference is an input.
     pub(crate) fn variable(&self, k: usize) -> Result<VariableId> {
         match self.value(k)? {
             Value::Resource(variable) | Value::Reference(variable) => Ok(variable),
-            _ => Err(self.invalid(format!("input {k} must be a variable"))),
+            _ => Err(self.invalid(format!("input {k}: expected the handle of a variable"))),
         }
     }
 
-    /// The element type that a type attribute names.
+    /// Returns the element type that a type attribute names.
     pub(crate) fn type_attribute(&self, name: &str) -> Result<PrimitiveType> {
         let data_type = self.node.attributes.ty(name)?;
         self.primitive(data_type)
     }
 
-    /// The element type of an output.
+    /// Returns the element type of an output.
     pub(crate) fn output_type(&self, k: usize) -> Result<PrimitiveType> {
         let data_type = self.node.output_types.get(k).copied();
         let data_type = data_type.ok_or_else(|| Error::internal(format!("no type for output {k}")))?;
@@ -218,18 +224,18 @@ impl<'p> NodeContext<'_, 'p> {
     fn primitive(&self, data_type: DataType) -> Result<PrimitiveType> {
         data_type.base().primitive_type().ok_or_else(|| {
             Error::unsupported(format!(
-                "tensors of {data_type} cannot be compiled; only numbers and bool can"
+                "unsupported tensor type {data_type}; only numbers and bool can be compiled"
             ))
             .coded(Code::UnsupportedOp)
         })
     }
 
-    /// A string attribute, or a value for an absent one.
+    /// Returns a string attribute, or a default if it is absent.
     pub(crate) fn text_or(&self, name: &str, default: &'p str) -> Result<&'p str> {
         if self.node.attributes.has(name) { self.node.attributes.text(name) } else { Ok(default) }
     }
 
-    /// The value of an input that must be known at compile time.
+    /// Returns the value of an input that must be known at compile time.
     pub(crate) fn constant(&mut self, k: usize) -> Result<Literal> {
         let id = self.input(k)?;
         match self.fold(id) {
@@ -238,13 +244,13 @@ impl<'p> NodeContext<'_, 'p> {
         }
     }
 
-    /// One integer of an input, if that one is known at compile time.
+    /// Returns one integer of an input, if it is known at compile time.
     pub(crate) fn constant_element(&mut self, k: usize, position: usize) -> Result<Option<i64>> {
         let id = self.input(k)?;
         Ok(self.fold_element(id, position))
     }
 
-    /// `end[position] - begin[position]`, if both are known up to the same run-time value.
+    /// Returns `end[position] - begin[position]`, if both are known up to the same run-time value.
     pub(crate) fn constant_difference(
         &mut self,
         end: usize,
@@ -260,7 +266,7 @@ impl<'p> NodeContext<'_, 'p> {
         })
     }
 
-    /// The error of an input that must be known at compile time and is not.
+    /// Returns the error for an input that must be known at compile time and is not.
     pub(crate) fn not_constant(&mut self, k: usize, id: InstructionId) -> Error {
         self.state.want_constant(&self.name, k);
         let origins = self.origins(id);
@@ -276,30 +282,31 @@ impl<'p> NodeContext<'_, 'p> {
         )).coded(Code::NotConstant)
     }
 
-    /// The integers of an input that must be known at compile time: a scalar or a vector.
+    /// Returns the integers of an input that must be known at compile time: a scalar or a vector.
     pub(crate) fn constant_i64s(&mut self, k: usize) -> Result<Vec<i64>> {
         let literal = self.constant(k)?;
         let rank = literal.array_shape().rank();
-        self.check(rank <= 1, || format!("input {k} must be a scalar or a vector, but has rank {rank}"))?;
-        literal.to_i64s().ok_or_else(|| self.invalid(format!("input {k} must hold integers")))
+        self.check(rank <= 1, || format!("input {k}: expected a scalar or a vector, got rank {rank}"))?;
+        literal.to_i64s().ok_or_else(|| self.invalid(format!("input {k}: expected integers")))
     }
 
-    /// The integer of an input that must be known at compile time: one element.
+    /// Returns the integer of an input that must be known at compile time and have one element.
     pub(crate) fn constant_i64(&mut self, k: usize) -> Result<i64> {
         match self.constant_i64s(k)?.as_slice() {
             [value] => Ok(*value),
             values => {
-                Err(self.invalid(format!("input {k} must be a scalar, but has {} elements", values.len())))
+                Err(self.invalid(format!("input {k}: expected a scalar, got {} elements", values.len())))
             }
         }
     }
 
-    /// Sizes from an input that must be known at compile time; each at least 0, with few enough elements.
+    /// Returns sizes from an input that must be known at compile time. Rejects negative sizes and
+    /// shapes with too many elements.
     pub(crate) fn constant_sizes(&mut self, k: usize) -> Result<Vec<i64>> {
         let sizes = self.constant_i64s(k)?;
         let count = shape::index::element_count(&sizes).unwrap_or(i64::MAX);
         let fits = sizes.iter().all(|size| (0..MOST_ELEMENTS).contains(size)) && count < MOST_ELEMENTS;
-        self.check(fits, || format!("input {k} is no shape: {}", list(&sizes)))?;
+        self.check(fits, || format!("input {k} is not a valid shape: {}", list(&sizes)))?;
         Ok(sizes)
     }
 

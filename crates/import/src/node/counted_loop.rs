@@ -1,4 +1,4 @@
-//! Loops that a rule builds itself: so many iterations over arrays.
+//! Loops that a rule builds itself, with a bounded number of iterations over arrays.
 
 use crate::node::context::NodeContext;
 use bounded::LoopFacts;
@@ -7,8 +7,10 @@ use shape::{Literal, PrimitiveType, Shape};
 use support::Result;
 
 impl<'p> NodeContext<'_, 'p> {
-    /// Runs `body` for 0 to `count - 1`, an `s32` scalar that it is given with the arrays carried so far; it returns their
-    /// next values, of the same shapes. It sees nothing else from outside. The arrays behind the loop.
+    /// Runs `body` for 0 to `count - 1`, and returns the arrays after the loop.
+    ///
+    /// `body` receives the index, an `s32` scalar, and the arrays carried so far. It returns their
+    /// next values, of the same shapes. It can use nothing else from outside the loop.
     pub(crate) fn counted_loop(
         &mut self,
         count: i32,
@@ -22,8 +24,8 @@ impl<'p> NodeContext<'_, 'p> {
         self.bounded_loop(count.max(0) as u64, initial, below, body)
     }
 
-    /// As [`Self::counted_loop`], but runs as long as `condition` holds of the number of rounds so far and the arrays: at most
-    /// `bound` rounds, as the caller knows.
+    /// Like [`Self::counted_loop`], but runs while `condition` holds for the number of iterations
+    /// so far and the arrays. The caller guarantees at most `bound` iterations.
     pub(crate) fn bounded_loop(
         &mut self,
         bound: u64,
@@ -58,11 +60,11 @@ impl<'p> NodeContext<'_, 'p> {
         let body = self.add_computation(body);
         let outer: Vec<InstructionId> = carried.iter().map(|(id, _)| *id).collect();
         let tuple = self.op(Op::Tuple {}, &outer)?;
-        let made = self.op(Op::While { condition, body }, &[tuple])?;
-        (1..carried.len()).map(|k| self.tuple_element(made, k)).collect()
+        let while_loop = self.op(Op::While { condition, body }, &[tuple])?;
+        (1..carried.len()).map(|k| self.tuple_element(while_loop, k)).collect()
     }
 
-    /// Row `index` of an array, without its first dimension.
+    /// Returns row `index` of an array, without its first dimension.
     pub(crate) fn dynamic_row(
         &mut self,
         array: InstructionId,
@@ -77,7 +79,7 @@ impl<'p> NodeContext<'_, 'p> {
         self.reshape(row, &sizes[1..])
     }
 
-    /// The array with another row `index`.
+    /// Returns the array with row `index` replaced.
     pub(crate) fn with_dynamic_row(
         &mut self,
         array: InstructionId,

@@ -1,4 +1,4 @@
-//! Bodies of functions, as rules reach them.
+//! The bodies of functions, as rules see them.
 
 use crate::values::state::State;
 use crate::values::value::Value;
@@ -6,9 +6,10 @@ use std::collections::BTreeSet;
 use support::Result;
 use tf::{Function, NodeId, OutputId};
 
-/// What rules ask of the walk that calls them.
+/// The services that the walk offers to rules.
 pub(crate) trait Functions<'p> {
-    /// Translates a function's body in place; the values of its results. Names get the prefix.
+    /// Translates a function's body in place and returns the values of its results. `prefix` is
+    /// prepended to the names of its nodes.
     fn translate(
         &mut self,
         state: &mut State<'p>,
@@ -17,7 +18,8 @@ pub(crate) trait Functions<'p> {
         prefix: &str,
     ) -> Result<Vec<Value>>;
 
-    /// Translates the nodes that one output of a function's body needs; its value, if there is such an output.
+    /// Translates the nodes that one output of a function's body needs. Returns the output's value,
+    /// or `None` if the output does not exist.
     fn translate_output(
         &mut self,
         state: &mut State<'p>,
@@ -26,10 +28,11 @@ pub(crate) trait Functions<'p> {
         prefix: &str,
     ) -> Result<Option<Value>>;
 
-    /// The nodes of a function that a call must run: what results and control results need, and effects.
+    /// Returns the nodes of a function that a call must run: those that results and control results
+    /// need, and those with effects.
     fn needed_nodes(&self, function: &'p Function) -> BTreeSet<NodeId>;
 
-    /// For each result of a function the argument that it is, if it is one.
+    /// For each result of a function, the argument that it returns unchanged, if any.
     fn passed_arguments(&mut self, function: &'p Function) -> Vec<Option<usize>>;
 }
 

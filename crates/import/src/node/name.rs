@@ -1,7 +1,8 @@
 //! Names of nodes in messages and metadata.
 
-/// The name of a node in a function: behind the names of the calls and loops that lead there. The nodes of TensorFlow 1's
-/// loops have the loop's scope in their names, which is not said twice.
+/// Returns the name of a node in a function: prefixed with the names of the calls and loops that
+/// lead to it. The nodes of TensorFlow 1's loops have the loop's scope in their names; it is not
+/// repeated.
 pub(crate) fn name_within(prefix: &str, node_name: &str) -> String {
     let scope = prefix.strip_suffix("/while_context/").unwrap_or_default();
     let starts = std::iter::once(0).chain(scope.match_indices('/').map(|(at, _)| at + 1));
@@ -19,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_scope_of_a_loop_is_said_once() {
+    fn the_scope_of_a_loop_is_not_repeated() {
         for (prefix, node, name) in [
             ("rnn/while/while_context/", "rnn/while/add", "rnn/while/add"),
             (

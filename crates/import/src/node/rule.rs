@@ -1,4 +1,4 @@
-//! A rule: how one TF op becomes HLO, and which types it takes.
+//! A rule: the translation of one TF op to HLO, and the types that it accepts.
 
 use crate::node::context::NodeContext;
 use crate::values::value::Value;
@@ -14,29 +14,29 @@ pub(crate) struct TypeConstraint {
     pub(crate) types: &'static [DataType],
 }
 
-/// What builds the HLO of a node.
+/// The function that builds the HLO of a node, by the kind of its results.
 #[derive(Clone, Copy)]
 pub(crate) enum Translation {
     /// One array.
     One(fn(&mut NodeContext<'_, '_>) -> Result<InstructionId>),
     /// Several arrays.
     Many(fn(&mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>),
-    /// Anything: handles of variables, strings that nobody reads, nothing.
+    /// Any values: handles of variables, strings without consumers, or nothing.
     Values(fn(&mut NodeContext<'_, '_>) -> Result<Vec<Value>>),
 }
 
-/// How one TF op becomes HLO.
+/// The translation of one TF op to HLO.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) op: &'static str,
     pub(crate) translation: Translation,
     pub(crate) types: [Option<TypeConstraint>; 3],
-    /// Whether it must run even if nobody needs its outputs.
+    /// True if the op must run even if its outputs have no consumers.
     pub(crate) has_effect: bool,
 }
 
 impl Rule {
-    /// Takes only these types for a type attribute.
+    /// Restricts a type attribute to these types.
     pub(crate) const fn types(mut self, attribute: &'static str, types: &'static [DataType]) -> Self {
         let mut free = 0;
         while self.types[free].is_some() {
@@ -46,14 +46,14 @@ impl Rule {
         self
     }
 
-    /// Runs even if nobody needs its outputs.
+    /// Declares that the op runs even if its outputs have no consumers.
     pub(crate) const fn effect(mut self) -> Self {
         self.has_effect = true;
         self
     }
 }
 
-/// A rule that makes one array.
+/// A rule that returns one array.
 pub(crate) const fn rule(
     op: &'static str,
     translate: fn(&mut NodeContext<'_, '_>) -> Result<InstructionId>,
@@ -61,7 +61,7 @@ pub(crate) const fn rule(
     Rule { op, translation: Translation::One(translate), types: [None; 3], has_effect: false }
 }
 
-/// A rule that makes several arrays.
+/// A rule that returns several arrays.
 pub(crate) const fn rule_many(
     op: &'static str,
     translate: fn(&mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>,
@@ -69,7 +69,7 @@ pub(crate) const fn rule_many(
     Rule { op, translation: Translation::Many(translate), types: [None; 3], has_effect: false }
 }
 
-/// A rule that makes any values.
+/// A rule that returns any values.
 pub(crate) const fn rule_values(
     op: &'static str,
     translate: fn(&mut NodeContext<'_, '_>) -> Result<Vec<Value>>,
@@ -77,21 +77,21 @@ pub(crate) const fn rule_values(
     Rule { op, translation: Translation::Values(translate), types: [None; 3], has_effect: false }
 }
 
-/// Rules by op.
+/// The rules by op.
 pub(crate) struct RuleTable(BTreeMap<&'static str, &'static Rule>);
 
 impl RuleTable {
-    /// A table of rules, one for each op.
+    /// Creates a table of rules, with one for each op.
     pub(crate) fn new(rules: impl Iterator<Item = &'static Rule>) -> Self {
         Self(rules.map(|rule| (rule.op, rule)).collect())
     }
 
-    /// The rule of an op.
+    /// Returns the rule of an op.
     pub(crate) fn find(&self, op: &str) -> Option<&'static Rule> {
         self.0.get(op).copied()
     }
 
-    /// All rules, by name of their op.
+    /// Returns all rules, sorted by op.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &'static Rule> {
         self.0.values().copied()
     }

@@ -1,4 +1,4 @@
-//! Sizes that are inputs of a node: constants, or values of the run whose bounds are known.
+//! Sizes that are inputs of a node: constants, or run-time values with known upper bounds.
 
 use crate::node::accepted::keeps_input_sizes;
 use crate::node::context::NodeContext;
@@ -7,8 +7,8 @@ use hlo::{InstructionId, Op};
 use support::Result;
 
 impl NodeContext<'_, '_> {
-    /// The integers of an input that should be known at compile time, or bounded from above: a scalar or a vector. An
-    /// error for one that is neither.
+    /// Returns the integers of an input that is a scalar or a vector. Each must be known at compile
+    /// time or have an upper bound; otherwise this is an error.
     pub(crate) fn bounded_i64s(&mut self, k: usize) -> Result<Vec<Size>> {
         let id = self.input(k)?;
         if self.is_bounded(id) {
@@ -19,18 +19,18 @@ impl NodeContext<'_, '_> {
         }
         let sizes = self.sizes(id);
         self.check(sizes.len() <= 1, || {
-            format!("input {k} must be a scalar or a vector, but has rank {}", sizes.len())
+            format!("input {k}: expected a scalar or a vector, got rank {}", sizes.len())
         })?;
         let count = sizes.first().copied().unwrap_or(1);
         (0..count).map(|position| self.bounded_element(k, id, position as usize)).collect()
     }
 
-    /// One of these integers.
+    /// Returns one of these integers.
     fn bounded_element(&mut self, k: usize, id: InstructionId, position: usize) -> Result<Size> {
         let element = self.linear_element(id, position);
         let bound = match element.map(|element| (element.base, element.offset)) {
             Some((None, known)) => return Ok(Size::known(known)),
-            // The element alone is often known better than the vector.
+            // The bound of the element alone is often tighter than that of the vector.
             Some((Some((base, at)), offset)) => {
                 self.upper_bound(base, at).and_then(|high| high.checked_add(offset))
             }
@@ -41,7 +41,7 @@ impl NodeContext<'_, '_> {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
-        // As much as memory could not hold is no bound.
+        // A bound larger than memory is useless.
         let Some(bound) = bound.filter(|&bound| bound < i64::from(i32::MAX)) else {
             return Err(self.not_constant(k, id));
         };
@@ -51,31 +51,32 @@ impl NodeContext<'_, '_> {
         Ok(Size { bound: bound.max(0), size: Some(size) })
     }
 
-    /// Sizes from an input that should be known at compile time, or bounded; each at least 0, with few enough elements.
+    /// Returns sizes from an input, each known at compile time or bounded. Rejects negative sizes
+    /// and shapes with too many elements.
     pub(crate) fn bounded_sizes(&mut self, k: usize) -> Result<Vec<Size>> {
         let sizes = self.bounded_i64s(k)?;
         let known = bounds(&sizes);
         let fits = known.iter().all(|&size| size >= 0) && shape::index::element_count(&known).is_some();
-        self.check(fits, || format!("input {k} is no shape: {}", list(&known)))?;
+        self.check(fits, || format!("input {k} is not a valid shape: {}", list(&known)))?;
         Ok(sizes)
     }
 
-    /// The result of an op that goes element by element, with the true sizes of its inputs even where its rule has made
-    /// the result of something else, such as zeros.
-    pub(crate) fn with_input_sizes(&mut self, made: InstructionId) -> Result<InstructionId> {
+    /// Gives the result of an elementwise op the true sizes of its inputs, in case its rule built
+    /// the result from something else, such as zeros.
+    pub(crate) fn with_input_sizes(&mut self, result: InstructionId) -> Result<InstructionId> {
         let inputs: Vec<InstructionId> = self.inputs().iter().filter_map(|value| value.array()).collect();
         if !keeps_input_sizes(&self.node().op)
             || !inputs.iter().any(|&id| self.is_bounded(id))
-            || self.is_bounded(made)
+            || self.is_bounded(result)
         {
-            return Ok(made);
+            return Ok(result);
         }
-        let bounds = self.sizes(made);
+        let bounds = self.sizes(result);
         for id in inputs {
             if self.is_bounded(id) && self.sizes(id) == bounds {
-                return self.with_sizes_of(made, id);
+                return self.with_sizes_of(result, id);
             }
         }
-        Ok(made)
+        Ok(result)
     }
 }

@@ -1,18 +1,20 @@
-//! Translation on trial: whatever it changes is rolled back, however it ends, unless it is to be kept.
+//! Trial translation: rolls back all changes, however the trial ends, unless its result is to be
+//! kept.
 
 use crate::node::context::NodeContext;
 use support::Result;
 
 /// The outcome of a trial.
 pub(crate) enum Outcome<R> {
-    /// What was built stays.
+    /// Keep what was built.
     Keep(R),
-    /// Only what was found stays.
+    /// Roll back what was built, and keep only the finding.
     RollBack(R),
 }
 
 impl NodeContext<'_, '_> {
-    /// Makes an attempt. Unless that ends with [`Outcome::Keep`], everything is as before: also after an error.
+    /// Makes an attempt. Unless it ends with [`Outcome::Keep`], the state is restored, even after
+    /// an error.
     pub(crate) fn trial<R, E>(
         &mut self,
         attempt: impl FnOnce(&mut Self) -> Result<Outcome<R>, E>,
@@ -20,6 +22,6 @@ impl NodeContext<'_, '_> {
         let snapshot = self.snapshot();
         let outcome = attempt(self);
         self.end_trial(snapshot, matches!(outcome, Ok(Outcome::Keep(_))));
-        outcome.map(|(Outcome::Keep(found) | Outcome::RollBack(found))| found)
+        outcome.map(|(Outcome::Keep(value) | Outcome::RollBack(value))| value)
     }
 }

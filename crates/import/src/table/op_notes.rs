@@ -1,4 +1,5 @@
-//! Notes for the table of ops: the behavior where TensorFlow's kernels and XLA differ, and restrictions.
+//! Notes for the table of ops: behavior where TensorFlow's kernels and XLA differ, and
+//! restrictions.
 
 /// Ops and their notes, sorted.
 pub(crate) const NOTES: &[(&str, &str)] = &[

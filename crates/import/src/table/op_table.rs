@@ -1,4 +1,5 @@
-//! The table of ops for readers: `docs/ops.md` with its pages in `docs/ops`, and the output of `tfcompile ops`.
+//! The user-facing table of ops: `docs/ops.md` with its pages in `docs/ops`, and the output of
+//! `tfcompile ops`.
 
 use crate::table::op_notes::NOTES;
 use crate::table::rules::{FOLDERS, SupportedOp, supported_ops};
@@ -9,10 +10,11 @@ use tf::DataType::{
     Int16, Int32, Int64, Qint8, Qint16, Qint32, Quint8, Quint16, Uint2, Uint4, Uint8, Uint16, Uint32, Uint64,
 };
 
-/// The last conformance run over all recorded cases, written by `conformance --counts`: `op,passed,cases`.
+/// Results of the last conformance run over all recorded cases, written by `conformance --counts`:
+/// `op,passed,cases`.
 const COUNTS: &str = include_str!("../../data/conformance.csv");
 
-/// Types that are named together, where a rule takes all of them.
+/// Types that the table names as a group if a rule accepts all of them.
 const GROUPS: &[(&str, &[DataType])] = &[
     ("floats", &[Half, Bfloat16, Float, Double]),
     ("complex", &[Complex64, Complex128]),
@@ -37,7 +39,7 @@ fn type_names(types: &[DataType]) -> String {
     names.join(" ")
 }
 
-/// For each op of the recorded cases how many passed, and how many there are.
+/// For each op of the recorded cases, the number that passed and the number of cases.
 fn counts() -> BTreeMap<&'static str, (u32, u32)> {
     let row = |line: &'static str| {
         let mut fields = line.split(',');
@@ -55,7 +57,7 @@ fn legend() -> String {
     );
     for (name, members) in GROUPS {
         let members: Vec<&str> = members.iter().map(|t| t.name()).collect();
-        writeln!(out, "- {name}: {}", members.join(" ")).expect("a string takes all");
+        writeln!(out, "- {name}: {}", members.join(" ")).expect("writing to a string cannot fail");
     }
     out.push_str(
         "\nThe cases are the recorded test cases that contain the op, alone or with others: their number, and\n\
@@ -65,10 +67,10 @@ fn legend() -> String {
     out
 }
 
-/// The head of the table.
+/// Header of the table.
 const HEAD: &str = "| op | types | cases | notes |\n|---|---|---|---|\n";
 
-/// The row of an op: types, recorded cases, and where TensorFlow and XLA differ.
+/// The row of an op: types, recorded cases, and differences between TensorFlow and XLA.
 fn row(op: &SupportedOp, counts: &BTreeMap<&str, (u32, u32)>, notes: &BTreeMap<&str, &str>) -> String {
     let types: Vec<String> =
         op.types.iter().map(|(attribute, types)| format!("{attribute}: {}", type_names(types))).collect();
@@ -92,7 +94,7 @@ fn summary(ops: &[SupportedOp], counts: &BTreeMap<&'static str, (u32, u32)>) -> 
             "\nThe recorded cases also contain these ops, which are not supported: {}.",
             missing.join(", ")
         )
-        .expect("a string takes all");
+        .expect("writing to a string cannot fail");
     }
     out
 }
@@ -105,7 +107,8 @@ pub fn op_table() -> String {
     out + &summary(&ops, &counts)
 }
 
-/// The pages of the documentation about ops, by their paths below `docs`: an index, and one for each folder of rules.
+/// The pages of the documentation about ops, by their paths below `docs`: an index, and one for
+/// each folder of rules.
 pub fn op_pages() -> Vec<(String, String)> {
     let (ops, counts, notes) = (supported_ops(), counts(), NOTES.iter().copied().collect());
     let mut index = format!(
@@ -118,7 +121,8 @@ pub fn op_pages() -> Vec<(String, String)> {
         let rows: Vec<String> =
             ops.iter().filter(|op| folder.has(op.name)).map(|op| row(op, &counts, &notes)).collect();
         let (page, title) = (folder.page, folder.title);
-        writeln!(index, "| [{title}](ops/{page}.md) | {} |", rows.len()).expect("a string takes all");
+        writeln!(index, "| [{title}](ops/{page}.md) | {} |", rows.len())
+            .expect("writing to a string cannot fail");
         let text =
             format!("# Ops: {title}\n\n[Ops](../ops.md) explains the columns.\n\n{HEAD}{}", rows.concat());
         pages.push((format!("ops/{page}.md"), text));
@@ -140,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_about_ops_that_there_are_sorted_and_fit_a_cell() {
+    fn notes_name_supported_ops_are_sorted_and_fit_a_cell() {
         let ops = supported_ops();
         for (op, note) in NOTES {
             assert!(ops.iter().any(|known| known.name == *op), "{op}");

@@ -1,9 +1,9 @@
-//! All rules: those of all folders.
+//! The table of all rules, collected from all folders.
 
 use crate::node::rule::{Rule, RuleTable};
 use std::sync::LazyLock;
 
-/// A folder of rules. The documentation has a page for each.
+/// A folder of rules. The documentation has one page per folder.
 pub(crate) struct Folder {
     /// File name of the page, without its extension.
     pub(crate) page: &'static str,
@@ -51,7 +51,8 @@ pub(crate) static RULES: LazyLock<RuleTable> = LazyLock::new(|| RuleTable::new(a
 pub struct SupportedOp {
     /// TensorFlow's name.
     pub name: &'static str,
-    /// The types that each of its type attributes may name; attributes that are not here are not restricted.
+    /// Types accepted for each of its type attributes. Attributes that are not listed are not
+    /// restricted.
     pub types: Vec<(&'static str, &'static [tf::DataType])>,
 }
 
@@ -76,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn ops_that_accept_bounded_arrays_have_rules_and_stand_in_one_list() {
+    fn ops_that_accept_bounded_arrays_have_rules_and_are_listed_once() {
         for op in ELEMENTWISE.split(' ').chain(OTHERS.split(' ')) {
             assert!(RULES.find(op).is_some(), "{op}");
         }

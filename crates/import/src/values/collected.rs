@@ -1,21 +1,22 @@
-//! Problems of nodes, collected instead of returned at the first.
+//! Problems of nodes, collected instead of returned one at a time.
 
 use support::Error;
 use tf::Problem;
 
-/// The most problems that are collected.
+/// Maximum number of collected problems.
 pub(crate) const MAX_PROBLEMS: usize = 1000;
 
-/// The problems of the nodes while they are translated one after another, without those that depend on one that failed.
+/// Problems of the nodes, translated one after another. Nodes that depend on a failed one have
+/// none.
 #[derive(Debug, Default)]
 pub(crate) struct Collected {
     pub(crate) problems: Vec<Problem>,
-    /// How many nodes have failed, with or without a problem of their own.
+    /// Number of nodes that failed, with or without a problem of their own.
     pub(crate) failures: usize,
 }
 
 impl Collected {
-    /// Whether no more problems are wanted.
+    /// True if the limit on problems is reached.
     pub(crate) fn is_full(&self) -> bool {
         self.problems.len() >= MAX_PROBLEMS
     }

@@ -1,8 +1,8 @@
-//! Lessons of one import for the next: how much room stacks and tensor arrays need.
+//! Lessons of one import for the next: the room that stacks and tensor arrays need.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What was found wrong in an import.
+/// Wrong assumptions of an import, corrected.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lessons {
     places: BTreeMap<String, i64>,
@@ -11,12 +11,12 @@ pub(crate) struct Lessons {
 }
 
 impl Lessons {
-    /// The places that a stack or a tensor array turned out to need, by the node that makes it; else 0.
+    /// Number of slots that the stack or tensor array of this node turned out to need, or 0.
     pub(crate) fn places(&self, node: &str) -> i64 {
         self.places.get(node).copied().unwrap_or(0)
     }
 
-    /// A stack or a tensor array needs so many places.
+    /// Records that a stack or a tensor array needs this many slots.
     pub(crate) fn need_places(&mut self, node: &str, places: i64) {
         if self.places(node) < places {
             self.places.insert(node.to_owned(), places);
@@ -24,17 +24,17 @@ impl Lessons {
         }
     }
 
-    /// Whether what was pushed before a pop says nothing about what it gives.
+    /// True if the values pushed before a pop do not tell what the pop returns.
     pub(crate) fn is_distrusted(&self, node: &str) -> bool {
         self.distrusted.contains(node)
     }
 
-    /// Something was pushed on a stack behind a pop that may give it.
+    /// Records that a value is pushed on a stack after a pop that may return it.
     pub(crate) fn distrust(&mut self, node: &str) {
         self.has_changed |= self.distrusted.insert(node.to_owned());
     }
 
-    /// Whether something was learned since this was asked last.
+    /// True if something was learned since the last call.
     pub(crate) fn take_change(&mut self) -> bool {
         std::mem::take(&mut self.has_changed)
     }

@@ -1,71 +1,73 @@
-//! Tensor lists: what one is made of, the types that say so, and the least type of two.
+//! Tensor lists: their arrays, their types, and the join of two types.
 //!
-//! The elements live in buffers with a leading dimension of `capacity`, one for each array that an element is made of.
-//! Lists whose elements are all known to be equal need none: sizes and counters, which gradients of loops keep in
-//! lists, stay known at compile time that way.
+//! The elements live in buffers with a leading dimension of `capacity`, one buffer for each array
+//! of an element. Lists whose elements are all known to be equal need no buffer. Sizes and
+//! counters, which gradients of loops store in lists, thus remain compile-time constants.
 
 use hlo::InstructionId;
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 
-/// What the elements of a list are.
+/// The type of the elements of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ElementType {
-    /// Nothing shows it yet. The sizes that the graph declares, -1 for those that it leaves open; `None` if it leaves
-    /// the rank open.
+    /// Not known yet. Holds the sizes that the graph declares, with -1 for unknown ones, or `None`
+    /// if the rank is unknown.
     Unknown(Option<Vec<i64>>),
     /// Arrays of one shape.
     Array(ArrayShape),
     /// Lists of one type.
     List(Box<ListType>),
-    /// What optionals hold: one of several things, each of them a list of one element. The gradients of conditionals use
-    /// one optional for what any of the branches left, so that the branch that ran says which one it is.
+    /// The possible contents of an optional, each of them a list of one element. The gradients of
+    /// conditionals use one optional for the values of all branches; the branch that ran determines
+    /// which content it is.
     OneOf(Vec<ListType>),
 }
 
-/// What the elements of a list hold.
+/// The contents of a list's elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Content<B> {
-    /// There never was an element.
+    /// The list never had an element.
     Empty,
     /// Zeros: no element was ever written.
     Zeros,
-    /// Every element is this one, a small array.
+    /// Every element equals this small array.
     Uniform(Literal),
-    /// Anything.
+    /// Any values, in buffers.
     Buffers(B),
 }
 
-/// The place of a list that came from several.
+/// The origin of a list that may come from several places.
 const SEVERAL_PLACES: usize = usize::MAX;
 
-/// How many elements a list may have, as far as that does not show in its length.
+/// Bounds on the number of elements of a list, beyond those that its length implies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bounds {
-    /// The most elements. In a list that a loop carries while its type is being found (`capacity` is `None`): more
-    /// than at the beginning of the iteration.
+    /// Maximum number of elements. In a list that a loop carries while its type is being inferred
+    /// (`capacity` is `None`), relative to the number at the beginning of the iteration.
     pub(crate) most: i64,
     /// The largest `most` since then.
     pub(crate) peak: i64,
-    /// The place among the loop's values from which the list came, while the types of these are being found;
-    /// [`SEVERAL_PLACES`] if it came from one or another.
+    /// Index of the loop value that the list came from, while the loop's types are being inferred.
+    /// [`SEVERAL_PLACES`] if it may come from several.
     pub(crate) origin: Option<usize>,
-    /// What an optional holds: the branch of a conditional that made it.
+    /// The branch of a conditional that created the content of an optional.
     pub(crate) branch: Option<usize>,
-    /// The most elements that the user lets it have.
+    /// Maximum number of elements that the user allows.
     pub(crate) limit: Option<i64>,
-    /// Whether the capacity is enough whatever happens: the loop that carries the list saw to it.
+    /// True if the capacity always suffices: the loop that carries the list ensured it.
     pub(crate) fixed: bool,
 }
 
-/// The type of a list. Two are equal if their lists are made of the same arrays.
+/// The type of a list. Two types are equal if their lists consist of the same arrays.
 #[derive(Clone, Debug)]
 pub(crate) struct ListType {
     pub(crate) element: ElementType,
-    /// The leading dimension of the buffers; `None` while the types that a loop carries are being found.
+    /// Leading dimension of the buffers. `None` while the types that a loop carries are being
+    /// inferred.
     pub(crate) capacity: Option<i64>,
     pub(crate) content: Content<()>,
-    /// The number of elements, if it is known at compile time.
+    /// Number of elements, if it is known at compile time.
     pub(crate) length: Option<i64>,
     pub(crate) bounds: Bounds,
 }
@@ -81,7 +83,7 @@ impl PartialEq for ListType {
 
 impl Eq for ListType {}
 
-/// The number of elements of a list.
+/// Number of elements of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
     Known(i64),
@@ -89,21 +91,21 @@ pub(crate) enum Length {
     Dynamic(InstructionId),
 }
 
-/// A tensor list: a value, so that what changes one makes another.
+/// A tensor list. It is a value: an op that changes a list returns a new one.
 #[derive(Clone, Debug)]
 pub(crate) struct List {
     pub(crate) element: ElementType,
     pub(crate) capacity: Option<i64>,
-    /// The buffers: one for each array of an element, none while a capacity is not known.
+    /// The buffers, one for each array of an element. Empty while the capacity is unknown.
     pub(crate) content: Content<Vec<InstructionId>>,
     pub(crate) length: Length,
     pub(crate) bounds: Bounds,
-    /// If everything but one element is zeros: where that is, and its arrays.
+    /// If all elements but one are zeros: the position of that element, and its arrays.
     pub(crate) only: Option<(Length, Vec<InstructionId>)>,
 }
 
 impl List {
-    /// Its type.
+    /// Returns the type of the list.
     pub(crate) fn list_type(&self) -> ListType {
         let content = match &self.content {
             Content::Empty => Content::Empty,
@@ -119,12 +121,12 @@ impl List {
         ListType { element, capacity: self.capacity, content, length, bounds }
     }
 
-    /// Whether its type is still being found, so that there are no buffers.
+    /// True if the type is still being inferred, so that there are no buffers.
     pub(crate) fn is_open(&self) -> bool {
         self.capacity.is_none() || self.element.is_open()
     }
 
-    /// The arrays that it is made of.
+    /// Returns the arrays of the list.
     pub(crate) fn leaves(&self) -> Vec<InstructionId> {
         let mut leaves = match &self.content {
             Content::Buffers(buffers) => buffers.clone(),
@@ -136,7 +138,7 @@ impl List {
         leaves
     }
 
-    /// Notes that an element may have come to it.
+    /// Records that this many elements may have been added.
     pub(crate) fn count_more(&mut self, elements: i64) {
         self.bounds.most = self.bounds.most.saturating_add(elements);
         self.bounds.peak = self.bounds.peak.max(self.bounds.most);
@@ -144,7 +146,7 @@ impl List {
 }
 
 impl ElementType {
-    /// Whether it is still being found.
+    /// True if the type is still being inferred.
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::List(list) => list.is_open(),
@@ -153,7 +155,7 @@ impl ElementType {
         }
     }
 
-    /// The arrays that an element is made of.
+    /// Returns the arrays of an element.
     pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
         match self {
             Self::Unknown(_) => Vec::new(),
@@ -163,7 +165,7 @@ impl ElementType {
         }
     }
 
-    /// The least type that elements of both types fit.
+    /// Returns the least type that includes elements of both types.
     pub(crate) fn join(&self, other: &Self) -> Result<Self> {
         Ok(match (self, other) {
             (Self::Unknown(a), Self::Unknown(b)) => Self::Unknown(if a == b { a.clone() } else { None }),
@@ -178,8 +180,9 @@ impl ElementType {
             (Self::OneOf(a), Self::OneOf(b)) => {
                 let mut joined = a.clone();
                 for choice in b {
-                    match joined.iter_mut().find_map(|have| Some((have.join_choice(choice)?, have))) {
-                        Some((both, have)) => *have = both,
+                    match joined.iter_mut().find_map(|present| Some((present.join_choice(choice)?, present)))
+                    {
+                        Some((both, present)) => *present = both,
                         None => joined.push(choice.clone()),
                     }
                 }
@@ -191,12 +194,12 @@ impl ElementType {
 }
 
 impl ListType {
-    /// Whether it is still being found, so that there are no buffers.
+    /// True if the type is still being inferred, so that there are no buffers.
     pub(crate) fn is_open(&self) -> bool {
         self.capacity.is_none() || self.element.is_open()
     }
 
-    /// The arrays that such a list is made of: the buffers, then the length.
+    /// Returns the arrays of a list of this type: the buffers, then the length.
     pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
         let mut leaves = Vec::new();
         if let (Content::Buffers(()), Some(capacity), false) = (&self.content, self.capacity, self.is_open())
@@ -211,14 +214,14 @@ impl ListType {
         leaves
     }
 
-    /// The least type that both of two things fit that an optional may hold. What different branches left stays apart,
-    /// so that what is known of each at compile time stays known.
+    /// Returns the least type that includes two contents of an optional. Contents from different
+    /// branches remain separate, so that their compile-time constants remain known.
     pub(crate) fn join_choice(&self, other: &Self) -> Option<Self> {
         let is_same = self.bounds.branch == other.bounds.branch;
         if is_same { self.join(other).ok() } else { None }
     }
 
-    /// The least type that lists of both types fit.
+    /// Returns the least type that includes lists of both types.
     pub(crate) fn join(&self, other: &Self) -> Result<Self> {
         let (a, b) = (&self.bounds, &other.bounds);
         Ok(Self {
@@ -241,7 +244,7 @@ impl ListType {
     }
 }
 
-/// What holds either of two contents.
+/// Returns the least content that includes both.
 pub(crate) fn join_contents(a: &Content<()>, b: &Content<()>) -> Content<()> {
     match (a, b) {
         (a, b) if a == b => a.clone(),
@@ -255,7 +258,7 @@ pub(crate) fn join_contents(a: &Content<()>, b: &Content<()>) -> Content<()> {
     }
 }
 
-/// Whether all elements of an array are 0.
+/// True if all elements of an array are 0.
 pub(crate) fn is_zero(literal: &Literal) -> bool {
     literal.bytes().iter().all(|&byte| byte == 0)
 }

@@ -1,4 +1,4 @@
-//! Stacks: where the elements live, and what is known of them. Their ops are in `lists`.
+//! Stacks: where their elements live, and what is known about them. Their ops are in `lists`.
 
 use crate::values::value::TensorArrayId;
 use bounded::VariableId;
@@ -8,28 +8,28 @@ use shape::{ArrayShape, Literal, PrimitiveType};
 /// A stack.
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
-    /// The node that makes it.
+    /// The node that creates the stack.
     pub(crate) name: String,
-    /// The scope that it lives in.
+    /// Level of the scope that it lives in.
     pub(crate) level: usize,
     /// `None` if it holds handles.
     pub(crate) element_type: Option<PrimitiveType>,
-    /// Of a stack of handles the tensor array that is pushed, one and the same in the graph.
+    /// For a stack of handles, the tensor array pushed. It is the same array throughout the graph.
     pub(crate) handle: Option<TensorArrayId>,
-    /// The places that the graph asks for; `None` if that is left to the compiler.
+    /// Number of slots that the graph requests. `None` if the compiler chooses.
     pub(crate) max_size: Option<i64>,
-    /// The buffer's places and one element, once something was pushed.
+    /// The buffer and its elements, once something was pushed.
     pub(crate) elements: Option<Elements>,
-    /// The number of elements: an `s32` scalar.
+    /// The variable of the number of elements, an `s32` scalar.
     pub(crate) size: VariableId,
-    /// The most that was pushed so far.
+    /// Maximum number of pushes so far.
     pub(crate) pushes: i64,
-    /// What is known of all that was pushed, of integer scalars only.
+    /// Range of all values pushed. Only for integer scalars.
     pub(crate) range: Option<Range>,
-    /// What every element that was pushed is, if that is known: gradients put shapes away like that. `Some(None)` if they
-    /// differ.
+    /// The value common to all elements pushed, if known; gradients push shapes that way.
+    /// `Some(None)` if they differ.
     pub(crate) constant: Option<Option<Literal>>,
-    /// Whether somebody relies on that or on the range.
+    /// True if an import relied on that value or on the range.
     pub(crate) was_used: bool,
 }
 

@@ -1,4 +1,5 @@
-//! The state of an import: the HLO under construction, and what the handles that flow along edges stand for.
+//! The state of an import: the HLO under construction, and the objects that handles on edges refer
+//! to.
 
 use crate::values::collected::Collected;
 use crate::values::lessons::Lessons;
@@ -14,52 +15,55 @@ use std::ops::{Deref, DerefMut, Index, IndexMut};
 use support::{Id, IdVec};
 use tf::{Program, VariableState};
 
-/// What a program has become so far. Everything that a [`Builder`] does, it does.
+/// The program as imported so far. It dereferences to the [`Builder`].
 pub(crate) struct State<'p> {
     program: &'p Program,
     builder: Builder,
-    /// The tensor lists: their instructions are of the computation in which the value was made.
+    /// The tensor lists. Their instructions belong to the computation in which the list was
+    /// created.
     lists: IdVec<ListId, List>,
     stacks: IdVec<StackId, Stack>,
     tensor_arrays: IdVec<TensorArrayId, TensorArray>,
-    /// Tensor arrays whose handles were popped from a stack, by the level of the scope and those that were pushed.
+    /// Tensor arrays whose handles were popped from a stack, by the level of the scope and the
+    /// array pushed.
     earlier_arrays: BTreeMap<(usize, TensorArrayId), TensorArrayId>,
-    /// The state of stacks and tensor arrays: variables behind those of the config.
+    /// Variables that hold the state of stacks and tensor arrays. They follow those of the config.
     locals: Vec<Local>,
-    /// What was learned when the program was imported before.
+    /// Lessons from earlier imports of the program.
     lessons: Lessons,
-    /// How many random number generators there are so far: each gets a stream of its own.
+    /// Number of random number generators so far. Each gets a stream of its own.
     random_streams: u64,
-    /// The inputs that a rule wanted the value of and did not get: node and position.
+    /// Inputs whose value a rule asked for and did not get: node and position.
     wanted_constants: BTreeSet<(String, usize)>,
-    /// What stands in the entry for variables without a value.
+    /// Placeholders in the entry for variables without a value.
     unset: BTreeMap<VariableId, InstructionId>,
-    /// The variable that was read first before it had a value.
+    /// The first variable that was read before it had a value.
     read_unset: Option<VariableId>,
-    /// What is wrong, if that is collected.
+    /// The problems, if they are being collected.
     collected: Collected,
     mode: Mode,
 }
 
-/// How nodes are translated at the moment.
+/// The current mode of translation.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mode {
-    /// What is wrong is collected instead of returned at the first.
+    /// True if problems are collected instead of returned at the first.
     is_collecting: bool,
-    /// A loop's state is being looked at before the loop is translated.
+    /// True while a loop's state is analyzed before the loop is translated.
     is_analysis: bool,
 }
 
-/// A variable that the program does not know of.
+/// A variable that is not part of the program.
 #[derive(Debug)]
 struct Local {
-    /// The node that made it.
+    /// The node that created it.
     node: String,
-    /// The scope that it lives in, counted from the entry.
+    /// Level of the scope that it lives in, counted from the entry.
     level: usize,
 }
 
-/// The state before something that may be given up. Lists and local variables stay: nothing refers to them then.
+/// The state at the beginning of a trial. Lists and local variables are not restored: after a
+/// rollback, nothing refers to new ones.
 pub(crate) struct Snapshot {
     builder: Checkpoint,
     random_streams: u64,
@@ -69,7 +73,7 @@ pub(crate) struct Snapshot {
 }
 
 impl<'p> State<'p> {
-    /// Nothing but an open entry.
+    /// Creates a state with an empty entry.
     pub(crate) fn new(program: &'p Program, lessons: Lessons) -> Self {
         Self {
             program,
@@ -89,17 +93,17 @@ impl<'p> State<'p> {
         }
     }
 
-    /// The program that is imported.
+    /// The program being imported.
     pub(crate) fn program(&self) -> &'p Program {
         self.program
     }
 
-    /// The module, with a tuple of these as the entry's result.
+    /// Returns the module, with a tuple of these elements as the entry's result.
     pub(crate) fn finish(&mut self, elements: &[InstructionId]) -> Module {
         std::mem::replace(&mut self.builder, Builder::new(Module::new(""))).finish(elements)
     }
 
-    /// The state before something that may be given up.
+    /// Returns a snapshot of the state for a trial.
     pub(crate) fn snapshot(&self) -> Snapshot {
         Snapshot {
             builder: self.builder.checkpoint(),
@@ -110,7 +114,7 @@ impl<'p> State<'p> {
         }
     }
 
-    /// Ends what began with a snapshot, and gives up what came since unless that is kept.
+    /// Ends the trial of a snapshot, and rolls back to it unless the result is kept.
     pub(crate) fn end_trial(&mut self, snapshot: Snapshot, is_kept: bool) {
         self.mode = snapshot.mode;
         if is_kept {
@@ -122,83 +126,84 @@ impl<'p> State<'p> {
         self.tensor_arrays = snapshot.tensor_arrays;
     }
 
-    /// Collects what is wrong from here on.
+    /// Collects problems from here on.
     pub(crate) fn collect_problems(&mut self) {
         self.mode.is_collecting = true;
     }
 
-    /// Returns what is wrong until the trial ends that is under way.
+    /// Returns problems instead of collecting them, until the current trial ends.
     pub(crate) fn return_problems(&mut self) {
         self.mode.is_collecting = false;
     }
 
-    /// The problems so far, if they are collected.
+    /// The problems so far, if they are being collected.
     pub(crate) fn collected(&mut self) -> Option<&mut Collected> {
         self.mode.is_collecting.then_some(&mut self.collected)
     }
 
-    /// Whether what is wrong is collected instead of returned at the first.
+    /// True if problems are collected instead of returned at the first.
     pub(crate) fn is_collecting(&self) -> bool {
         self.mode.is_collecting
     }
 
-    /// All problems that have been collected.
+    /// Takes all collected problems.
     pub(crate) fn take_collected(&mut self) -> Collected {
         std::mem::take(&mut self.collected)
     }
 
-    /// Only looks at loops' states until the trial ends that is under way.
+    /// Only analyzes loop state until the current trial ends.
     pub(crate) fn begin_analysis(&mut self) {
         self.mode = Mode { is_collecting: false, is_analysis: true };
     }
 
-    /// Whether a loop's state is being looked at before the loop is translated.
+    /// True while a loop's state is analyzed before the loop is translated.
     pub(crate) fn is_analysis(&self) -> bool {
         self.mode.is_analysis
     }
 
-    /// What was learned so far.
+    /// The lessons so far.
     pub(crate) fn lessons(&self) -> &Lessons {
         &self.lessons
     }
 
-    /// Learns more.
+    /// The lessons so far, to be extended.
     pub(crate) fn lessons_mut(&mut self) -> &mut Lessons {
         &mut self.lessons
     }
 
-    /// The number of a random number generator.
+    /// Allocates the number of a random stream.
     pub(crate) fn next_random_stream(&mut self) -> u64 {
         self.random_streams += 1;
         self.random_streams - 1
     }
 
-    /// Notes that a rule wanted the value of a node's input.
+    /// Records that a rule asked for the value of a node's input.
     pub(crate) fn want_constant(&mut self, node: &str, input: usize) {
         self.wanted_constants.insert((node.to_owned(), input));
     }
 
-    /// The inputs that rules wanted the value of and did not get.
+    /// Takes the inputs whose values rules asked for and did not get.
     pub(crate) fn take_wanted_constants(&mut self) -> BTreeSet<(String, usize)> {
         std::mem::take(&mut self.wanted_constants)
     }
 
-    /// A new list.
+    /// Adds a list.
     pub(crate) fn add_list(&mut self, list: List) -> ListId {
         self.lists.push(list)
     }
 
-    /// A new stack.
+    /// Adds a stack.
     pub(crate) fn add_stack(&mut self, stack: Stack) -> StackId {
         self.stacks.push(stack)
     }
 
-    /// A new tensor array.
+    /// Adds a tensor array.
     pub(crate) fn add_tensor_array(&mut self, array: TensorArray) -> TensorArrayId {
         self.tensor_arrays.push(array)
     }
 
-    /// The tensor array of an earlier iteration, as whose handle this one's was popped from a stack here.
+    /// Returns the tensor array of an earlier iteration, for a handle of this array that was popped
+    /// from a stack in this scope.
     pub(crate) fn earlier_array(&mut self, array: TensorArrayId) -> TensorArrayId {
         let level = self.level();
         if let Some(&earlier) = self.earlier_arrays.get(&(level, array)) {
@@ -215,12 +220,12 @@ impl<'p> State<'p> {
         self.earlier_arrays.retain(|&(at, _), _| at < level);
     }
 
-    /// How much was pushed so far, for each stack.
+    /// Maximum number of pushes so far, for each stack.
     pub(crate) fn pushes(&self) -> Vec<i64> {
         self.stacks.values().map(|stack| stack.pushes).collect()
     }
 
-    /// Goes back to what was pushed before; of stacks that are new since then what they hold stays.
+    /// Restores earlier numbers of pushes. Stacks created since then keep theirs.
     pub(crate) fn set_pushes(&mut self, pushes: &[i64]) {
         for (k, stack) in self.stacks.values_mut().enumerate() {
             if let Some(&pushes) = pushes.get(k) {
@@ -229,18 +234,18 @@ impl<'p> State<'p> {
         }
     }
 
-    /// The larger of what was pushed so far and something else.
+    /// The larger of the numbers of pushes so far and `others`, for each stack.
     pub(crate) fn most_pushes(&self, others: &[i64]) -> Vec<i64> {
         let most = |(k, pushes): (usize, i64)| others.get(k).map_or(pushes, |&other| other.max(pushes));
         self.pushes().into_iter().enumerate().map(most).collect()
     }
 
-    /// The shapes of tensor arrays' elements, as far as they are known.
+    /// The shapes of the elements of tensor arrays, as far as they are known.
     pub(crate) fn element_shapes(&self) -> Vec<Option<Vec<i64>>> {
         self.tensor_arrays.values().map(|array| array.element.clone()).collect()
     }
 
-    /// Takes over such shapes where none were known.
+    /// Adopts such shapes where none were known.
     pub(crate) fn learn_element_shapes(&mut self, learned: Vec<Option<Vec<i64>>>) {
         for (array, learned) in self.tensor_arrays.values_mut().zip(learned) {
             array.element = array.element.take().or(learned);
@@ -257,7 +262,7 @@ impl State<'_> {
         }
     }
 
-    /// A new local variable of a node, with a value in a scope that is open.
+    /// Creates a local variable of a node, with a value in an open scope.
     pub(crate) fn new_local(&mut self, node: &str, level: usize, value: InstructionId) -> VariableId {
         self.locals.push(Local { node: node.to_owned(), level });
         let variable = VariableId::from_index(self.program.variables.len() + self.locals.len() - 1);
@@ -265,25 +270,26 @@ impl State<'_> {
         variable
     }
 
-    /// The scope that a variable lives in: the entry for those of the config.
+    /// Level of the scope that a variable lives in. Variables of the config live in the entry.
     pub(crate) fn variable_level(&self, variable: VariableId) -> usize {
         let local = variable.index().checked_sub(self.program.variables.len());
         local.map_or(0, |local| self.locals[local].level)
     }
 
-    /// Gives a variable of the config no value: something stands for it in the entry.
+    /// Declares that a variable of the config has no value. A placeholder represents it in the
+    /// entry.
     pub(crate) fn add_unset_variable(&mut self, variable: VariableId) {
         let nothing = self.literal(Literal::scalar(false));
         self.add_variable(variable, 0, nothing);
         self.unset.insert(variable, nothing);
     }
 
-    /// The variable that was read first before it had a value.
+    /// The first variable that was read before it had a value.
     pub(crate) fn read_unset(&self) -> Option<VariableId> {
         self.read_unset
     }
 
-    /// The current value of a variable: as the code before this point left it.
+    /// Returns the current value of a variable.
     pub(crate) fn read_variable(&mut self, variable: VariableId) -> InstructionId {
         if self.is_unset(variable) {
             self.read_unset.get_or_insert(variable);
@@ -291,7 +297,7 @@ impl State<'_> {
         self.variable_value(variable)
     }
 
-    /// The value itself; of a reference to a variable what that holds now.
+    /// Returns the value itself, or the current value of the variable that it refers to.
     pub(crate) fn dereferenced(&mut self, value: Value) -> Value {
         match value {
             Value::Reference(variable) => Value::Array(self.read_variable(variable)),
@@ -299,39 +305,39 @@ impl State<'_> {
         }
     }
 
-    /// Whether a variable has no value at this point.
+    /// True if a variable has no value at this point.
     pub(crate) fn is_unset(&self, variable: VariableId) -> bool {
         self.unset.get(&variable).is_some_and(|&nothing| self.untouched_variable(variable) == Some(nothing))
     }
 
-    /// Whether a variable has the same shape from first to last.
+    /// True if a variable's shape never changes.
     pub(crate) fn keeps_shape(&self, variable: VariableId) -> bool {
         let variable = self.program.variables.get(variable.index());
         variable.is_none_or(|variable| variable.state == VariableState::Kept)
     }
 
-    /// Gives a variable a new value.
+    /// Assigns a new value to a variable.
     pub(crate) fn write_variable(&mut self, variable: VariableId, value: InstructionId, writer: &str) {
         let is_local =
             variable.index() >= self.program.variables.len() && self.variable_level(variable) == self.level();
         self.set_variable(variable, value, (!is_local).then_some(writer));
     }
 
-    /// The feeds, variables and random numbers that an instruction depends on, in words.
+    /// Describes the feeds, variables, and random numbers that an instruction depends on.
     pub(crate) fn origins(&self, id: InstructionId) -> Vec<String> {
-        let mut found = BTreeSet::new();
+        let mut origins = BTreeSet::new();
         for (level, id) in self.dependencies(id) {
             let scope = self.scope_at(level);
             let instruction = &scope.computation()[id];
             match (instruction.op(), scope.captures()) {
-                (Op::Parameter { number }, None) => found.insert(self.parameter_origin(*number)),
+                (Op::Parameter { number }, None) => origins.insert(self.parameter_origin(*number)),
                 (Op::RngGetAndUpdateState { .. }, _) => {
-                    found.insert(format!("random numbers (node '{}')", instruction.metadata().op_name))
+                    origins.insert(format!("random numbers (node '{}')", instruction.metadata().op_name))
                 }
                 _ => false,
             };
         }
-        found.into_iter().collect()
+        origins.into_iter().collect()
     }
 
     fn parameter_origin(&self, number: usize) -> String {

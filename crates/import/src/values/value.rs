@@ -4,19 +4,19 @@ use bounded::VariableId;
 use hlo::InstructionId;
 
 support::id_type!(
-    /// A tensor list: an entry of the state's table.
+    /// A tensor list: an index into the state's table.
     ListId,
     "list"
 );
 
 support::id_type!(
-    /// A stack: an entry of the state's table.
+    /// A stack: an index into the state's table.
     StackId,
     "stack"
 );
 
 support::id_type!(
-    /// A tensor array: an entry of the state's table.
+    /// A tensor array: an index into the state's table.
     TensorArrayId,
     "tensor array"
 );
@@ -28,20 +28,22 @@ pub(crate) enum Value {
     Array(InstructionId),
     /// The handle of a resource variable.
     Resource(VariableId),
-    /// A reference to a TF 1 variable: read when it is used.
+    /// A reference to a TF 1 variable. It is read when it is used.
     Reference(VariableId),
-    /// A list of tensors: a value like an array, made of several instructions of the computation being built.
+    /// A list of tensors. Like an array, it is a value; it consists of several instructions of the
+    /// computation being built.
     List(ListId),
-    /// The handle of a stack: its elements live in local variables.
+    /// The handle of a stack, whose elements live in local variables.
     Stack(StackId),
-    /// The handle of a tensor array: its elements live in local variables.
+    /// The handle of a tensor array, whose elements live in local variables.
     TensorArray(TensorArrayId),
-    /// A string, or anything else that HLO has not: fine as long as nobody computes with it.
+    /// A string, or any other value that HLO cannot represent. It is valid as long as nothing
+    /// computes with it.
     Opaque,
 }
 
 impl Value {
-    /// The instruction, if it is an array.
+    /// Returns the instruction of an array.
     pub(crate) fn array(self) -> Option<InstructionId> {
         match self {
             Self::Array(id) => Some(id),
@@ -49,7 +51,7 @@ impl Value {
         }
     }
 
-    /// What it is, in words.
+    /// Describes the kind of value.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Array(_) => "an array",
@@ -58,7 +60,7 @@ impl Value {
             Self::List(_) => "a tensor list",
             Self::Stack(_) => "the handle of a stack",
             Self::TensorArray(_) => "the handle of a tensor array",
-            Self::Opaque => "no array",
+            Self::Opaque => "not an array",
         }
     }
 }

@@ -1,16 +1,19 @@
-//! The types of values that a loop carries or that the branches of a conditional return: which arrays a value is made
-//! of, and which value such arrays make.
+//! The types of values that a loop carries or that the branches of a conditional return: the arrays
+//! that represent a value, and the value that such arrays represent.
 //!
-//! The types of what a loop carries are found by translating its body, in two rounds of rounds:
-//! 1. With the types that [`open`] makes of the initial values' the body is translated again and again, each time with
-//!    what [`carried`] makes of the types before and of the body's results, until that changes nothing. Lists have no
-//!    buffers meanwhile, what is read from them is a placeholder: all that is built is thrown away, but shows how many
-//!    times the loop runs.
-//! 2. With the types that [`settle`] then gives, lists have room for what comes. The body is translated with these,
-//!    again until [`carried`] changes nothing: what is built in the last round counts. Initial values and results are
-//!    brought to these types by [`coerce`], and behind the loop the types are those of [`closed`].
+//! The types that a loop carries are inferred by translating its body, in two phases:
+//! 1. The body is translated with the types that [`open`] derives from the initial values. This
+//!    repeats, each time with the types that [`carried`] derives from the previous types and the
+//!    body's results, until they are stable. In this phase, lists have no buffers, and reads from
+//!    them are placeholders. Everything built is discarded, but it shows how many times the loop
+//!    runs.
+//! 2. [`settle`] then derives types in which lists have enough room. The body is translated with
+//!    these, again until [`carried`] is stable; the HLO of the last round is kept. [`coerce`]
+//!    converts initial values and results to these types. After the loop, the types are those of
+//!    [`closed`].
 //!
-//! Values other than lists have their types from the beginning, so that without lists one round of each is enough.
+//! The types of other values are known from the beginning, so that a loop without lists needs one
+//! round of each phase.
 
 use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType};
 use crate::values::state::State;
@@ -20,19 +23,19 @@ use hlo::InstructionId;
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 
-/// What a value that passes from one computation into another is.
+/// The type of a value that passes from one computation into another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValueType {
     /// An array.
     Array(ArrayShape),
     /// A tensor list.
     List(ListType),
-    /// Something that no instruction stands for: the handle of a resource, or nothing at all.
+    /// A value that no instruction represents: the handle of a resource, or nothing at all.
     Same(Value),
 }
 
 impl ValueType {
-    /// The arrays that such a value is made of.
+    /// Returns the arrays that represent a value of this type.
     pub(crate) fn leaves(&self) -> Vec<ArrayShape> {
         match self {
             Self::Array(shape) => crossing::parts_of_type(shape),
@@ -42,7 +45,7 @@ impl ValueType {
     }
 }
 
-/// The type of a value of the computation being built.
+/// Returns the type of a value of the computation being built.
 pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
     match value {
         Value::Array(id) => ValueType::Array(state.scope_ref().shape(id).expect_array().clone()),
@@ -51,7 +54,7 @@ pub(crate) fn value_type(state: &State<'_>, value: Value) -> ValueType {
     }
 }
 
-/// The arrays that a value is made of, in a fixed order.
+/// Returns the arrays that represent a value, in a fixed order.
 pub(crate) fn leaves(state: &State<'_>, value: Value) -> Vec<InstructionId> {
     match value {
         Value::Array(id) => crossing::parts(state.scope_ref(), id),
@@ -60,14 +63,15 @@ pub(crate) fn leaves(state: &State<'_>, value: Value) -> Vec<InstructionId> {
     }
 }
 
-/// The value of a type that arrays of the computation being built make, as many as [`ValueType::leaves`].
+/// Returns the value of a type that arrays of the computation being built represent, as many as
+/// [`ValueType::leaves`].
 pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[InstructionId]) -> Value {
     match value_type {
         ValueType::Array(shape) => Value::Array(crossing::assembled(state, shape, leaves)),
         ValueType::List(list_type) => {
             let mut list = rebuild_list(list_type, leaves);
             if let Length::Dynamic(id) = list.length {
-                // Behind a loop that runs a known number of times the length is a constant.
+                // After a loop that runs a known number of times, the length is a constant.
                 let known = state.fold(id).and_then(|l| l.scalar_at(0).as_i64());
                 list.length = known.map_or(Length::Dynamic(id), Length::Known);
             }
@@ -80,12 +84,12 @@ pub(crate) fn rebuild(state: &mut State<'_>, value_type: &ValueType, leaves: &[I
     }
 }
 
-/// The list that arrays make.
+/// Returns the list that arrays represent.
 fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
     let (buffers, length) = match (list_type.length, leaves) {
         (Some(length), buffers) => (buffers, Length::Known(length)),
         (None, [buffers @ .., length]) => (buffers, Length::Dynamic(*length)),
-        (None, []) => unreachable!("a list of unknown length has a leaf for it"),
+        (None, []) => unreachable!("a list of unknown length without a leaf for its length"),
     };
     let bounds = list_type.bounds;
     let content = match &list_type.content {
@@ -99,8 +103,8 @@ fn rebuild_list(list_type: &ListType, leaves: &[InstructionId]) -> List {
 }
 
 impl State<'_> {
-    /// What stands in the innermost scope for a value of the scope around it: captured, or built again if it is a small
-    /// constant.
+    /// Returns a value of the enclosing scope for use in the innermost scope: captured, or rebuilt
+    /// if it is a small constant.
     pub(crate) fn bring_in(&mut self, value: Value, is_needed: bool) -> Value {
         match value {
             Value::Array(_) | Value::List(_) if !is_needed => Value::Opaque,
@@ -122,19 +126,19 @@ impl State<'_> {
     }
 }
 
-/// The least type that values of both types can have.
+/// Returns the least type that includes values of both types.
 pub(crate) fn join(a: &ValueType, b: &ValueType) -> Result<ValueType> {
     match (a, b) {
         (ValueType::List(a), ValueType::List(b)) => Ok(ValueType::List(a.join(b)?)),
         (a, b) if a == b => Ok(a.clone()),
         (ValueType::Array(a), ValueType::Array(b)) => crossing::joined(a, b)
             .map(ValueType::Array)
-            .ok_or_else(|| Error::invalid(format!("it is {a} in one place and {b} in another"))),
-        _ => Err(Error::unsupported(format!("it is {} in one place and {} in another", kind(a), kind(b)))),
+            .ok_or_else(|| Error::invalid(format!("shapes differ: {a} and {b}"))),
+        _ => Err(Error::unsupported(format!("kinds of values differ: {} and {}", kind(a), kind(b)))),
     }
 }
 
-/// What a value of the type is, in words.
+/// Describes the kind of value of a type.
 fn kind(value_type: &ValueType) -> &'static str {
     match value_type {
         ValueType::Array(_) => "an array",
@@ -143,30 +147,32 @@ fn kind(value_type: &ValueType) -> &'static str {
     }
 }
 
-/// The value as one of a type that [`join`] made of its own.
+/// Converts the value to a type that [`join`] derived from its own.
 pub(crate) fn coerce(state: &mut State<'_>, value: Value, value_type: &ValueType) -> Result<Value> {
-    if let (Value::Array(id), ValueType::Array(wanted)) = (value, value_type) {
-        return Ok(Value::Array(crossing::coerced(state, id, wanted)?));
+    if let (Value::Array(id), ValueType::Array(target)) = (value, value_type) {
+        return Ok(Value::Array(crossing::coerced(state, id, target)?));
     }
-    let (Value::List(id), ValueType::List(wanted)) = (value, value_type) else { return Ok(value) };
-    let have = state[id].list_type();
-    if have == *wanted {
+    let (Value::List(id), ValueType::List(target)) = (value, value_type) else { return Ok(value) };
+    let source = state[id].list_type();
+    if source == *target {
         return Ok(value);
     }
     let leaves = state[id].leaves();
-    let leaves = convert_list(state, &leaves, &have, wanted, &[])?;
-    // Made of just the arrays that the type says, even if the length among them is a constant.
-    let mut list = rebuild_list(wanted, &leaves);
+    let leaves = convert_list(state, &leaves, &source, target, &[])?;
+    // Use exactly the arrays that the type prescribes, even if the length among them is a constant.
+    let mut list = rebuild_list(target, &leaves);
     list.bounds = state[id].bounds;
-    list.bounds.fixed |= wanted.bounds.fixed;
-    if let (None, Some(&length)) = (wanted.length, leaves.last()) {
-        // Known here, but not of other values of the type: it stays one of the arrays.
+    list.bounds.fixed |= target.bounds.fixed;
+    if let (None, Some(&length)) = (target.length, leaves.last()) {
+        // The length is known here, but not for other values of the type, so it remains one of the
+        // arrays.
         list.length = Length::Dynamic(length);
     }
     Ok(Value::List(state.add_list(list)))
 }
 
-/// The arrays of lists, which are the elements of an array of lists of sizes `prefix`, as those of another type.
+/// Converts the arrays of lists to another type. The lists are the elements of an array of sizes
+/// `prefix`.
 fn convert_list(
     state: &mut State<'_>,
     leaves: &[InstructionId],
@@ -175,18 +181,18 @@ fn convert_list(
     prefix: &[i64],
 ) -> Result<Vec<InstructionId>> {
     let mut converted = Vec::new();
-    let no_capacity = || Error::internal("a list without a capacity is asked for its elements");
+    let no_capacity = || Error::internal("elements of a list without a capacity");
     if let Content::Buffers(()) = to.content
         && !ListType::leaves(&ListType { length: Some(0), ..to.clone() }).is_empty()
     {
         let capacity = to.capacity.ok_or_else(no_capacity)?;
         match &from.content {
             Content::Buffers(()) => {
-                let have = from.capacity.ok_or_else(no_capacity)?;
-                let inner = [prefix, &[have]].concat();
+                let actual = from.capacity.ok_or_else(no_capacity)?;
+                let inner = [prefix, &[actual]].concat();
                 let buffers = &leaves[..leaves.len() - usize::from(from.length.is_none())];
                 for buffer in convert_elements(state, buffers, &from.element, &to.element, &inner)? {
-                    converted.push(state.pad_end(buffer, prefix.len(), capacity - have)?);
+                    converted.push(state.pad_end(buffer, prefix.len(), capacity - actual)?);
                 }
             }
             Content::Uniform(literal) => {
@@ -213,7 +219,7 @@ fn convert_list(
     Ok(converted)
 }
 
-/// The arrays of an array of elements of sizes `prefix`, as those of another type.
+/// Converts the arrays of an array of elements of sizes `prefix` to another type.
 pub(crate) fn convert_elements(
     state: &mut State<'_>,
     leaves: &[InstructionId],
@@ -232,7 +238,8 @@ pub(crate) fn convert_elements(
     }
 }
 
-/// The same for what optionals hold; what it is not is zeros.
+/// Like [`convert_elements`], for the contents of optionals. Contents that the source cannot have
+/// become zeros.
 fn convert_choices(
     state: &mut State<'_>,
     leaves: &[InstructionId],
@@ -243,22 +250,23 @@ fn convert_choices(
     let mut converted = Vec::new();
     for choice in to {
         let mut start = 0;
-        let found = from.iter().find(|have| {
-            let fits = choice.join_choice(have).is_some();
-            start += if fits { 0 } else { have.leaves().len() };
+        let found = from.iter().find(|actual| {
+            let fits = choice.join_choice(actual).is_some();
+            start += if fits { 0 } else { actual.leaves().len() };
             fits
         });
         let empty = ListType { content: Content::Empty, ..choice.clone() };
-        let (have, parts) = match found {
-            Some(have) => (have, &leaves[start..start + have.leaves().len()]),
+        let (actual, parts) = match found {
+            Some(actual) => (actual, &leaves[start..start + actual.leaves().len()]),
             None => (&empty, &leaves[..0]),
         };
-        converted.extend(convert_list(state, parts, have, choice, prefix)?);
+        converted.extend(convert_list(state, parts, actual, choice, prefix)?);
     }
     Ok(converted)
 }
 
-/// The types to begin with: those of the initial values, lists without a capacity.
+/// Returns the types of the first round: those of the initial values, with lists without a
+/// capacity.
 pub(crate) fn open(initial: &[ValueType]) -> Vec<ValueType> {
     initial.iter().enumerate().map(|(k, value_type)| opened(value_type, k)).collect()
 }
@@ -274,7 +282,8 @@ fn opened(value_type: &ValueType, position: usize) -> ValueType {
     }
 }
 
-/// The types for the next round, when the body made values of the types `results` of such of the types `before`.
+/// Returns the types of the next round, given the body's `results` for values of the types
+/// `before`.
 pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>> {
     let join = |(before, result): (&ValueType, &ValueType)| {
         let mut joined = join(before, result)?;
@@ -282,12 +291,12 @@ pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec
             && before.sizes() != joined.sizes()
         {
             return Err(Error::unsupported(format!(
-                "an array of bounded size, {before}, becomes {joined} in an iteration: a loop cannot carry what grows"
+                "an array of bounded size, {before}, becomes {joined} in an iteration: a loop cannot carry a growing array"
             )));
         }
         if let (ValueType::List(joined), ValueType::List(before)) = (&mut joined, before) {
             let most = match joined.capacity {
-                // It grew to an index rather than by pushes.
+                // The list grew to an index rather than by pushes.
                 capacity if capacity != before.capacity => capacity.unwrap_or(0),
                 _ => 0,
             };
@@ -298,9 +307,9 @@ pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec
     before.iter().zip(results).map(join).collect()
 }
 
-/// The types with room for what comes: from those of the initial values, those that [`carried`] found and those of the
-/// body's last results, of a loop that runs at most `trips` times. `Err` is the place of a list that grows when that is
-/// not known.
+/// Returns types in which lists have enough room, for a loop that runs at most `trips` times. They
+/// follow from the types of the initial values, the types that [`carried`] found, and the types of
+/// the body's last results. `Err` holds the index of a list that grows in a loop without a bound.
 pub(crate) fn settle(
     initial: &[ValueType],
     found: &[ValueType],
@@ -323,7 +332,7 @@ pub(crate) fn settle(
                 let grown = grown(start.bounds.most, end.most, end.peak, trips);
                 grown.or(start.bounds.limit.map(|limit| (limit, limit))).ok_or(k)?
             }
-            // Lists change places: any of them may be the longest, and grow most.
+            // Lists change places: any of them may be the longest, and grow the most.
             Some(_) => {
                 let most = starts.iter().flatten().map(|b| b.most).max().unwrap_or(0);
                 let net = ends.iter().flatten().map(|b| b.most).max().unwrap_or(0);
@@ -334,11 +343,11 @@ pub(crate) fn settle(
         let limit = start.bounds.limit.unwrap_or(i64::MAX);
         let (most, peak) = (most.min(limit), peak.min(limit));
         let fixed = start.bounds.fixed;
-        let capacity = start.capacity.map(|have| if fixed { have } else { have.max(peak) });
+        let capacity = start.capacity.map(|actual| if fixed { actual } else { actual.max(peak) });
         let bounds = Bounds { most, peak: start.bounds.peak.max(peak), fixed: true, ..start.bounds };
         let mut list = ListType { capacity, bounds, ..list.clone() };
         if list.element.is_open() && capacity.is_some() {
-            // What the capacity of these is will show in the next round.
+            // The next round shows the capacity of the elements.
             list.element = ElementType::Unknown(None);
             list.content = Content::Empty;
         }
@@ -347,8 +356,9 @@ pub(crate) fn settle(
     Ok(settled)
 }
 
-/// The most elements behind a loop and in it, of a list that has `start` before it, is `net` longer after an iteration
-/// and was `peak` longer meanwhile.
+/// Returns the maximum number of elements after a loop, and within it. The list has `start`
+/// elements before the loop. Each iteration leaves it `net` elements longer, and at most `peak`
+/// longer meanwhile.
 fn grown(start: i64, net: i64, peak: i64, trips: Option<u64>) -> Option<(i64, i64)> {
     let net = net.max(0);
     let trips = match (trips, net) {
@@ -363,7 +373,8 @@ fn grown(start: i64, net: i64, peak: i64, trips: Option<u64>) -> Option<(i64, i6
     Some((most, most.max(before_last.saturating_add(peak))))
 }
 
-/// The types behind a loop: from those of the initial values and those that the loop carries.
+/// Returns the types after a loop, from those of the initial values and those that the loop
+/// carries.
 pub(crate) fn closed(initial: &[ValueType], carried: &[ValueType]) -> Vec<ValueType> {
     let close = |(initial, carried): (&ValueType, &ValueType)| {
         let mut closed = carried.clone();
@@ -387,7 +398,8 @@ mod tests {
         ListType { element, capacity: Some(capacity), content, length, bounds }
     }
 
-    /// What an iteration does to a list that it began with as `position` says: the end is `most` longer, the middle `peak`.
+    /// The effect of an iteration on a list: it ends `most` elements longer and is `peak` longer
+    /// meanwhile. It began as the list at `origin`.
     fn after(found: &ValueType, most: i64, peak: i64, origin: Option<usize>) -> ValueType {
         let ValueType::List(found) = found else { panic!("not a list") };
         let bounds = Bounds { most, peak, origin, ..found.bounds };
@@ -410,20 +422,16 @@ mod tests {
         let found = carried(&opened, &results).expect("both are lists of the same arrays");
         let settled = settle(&initial, &found, &results, Some(10)).expect("the loop has a bound");
         assert_eq!(capacity(&settled[0]), Some(11));
-        assert_eq!(
-            settle(&initial, &found, &results, None),
-            Err(0),
-            "without a bound it would grow and grow"
-        );
+        assert_eq!(settle(&initial, &found, &results, None), Err(0), "without a bound it would grow forever");
     }
 
     #[test]
     fn pushes_that_are_popped_again_need_room_once() {
-        // Two pushed, two popped: no bound is needed.
+        // Two pushes and two pops need no bound.
         assert_eq!(grown(3, 0, 2, None), Some((3, 5)));
-        // Three pushed, two popped.
+        // Three pushes and two pops.
         assert_eq!(grown(3, 1, 3, Some(4)), Some((7, 9)));
-        // Popped only.
+        // Only pops.
         assert_eq!(grown(3, -1, 0, None), Some((3, 3)));
         assert_eq!(grown(3, 1, 1, Some(0)), Some((3, 3)));
     }
@@ -442,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_came_from_one_place_or_another_gets_room_for_the_longest() {
+    fn a_list_with_several_origins_gets_room_for_the_longest() {
         let initial = [
             ValueType::List(list(1, Some(1), Content::Buffers(()))),
             ValueType::List(list(9, Some(9), Content::Buffers(()))),
@@ -453,11 +461,14 @@ mod tests {
         let results = [chosen.expect("lists of the same arrays"), opened[1].clone()];
         let found = carried(&opened, &results).expect("both are lists of the same arrays");
         let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
-        assert!(capacity(&settled[0]) >= Some(15), "nine of b, and one more in each iteration: {settled:?}");
+        assert!(
+            capacity(&settled[0]) >= Some(15),
+            "nine elements of b, and one more per iteration: {settled:?}"
+        );
     }
 
     #[test]
-    fn what_is_the_same_in_all_elements_needs_no_buffer() {
+    fn equal_elements_need_no_buffer() {
         let uniform = |value: i32| Content::Uniform(Literal::from_elements(&[3], &[value; 3]));
         let joined = |a: Content<()>, b: Content<()>| {
             let joined = list(4, None, a).join(&list(4, None, b)).expect("lists of the same arrays");

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use support::{Code, Coded as _, Error, Id, Result};
 use tf::{NodeId, Program, VariableState};
 
-/// The program as HLO.
+/// Imports the program as HLO, in one round.
 pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> Result<hlo::Program> {
     let program = state.program();
     let mut walk = Walk::new(program, rules);
@@ -46,8 +46,8 @@ pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> R
     Ok(hlo::Program { module, interface })
 }
 
-/// The results of a program, fetches before new values of variables. A variable that is kept where it is takes the memory of
-/// its argument.
+/// The results of a program: fetches, then new values of variables. The value of a variable that is
+/// kept in place aliases its argument.
 fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -> Vec<Output> {
     let mut shapes = shapes.into_iter();
     let fetches = program.fetches.iter().zip(shapes.by_ref()).map(|(fetch, shape)| {
@@ -68,7 +68,7 @@ fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -
     results
 }
 
-/// A name that the config gives, if it gives one.
+/// Returns the name that the config gives, if any.
 fn chosen(name: &str) -> Option<String> {
     (!name.is_empty()).then(|| name.to_owned())
 }
@@ -111,7 +111,7 @@ fn add_parameter(
     state.scope().add_entry_parameter(name, shape, metadata)
 }
 
-/// The array that a fetch asks for.
+/// Returns the array of a fetch.
 fn fetched(
     state: &mut State<'_>,
     fetch: &tf::Fetch,
@@ -127,19 +127,19 @@ fn fetched(
             state.variable_name(*variable)
         ))
         .coded(Code::Fetch)),
-        Some(other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_))) => {
-            Err(Error::unsupported(format!("fetch '{id}' is {}; fetch what is read from it", other.kind()))
-                .coded(Code::Fetch))
-        }
+        Some(other @ (Value::List(_) | Value::Stack(_) | Value::TensorArray(_))) => Err(Error::unsupported(
+            format!("fetch '{id}' is {}; fetch a value read from it instead", other.kind()),
+        )
+        .coded(Code::Fetch)),
         Some(Value::Opaque) => Err(Error::unsupported(format!(
             "fetch '{id}' is a string; only numbers and bool can be compiled"
         ))
         .coded(Code::Fetch)),
-        None => Err(Error::invalid(format!("fetch '{id}': the node makes no such value")).coded(Code::Fetch)),
+        None => Err(Error::invalid(format!("fetch '{id}': the node has no such output")).coded(Code::Fetch)),
     }
 }
 
-/// The entry parameter of a feed or a variable.
+/// The shape of the entry parameter of a feed or a variable.
 pub(crate) fn parameter_shape(
     what: &str,
     name: &str,
@@ -154,7 +154,7 @@ pub(crate) fn parameter_shape(
     };
     if sizes.iter().any(|&size| size < 0) || shape::index::element_count(sizes).is_none() {
         return Err(
-            Error::invalid(format!("{what} '{name}' has no valid shape: {sizes:?}")).coded(Code::Feed)
+            Error::invalid(format!("{what} '{name}' has an invalid shape: {sizes:?}")).coded(Code::Feed)
         );
     }
     let shape = ArrayShape::new(element_type, sizes);
@@ -162,16 +162,16 @@ pub(crate) fn parameter_shape(
     Ok(shape)
 }
 
-/// The error of a variable that was read before it had a value.
+/// Returns the error for a variable that is read before it has a value, if any.
 pub(crate) fn uninitialized(state: &State<'_>) -> Option<Error> {
     let variable = state.read_unset()?;
     Some(Error::invalid(format!(
-        "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
+        "Attempting to use uninitialized value {}: run its initializer first, or restore it from a checkpoint",
         state.variable_name(variable)
     )).coded(Code::Uninitialized))
 }
 
-/// What the config says about readonly variables must be true.
+/// Checks that the variables marked readonly are exactly those that no node writes.
 pub(crate) fn check_written(rules: &RuleTable, state: &State<'_>) -> Result<()> {
     for (position, variable) in state.program().variables.iter().enumerate() {
         let writer = state.scope_ref().written().get(&VariableId::from_index(position));
@@ -184,7 +184,7 @@ pub(crate) fn check_written(rules: &RuleTable, state: &State<'_>) -> Result<()> 
                      node."
                 )));
             }
-            // A branch that is never taken would write it: it keeps its value.
+            // If only a branch that is never taken writes it, it keeps its value.
             (None, false) if may_write(rules, state.program(), VariableId::from_index(position)) => {}
             (None, false) => {
                 let hint = match variable.node {

@@ -1,4 +1,5 @@
-//! The walk over a program: nodes in execution order, each by its rule, into the computation being built.
+//! The walk over a program: applies the rule of each node, in execution order, to the computation
+//! being built.
 
 use crate::control::calls::call_of_op;
 use crate::node::context::{NodeContext, NodeInputs};
@@ -14,11 +15,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, ErrorKind, Result};
 use tf::{Function, Graph, NodeId};
 
-/// How deep calls and conditionals may nest.
+/// Maximum nesting depth of calls and conditionals.
 const MAX_DEPTH: usize = 50;
 
-/// How many nodes may be translated in all, those of functions once for each call, those of loops once for each round in
-/// which the types of what they carry are looked for: loops in loops multiply the rounds.
+/// Maximum number of translated nodes. Nodes of functions count once per call. Nodes of loops count
+/// once per round of type inference, and nested loops multiply these rounds.
 const MAX_NODES: usize = 500_000;
 
 /// A walk over a program's graph and the functions that it calls.
@@ -31,12 +32,13 @@ pub(crate) struct Walk<'p> {
 }
 
 impl<'p> Walk<'p> {
-    /// A walk that is about to begin.
+    /// Creates a walk that has not begun.
     pub(crate) fn new(program: &'p tf::Program, rules: &'static RuleTable) -> Self {
         Self { program, rules, depth: 0, nodes: 0, passed: passed_arguments::Known::new() }
     }
 
-    /// Translates a graph whose nodes of op `_Arg` are given; `needed` leaves out what has no use.
+    /// Translates a graph. `values` gives the values of its `_Arg` nodes. Nodes that are not in
+    /// `needed` are skipped.
     pub(crate) fn translate_graph(
         &mut self,
         state: &mut State<'p>,
@@ -72,24 +74,25 @@ impl<'p> Walk<'p> {
             self.nodes += 1;
             if self.nodes > MAX_NODES {
                 return Err(Error::invalid(format!(
-                    "the graph has more than {MAX_NODES} nodes once its function calls are inlined and its loops are tried; split \
+                    "the graph has more than {MAX_NODES} nodes after its function calls are inlined and its loops are tried; split \
                      it into several programs, or nest fewer loops that carry lists"
                 )).coded(Code::TooLarge));
             }
-            let made = if state.is_collecting() {
+            let results = if state.is_collecting() {
                 self.try_node(state, graph, id, values, prefix)
             } else {
                 Some(self.translate_node(state, graph, id, values, prefix)?)
             };
-            // A node that failed has no values, and so fail those that read it.
-            if let Some(made) = made {
-                values.insert(id, made);
+            // A node that failed has no values, so the nodes that read it fail too.
+            if let Some(results) = results {
+                values.insert(id, results);
             }
         }
         Ok(())
     }
 
-    /// Translates a node if it can be. Else collects why, unless that is known or is the fault of another node.
+    /// Translates a node if possible. Otherwise collects the reason, unless it is already known or
+    /// another node is at fault.
     fn try_node(
         &mut self,
         state: &mut State<'p>,
@@ -107,13 +110,13 @@ impl<'p> Walk<'p> {
             && unsupported::reason(self.rules, self.program, node).is_none();
         let error = if is_ready {
             match self.translate_node(state, graph, id, values, prefix) {
-                Ok(made) => return Some(made),
+                Ok(results) => return Some(results),
                 Err(error) => Some(error),
             }
         } else {
             None
         };
-        // Whatever was open inside of the node is given up.
+        // Discard the scopes that the node left open.
         state.close_since(&before);
         state.set_metadata(OpMetadata::default());
         let collected = state.collected()?;
@@ -142,7 +145,7 @@ impl<'p> Walk<'p> {
             inputs.push(*value.ok_or_else(|| {
                 let producer = &graph.nodes[input.node];
                 Error::invalid(format!(
-                    "node '{name}' (op '{}') reads output {} of node '{}' (op '{}'), which makes no such value",
+                    "node '{name}' (op '{}') reads output {} of node '{}' (op '{}'), which has no such output",
                     node.op, input.index, producer.name, producer.op
                 ))
             })?);
@@ -175,7 +178,7 @@ impl<'p> Functions<'p> for Walk<'p> {
     ) -> Result<Vec<Value>> {
         if arguments.len() != function.arguments.len() {
             return Err(Error::invalid(format!(
-                "function '{}' takes {} arguments, but is given {}",
+                "function '{}' expects {} arguments, got {}",
                 function.name,
                 function.arguments.len(),
                 arguments.len()
@@ -188,7 +191,7 @@ impl<'p> Functions<'p> for Walk<'p> {
         let result = |output: &tf::OutputId| {
             values.get(&output.node).and_then(|outputs| outputs.get(output.index)).copied().ok_or_else(|| {
                 Error::invalid(format!(
-                    "function '{}' returns output {} of node '{}', which makes no such value",
+                    "function '{}' returns output {} of node '{}', which has no such output",
                     function.name, output.index, function.graph.nodes[output.node].name
                 ))
             })
@@ -223,18 +226,18 @@ fn translate(rule: Option<&Rule>, cx: &mut NodeContext<'_, '_>) -> Result<Vec<Va
     let arrays = |ids: Vec<InstructionId>| ids.into_iter().map(Value::Array).collect();
     match rule {
         Some(Rule { translation: Translation::One(translate), .. }) => {
-            let made = translate(cx)?;
-            Ok(arrays(vec![cx.with_input_sizes(made)?]))
+            let result = translate(cx)?;
+            Ok(arrays(vec![cx.with_input_sizes(result)?]))
         }
         Some(Rule { translation: Translation::Many(translate), .. }) => Ok(arrays(translate(cx)?)),
         Some(Rule { translation: Translation::Values(translate), .. }) => {
-            let mut made = translate(cx)?;
-            for value in &mut made {
+            let mut results = translate(cx)?;
+            for value in &mut results {
                 if let Value::Array(id) = value {
                     *id = cx.with_input_sizes(*id)?;
                 }
             }
-            Ok(made)
+            Ok(results)
         }
         None => call_of_op(cx),
     }

@@ -1,10 +1,11 @@
-//! Nodes that a call of a function must run.
+//! The nodes that a function call must run.
 
 use crate::node::rule::RuleTable;
 use std::collections::BTreeSet;
 use tf::{Function, NodeId};
 
-/// The nodes of a function that a call must run: what results and control results need, and effects.
+/// Returns the nodes of a function that a call must run: those that results and control results
+/// need, and those with effects.
 pub(crate) fn needed_nodes(
     rules: &RuleTable,
     program: &tf::Program,
@@ -13,7 +14,7 @@ pub(crate) fn needed_nodes(
     let graph = &function.graph;
     let effects = graph.nodes.iter().filter(|(_, node)| match rules.find(&node.op) {
         Some(rule) => rule.has_effect,
-        // A call may write variables inside.
+        // A call may write variables inside the function.
         None => program.library.get(&node.op).is_some(),
     });
     let mut stack: Vec<NodeId> = effects.map(|(id, _)| id).collect();

@@ -1,22 +1,22 @@
-//! Which results of a function are its arguments, unchanged: what a loop passes through its body stays the same in every
-//! iteration.
+//! Finds the results of a function that are its arguments, unchanged. A value that a loop passes
+//! through its body is the same in every iteration.
 
 use std::collections::BTreeMap;
 use tf::{Function, FunctionLibrary, Node, OutputId};
 
-/// For each function that was asked for: which argument each result is.
+/// For each function seen so far, the argument that each result returns, if any.
 pub(crate) type Known = BTreeMap<String, Vec<Option<usize>>>;
 
-/// How deep functions are followed.
+/// Maximum depth of calls to follow.
 const MAX_DEPTH: usize = 50;
 
-/// For each result of a function the argument that it is, if it is one.
+/// For each result of a function, the argument that it returns unchanged, if any.
 pub(crate) fn passed_arguments(
     library: &FunctionLibrary,
     known: &mut Known,
     function: &Function,
 ) -> Vec<Option<usize>> {
-    Tracer { library, known }.of_function(function, 0)
+    Tracer { library, known }.trace_function(function, 0)
 }
 
 struct Tracer<'l, 'k> {
@@ -25,11 +25,11 @@ struct Tracer<'l, 'k> {
 }
 
 impl Tracer<'_, '_> {
-    fn of_function(&mut self, function: &Function, depth: usize) -> Vec<Option<usize>> {
+    fn trace_function(&mut self, function: &Function, depth: usize) -> Vec<Option<usize>> {
         if let Some(known) = self.known.get(&function.name) {
             return known.clone();
         }
-        // What a function that calls itself passes on is not known.
+        // The results of a recursive function are unknown.
         let unknown = vec![None; function.results.len()];
         self.known.insert(function.name.clone(), unknown.clone());
         if depth >= MAX_DEPTH {
@@ -41,9 +41,9 @@ impl Tracer<'_, '_> {
         passed
     }
 
-    /// The argument that an output of a function's node is.
+    /// Returns the argument that an output of a function's node equals.
     fn trace(&mut self, function: &Function, mut output: OutputId, depth: usize) -> Option<usize> {
-        // A node is seen at most once on the way, since there are no cycles.
+        // There are no cycles, so the path visits each node at most once.
         for _ in 0..=function.graph.nodes.len() {
             let node = &function.graph.nodes[output.node];
             if node.op == "_Arg" {
@@ -54,32 +54,32 @@ impl Tracer<'_, '_> {
         None
     }
 
-    /// The input of a node that one of its outputs is.
+    /// Returns the position of the node's input that one of its outputs equals.
     fn input_of(&mut self, node: &Node, output: usize, depth: usize) -> Option<usize> {
-        let mut of = |name: &str| {
+        let mut traced = |name: &str| {
             let function = self.library.get(name)?;
-            self.of_function(function, depth + 1).get(output).copied().flatten()
+            self.trace_function(function, depth + 1).get(output).copied().flatten()
         };
         let attributes = &node.attributes;
         match node.op.as_str() {
-            // A reference that passes is read.
+            // Passing a reference reads it.
             "Identity" | "IdentityN" | "StopGradient" | "PreventGradient" | "Snapshot" => Some(output),
-            "PartitionedCall" | "StatefulPartitionedCall" => of(attributes.func("f").ok()?.0),
+            "PartitionedCall" | "StatefulPartitionedCall" => traced(attributes.func("f").ok()?.0),
             "While" | "StatelessWhile" | "XlaWhile" => {
-                of(attributes.func("body").ok()?.0).filter(|&input| input == output)
+                traced(attributes.func("body").ok()?.0).filter(|&input| input == output)
             }
             "If" | "StatelessIf" | "XlaIf" => {
-                let then_branch = of(attributes.func("then_branch").ok()?.0)?;
-                let else_branch = of(attributes.func("else_branch").ok()?.0)?;
+                let then_branch = traced(attributes.func("then_branch").ok()?.0)?;
+                let else_branch = traced(attributes.func("else_branch").ok()?.0)?;
                 (then_branch == else_branch).then_some(1 + then_branch)
             }
             "Case" | "StatelessCase" => {
                 let branches = attributes.funcs("branches").ok()?;
-                let mut passed = branches.iter().map(|branch| of(branch.0));
+                let mut passed = branches.iter().map(|branch| traced(branch.0));
                 let first = passed.next()??;
                 passed.all(|other| other == Some(first)).then_some(1 + first)
             }
-            op => of(op),
+            op => traced(op),
         }
     }
 }

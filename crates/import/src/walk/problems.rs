@@ -1,4 +1,4 @@
-//! Everything that an import would stop at, found in one go.
+//! Finds all the errors that an import could stop at, in one pass.
 
 use crate::node::rule::RuleTable;
 use crate::values::collected::MAX_PROBLEMS;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use support::{Code, Error};
 use tf::{NodeId, Problem, Program};
 
-/// Everything that keeps a program from being imported.
+/// Returns everything that prevents a program from being imported.
 pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Problem> {
     let mut problems: Vec<Problem> = unsupported::find(rules, program)
         .into_iter()

@@ -1,7 +1,7 @@
-//! Rounds of an import, each of which teaches the next how much room stacks and tensor arrays need.
+//! Repeats an import. Each round teaches the next how much room stacks and tensor arrays need.
 //!
-//! A buffer is made at the first push or write, when what comes later is not known yet. Nearly always that is enough; where
-//! it is not, the program is imported again, with what was found.
+//! A buffer is allocated at the first push or write, before later ones are known. Its size is
+//! nearly always sufficient. If not, the program is imported again with the sizes found.
 
 use crate::control::loop_bounds;
 use crate::node::rule::RuleTable;
@@ -13,10 +13,12 @@ use std::collections::BTreeSet;
 use support::{Code, Coded as _, Error, Result};
 use tf::Program;
 
-/// How often a program is imported; each time all that was found too small gets the room that it needed.
+/// Maximum number of rounds. After each, everything that was too small gets the room that it
+/// needed.
 const MAX_ROUNDS: usize = 8;
 
-/// Imports until nothing is learned any more. Beside an error, the inputs whose values the rules wanted to know.
+/// Imports until a round learns nothing new. Also returns the inputs whose values the rules asked
+/// for.
 pub(crate) fn import_in_rounds(
     rules: &'static RuleTable,
     program: &Program,
@@ -27,18 +29,18 @@ pub(crate) fn import_in_rounds(
         return (Err(error), BTreeSet::new());
     }
     let mut lessons = Lessons::default();
-    let mut wanted = BTreeSet::new();
+    let mut requested = BTreeSet::new();
     for _ in 0..MAX_ROUNDS {
         let mut state = State::new(program, lessons);
         let result = import_once(rules, &mut state);
-        wanted = state.take_wanted_constants();
+        requested = state.take_wanted_constants();
         lessons = state.lessons().clone();
         if !lessons.take_change() {
-            return (result, wanted);
+            return (result, requested);
         }
     }
     let error = Error::unsupported(format!(
-        "the stacks or tensor arrays of the graph still need more room after {MAX_ROUNDS} rounds; give them their sizes"
+        "the stacks or tensor arrays of the graph still need more room after {MAX_ROUNDS} rounds; declare their sizes in the graph"
     ));
-    (Err(error.coded(Code::LoopBound)), wanted)
+    (Err(error.coded(Code::LoopBound)), requested)
 }

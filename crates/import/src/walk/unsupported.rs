@@ -1,4 +1,4 @@
-//! Refuses what has no rule before anything is built: all such nodes in one error.
+//! Rejects unsupported nodes before anything is built, and lists all of them in one error.
 
 use crate::node::rule::{Rule, RuleTable};
 use crate::walk::needed_nodes::needed_nodes;
@@ -7,18 +7,18 @@ use support::{Code, Error, Result};
 use tf::proto::attr_value::Value;
 use tf::{DataType, Node, NodeId, Program};
 
-/// How many nodes of one op and type are named.
+/// Maximum number of nodes to name per op and type.
 const NAMED: usize = 5;
 
 /// A node that cannot be compiled.
 pub(crate) struct Unsupported {
-    /// Its name, behind that of its function.
+    /// Its name, prefixed with that of its function.
     pub(crate) name: String,
     pub(crate) op: String,
     pub(crate) reason: String,
 }
 
-/// Every node that cannot be compiled, in the graph and in all functions that it reaches.
+/// Returns every unsupported node, in the graph and in all functions reachable from it.
 pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
     let mut found = Vec::new();
     let mut waiting = vec![(String::new(), &program.graph, None)];
@@ -45,7 +45,7 @@ pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
     found
 }
 
-/// An error that lists every node that cannot be compiled.
+/// Returns an error that lists every unsupported node, if there are any.
 pub(crate) fn check(rules: &RuleTable, program: &Program) -> Result<()> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in find(rules, program) {
@@ -70,23 +70,22 @@ pub(crate) fn check(rules: &RuleTable, program: &Program) -> Result<()> {
     Err(Error::unsupported(message).coded(Code::UnsupportedOp))
 }
 
-/// Why a node cannot be compiled.
+/// Explains why a node is not supported.
 pub(crate) fn reason(rules: &RuleTable, program: &Program, node: &Node) -> Option<String> {
     let types = node_types(node);
     match rules.find(&node.op) {
         Some(rule) => unsupported_type(rule, node),
         None if node.op == "_Arg" || program.library.get(&node.op).is_some() => None,
         None => match node.op.as_str() {
-            "Enter" | "Exit" | "NextIteration" | "LoopCond" => Some(format!(
-                "op {}{types} is part of something that is no loop as TensorFlow builds them",
-                node.op
-            )),
+            "Enter" | "Exit" | "NextIteration" | "LoopCond" => {
+                Some(format!("op {}{types} is not part of a loop as TensorFlow builds them", node.op))
+            }
             op => Some(explained(op, &types)),
         },
     }
 }
 
-/// Says that an op has no rule, and what to do instead.
+/// Returns the message that an op is not supported, with advice on what to do instead.
 pub fn unsupported_op(op: &str) -> String {
     explained(op, "")
 }
@@ -98,13 +97,13 @@ fn explained(op: &str, types: &str) -> String {
     }
 }
 
-/// What to do instead of ops that compiled code will not do.
+/// Advice for ops that compiled code deliberately does not perform.
 fn advice(op: &str) -> Option<&'static str> {
     Some(match op {
         "DecodeJpeg" | "DecodeAndCropJpeg" | "DecodePng" | "DecodeGif" | "DecodeBmp" | "DecodeWebP"
         | "DecodeImage" | "EncodeJpeg" | "EncodePng" | "ExtractJpegShape" => {
-            "pictures are files, and files are not read by compiled code; decode the picture before the call and feed its \
-             pixels, [height, width, channels], by a config that names this node's output as a feed"
+            "compiled code does not read image files; decode the image before the call and feed its \
+             pixels, [height, width, channels]: name this node's output as a feed in the config"
         }
         "DecodeRaw"
         | "DecodePaddedRaw"
@@ -118,11 +117,11 @@ fn advice(op: &str) -> Option<&'static str> {
         | "ParseSequenceExample"
         | "ParseSequenceExampleV2"
         | "ParseTensor" => {
-            "strings are not compiled; parse before the call and feed the numbers, by a config that names this node's \
-             outputs as feeds"
+            "compiled code does not process strings; parse before the call and feed the numbers: name this node's \
+             outputs as feeds in the config"
         }
         "ReadFile" | "WriteFile" | "MatchingFiles" | "RestoreV2" | "SaveV2" | "Save" | "Restore" => {
-            "compiled code reads and writes no files; feed what the node computes"
+            "compiled code does not read or write files; feed the node's outputs instead"
         }
         "PyFunc" | "PyFuncStateless" | "EagerPyFunc" => {
             "a Python function cannot be compiled; write it with TensorFlow's ops"
@@ -131,7 +130,7 @@ fn advice(op: &str) -> Option<&'static str> {
     })
 }
 
-/// Why the op of a node, or a type of it, cannot be compiled.
+/// Explains why the op of a node, or one of its types, is not supported.
 pub(crate) fn reason_of_op(rules: &RuleTable, node: &Node) -> Option<String> {
     match rules.find(&node.op) {
         Some(rule) => unsupported_type(rule, node),
@@ -139,14 +138,15 @@ pub(crate) fn reason_of_op(rules: &RuleTable, node: &Node) -> Option<String> {
     }
 }
 
-/// The first type of a node that its rule does not take.
+/// Explains the first type of a node that its rule does not accept.
 fn unsupported_type(rule: &Rule, node: &Node) -> Option<String> {
     for constraint in rule.types.iter().flatten() {
         let attribute = constraint.attribute;
         if !node.attributes.has(attribute) {
             continue;
         }
-        // A list of types is as good as its worst; a wrong attribute is reported when the node is translated.
+        // Any type of a list may be the unsupported one. A malformed attribute is reported when the
+        // node is translated.
         let types = match node.attributes.ty(attribute) {
             Ok(data_type) => vec![data_type],
             Err(_) => node.attributes.types(attribute).unwrap_or_default(),
@@ -163,7 +163,7 @@ fn unsupported_type(rule: &Rule, node: &Node) -> Option<String> {
     None
 }
 
-/// The type attributes of a node, in words.
+/// Formats the type attributes of a node.
 fn node_types(node: &Node) -> String {
     let types = node.attributes.values().iter().filter_map(|(name, value)| match value.value {
         Some(Value::Type(number)) if !name.starts_with('_') => {
@@ -175,7 +175,7 @@ fn node_types(node: &Node) -> String {
     if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) }
 }
 
-/// The functions that a node names, as its op or in its attributes.
+/// Returns the functions that a node names, as its op or in its attributes.
 fn called_functions<'a>(program: &Program, node: &'a Node) -> Vec<&'a str> {
     let mut names = Vec::new();
     if program.library.get(&node.op).is_some() {
@@ -196,9 +196,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_reads_files_and_strings_is_refused_with_advice() {
+    fn ops_on_files_and_strings_are_rejected_with_advice() {
         let pixels = unsupported_op("DecodeJpeg");
-        assert!(pixels.starts_with("op DecodeJpeg is not supported: pictures are files"), "{pixels}");
+        assert!(
+            pixels.starts_with("op DecodeJpeg is not supported: compiled code does not read image files"),
+            "{pixels}"
+        );
         assert!(pixels.contains("feed its pixels, [height, width, channels]"), "{pixels}");
         assert_eq!(unsupported_op("Strange"), "op Strange is not supported");
     }

@@ -1,5 +1,5 @@
-//! Whether a program could write a variable: in a branch that is never taken, it does not, and yet the variable is one that
-//! the config rightly lists as written.
+//! Determines whether a program could write a variable. A branch that is never taken does not write
+//! it, and yet the config rightly lists the variable as written.
 
 use crate::node::rule::RuleTable;
 use bounded::VariableId;
@@ -7,22 +7,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::Id;
 use tf::{Graph, NodeId, OutputId, Program, Resource};
 
-/// How many readers of handles are looked at; beyond, nothing is taken to write.
+/// Maximum number of handle consumers to visit. Beyond it, the variable counts as not written.
 const MAX_STEPS: usize = 1_000_000;
 
-/// Ops that return the handle that they get.
+/// Ops that return the handle passed to them.
 const PASSERS: [&str; 4] = ["Identity", "IdentityN", "RefIdentity", "Switch"];
 
-/// The ops whose first input chooses among functions, which get the others.
+/// Ops whose first input selects a function. The other inputs are its arguments.
 const CHOOSERS: [&str; 5] = ["Case", "If", "StatelessCase", "StatelessIf", "XlaIf"];
 
-/// An output of a node of the program's graph, or of a function's.
+/// An output of a node, in the program's graph or in a function.
 type Place<'p> = (Option<&'p str>, OutputId);
 
-/// Who reads an output, and as which input.
+/// The consumers of each output, with the position of the input.
 type Readers = BTreeMap<OutputId, Vec<(NodeId, usize)>>;
 
-/// Whether some node of the program writes through a handle of a variable, be it run or not.
+/// True if a node of the program writes through a handle of a variable, whether or not that node
+/// runs.
 pub(crate) fn may_write(rules: &RuleTable, program: &Program, variable: VariableId) -> bool {
     let resource = &program.variables[variable.index()].resource;
     let is_handle =
@@ -52,7 +53,7 @@ pub(crate) fn may_write(rules: &RuleTable, program: &Program, variable: Variable
                 continue;
             }
             let called = called_functions(program, node);
-            // The first input is what an op writes; optimisers write several.
+            // An op writes its first input. Optimizers write several.
             let is_target = position == 0 || node.op.contains("Apply");
             if called.is_empty() && is_target && rules.find(&node.op).is_some_and(|rule| rule.has_effect) {
                 return true;
@@ -85,7 +86,7 @@ fn readers_of(graph: &Graph) -> Readers {
     readers
 }
 
-/// The functions that a node calls: by its op, or by its attributes.
+/// Returns the functions that a node calls, by its op or by its attributes.
 fn called_functions<'p>(program: &'p Program, node: &tf::Node) -> Vec<&'p tf::Function> {
     let attributes = &node.attributes;
     let mut names: Vec<String> = vec![node.op.clone()];
