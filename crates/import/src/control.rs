@@ -10,6 +10,6 @@ pub(crate) mod while_loops;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] =
     &[calls::RULES, conditionals::RULES, custom_calls::RULES, no_ops::RULES, while_loops::RULES];

@@ -1,4 +1,4 @@
-//! Tensor lists, stacks, and tensor arrays: values and resources that hold tensors one after the other.
+//! Tensor lists, stacks, and tensor arrays: values and resources that hold sequences of tensors.
 
 pub(crate) mod element_ops;
 pub(crate) mod elements;
@@ -10,6 +10,6 @@ pub(crate) mod whole_ops;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] =
     &[element_ops::RULES, stacks::RULES, tensor_arrays::RULES, optionals::RULES, whole_ops::RULES];

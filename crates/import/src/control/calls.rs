@@ -1,4 +1,4 @@
-//! Calls of functions: their bodies take the place of the call.
+//! Function calls: the body is inlined in place of the call.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
@@ -9,11 +9,11 @@ use tf::Function;
 pub(crate) const RULES: &[Rule] = &[
     rule_values("PartitionedCall", call),
     rule_values("StatefulPartitionedCall", call).effect(),
-    // Preparing a program makes calls of the functions that compute gradients.
-    rule_values("SymbolicGradient", |_| Err(Error::internal("a gradient was not made a call"))),
+    // Program preparation replaces these with calls of the functions that compute gradients.
+    rule_values("SymbolicGradient", |_| Err(Error::internal("SymbolicGradient was not replaced by a call"))),
     rule_values("_Arg", |cx| {
         Err(Error::invalid(format!(
-            "it stands for an argument of a function, but the graph is none: feed '{}:0' in the config",
+            "the node is an argument of a function, but the graph is not a function: feed '{}:0' in the config",
             cx.node().name
         )))
     }),
@@ -27,13 +27,13 @@ fn call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     inline(cx, function)
 }
 
-/// A node whose op is no registered op, but the name of a function.
+/// Calls the function that the op names. Such an op is not registered.
 pub(crate) fn call_of_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let function = cx.function(&cx.node().op)?;
     inline(cx, function)
 }
 
-/// The values of a function's results, its body translated here.
+/// Translates a function's body in place and returns the values of its results.
 pub(crate) fn inline<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Vec<Value>> {
     let arguments = cx.inputs().to_vec();
     cx.translate_function(function, &arguments)

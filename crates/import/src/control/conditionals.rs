@@ -1,7 +1,8 @@
 //! Conditionals: `If` and `Case` become HLO's `conditional`.
 //!
-//! A branch is a computation of its own. It takes a tuple of what its function reads from outside, constants left out,
-//! and returns the function's results, then the new value of each variable that some branch writes.
+//! Each branch is a computation. It takes a tuple of the outer values that its function reads,
+//! without constants. It returns the function's results, then the new value of each variable that
+//! any branch writes.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -24,10 +25,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("StatelessCase", case),
 ];
 
-/// Results with at most so many elements are compared with those of the other branches.
+/// Maximum number of elements of results to compare with those of the other branches.
 const MAX_CONSTANT_ELEMENTS: i64 = 64;
 
-/// `If(cond, inputs...)`: a scalar that is not 0, or an array that is not empty, chooses `then_branch`.
+/// `If(cond, inputs...)`: a scalar that is not 0, or an array that is not empty, selects
+/// `then_branch`.
 fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let condition = cx.input(0)?;
     let condition = cx.truth(condition)?;
@@ -40,15 +42,15 @@ fn if_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     conditional(cx, condition, &[then_branch, else_branch])
 }
 
-/// `Case(index, inputs...)`: an index out of range chooses the last branch.
+/// `Case(index, inputs...)`: an index out of range selects the last branch.
 fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let index = cx.input(0)?;
     let sizes = cx.sizes(index);
-    cx.check(sizes.is_empty(), || format!("branch_index must be a scalar, but has shape {}", list(&sizes)))?;
+    cx.check(sizes.is_empty(), || format!("branch_index: expected a scalar, got shape {}", list(&sizes)))?;
     let names: Vec<String> = cx.attributes().funcs("branches")?.iter().map(|f| f.0.to_owned()).collect();
     let branches: Vec<&Function> = names.iter().map(|name| cx.function(name)).collect::<Result<_>>()?;
     let Some(&last) = branches.last() else {
-        return Err(cx.invalid("needs at least one branch"));
+        return Err(cx.invalid("the node has no branches"));
     };
     if let Some(known) = cx.fold(index) {
         let known = known.scalar_at(0).as_i64().and_then(|index| usize::try_from(index).ok());
@@ -62,24 +64,24 @@ fn case(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     conditional(cx, index, &branches)
 }
 
-/// The branch that is known to be chosen, in place of the conditional.
+/// Translates the branch that is known to be selected, in place of the conditional.
 fn inline_branch<'p>(cx: &mut NodeContext<'_, 'p>, function: &'p Function) -> Result<Vec<Value>> {
     let arguments = cx.inputs()[1..].to_vec();
     cx.translate_function(function, &arguments)
 }
 
-/// A branch that has been translated, its computation still open.
+/// A translated branch whose computation is still open.
 struct Branch {
     scope: Scope,
     results: Vec<Value>,
     types: Vec<ValueType>,
-    /// What is known of the results, of integers only.
+    /// Ranges of the results. Only for integers.
     ranges: Vec<Range>,
-    /// The results that are known outside of the branch too.
+    /// The results that are also known outside the branch.
     known: Vec<Option<Known>>,
 }
 
-/// A branch's result that is known outside of it.
+/// A branch's result that is known outside the branch.
 #[derive(Clone, Debug, PartialEq)]
 enum Known {
     /// A small constant.
@@ -98,7 +100,7 @@ fn conditional<'p>(
     let mut pushes = cx.pushes();
     let before = pushes.clone();
     for (index, &function) in functions.iter().enumerate() {
-        // Only one branch runs, so that only what the most eager one pushes counts.
+        // Only one branch runs, so only the maximum number of pushes counts.
         cx.set_pushes(&before);
         branches.push(translate_branch(cx, function, index)?);
         pushes = cx.most_pushes(&pushes);
@@ -121,11 +123,11 @@ fn conditional<'p>(
         operands.push(tuple);
         branch_computations.push(computation);
     }
-    let made = cx.op(Op::Conditional { branch_computations }, &operands)?;
+    let result = cx.op(Op::Conditional { branch_computations }, &operands)?;
     let mut index = 0;
     let mut next = |cx: &mut NodeContext<'_, 'p>| {
         index += 1;
-        cx.tuple_element(made, index - 1)
+        cx.tuple_element(result, index - 1)
     };
     let mut values = Vec::new();
     for (k, (value_type, range)) in types.iter().zip(ranges).enumerate() {
@@ -147,7 +149,7 @@ fn conditional<'p>(
     Ok(values)
 }
 
-/// What is known of a branch's result outside of it.
+/// Returns what is known outside the branch about one of its results.
 fn known_outside(cx: &mut NodeContext<'_, '_>, result: Value) -> Option<Known> {
     let Value::Array(id) = result else { return None };
     if cx.array(id).element_count() <= MAX_CONSTANT_ELEMENTS
@@ -165,9 +167,9 @@ fn known_outside(cx: &mut NodeContext<'_, '_>, result: Value) -> Option<Known> {
     }
 }
 
-/// A result that does not need the conditional, or of which more shows without it: what all branches return alike, or a
-/// scalar that the selector chooses from what is there anyway. Conditions of loops are made like that, and their bounds
-/// follow from it.
+/// Simplifies a result that does not need the conditional: a value that all branches return, or a
+/// scalar that the selector chooses from outer values. Loop conditions often have this form, and
+/// loop bounds follow from it.
 fn without_branches(
     cx: &mut NodeContext<'_, '_>,
     result: InstructionId,
@@ -191,7 +193,7 @@ fn without_branches(
         let (then_value, else_value) = (outside(cx, then_value), outside(cx, else_value));
         return cx.select(selector, then_value, else_value);
     }
-    // A branch that returns the selector returns what that is when the branch runs.
+    // A branch that returns the selector returns the value that selects it.
     let truth = |known: &Option<&Known>, if_selected: bool| match known {
         Some(Known::Outer(id)) if *id == selector => Some(if_selected),
         Some(Known::Constant(literal)) => match literal.scalar_at(0) {
@@ -224,7 +226,7 @@ fn translate_branch<'p>(
     let inputs = &cx.inputs()[1..];
     cx.check(inputs.len() == function.arguments.len(), || {
         format!(
-            "branch '{}' takes {} arguments, but the node has {} inputs",
+            "branch '{}' expects {} arguments, but the node has {} inputs",
             function.name,
             function.arguments.len(),
             inputs.len()
@@ -242,7 +244,7 @@ fn translate_branch<'p>(
         let mut results = cx.translate_function(function, &arguments)?;
         let (mut types, mut ranges, mut known) = (Vec::new(), Vec::new(), Vec::new());
         for result in &mut results {
-            // A reference that a branch returns is read there.
+            // A reference that a branch returns is read in the branch.
             *result = cx.dereferenced(*result);
             types.push(value_type::value_type(cx, *result));
             known.push(known_outside(cx, *result));
@@ -261,18 +263,18 @@ fn is_integer(cx: &NodeContext<'_, '_>, id: InstructionId) -> bool {
     array.is_some_and(|array| array.rank() == 0 && array.element_type.is_signed_integer())
 }
 
-/// For each result the type that fits what all branches return.
+/// For each result, the least type that includes the results of all branches.
 fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<ValueType>> {
     let mut merged = branches[0].types.clone();
     for branch in &branches[1..] {
         cx.check(branch.types.len() == merged.len(), || {
-            "the branches must return equally many values".to_owned()
+            "the branches return different numbers of values".to_owned()
         })?;
         for (k, (all, one)) in merged.iter_mut().zip(&branch.types).enumerate() {
             *all = match (&*all, one) {
                 (ValueType::Array(a), ValueType::Array(b)) if a != b && a.is_static() && b.is_static() => {
                     return Err(cx.invalid(format!(
-                        "the branches must return the same shapes, but result {k} is {a} in one and {b} in another"
+                        "the branches return different shapes: result {k} is {a} in one and {b} in another"
                     )));
                 }
                 (a, b) => value_type::join(a, b).map_err(|error| error.context(format!("result {k}")))?,
@@ -282,7 +284,7 @@ fn merged_types(cx: &NodeContext<'_, '_>, branches: &[Branch]) -> Result<Vec<Val
     Ok(merged)
 }
 
-/// For each result what is known of it whichever branch runs.
+/// For each result, the range that holds regardless of the branch.
 fn merged_ranges(branches: &[Branch]) -> Vec<Range> {
     let mut merged = branches[0].ranges.clone();
     for branch in &branches[1..] {
@@ -293,7 +295,7 @@ fn merged_ranges(branches: &[Branch]) -> Vec<Range> {
     merged
 }
 
-/// Closes a branch; the tuple of what it captures, and its computation.
+/// Closes a branch. Returns the tuple of its captured values, and its computation.
 fn finish_branch(
     cx: &mut NodeContext<'_, '_>,
     branch: Branch,

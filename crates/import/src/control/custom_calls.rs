@@ -1,4 +1,5 @@
-//! Nodes that the user has something done with: functions of their own, and asserts that are kept.
+//! Nodes with user-defined handling: custom calls to the user's functions, and asserts that are
+//! kept.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_values};
@@ -17,13 +18,13 @@ use tf::{DataType, PartialShape};
 pub(crate) const RULES: &[Rule] =
     &[rule_values("_CustomCall", custom_call), rule_values("_CheckedAssert", checked_assert).effect()];
 
-/// How deep lists of attributes are written.
+/// Maximum nesting depth of attribute lists in the JSON.
 const MAX_ATTRIBUTE_DEPTH: usize = 4;
 
-/// How many bytes of a text of the graph's a message holds at most.
+/// Maximum number of bytes of a text from the graph in a message.
 const MAX_TEXT: usize = 1000;
 
-/// A function of the user's, with the node's inputs and attributes.
+/// Calls a function of the user, with the node's inputs and attributes.
 fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let attributes = &cx.attributes();
     let (op, symbol) = (attributes.text("_op")?, attributes.text("_symbol")?.to_owned());
@@ -34,7 +35,7 @@ fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let call = Op::CustomCall {
         custom_call_target: symbol,
         backend_config,
-        // One that makes nothing is called for what it does.
+        // A call without results is made for its side effects.
         custom_call_has_side_effect: shapes.is_empty(),
         attributes: RawAttributes::default(),
     };
@@ -42,28 +43,32 @@ fn custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         return Ok(vec![Value::Array(cx.op_shaped(shape, call, &inputs)?)]);
     }
     let count = shapes.len();
-    let made = cx.op_shaped(&Shape::Tuple(shapes), call, &inputs)?;
-    (0..count).map(|index| cx.tuple_element(made, index).map(Value::Array)).collect()
+    let result = cx.op_shaped(&Shape::Tuple(shapes), call, &inputs)?;
+    (0..count).map(|index| cx.tuple_element(result, index).map(Value::Array)).collect()
 }
 
-/// The shapes of a node's outputs: what the user says, or the node, or like the first input.
+/// Returns the shapes of a node's outputs: from the user, or from the node's attributes, or else
+/// those of the first input.
 fn output_shapes(cx: &NodeContext<'_, '_>, inputs: &[hlo::InstructionId]) -> Result<Vec<Shape>> {
-    let said = CustomOutput::parse_all(cx.attributes().text("_outputs")?)?;
-    let stated: Vec<PartialShape> = stated_shapes(cx.attributes())?;
+    let from_user = CustomOutput::parse_all(cx.attributes().text("_outputs")?)?;
+    let from_graph: Vec<PartialShape> = stated_shapes(cx.attributes())?;
     let of_input = |number: usize| {
         let input = inputs.get(number).map(|&id| cx.sizes(id));
         input.ok_or_else(|| {
-            cx.invalid(format!("--custom-call names input {number}, but there are {} inputs", inputs.len()))
+            cx.invalid(format!(
+                "--custom-call refers to input {number}, but the node has {} inputs",
+                inputs.len()
+            ))
         })
     };
     let mut shapes = Vec::new();
     for number in 0..cx.node().output_types.len() {
-        let sizes = match (said.get(number), stated.get(number)) {
+        let sizes = match (from_user.get(number), from_graph.get(number)) {
             (Some(CustomOutput { shape: CustomShape::Sizes(sizes), .. }), _) => sizes.clone(),
             (Some(CustomOutput { shape: CustomShape::OfInput(input), .. }), _) => of_input(*input)?,
             (None, Some(stated)) => stated.sizes().ok_or_else(|| {
                 cx.invalid(format!(
-                    "the graph says that output {number} has the shape {stated}, which is not whole: say it, as in \
+                    "the graph gives output {number} the incomplete shape {stated}: state the shape, as in \
                      --custom-call 'OP=symbol:float[2,3]'"
                 ))
             })?,
@@ -71,14 +76,15 @@ fn output_shapes(cx: &NodeContext<'_, '_>, inputs: &[hlo::InstructionId]) -> Res
         };
         let shape = Shape::array(cx.output_type(number)?, &sizes);
         if shape::index::element_count(&sizes).is_none() {
-            return Err(cx.invalid(format!("output {number} has no valid shape: {}", list(&sizes))));
+            return Err(cx.invalid(format!("output {number} has an invalid shape: {}", list(&sizes))));
         }
         shapes.push(shape);
     }
     Ok(shapes)
 }
 
-/// A node's attributes as the text of a JSON object; without those whose names begin with an underscore, and tensors.
+/// Formats a node's attributes as a JSON object. Omits tensors and attributes whose names begin
+/// with an underscore.
 fn attributes_as_json(attributes: &std::collections::BTreeMap<String, AttrValue>) -> String {
     let mut json = "{".to_owned();
     for (name, value) in attributes.iter().filter(|(name, _)| !name.starts_with('_')) {
@@ -123,12 +129,12 @@ fn as_json(value: &Attribute, depth: usize) -> Option<String> {
     })
 }
 
-/// JSON has neither infinities nor NaN.
+/// Formats a number. JSON has no infinities and no NaN.
 fn number(float: f32) -> String {
     if float.is_finite() { format!("{float:?}") } else { "null".to_owned() }
 }
 
-/// A shape as a list of sizes, unknown ones -1; null if its rank is unknown.
+/// Formats a shape as a list of sizes, with -1 for unknown ones, or as null if the rank is unknown.
 fn sizes(shape: &TensorShapeProto) -> String {
     if shape.unknown_rank {
         return "null".to_owned();
@@ -137,7 +143,7 @@ fn sizes(shape: &TensorShapeProto) -> String {
     format!("[{}]", sizes.join(","))
 }
 
-/// A JSON string.
+/// Appends a JSON string.
 fn push_text(json: &mut String, text: &str) {
     json.push('"');
     for c in text.chars() {
@@ -156,12 +162,13 @@ fn push_text(json: &mut String, text: &str) {
     json.push('"');
 }
 
-/// `Assert(condition, data)`: fails the run if the condition is false, with TensorFlow's words as far as they are known.
+/// `Assert(condition, data)`: fails the run if the condition is false, with TensorFlow's message as
+/// far as its values are known.
 fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     cx.set_op_type("Assert");
     let condition = cx.input(0)?;
     let sizes = cx.sizes(condition);
-    cx.check(sizes.is_empty(), || format!("the condition must be a scalar, but has shape {}", list(&sizes)))?;
+    cx.check(sizes.is_empty(), || format!("condition: expected a scalar, got shape {}", list(&sizes)))?;
     let is_known = cx.fold(condition).and_then(|literal| literal.scalar_at(0).as_i64());
     if is_known == Some(1) {
         return Ok(Vec::new());
@@ -182,7 +189,7 @@ fn checked_assert(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(Vec::new())
 }
 
-/// What is known of an input of an assert: its elements, or else its type and shape.
+/// Summarizes an input of an assert: its elements if they are known, otherwise its type and shape.
 fn summary(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<String> {
     let limit = usize::try_from(cx.attributes().int_or("summarize", 3)?).unwrap_or(usize::MAX);
     let producer = cx.node().inputs.get(k).map(|input| &cx.graph().nodes[input.node]);
@@ -211,7 +218,7 @@ fn summary(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<String> {
     }
 }
 
-/// The first elements of a list, and dots where there are more.
+/// Joins the first elements of a list, followed by dots if there are more.
 fn shortened(texts: impl Iterator<Item = String>, count: usize, limit: usize) -> String {
     let mut summary = String::new();
     for (at, text) in texts.take(limit).enumerate() {

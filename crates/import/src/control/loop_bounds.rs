@@ -1,8 +1,10 @@
-//! How often a loop runs, before its body is translated.
+//! Bounds on a loop's iterations, computed before its body is translated.
 //!
-//! The condition is translated on trial, and of the body what the integers of the loop's state follow from; the rest of
-//! the state may become anything. What `hlo::analysis` says of that holds for the loop itself. A loop that nothing bounds
-//! gets the user's promise (`--loop-bound`), which the loop then also checks, or else a message for whoever needs a bound.
+//! A trial translates the condition, and the part of the body that computes the integers of the
+//! loop's state. The rest of the state is unconstrained. Whatever `hlo::analysis` proves about that
+//! loop holds for the real one. A loop without a bound gets the one that the user promises
+//! (`--loop-bound`), and enforces it. If there is no promise, it gets an error message for ops that
+//! need a bound.
 
 use crate::control::loops::Loop;
 use crate::node::context::NodeContext;
@@ -19,50 +21,51 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::{Function, NodeId, OutputId};
 
-/// What is known of a loop before its body is translated.
+/// Facts about a loop, known before its body is translated.
 pub(crate) struct Prospect {
     pub(crate) trips: TripCount,
-    /// Of each value that the loop carries, if it is an integer: what is known of it when the body begins.
+    /// For each value that the loop carries, its range at the beginning of the body. Only for
+    /// integers.
     pub(crate) ranges: Vec<Range>,
 }
 
-/// Slices of the body with more nodes are not looked at.
+/// Maximum number of nodes in a slice of the body to analyze.
 const MAX_SLICE: usize = 4096;
 
-/// Analyses a loop whose values have the given types and begin with the given instructions.
+/// Analyzes a loop whose values have the given types and begin with the given instructions.
 pub(crate) fn prospect<'p>(
     cx: &mut NodeContext<'_, 'p>,
-    of: &Loop<'p>,
+    parts: &Loop<'p>,
     types: &[ValueType],
     leaves: &[(InstructionId, Shape)],
 ) -> Prospect {
     let unknown = || Prospect { trips: TripCount::default(), ranges: vec![Range::UNKNOWN; types.len()] };
     if cx.is_analysis() {
-        // Nothing on trial asks for the bound of a loop within, and what it leaves behind is found without: else the work
-        // would double with each loop around another.
+        // No trial needs the bound of a nested loop, and its results are found without it.
+        // Otherwise, the work would double with each level of nesting.
         return unknown();
     }
-    let found = cx.trial(|cx| {
+    let prospect = cx.trial(|cx| {
         cx.begin_analysis();
-        on_trial(cx, of, types, leaves).map(Outcome::RollBack)
+        on_trial(cx, parts, types, leaves).map(Outcome::RollBack)
     });
-    // What cannot be translated is reported when it is translated in earnest.
-    found.unwrap_or_else(|_| unknown())
+    // An error here is reported again by the actual translation.
+    prospect.unwrap_or_else(|_| unknown())
 }
 
 fn on_trial<'p>(
     cx: &mut NodeContext<'_, 'p>,
-    of: &Loop<'p>,
+    parts: &Loop<'p>,
     types: &[ValueType],
     leaves: &[(InstructionId, Shape)],
 ) -> Result<Prospect> {
-    let facts = LoopFacts { bound: None, why_unbounded: "its bound is only being looked for".to_owned() };
-    let scope = cx.loop_scope(&of.condition.name, leaves, facts);
-    let (condition, predicate) = of.translate_condition(cx, scope, types)?;
-    let body = condition.of_same_loop(&of.body.name);
-    let (mut body, next) = cx.within(body, |cx| integers_of_body(cx, of, types))?;
+    let facts = LoopFacts { bound: None, why_unbounded: "its bound is not known yet".to_owned() };
+    let scope = cx.loop_scope(&parts.condition.name, leaves, facts);
+    let (condition, predicate) = parts.translate_condition(cx, scope, types)?;
+    let body = condition.of_same_loop(&parts.body.name);
+    let (mut body, next) = cx.within(body, |cx| integers_of_body(cx, parts, types))?;
 
-    let captures = body.captures().expect("a loop captures");
+    let captures = body.captures().expect("the scope of a loop has no captures");
     let (outer, count) = (captures.outer().to_vec(), captures.outer().len());
     let shapes = captures.shapes().to_vec();
     let mut elements = Vec::new();
@@ -72,7 +75,7 @@ fn on_trial<'p>(
         elements.push(match next.get(&index) {
             Some(&next) => next,
             None if is_captured => body.element(index),
-            // It becomes something else, of which nothing is known.
+            // The element becomes another value, about which nothing is known.
             None => {
                 let other = body.capture_apart(outer[index], &shapes[index]);
                 others.push(other);
@@ -105,20 +108,20 @@ fn on_trial<'p>(
     Ok(Prospect { trips, ranges })
 }
 
-/// The next values of the state's elements that are integers, as far as they can be told.
+/// Returns the next values of the state's integer elements, as far as they can be determined.
 fn integers_of_body<'p>(
     cx: &mut NodeContext<'_, 'p>,
-    of: &Loop<'p>,
+    parts: &Loop<'p>,
     types: &[ValueType],
 ) -> Result<BTreeMap<usize, InstructionId>> {
-    let arguments = of.arguments(cx, of.body, &of.body_needs, types)?;
+    let arguments = parts.arguments(cx, parts.body, &parts.body_needs, types)?;
     let mut next = BTreeMap::new();
     let mut index = 0;
-    for (&k, value_type) in of.carried.iter().zip(types) {
+    for (&k, value_type) in parts.carried.iter().zip(types) {
         if let ValueType::Array(shape) = value_type
             && shape.element_count() == 1
             && (shape.element_type.is_integer() || shape.element_type == PrimitiveType::Pred)
-            && let Some(id) = slice_of_body(cx, of.body, k, &arguments)
+            && let Some(id) = slice_of_body(cx, parts.body, k, &arguments)
             && cx.scope_ref().shape(id).as_array() == Some(shape)
         {
             next.insert(index, id);
@@ -128,7 +131,7 @@ fn integers_of_body<'p>(
     Ok(next)
 }
 
-/// One result of a loop's body, translated with nothing but what it needs.
+/// Translates one result of a loop's body, with only the nodes that it needs.
 fn slice_of_body<'p>(
     cx: &mut NodeContext<'_, 'p>,
     body: &'p Function,
@@ -151,7 +154,7 @@ fn slice_of_body<'p>(
     }
 }
 
-/// The nodes that an output is computed from.
+/// Returns the nodes that an output is computed from.
 fn data_inputs(function: &Function, output: OutputId) -> BTreeSet<NodeId> {
     let mut needed = BTreeSet::new();
     let mut waiting = vec![output.node];
@@ -163,12 +166,14 @@ fn data_inputs(function: &Function, output: OutputId) -> BTreeSet<NodeId> {
     needed
 }
 
-/// How often a guess at the ranges of a loop's state is looked at, and how often all of it may change.
+/// Number of rounds that refine a guess at the ranges of a loop's state, and number of rounds in
+/// which ranges may widen freely.
 const MAX_GUESSES: usize = 12;
 const FREE_GUESSES: usize = 3;
 
-/// Ranges of a loop's state that hold before the loop, and in each iteration if they hold in the one before: more than
-/// what follows from steps and the condition, such as for a maximum that is carried on.
+/// Returns ranges of a loop's state that hold before the loop and, by induction, in each iteration.
+/// They show more than the steps and the condition do, for example about a maximum that the loop
+/// carries.
 pub(crate) fn inductive(
     module: &Module,
     body: &Computation,
@@ -182,7 +187,8 @@ pub(crate) fn inductive(
         results.iter().map(|&result| range_of_state(module, body, result, state)).collect()
     };
     let at = |ranges: &[Range], k: usize| ranges.get(k).copied().unwrap_or_default();
-    // A guess: where the state is after a few iterations; then whether it stays there. What does not is given up.
+    // Guess the ranges after a few iterations, then check that they are stable. Give up those that
+    // are not.
     let mut guess: Vec<Range> = (0..results.len()).map(|k| narrow(at(&known, k), at(initial, k))).collect();
     let mut is_given_up = vec![false; results.len()];
     for round in 0..MAX_GUESSES {
@@ -208,7 +214,7 @@ pub(crate) fn inductive(
     known
 }
 
-/// What is known of an instruction of a loop's body, from what is known of the state.
+/// Returns the range of an instruction of a loop's body, given the ranges of the state.
 pub(crate) fn range_of_state(
     module: &Module,
     body: &Computation,
@@ -225,8 +231,8 @@ pub(crate) fn range_of_state(
     range_in(module, body, id, &of_leaf)
 }
 
-/// The names by which a bound may be promised for a loop: the node's, with or without the calls that lead to it, and what
-/// stands before `/while_context`.
+/// Returns the names by which the user may promise a bound for a loop: the node's name, with or
+/// without the calls that lead to it, and the part before `/while_context`.
 pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
     let mut names = Vec::new();
     for name in [full_name, node_name] {
@@ -236,63 +242,65 @@ pub(crate) fn names(full_name: &str, node_name: &str) -> Vec<String> {
     names
 }
 
-/// The most iterations that the user promises of a loop.
+/// Returns the maximum number of iterations that the user promises, if any.
 pub(crate) fn promised(cx: &NodeContext<'_, '_>) -> Option<u64> {
     let names = names(cx.name(), &cx.node().name);
     let promised = names.iter().find_map(|name| cx.program().loop_bounds.get(name));
     promised.and_then(|&bound| u64::try_from(bound).ok())
 }
 
-/// Why a loop has no bound and how to give it one, for messages that begin with what needs it.
-pub(crate) fn why_unbounded<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> String {
-    let origins = origins(cx, of);
+/// Explains why a loop has no bound and how to supply one. Messages prefix this with the op that
+/// needs the bound.
+pub(crate) fn why_unbounded<'p>(cx: &NodeContext<'_, 'p>, parts: &Loop<'p>) -> String {
+    let origins = origins(cx, parts);
     let origins = match origins.as_slice() {
         [] => "values that the loop computes".to_owned(),
         origins => origins.join(", "),
     };
-    let (condition, op) = of.condition_node();
+    let (condition, op) = parts.condition_node();
     let condition = name_within(&format!("{}/", cx.name()), condition);
     let names = names(cx.name(), &cx.node().name);
     let short = names.iter().map(String::as_str).min_by_key(|name| name.len()).unwrap_or(cx.name());
     format!(
-        "nothing bounds how often the loop '{}' (op '{}') runs: its condition, node '{condition}' (op '{op}'), depends on \
-         {origins}. Make the limit a constant, or promise the most iterations with --loop-bound {short}=N: the loop then \
+        "the loop '{}' (op '{}') has no iteration bound: its condition, node '{condition}' (op '{op}'), depends on \
+         {origins}. Make the limit a constant, or promise at most N iterations with --loop-bound {short}=N: the loop then \
          stops after N.",
         cx.name(),
         cx.node().op
     )
 }
 
-/// The feeds and variables that a loop's condition depends on, in the first iteration or through the body.
-fn origins<'p>(cx: &NodeContext<'_, 'p>, of: &Loop<'p>) -> Vec<String> {
-    let mut found = BTreeSet::new();
+/// Describes the feeds and variables that a loop's condition depends on, in the first iteration or
+/// through the body.
+fn origins<'p>(cx: &NodeContext<'_, 'p>, parts: &Loop<'p>) -> Vec<String> {
+    let mut origins = BTreeSet::new();
     let mut seen = BTreeSet::new();
-    let mut waiting = arguments_of(of.condition, of.condition.results[0]);
+    let mut waiting = arguments_of(parts.condition, parts.condition.results[0]);
     while let Some(k) = waiting.pop() {
         if !seen.insert(k) {
             continue;
         }
-        match of.inputs[k] {
-            Value::Array(id) => found.extend(cx.origins(id)),
+        match parts.inputs[k] {
+            Value::Array(id) => origins.extend(cx.origins(id)),
             Value::Resource(variable) | Value::Reference(variable) => {
-                found.insert(format!("the variable '{}'", cx.variable_name(variable)));
+                origins.insert(format!("the variable '{}'", cx.variable_name(variable)));
             }
             _ => {}
         }
-        if of.carried.contains(&k) {
-            waiting.extend(arguments_of(of.body, of.body.results[k]));
+        if parts.carried.contains(&k) {
+            waiting.extend(arguments_of(parts.body, parts.body.results[k]));
         }
     }
-    found.into_iter().collect()
+    origins.into_iter().collect()
 }
 
-/// The arguments that an output of a function is computed from.
+/// Returns the arguments that an output of a function is computed from.
 fn arguments_of(function: &Function, output: OutputId) -> Vec<usize> {
     let needed = data_inputs(function, output);
     (0..function.arguments.len()).filter(|&k| needed.contains(&function.arguments[k])).collect()
 }
 
-/// Refuses promises for loops that do not exist.
+/// Rejects promises for loops that do not exist.
 pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
     if program.loop_bounds.is_empty() {
         return Ok(());
@@ -307,10 +315,10 @@ pub(crate) fn check_promises(program: &tf::Program) -> Result<()> {
     for (name, &bound) in &program.loop_bounds {
         if bound < 0 {
             return Err(Error::invalid(format!(
-                "--loop-bound {name}={bound}: a loop cannot run fewer than 0 times"
+                "--loop-bound {name}={bound}: expected a number of iterations >= 0"
             )));
         }
-        // The name may have those of the calls that lead to the loop before it.
+        // The name may have the names of the calls that lead to the loop as a prefix.
         let is_known = known.iter().any(|known| name == known || name.ends_with(&format!("/{known}")));
         if !is_known {
             let loops: Vec<String> = known.iter().take(8).map(|name| format!("'{name}'")).collect();

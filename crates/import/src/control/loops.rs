@@ -13,16 +13,16 @@ use tf::{Function, NodeId};
 pub(crate) struct Loop<'p> {
     pub(crate) condition: &'p Function,
     pub(crate) body: &'p Function,
-    /// The values before the loop, all of them; references among those that are carried have been read.
+    /// All values before the loop. References among the carried ones have been read.
     pub(crate) inputs: Vec<Value>,
-    /// Which of them change.
+    /// Positions of the inputs that change.
     pub(crate) carried: Vec<usize>,
     pub(crate) condition_needs: BTreeSet<NodeId>,
     pub(crate) body_needs: BTreeSet<NodeId>,
 }
 
 impl<'p> Loop<'p> {
-    /// The loop of a node.
+    /// Creates the loop of a node.
     pub(crate) fn new(cx: &mut NodeContext<'_, 'p>) -> Result<Self> {
         let condition = cx.function(cx.attributes().func("cond")?.0)?;
         let body = cx.function(cx.attributes().func("body")?.0)?;
@@ -30,7 +30,7 @@ impl<'p> Loop<'p> {
         for (function, what) in [(condition, "condition"), (body, "body")] {
             cx.check(function.arguments.len() == count, || {
                 format!(
-                    "the loop's {what} '{}' takes {} arguments, but the node has {count} inputs",
+                    "the loop's {what} '{}' expects {} arguments, but the node has {count} inputs",
                     function.name,
                     function.arguments.len()
                 )
@@ -38,7 +38,7 @@ impl<'p> Loop<'p> {
         }
         cx.check(body.results.len() == count && condition.results.len() == 1, || {
             format!(
-                "the loop's body must return {count} values and its condition one, not {} and {}",
+                "expected {count} results from the loop's body and 1 from its condition, got {} and {}",
                 body.results.len(),
                 condition.results.len()
             )
@@ -53,7 +53,7 @@ impl<'p> Loop<'p> {
         Ok(Self { condition, body, inputs, carried, condition_needs, body_needs })
     }
 
-    /// The name and op of the node that decides.
+    /// Returns the name and op of the node that computes the condition.
     pub(crate) fn condition_node(&self) -> (&'p str, &'p str) {
         let graph = &self.condition.graph;
         let mut node = &graph.nodes[self.condition.results[0].node];
@@ -63,7 +63,7 @@ impl<'p> Loop<'p> {
         (&node.name, &node.op)
     }
 
-    /// The arguments of the condition or the body, whose scope is the innermost.
+    /// Returns the arguments of the condition or the body, whose scope is the innermost.
     pub(crate) fn arguments(
         &self,
         cx: &mut NodeContext<'_, 'p>,
@@ -90,7 +90,7 @@ impl<'p> Loop<'p> {
         Ok(arguments)
     }
 
-    /// Translates the condition; its scope and the truth value.
+    /// Translates the condition. Returns its scope and the truth value.
     pub(crate) fn translate_condition(
         &self,
         cx: &mut NodeContext<'_, 'p>,
@@ -102,13 +102,17 @@ impl<'p> Loop<'p> {
             let results = cx.translate_function(self.condition, &arguments)?;
             let predicate = match cx.dereferenced(results[0]) {
                 Value::Array(id) => id,
-                other => return Err(cx.invalid(format!("the loop's condition is {}", other.kind()))),
+                other => {
+                    return Err(
+                        cx.invalid(format!("the loop's condition: expected an array, got {}", other.kind()))
+                    );
+                }
             };
             cx.truth(predicate)
         })?;
         if let Some((&variable, writer)) = scope.written().iter().next() {
             return Err(Error::unsupported(format!(
-                "the condition of the loop '{}' writes '{}' (node '{writer}'); only its body may",
+                "the condition of the loop '{}' writes '{}' (node '{writer}'); only the body may write variables",
                 cx.name(),
                 cx.variable_name(variable)
             )));
@@ -116,7 +120,7 @@ impl<'p> Loop<'p> {
         Ok((scope, predicate))
     }
 
-    /// The values behind a loop that runs so often, its body translated for each iteration.
+    /// Translates the body `count` times and returns the values after the loop.
     pub(crate) fn unrolled(&self, cx: &mut NodeContext<'_, 'p>, count: u64) -> Result<Vec<Value>> {
         let mut values = self.inputs.clone();
         for _ in 0..count {
@@ -128,7 +132,7 @@ impl<'p> Loop<'p> {
         Ok(values)
     }
 
-    /// The name in the body of the value at a place among those that the loop carries.
+    /// Returns the body's name for the carried value at an index.
     pub(crate) fn carried_name(&self, place: usize) -> &'p str {
         &self.body.graph.nodes[self.body.arguments[self.carried[place]]].name
     }

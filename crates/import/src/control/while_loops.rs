@@ -1,8 +1,9 @@
 //! Loops: `While` becomes HLO's `while`.
 //!
-//! The state is one tuple: the arrays of the values that the loop carries, then what condition and body read from outside,
-//! which stays as it is, and the variables that they touch. Arguments that the body returns unchanged are not carried:
-//! they are captured, and small constants among them are built again inside, so that shapes and axes stay known there.
+//! The state is one tuple: the arrays of the values that the loop carries, then the outer values
+//! that the condition and the body read, and the variables that they touch. Arguments that the body
+//! returns unchanged are captured instead of carried. Small constants among them are rebuilt
+//! inside, so that shapes and axes remain compile-time constants there.
 
 use crate::control::loop_bounds::{Prospect, inductive, promised, prospect, range_of_state, why_unbounded};
 use crate::control::loops::Loop;
@@ -24,56 +25,56 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("XlaWhile", while_op).effect(),
 ];
 
-/// How often a body is translated until the types of what it carries stay.
+/// Maximum number of translations of a body before the types that it carries must be stable.
 const MAX_ROUNDS: usize = 10;
 
-/// Iterations that are translated one behind the other where arrays change their shapes from one to the next: gradients of
-/// TensorFlow 1's loops put rows together like that.
+/// Maximum number of iterations to unroll if the shape of an array changes from one iteration to
+/// the next. The gradients of TensorFlow 1's loops concatenate rows that way.
 const MAX_UNROLLED: u64 = 128;
 
-/// The first stage of a loop's translation: what is known before its body is translated.
+/// The first stage of a loop's translation: facts known before its body is translated.
 struct Probe<'p> {
     parts: Loop<'p>,
-    /// The values that it carries, before it, and their types.
+    /// The values that it carries, before the loop, and their types.
     initial: Vec<Value>,
     initial_types: Vec<ValueType>,
-    /// These types without room for what lists get.
+    /// These types without a capacity for lists.
     opened: Vec<ValueType>,
-    /// How often it runs, if that is known.
+    /// Number of iterations, if it is known.
     trips: Option<u64>,
-    /// The most iterations that the user promises.
+    /// Maximum number of iterations that the user promises.
     promised: Option<u64>,
     known: Known,
 }
 
-/// What may be relied on while a loop is translated.
+/// Facts that the translation of a loop may rely on.
 struct Known {
     facts: LoopFacts,
-    /// Of each value that it carries: what is known of it when the body begins.
+    /// For each value that it carries, its range at the beginning of the body.
     ranges: Vec<Range>,
 }
 
-/// The second stage: a translation whose types stay from one iteration to the next.
+/// The second stage: a translation with types that are the same in all iterations.
 struct Settled {
     types: Vec<ValueType>,
     round: Round,
-    /// The number of arrays that the loop carries.
+    /// Number of arrays that the loop carries.
     count: usize,
 }
 
-/// A condition and a body that have been translated, their computations still open.
+/// A translated condition and body whose computations are still open.
 struct Round {
     condition: Scope,
     predicate: InstructionId,
     body: Scope,
-    /// The next values of what the loop carries: of the body's scope.
+    /// The next values of the carried values, in the body's scope.
     results: Vec<Value>,
     types: Vec<ValueType>,
 }
 
-/// A reason why a loop is not translated.
+/// The reason why a loop cannot be translated.
 enum Failure {
-    /// An array that it carries has another shape after an iteration.
+    /// An iteration changes the shape of an array that the loop carries.
     NewShape(Error),
     Other(Error),
 }
@@ -91,7 +92,7 @@ impl Failure {
     }
 }
 
-/// `While(inputs...)`: applies `body` to the values as long as `cond` of them is true.
+/// `While(inputs...)`: applies `body` to the values while `cond` of them is true.
 fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let probe = Probe::new(Loop::new(cx)?, cx)?;
     let types = probe.find_types(cx);
@@ -111,7 +112,7 @@ fn while_op(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     }
 }
 
-/// The arrays that carried values of these types are made of before the loop.
+/// Returns the arrays that represent carried values of these types before the loop.
 fn start(
     cx: &mut NodeContext<'_, '_>,
     initial: &[Value],
@@ -127,7 +128,7 @@ fn start(
 }
 
 impl<'p> Probe<'p> {
-    /// Looks at the loop before its body is translated.
+    /// Analyzes the loop before its body is translated.
     fn new(parts: Loop<'p>, cx: &mut NodeContext<'_, 'p>) -> Result<Self> {
         let initial: Vec<Value> = parts.carried.iter().map(|&k| parts.inputs[k]).collect();
         let initial_types: Vec<ValueType> =
@@ -151,7 +152,7 @@ impl<'p> Probe<'p> {
         })
     }
 
-    /// Translates condition and body with values of the given types.
+    /// Translates the condition and the body with values of the given types.
     fn translate(
         &self,
         cx: &mut NodeContext<'_, 'p>,
@@ -182,7 +183,8 @@ impl<'p> Probe<'p> {
         Ok(Round { condition, predicate, body, results, types })
     }
 
-    /// Translates so that what goes wrong is returned; only if something does, once more to collect all of it.
+    /// Translates and returns the first error. If problems are collected, an error causes a second
+    /// translation that collects all of them.
     fn translate_or_collect(
         &self,
         cx: &mut NodeContext<'_, 'p>,
@@ -199,14 +201,14 @@ impl<'p> Probe<'p> {
         }
     }
 
-    /// What the types become when the body made values of the types `results`.
+    /// Derives the types of the next round from the types of the body's results.
     fn next_types(&self, before: &[ValueType], results: &[ValueType]) -> Result<Vec<ValueType>, Failure> {
         for (place, (before, result)) in before.iter().zip(results).enumerate() {
             if let Err(error) = value_type::join(before, result) {
                 let (k, name) = (self.parts.carried[place], self.parts.carried_name(place));
                 let error = error.context(format!(
-                    "loop variable {k} ('{name}') must have one type and shape in all iterations, at the beginning and at the \
-                     end of the body"
+                    "loop variable {k} ('{name}') changes its type or shape between the beginning and the \
+                     end of an iteration"
                 ));
                 return Err(match (before, result) {
                     (ValueType::Array(_), ValueType::Array(_)) => Failure::NewShape(error),
@@ -217,14 +219,14 @@ impl<'p> Probe<'p> {
         Ok(value_type::carried(before, results)?)
     }
 
-    /// The types of what the loop carries, with room for what lists get.
+    /// Infers the types that the loop carries, with enough room for lists.
     fn find_types(&self, cx: &mut NodeContext<'_, 'p>) -> Result<Vec<ValueType>, Failure> {
         let mut types = self.opened.clone();
         if !types.iter().any(|value_type| matches!(value_type, ValueType::List(_))) {
             return Ok(types);
         }
         if cx.is_analysis() {
-            return Err(cx.invalid("loops that carry lists are not looked at on trial").into());
+            return Err(cx.invalid("a trial does not analyze loops that carry lists").into());
         }
         for _ in 0..MAX_ROUNDS {
             let results = cx.trial(|cx| {
@@ -238,7 +240,7 @@ impl<'p> Probe<'p> {
                 return settled.map_err(|place| {
                     let name = self.parts.carried_name(place);
                     let error = Error::unsupported(format!(
-                        "the tensor list of the loop variable '{name}' needs a place for each iteration, but {}",
+                        "the tensor list of the loop variable '{name}' needs a slot for each iteration, but {}",
                         self.known.facts.why_unbounded
                     ));
                     error.coded(Code::LoopBound).into()
@@ -249,7 +251,7 @@ impl<'p> Probe<'p> {
         Err(unsettled(cx).into())
     }
 
-    /// Translates until the types stay; the last translation.
+    /// Translates until the types are stable, and returns the last translation.
     fn settle(&self, cx: &mut NodeContext<'_, 'p>, mut types: Vec<ValueType>) -> Result<Settled, Failure> {
         for _ in 0..MAX_ROUNDS {
             let round = cx.trial(|cx| {
@@ -269,7 +271,8 @@ impl<'p> Probe<'p> {
         Err(unsettled(cx).into())
     }
 
-    /// The values behind a loop that never runs: those before it. Lists get the types that they would have.
+    /// Returns the values after a loop that never runs: those before it. Lists get the types that
+    /// the loop would give them.
     fn without_iterations(
         &self,
         cx: &mut NodeContext<'_, 'p>,
@@ -285,14 +288,15 @@ impl<'p> Probe<'p> {
         Ok(values)
     }
 
-    /// Translates a body that never runs, for what it says about the elements of tensor arrays and stacks.
+    /// Translates a body that never runs, to learn the shapes of the elements of tensor arrays and
+    /// stacks.
     fn learn_elements(&self, cx: &mut NodeContext<'_, 'p>) {
         let facts = LoopFacts { bound: Some(0), why_unbounded: String::new() };
         let known = Known { facts, ranges: Vec::new() };
         let learned = cx.trial(|cx| {
             cx.return_problems();
             if let Ok(start) = start(cx, &self.initial, &self.initial_types) {
-                // What is wrong in it does not matter, since it is not part of the program.
+                // Errors in the body do not matter, since it is not part of the program.
                 let _unused = self.translate(cx, &self.initial_types, &start, &known);
             }
             Ok::<_, Error>(Outcome::RollBack(cx.element_shapes()))
@@ -300,7 +304,7 @@ impl<'p> Probe<'p> {
         cx.learn_element_shapes(learned.unwrap_or_default());
     }
 
-    /// Makes the `while` of what was translated; the values behind it.
+    /// Builds the `while` from its translation, and returns the values after it.
     fn build(&self, cx: &mut NodeContext<'_, 'p>, settled: Settled) -> Result<Vec<Value>> {
         let Settled { types, round, count } = settled;
         let Round { mut condition, mut predicate, body, results, .. } = round;
@@ -330,12 +334,12 @@ impl<'p> Probe<'p> {
         let tuple = cx.op(Op::Tuple {}, &outer)?;
         let condition = cx.add_computation(condition);
         let body = cx.add_computation(body);
-        let made = cx.op(Op::While { condition, body }, &[tuple])?;
+        let while_loop = cx.op(Op::While { condition, body }, &[tuple])?;
         let after = |cx: &mut NodeContext<'_, 'p>, index: usize| -> Result<InstructionId> {
             if let Some(literal) = exits[index].as_ref().and_then(|exit| exit.value.clone()) {
                 return Ok(cx.literal(literal));
             }
-            let id = cx.tuple_element(made, index)?;
+            let id = cx.tuple_element(while_loop, index)?;
             if let Some(exit) = &exits[index] {
                 cx.note_range(id, exit.range);
             }
@@ -351,7 +355,7 @@ impl<'p> Probe<'p> {
             index += count;
             values[k] = rebuild(cx, value_type, &leaves);
         }
-        debug_assert_eq!(index, count, "closed types have as many arrays as carried ones");
+        debug_assert_eq!(index, count, "the number of arrays of closed and carried types differs");
         for (variable, (index, writer)) in written {
             let value = after(cx, index)?;
             cx.write_variable(variable, value, &writer);
@@ -362,12 +366,12 @@ impl<'p> Probe<'p> {
 
 fn unsettled(cx: &NodeContext<'_, '_>) -> Error {
     Error::unsupported(format!(
-        "the types of what the loop '{}' carries still change after {MAX_ROUNDS} rounds",
+        "the types that the loop '{}' carries still change after {MAX_ROUNDS} rounds",
         cx.name()
     ))
 }
 
-/// Makes the variables that the body writes part of the state; their elements and writers.
+/// Makes the variables that the body writes part of the state. Returns their elements and writers.
 fn add_written(
     cx: &mut NodeContext<'_, '_>,
     body: &mut Scope,
@@ -380,7 +384,7 @@ fn add_written(
         body.capture_variable(variable, outer, &shape);
         let index = body.captures().and_then(|captures| captures.variables().get(&variable).copied());
         let (Some(index), Some(value)) = (index, body.variable(variable)) else {
-            unreachable!("a loop captures the variables that it writes")
+            unreachable!("the loop did not capture a variable that it writes")
         };
         next.insert(index, value);
         written.insert(variable, (index, writer));
@@ -388,7 +392,7 @@ fn add_written(
     written
 }
 
-/// Makes the loop stop after as many iterations as the user promised at most.
+/// Makes the loop stop after the number of iterations that the user promised.
 fn add_guard(
     cx: &mut NodeContext<'_, '_>,
     condition: Scope,
@@ -415,14 +419,14 @@ fn add_guard(
     })
 }
 
-/// What an element of the state is behind a loop.
+/// An element of the state after a loop.
 struct Exit {
     range: Range,
     /// The value, if it is known.
     value: Option<Literal>,
 }
 
-/// What is known of the state behind a loop, of integers only.
+/// Returns what is known about the state after a loop. Only for integers.
 fn exits(
     cx: &NodeContext<'_, '_>,
     condition: &Computation,
@@ -442,7 +446,7 @@ fn exits(
     let trips = trip_count(module, condition, body, &of_element);
     let states = state_ranges(module, condition, body, &of_element);
     let states = inductive(module, body, &initial, states);
-    // When the number of iterations is known, so are the induction variables in the last one.
+    // If the number of iterations is known, so are the induction variables in the last one.
     let mut last = states.clone();
     if let Some(before_last) = trips.exact.and_then(|exact| i64::try_from(exact).ok()?.checked_sub(1)) {
         for (k, step) in induction_variables(module, body) {

@@ -1,7 +1,7 @@
-//! Tensor lists: TF 2's values that hold a sequence of tensors, element by element. Whole ones are in
-//! `tensor_list_whole`.
+//! Tensor lists: TF 2's values that hold a sequence of tensors. This file contains the ops on
+//! single elements; `whole_ops` contains those on whole lists.
 //!
-//! Positions out of range are clamped, as in XLA. What nobody wrote is zeros.
+//! Positions out of range are clamped, as in XLA. Elements that were never written are zeros.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -48,12 +48,12 @@ fn reserve(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let element = cx.element_of(sizes)?;
     let count = cx.constant_i64(1)?;
     let fits = (0..=i64::from(i32::MAX)).contains(&count);
-    cx.check(fits, || format!("num_elements must be a non-negative number, but is {count}"))?;
+    cx.check(fits, || format!("num_elements: expected an int32 >= 0, got {count}"))?;
     let list = zero_list(element, count);
     Ok(vec![cx.new_list(list)])
 }
 
-/// A list of elements that nobody wrote.
+/// A list of elements that were never written.
 pub(crate) fn zero_list(element: ElementType, length: i64) -> List {
     List {
         element,
@@ -95,7 +95,7 @@ fn set_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// Makes a list longer so that there is an element at a position.
+/// Extends a list so that it has an element at a position.
 fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> Result<()> {
     let highest = match index {
         Length::Known(index) => Some(index),
@@ -112,12 +112,12 @@ fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> 
     if list.capacity.is_some() {
         let Some(highest) = highest else {
             return Err(Error::unsupported(format!(
-                "nothing bounds the index up to which the list grows{}; make the TensorArray with a constant size and \
+                "the index up to which the list grows has no upper bound{}; create the TensorArray with a constant size and \
                  without dynamic_size, or bound the loop around it",
                 index_origins(cx, index)
             )).coded(Code::LoopBound));
         };
-        cx.make_place_anyway(list, highest.saturating_add(1))?;
+        cx.reserve_always(list, highest.saturating_add(1))?;
         list.count_more((highest.saturating_add(1) - list.bounds.most).max(0));
     }
     if let Content::Empty = list.content {
@@ -128,7 +128,7 @@ fn make_longer(cx: &mut NodeContext<'_, '_>, list: &mut List, index: Length) -> 
     Ok(())
 }
 
-/// What an index depends on, for messages.
+/// Describes the origins of an index, for messages.
 fn index_origins(cx: &NodeContext<'_, '_>, index: Length) -> String {
     let Length::Dynamic(id) = index else { return String::new() };
     match cx.origins(id).as_slice() {
@@ -145,13 +145,13 @@ fn get_item(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.read_element(&list, index, &element)?])
 }
 
-/// `TensorListResize(list, size)`. A size of which nothing is known at compile time makes no list longer than it has place
-/// for: what asks for such sizes gives a list a length that it had before.
+/// `TensorListResize(list, size)`. A size about which nothing is known at compile time cannot
+/// extend a list beyond its capacity. Ops with such sizes restore an earlier length of the list.
 fn resize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
     let size = cx.position_input(1)?;
     if let Length::Known(size) = size {
-        cx.check(size >= 0, || format!("the size must not be negative, but is {size}"))?;
+        cx.check(size >= 0, || format!("expected a size >= 0, got {size}"))?;
     }
     cx.resize(&mut list, size)?;
     Ok(vec![cx.new_list(list)])
@@ -163,7 +163,8 @@ fn length(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.length(&list)
 }
 
-/// `TensorListElementShape(list)`: what is known of it, -1 for open sizes and -1 alone for an open rank.
+/// `TensorListElementShape(list)`: the known sizes, with -1 for unknown ones, or only -1 if the
+/// rank is unknown.
 fn element_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let list = cx.list(0)?;
     let shape_type = cx.type_attribute("shape_type")?;
@@ -175,12 +176,12 @@ fn element_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
 }
 
-/// The positions at an input, if they are known at compile time.
+/// Returns the positions at an input, if they are known at compile time.
 pub(crate) fn known_positions(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<Option<Vec<i64>>> {
     let id = cx.input(k)?;
     let sizes = cx.sizes(id);
     cx.check(sizes.len() == 1, || {
-        format!("input {k} must be a vector of positions, but has shape {}", in_words(&sizes))
+        format!("input {k}: expected a vector of positions, got shape {}", in_words(&sizes))
     })?;
     Ok(cx.fold(id).as_ref().and_then(Literal::to_i64s))
 }

@@ -1,4 +1,4 @@
-//! Reading and writing the elements of tensor lists.
+//! Reads and writes of the elements of tensor lists.
 
 use crate::node::context::NodeContext;
 use crate::values::list::{Bounds, Content, ElementType, Length, List, ListType, is_zero, join_contents};
@@ -9,17 +9,18 @@ use hlo::{ComparisonDirection, InstructionId, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use support::{Code, Error, Result};
 
-/// Elements that are known at compile time and have at most so many numbers are no reason for a buffer.
+/// Maximum number of values in a constant element that needs no buffer.
 const MAX_UNIFORM_ELEMENTS: i64 = 64;
 
-/// Lists that grow element by element get place for half as many again once they are as long as this.
+/// Lists at least this long grow by half of their capacity. Shorter ones grow by exactly what they
+/// need.
 const EXACT_GROWTH: i64 = 16;
 
 /// A position in a list.
 pub(crate) type Position = Length;
 
 impl ElementType {
-    /// The type of an element as a value; `None` if it is not known.
+    /// Returns the type of an element as a value, or `None` if it is not known.
     pub(crate) fn value_type(&self) -> Option<ValueType> {
         match self {
             Self::Unknown(_) | Self::OneOf(_) => None,
@@ -30,44 +31,44 @@ impl ElementType {
 }
 
 impl NodeContext<'_, '_> {
-    /// The list at an input.
+    /// Returns the list at an input.
     pub(crate) fn list(&self, k: usize) -> Result<List> {
         match self.value(k)? {
             Value::List(id) => Ok(self[id].clone()),
-            other => Err(self.invalid(format!("input {k} must be a tensor list, but is {}", other.kind()))),
+            other => Err(self.invalid(format!("input {k}: expected a tensor list, got {}", other.kind()))),
         }
     }
 
-    /// A list as a value.
+    /// Adds a list and returns it as a value.
     pub(crate) fn new_list(&mut self, list: List) -> Value {
         let id: ListId = self.add_list(list);
         Value::List(id)
     }
 
-    /// The number of elements, as an `s32` scalar.
+    /// Returns the number of elements as an `s32` scalar.
     pub(crate) fn length(&mut self, list: &List) -> Result<InstructionId> {
         self.position(list.length)
     }
 
-    /// A position as an `s32` scalar.
+    /// Returns a position as an `s32` scalar.
     pub(crate) fn position(&mut self, position: Position) -> Result<InstructionId> {
         match position {
             Length::Known(position) => {
                 let position = i32::try_from(position);
-                let position =
-                    position.map_err(|_| self.invalid("a list is too long: its positions are int32"))?;
+                let position = position
+                    .map_err(|_| self.invalid("a list is too long: its positions do not fit in int32"))?;
                 Ok(self.literal(Literal::scalar(position)))
             }
             Length::Dynamic(id) => Ok(id),
         }
     }
 
-    /// The position at an input.
+    /// Returns the position at an input.
     pub(crate) fn position_input(&mut self, k: usize) -> Result<Position> {
         let id = self.input(k)?;
         let sizes = self.sizes(id);
         self.check(sizes.is_empty(), || {
-            format!("input {k} must be a scalar, but has shape {}", in_words(&sizes))
+            format!("input {k}: expected a scalar, got shape {}", in_words(&sizes))
         })?;
         let id = self.convert(id, PrimitiveType::S32)?;
         Ok(self.known(id))
@@ -98,7 +99,8 @@ impl NodeContext<'_, '_> {
         Ok(self.known(later))
     }
 
-    /// The number of elements of a list that is to become an array: HLO's shapes are static.
+    /// Returns the number of elements of a list to be converted to an array. HLO's shapes are
+    /// static, so it must be known.
     pub(crate) fn known_length(&self, list: &List) -> Result<i64> {
         let id = match list.length {
             Length::Known(length) => return Ok(length),
@@ -107,12 +109,13 @@ impl NodeContext<'_, '_> {
         Err(self.unknown_length(
             id,
             "the list",
-            "make the list with a fixed number of elements (a TensorArray with a constant size and without dynamic_size)",
+            "create the list with a fixed number of elements (a TensorArray with a constant size and without dynamic_size)",
         ))
     }
 
-    /// That a number of elements depends on the run, where an array is to be made of them.
-    pub(crate) fn unknown_length(&self, length: InstructionId, of: &str, mend: &str) -> Error {
+    /// Returns the error for a data-dependent number of elements that an array is to hold. `fix`
+    /// says how to avoid it.
+    pub(crate) fn unknown_length(&self, length: InstructionId, owner: &str, fix: &str) -> Error {
         let loops = self.loops_before(length);
         let by = match loops.as_slice() {
             [] => String::new(),
@@ -124,12 +127,13 @@ impl NodeContext<'_, '_> {
             origins => format!(": it depends on {}", origins.join(", ")),
         };
         Error::unsupported(format!(
-            "the number of elements of {of} is not known at compile time{by}{origins}. Compiled shapes are static: {mend}, or \
+            "the number of elements of {owner} is not known at compile time{by}{origins}. Compiled shapes are static: {fix}, or \
              let the loop run a constant number of times"
         )).coded(Code::LoopBound)
     }
 
-    /// The sizes that an input declares for elements, -1 for open ones; `None` if it leaves the rank open.
+    /// Returns the sizes that an input declares for elements, with -1 for unknown ones, or `None`
+    /// if the rank is unknown.
     pub(crate) fn declared_sizes(&mut self, k: usize) -> Result<Option<Vec<i64>>> {
         let id = self.input(k)?;
         let shape = self.array(id);
@@ -137,7 +141,7 @@ impl NodeContext<'_, '_> {
             [] => {
                 let only = self.constant_element(k, 0)?;
                 self.check(only.is_none_or(|only| only == -1), || {
-                    "the only scalar that is a shape is -1, the unknown one".to_owned()
+                    "a scalar shape must be -1, the unknown shape".to_owned()
                 })?;
                 Ok(None)
             }
@@ -148,13 +152,11 @@ impl NodeContext<'_, '_> {
                 }
                 Ok(Some(sizes))
             }
-            sizes => {
-                Err(self.invalid(format!("a shape must be a vector, but has shape {}", in_words(sizes))))
-            }
+            sizes => Err(self.invalid(format!("a shape must be a vector, got shape {}", in_words(sizes)))),
         }
     }
 
-    /// The type of elements of these sizes and of the type that the attribute names.
+    /// Returns the type of elements of these sizes, and of the type that the attribute names.
     pub(crate) fn element_of(&self, sizes: Option<Vec<i64>>) -> Result<ElementType> {
         if self.attributes().ty("element_dtype")?.base() == tf::DataType::Variant {
             return Ok(ElementType::Unknown(None));
@@ -163,20 +165,21 @@ impl NodeContext<'_, '_> {
         Ok(match sizes {
             Some(sizes) if !sizes.contains(&-1) => {
                 let fits = shape::index::element_count(&sizes).is_some();
-                self.check(fits, || format!("elements of shape {} are too large", in_words(&sizes)))?;
+                self.check(fits, || format!("elements of shape {} have too many values", in_words(&sizes)))?;
                 ElementType::Array(ArrayShape::new(element_type, &sizes))
             }
             sizes => ElementType::Unknown(sizes),
         })
     }
 
-    /// What the elements of a list are, if they are not known what an input says.
+    /// Returns the type of a list's elements or, if it is not known, the type that an input
+    /// declares.
     pub(crate) fn element_or_declared(&mut self, list: &List, k: usize) -> Result<ElementType> {
         if !matches!(list.element, ElementType::Unknown(_)) {
             return Ok(list.element.clone());
         }
         let mut declared = self.declared_sizes(k)?;
-        // Each may know what the other does not.
+        // Each may specify sizes that the other leaves open.
         if let (Some(declared), ElementType::Unknown(Some(sizes))) = (&mut declared, &list.element)
             && declared.len() == sizes.len()
         {
@@ -187,8 +190,8 @@ impl NodeContext<'_, '_> {
         self.element_of(declared)
     }
 
-    /// The element at a position; one out of range is that at the nearest end, as in XLA. `element` is the type to read
-    /// where nothing was written.
+    /// Reads the element at a position. Positions out of range are clamped, as in XLA. `element` is
+    /// the type to read if nothing was written.
     pub(crate) fn read_element(
         &mut self,
         list: &List,
@@ -197,7 +200,7 @@ impl NodeContext<'_, '_> {
     ) -> Result<Value> {
         let Some(value_type) = element.value_type() else {
             return Err(self.invalid(
-                "the list has no element yet that would show the shape to read, and no shape is declared: set \
+                "the shape to read is unknown: the list has no element yet and declares no shape; set \
                  element_shape of the list or of the TensorArray",
             ));
         };
@@ -220,7 +223,7 @@ impl NodeContext<'_, '_> {
         Ok(rebuild(self, &value_type, &parts))
     }
 
-    /// One position of a buffer's leading dimension, which has at least one.
+    /// Returns one row of a buffer along its leading dimension, which must not be empty.
     pub(crate) fn row(&mut self, buffer: InstructionId, position: Position) -> Result<InstructionId> {
         let sizes = self.sizes(buffer);
         let row = match position {
@@ -244,16 +247,18 @@ impl NodeContext<'_, '_> {
         zero.into_iter().cycle().take(count).collect()
     }
 
-    /// Arrays that stand for those of a value while the types that a loop carries are being found.
+    /// Returns arrays in place of those of a value while the types that a loop carries are being
+    /// inferred.
     pub(crate) fn placeholders(&mut self, value_type: &ValueType) -> Result<Vec<InstructionId>> {
-        let mut made = Vec::new();
+        let mut parts = Vec::new();
         for leaf in value_type.leaves() {
-            made.push(self.placeholder(&leaf)?);
+            parts.push(self.placeholder(&leaf)?);
         }
-        Ok(made)
+        Ok(parts)
     }
 
-    /// An array that stands for one that is not known yet. It is never part of what is built in the end.
+    /// Returns an array in place of one that is not known yet. It is never part of the final
+    /// program.
     pub(crate) fn placeholder(&mut self, shape: &ArrayShape) -> Result<InstructionId> {
         let op = Op::CustomCall {
             custom_call_target: "tensor-list-placeholder".to_owned(),
@@ -265,14 +270,14 @@ impl NodeContext<'_, '_> {
     }
 
     fn zero_leaves(&mut self, value_type: &ValueType) -> Result<Vec<InstructionId>> {
-        let mut made = Vec::new();
+        let mut parts = Vec::new();
         for leaf in value_type.leaves() {
-            made.push(self.zeros(leaf.element_type, &leaf.sizes())?);
+            parts.push(self.zeros(leaf.element_type, &leaf.sizes())?);
         }
-        Ok(made)
+        Ok(parts)
     }
 
-    /// The array or list at an input.
+    /// Returns the array or list at an input.
     pub(crate) fn element_input(&mut self, k: usize) -> Result<Value> {
         match self.value(k)? {
             list @ Value::List(_) => Ok(list),
@@ -280,25 +285,28 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// The type of a value as an element.
+    /// Returns the type of a value as an element.
     pub(crate) fn element_type_of(&self, value: Value) -> Result<ElementType> {
         match value_type(self, value) {
             ValueType::Array(shape) => Ok(ElementType::Array(shape)),
             ValueType::List(list) => {
                 Ok(ElementType::List(Box::new(ListType { bounds: Bounds::default(), ..list })))
             }
-            ValueType::Same(value) => Err(self.invalid(format!("a list cannot hold {}", value.kind()))),
+            ValueType::Same(value) => Err(self.invalid(format!(
+                "expected an array or a tensor list as a list element, got {}",
+                value.kind()
+            ))),
         }
     }
 
-    /// The value of an element, if it is small and known at compile time.
+    /// Returns the value of an element, if it is small and known at compile time.
     fn small_constant(&mut self, value: Value) -> Option<Literal> {
         let Value::Array(id) = value else { return None };
         let small = self.array(id).element_count() <= MAX_UNIFORM_ELEMENTS;
         if small { self.fold(id) } else { None }
     }
 
-    /// Writes an element at a position below the capacity. The length stays.
+    /// Writes an element at a position below the capacity, without changing the length.
     pub(crate) fn write_element(&mut self, list: &mut List, position: Position, value: Value) -> Result<()> {
         let was_zeros = matches!(list.content, Content::Zeros);
         list.only = None;
@@ -308,25 +316,25 @@ impl NodeContext<'_, '_> {
             Some(literal) => join_contents(&list.list_type().content, &Content::Uniform(literal)),
             None => Content::Buffers(()),
         };
-        let mut wanted = ListType { element, content, ..list.list_type() };
-        if wanted.content != Content::Buffers(()) {
-            list.content = match wanted.content {
+        let mut target = ListType { element, content, ..list.list_type() };
+        if target.content != Content::Buffers(()) {
+            list.content = match target.content {
                 Content::Uniform(literal) => Content::Uniform(literal),
                 _ => Content::Zeros,
             };
-            list.element = wanted.element;
+            list.element = target.element;
             return Ok(());
         }
-        if wanted.is_open() {
-            list.element = wanted.element;
+        if target.is_open() {
+            list.element = target.element;
             list.content = Content::Buffers(Vec::new());
             return Ok(());
         }
-        wanted.length = list.list_type().length;
-        *list = self.coerced(list, &wanted)?;
+        target.length = list.list_type().length;
+        *list = self.coerced(list, &target)?;
         let parts = self.element_leaves(value, &list.element)?;
         let Content::Buffers(buffers) = &mut list.content else {
-            return Err(Error::internal("a list that was given buffers has none"));
+            return Err(Error::internal("a list converted to buffers has none"));
         };
         if list.capacity == Some(0) {
             return Ok(());
@@ -338,11 +346,11 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// The arrays of an element, of the type that the list holds.
+    /// Converts an element to the list's element type and returns its arrays.
     fn element_leaves(&mut self, value: Value, element: &ElementType) -> Result<Vec<InstructionId>> {
-        let have = self.element_type_of(value)?;
+        let own_type = self.element_type_of(value)?;
         let parts = leaves(self, value);
-        convert_elements(self, &parts, &have, element, &[])
+        convert_elements(self, &parts, &own_type, element, &[])
     }
 
     pub(crate) fn with_row(
@@ -360,10 +368,10 @@ impl NodeContext<'_, '_> {
         self.op(Op::DynamicUpdateSlice {}, &operands)
     }
 
-    /// The list as one of another type.
-    pub(crate) fn coerced(&mut self, list: &List, wanted: &ListType) -> Result<List> {
+    /// Converts a list to another type.
+    pub(crate) fn coerced(&mut self, list: &List, target: &ListType) -> Result<List> {
         let value = self.new_list(list.clone());
-        match coerce(self, value, &ValueType::List(wanted.clone()))? {
+        match coerce(self, value, &ValueType::List(target.clone()))? {
             Value::List(id) => {
                 let mut list = self[id].clone();
                 if let Length::Dynamic(id) = list.length {
@@ -375,21 +383,21 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// Makes place for `length` elements, unless a loop or the user has.
-    pub(crate) fn make_place(&mut self, list: &mut List, length: i64) -> Result<()> {
+    /// Reserves capacity for `length` elements, unless a loop or the user has fixed it.
+    pub(crate) fn reserve(&mut self, list: &mut List, length: i64) -> Result<()> {
         let Some(capacity) = list.capacity else { return Ok(()) };
         let length = list.bounds.limit.map_or(length, |limit| length.min(limit));
         if length <= capacity || list.bounds.fixed {
             return Ok(());
         }
-        let wanted = if capacity < EXACT_GROWTH { length } else { length.max(capacity + capacity / 2) };
-        let wanted = list.bounds.limit.map_or(wanted, |limit| wanted.min(limit));
-        *list = self.coerced(list, &ListType { capacity: Some(wanted), ..list.list_type() })?;
+        let new_capacity = if capacity < EXACT_GROWTH { length } else { length.max(capacity + capacity / 2) };
+        let new_capacity = list.bounds.limit.map_or(new_capacity, |limit| new_capacity.min(limit));
+        *list = self.coerced(list, &ListType { capacity: Some(new_capacity), ..list.list_type() })?;
         Ok(())
     }
 
-    /// Makes place for `length` elements, whoever said that there is enough.
-    pub(crate) fn make_place_anyway(&mut self, list: &mut List, length: i64) -> Result<()> {
+    /// Reserves capacity for `length` elements, even if it was fixed.
+    pub(crate) fn reserve_always(&mut self, list: &mut List, length: i64) -> Result<()> {
         match list.capacity {
             Some(capacity) if capacity < length => {
                 *list = self.coerced(list, &ListType { capacity: Some(length), ..list.list_type() })?;
@@ -399,12 +407,12 @@ impl NodeContext<'_, '_> {
         }
     }
 
-    /// The list without its last element, and that element.
+    /// Returns the list without its last element, and that element.
     pub(crate) fn pop(&mut self, list: &List, element: &ElementType) -> Result<(List, Value)> {
         let mut rest = list.clone();
         rest.only = None;
         let last = match list.length {
-            // A branch that is never taken, or a loop that never runs.
+            // This is a branch that is never taken, or a loop that never runs.
             Length::Known(0) => Length::Known(0),
             length => self.moved(length, -1)?,
         };
@@ -423,7 +431,7 @@ impl NodeContext<'_, '_> {
             Length::Known(length) => length.saturating_add(1),
             Length::Dynamic(_) => list.bounds.most.saturating_add(1),
         };
-        self.make_place(list, length)?;
+        self.reserve(list, length)?;
         self.write_element(list, list.length, value)?;
         list.only = None;
         list.length = self.moved(list.length, 1)?;
@@ -431,7 +439,7 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// Changes the length: what is cut off is forgotten, what comes to it is zeros.
+    /// Changes the length: truncates the list, or extends it with zeros.
     pub(crate) fn resize(&mut self, list: &mut List, length: Position) -> Result<()> {
         let old = list.length;
         list.only = None;
@@ -439,13 +447,13 @@ impl NodeContext<'_, '_> {
             (old, new) if old == new => return Ok(()),
             (Length::Known(old), Length::Known(new)) => {
                 if new > old {
-                    self.make_place(list, new)?;
+                    self.reserve(list, new)?;
                     self.clear_from(list, Length::Known(old), new)?;
                 }
                 list.count_more(new - old);
             }
             (_, Length::Known(new)) => {
-                self.make_place(list, new)?;
+                self.reserve(list, new)?;
                 self.clear_from(list, old, new)?;
                 list.count_more((new - list.bounds.most).max(0));
             }
@@ -455,7 +463,7 @@ impl NodeContext<'_, '_> {
                     return Ok(());
                 };
                 let most = self.range(new).high.unwrap_or(capacity);
-                self.make_place_anyway(list, most)?;
+                self.reserve_always(list, most)?;
                 self.clear_from(list, old, most)?;
                 list.count_more((most - list.bounds.most).max(0));
             }
@@ -464,14 +472,14 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// Writes zeros from a position on: what was popped or cut off before lies there still.
+    /// Writes zeros from a position on, over elements that were popped or truncated before.
     fn clear_from(&mut self, list: &mut List, position: Position, end: i64) -> Result<()> {
         if let (Content::Empty, true) = (&list.content, end > 0) {
             list.content = Content::Zeros;
         }
         if let Content::Uniform(_) = list.content {
-            let wanted = ListType { content: Content::Buffers(()), ..list.list_type() };
-            *list = self.coerced(list, &wanted)?;
+            let target = ListType { content: Content::Buffers(()), ..list.list_type() };
+            *list = self.coerced(list, &target)?;
         }
         let Content::Buffers(buffers) = &list.content else { return Ok(()) };
         let mut cleared = Vec::new();
@@ -479,8 +487,8 @@ impl NodeContext<'_, '_> {
             let sizes = self.sizes(buffer);
             cleared.push(match position {
                 Length::Known(position) => {
-                    let kept = self.slice_in(buffer, 0, 0, position.clamp(0, sizes[0]))?;
-                    self.pad_end(kept, 0, sizes[0] - position.clamp(0, sizes[0]))?
+                    let head = self.slice_in(buffer, 0, 0, position.clamp(0, sizes[0]))?;
+                    self.pad_end(head, 0, sizes[0] - position.clamp(0, sizes[0]))?
                 }
                 Length::Dynamic(id) => {
                     let positions = self.iota(PrimitiveType::S32, &sizes, 0)?;

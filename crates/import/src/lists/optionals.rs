@@ -1,7 +1,7 @@
 //! Optionals.
 //!
-//! An optional is a list of at most one element, which is what the gradients of conditionals need: a branch that did not
-//! run leaves nothing, and nobody reads that.
+//! An optional is a list of at most one element. Gradients of conditionals use optionals: a branch
+//! that did not run leaves none, and nothing reads it.
 
 use crate::lists::element_ops::zero_list;
 use crate::lists::sums::rebuilt;
@@ -59,7 +59,7 @@ fn optional_from_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(some)])
 }
 
-/// `OptionalGetValue(optional)`; whatever if there is none.
+/// `OptionalGetValue(optional)`. The result is unspecified if there is no value.
 fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if !matches!(cx.value(0)?, Value::List(_)) {
         return Ok(vec![cx.value(0)?]);
@@ -70,7 +70,9 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let data_type = cx.attributes().types("output_types")?.into_iter().next();
     let ElementType::OneOf(choices) = &optional.element else {
         // There never was a value.
-        let sizes = shape.sizes().ok_or_else(|| cx.invalid("the optional never has a value"))?;
+        let sizes = shape
+            .sizes()
+            .ok_or_else(|| cx.invalid("the optional never has a value, and its shape is unknown"))?;
         let element_type = cx.output_type(0)?;
         return Ok(vec![Value::Array(cx.splat(element_type, &sizes, 0.0)?)]);
     };
@@ -85,13 +87,14 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let of_branch = |branch: Option<usize>| -> Vec<usize> {
         fitting.iter().copied().filter(|&k| choices[k].bounds.branch == branch).collect()
     };
-    // The gradient of a branch is the branch of the same number, and reads what that left.
+    // The gradient of a branch is the branch with the same number, and reads the value that the
+    // branch left.
     let place = match (fitting.as_slice(), of_branch(branch(cx)).as_slice(), of_branch(None).as_slice()) {
         ([], ..) => return Err(cx.invalid("the optional never has a value of the type that is read")),
         ([place], ..) | (_, [place], _) | (_, [], [place]) => *place,
         _ => {
             return Err(Error::unsupported(
-                "the optional holds one of several values, which cannot be told apart because the graph does not say \
+                "the optional holds one of several values, which are indistinguishable because the graph does not declare \
                  their shapes; give the branches of the conditional static shapes",
             ));
         }
@@ -107,18 +110,18 @@ fn optional_get_value(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             }
             parts
         }
-        _ => return Err(Error::internal("an optional of a known type has no buffers")),
+        _ => return Err(Error::internal("an optional of a known type without buffers")),
     };
     let list = rebuilt(cx, &choice, &parts)?;
     Ok(vec![cx.read_element(&list, Length::Known(0), &list.element)?])
 }
 
-/// The number of the innermost branch that is being built.
+/// Returns the number of the innermost branch being built.
 fn branch(cx: &NodeContext<'_, '_>) -> Option<usize> {
     cx.branch()
 }
 
-/// Whether sizes are those that the graph declares, as far as it does.
+/// True if sizes match those that the graph declares.
 fn is_compatible(declared: &tf::PartialShape, sizes: &[i64]) -> bool {
     declared.dimensions.as_ref().is_none_or(|declared| {
         declared.len() == sizes.len() && declared.iter().zip(sizes).all(|(d, s)| d.is_none_or(|d| d == *s))

@@ -1,9 +1,10 @@
-//! Stacks: what a loop of TensorFlow 1 puts away for its gradient.
+//! Stacks: the storage of values that a TensorFlow 1 loop keeps for its gradient.
 //!
-//! A stack is two local variables of the computation that makes it: a buffer with a place for each element, and the number
-//! of elements. Loops and conditionals carry them as they carry variables. Memory is static, so there is a place for all
-//! that the graph may push: as many as `max_size` says, else as often as each push may run. Even if that were wrong, no
-//! memory would be overrun: slices beyond the end are moved to it.
+//! A stack is two local variables of the computation that creates it: a buffer with a slot for each
+//! element, and the number of elements. Loops and conditionals carry them like other variables.
+//! Memory is static, so the buffer has a slot for every push: as many as `max_size` says, otherwise
+//! as many as the pushes may run. Even if that number were wrong, memory would be safe, because
+//! out-of-range slices are clamped.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -27,10 +28,10 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("StackClose", |_| Ok(Vec::new())),
 ];
 
-/// Elements with at most so many numbers are looked at.
+/// Maximum number of values in an element to check for constants.
 const MAX_CONSTANT_ELEMENTS: i64 = 64;
 
-/// `StackV2(max_size)`; without one, or with -1, the stack grows in TensorFlow.
+/// `StackV2(max_size)`. Without a size, or with -1, the stack grows in TensorFlow.
 fn stack(cx: &mut NodeContext<'_, '_>, has_max_size: bool) -> Result<Vec<Value>> {
     let mut max_size = None;
     if has_max_size {
@@ -72,14 +73,14 @@ fn push(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let name = &cx[id].name;
     cx.check(shape == element, || {
         format!(
-            "stack '{name}' holds elements of shape {element}, but one of shape {shape} is pushed; all elements of a \
+            "stack '{name}' holds elements of shape {element}, but an element of shape {shape} is pushed; all elements of a \
              stack must have one shape"
         )
     })?;
     let size = cx[id].size;
     let at = cx.read_variable(size);
     let old = cx.read_variable(buffer);
-    // Without a place there is nothing to push: the loop around this never runs.
+    // Without slots there is nothing to push, because the enclosing loop never runs.
     if places > 0 {
         let new = cx.update_element(old, value, at)?;
         let writer = cx.name().to_owned();
@@ -91,7 +92,8 @@ fn push(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(value)])
 }
 
-/// The handle of a tensor array that each iteration makes anew, so that its gradient is found in the loop that goes back.
+/// Pushes the handle of a tensor array that each iteration creates, so that the backward loop finds
+/// its gradient.
 fn push_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
     let value = cx.value(1)?;
     let before = cx[id].handle;
@@ -105,15 +107,15 @@ fn push_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> 
             Err(Error::unsupported(format!("stack '{name}' holds handles of different tensor arrays")))
         }
         other => Err(Error::unsupported(format!(
-            "stack '{}' holds {}; of handles only those of tensor arrays can be pushed",
+            "stack '{}' holds {}; the only handles that can be pushed are those of tensor arrays",
             cx[id].name,
             other.kind()
         ))),
     }
 }
 
-/// The tensor array of an earlier iteration: only its gradients can be used, as gradients of loops do. They are the same
-/// ones wherever its handle comes from in one iteration.
+/// Returns the tensor array of an earlier iteration. Only its gradients can be used, which is what
+/// gradients of loops do. They are the same wherever the handle comes from in one iteration.
 fn pop_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
     let Some(array) = cx[id].handle else {
         let name = &cx[id].name;
@@ -123,12 +125,12 @@ fn pop_handle(cx: &mut NodeContext<'_, '_>, id: StackId) -> Result<Vec<Value>> {
     Ok(vec![Value::TensorArray(earlier)])
 }
 
-/// Counts how often this push may run, and what is known of its value.
+/// Counts the number of times that this push may run, and records what is known about its value.
 fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -> Result<()> {
     let Stack { name, level, max_size, .. } = &cx[id];
     if max_size.is_none() {
         let runs = cx.runs_within(*level).map_err(|why| {
-            Error::unsupported(format!("stack '{name}' needs a place for each iteration, but {why}"))
+            Error::unsupported(format!("stack '{name}' needs a slot for each iteration, but {why}"))
                 .coded(Code::LoopBound)
         })?;
         let stack = &mut cx[id];
@@ -156,7 +158,7 @@ fn count_push(cx: &mut NodeContext<'_, '_>, id: StackId, value: InstructionId) -
     Ok(())
 }
 
-/// The buffer of a stack; the first push shows what the elements are.
+/// Returns the buffer of a stack. The first push determines the shape of the elements.
 fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Result<Elements> {
     let stack = cx[id].clone();
     let mut elements = match stack.elements {
@@ -164,7 +166,7 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
         None => {
             let element_type = stack.element_type.unwrap_or(shape.element_type);
             cx.check(shape.element_type == element_type, || {
-                format!("stack '{}' holds {element_type}, not {}", stack.name, shape.element_type)
+                format!("stack '{}' holds {element_type}, got {}", stack.name, shape.element_type)
             })?;
             let learned = cx.lessons().places(&stack.name);
             let places = stack.max_size.unwrap_or_else(|| stack.pushes.max(learned));
@@ -182,7 +184,7 @@ fn elements(cx: &mut NodeContext<'_, '_>, id: StackId, shape: &ArrayShape) -> Re
         }
     };
     if stack.max_size.is_none() && stack.pushes > elements.places {
-        // More is pushed than the first push could know of: next time there is room.
+        // The first push could not know about all pushes. The next round has enough room.
         cx.lessons_mut().need_places(&stack.name, stack.pushes);
     }
     elements.places = elements.places.max(0);
@@ -200,9 +202,9 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let Some(Elements { buffer, places, element }) = elements else {
         return Err(cx.invalid(format!("nothing is ever pushed on stack '{name}'")));
     };
-    let wanted = cx.output_type(0)?;
-    cx.check(wanted == element.element_type, || {
-        format!("stack '{name}' holds {}, not {wanted}", element.element_type)
+    let requested = cx.output_type(0)?;
+    cx.check(requested == element.element_type, || {
+        format!("stack '{name}' holds {}, but is read as {requested}", element.element_type)
     })?;
     let at = cx.read_variable(size);
     let fewer = cx.add_scalar(at, -1.0)?;
@@ -225,7 +227,7 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         && is_trusted
     {
         cx[id].was_used = true;
-        // What was never written is 0.
+        // Elements that were never written are 0.
         let range = join_ranges(range, Range::exactly(0));
         cx.note_range(value, range);
     }
@@ -233,17 +235,18 @@ fn pop(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 }
 
 impl NodeContext<'_, '_> {
-    /// The stack whose handle comes in at a position.
+    /// Returns the stack whose handle is an input.
     fn stack(&self, k: usize) -> Result<StackId> {
         match self.value(k)? {
             Value::Stack(id) => Ok(id),
             other => {
-                Err(self.invalid(format!("input {k} must be the handle of a stack, but is {}", other.kind())))
+                Err(self.invalid(format!("input {k}: expected the handle of a stack, got {}", other.kind())))
             }
         }
     }
 
-    /// The element of a buffer at a position along its first dimension; beyond its ends the nearest.
+    /// Returns the element of a buffer at a position along its first dimension. Positions out of
+    /// range are clamped.
     pub(crate) fn element_at(&mut self, buffer: InstructionId, at: InstructionId) -> Result<InstructionId> {
         let mut sizes = self.sizes(buffer);
         sizes[0] = 1;
@@ -253,7 +256,7 @@ impl NodeContext<'_, '_> {
         self.reshape(slice, &sizes[1..])
     }
 
-    /// A buffer with another element at a position along its first dimension.
+    /// Returns a buffer with the element at a position along its first dimension replaced.
     pub(crate) fn update_element(
         &mut self,
         buffer: InstructionId,
@@ -267,7 +270,7 @@ impl NodeContext<'_, '_> {
         self.op(Op::DynamicUpdateSlice {}, &operands)
     }
 
-    /// Where the element at a position begins.
+    /// Returns the start indices of the element at a position.
     fn element_start(&mut self, at: InstructionId, rank: usize) -> Result<Vec<InstructionId>> {
         let index_type = self.element_type(at);
         let mut start = vec![at];

@@ -7,7 +7,7 @@ use crate::values::value_type::{ValueType, rebuild};
 use hlo::{InstructionId, Op};
 use support::{Error, Result};
 
-/// `AddN(x0, x1, ...)` of lists: the sums of their elements.
+/// `AddN(x0, x1, ...)` of lists: sums their elements.
 pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut sum = cx.list(0)?;
     for k in 1..cx.inputs().len() {
@@ -20,35 +20,35 @@ pub(crate) fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn add_lists(cx: &mut NodeContext<'_, '_>, a: List, b: List) -> Result<List> {
     if let (Length::Known(x), Length::Known(y)) = (a.length, b.length) {
         cx.check(x == y || a.is_open() || b.is_open(), || {
-            format!("lists of different lengths cannot be added: {x} and {y}")
+            format!("cannot add lists of different lengths: {x} and {y}")
         })?;
     }
     let (from_a, from_b) = (a.list_type(), b.list_type());
     let joined = from_a.join(&from_b)?;
-    // Zeros change nothing.
-    let has_none = |list: &List| matches!(list.content, Content::Empty | Content::Zeros);
-    if has_none(&b) || has_none(&a) {
-        let kept = if has_none(&b) { &a } else { &b };
-        if kept.list_type() == joined {
-            return Ok(kept.clone());
+    // Adding zeros changes nothing.
+    let is_zero = |list: &List| matches!(list.content, Content::Empty | Content::Zeros);
+    if is_zero(&b) || is_zero(&a) {
+        let other = if is_zero(&b) { &a } else { &b };
+        if other.list_type() == joined {
+            return Ok(other.clone());
         }
-        return cx.coerced(kept, &ListType { content: kept.list_type().content, ..joined });
+        return cx.coerced(other, &ListType { content: other.list_type().content, ..joined });
     }
     if let Some(sum) = add_only(cx, &a, &b, &joined)? {
         return Ok(sum);
     }
-    let wanted = ListType { content: Content::Buffers(()), ..joined };
-    let (a, b) = (cx.coerced(&a, &wanted)?, cx.coerced(&b, &wanted)?);
+    let target = ListType { content: Content::Buffers(()), ..joined };
+    let (a, b) = (cx.coerced(&a, &target)?, cx.coerced(&b, &target)?);
     if a.is_open() {
         return Ok(a);
     }
     let parts = a.leaves().into_iter().zip(b.leaves()).collect::<Vec<_>>();
-    let sums = sum_leaves(cx, &wanted, &parts)?;
-    rebuilt(cx, &wanted, &sums)
+    let sums = sum_leaves(cx, &target, &parts)?;
+    rebuilt(cx, &target, &sums)
 }
 
-/// The sum of two lists, one of which has a single element that is not zeros: only that is added. The gradient of a read
-/// in a loop is such a list, and is added to the others in each iteration.
+/// Returns the sum of two lists if one of them has a single nonzero element, by adding only that
+/// element. The gradient of a read in a loop is such a list, and is added in each iteration.
 fn add_only(cx: &mut NodeContext<'_, '_>, a: &List, b: &List, joined: &ListType) -> Result<Option<List>> {
     let (all, only) = match (&a.only, &b.only) {
         (_, Some(only)) => (a, only),
@@ -58,8 +58,8 @@ fn add_only(cx: &mut NodeContext<'_, '_>, a: &List, b: &List, joined: &ListType)
     if !matches!(joined.element, ElementType::Array(_)) || joined.is_open() {
         return Ok(None);
     }
-    let wanted = ListType { content: Content::Buffers(()), ..joined.clone() };
-    let mut sum = cx.coerced(all, &wanted)?;
+    let target = ListType { content: Content::Buffers(()), ..joined.clone() };
+    let mut sum = cx.coerced(all, &target)?;
     let (Content::Buffers(buffers), (position, parts)) = (&mut sum.content, only) else { return Ok(None) };
     let ([buffer], [part]) = (buffers.as_mut_slice(), parts.as_slice()) else { return Ok(None) };
     let old = cx.row(*buffer, *position)?;
@@ -69,7 +69,7 @@ fn add_only(cx: &mut NodeContext<'_, '_>, a: &List, b: &List, joined: &ListType)
     Ok(Some(sum))
 }
 
-/// The leaves of the sum of two lists of one type.
+/// Returns the leaves of the sum of two lists of one type.
 fn sum_leaves(
     cx: &mut NodeContext<'_, '_>,
     list: &ListType,
@@ -78,14 +78,15 @@ fn sum_leaves(
     let mut sums = Vec::new();
     let is_length = leaf_is_length(list);
     for (&(a, b), is_length) in parts.iter().zip(is_length) {
-        // An element that was never written is a list without elements, whatever it is added to.
+        // An element that was never written is an empty list, so the sum has the length of the
+        // other operand.
         let op = if is_length { Op::Maximum {} } else { Op::Add {} };
         sums.push(cx.op(op, &[a, b])?);
     }
     Ok(sums)
 }
 
-/// For each leaf of a list whether it is a length.
+/// For each leaf of a list, whether it is a length.
 fn leaf_is_length(list: &ListType) -> Vec<bool> {
     let mut leaves = match (&list.content, &list.element) {
         (Content::Buffers(()), ElementType::Array(_)) => vec![false],
@@ -112,7 +113,7 @@ pub(crate) fn rebuilt(
     }
 }
 
-/// `ZerosLike(x)` of a list: one of as many zeros.
+/// `ZerosLike(x)` of a list: a list of the same length, with zeros.
 pub(crate) fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
     let (ElementType::List(_) | ElementType::OneOf(_)) = list.element else {
@@ -122,7 +123,7 @@ pub(crate) fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
         list.only = None;
         return Ok(vec![cx.new_list(list)]);
     };
-    // The lists in it keep their lengths.
+    // Nested lists keep their lengths.
     let list_type = list.list_type();
     if list.is_open() {
         return Ok(vec![cx.new_list(list)]);

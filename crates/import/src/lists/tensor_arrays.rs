@@ -1,10 +1,11 @@
 //! Tensor arrays of TensorFlow 1: arrays of tensors that are written and read one by one.
 //!
-//! A tensor array is a local variable of the computation that makes it: a buffer with a place for each element, zeros to
-//! begin with. Its size must be known at compile time, or follow from the largest index that is written. Plain arrays are
-//! overwritten. Gradient arrays add up what is written, and are found again by the name of their gradient, however often
-//! they are asked for. What was never written reads as zeros, and an index beyond the ends means the nearest element, so
-//! that no memory is overrun.
+//! A tensor array is a local variable of the computation that creates it: a buffer with a slot for
+//! each element, initially zeros. Its size must be known at compile time, or follow from the
+//! largest index that is written. A write to a plain array overwrites the element. A write to a
+//! gradient array adds to it. A gradient array is identified by the name of its gradient, however
+//! often it is requested. Elements that were never written are zeros, and indices out of range are
+//! clamped, so that all accesses stay within the buffer.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -17,7 +18,7 @@ use shape::{ArrayShape, PrimitiveType};
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 
-// Three versions of each op differ in what a handle is, which does not matter here.
+// The three versions of each op differ in the type of the handle, which does not matter here.
 pub(crate) const RULES: &[Rule] = &[
     rule_values("TensorArray", tensor_array).types("dtype", ALL),
     rule_values("TensorArrayV2", tensor_array).types("dtype", ALL),
@@ -57,7 +58,7 @@ pub(crate) const RULES: &[Rule] = &[
 /// `TensorArrayV3(size) = handle, flow`.
 pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let size = cx.constant_i64(0)?;
-    cx.check(size >= 0, || format!("TensorArray size must be >= 0, not {size}"))?;
+    cx.check(size >= 0, || format!("TensorArray size must be >= 0, got {size}"))?;
     let element_type = cx.type_attribute("dtype")?;
     let grows = cx.attributes().bool_or("dynamic_size", false)?;
     let element = cx.attributes().shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
@@ -88,7 +89,8 @@ pub(super) fn tensor_array(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(values)
 }
 
-/// `TensorArrayGradV3(handle, flow) = grad_handle, flow`: an array of the same size that adds up what is written.
+/// `TensorArrayGradV3(handle, flow) = grad_handle, flow`: an array of the same size that
+/// accumulates writes.
 pub(super) fn gradient(cx: &mut NodeContext<'_, '_>, has_prefix: bool) -> Result<Vec<Value>> {
     let forward = cx.tensor_array_input()?;
     let source = cx.attributes().text("source")?.to_owned();
@@ -125,7 +127,7 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let (index, mut value) = (cx.input(1)?, cx.input(2)?);
     let index_sizes = cx.sizes(index);
     cx.check(index_sizes.is_empty(), || {
-        format!("index must be a scalar, but has shape {}", list(&index_sizes))
+        format!("index: expected a scalar, got shape {}", list(&index_sizes))
     })?;
     grow(cx, id, index)?;
     let sizes = cx.sizes(value);
@@ -143,7 +145,7 @@ pub(super) fn write(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.value(3)?])
 }
 
-/// Notes how long an array that grows becomes by a write.
+/// Records the length to which a write extends an array that grows.
 fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -> Result<()> {
     let Some(length) = cx[id].length else { return Ok(()) };
     let Some(most) = cx.range(index).high else {
@@ -158,8 +160,8 @@ fn grow(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) -
         }
     }
     let old = cx.read_variable(length);
-    let behind = cx.add_scalar(index, 1.0)?;
-    let new = cx.op(Op::Maximum {}, &[old, behind])?;
+    let end = cx.add_scalar(index, 1.0)?;
+    let new = cx.op(Op::Maximum {}, &[old, end])?;
     cx.write_local(length, new);
     Ok(())
 }
@@ -169,11 +171,12 @@ fn unbounded(cx: &NodeContext<'_, '_>, id: TensorArrayId, index: InstructionId) 
     let name = &array.name;
     let why = cx.runs_within(array.level).err().unwrap_or_else(|| {
         let origins = cx.origins(index);
-        let origins = if origins.is_empty() { "how the loop runs".to_owned() } else { origins.join(", ") };
-        format!("it depends on {origins}. Give the TensorArray its size.")
+        let origins =
+            if origins.is_empty() { "the iterations of the loop".to_owned() } else { origins.join(", ") };
+        format!("it depends on {origins}. Give the TensorArray a fixed size.")
     });
     Error::unsupported(format!(
-        "TensorArray '{name}' has dynamic_size=true, and nothing bounds the index that is written: {why}"
+        "TensorArray '{name}' has dynamic_size=true, and the index that is written has no upper bound: {why}"
     ))
     .coded(Code::LoopBound)
 }
@@ -195,7 +198,7 @@ pub(super) fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let indices = cx.input(1)?;
     let index_sizes = cx.sizes(indices);
     cx.check(index_sizes.len() == 1, || {
-        format!("indices must be a vector, but have shape {}", list(&index_sizes))
+        format!("indices: expected a vector, got shape {}", list(&index_sizes))
     })?;
     let (buffer, _) = cx.contents(id, Some("element_shape"))?;
     if is_dense(cx, indices, cx[id].places) {
@@ -212,20 +215,21 @@ pub(super) fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.slice_in(buffer, 0, 0, count)
 }
 
-/// Whether indices are known to be 0, 1, 2, and so on, all of them below a limit.
+/// True if indices are known to be 0, 1, 2, and so on, and all are below a limit.
 fn is_dense(cx: &mut NodeContext<'_, '_>, indices: InstructionId, limit: i64) -> bool {
     let known = cx.fold(indices).and_then(|literal| literal.to_i64s());
     known.is_some_and(|known| known.len() as i64 <= limit && known.iter().copied().eq(0..known.len() as i64))
 }
 
-/// `TensorArrayScatterV3(handle, indices, value, flow) = flow`: row `i` of the value goes to element `indices[i]`.
+/// `TensorArrayScatterV3(handle, indices, value, flow) = flow`: writes row `i` of the value to
+/// element `indices[i]`.
 pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.tensor_array_input()?;
     let (indices, value) = (cx.input(1)?, cx.input(2)?);
     let (index_sizes, sizes) = (cx.sizes(indices), cx.sizes(value));
     cx.check(index_sizes.len() == 1 && sizes.first() == Some(&index_sizes[0]), || {
         format!(
-            "indices {} must be a vector with one index for each row of {}",
+            "indices of shape {}: expected a vector with one index for each row of {}",
             list(&index_sizes),
             list(&sizes)
         )
@@ -244,7 +248,7 @@ pub(super) fn scatter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.value(3)?])
 }
 
-/// An array that grows gets as long as the largest index of a scatter wants it.
+/// Extends an array that grows to the largest index of a scatter.
 fn grow_to_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, indices: InstructionId) -> Result<()> {
     if cx[id].length.is_none() || cx.sizes(indices) == [0] {
         return Ok(());
@@ -253,7 +257,7 @@ fn grow_to_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, indices: Instru
     grow(cx, id, most)
 }
 
-/// `TensorArrayUnpack(handle, value, flow) = flow`: a row for each element.
+/// `TensorArrayUnpack(handle, value, flow) = flow`: writes one row to each element.
 pub(super) fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.tensor_array_input()?;
     let value = cx.input(1)?;
@@ -266,7 +270,7 @@ fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: Instructio
     let sizes = cx.sizes(value);
     let places = cx[id].places;
     cx.check(sizes.first().is_some_and(|&rows| rows <= places), || {
-        format!("a value of shape {} has no row for each of {places} elements", list(&sizes))
+        format!("a value of shape {} does not fit in {places} elements", list(&sizes))
     })?;
     cx.check_element(id, cx.element_type(value), &sizes[1..])?;
     let buffer = cx.buffer(id)?;
@@ -292,7 +296,7 @@ fn write_rows(cx: &mut NodeContext<'_, '_>, id: TensorArrayId, value: Instructio
     Ok(())
 }
 
-/// `TensorArrayConcatV3(handle, flow) = value, lengths`: the elements one after the other.
+/// `TensorArrayConcatV3(handle, flow) = value, lengths`: concatenates the elements.
 pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let id = cx.tensor_array_input()?;
     let places = cx[id].places;
@@ -316,19 +320,20 @@ pub(super) fn concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     Ok(vec![value, cx.broadcast(lengths, &[count], &[])?])
 }
 
-/// `TensorArraySplitV3(handle, value, lengths, flow) = flow`: as many rows to each element as its length says.
+/// `TensorArraySplitV3(handle, value, lengths, flow) = flow`: writes the number of rows in
+/// `lengths` to each element.
 pub(super) fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let id = cx.tensor_array_input()?;
     let value = cx.input(1)?;
     let (sizes, lengths) = (cx.sizes(value), cx.constant_sizes(2)?);
     let count = lengths.len() as i64;
     cx.check(!sizes.is_empty() && lengths.iter().sum::<i64>() == sizes[0], || {
-        format!("the lengths {} must add up to the first dimension of {}", list(&lengths), list(&sizes))
+        format!("the lengths {} do not add up to the first dimension of {}", list(&lengths), list(&sizes))
     })?;
     let length = lengths.first().copied().unwrap_or(0);
     if lengths.iter().any(|&other| other != length) {
         return Err(Error::unsupported(format!(
-            "TensorArray '{}' would hold elements of different lengths {}; compiled code has one shape for all elements",
+            "TensorArray '{}' would hold elements of different lengths {}; compiled code supports one shape for all elements",
             cx[id].name,
             list(&lengths)
         )));
@@ -357,18 +362,19 @@ pub(super) fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 impl NodeContext<'_, '_> {
-    /// The tensor array whose handle comes in first.
+    /// Returns the tensor array whose handle is the first input.
     fn tensor_array_input(&self) -> Result<TensorArrayId> {
         match self.value(0)? {
             Value::TensorArray(id) => Ok(id),
             other => {
                 Err(self
-                    .invalid(format!("input 0 must be the handle of a TensorArray, but is {}", other.kind())))
+                    .invalid(format!("input 0: expected the handle of a TensorArray, got {}", other.kind())))
             }
         }
     }
 
-    /// The number of elements of an array that is to become one tensor: HLO's shapes are static.
+    /// Returns the number of elements of an array to be converted to one tensor. HLO's shapes are
+    /// static, so it must be known.
     fn known_size(&mut self, id: TensorArrayId) -> Result<i64> {
         let TensorArray { places, length, .. } = self[id];
         let Some(length) = length else { return Ok(places) };
@@ -376,20 +382,20 @@ impl NodeContext<'_, '_> {
         if let Some(known) = self.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
             return Ok(known.clamp(0, places));
         }
-        let of = format!("TensorArray '{}'", self[id].name);
-        Err(self.unknown_length(length, &of, "give the TensorArray its size without dynamic_size"))
+        let owner = format!("TensorArray '{}'", self[id].name);
+        Err(self.unknown_length(length, &owner, "give the TensorArray a fixed size without dynamic_size"))
     }
 
-    /// Takes note of an element's shape; an error if others have another.
+    /// Records an element's shape. Returns an error if it differs from that of other elements.
     fn check_element(&mut self, id: TensorArrayId, element_type: PrimitiveType, sizes: &[i64]) -> Result<()> {
         let array = &self[id];
         self.check(array.element_type == element_type, || {
-            format!("TensorArray '{}' holds {}, not {element_type}", array.name, array.element_type)
+            format!("TensorArray '{}' holds {}, got {element_type}", array.name, array.element_type)
         })?;
         if let Some(element) = &array.element {
             return self.check(element == sizes, || {
                 format!(
-                    "TensorArray '{}' holds elements of shape {}, but one of shape {} is written; all elements must \
+                    "TensorArray '{}' holds elements of shape {}, but an element of shape {} is written; all elements must \
                      have one shape",
                     array.name,
                     list(element),
@@ -401,7 +407,7 @@ impl NodeContext<'_, '_> {
         Ok(())
     }
 
-    /// The buffer of an array, whose elements' shape is known; zeros if it is new.
+    /// Returns the buffer of an array whose element shape is known. A new buffer contains zeros.
     fn buffer(&mut self, id: TensorArrayId) -> Result<VariableId> {
         let array = &self[id];
         if let Some(buffer) = array.buffer {
@@ -409,8 +415,8 @@ impl NodeContext<'_, '_> {
         }
         if array.is_gone {
             return Err(Error::unsupported(format!(
-                "TensorArray '{}' is made in each iteration of a loop, and used in another loop, where its elements are \
-                 gone; only its gradient may be used there",
+                "TensorArray '{}' is created in each iteration of a loop and used in another loop, where its elements no longer \
+                 exist; only its gradient may be used there",
                 array.name
             )));
         }
@@ -424,7 +430,8 @@ impl NodeContext<'_, '_> {
         Ok(buffer)
     }
 
-    /// All elements of an array, and the shape of one; an attribute may show it if nothing was written.
+    /// Returns all elements of an array, and the shape of one. If nothing was written, an attribute
+    /// may declare it.
     fn contents(
         &mut self,
         id: TensorArrayId,
@@ -432,9 +439,9 @@ impl NodeContext<'_, '_> {
     ) -> Result<(InstructionId, ArrayShape)> {
         let array = &self[id];
         let (element_type, name) = (array.element_type, array.name.clone());
-        let wanted = self.output_type(0)?;
-        self.check(wanted == element_type, || {
-            format!("TensorArray '{name}' holds {element_type}, but is read as {wanted}")
+        let requested = self.output_type(0)?;
+        self.check(requested == element_type, || {
+            format!("TensorArray '{name}' holds {element_type}, but is read as {requested}")
         })?;
         let mut element = array.element.clone();
         if let (None, Some(attribute)) = (&element, attribute) {
@@ -442,7 +449,7 @@ impl NodeContext<'_, '_> {
         }
         let element = element.ok_or_else(|| {
             self.invalid(format!(
-                "TensorArray '{name}' is read, but nothing was written that shows the shape of its elements; give the \
+                "TensorArray '{name}' is read before a write determines the shape of its elements; give the \
                  TensorArray an element_shape"
             ))
         })?;
@@ -452,13 +459,13 @@ impl NodeContext<'_, '_> {
         Ok((elements, ArrayShape::new(element_type, &element)))
     }
 
-    /// The sum of two arrays of one shape; of truth values, whether one is true.
+    /// Returns the sum of two arrays of one shape, or the logical or of truth values.
     fn sum(&mut self, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
         let op = if self.element_type(a) == PrimitiveType::Pred { Op::Or {} } else { Op::Add {} };
         self.op(op, &[a, b])
     }
 
-    /// Gives a local variable a new value.
+    /// Assigns a new value to a local variable.
     fn write_local(&mut self, variable: VariableId, value: InstructionId) {
         let writer = self.name().to_owned();
         self.write_variable(variable, value, &writer);

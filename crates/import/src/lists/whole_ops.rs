@@ -1,4 +1,4 @@
-//! Tensor lists as a whole: made of tensors, made into tensors, taken apart and put together.
+//! Ops on whole tensor lists: conversion from and to tensors, splitting, and concatenation.
 
 use crate::lists::element_ops::{known_positions, zero_list};
 use crate::node::context::NodeContext;
@@ -26,12 +26,12 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("TensorListPushBackBatch", push_back_batch).types("element_dtype", ALL),
 ];
 
-/// A list whose elements are the rows of an array.
+/// Returns a list whose elements are the rows of an array.
 fn rows_of(cx: &NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
     let shape = cx.array(tensor);
     let sizes = shape.sizes();
     let Some((&count, rest)) = sizes.split_first() else {
-        return Err(cx.invalid("the tensor must be at least a vector, but is a scalar"));
+        return Err(cx.invalid("expected a tensor of rank 1 or more, got a scalar"));
     };
     Ok(List {
         element: ElementType::Array(ArrayShape::new(shape.element_type, rest)),
@@ -45,7 +45,7 @@ fn rows_of(cx: &NodeContext<'_, '_>, tensor: InstructionId) -> Result<List> {
 
 /// `TensorListFromTensor(tensor, element_shape)`.
 fn from_tensor(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
-    // A vector of lists is a list of lists already.
+    // A vector of lists is already a list of lists.
     if let list @ Value::List(_) = cx.value(0)? {
         return Ok(vec![list]);
     }
@@ -55,18 +55,22 @@ fn from_tensor(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// Refuses elements that do not fit what an input declares.
+/// Rejects elements that do not match the shape that an input declares.
 fn check_declared(cx: &mut NodeContext<'_, '_>, element: &ElementType, k: usize) -> Result<()> {
     let (Some(declared), ElementType::Array(shape)) = (cx.declared_sizes(k)?, element) else { return Ok(()) };
     let sizes = shape.sizes();
     let fits = declared.len() == sizes.len()
         && declared.iter().zip(&sizes).all(|(&declared, &size)| declared == -1 || declared == size);
     cx.check(fits, || {
-        format!("elements are declared with the shape {}, but have {}", in_words(&declared), in_words(&sizes))
+        format!(
+            "the declared shape of elements is {}, but they have {}",
+            in_words(&declared),
+            in_words(&sizes)
+        )
     })
 }
 
-/// The elements one after the other along a new leading dimension, of which there are `count`.
+/// Stacks `count` elements along a new leading dimension.
 fn stacked(
     cx: &mut NodeContext<'_, '_>,
     list: &List,
@@ -78,11 +82,11 @@ fn stacked(
         Content::Buffers(_) if list.is_open() => cx.placeholder(&ArrayShape::new(shape.element_type, &sizes)),
         Content::Buffers(buffers) => {
             let [buffer] = buffers.as_slice() else {
-                return Err(Error::internal("a list of arrays has one buffer"));
+                return Err(Error::internal("expected one buffer for a list of arrays"));
             };
-            let have = cx.sizes(*buffer)[0];
-            let kept = cx.slice_in(*buffer, 0, 0, count.min(have))?;
-            cx.pad_end(kept, 0, (count - have).max(0))
+            let available = cx.sizes(*buffer)[0];
+            let head = cx.slice_in(*buffer, 0, 0, count.min(available))?;
+            cx.pad_end(head, 0, (count - available).max(0))
         }
         Content::Uniform(literal) => {
             let element = cx.literal(literal.clone());
@@ -92,16 +96,16 @@ fn stacked(
     }
 }
 
-/// The shape of a list's elements, with the help of what an input declares.
+/// Returns the shape of a list's elements, completed by the shape that an input declares.
 fn array_element(cx: &mut NodeContext<'_, '_>, list: &List, k: usize) -> Result<ArrayShape> {
     match cx.element_or_declared(list, k)? {
         ElementType::Array(shape) => {
             check_declared(cx, &ElementType::Array(shape.clone()), k)?;
             Ok(shape)
         }
-        ElementType::List(_) | ElementType::OneOf(_) => Err(Error::unsupported("lists of lists cannot be made an array")),
+        ElementType::List(_) | ElementType::OneOf(_) => Err(Error::unsupported("cannot convert a list of lists to an array")),
         ElementType::Unknown(_) => Err(cx.invalid(
-            "the list has no element yet that would show their shape, and none is declared: set element_shape of the \
+            "the shape of the elements is unknown: the list has no element yet and declares no shape; set element_shape of the \
              list or of the TensorArray",
         )),
     }
@@ -116,7 +120,7 @@ fn stack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     }
     if let Length::Known(length) = list.length {
         cx.check(declared < 0 || declared == length, || {
-            format!("the list must have {declared} elements (num_elements), but has {length}")
+            format!("expected a list of {declared} elements (num_elements), got {length}")
         })?;
     }
     let count = if declared >= 0 { declared } else { cx.known_length(&list)? };
@@ -130,10 +134,11 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let indices = cx.input(1)?;
     let index_sizes = cx.sizes(indices);
     cx.check(index_sizes.len() == 1, || {
-        format!("indices must be a vector, but have shape {}", in_words(&index_sizes))
+        format!("indices: expected a vector, got shape {}", in_words(&index_sizes))
     })?;
     let shape = array_element(cx, &list, 2)?;
-    // With a buffer its slots are as good as a known length: indices are within the list.
+    // With a buffer, its capacity serves instead of a known length, because indices are within the
+    // list.
     let count = match (&list.content, list.length) {
         (Content::Buffers(_), _) if !list.is_open() => list.capacity.unwrap_or(0),
         (_, Length::Known(length)) => length,
@@ -143,7 +148,8 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(cx.gather_along(whole, indices, 0, 0)?)])
 }
 
-/// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: row `i` goes to position `indices[i]`.
+/// `TensorListScatter(tensor, indices, element_shape)`, V2 with `num_elements`: writes row `i` to
+/// position `indices[i]`.
 fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let tensor = cx.input(0)?;
     let rows = rows_of(cx, tensor)?;
@@ -152,7 +158,7 @@ fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let highest = match known_positions(cx, 1)? {
         Some(positions) => {
             cx.check(positions.iter().all(|&p| p >= 0 && (declared < 0 || p < declared)), || {
-                format!("the indices {} must be positions in the list", in_words(&positions))
+                format!("the indices {} are not all positions in the list", in_words(&positions))
             })?;
             positions.into_iter().max().unwrap_or(-1)
         }
@@ -167,8 +173,8 @@ fn scatter_new(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// `TensorListScatterIntoExistingList(list, tensor, indices)`. Indices that are known at run time only must be within
-/// the list.
+/// `TensorListScatterIntoExistingList(list, tensor, indices)`. Run-time indices must be within the
+/// list.
 fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut list = cx.list(0)?;
     list.only = None;
@@ -180,7 +186,7 @@ fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             Length::Known(length) if length < end => cx.resize(&mut list, Length::Known(end))?,
             Length::Known(_) => {}
             Length::Dynamic(_) => {
-                cx.make_place(&mut list, end)?;
+                cx.reserve(&mut list, end)?;
                 list.count_more((end - list.bounds.most).max(0));
                 list.length = cx.later(list.length, Length::Known(end))?;
             }
@@ -193,14 +199,14 @@ fn scatter_into(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// Rows of a tensor at the positions of input 1.
+/// Writes the rows of a tensor to the positions of input 1.
 fn scattered(cx: &mut NodeContext<'_, '_>, list: List, tensor: InstructionId) -> Result<List> {
     let (count, element) = (cx.sizes(tensor)[0], list.element.clone());
     let positions = known_positions(cx, 1)?;
     let indices = cx.input(1)?;
     let index_count = cx.sizes(indices)[0];
     cx.check(index_count == count, || {
-        format!("there must be an index for each of the tensor's {count} rows, but there are {index_count}")
+        format!("expected one index for each of the tensor's {count} rows, got {index_count}")
     })?;
     let in_order = positions.is_some_and(|p| p.iter().copied().eq(0..count));
     if in_order && list.capacity == Some(count) {
@@ -216,7 +222,8 @@ fn scattered(cx: &mut NodeContext<'_, '_>, list: List, tensor: InstructionId) ->
     Ok(list)
 }
 
-/// `TensorListConcat(list)`: the elements one after the other along their own leading dimension, and its size in each.
+/// `TensorListConcat(list)`: concatenates the elements along their leading dimension, and returns
+/// its size in each.
 fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<Value>> {
     let list = cx.list(0)?;
     let count = cx.known_length(&list)?;
@@ -227,13 +234,13 @@ fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<V
             let sizes = cx.attributes().shape_or("element_shape", tf::PartialShape::UNKNOWN)?.sizes();
             match cx.element_of(sizes)? {
                 ElementType::Array(shape) => shape,
-                _ => return Err(cx.invalid("the shape of the list's elements is not known")),
+                _ => return Err(cx.invalid("the shape of the list's elements is unknown; set element_shape")),
             }
         }
     };
     let sizes = shape.sizes();
     let Some((&rows, rest)) = sizes.split_first() else {
-        return Err(cx.invalid("the elements must be at least vectors, but are scalars"));
+        return Err(cx.invalid("expected elements of rank 1 or more, got scalars"));
     };
     let stacked = stacked(cx, &list, &shape, count)?;
     let whole = count.checked_mul(rows).ok_or_else(|| cx.invalid("the result is too large"))?;
@@ -243,25 +250,25 @@ fn concat(cx: &mut NodeContext<'_, '_>, declared: Option<usize>) -> Result<Vec<V
     Ok(vec![Value::Array(joined), Value::Array(lengths)])
 }
 
-/// `TensorListSplit(tensor, element_shape, lengths)`: parts of a tensor, all of one size.
+/// `TensorListSplit(tensor, element_shape, lengths)`: splits a tensor into parts of equal size.
 fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let tensor = cx.input(0)?;
     let lengths = cx.constant_i64s(2)?;
     let sizes = cx.sizes(tensor);
     let Some((&whole, rest)) = sizes.split_first() else {
-        return Err(cx.invalid("the tensor must be at least a vector, but is a scalar"));
+        return Err(cx.invalid("expected a tensor of rank 1 or more, got a scalar"));
     };
     let size = lengths.first().copied().unwrap_or(0);
     if lengths.iter().any(|&length| length != size) {
         return Err(Error::unsupported(format!(
-            "the parts {} differ; all elements of a list must have one shape",
+            "the sizes {} of the parts differ; all elements of a list must have one shape",
             in_words(&lengths)
         )));
     }
     let count = lengths.len() as i64;
     cx.check(size >= 0 && size.checked_mul(count) == Some(whole), || {
         format!(
-            "the parts {} must add up to the leading dimension of {}",
+            "the sizes {} of the parts do not add up to the leading dimension of {}",
             in_words(&lengths),
             in_words(&sizes)
         )
@@ -275,11 +282,11 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn concat_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let (a, b) = (cx.list(0)?, cx.list(1)?);
     let joined = a.list_type().join(&b.list_type())?;
-    let wanted = |list: &List| {
+    let target = |list: &List| {
         let own = list.list_type();
         ListType { capacity: own.capacity, length: own.length, ..joined.clone() }
     };
-    let (mut list, tail) = (cx.coerced(&a, &wanted(&a))?, cx.coerced(&b, &wanted(&b))?);
+    let (mut list, tail) = (cx.coerced(&a, &target(&a))?, cx.coerced(&b, &target(&b))?);
     let length = match (a.length, b.length) {
         (Length::Known(a), Length::Known(b)) => Length::Known(a.saturating_add(b)),
         (Length::Known(known), other) | (other, Length::Known(known)) => cx.moved(other, known)?,
@@ -291,9 +298,9 @@ fn concat_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
             buffers.clear();
         }
     } else {
-        // Length and most elements of the second list may differ: place is needed for the latter.
-        let place = place(&list, tail.bounds.most);
-        cx.make_place(&mut list, place)?;
+        // The length of the second list and its maximum may differ. Reserve room for the maximum.
+        let capacity = required_capacity(&list, tail.bounds.most);
+        cx.reserve(&mut list, capacity)?;
         if let (Content::Buffers(into), Content::Buffers(from)) = (&mut list.content, &tail.content) {
             for (into, &from) in into.iter_mut().zip(from) {
                 *into = write_rows(cx, *into, from, tail.bounds.most, a.length)?;
@@ -306,13 +313,13 @@ fn concat_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(list)])
 }
 
-/// The most elements that a list may have once so many are added.
-fn place(list: &List, more: i64) -> i64 {
+/// Returns the maximum number of elements of a list after `more` are added.
+fn required_capacity(list: &List, more: i64) -> i64 {
     let most = if let Length::Known(length) = list.length { length } else { list.bounds.most };
     most.saturating_add(more)
 }
 
-/// An array with the first `count` rows of another from a position on.
+/// Returns an array with the first `count` rows of another written at a position.
 fn write_rows(
     cx: &mut NodeContext<'_, '_>,
     into: InstructionId,
@@ -320,8 +327,8 @@ fn write_rows(
     count: i64,
     position: Length,
 ) -> Result<InstructionId> {
-    let (have, come) = (cx.sizes(into)[0], cx.sizes(rows)[0]);
-    let count = count.clamp(0, come.min(have));
+    let (capacity, available) = (cx.sizes(into)[0], cx.sizes(rows)[0]);
+    let count = count.clamp(0, available.min(capacity));
     if count == 0 {
         return Ok(into);
     }
@@ -333,7 +340,7 @@ fn write_rows(
     cx.op(Op::DynamicUpdateSlice {}, &operands)
 }
 
-/// `TensorListPushBackBatch(lists, tensor)`: row `i` is added to list `i` of a vector of lists.
+/// `TensorListPushBackBatch(lists, tensor)`: pushes row `i` to list `i` of a vector of lists.
 fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let lists = cx.list(0)?;
     let tensor = cx.input(1)?;
@@ -341,14 +348,14 @@ fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let rows = rows_of(cx, tensor)?;
     cx.check(rows.capacity == Some(count), || {
         format!(
-            "there must be a row for each of the {count} lists, but the tensor has {:?}",
+            "expected one row for each of the {count} lists, got a tensor of shape {:?}",
             cx.sizes(tensor)
         )
     })?;
     let mut batch = zero_list(ElementType::Unknown(None), 0);
     for i in 0..count {
         let Value::List(id) = cx.read_element(&lists, Length::Known(i), &lists.element)? else {
-            return Err(cx.invalid("input 0 must be a vector of lists"));
+            return Err(cx.invalid("input 0: expected a vector of lists"));
         };
         let mut one = cx[id].clone();
         let row = cx.read_element(&rows, Length::Known(i), &rows.element)?;
@@ -359,7 +366,7 @@ fn push_back_batch(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(batch)])
 }
 
-/// A vector of lists: a list of them.
+/// Packs lists into a vector of lists, which is a list of lists.
 pub(crate) fn pack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let mut batch = zero_list(ElementType::Unknown(None), 0);
     for k in 0..cx.inputs().len() {
@@ -369,13 +376,13 @@ pub(crate) fn pack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![cx.new_list(batch)])
 }
 
-/// The lists of a vector of lists.
+/// Unpacks a vector of lists.
 pub(crate) fn unpack_lists(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let lists = cx.list(0)?;
     let count = cx.known_length(&lists)?;
     let outputs = cx.node().output_types.len();
     cx.check(usize::try_from(count) == Ok(outputs), || {
-        format!("the node has {outputs} outputs, but there are {count} lists")
+        format!("the node has {outputs} outputs, but the vector has {count} lists")
     })?;
     (0..count).map(|i| cx.read_element(&lists, Length::Known(i), &lists.element)).collect()
 }

@@ -184,7 +184,8 @@ fn sizes_must_be_known_and_elements_alike() {
         v = TensorArrayWriteV3(ta, zero, s, w) T=f32
         r = TensorArrayReadV3(ta, zero, v) dtype=f32";
     assert!(
-        message(unlike, &["r"]).contains("TensorArray 'ta' holds elements of shape [2], but one of shape []")
+        message(unlike, &["r"])
+            .contains("TensorArray 'ta' holds elements of shape [2], but an element of shape []")
     );
 }
 
