@@ -1,4 +1,4 @@
-//! Arrays rearranged, joined, taken apart, and looked up.
+//! Ops that rearrange, join, split, and index arrays.
 
 pub(crate) mod arrays;
 pub(crate) mod bounded_slices;
@@ -20,7 +20,7 @@ pub(crate) mod unique;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[
     arrays::RULES,
     concat_split::RULES,

@@ -9,6 +9,6 @@ pub(crate) mod suppression;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] =
     &[colors::RULES, crops::RULES, non_max_suppression::RULES, patches::RULES, resize::RULES];

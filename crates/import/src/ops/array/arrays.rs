@@ -26,23 +26,23 @@ pub(crate) const RULES: &[Rule] = &[
     rule("DiagPart", diag_part).types("T", ALL),
 ];
 
-/// `Reshape(x, sizes)`; one size may be -1.
+/// `Reshape(x, sizes)`. One size may be -1.
 fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let wanted = cx.bounded_i64s(1)?;
-    if cx.is_bounded(x) || wanted.iter().any(|size| size.size.is_some()) {
-        return cx.reshape_bounded(x, wanted);
+    let requested = cx.bounded_i64s(1)?;
+    if cx.is_bounded(x) || requested.iter().any(|size| size.size.is_some()) {
+        return cx.reshape_bounded(x, requested);
     }
-    let mut sizes = bounds(&wanted);
-    let have = cx.sizes(x);
-    let count = element_count(&have).unwrap_or(i64::MAX);
+    let mut sizes = bounds(&requested);
+    let actual = cx.sizes(x);
+    let count = element_count(&actual).unwrap_or(i64::MAX);
     let unknown: Vec<usize> = (0..sizes.len()).filter(|&d| sizes[d] == -1).collect();
     let known: Vec<i64> = sizes.iter().copied().filter(|&size| size != -1).collect();
-    let error = |cx: &NodeContext<'_, '_>, wanted: &[i64]| {
+    let error = |cx: &NodeContext<'_, '_>, requested: &[i64]| {
         cx.invalid(format!(
             "Input to reshape is a tensor with {count} values (shape {}), which cannot have the shape {}",
-            list(&have),
-            list(wanted)
+            list(&actual),
+            list(requested)
         ))
     };
     if unknown.len() > 1 || known.iter().any(|&size| size < 0) {
@@ -59,7 +59,7 @@ fn reshape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.reshape(x, &sizes)
 }
 
-/// A dimension of size 1 before the one that input 1 names.
+/// Inserts a dimension of size 1 before the one that input 1 names.
 fn expand_dims(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let mut sizes = cx.sizes(x);
@@ -74,7 +74,7 @@ fn expand_dims(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.reshape(x, &sizes)
 }
 
-/// Drops dimensions of size 1: the named ones, or all.
+/// Removes dimensions of size 1: the named ones, or all.
 fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -89,7 +89,7 @@ fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let known = cx.array(x).dimensions;
     if dropped.is_empty() {
-        // A bounded dimension is dropped by name only: there may be nothing in it.
+        // A bounded dimension is only removed by name, because its size may be 0.
         dropped = (0..sizes.len()).filter(|&d| sizes[d] == 1 && !known[d].is_dynamic).collect();
     }
     if cx.is_bounded(x) {
@@ -101,16 +101,16 @@ fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.reshape(x, &kept)
 }
 
-/// A permutation from a vector of integers.
+/// Returns a permutation given as a vector of integers.
 fn permutation(cx: &NodeContext<'_, '_>, values: &[i64], rank: usize) -> Result<Vec<usize>> {
     let mut dimensions = Vec::new();
     for &value in values {
         let dimension = cx.dimension(value, rank)?;
-        cx.check(!dimensions.contains(&dimension), || format!("{} is no permutation", list(values)))?;
+        cx.check(!dimensions.contains(&dimension), || format!("{} is not a permutation", list(values)))?;
         dimensions.push(dimension);
     }
     cx.check(dimensions.len() == rank, || {
-        format!("a permutation of {rank} dimensions is needed, but it is {}", list(values))
+        format!("expected a permutation of {rank} dimensions, got {}", list(values))
     })?;
     Ok(dimensions)
 }
@@ -130,16 +130,14 @@ fn transpose(cx: &mut NodeContext<'_, '_>, conjugate: bool) -> Result<Instructio
 fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let shape = cx.array(x);
-    cx.check(shape.rank() == 1, || {
-        format!("the input must be a vector, but has shape {}", list(&shape.sizes()))
-    })?;
+    cx.check(shape.rank() == 1, || format!("expected a vector, got shape {}", list(&shape.sizes())))?;
     if let Some(values) = cx.fold(x).and_then(|literal| literal.to_i64s()) {
         let mut inverse = vec![None; values.len()];
         for (i, &value) in values.iter().enumerate() {
             let slot = usize::try_from(value).ok().and_then(|value| inverse.get_mut(value));
             match slot {
                 Some(slot @ None) => *slot = Some(i as i64),
-                _ => return Err(cx.invalid(format!("{} is no permutation", list(&values)))),
+                _ => return Err(cx.invalid(format!("{} is not a permutation", list(&values)))),
             }
         }
         let inverse: Vec<i64> = inverse.into_iter().flatten().collect();
@@ -154,16 +152,13 @@ fn invert_permutation(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(op, &[zeros, x, positions])
 }
 
-/// `Reverse(x, dims)`: a truth value for each dimension.
+/// `Reverse(x, dims)`, with a truth value for each dimension.
 fn reverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let flags = cx.constant_i64s(1)?;
     let rank = cx.rank(x);
     cx.check(flags.len() == rank, || {
-        format!(
-            "there must be a truth value for each of the {rank} dimensions, but there are {}",
-            flags.len()
-        )
+        format!("expected a truth value for each of the {rank} dimensions, got {}", flags.len())
     })?;
     let dimensions = (0..rank).filter(|&d| flags[d] != 0).collect();
     cx.reverse(x, dimensions)
@@ -176,7 +171,7 @@ fn reverse_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut dimensions = Vec::new();
     for axis in cx.constant_i64s(1)? {
         let dimension = cx.dimension(axis, rank)?;
-        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} is named twice"))?;
+        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} occurs twice"))?;
         dimensions.push(dimension);
     }
     dimensions.sort_unstable();
@@ -187,22 +182,19 @@ fn reverse_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
-    let wanted = cx.bounded_sizes(1)?;
-    let multiples = bounds(&wanted);
+    let requested = cx.bounded_sizes(1)?;
+    let multiples = bounds(&requested);
     cx.check(multiples.len() == sizes.len(), || {
-        format!(
-            "there must be a multiple for each dimension of {}, but they are {}",
-            list(&sizes),
-            list(&multiples)
-        )
+        format!("expected a multiple for each dimension of {}, got {}", list(&sizes), list(&multiples))
     })?;
     if multiples.iter().all(|&multiple| multiple == 1) {
         return Ok(x);
     }
-    if cx.is_bounded(x) || wanted.iter().any(|multiple| multiple.size.is_some()) {
-        return cx.tile_bounded(x, &wanted);
+    if cx.is_bounded(x) || requested.iter().any(|multiple| multiple.size.is_some()) {
+        return cx.tile_bounded(x, &requested);
     }
-    // [m0, s0, m1, s1, ...] has the elements in the right order, so the multiples only need to be merged in.
+    // [m0, s0, m1, s1, ...] has the elements in the right order, so only the multiples need to be
+    // merged.
     let (mut split, mut merged, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
     for (&size, &multiple) in sizes.iter().zip(&multiples) {
         if multiple != 1 {
@@ -219,26 +211,27 @@ fn tile(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 /// `BroadcastTo(x, sizes)`.
 fn broadcast_to(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let wanted = cx.bounded_sizes(1)?;
-    if wanted.iter().any(|size| size.size.is_some()) {
-        return cx.broadcast_to_bounded(x, &wanted);
+    let requested = cx.bounded_sizes(1)?;
+    if requested.iter().any(|size| size.size.is_some()) {
+        return cx.broadcast_to_bounded(x, &requested);
     }
-    cx.broadcast_to(x, &bounds(&wanted))
+    cx.broadcast_to(x, &bounds(&requested))
 }
 
-/// `OneHot(indices, depth, on, off)`: a new dimension of size `depth`; an index out of range is nowhere on.
+/// `OneHot(indices, depth, on, off)`: a new dimension of size `depth`. An index out of range sets
+/// no element.
 fn one_hot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (indices, on, off) = (cx.input(0)?, cx.input(2)?, cx.input(3)?);
     let depth = cx.constant_i64(1)?;
-    cx.check(depth >= 0, || format!("depth must not be negative, but is {depth}"))?;
+    cx.check(depth >= 0, || format!("depth: expected a number >= 0, got {depth}"))?;
     let shape = cx.array(indices);
     let axis = cx.attributes().int_or("axis", -1)?;
-    cx.check(axis >= -1, || format!("axis must be -1 or a dimension, but is {axis}"))?;
+    cx.check(axis >= -1, || format!("axis: expected -1 or a dimension, got {axis}"))?;
     let axis = cx.dimension(axis, shape.rank() + 1)?;
     let mut sizes = shape.sizes();
     sizes.insert(axis, depth);
     let others: Vec<usize> = (0..sizes.len()).filter(|&d| d != axis).collect();
-    // A depth beyond the index type would wrap around in an iota of it.
+    // An iota of the index type would wrap around if the depth exceeds it.
     let index_type = match shape.element_type {
         PrimitiveType::U8 | PrimitiveType::S8 | PrimitiveType::S16 => PrimitiveType::S32,
         other => other,
@@ -258,7 +251,9 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let axes = cx.constant_i64s(2)?;
     let shifts = cx.input(1)?;
     let count = element_count(&cx.sizes(shifts)).unwrap_or(i64::MAX);
-    cx.check(axes.len() as i64 == count, || format!("there are {} axes but {count} shifts", axes.len()))?;
+    cx.check(axes.len() as i64 == count, || {
+        format!("expected one shift for each axis, got {} axes and {count} shifts", axes.len())
+    })?;
     let shifts = cx.reshape(shifts, &[count])?;
     for (i, &axis) in axes.iter().enumerate() {
         let axis = cx.dimension(axis, sizes.len())?;
@@ -279,7 +274,7 @@ fn roll(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(x)
 }
 
-/// Two copies in a row hold every rolled array as a slice.
+/// Rolls by a run-time shift. Two concatenated copies contain every rolled array as a slice.
 fn roll_at_run_time(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -291,7 +286,7 @@ fn roll_at_run_time(
     let shift = cx.slice_in(shifts, 0, position, position + 1)?;
     let shift = cx.reshape(shift, &[])?;
     let size = cx.splat_like(shift, sizes[axis] as f64)?;
-    // start = size - (shift mod size), the remainder made positive first.
+    // start = size - (shift mod size), with a non-negative remainder.
     let remainder = cx.op(Op::Remainder {}, &[shift, size])?;
     let positive = cx.add(remainder, size)?;
     let remainder = cx.op(Op::Remainder {}, &[positive, size])?;
@@ -303,7 +298,8 @@ fn roll_at_run_time(
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
 }
 
-/// `Diag(x)`: twice the dimensions, `x` where the first half of the index equals the second, else 0.
+/// `Diag(x)`: an array with twice the dimensions. It equals `x` where both halves of the index
+/// agree, and 0 elsewhere.
 fn diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -318,18 +314,18 @@ fn diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.reshape(matrix, &[sizes.clone(), sizes].concat())
 }
 
-/// `DiagPart(x)`: the elements whose index has two equal halves.
+/// `DiagPart(x)`: the elements whose index consists of two equal halves.
 fn diag_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
     let (first, second) = sizes.split_at(sizes.len() / 2);
     cx.check(first == second && !first.is_empty(), || {
-        format!("the first half of the shape must equal the second, but it is {}", list(&sizes))
+        format!("expected a shape of two equal halves, got {}", list(&sizes))
     })?;
     let count = element_count(first).unwrap_or(i64::MAX);
     let element_type = cx.element_type(x);
     let zero = cx.scalar(element_type, 0.0);
-    // Row i begins with element i of the diagonal once each row is one longer.
+    // After padding each row by one element, row i begins with element i of the diagonal.
     let flat = cx.reshape(x, &[count * count])?;
     let padded = cx.pad(flat, zero, &[(0, count, 0)])?;
     let rows = cx.reshape(padded, &[count, count + 1])?;

@@ -1,4 +1,4 @@
-//! `Slice` and `StridedSlice` where a size comes from a run: of the array, or of the slice.
+//! `Slice` and `StridedSlice` with a data-dependent size, of the array or of the slice.
 
 use crate::node::context::NodeContext;
 use crate::ops::array::slice_spec::{DenseDimension, DenseSpec, FinalDimension};
@@ -6,7 +6,7 @@ use bounded::{Size, list};
 use hlo::{InstructionId, Op};
 use support::Result;
 
-/// `Slice(x, begin, size)`. What reaches beyond the end is cut off.
+/// `Slice(x, begin, size)`. The slice ends at the end of the array.
 pub(crate) fn slice_bounded(
     cx: &mut NodeContext<'_, '_>,
     mut x: InstructionId,
@@ -16,18 +16,18 @@ pub(crate) fn slice_bounded(
     let sizes = cx.sizes(x);
     let rank = [sizes.len() as i64];
     cx.check(cx.sizes(begin) == rank && cx.sizes(size) == rank, || {
-        format!("begin and size must have an element for each dimension of {}", list(&sizes))
+        format!("begin and size: expected one element for each dimension of {}", list(&sizes))
     })?;
     for (d, &bound) in sizes.iter().enumerate() {
-        let (start, wanted) = (cx.constant_element(1, d)?, cx.constant_element(2, d)?);
+        let (start, requested) = (cx.constant_element(1, d)?, cx.constant_element(2, d)?);
         let is_bounded = cx.array(x).dimensions[d].is_dynamic;
-        if start == Some(0) && (wanted == Some(-1) || (wanted == Some(bound) && !is_bounded)) {
+        if start == Some(0) && (requested == Some(-1) || (requested == Some(bound) && !is_bounded)) {
             continue;
         }
-        let limit = start.unwrap_or(0).saturating_add(wanted.unwrap_or(0).max(0));
-        cx.check(start.unwrap_or(0) >= 0 && wanted.unwrap_or(0) >= -1 && limit <= bound, || {
+        let limit = start.unwrap_or(0).saturating_add(requested.unwrap_or(0).max(0));
+        cx.check(start.unwrap_or(0) >= 0 && requested.unwrap_or(0) >= -1 && limit <= bound, || {
             format!(
-                "a slice of {wanted:?} elements from {start:?} is out of dimension {d} of {}",
+                "a slice of {requested:?} elements from {start:?} exceeds dimension {d} of {}",
                 list(&sizes)
             )
         })?;
@@ -36,18 +36,18 @@ pub(crate) fn slice_bounded(
         let start_value = cx.clamped(start_value, zero, whole)?;
         let rest = cx.sub(whole, start_value)?;
         let room = bound - start.unwrap_or(0);
-        let length = match wanted {
-            // Known to fit, as the whole is at least as large: nothing to report.
-            Some(wanted @ 0..) if !is_bounded => Size::known(wanted),
+        let length = match requested {
+            // The slice fits, because the array is at least as large. There is nothing to check.
+            Some(requested @ 0..) if !is_bounded => Size::known(requested),
             Some(-1) => Size { bound: room, size: Some(rest) },
-            wanted => {
-                let asked = cx.saturated_element(size, d as i64)?;
-                let negative = cx.compare_scalar(hlo::ComparisonDirection::Lt, asked, 0.0)?;
-                let asked = cx.select(negative, rest, asked)?;
-                let length = cx.op(Op::Minimum {}, &[asked, rest])?;
-                let known = wanted.or_else(|| cx.range(size).high.filter(|&high| high >= 0));
-                // A size of -1 may come from a run as well: then all that is left.
-                let low = wanted.or_else(|| cx.range(size).low).unwrap_or(-1);
+            requested => {
+                let size_value = cx.saturated_element(size, d as i64)?;
+                let negative = cx.compare_scalar(hlo::ComparisonDirection::Lt, size_value, 0.0)?;
+                let size_value = cx.select(negative, rest, size_value)?;
+                let length = cx.op(Op::Minimum {}, &[size_value, rest])?;
+                let known = requested.or_else(|| cx.range(size).high.filter(|&high| high >= 0));
+                // A run-time size may also be -1, which means the rest.
+                let low = requested.or_else(|| cx.range(size).low).unwrap_or(-1);
                 let bound = if low < 0 { room } else { known.map_or(room, |known| known.min(room)) };
                 Size { bound, size: Some(length) }
             }
@@ -57,7 +57,8 @@ pub(crate) fn slice_bounded(
     Ok(x)
 }
 
-/// `StridedSlice` by its masks. Ends are clamped to the true size; a dropped dimension's index is one of the run.
+/// Applies the masks of `StridedSlice`. Ends are clamped to the true size. The index of a removed
+/// dimension is a run-time value.
 pub(crate) fn strided_slice_bounded(
     cx: &mut NodeContext<'_, '_>,
     mut x: InstructionId,
@@ -75,7 +76,7 @@ pub(crate) fn strided_slice_bounded(
     cx.reshape_to(x, &sizes)
 }
 
-/// One dimension of the slice.
+/// Slices one dimension.
 fn cut(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -85,7 +86,7 @@ fn cut(
     let stride = dimension.stride;
     cx.check(stride != 0, || "strides must not be 0".to_owned())?;
     cx.check(!dimension.shrink || stride > 0, || {
-        "an index that drops its dimension must have stride 1".to_owned()
+        "an index that removes its dimension must have stride 1".to_owned()
     })?;
     let Some(i) = dimension.sparse else { return Ok(x) };
     if dimension.begin_masked && dimension.end_masked && !dimension.shrink && stride == 1 {
@@ -98,7 +99,7 @@ fn cut(
         let index = cx.saturated_element(begins, i as i64)?;
         let index = cx.wrapped(index, whole)?;
         let last = cx.s32((bound - 1).max(0))?;
-        cx.check(bound > 0, || format!("an index into dimension {d}, which is empty"))?;
+        cx.check(bound > 0, || format!("index into the empty dimension {d}"))?;
         let index = cx.clamped(index, zero, last)?;
         return cx.take(x, d, index, 1, Size::known(1));
     }
@@ -133,7 +134,8 @@ fn cut(
     cx.take(x, d, begin, step * stride.signum(), Size { bound: most, size: Some(length) })
 }
 
-/// The most elements between two ends of which one is known, with a stride of 1.
+/// Returns the maximum number of elements between two ends, one of which is known, with a stride of
+/// 1.
 fn range_of_ends(
     cx: &mut NodeContext<'_, '_>,
     i: usize,

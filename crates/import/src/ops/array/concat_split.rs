@@ -1,4 +1,4 @@
-//! Joining arrays and taking them apart.
+//! Joins and splits of arrays.
 
 use crate::lists::whole_ops::{pack_lists, unpack_lists};
 use crate::node::context::NodeContext;
@@ -24,24 +24,28 @@ fn concat_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     concat(cx, last)
 }
 
-/// All inputs but the one that holds the axis, one after the other.
+/// Concatenates all inputs except the axis.
 fn concat(cx: &mut NodeContext<'_, '_>, axis_input: usize) -> Result<InstructionId> {
     let axis = cx.constant_i64(axis_input)?;
     let mut inputs = Vec::new();
     for k in (0..cx.inputs().len()).filter(|&k| k != axis_input) {
         let x = cx.input(k)?;
-        // Scalars join as vectors of one.
+        // Scalars are concatenated as vectors of one element.
         let x = if cx.rank(x) == 0 { cx.reshape(x, &[1])? } else { x };
         inputs.push(x);
     }
-    let first = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
+    let first = *inputs.first().ok_or_else(|| cx.invalid("expected at least one input"))?;
     let sizes = cx.sizes(first);
     let axis = cx.dimension(axis, sizes.len())?;
     for &input in &inputs {
         let other = cx.sizes(input);
         let fits = other.len() == sizes.len() && (0..sizes.len()).all(|d| d == axis || other[d] == sizes[d]);
         cx.check(fits, || {
-            format!("the shapes must agree but for dimension {axis}: {} vs. {}", list(&sizes), list(&other))
+            format!(
+                "the shapes differ in dimensions other than {axis}: {} vs. {}",
+                list(&sizes),
+                list(&other)
+            )
         })?;
     }
     cx.concatenate(&inputs, axis)
@@ -63,10 +67,10 @@ fn unpack_values(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     }
 }
 
-/// `Pack(x0, x1, ...)`: a new dimension that counts the inputs.
+/// `Pack(x0, x1, ...)`: stacks the inputs along a new dimension.
 fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
-    let first = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
+    let first = *inputs.first().ok_or_else(|| cx.invalid("expected at least one input"))?;
     let sizes = cx.sizes(first);
     let axis = cx.attributes().int_or("axis", 0)?;
     let axis = cx.dimension(axis, sizes.len() + 1)?;
@@ -76,14 +80,14 @@ fn pack(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     for input in inputs {
         let other = cx.sizes(input);
         cx.check(other == sizes, || {
-            format!("the inputs must have one shape: {} vs. {}", list(&sizes), list(&other))
+            format!("the inputs have different shapes: {} vs. {}", list(&sizes), list(&other))
         })?;
         parts.push(cx.reshape(input, &expanded)?);
     }
     cx.concatenate(&parts, axis)
 }
 
-/// `Unpack(x)`: one output for each position along a dimension.
+/// `Unpack(x)`: one output for each index of a dimension.
 fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let mut sizes = cx.sizes(x);
@@ -105,11 +109,11 @@ fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         .collect()
 }
 
-/// What comes apart has a size that is known.
+/// Checks that the size of a dimension to be split is known.
 fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Result<()> {
     if cx.array(x).dimensions[axis].is_dynamic {
         Err(Error::unsupported(format!(
-            "dimension {axis} comes apart, but its size only a run knows; take slices of it instead"
+            "cannot split dimension {axis}, whose size is data-dependent; slice it instead"
         ))
         .coded(Code::BoundedSize))
     } else {
@@ -117,15 +121,15 @@ fn check_known(cx: &NodeContext<'_, '_>, x: InstructionId, axis: usize) -> Resul
     }
 }
 
-/// The node says how many outputs it has.
+/// Checks the number of parts against the node's outputs.
 fn check_outputs(cx: &NodeContext<'_, '_>, count: i64) -> Result<()> {
     let outputs = cx.node().output_types.len();
     cx.check(usize::try_from(count) == Ok(outputs), || {
-        format!("the node has {outputs} outputs, but the tensor comes apart into {count}")
+        format!("the node has {outputs} outputs, but the tensor has {count} parts")
     })
 }
 
-/// `Split(axis, x)` into parts of one size.
+/// `Split(axis, x)` into parts of equal size.
 fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let axis = cx.constant_i64(0)?;
     let x = cx.input(1)?;
@@ -134,13 +138,13 @@ fn split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     check_known(cx, x, axis)?;
     let count = cx.node().output_types.len() as i64;
     cx.check(count > 0 && sizes[axis] % count == 0, || {
-        format!("dimension {axis} of {} must divide evenly into {count} parts", list(&sizes))
+        format!("dimension {axis} of {} does not divide evenly into {count} parts", list(&sizes))
     })?;
     let size = sizes[axis] / count;
     (0..count).map(|i| cx.slice_in(x, axis, i * size, (i + 1) * size)).collect()
 }
 
-/// `SplitV(x, sizes, axis)`; one size may be -1: what is left.
+/// `SplitV(x, sizes, axis)`. One size may be -1, which means the rest.
 fn split_v(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -156,7 +160,11 @@ fn split_v(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     }
     let sum = parts.iter().try_fold(0i64, |sum, &size| sum.checked_add(size));
     cx.check(parts.iter().all(|&size| size >= 0) && sum == Some(sizes[axis]), || {
-        format!("the parts {} must add up to dimension {axis} of {}", list(&parts), list(&sizes))
+        format!(
+            "the sizes {} of the parts do not add up to dimension {axis} of {}",
+            list(&parts),
+            list(&sizes)
+        )
     })?;
     let mut start = 0;
     parts

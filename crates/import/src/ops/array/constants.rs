@@ -23,10 +23,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("ZerosLike", zeros_like).types("T", ALL_AND_VARIANTS),
 ];
 
-/// Constants of equal elements with at least as many become a broadcast of one.
+/// Minimum number of equal elements of a constant to represent it as a broadcast.
 const SPLAT_ELEMENTS: i64 = 32;
 
-/// The tensor in the graph. Strings have no value, but may flow to where nobody reads them.
+/// Returns the tensor of the node. Strings have no value, but may flow to nodes that do not read
+/// them.
 fn constant(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let attributes = &cx.attributes();
     if attributes.ty("dtype")? == DataType::String {
@@ -50,7 +51,8 @@ fn constant(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
 fn first_element(literal: &Literal) -> Literal {
     let element_type = literal.array_shape().element_type;
     let bytes = literal.bytes().slice(..element_type.byte_size());
-    Literal::from_bytes(ArrayShape::new(element_type, &[]), bytes).expect("the bytes of one element")
+    Literal::from_bytes(ArrayShape::new(element_type, &[]), bytes)
+        .expect("the size of an element differs from that of its type")
 }
 
 fn splat(cx: &mut NodeContext<'_, '_>, element: Literal, shape: &ArrayShape) -> Result<InstructionId> {
@@ -59,26 +61,26 @@ fn splat(cx: &mut NodeContext<'_, '_>, element: Literal, shape: &ArrayShape) -> 
     cx.broadcast(scalar, &shape.sizes(), &[])
 }
 
-/// `Fill(dims, value)`: an array of shape `dims`, every element `value`.
+/// `Fill(dims, value)`: an array of shape `dims` with every element equal to `value`.
 fn fill(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
-    let wanted = cx.bounded_sizes(0)?;
-    let sizes = bounds(&wanted);
+    let requested = cx.bounded_sizes(0)?;
+    let sizes = bounds(&requested);
     let value = cx.input(1)?;
     let value_sizes = cx.sizes(value);
     let scalar = shape::index::element_count(&value_sizes) == Some(1);
-    cx.check(scalar, || format!("value must be a scalar, but has shape {value_sizes:?}"))?;
+    cx.check(scalar, || format!("value: expected a scalar, got shape {value_sizes:?}"))?;
     let value = cx.reshape(value, &[])?;
     let filled = cx.broadcast(value, &sizes, &[])?;
-    cx.bounded(filled, &run_time(&wanted))
+    cx.bounded(filled, &run_time(&requested))
 }
 
-/// Zeros or ones of the input's shape.
+/// Returns zeros or ones of the input's shape.
 fn like(cx: &mut NodeContext<'_, '_>, value: f64) -> Result<InstructionId> {
     let x = cx.input(0)?;
     cx.splat_like(x, value)
 }
 
-/// `ZerosLike(x)`, of an array or a list.
+/// `ZerosLike(x)` of an array or a list.
 fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if matches!(cx.value(0)?, Value::List(_)) {
         return sums::zeros_like(cx);
@@ -86,15 +88,15 @@ fn zeros_like(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     Ok(vec![Value::Array(like(cx, 0.0)?)])
 }
 
-/// `Empty(shape)`: uninitialised in TensorFlow, zeros here.
+/// `Empty(shape)`: uninitialized in TensorFlow, zeros here.
 fn empty(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let element_type = cx.type_attribute("dtype")?;
     cx.splat(element_type, &sizes, 0.0)
 }
 
-/// What the branch of a conditional returns where the other branch has an intermediate value: zeros, or an empty
-/// list.
+/// The result of a branch of a conditional where the other branch has an intermediate value: zeros,
+/// or an empty list.
 fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if cx.attributes().ty("dtype")? == DataType::Variant {
         let none = zero_list(ElementType::Unknown(None), 0);
@@ -103,7 +105,7 @@ fn fake_param(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let shape = cx.attributes().shape("shape")?;
     let sizes = shape.sizes();
     let sizes =
-        sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} must be known at compile time")))?;
+        sizes.ok_or_else(|| cx.invalid(format!("the shape {shape} is not fully known at compile time")))?;
     let element_type = cx.type_attribute("dtype")?;
     Ok(vec![Value::Array(cx.splat(element_type, &sizes, 0.0)?)])
 }

@@ -1,5 +1,5 @@
-//! `DynamicStitch`: rows of several tensors at positions that are known at compile time, as the shapes are that the
-//! gradients of reductions put together.
+//! `DynamicStitch`: merges rows of several tensors at positions known at compile time. The
+//! gradients of reductions use it to assemble shapes.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -13,27 +13,27 @@ pub(crate) const RULES: &[Rule] = &[
     rule("ParallelDynamicStitch", dynamic_stitch).types("T", ALL),
 ];
 
-/// `DynamicStitch(indices..., data...)`: `result[indices[k][i]] = data[k][i]`, of equal indices the last counts. Rows that
-/// nobody writes are zeros; TensorFlow leaves them open.
+/// `DynamicStitch(indices..., data...)`: `result[indices[k][i]] = data[k][i]`. The last of several
+/// equal indices wins. Rows that no index writes are zeros; TensorFlow leaves them uninitialized.
 fn dynamic_stitch(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let count = cx.inputs().len() / 2;
     cx.check(count > 0 && cx.inputs().len() == 2 * count, || {
-        format!("there must be as many indices as data, but the inputs are {}", cx.inputs().len())
+        format!("expected as many indices as data, got {} inputs", cx.inputs().len())
     })?;
     let mut parts = Vec::new();
-    // For each row of the result the part and the row in it.
+    // For each row of the result, the part that contains it and its row there.
     let mut sources: Vec<Option<(usize, i64)>> = Vec::new();
     let mut row_sizes: Option<Vec<i64>> = None;
     for k in 0..count {
         let indices_id = cx.input(k)?;
         let index_sizes = cx.sizes(indices_id);
         let indices = cx.constant(k)?;
-        let indices = indices.to_i64s().ok_or_else(|| cx.invalid(format!("input {k} must hold integers")))?;
+        let indices = indices.to_i64s().ok_or_else(|| cx.invalid(format!("input {k}: expected integers")))?;
         let data = cx.input(count + k)?;
         let sizes = cx.sizes(data);
         cx.check(sizes.starts_with(&index_sizes), || {
             format!(
-                "the shape of data {k}, {}, must begin with that of its indices, {}",
+                "the shape {} of data {k} does not begin with the shape {} of its indices",
                 list(&sizes),
                 list(&index_sizes)
             )
@@ -41,12 +41,12 @@ fn dynamic_stitch(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         let rest = sizes[index_sizes.len()..].to_vec();
         let expected = row_sizes.get_or_insert_with(|| rest.clone());
         cx.check(*expected == rest, || {
-            format!("rows must have one shape, but have {} and {}", list(expected), list(&rest))
+            format!("the rows have different shapes: {} and {}", list(expected), list(&rest))
         })?;
         parts.push(cx.reshape(data, &[&[indices.len() as i64], &rest[..]].concat())?);
         for (row, &index) in indices.iter().enumerate() {
             let place = usize::try_from(index).ok().filter(|&place| place < 1 << 24);
-            let place = place.ok_or_else(|| cx.invalid(format!("index {index} is no row of the result")))?;
+            let place = place.ok_or_else(|| cx.invalid(format!("index {index} is out of range")))?;
             sources.resize(sources.len().max(place + 1), None);
             sources[place] = Some((k, row as i64));
         }

@@ -12,7 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Gather", gather).types("Tparams", ALL).types("Tindices", INDICES),
     rule("GatherV2", gather_v2).types("Tparams", ALL).types("Tindices", INDICES),
     rule("GatherNd", gather_nd).types("Tparams", ALL).types("Tindices", INDICES),
-    // The handle is read when the op runs, as a `ReadVariableOp` before it would.
+    // The variable is read when the op runs, like a preceding `ReadVariableOp`.
     rule("ResourceGather", resource_gather).types("dtype", ALL).types("Tindices", INDICES),
     rule("ReverseSequence", reverse_sequence).types("T", ALL).types("Tlen", INDICES),
 ];
@@ -24,7 +24,8 @@ fn gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.gather_along(params, indices, 0, 0)
 }
 
-/// The same on the value of a variable; leading `batch_dims` dimensions are matched.
+/// Gathers from the value of a variable. The leading `batch_dims` dimensions of both operands
+/// correspond.
 fn resource_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
     let params = cx.read_variable(variable);
@@ -41,7 +42,8 @@ fn gather_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.gather_along(params, indices, axis, batch_dims)
 }
 
-/// `GatherNd(params, indices)`: the last dimension of the indices counts the leading dimensions of `params`.
+/// `GatherNd(params, indices)`: the last dimension of the indices is the number of leading
+/// dimensions of `params` to index.
 fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (params, indices) = (cx.input(0)?, cx.input(1)?);
     let (sizes, index_sizes) = (cx.sizes(params), cx.sizes(indices));
@@ -49,7 +51,7 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let depth = depth.and_then(|depth| usize::try_from(depth).ok()).filter(|&depth| depth <= sizes.len());
     let Some(depth) = depth.filter(|_| !sizes.is_empty()) else {
         return Err(cx.invalid(format!(
-            "the last dimension of the indices {} must be at most the rank of the params {}",
+            "the last dimension of the indices {} exceeds the rank of the params {}",
             list(&index_sizes),
             list(&sizes)
         )));
@@ -76,7 +78,8 @@ fn gather_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[params, indices])
 }
 
-/// `ReverseSequence(x, lengths)`: of each sequence the first `length` elements in reverse, the rest as it is.
+/// `ReverseSequence(x, lengths)`: reverses the first `length` elements of each sequence, and keeps
+/// the others.
 fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, lengths) = (cx.input(0)?, cx.input(1)?);
     let rank = cx.rank(x);
@@ -85,7 +88,7 @@ fn reverse_sequence(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (sizes, length_sizes) = (cx.sizes(x), cx.sizes(lengths));
     cx.check(seq != batch && length_sizes == [sizes[batch]], || {
         format!(
-            "the lengths {} must be one for each element of dimension {batch} of {}, which is not dimension {seq}",
+            "expected one length for each element of dimension {batch} of {1}, other than dimension {seq}, got lengths of shape {0}",
             list(&length_sizes),
             list(&sizes)
         )

@@ -1,4 +1,4 @@
-//! Ops that pass their inputs on.
+//! Ops that pass their inputs through.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -16,22 +16,22 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("PreventGradient", |cx| cx.pass_on()).types("T", ANYTHING),
     rule_values("Snapshot", |cx| cx.pass_on()).types("T", ALL),
     rule_values("PlaceholderWithDefault", |cx| cx.pass_on()).types("dtype", ALL),
-    // Checks nothing, as in XLA: compiled code has no way to report it.
+    // Checks nothing, as in XLA: compiled code has no way to report a failure.
     rule_values("CheckNumerics", |cx| cx.pass_on()).types("T", FLOATS),
     rule("EnsureShape", ensure_shape).types("T", ALL),
 ];
 
-/// `EnsureShape(x) = x`, refused at compile time if `x` has another shape.
+/// `EnsureShape(x) = x`. Another shape of `x` is a compile-time error.
 fn ensure_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
-    let (sizes, wanted) = (cx.sizes(x), cx.attributes().shape("shape")?);
+    let (sizes, requested) = (cx.sizes(x), cx.attributes().shape("shape")?);
     let known = cx.array(x).dimensions;
-    let fits = wanted.dimensions.as_ref().is_none_or(|wanted| {
-        wanted.len() == known.len()
-            && wanted.iter().zip(&known).all(|(wanted, known)| {
-                wanted.is_none_or(|w| w == known.size || (known.is_dynamic && w < known.size))
+    let fits = requested.dimensions.as_ref().is_none_or(|requested| {
+        requested.len() == known.len()
+            && requested.iter().zip(&known).all(|(requested, known)| {
+                requested.is_none_or(|w| w == known.size || (known.is_dynamic && w < known.size))
             })
     });
-    cx.check(fits, || format!("the tensor's shape {} is not compatible with {wanted}", list(&sizes)))?;
+    cx.check(fits, || format!("the tensor's shape {} is not compatible with {requested}", list(&sizes)))?;
     Ok(x)
 }

@@ -14,24 +14,24 @@ pub(crate) const RULES: &[Rule] = &[
     rule("MirrorPadGrad", mirror_pad_grad).types("T", ALL),
 ];
 
-/// A pair (before, after) for each dimension, from input 1.
+/// Returns a pair (before, after) for each dimension, from input 1.
 fn paddings(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<(i64, i64)>> {
     let literal = cx.constant(1)?;
     let sizes = literal.array_shape().sizes();
-    // A vector of no dimensions has no pairs.
+    // An empty array has no pairs.
     let is_matrix = sizes == [rank as i64, 2] || (rank == 0 && literal.array_shape().element_count() == 0);
     cx.check(is_matrix, || {
         format!(
-            "paddings must be a matrix [{rank}, 2], a pair for each dimension, but have shape {}",
+            "paddings: expected a matrix [{rank}, 2] with a pair for each dimension, got shape {}",
             list(&sizes)
         )
     })?;
-    let values = literal.to_i64s().ok_or_else(|| cx.invalid("paddings must hold integers"))?;
-    cx.check(values.iter().all(|&value| value >= 0), || "paddings must not be negative".to_owned())?;
+    let values = literal.to_i64s().ok_or_else(|| cx.invalid("paddings: expected integers"))?;
+    cx.check(values.iter().all(|&value| value >= 0), || "paddings: expected numbers >= 0".to_owned())?;
     Ok(values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect())
 }
 
-/// Copies of 0, or of the scalar at input 2, around an array.
+/// Pads an array with 0 or the scalar at input 2.
 fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (rank, element_type) = (cx.rank(x), cx.element_type(x));
@@ -46,16 +46,17 @@ fn pad(cx: &mut NodeContext<'_, '_>, has_value: bool) -> Result<InstructionId> {
     cx.pad(x, value, &padding)
 }
 
-/// 1 if the mirror leaves out the element at the edge (`REFLECT`), 0 if it repeats it (`SYMMETRIC`).
+/// Returns 1 if the mirror image omits the element at the edge (`REFLECT`), or 0 if it repeats it
+/// (`SYMMETRIC`).
 fn excluded_edge(cx: &NodeContext<'_, '_>) -> Result<i64> {
     match cx.attributes().text("mode")? {
         "REFLECT" => Ok(1),
         "SYMMETRIC" => Ok(0),
-        other => Err(cx.invalid(format!("mode '{other}' is neither REFLECT nor SYMMETRIC"))),
+        other => Err(cx.invalid(format!("mode: expected REFLECT or SYMMETRIC, got '{other}'"))),
     }
 }
 
-/// The array with its mirror image at each end.
+/// Pads the array with its mirror image at each end.
 fn mirror_pad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -83,7 +84,8 @@ fn mirror_pad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(x)
 }
 
-/// The gradient of `MirrorPad`: the core, plus the mirrored edges added where they came from.
+/// The gradient of `MirrorPad`: the center, plus the mirrored edges added to the elements that they
+/// copy.
 fn mirror_pad_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut grad = cx.input(0)?;
     let sizes = cx.sizes(grad);

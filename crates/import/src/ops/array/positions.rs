@@ -1,4 +1,4 @@
-//! Positions as numbers, and dense arrays from lists of positions.
+//! Conversions between positions and indices, and dense arrays from lists of positions.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -12,7 +12,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule("UnravelIndex", unravel_index).types("Tidx", INDICES),
 ];
 
-/// `SparseToDense(indices, shape, values, default)`: the values at their indices, the default elsewhere.
+/// `SparseToDense(indices, shape, values, default)`: the values at their indices, and the default
+/// elsewhere.
 fn sparse_to_dense(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut indices, mut values, default) = (cx.input(0)?, cx.input(2)?, cx.input(3)?);
     let sizes = cx.constant_sizes(1)?;
@@ -23,20 +24,20 @@ fn sparse_to_dense(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         [count, depth] => (count, depth),
         _ => {
             return Err(cx.invalid(format!(
-                "sparse_indices must be a matrix at most, but have {}",
+                "sparse_indices: expected rank 2 or less, got shape {}",
                 list(&index_sizes)
             )));
         }
     };
     cx.check(sizes.len() as i64 == depth, || {
-        format!("indices of {depth} elements do not fit the shape {}", list(&sizes))
+        format!("indices of {depth} elements do not match the shape {}", list(&sizes))
     })?;
     let value_sizes = cx.sizes(values);
     cx.check(value_sizes.is_empty() || value_sizes == [count], || {
-        format!("there must be one value, or {count}, but their shape is {}", list(&value_sizes))
+        format!("sparse_values: expected a scalar or {count} values, got shape {}", list(&value_sizes))
     })?;
     let rank = cx.rank(default);
-    cx.check(rank == 0, || format!("default_value must be a scalar, but has rank {rank}"))?;
+    cx.check(rank == 0, || format!("default_value: expected a scalar, got rank {rank}"))?;
     let dense = cx.broadcast(default, &sizes, &[])?;
     indices = cx.reshape(indices, &[count, depth])?;
     if value_sizes.is_empty() {
@@ -44,20 +45,21 @@ fn sparse_to_dense(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     if depth == 0 {
         return Err(Error::unsupported(
-            "sparse_indices without elements, into a scalar; use the value itself",
+            "sparse_indices without elements, which assign a scalar; use the value itself",
         ));
     }
     cx.scatter(dense, indices, values, Indices::Vectors, Reducer::Replace)
 }
 
-/// `UnravelIndex(indices, dims)`: row-major positions as indices, one row for each dimension.
+/// `UnravelIndex(indices, dims)`: converts row-major positions to indices, with one row for each
+/// dimension.
 fn unravel_index(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let indices = cx.input(0)?;
     let dims = cx.constant_sizes(1)?;
     let index_sizes = cx.sizes(indices);
     cx.check(index_sizes.len() <= 1 && !dims.is_empty() && !dims.contains(&0), || {
         format!(
-            "a scalar or a vector of indices and dims above 0 are needed, but they are {} and {}",
+            "expected a scalar or a vector of indices and dims above 0, got {} and {}",
             list(&index_sizes),
             list(&dims)
         )

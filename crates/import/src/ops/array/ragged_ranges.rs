@@ -1,4 +1,4 @@
-//! Sequences of several lengths, one behind the other.
+//! Concatenated sequences of different lengths.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
@@ -12,23 +12,26 @@ pub(crate) const RULES: &[Rule] = &[rule_many("RaggedRange", ragged_range)
     .types("T", &[DataType::Bfloat16, DataType::Float, DataType::Double, DataType::Int32, DataType::Int64])
     .types("Tsplits", &[DataType::Int32, DataType::Int64])];
 
-/// The most values of all sequences that are known at compile time.
+/// Maximum number of values of all sequences that are known at compile time.
 const MAX_VALUES: i128 = 1 << 24;
 
-/// `RaggedRange(starts, limits, deltas)`: where each sequence begins, and `start, start + delta, ...` up to and without
-/// `limit` for all of them. How many values there are must be known at compile time: all three are, or they are integers
-/// and the steps are known and how far each limit is from its start.
+/// `RaggedRange(starts, limits, deltas)`: the beginning of each sequence, and the values `start,
+/// start + delta, ...` below `limit` of all sequences. The number of values must be known at
+/// compile time. It is if all three inputs are constant, or if they are integers and both the steps
+/// and the distance of each limit from its start are constant.
 fn ragged_range(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut sizes = Vec::with_capacity(3);
     for (k, name) in ["starts", "limits", "deltas"].into_iter().enumerate() {
         let id = cx.input(k)?;
-        let have = cx.sizes(id);
-        cx.check(have.len() <= 1, || format!("{name} must be a scalar or a vector, but is {}", list(&have)))?;
-        sizes.push(have.first().copied());
+        let sizes_k = cx.sizes(id);
+        cx.check(sizes_k.len() <= 1, || {
+            format!("{name}: expected a scalar or a vector, got shape {}", list(&sizes_k))
+        })?;
+        sizes.push(sizes_k.first().copied());
     }
     let rows = sizes.iter().flatten().next().copied().unwrap_or(1);
     cx.check(sizes.iter().flatten().all(|&size| size == rows), || {
-        "starts, limits and deltas must be scalars or have the same length".to_owned()
+        "expected scalars or equal lengths for starts, limits, and deltas".to_owned()
     })?;
     let ids = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let known = ids.map(|id| cx.fold(id));
@@ -39,20 +42,20 @@ fn ragged_range(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     moving_ranges(cx, known[2].as_ref(), rows, &sizes, splits_type)
 }
 
-/// The element of a row, or of all rows.
+/// Returns the element of a row, or the only one for all rows.
 fn element(literal: &Literal, row: i64) -> Scalar {
     let is_one = literal.array_shape().rank() == 0;
     literal.scalar_at(if is_one { 0 } else { row as usize })
 }
 
-/// How many steps of `delta` lead from `start` to `limit`.
+/// Returns the number of steps of `delta` from `start` to `limit`.
 fn steps(cx: &NodeContext<'_, '_>, start: i128, limit: i128, delta: i128) -> Result<i128> {
     cx.check(delta != 0, || "deltas must not be 0".to_owned())?;
     let distance = if delta > 0 { limit - start } else { start - limit };
     Ok(if distance <= 0 { 0 } else { (distance + delta.abs() - 1) / delta.abs() })
 }
 
-/// The same of floats, divided in their own type.
+/// Like [`steps`] for floats, divided in their own type.
 fn float_steps(cx: &NodeContext<'_, '_>, values: [f64; 3], element_type: PrimitiveType) -> Result<i128> {
     let [start, limit, delta] = values;
     cx.check(delta != 0.0, || "deltas must not be 0".to_owned())?;
@@ -65,7 +68,7 @@ fn float_steps(cx: &NodeContext<'_, '_>, values: [f64; 3], element_type: Primiti
     Ok(count as i128)
 }
 
-/// A result of arithmetic as a floating-point type holds it.
+/// Rounds a result to a floating-point type.
 fn rounded(value: f64, element_type: PrimitiveType) -> f64 {
     if element_type == PrimitiveType::F64 {
         return value;
@@ -75,7 +78,7 @@ fn rounded(value: f64, element_type: PrimitiveType) -> f64 {
     literal.scalar_at(0).as_f64().unwrap_or(value)
 }
 
-/// The beginnings of sequences of these lengths, as a constant.
+/// Returns the beginnings of sequences of these lengths as a constant, and their total length.
 fn splits(
     cx: &mut NodeContext<'_, '_>,
     counts: &[i128],
@@ -86,14 +89,14 @@ fn splits(
     for count in counts {
         total += count;
         cx.check(total <= MAX_VALUES, || {
-            format!("the sequences have more than {MAX_VALUES} values; make them where they are used")
+            format!("the sequences have more than {MAX_VALUES} values; generate them where they are used")
         })?;
         splits.push(total as i64);
     }
     Ok((cx.integers(splits_type, &splits)?, total as i64))
 }
 
-/// Sequences that are known: each value is the one before it plus the step, as TensorFlow adds.
+/// Constant sequences. Each value is its predecessor plus the step, as in TensorFlow.
 fn known_ranges(
     cx: &mut NodeContext<'_, '_>,
     [starts, limits, deltas]: [&Literal; 3],
@@ -131,7 +134,7 @@ fn known_ranges(
     Ok(vec![splits, cx.literal(values)])
 }
 
-/// Sequences of integers that begin anywhere, but have known lengths and steps.
+/// Integer sequences with run-time starts, but known lengths and steps.
 fn moving_ranges(
     cx: &mut NodeContext<'_, '_>,
     deltas: Option<&Literal>,
@@ -143,7 +146,7 @@ fn moving_ranges(
     let element_type = cx.element_type(starts);
     let unknown = || {
         Error::unsupported(
-            "how many values there are is known at run time only: make starts, limits and deltas constants, or integers \
+            "the number of values is not known at compile time: make starts, limits, and deltas constants, or integers \
              with constant deltas and limits that are starts plus a constant; or use a dense range with a mask",
         ).coded(Code::NotConstant)
     };
@@ -153,12 +156,14 @@ fn moving_ranges(
     for row in 0..rows {
         let position = |k: usize| if sizes[k].is_some() { row as usize } else { 0 };
         let (start, limit) = (position(0), position(1));
-        // The two may be rows of different vectors, of which one is a scalar.
+        // The two may be rows of different vectors, if one is a scalar.
         let distance = if start == limit { cx.constant_difference(1, 0, start)? } else { None };
         let distance = distance.ok_or_else(unknown)?;
         let delta = element(deltas, row).as_i64().unwrap_or_default();
         let count = steps(cx, 0, i128::from(distance), i128::from(delta))?;
-        cx.check(count + row_of.len() as i128 <= MAX_VALUES, || "there are too many values".to_owned())?;
+        cx.check(count + row_of.len() as i128 <= MAX_VALUES, || {
+            "the sequences have too many values".to_owned()
+        })?;
         counts.push(count);
         row_of.extend(std::iter::repeat_n(start as i64, count as usize));
         offsets.extend((0..count as i64).map(|k| delta.wrapping_mul(k)));

@@ -1,4 +1,4 @@
-//! Scatters. Indices out of range are left out, as in XLA.
+//! Scatters. Updates with indices out of range are dropped, as in XLA.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -21,22 +21,22 @@ pub(crate) const RULES: &[Rule] = &[
         .types("dtype", ALL)
         .effect(),
     rule_values("ResourceScatterAdd", |cx| resource_scatter(cx, Reducer::Add, false))
-        .types("dtype", NUMBERS_AND_QUANTISED)
+        .types("dtype", NUMBERS_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterSub", |cx| resource_scatter(cx, Reducer::Subtract, false))
-        .types("dtype", NUMBERS_AND_QUANTISED)
+        .types("dtype", NUMBERS_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterMul", |cx| resource_scatter(cx, Reducer::Multiply, false))
-        .types("dtype", NUMBERS_AND_QUANTISED)
+        .types("dtype", NUMBERS_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterDiv", |cx| resource_scatter(cx, Reducer::Divide, false))
-        .types("dtype", NUMBERS_AND_QUANTISED)
+        .types("dtype", NUMBERS_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterMax", |cx| resource_scatter(cx, Reducer::Maximum, false))
-        .types("dtype", REAL_AND_QUANTISED)
+        .types("dtype", REAL_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterMin", |cx| resource_scatter(cx, Reducer::Minimum, false))
-        .types("dtype", REAL_AND_QUANTISED)
+        .types("dtype", REAL_AND_QUANTIZED)
         .effect(),
     rule_values("ResourceScatterNdUpdate", |cx| resource_scatter(cx, Reducer::Replace, true))
         .types("T", ALL)
@@ -87,14 +87,14 @@ pub(crate) const RULES: &[Rule] = &[
         .types("T", NUMBERS)
         .types("Tindices", INDICES)
         .effect(),
-    rule("UnsortedSegmentSum", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
+    rule("UnsortedSegmentSum", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTIZED),
     rule("UnsortedSegmentProd", |cx| unsorted_segment(cx, Reducer::Multiply))
-        .types("T", NUMBERS_AND_QUANTISED),
+        .types("T", NUMBERS_AND_QUANTIZED),
     rule("UnsortedSegmentMax", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
     rule("UnsortedSegmentMin", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
     // Sorted ids make no difference.
-    rule("SegmentSumV2", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
-    rule("SegmentProdV2", |cx| unsorted_segment(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
+    rule("SegmentSumV2", |cx| unsorted_segment(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTIZED),
+    rule("SegmentProdV2", |cx| unsorted_segment(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTIZED),
     rule("SegmentMaxV2", |cx| unsorted_segment(cx, Reducer::Maximum)).types("T", REAL),
     rule("SegmentMinV2", |cx| unsorted_segment(cx, Reducer::Minimum)).types("T", REAL),
     rule("SegmentSum", |cx| known_segments(cx, Reducer::Add)).types("T", NUMBERS),
@@ -103,7 +103,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("SegmentMin", |cx| known_segments(cx, Reducer::Minimum)).types("T", REAL),
 ];
 
-/// `ScatterNd(indices, updates, shape)`: sums of updates in an array of zeros.
+/// `ScatterNd(indices, updates, shape)`: adds updates to an array of zeros.
 fn scatter_nd(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (indices, updates) = (cx.input(0)?, cx.input(1)?);
     let sizes = cx.constant_sizes(2)?;
@@ -128,22 +128,22 @@ fn resource_scatter(cx: &mut NodeContext<'_, '_>, reducer: Reducer, vectors: boo
     cx.assign_variable(variable, updated)
 }
 
-/// `UnsortedSegment*(data, segment_ids, num_segments)`: empty segments hold the reduction's neutral element, negative ids
-/// are left out.
+/// `UnsortedSegment*(data, segment_ids, num_segments)`. Empty segments contain the reduction's
+/// identity. Rows with negative ids are dropped.
 fn unsorted_segment(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (data, ids) = (cx.input(0)?, cx.input(1)?);
     let count = cx.constant_i64(2)?;
     let (sizes, id_sizes) = (cx.sizes(data), cx.sizes(ids));
     cx.check(count >= 0 && sizes.starts_with(&id_sizes), || {
         format!(
-            "the segment ids' shape {} must begin the data's {}, and num_segments be at least 0, not {count}",
+            "expected the data's shape {1} to begin with the segment ids' shape {0}, and num_segments >= 0, got {count}",
             list(&id_sizes),
             list(&sizes)
         )
     })?;
     let element_type = cx.element_type(data);
     let neutral = match (reducer, element_type.is_floating_point()) {
-        // TensorFlow's segments begin at the lowest finite number.
+        // TensorFlow's segments start at the lowest finite number.
         (Reducer::Maximum | Reducer::Minimum, true) => finite_limit(element_type, reducer),
         _ => reducer.neutral(element_type),
     };
@@ -164,8 +164,9 @@ pub(crate) fn finite_limit(element_type: PrimitiveType, reducer: Reducer) -> sha
     bounded::scalar_literal(element_type, if reducer == Reducer::Maximum { -largest } else { largest })
 }
 
-/// `SegmentSum(data, segment_ids)` and its kin: rows of equal ids combined, 0 where an id has none (1 for products). The ids must be known,
-/// for the shape of the result follows from the last one.
+/// `SegmentSum(data, segment_ids)` and similar ops: combines rows of equal ids. Ids without rows
+/// yield 0, or 1 for products. The ids must be known at compile time, because the last one
+/// determines the result's shape.
 fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let (data, ids) = (cx.input(0)?, cx.input(1)?);
     let known = cx.constant_i64s(1)?;
@@ -173,16 +174,14 @@ fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Inst
     let ascends = known.is_sorted() && known.first().is_none_or(|&id| id >= 0);
     cx.check(ascends && id_sizes.len() == 1 && sizes.first() == id_sizes.first(), || {
         format!(
-            "segment_ids must be a vector of sorted numbers from 0 on, one for each row of the data {}; their shape is {}",
+            "segment_ids: expected a vector of sorted numbers >= 0, one for each row of the data {}, got shape {}",
             list(&sizes),
             list(&id_sizes)
         )
     })?;
     let count = known.last().map_or(0, |&last| last.saturating_add(1));
     let result = [&[count][..], &sizes[1..]].concat();
-    cx.check(element_count(&result).is_some(), || {
-        format!("the result would have the shape {}", list(&result))
-    })?;
+    cx.check(element_count(&result).is_some(), || format!("the result is too large: {}", list(&result)))?;
     let element_type = cx.element_type(data);
     let neutral = cx.literal(reducer.neutral(element_type));
     let start = cx.broadcast(neutral, &result, &[])?;
@@ -190,7 +189,7 @@ fn known_segments(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Inst
     if matches!(reducer, Reducer::Add | Reducer::Multiply) || result.contains(&0) {
         return Ok(combined);
     }
-    // The largest and the smallest of no rows are 0.
+    // The maximum and the minimum of no rows are 0.
     let empty = cx.splat(PrimitiveType::S32, &[count], 0.0)?;
     let ones = cx.splat(PrimitiveType::S32, &id_sizes, 1.0)?;
     let filled = cx.scatter(empty, ids, ones, Indices::Scalars, Reducer::Replace)?;

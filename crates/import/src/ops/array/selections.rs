@@ -1,4 +1,5 @@
-//! Ops that select elements: as many as there turn out to be, which gives results of bounded size, or one of two for each place.
+//! Ops that select elements: a data-dependent number of them, with results of bounded size, or one
+//! of two for each position.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -16,7 +17,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("SelectV2", select_v2).types("T", ALL),
 ];
 
-/// `Where(x)`: the indices of the elements that are not 0, a row for each, in row-major order.
+/// `Where(x)`: the indices of the nonzero elements in row-major order, one per row.
 fn where_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -32,7 +33,7 @@ fn where_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     };
     let holds = cx.masked_with(holds, 0.0)?;
     let flat = cx.reshape(holds, &[count])?;
-    let (positions, found) = cx.kept_positions(flat)?;
+    let (positions, count_kept) = cx.kept_positions(flat)?;
     let mut columns = Vec::new();
     for (&size, stride) in sizes.iter().zip(row_major_strides(&sizes)) {
         let stride = cx.splat_like(positions, stride as f64)?;
@@ -46,18 +47,19 @@ fn where_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         [] => cx.splat(PrimitiveType::S64, &[count, 0], 0.0)?,
         columns => cx.concatenate(columns, 1)?,
     };
-    cx.bounded(indices, &[Some(found), None])
+    cx.bounded(indices, &[Some(count_kept), None])
 }
 
-/// `DynamicPartition(data, partitions)`: for each partition its rows, in their order. Rows of no partition are left out.
+/// `DynamicPartition(data, partitions)`: the rows of each partition, in order. Rows of no partition
+/// are dropped.
 ///
-/// The rows are sorted by partition, so that each partition is one piece of them.
+/// The rows are sorted by partition, so that each partition is contiguous.
 fn dynamic_partition(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (data, partitions) = (cx.input(0)?, cx.input(1)?);
     let (sizes, index_sizes) = (cx.sizes(data), cx.sizes(partitions));
     cx.check(sizes.starts_with(&index_sizes), || {
         format!(
-            "the shape of the data, {}, must begin with that of the partitions, {}",
+            "the shape {} of the data does not begin with the shape {} of the partitions",
             list(&sizes),
             list(&index_sizes)
         )
@@ -86,7 +88,7 @@ fn dynamic_partition(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     Ok(results)
 }
 
-/// How many elements of a vector compare with a number, as an `s32` scalar.
+/// Counts the elements of a vector that compare with a number, as an `s32` scalar.
 fn counted(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -98,7 +100,7 @@ fn counted(
     cx.reduce(ones, Reducer::Add, &[0])
 }
 
-/// The order of a sort by its first operand, an integer; the second is carried along.
+/// The comparator of a sort by its first operand, an integer. The second operand is carried along.
 fn ascending(
     cx: &mut NodeContext<'_, '_>,
     key: PrimitiveType,
@@ -114,12 +116,13 @@ fn ascending(
     Ok(cx.add_computation(builder.finish(root)))
 }
 
-/// `Select(cond, x, y)`: `cond` is a scalar, has the shape of `x`, or is a vector over its first dimension.
+/// `Select(cond, x, y)`. `cond` is a scalar, has the shape of `x`, or is a vector over its first
+/// dimension.
 fn select(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (cond, x, y) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let (cond_sizes, sizes, y_sizes) = (cx.sizes(cond), cx.sizes(x), cx.sizes(y));
     cx.check(sizes == y_sizes, || {
-        format!("'then' and 'else' must have the same shape: {} vs. {}", list(&sizes), list(&y_sizes))
+        format!("'then' and 'else' have different shapes: {} vs. {}", list(&sizes), list(&y_sizes))
     })?;
     if cond_sizes.is_empty() || cond_sizes == sizes {
         return cx.select(cond, x, y);
@@ -127,7 +130,7 @@ fn select(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let by_row = cond_sizes.len() == 1 && sizes.first() == cond_sizes.first();
     cx.check(by_row, || {
         format!(
-            "'cond' must be a scalar, have the shape {} of 'then', or be a vector over its first dimension, but has \
+            "'cond': expected a scalar, the shape {} of 'then', or a vector over its first dimension, got \
              shape {}",
             list(&sizes),
             list(&cond_sizes)
@@ -137,13 +140,13 @@ fn select(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.select(cond, x, y)
 }
 
-/// `SelectV2(cond, x, y)`, all three broadcast.
+/// `SelectV2(cond, x, y)` with broadcasting of all three.
 fn select_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (cond, x, y) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let sizes = cx.broadcast_sizes(&cx.sizes(x), &cx.sizes(y))?;
     let sizes = cx.broadcast_sizes(&sizes, &cx.sizes(cond))?;
     let (x, y) = (cx.broadcast_to(x, &sizes)?, cx.broadcast_to(y, &sizes)?);
-    // A scalar condition chooses for all elements at once.
+    // A scalar condition applies to all elements.
     let cond = if cx.rank(cond) == 0 { cond } else { cx.broadcast_to(cond, &sizes)? };
     cx.select(cond, x, y)
 }

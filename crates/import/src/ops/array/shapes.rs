@@ -1,4 +1,4 @@
-//! Ops that answer with shapes: constants but for the true sizes of bounded dimensions.
+//! Ops that return shapes: constants, except for the true sizes of bounded dimensions.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -18,13 +18,13 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("ConcatOffset", concat_offset),
 ];
 
-/// The sizes of the input.
+/// Returns the sizes of the input.
 fn shape_op(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     shape_of(cx, x)
 }
 
-/// The sizes of an array as a vector.
+/// Returns the sizes of an array as a vector.
 fn shape_of(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     let (sizes, out_type) = (cx.sizes(x), cx.output_type(0)?);
     if !cx.is_bounded(x) {
@@ -39,7 +39,7 @@ fn shape_of(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Instructio
     cx.concatenate(&elements, 0)
 }
 
-/// The sizes of each input.
+/// Returns the sizes of each input.
 fn shape_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let inputs = cx.inputs_from(0)?;
     inputs.into_iter().map(|x| shape_of(cx, x)).collect()
@@ -49,10 +49,10 @@ fn integer(cx: &mut NodeContext<'_, '_>, value: i64) -> Result<InstructionId> {
     let out_type = cx.output_type(0)?;
     let vector = cx.integers(out_type, &[value])?;
     let literal = cx.fold(vector).and_then(|vector| vector.reshape(&[]));
-    Ok(cx.literal(literal.expect("a vector of one is a scalar")))
+    Ok(cx.literal(literal.expect("cannot reshape a vector of one element to a scalar")))
 }
 
-/// The number of elements.
+/// Returns the number of elements.
 fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     if cx.is_bounded(x) {
@@ -64,14 +64,14 @@ fn size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     integer(cx, count)
 }
 
-/// The number of dimensions.
+/// Returns the number of dimensions.
 fn rank(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let rank = cx.rank(x) as i64;
     integer(cx, rank)
 }
 
-/// The shape that two shapes broadcast to.
+/// Returns the shape that two shapes broadcast to.
 fn broadcast_args(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
     let sizes = cx.broadcast_sizes(&a, &b)?;
@@ -79,8 +79,8 @@ fn broadcast_args(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.integers(out_type, &sizes)
 }
 
-/// For each of two shapes, the dimensions along which the gradient of a broadcast op must be summed: those that it
-/// repeats, and those of size 1 in both.
+/// For each of two shapes, the dimensions along which the gradient of a broadcast op must be
+/// summed: those that it repeats, and those of size 1 in both.
 fn broadcast_gradient_args(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (a, b) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
     let sizes = cx.broadcast_sizes(&a, &b)?;
@@ -96,7 +96,7 @@ fn broadcast_gradient_args(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instructi
     Ok(vec![cx.integers(out_type, &for_a)?, cx.integers(out_type, &for_b)?])
 }
 
-/// Where each part of a concatenation begins: 0 but for the concatenated dimension.
+/// Returns the offset of each part of a concatenation: 0, except along the concatenated dimension.
 fn concat_offset(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let axis = cx.constant_i64(0)?;
     let out_type = cx.output_type(0)?;
@@ -108,12 +108,17 @@ fn concat_offset(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         let sizes = cx.constant_i64s(k)?;
         let fits = sizes.len() == first.len() && (0..sizes.len()).all(|d| d == axis || sizes[d] == first[d]);
         cx.check(fits, || {
-            format!("the shapes must agree but for dimension {axis}: {} vs. {}", list(&first), list(&sizes))
+            format!(
+                "the shapes differ in dimensions other than {axis}: {} vs. {}",
+                list(&first),
+                list(&sizes)
+            )
         })?;
         let mut start = vec![0; sizes.len()];
         start[axis] = offset;
         offsets.push(cx.integers(out_type, &start)?);
-        offset = offset.checked_add(sizes[axis]).ok_or_else(|| cx.invalid("the sizes add up to too much"))?;
+        offset =
+            offset.checked_add(sizes[axis]).ok_or_else(|| cx.invalid("the sum of the sizes overflows"))?;
     }
     Ok(offsets)
 }

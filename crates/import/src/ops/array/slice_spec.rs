@@ -1,11 +1,11 @@
-//! Strided slices by their masks: what each dimension of the operand and of the result is.
+//! The masks of strided slices: the meaning of each dimension of the operand and of the result.
 
 use crate::node::context::NodeContext;
 use support::Result;
 
-/// What a strided slice does to one dimension of its input.
+/// The effect of a strided slice on one dimension of its input.
 pub(crate) struct DenseDimension {
-    /// The position in `begin`, `end` and `strides`; `None` where the ellipsis stands.
+    /// Position in `begin`, `end`, and `strides`. `None` for dimensions covered by the ellipsis.
     pub(crate) sparse: Option<usize>,
     pub(crate) stride: i64,
     pub(crate) begin_masked: bool,
@@ -25,7 +25,7 @@ pub(crate) struct DenseSpec {
     pub(crate) result: Vec<FinalDimension>,
 }
 
-/// A range of one dimension whose bounds are known.
+/// A range of one dimension with known bounds.
 pub(crate) struct Range {
     pub(crate) begin: i64,
     pub(crate) stride: i64,
@@ -42,14 +42,14 @@ impl DenseSpec {
         let set = |mask: i64, i: usize| i < 63 && mask >> i & 1 == 1;
         let count = strides.len();
         let ellipses = (0..count).filter(|&i| set(ellipsis_mask, i)).count();
-        cx.check(ellipses <= 1, || "more than one ellipsis".to_owned())?;
+        cx.check(ellipses <= 1, || "expected at most one ellipsis, got several".to_owned())?;
         let mut spec = Self { dimensions: Vec::new(), result: Vec::new() };
-        // Without an ellipsis there is one behind the last index.
+        // Without an ellipsis, there is an implicit one after the last index.
         let order = (0..count).chain((ellipses == 0).then_some(count));
         for i in order {
             if i == count || set(ellipsis_mask, i) {
-                let behind = (i + 1..count).filter(|&j| !set(new_axis_mask, j)).count();
-                let next = rank.saturating_sub(behind).max(spec.dimensions.len());
+                let following = (i + 1..count).filter(|&j| !set(new_axis_mask, j)).count();
+                let next = rank.saturating_sub(following).max(spec.dimensions.len());
                 while spec.dimensions.len() < next {
                     spec.result.push(FinalDimension::Kept(spec.dimensions.len()));
                     spec.dimensions.push(DenseDimension {
@@ -77,14 +77,14 @@ impl DenseSpec {
             }
         }
         cx.check(spec.dimensions.len() == rank, || {
-            format!("the slice has {} indices, but the tensor only {rank} dimensions", spec.dimensions.len())
+            format!("the slice has {} indices, but the tensor has {rank} dimensions", spec.dimensions.len())
         })?;
         Ok(spec)
     }
 }
 
 impl DenseDimension {
-    /// The range, from bounds that are known. `None` if a bound that counts is not.
+    /// Returns the range, given its known bounds, or `None` if a bound that matters is unknown.
     pub(crate) fn range(
         &self,
         cx: &NodeContext<'_, '_>,
@@ -95,7 +95,7 @@ impl DenseDimension {
         let stride = self.stride;
         cx.check(stride != 0, || "strides must not be 0".to_owned())?;
         if self.shrink {
-            cx.check(stride > 0, || "an index that drops its dimension must have stride 1".to_owned())?;
+            cx.check(stride > 0, || "an index that removes its dimension must have stride 1".to_owned())?;
             let Some(index) = begin else { return Ok(None) };
             let wrapped = if index < 0 { index + size } else { index };
             cx.check((0..size).contains(&wrapped), || {

@@ -1,4 +1,4 @@
-//! Blocks of pixels moved into features or into the batch, and back.
+//! Moves blocks of pixels into features or into the batch, and back.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -17,17 +17,15 @@ pub(crate) const RULES: &[Rule] = &[
     rule("BatchToSpaceND", batch_to_space_nd).types("T", ALL),
 ];
 
-/// The attribute `block_size`.
+/// Returns the attribute `block_size`.
 fn block_size(cx: &NodeContext<'_, '_>) -> Result<i64> {
     let block = cx.attributes().int("block_size")?;
-    // Its square is the most that is computed from it.
-    cx.check((2..=1 << 30).contains(&block), || {
-        format!("block_size must be at least 2 and at most 2^30, but is {block}")
-    })?;
+    // The largest number computed from it is its square.
+    cx.check((2..=1 << 30).contains(&block), || format!("block_size: expected 2 to 2^30, got {block}"))?;
     Ok(block)
 }
 
-/// The block's pixels become features: `[n, h, w, c]` to `[n, h/b, w/b, b*b*c]`.
+/// Moves the pixels of each block into features: `[n, h, w, c]` to `[n, h/b, w/b, b*b*c]`.
 fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, block) = (cx.input(0)?, block_size(cx)?);
     let format = Format::of_node(cx, 4)?;
@@ -35,7 +33,7 @@ fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.sizes(x);
     cx.check_rank("the input", &sizes, 4)?;
     cx.check(format.spatial.iter().all(|&d| sizes[d] % block == 0), || {
-        format!("height and width of {} must be multiples of block_size {block}", list(&sizes))
+        format!("height and width of {} are not multiples of block_size {block}", list(&sizes))
     })?;
     let [h, w] = [sizes[format.spatial[0]] / block, sizes[format.spatial[1]] / block];
     let features = cx.checked_product(&[block * block, sizes[format.feature]])?;
@@ -51,7 +49,7 @@ fn space_to_depth(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     format.split_blocks(cx, y, vector)
 }
 
-/// Features become a block of pixels: `[n, h, w, b*b*c]` to `[n, h*b, w*b, c]`.
+/// Moves features into blocks of pixels: `[n, h, w, b*b*c]` to `[n, h*b, w*b, c]`.
 fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, block) = (cx.input(0)?, block_size(cx)?);
     let format = Format::of_node(cx, 4)?;
@@ -61,7 +59,7 @@ fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let features = sizes[format.feature];
     cx.check(features % (block * block) == 0, || {
         format!(
-            "the {features} features of {} must be a multiple of the square of block_size {block}",
+            "the {features} features of {} are not a multiple of the square of block_size {block}",
             list(&sizes)
         )
     })?;
@@ -80,39 +78,39 @@ fn depth_to_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     format.split_blocks(cx, y, vector)
 }
 
-/// Block sizes, and as many pairs (before, after): what is padded or cropped.
+/// Block sizes, and for each a pair (before, after) of elements to pad or crop.
 struct Blocks {
     sizes: Vec<i64>,
     edges: Vec<(i64, i64)>,
-    /// How many elements a block has.
+    /// Number of elements of a block.
     count: i64,
 }
 
 impl Blocks {
-    /// Checks the pairs at input `k` against the blocks and these against an array.
+    /// Creates the blocks of an array from the pairs at input `k`, and checks both.
     fn new(cx: &mut NodeContext<'_, '_>, sizes: Vec<i64>, k: usize, array: &[i64]) -> Result<Self> {
         let rank = sizes.len();
         cx.check(array.len() > rank, || {
             format!(
-                "an array with {rank} dimensions of blocks has more than that, but this is {}",
+                "expected an array of more than {rank} dimensions, the number of block sizes, got {}",
                 list(array)
             )
         })?;
         cx.check(sizes.iter().all(|&size| size >= 1), || {
-            format!("block sizes must be positive, but are {}", list(&sizes))
+            format!("expected positive block sizes, got {}", list(&sizes))
         })?;
         let count = cx.checked_product(&sizes)?;
         let literal = cx.constant(k)?;
         let shape = literal.array_shape().sizes();
         cx.check(shape == [rank as i64, 2], || {
             format!(
-                "input {k} must be a matrix [{rank}, 2], a pair for each block size, but has shape {}",
+                "input {k}: expected a matrix [{rank}, 2] with a pair for each block size, got shape {}",
                 list(&shape)
             )
         })?;
         let values = literal.to_i64s().unwrap_or_default();
         cx.check(values.len() == 2 * rank && values.iter().all(|&value| value >= 0), || {
-            format!("input {k} must hold integers that are not negative, but is {}", list(&values))
+            format!("input {k}: expected integers >= 0, got {}", list(&values))
         })?;
         let edges = values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
         Ok(Self { sizes, edges, count })
@@ -144,7 +142,11 @@ fn blocks_to_batch(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     let padded_sizes = cx.sizes(padded);
     let whole = (0..rank).all(|d| padded_sizes[d + 1] % blocks.sizes[d] == 0);
     cx.check(whole, || {
-        format!("the padded shape {} must divide into blocks of {}", list(&padded_sizes), list(&blocks.sizes))
+        format!(
+            "the padded shape {} does not divide into blocks of {}",
+            list(&padded_sizes),
+            list(&blocks.sizes)
+        )
     })?;
     let batch = cx.checked_product(&[sizes[0], blocks.count])?;
     let (mut split, mut result) = (vec![sizes[0]], vec![batch]);
@@ -181,7 +183,7 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     let blocks = Blocks::new(cx, blocks, edges, &sizes)?;
     let rank = blocks.sizes.len();
     cx.check(sizes[0] % blocks.count == 0, || {
-        format!("the batch of {} must be a multiple of the {} elements of a block", sizes[0], blocks.count)
+        format!("the batch size {} is not a multiple of the {} elements of a block", sizes[0], blocks.count)
     })?;
     let batch = sizes[0] / blocks.count;
     let split = [&blocks.sizes, &[batch][..], &sizes[1..]].concat();
@@ -193,7 +195,7 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
         merged.push(size);
         let (low, high) = blocks.edges[d];
         cx.check(low <= size && high <= size - low, || {
-            format!("{low} and {high} elements cannot be cropped from the {size} along dimension {}", d + 1)
+            format!("cannot crop {low} and {high} elements from the {size} along dimension {}", d + 1)
         })?;
         kept.push(SliceDimension { start: low, limit: size - high, stride: 1 });
     }

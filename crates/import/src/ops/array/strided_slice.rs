@@ -1,4 +1,4 @@
-//! Slices: `Slice`, `StridedSlice` with all its masks, its gradient, and what puts values in place of a slice.
+//! Slices: `Slice`, `StridedSlice` with all its masks, its gradient, and assignments to slices.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -23,8 +23,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule("TensorStridedSliceUpdate", tensor_strided_slice_update).types("T", ALL).types("Index", INDICES),
 ];
 
-/// `Slice(x, begin, size)`: a size of -1 is the rest. With a begin that is not constant it is clamped such that the slice
-/// fits, as in XLA.
+/// `Slice(x, begin, size)`. A size of -1 means the rest. A run-time begin is clamped such that the
+/// slice fits, as in XLA.
 fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, begin_input) = (cx.input(0)?, cx.input(1)?);
     let sizes = cx.sizes(x);
@@ -33,14 +33,14 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if cx.is_bounded(x) || !is_known || has_rest_from_run_time(cx, begin_input)? {
         return slice_bounded(cx, x, begin_input, size_input);
     }
-    let mut wanted = cx.constant_i64s(2)?;
+    let mut requested = cx.constant_i64s(2)?;
     let begin_sizes = cx.sizes(begin_input);
-    cx.check(wanted.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
+    cx.check(requested.len() == sizes.len() && begin_sizes == [sizes.len() as i64], || {
         format!(
-            "begin and size must have an element for each dimension of {}, but have {} and {}",
+            "begin and size: expected one element for each dimension of {}, got {} and {}",
             list(&sizes),
             list(&begin_sizes),
-            wanted.len()
+            requested.len()
         )
     })?;
     let mut begin = Vec::new();
@@ -50,13 +50,14 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if begin.iter().all(Option::is_some) {
         let mut dimensions = Vec::new();
         for (d, start) in begin.into_iter().flatten().enumerate() {
-            let size = if wanted[d] == -1 { sizes[d].checked_sub(start).unwrap_or(-1) } else { wanted[d] };
+            let size =
+                if requested[d] == -1 { sizes[d].checked_sub(start).unwrap_or(-1) } else { requested[d] };
             let limit = start.checked_add(size);
             let fits = start >= 0 && size >= 0 && limit.is_some_and(|limit| limit <= sizes[d]);
             cx.check(fits, || {
                 format!(
-                    "a slice of {} elements from {start} is out of dimension {d} of {}",
-                    wanted[d],
+                    "a slice of {} elements from {start} exceeds dimension {d} of {}",
+                    requested[d],
                     list(&sizes)
                 )
             })?;
@@ -64,23 +65,23 @@ fn slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         }
         return cx.slice(x, dimensions);
     }
-    // All that is left, where the begin is known of that dimension alone.
-    for ((wanted, begin), &size) in wanted.iter_mut().zip(&begin).zip(&sizes) {
-        if let (-1, Some(begin)) = (*wanted, begin) {
-            *wanted = size.checked_sub(*begin).filter(|rest| *rest <= size).unwrap_or(-1);
+    // Resolve sizes of -1 in dimensions whose begin is known.
+    for ((requested, begin), &size) in requested.iter_mut().zip(&begin).zip(&sizes) {
+        if let (-1, Some(begin)) = (*requested, begin) {
+            *requested = size.checked_sub(*begin).filter(|rest| *rest <= size).unwrap_or(-1);
         }
     }
-    let fits = wanted.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
-    cx.check(fits, || format!("a slice of size {} does not fit into {}", list(&wanted), list(&sizes)))?;
+    let fits = requested.iter().zip(&sizes).all(|(&w, &size)| (0..=size).contains(&w));
+    cx.check(fits, || format!("a slice of size {} does not fit in {}", list(&requested), list(&sizes)))?;
     let mut operands = vec![x];
     for d in 0..sizes.len() {
         let element = cx.slice_in(begin_input, 0, d as i64, d as i64 + 1)?;
         operands.push(cx.reshape(element, &[])?);
     }
-    cx.op(Op::DynamicSlice { dynamic_slice_sizes: wanted }, &operands)
+    cx.op(Op::DynamicSlice { dynamic_slice_sizes: requested }, &operands)
 }
 
-/// Whether a size is -1 and its begin is known at run time only.
+/// True if a size is -1 and its begin is a run-time value.
 fn has_rest_from_run_time(cx: &mut NodeContext<'_, '_>, begin: InstructionId) -> Result<bool> {
     let sizes = cx.constant_i64s(2)?;
     if cx.sizes(begin) != [sizes.len() as i64] {
@@ -94,7 +95,7 @@ fn has_rest_from_run_time(cx: &mut NodeContext<'_, '_>, begin: InstructionId) ->
     Ok(false)
 }
 
-/// The ranges of all dimensions, `None` where a bound is known at run time only.
+/// Returns the ranges of all dimensions, with `None` for run-time bounds.
 fn ranges(
     cx: &mut NodeContext<'_, '_>,
     spec: &DenseSpec,
@@ -112,7 +113,8 @@ fn ranges(
     Ok(ranges)
 }
 
-/// `begin`, `end` and `strides` are vectors of one length; the strides, which must be known.
+/// Returns the strides, which must be known. Checks that `begin`, `end`, and `strides` are vectors
+/// of one length.
 fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>> {
     let strides = cx.constant_i64s(begin_input + 2)?;
     for k in begin_input..begin_input + 2 {
@@ -120,7 +122,7 @@ fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>>
         let sizes = cx.sizes(bound);
         cx.check(sizes == [strides.len() as i64], || {
             format!(
-                "begin, end and strides must be vectors of one length, but input {k} has shape {} and there are {} \
+                "begin, end, and strides must be vectors of one length, but input {k} has shape {} and there are {} \
                  strides",
                 list(&sizes),
                 strides.len()
@@ -130,9 +132,11 @@ fn strides(cx: &mut NodeContext<'_, '_>, begin_input: usize) -> Result<Vec<i64>>
     Ok(strides)
 }
 
-/// `StridedSlice(x, begin, end, strides)`. An index that drops its dimension may depend on run-time values, and so may the
-/// ends of a range whose length is known, as in `x[i:i + 2]`: they wrap around once if negative, then are clamped such
-/// that the range fits. Other ends of ranges must be known at compile time.
+/// `StridedSlice(x, begin, end, strides)`.
+///
+/// An index that removes its dimension may be a run-time value. So may the ends of a range of known
+/// length, as in `x[i:i + 2]`. Negative values wrap around once, then the range is clamped such
+/// that it fits. Other ranges with run-time ends yield results of bounded size.
 fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -148,7 +152,7 @@ fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut reversed, mut slices, mut processed) = (Vec::new(), Vec::new(), Vec::new());
     for (d, range) in ranges.iter().enumerate() {
         let Some(range) = range else {
-            // Cut already, by its run-time index.
+            // Already sliced by its run-time index.
             let limit = cx.sizes(x)[d];
             slices.push(SliceDimension { start: 0, limit, stride: 1 });
             processed.push(limit);
@@ -170,7 +174,8 @@ fn strided_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.reshape(x, &final_sizes(&spec, &processed))
 }
 
-/// Whether a dimension is bounded, or becomes so: the ends of a range depend on a run, and not only where it begins.
+/// True if a dimension is bounded, or becomes bounded because the length of a range is a run-time
+/// value.
 fn needs_bounds(cx: &mut NodeContext<'_, '_>, x: InstructionId, spec: &DenseSpec) -> Result<bool> {
     if cx.is_bounded(x) {
         return Ok(true);
@@ -190,7 +195,7 @@ fn needs_bounds(cx: &mut NodeContext<'_, '_>, x: InstructionId, spec: &DenseSpec
     Ok(false)
 }
 
-/// The result's sizes: new dimensions have size 1, dropped ones are gone.
+/// Returns the result's sizes: new dimensions have size 1, and removed ones are absent.
 fn final_sizes(spec: &DenseSpec, processed: &[i64]) -> Vec<i64> {
     let size = |dimension: &FinalDimension| match dimension {
         FinalDimension::Kept(d) => processed[*d],
@@ -199,7 +204,7 @@ fn final_sizes(spec: &DenseSpec, processed: &[i64]) -> Vec<i64> {
     spec.result.iter().map(size).collect()
 }
 
-/// The length of a range whose ends are known at run time only.
+/// Returns the length of a range with run-time ends.
 fn run_time_size(cx: &mut NodeContext<'_, '_>, dimension: &DenseDimension, size: i64) -> Result<i64> {
     if dimension.shrink {
         return Ok(1);
@@ -212,13 +217,14 @@ fn run_time_size(cx: &mut NodeContext<'_, '_>, dimension: &DenseDimension, size:
     {
         return Ok(length.clamp(0, size));
     }
-    // Which of the two ends is in the way?
+    // Report the end that is not constant.
     let input = if !dimension.begin_masked && cx.constant_element(1, i)?.is_none() { 1 } else { 2 };
     let id = cx.input(input)?;
     Err(cx.not_constant(input, id))
 }
 
-/// Where each dimension's range begins, as a scalar; negative run-time values wrap around once.
+/// Returns the begin of each dimension's range as a scalar. Negative run-time values wrap around
+/// once.
 fn run_time_starts(
     cx: &mut NodeContext<'_, '_>,
     spec: &DenseSpec,
@@ -243,7 +249,7 @@ fn run_time_starts(
     Ok(starts)
 }
 
-/// Cuts each dimension whose range is known at run time only; the others stay whole.
+/// Slices each dimension with a run-time range. The others remain whole.
 fn run_time_indices(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -266,7 +272,8 @@ fn run_time_indices(
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &operands)
 }
 
-/// The gradient where some begin is known at run time only: `dy` is as large as the slice was, so it says the sizes.
+/// The gradient of a slice with a run-time begin. The shape of `dy` is that of the slice, so it
+/// provides the sizes.
 fn run_time_grad(
     cx: &mut NodeContext<'_, '_>,
     dy: InstructionId,
@@ -275,7 +282,7 @@ fn run_time_grad(
     sizes: &[i64],
 ) -> Result<InstructionId> {
     let unit = spec.dimensions.iter().all(|dimension| dimension.stride == 1);
-    cx.check(unit, || "strides must be 1 where begin or end are known at run time only".to_owned())?;
+    cx.check(unit, || "strides must be 1 where begin or end are run-time values".to_owned())?;
     let dy_sizes = cx.sizes(dy);
     cx.check(dy_sizes.len() == spec.result.len(), || {
         format!(
@@ -301,7 +308,8 @@ fn run_time_grad(
     cx.op(Op::DynamicUpdateSlice {}, &operands)
 }
 
-/// `StridedSliceGrad(shape, begin, end, strides, dy)`: zeros of `shape`, with `dy` where the slice was taken.
+/// `StridedSliceGrad(shape, begin, end, strides, dy)`: zeros of `shape`, with `dy` in place of the
+/// slice.
 fn strided_slice_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let dy = cx.input(4)?;
@@ -313,18 +321,18 @@ fn strided_slice_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     let known: Vec<Range> = ranges.into_iter().flatten().collect();
     let place = Place::new(&known, &sizes);
-    let (dy_sizes, wanted) = (cx.sizes(dy), final_sizes(&spec, &place.slice));
-    cx.check(dy_sizes == wanted, || {
-        format!("the gradient has shape {}, but the slice has shape {}", list(&dy_sizes), list(&wanted))
+    let (dy_sizes, requested) = (cx.sizes(dy), final_sizes(&spec, &place.slice));
+    cx.check(dy_sizes == requested, || {
+        format!("the gradient has shape {}, but the slice has shape {}", list(&dy_sizes), list(&requested))
     })?;
     place.put(cx, dy)
 }
 
-/// Where the elements of a slice lie in the array that it is of.
+/// The positions of a slice's elements in its array.
 struct Place {
     padding: Vec<(i64, i64, i64)>,
     reversed: Vec<usize>,
-    /// The sizes of the slice, before dimensions are dropped or added.
+    /// The sizes of the slice, before dimensions are removed or added.
     slice: Vec<i64>,
 }
 
@@ -346,7 +354,7 @@ impl Place {
         place
     }
 
-    /// The elements in their places, zeros around them.
+    /// Returns the elements at their positions, surrounded by zeros.
     fn put(&self, cx: &mut NodeContext<'_, '_>, elements: InstructionId) -> Result<InstructionId> {
         let element_type = cx.element_type(elements);
         let zero = cx.scalar(element_type, 0.0);
@@ -356,8 +364,8 @@ impl Place {
     }
 }
 
-/// `StridedSliceAssign(variable, begin, end, strides, value)`: the elements of a slice of a variable become those of the
-/// value.
+/// `StridedSliceAssign(variable, begin, end, strides, value)`: assigns the value to a slice of a
+/// variable.
 fn strided_slice_assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let old = cx.read_variable(variable);
@@ -365,14 +373,15 @@ fn strided_slice_assign(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     cx.assign_variable(variable, updated)
 }
 
-/// `TensorStridedSliceUpdate(x, begin, end, strides, value)`: a copy of `x` with the value in place of a slice.
+/// `TensorStridedSliceUpdate(x, begin, end, strides, value)`: a copy of `x` with the value in place
+/// of a slice.
 fn tensor_strided_slice_update(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let old = cx.input(0)?;
     strided_slice_update(cx, old)
 }
 
-/// `old` with the value at input 4, broadcast, in place of the slice that inputs 1 to 3 describe. Bounds known at run time
-/// only are taken as `StridedSlice` takes them.
+/// Returns `old` with the value at input 4, broadcast, in place of the slice that inputs 1 to 3
+/// describe. Run-time bounds are handled as in `StridedSlice`.
 fn strided_slice_update(cx: &mut NodeContext<'_, '_>, old: InstructionId) -> Result<InstructionId> {
     let value = cx.input(4)?;
     let sizes = cx.sizes(old);
@@ -386,12 +395,12 @@ fn strided_slice_update(cx: &mut NodeContext<'_, '_>, old: InstructionId) -> Res
             None => run_time_size(cx, &spec.dimensions[d], sizes[d])?,
         });
     }
-    let (value_sizes, wanted) = (cx.sizes(value), final_sizes(&spec, &slice));
-    let fits = broadcast_sizes(&value_sizes, &wanted).is_some_and(|sizes| sizes == wanted);
+    let (value_sizes, requested) = (cx.sizes(value), final_sizes(&spec, &slice));
+    let fits = broadcast_sizes(&value_sizes, &requested).is_some_and(|sizes| sizes == requested);
     cx.check(fits, || {
-        format!("the value has shape {}, but the slice has shape {}", list(&value_sizes), list(&wanted))
+        format!("the value has shape {}, but the slice has shape {}", list(&value_sizes), list(&requested))
     })?;
-    let value = cx.broadcast_to(value, &wanted)?;
+    let value = cx.broadcast_to(value, &requested)?;
     if slice.contains(&0) {
         return Ok(old);
     }
@@ -404,7 +413,7 @@ fn strided_slice_update(cx: &mut NodeContext<'_, '_>, old: InstructionId) -> Res
     let known: Option<Vec<Range>> = ranges.into_iter().collect();
     let known = known.ok_or_else(|| {
         Error::unsupported(
-            "strides must be 1 where begin or end of an assigned slice are known at run time only".to_owned(),
+            "strides must be 1 where begin or end of an assigned slice are run-time values".to_owned(),
         )
     })?;
     let place = Place::new(&known, &sizes);

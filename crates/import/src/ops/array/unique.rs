@@ -1,7 +1,8 @@
-//! Ops that leave one of equal elements: their results are of bounded size.
+//! Ops that keep one of several equal elements. Their results are of bounded size.
 //!
-//! Elements (or rows of them) are told apart by keys, integers that are equal where the elements are. Sorting by one
-//! column of keys after the other numbers the groups of equal ones; the first element of each group stands for it.
+//! Elements, or rows of them, are identified by keys: integers that are equal if the elements are.
+//! Sorting by one column of keys after the other numbers the groups of equal ones. The first
+//! element of each group represents it.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -25,8 +26,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("ListDiff", list_diff).types("T", INDICES).types("out_idx", INDICES),
 ];
 
-/// `Unique(x)`: the distinct elements of a vector in the order in which they come first, for each element which it is,
-/// and of each how many there are. NaN differs from itself.
+/// `Unique(x)`: the distinct elements of a vector in order of first occurrence, the index of each
+/// element among them, and optionally the number of occurrences of each. NaN differs from itself.
 fn unique(cx: &mut NodeContext<'_, '_>, with_counts: bool) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let rank = cx.rank(x);
@@ -34,19 +35,18 @@ fn unique(cx: &mut NodeContext<'_, '_>, with_counts: bool) -> Result<Vec<Instruc
     distinct(cx, x, 0, with_counts)
 }
 
-/// `UniqueV2(x, axis)`: the same for the slices along an axis; none means that the input is a vector.
+/// `UniqueV2(x, axis)`: like `Unique`, for the slices along an axis. Without an axis, the input
+/// must be a vector.
 fn unique_v2(cx: &mut NodeContext<'_, '_>, with_counts: bool) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let rank = cx.rank(x);
     let axis = match cx.constant_i64s(1)?.as_slice() {
         [] => {
-            cx.check(rank == 1, || {
-                format!("without an axis a vector is expected, but the input has rank {rank}")
-            })?;
+            cx.check(rank == 1, || format!("expected a vector if there is no axis, got rank {rank}"))?;
             0
         }
         &[axis] => cx.dimension(axis, rank)?,
-        axes => return Err(cx.invalid(format!("axis must be one or none, but there are {}", axes.len()))),
+        axes => return Err(cx.invalid(format!("axis: expected at most one element, got {}", axes.len()))),
     };
     distinct(cx, x, axis, with_counts)
 }
@@ -61,7 +61,7 @@ fn distinct(
     let split = cx.split(x)?;
     let sizes = cx.sizes(x);
     let inside = (0..sizes.len()).any(|d| d != axis && split.sizes[d].is_some());
-    cx.check(!inside, || "only the axis may be of a size that only a run knows".to_owned())?;
+    cx.check(!inside, || "a dimension other than the axis has a data-dependent size".to_owned())?;
     let rows = sizes[axis];
     cx.s32(rows)?;
     if rows == 0 {
@@ -100,7 +100,7 @@ fn distinct(
     Ok(results)
 }
 
-/// `result[index[i]] op= values[i]`, vectors of one length, from `initial` on.
+/// `result[index[i]] op= values[i]` for vectors of one length, starting from `initial`.
 fn scattered(
     cx: &mut NodeContext<'_, '_>,
     index: InstructionId,
@@ -116,7 +116,8 @@ fn scattered(
     cx.op(op, &[into, index, values])
 }
 
-/// Keys `[columns, rows]` of the slices along an axis, and which rows hold a NaN, if any can.
+/// Returns keys `[columns, rows]` of the slices along an axis, and the rows that contain a NaN, if
+/// the type has NaNs.
 fn keys(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -158,7 +159,7 @@ fn keys(
             Some(other) => cx.op(Op::Or {}, &[other, nan])?,
             None => nan,
         });
-        // The two zeros are equal.
+        // Positive and negative zero are equal.
         let zero = cx.splat_like(part, 0.0)?;
         let is_zero = cx.compare(ComparisonDirection::Eq, part, zero)?;
         let part = cx.select(is_zero, zero, part)?;
@@ -168,7 +169,7 @@ fn keys(
     Ok((cx.concatenate(&keys, 0)?, is_nan))
 }
 
-/// The number of each row's group: rows with equal keys in all columns are of one group.
+/// Returns the group number of each row. Rows with equal keys in all columns form a group.
 fn groups(cx: &mut NodeContext<'_, '_>, keys: InstructionId, rows: i64) -> Result<InstructionId> {
     let columns = cx.sizes(keys)[0];
     let none = cx.splat(S32, &[rows], 0.0)?;
@@ -190,7 +191,8 @@ fn groups(cx: &mut NodeContext<'_, '_>, keys: InstructionId, rows: i64) -> Resul
     }
 }
 
-/// Groups whose rows have one key as well: sorted by both, neighbours that differ begin a group.
+/// Splits groups by another key: after sorting by both, a row that differs from its predecessor
+/// begins a group.
 fn refined(cx: &mut NodeContext<'_, '_>, group: InstructionId, keys: InstructionId) -> Result<InstructionId> {
     let rows = cx.sizes(group);
     let row = cx.iota(S32, &rows, 0)?;
@@ -218,7 +220,7 @@ fn refined(cx: &mut NodeContext<'_, '_>, group: InstructionId, keys: Instruction
     cx.replace_rows(zeros, order, number)
 }
 
-/// The order of a sort by an `s32`, then by a key; a third operand is carried along.
+/// The comparator of a sort by an `s32`, then by a key. A third operand is carried along.
 fn by_group_and_key(cx: &mut NodeContext<'_, '_>, key: PrimitiveType) -> Result<ComputationId> {
     let mut builder = ComputationBuilder::new(format!("by_group_and_key.{key}"));
     let [a, b] = ["a", "b"].map(|name| builder.parameter(name, Shape::scalar(S32)));
@@ -234,13 +236,13 @@ fn by_group_and_key(cx: &mut NodeContext<'_, '_>, key: PrimitiveType) -> Result<
     Ok(cx.add_computation(builder.finish(root)))
 }
 
-/// `ListDiff(x, y)`: the elements of `x` that `y` has not, and their positions. If both are known at compile time, so is the
-/// result; else it is of bounded size.
+/// `ListDiff(x, y)`: the elements of `x` that are not in `y`, and their positions. If both inputs
+/// are known at compile time, so is the result. Otherwise it is of bounded size.
 fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     for (name, id) in [("x", x), ("y", y)] {
         let rank = cx.rank(id);
-        cx.check(rank == 1, || format!("{name} must be a vector, but has rank {rank}"))?;
+        cx.check(rank == 1, || format!("{name}: expected a vector, got rank {rank}"))?;
     }
     if cx.is_bounded(x) || cx.is_bounded(y) || cx.fold(x).is_none() || cx.fold(y).is_none() {
         return difference(cx, x, y);
@@ -253,7 +255,7 @@ fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(vec![cx.integers(value_type, &values)?, cx.integers(index_type, &positions)?])
 }
 
-/// The same of vectors that only a run knows: each element of `x` beside each of `y`.
+/// Like [`list_diff`], for run-time vectors: compares each element of `x` with each of `y`.
 fn difference(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -263,7 +265,7 @@ fn difference(
     let index_type = cx.output_type(1)?;
     let sizes = [cx.sizes(x)[0], cx.sizes(y)[0]];
     cx.check(sizes[0].checked_mul(sizes[1]).is_some_and(|pairs| pairs <= MOST_PAIRS), || {
-        format!("{} elements and {} to compare them with are too many", sizes[0], sizes[1])
+        format!("too many pairs to compare: {} by {} elements", sizes[0], sizes[1])
     })?;
     cx.s32(sizes[0])?;
     if sizes[0] == 0 {

@@ -1,4 +1,5 @@
-//! Colours of images: the last dimension has red, green and blue, or hue, saturation and value.
+//! Colors of images. The last dimension contains red, green, and blue, or hue, saturation, and
+//! value.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -31,11 +32,11 @@ pub(crate) const RULES: &[Rule] = &[
 
 type Channels = [InstructionId; 3];
 
-/// The three channels, each an array whose last dimension is 1.
+/// Returns the three channels, each an array whose last dimension is 1.
 fn channels(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Channels> {
     let sizes = cx.sizes(x);
     cx.check(sizes.last() == Some(&3), || {
-        format!("the last dimension must hold 3 channels, but the shape is {}", list(&sizes))
+        format!("expected 3 channels in the last dimension, got shape {}", list(&sizes))
     })?;
     let last = sizes.len() - 1;
     Ok([cx.slice_in(x, last, 0, 1)?, cx.slice_in(x, last, 1, 2)?, cx.slice_in(x, last, 2, 3)?])
@@ -46,7 +47,8 @@ fn joined(cx: &mut NodeContext<'_, '_>, channels: Channels) -> Result<Instructio
     cx.concatenate(&channels, last)
 }
 
-/// Hue in turns from 0 to 1, 0 for greys; saturation, 0 for black; the largest channel.
+/// Converts RGB to hue in turns from 0 to 1 (0 for grays), saturation (0 for black), and value (the
+/// largest channel).
 fn hsv_of_rgb(cx: &mut NodeContext<'_, '_>, [red, green, blue]: Channels) -> Result<Channels> {
     let larger = cx.op(Op::Maximum {}, &[red, green])?;
     let value = cx.op(Op::Maximum {}, &[larger, blue])?;
@@ -73,21 +75,21 @@ fn hsv_of_rgb(cx: &mut NodeContext<'_, '_>, [red, green, blue]: Channels) -> Res
     let hue = cx.select(is_green, from_green, from_blue)?;
     let is_red = cx.compare(ComparisonDirection::Eq, red, value)?;
     let hue = cx.select(is_red, from_red, hue)?;
-    let is_coloured = cx.compare_scalar(ComparisonDirection::Gt, range, 0.0)?;
-    let hue = cx.select(is_coloured, hue, zero)?;
+    let is_colored = cx.compare_scalar(ComparisonDirection::Gt, range, 0.0)?;
+    let hue = cx.select(is_colored, hue, zero)?;
     let is_before = cx.compare_scalar(ComparisonDirection::Lt, hue, 0.0)?;
     let turned = cx.add_scalar(hue, 1.0)?;
     Ok([cx.select(is_before, turned, hue)?, saturation, value])
 }
 
-/// Each channel rises and falls linearly with the hue.
+/// Converts HSV to RGB. Each channel is piecewise linear in the hue.
 fn rgb_of_hsv(cx: &mut NodeContext<'_, '_>, [hue, saturation, value]: Channels) -> Result<Channels> {
     let sixths = cx.mul_scalar(hue, 6.0)?;
     let (zero, one) = (cx.splat_like(hue, 0.0)?, cx.splat_like(hue, 1.0)?);
     let white = cx.sub(one, saturation)?;
-    let mut channel = |centre: f64, is_outside: bool| {
-        let from_centre = cx.add_scalar(sixths, -centre)?;
-        let distance = cx.op(Op::Abs {}, &[from_centre])?;
+    let mut channel = |center: f64, is_outside: bool| {
+        let from_center = cx.add_scalar(sixths, -center)?;
+        let distance = cx.op(Op::Abs {}, &[from_center])?;
         let strength = if is_outside {
             cx.add_scalar(distance, -1.0)?
         } else {
@@ -95,27 +97,24 @@ fn rgb_of_hsv(cx: &mut NodeContext<'_, '_>, [hue, saturation, value]: Channels) 
             cx.sub(two, distance)?
         };
         let strength = cx.op(Op::Clamp {}, &[zero, strength, one])?;
-        let coloured = cx.mul(saturation, strength)?;
-        let mixed = cx.add(white, coloured)?;
+        let colored = cx.mul(saturation, strength)?;
+        let mixed = cx.add(white, colored)?;
         cx.mul(mixed, value)
     };
     Ok([channel(3.0, true)?, channel(2.0, false)?, channel(4.0, false)?])
 }
 
-/// Images of rank 3 and more, and a scalar beside them.
+/// Returns images of rank 3 or more, and a scalar.
 fn image_and_scalar(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, InstructionId)> {
     let (x, scalar) = (cx.input(0)?, cx.input(1)?);
     let (sizes, rank) = (cx.sizes(x), cx.rank(scalar));
     cx.check(sizes.len() >= 3 && rank == 0, || {
-        format!(
-            "images of rank 3 at least and a scalar are needed, but they are {} and rank {rank}",
-            list(&sizes)
-        )
+        format!("expected images of rank 3 or more and a scalar, got {} and rank {rank}", list(&sizes))
     })?;
     Ok((x, scalar))
 }
 
-/// Changes hue, saturation and value by a scalar, in float32.
+/// Changes hue, saturation, and value by a scalar, in float32.
 fn adjust(
     cx: &mut NodeContext<'_, '_>,
     change: fn(&mut NodeContext<'_, '_>, Channels, InstructionId) -> Result<Channels>,
@@ -133,21 +132,22 @@ fn adjust(
     cx.convert(adjusted, element_type)
 }
 
-/// The hue, so many turns further.
+/// Rotates the hue by `delta` turns.
 fn turn_hue(cx: &mut NodeContext<'_, '_>, hsv: Channels, delta: InstructionId) -> Result<Channels> {
     let turned = cx.add(hsv[0], delta)?;
     let turns = cx.op(Op::Floor {}, &[turned])?;
     Ok([cx.sub(turned, turns)?, hsv[1], hsv[2]])
 }
 
-/// The saturation times a scale, within 0 and 1.
+/// Multiplies the saturation by a scale, clamped to [0, 1].
 fn scale_saturation(cx: &mut NodeContext<'_, '_>, hsv: Channels, scale: InstructionId) -> Result<Channels> {
     let scaled = cx.mul(hsv[1], scale)?;
     let (zero, one) = (cx.splat_like(scaled, 0.0)?, cx.splat_like(scaled, 1.0)?);
     Ok([hsv[0], cx.op(Op::Clamp {}, &[zero, scaled, one])?, hsv[2]])
 }
 
-/// `AdjustContrastv2(x, factor) = x * factor + mean * (1 - factor)`, the mean of each channel of each image.
+/// `AdjustContrastv2(x, factor) = x * factor + mean * (1 - factor)`, with the mean of each channel
+/// of each image.
 fn adjust_contrast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, factor) = image_and_scalar(cx)?;
     let (element_type, sizes) = (cx.element_type(x), cx.sizes(x));

@@ -1,4 +1,4 @@
-//! Parts of images at a size of their own.
+//! Crops of images, resized.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -14,19 +14,19 @@ pub(crate) const RULES: &[Rule] = &[
     rule("CropAndResizeGradBoxes", crop_grad_boxes).types("T", IMAGE),
 ];
 
-/// Where the pixels of crops lie along one side of the images: `[boxes, pixels]` each.
+/// The positions of the pixels of crops along one side of the images: `[boxes, pixels]` each.
 struct Side {
-    /// Whether the position lies within the image.
+    /// True if the position is within the image.
     is_inside: InstructionId,
     lower: InstructionId,
     upper: InstructionId,
     nearest: InstructionId,
-    /// How far it is from the lower pixel.
+    /// Distance from the lower pixel.
     weight: InstructionId,
 }
 
-/// `CropAndResize(images, boxes, box_ind, crop_size)`: each box, `[y1, x1, y2, x2]` as shares of its image, at one size;
-/// outside of the image is the attribute's value.
+/// `CropAndResize(images, boxes, box_ind, crop_size)`: resizes each box, `[y1, x1, y2, x2]` as
+/// fractions of its image, to one size. Pixels outside the image have the value of an attribute.
 fn crop_and_resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (images, boxes, numbers) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let (sizes, box_sizes, number_sizes) = (cx.sizes(images), cx.sizes(boxes), cx.sizes(numbers));
@@ -35,7 +35,7 @@ fn crop_and_resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         (&sizes[..], &box_sizes[..], &crop[..])
     else {
         return Err(cx.invalid(format!(
-            "images of rank 4, boxes [n, 4] and two sizes are needed, but they are {}, {} and {}",
+            "expected images of rank 4, boxes [n, 4], and two sizes, got {}, {}, and {}",
             list(&sizes),
             list(&box_sizes),
             list(&crop)
@@ -45,7 +45,7 @@ fn crop_and_resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let fits = number_sizes == [count] && sizes.iter().chain(&crop).all(|&size| size <= limit);
     cx.check(fits && rows > 0 && columns > 0 && height > 0 && width > 0, || {
         format!(
-            "there must be an image number for each of {count} boxes ({}), and pixels in images {} and crops {}",
+            "expected an image number for each of {count} boxes, and nonempty images and crops, got {}, {}, and {}",
             list(&number_sizes),
             list(&sizes),
             list(&crop)
@@ -77,7 +77,7 @@ fn crop_and_resize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             }
             between(cx, lines[0], lines[1], down)?
         }
-        other => return Err(cx.invalid(format!("method must be bilinear or nearest, but is '{other}'"))),
+        other => return Err(cx.invalid(format!("method: expected bilinear or nearest, got '{other}'"))),
     };
     let outside = cx.attributes().float_or("extrapolation_value", 0.0)?;
     let outside = cx.splat_like(value, outside.into())?;
@@ -99,16 +99,17 @@ fn between(
     cx.add(a, step)
 }
 
-/// How the distance of two pixels of a crop is rounded.
+/// Rounding of the distance between two pixels of a crop.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// The side of the image is divided last.
+    /// Divide the extent in the image last.
     OfExtent,
-    /// The share of pixels of the crop that the image has is computed first.
+    /// Compute the ratio of image pixels to crop pixels first.
     OfRatio,
 }
 
-/// Where the pixels of crops of `crop` lines and columns lie, down and across images of `image` lines and columns.
+/// Returns the positions of the pixels of crops of `crop` rows and columns, down and across images
+/// of `image` rows and columns.
 fn sides(
     cx: &mut NodeContext<'_, '_>,
     boxes: InstructionId,
@@ -125,7 +126,8 @@ fn sides(
     Ok((side(cx, y1, y2, image[0], crop[0], step)?, side(cx, x1, x2, image[1], crop[1], step)?))
 }
 
-/// The positions from `start` to `end`, shares of an image's side of `size` pixels, at `count` pixels of a crop.
+/// Returns the positions of `count` pixels of a crop from `start` to `end`, which are fractions of
+/// an image side of `size` pixels.
 fn side(
     cx: &mut NodeContext<'_, '_>,
     start: InstructionId,
@@ -164,17 +166,17 @@ fn side(
     let lower = cx.op(Op::Floor {}, &[position])?;
     let weight = cx.sub(position, lower)?;
     let (upper, nearest) = (cx.op(Op::Ceil {}, &[position])?, cx.op(Op::RoundNearestAfz {}, &[position])?);
-    // What is outside, or NaN, is not looked at; gathers clamp.
+    // Positions outside or NaN are not used; gathers clamp them.
     let mut index = |id| cx.convert(id, PrimitiveType::S32);
     Ok(Side { is_inside, lower: index(lower)?, upper: index(upper)?, nearest: index(nearest)?, weight })
 }
 
-/// How many pixels of an image's side lie between two of a crop.
+/// Returns the distance between two pixels of a crop, in pixels of the image.
 fn ratio(size: i64, count: i64) -> f32 {
     (size - 1) as f32 / (count - 1) as f32
 }
 
-/// The pixels of images at index triples of one shape, in float32.
+/// Returns the pixels of images at index triples of one shape, in float32.
 fn pixels(
     cx: &mut NodeContext<'_, '_>,
     images: InstructionId,
@@ -195,7 +197,7 @@ fn pixels(
     cx.convert(pixels, PrimitiveType::F32)
 }
 
-/// Three arrays of one shape, side by side along a new last dimension.
+/// Stacks three arrays of one shape along a new last dimension.
 fn triples(cx: &mut NodeContext<'_, '_>, at: [InstructionId; 3]) -> Result<InstructionId> {
     let mut single = cx.sizes(at[0]);
     let rank = single.len();
@@ -207,7 +209,8 @@ fn triples(cx: &mut NodeContext<'_, '_>, at: [InstructionId; 3]) -> Result<Instr
     cx.concatenate(&parts, rank)
 }
 
-/// The sizes `[boxes, rows, columns, depth]` of the gradient of crops, which fit boxes and their images.
+/// Returns the sizes `[boxes, rows, columns, depth]` of the gradient of crops, after checking them
+/// against boxes and images.
 fn crop_sizes(
     cx: &NodeContext<'_, '_>,
     [gradient, boxes, numbers]: [InstructionId; 3],
@@ -225,7 +228,7 @@ fn crop_sizes(
             Ok([count, rows, columns, depth])
         }
         _ => Err(cx.invalid(format!(
-            "gradients of crops {}, boxes {}, image numbers {} and images {} do not fit together",
+            "the shapes of gradients of crops {}, boxes {}, image numbers {}, and images {} do not match",
             list(&sizes),
             list(&box_sizes),
             list(&number_sizes),
@@ -234,8 +237,8 @@ fn crop_sizes(
     }
 }
 
-/// `CropAndResizeGradImage(gradient, boxes, box_ind, image_size)`: what each pixel of the images adds to the crops. Boxes of
-/// images that there are not add nothing.
+/// `CropAndResizeGradImage(gradient, boxes, box_ind, image_size)`: the contribution of each pixel
+/// of the images to the crops. Boxes with an invalid image number contribute nothing.
 fn crop_grad_image(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (gradient, boxes, numbers) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let image = cx.constant_sizes(3)?;
@@ -281,12 +284,12 @@ fn crop_grad_image(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
                 }
             }
         }
-        other => return Err(cx.invalid(format!("method must be bilinear or nearest, but is '{other}'"))),
+        other => return Err(cx.invalid(format!("method: expected bilinear or nearest, got '{other}'"))),
     }
     Ok(sum)
 }
 
-/// The share of the lower or the upper pixel.
+/// Returns the weight of the lower or the upper pixel.
 fn share_of(cx: &mut NodeContext<'_, '_>, weight: InstructionId, is_lower: bool) -> Result<InstructionId> {
     if !is_lower {
         return Ok(weight);
@@ -295,12 +298,12 @@ fn share_of(cx: &mut NodeContext<'_, '_>, weight: InstructionId, is_lower: bool)
     cx.sub(one, weight)
 }
 
-/// `CropAndResizeGradBoxes(gradient, images, boxes, box_ind)`: how the crops change with the corners of their boxes. Boxes
-/// of images that there are not change nothing.
+/// `CropAndResizeGradBoxes(gradient, images, boxes, box_ind)`: the derivative with respect to the
+/// corners of the boxes. It is 0 for boxes with an invalid image number.
 fn crop_grad_boxes(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (gradient, images, boxes, numbers) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
     let method = cx.text_or("method", "bilinear")?;
-    cx.check(method == "bilinear", || format!("method must be bilinear, but is '{method}'"))?;
+    cx.check(method == "bilinear", || format!("method: expected bilinear, got '{method}'"))?;
     let image = cx.sizes(images);
     let sizes = crop_sizes(cx, [gradient, boxes, numbers], &image)?;
     let [count, rows, columns, _] = sizes;
@@ -359,7 +362,7 @@ struct Edge {
     to: InstructionId,
 }
 
-/// The difference of two pixels, between two such pairs.
+/// Interpolates the difference of two pixels between two such pairs.
 fn slope(
     cx: &mut NodeContext<'_, '_>,
     weight: InstructionId,
@@ -372,7 +375,8 @@ fn slope(
     cx.add(a, b)
 }
 
-/// How far each of a crop's `count` pixels moves on an image's side of `size` pixels with the start or the end of its box.
+/// Returns the derivative of the positions of a crop's `count` pixels, on an image side of `size`
+/// pixels, with respect to the start or the end of the box.
 fn movement(cx: &mut NodeContext<'_, '_>, size: i64, count: i64, end: bool) -> Result<InstructionId> {
     let last = (size - 1) as f64;
     if count == 1 {

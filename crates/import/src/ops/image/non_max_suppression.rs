@@ -1,4 +1,4 @@
-//! Boxes that do not overlap, best scores first.
+//! Non-maximum suppression: boxes that do not overlap, best scores first.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -46,13 +46,13 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("CombinedNonMaxSuppression", combined),
 ];
 
-/// The only row of a matrix.
+/// Returns the only row of a matrix.
 fn first_row(cx: &mut NodeContext<'_, '_>, matrix: InstructionId) -> Result<InstructionId> {
     let sizes = cx.sizes(matrix);
     cx.reshape(matrix, &sizes[1..])
 }
 
-/// The only row of a matrix, as long as what was chosen.
+/// Returns the only row of a matrix, truncated to the chosen elements.
 fn chosen_only(
     cx: &mut NodeContext<'_, '_>,
     matrix: InstructionId,
@@ -63,7 +63,7 @@ fn chosen_only(
     cx.bounded(row, &[Some(count)])
 }
 
-/// The only row of a matrix, padded with zeros if the attribute says so.
+/// Returns the only row of a matrix, padded with zeros if the attribute requests it.
 fn padded_or_chosen(
     cx: &mut NodeContext<'_, '_>,
     matrix: InstructionId,
@@ -76,48 +76,49 @@ fn padded_or_chosen(
     }
 }
 
-/// A threshold: a scalar, in the type of the scores.
+/// Returns a threshold, a scalar, in the type of the scores.
 fn threshold(cx: &mut NodeContext<'_, '_>, k: usize, element_type: PrimitiveType) -> Result<InstructionId> {
     let id = cx.input(k)?;
     let sizes = cx.sizes(id);
-    cx.check(sizes.is_empty(), || format!("input {k} must be a scalar, but has shape {}", list(&sizes)))?;
+    cx.check(sizes.is_empty(), || format!("input {k}: expected a scalar, got shape {}", list(&sizes)))?;
     cx.convert(id, element_type)
 }
 
-/// A threshold of overlaps of boxes, which is a share.
+/// Returns an overlap threshold, a number from 0 to 1.
 fn share(cx: &mut NodeContext<'_, '_>, k: usize, element_type: PrimitiveType) -> Result<InstructionId> {
     let id = threshold(cx, k, element_type)?;
     checked_share(cx, id)
 }
 
-/// The same of a scalar.
+/// Checks an overlap threshold.
 fn checked_share(cx: &mut NodeContext<'_, '_>, id: InstructionId) -> Result<InstructionId> {
     let known = cx.fold(id).and_then(|literal| literal.scalar_at(0).as_f64());
     cx.check(known.is_none_or(|share| (0.0..=1.0).contains(&share)), || {
-        format!("iou_threshold must be in [0, 1], but is {}", known.unwrap_or_default())
+        format!("iou_threshold: expected a number in [0, 1], got {}", known.unwrap_or_default())
     })?;
     Ok(id)
 }
 
-/// The number at an input that says how many are chosen.
+/// Returns the maximum number of chosen boxes, from an input.
 fn output_size(cx: &mut NodeContext<'_, '_>, k: usize, lowest: i64) -> Result<i64> {
     let size = cx.constant_i64(k)?;
-    cx.check(size >= lowest, || format!("input {k} must be at least {lowest}, but is {size}"))?;
+    cx.check(size >= lowest, || format!("input {k}: expected a number >= {lowest}, got {size}"))?;
     Ok(size)
 }
 
-/// Scores, one for each of `count` candidates, as one group.
+/// Returns the scores of `count` candidates as one group.
 fn scores_of(cx: &mut NodeContext<'_, '_>, k: usize, count: i64) -> Result<InstructionId> {
     let scores = cx.input(k)?;
     let sizes = cx.sizes(scores);
     cx.check(sizes == [count], || {
-        format!("there must be a score for each of {count} boxes, but scores are {}", list(&sizes))
+        format!("expected a score for each of {count} boxes, got shape {}", list(&sizes))
     })?;
     cx.reshape(scores, &[1, count])
 }
 
-/// `NonMaxSuppression*(boxes, scores, max_output_size, iou_threshold, score_threshold, soft_nms_sigma)`. The first threshold
-/// may be given; the input of the second one, or that of the strength of soft suppression, may be missing.
+/// `NonMaxSuppression*(boxes, scores, max_output_size, iou_threshold, score_threshold,
+/// soft_nms_sigma)`. `overlap` replaces the input of the first threshold. The inputs of the second
+/// threshold and of the strength of soft suppression are optional.
 fn of_boxes(
     cx: &mut NodeContext<'_, '_>,
     overlap: Option<InstructionId>,
@@ -127,7 +128,7 @@ fn of_boxes(
     let boxes = cx.input(0)?;
     let sizes = cx.sizes(boxes);
     let &[count, 4] = &sizes[..] else {
-        return Err(cx.invalid(format!("boxes must be [boxes, 4], but are {}", list(&sizes))));
+        return Err(cx.invalid(format!("boxes: expected shape [boxes, 4], got {}", list(&sizes))));
     };
     let scores = scores_of(cx, 1, count)?;
     let element_type = cx.element_type(scores);
@@ -138,7 +139,7 @@ fn of_boxes(
     };
     let score = match score_at {
         Some(k) => threshold(cx, k, element_type)?,
-        // Everything that is a number is high enough, but for the lowest one.
+        // Every number passes, except the lowest one.
         None => cx.literal(finite_limit(element_type, Reducer::Maximum)),
     };
     let sigma = match sigma_at {
@@ -155,12 +156,13 @@ fn of_boxes(
     )
 }
 
-/// `NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold, score_threshold)`.
+/// `NonMaxSuppressionWithOverlaps(overlaps, scores, max_output_size, overlap_threshold,
+/// score_threshold)`.
 fn with_overlaps(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let overlaps = cx.input(0)?;
     let sizes = cx.sizes(overlaps);
     cx.check(sizes.len() == 2 && sizes[0] == sizes[1], || {
-        format!("overlaps must be a square matrix, but are {}", list(&sizes))
+        format!("overlaps: expected a square matrix, got {}", list(&sizes))
     })?;
     let scores = scores_of(cx, 1, sizes[0])?;
     let outputs = output_size(cx, 2, 0)?;
@@ -171,7 +173,7 @@ fn with_overlaps(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     chosen_only(cx, chosen.positions, &chosen)
 }
 
-/// The strength of soft suppression; `None` if it is known to be off.
+/// Returns the strength of soft suppression, or `None` if it is known to be off.
 fn soft_sigma(
     cx: &mut NodeContext<'_, '_>,
     k: usize,
@@ -180,7 +182,7 @@ fn soft_sigma(
     let sigma = threshold(cx, k, element_type)?;
     let known = cx.fold(sigma).and_then(|literal| literal.scalar_at(0).as_f64());
     cx.check(known.is_none_or(|sigma| sigma >= 0.0), || {
-        format!("soft_nms_sigma must be at least 0, but is {}", known.unwrap_or_default())
+        format!("soft_nms_sigma: expected a number >= 0, got {}", known.unwrap_or_default())
     })?;
     Ok(if known == Some(0.0) { None } else { Some(sigma) })
 }
@@ -189,18 +191,18 @@ fn soft_sigma(
 #[derive(Clone, Copy)]
 struct Combined {
     batch: i64,
-    /// How many boxes each candidate has: 1 for all classes, or one for each.
+    /// Number of boxes of each candidate: 1 for all classes, or one for each class.
     kinds: i64,
     candidates: i64,
     classes: i64,
-    /// How many are chosen of a class.
+    /// Maximum number of chosen boxes per class.
     per_class: i64,
-    /// How many results a batch has.
+    /// Number of results per batch element.
     results: i64,
 }
 
 impl Combined {
-    fn of(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
+    fn new(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
         let (boxes, scores) = (cx.input(0)?, cx.input(1)?);
         let (box_sizes, score_sizes) = (cx.sizes(boxes), cx.sizes(scores));
         let (per_class, total) = (output_size(cx, 2, 1)?, output_size(cx, 3, 1)?);
@@ -215,7 +217,7 @@ impl Combined {
                 Ok(Self { batch, kinds, candidates, classes, per_class: per_class.min(candidates), results })
             }
             _ => Err(cx.invalid(format!(
-                "boxes [batch, boxes, 1 or classes, 4] and scores [batch, boxes, classes] are needed, but they are {} \
+                "expected boxes [batch, boxes, 1 or classes, 4] and scores [batch, boxes, classes], got {} \
                  and {}",
                 list(&box_sizes),
                 list(&score_sizes)
@@ -224,11 +226,12 @@ impl Combined {
     }
 }
 
-/// `CombinedNonMaxSuppression(boxes, scores, max_output_size_per_class, max_total_size, iou_threshold, score_threshold)`:
-/// each class of each batch by itself, then the best of all classes; boxes, scores, classes and how many are valid. Equal
-/// scores stay in the order of classes.
+/// `CombinedNonMaxSuppression(boxes, scores, max_output_size_per_class, max_total_size,
+/// iou_threshold, score_threshold)`: suppresses each class of each batch element by itself, then
+/// takes the best of all classes. Returns boxes, scores, classes, and the number of valid results.
+/// Equal scores are ordered by class.
 fn combined(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let sizes = Combined::of(cx)?;
+    let sizes = Combined::new(cx)?;
     let Combined { batch, kinds, candidates, classes, per_class, results } = sizes;
     let (boxes, scores) = (cx.input(0)?, cx.input(1)?);
     let f32 = PrimitiveType::F32;
@@ -238,7 +241,7 @@ fn combined(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         let row = cx.splat(f32, &[batch, results], 0.0)?;
         return Ok(vec![boxes, row, row, cx.splat(PrimitiveType::S32, &[batch], 0.0)?]);
     }
-    // The candidates of a class side by side.
+    // Put the candidates of a class next to each other.
     let boxes = cx.transpose(boxes, &[0, 2, 1, 3])?;
     let each = cx.broadcast_to(boxes, &[batch, classes, candidates, 4])?;
     let each = cx.reshape(each, &[batch * classes, candidates, 4])?;
@@ -270,19 +273,20 @@ fn combined(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     finish(cx, [boxes, best.scores, class], best.counts, [batch, results])
 }
 
-/// The results of all classes of each batch, the highest scores first.
+/// The results of all classes of each batch element, highest scores first.
 struct Best {
-    /// In this order `[batch, classes * per_class]`: scores, places among the results, whether anything was chosen there.
+    /// In this order, `[batch, classes * per_class]`: scores, places among the results, and whether
+    /// the result is valid.
     scores: InstructionId,
     place: InstructionId,
     is_candidate: InstructionId,
-    /// In the order of places: positions of candidates.
+    /// In order of places: positions of candidates.
     positions: InstructionId,
-    /// How many there are, `s32[batch]`.
+    /// Number of results, `s32[batch]`.
     counts: InstructionId,
 }
 
-/// Sorts what was chosen of all classes. Where nothing was chosen stands a score of -1, as in TensorFlow.
+/// Sorts the results of all classes. Invalid results have a score of -1, as in TensorFlow.
 fn best_first(
     cx: &mut NodeContext<'_, '_>,
     chosen: &Chosen,
@@ -316,13 +320,13 @@ fn best_first(
     Ok(Best { scores, place, is_candidate, positions, counts })
 }
 
-/// `a / divisor` of integers that are not negative.
+/// `a / divisor` of non-negative integers.
 fn quotient(cx: &mut NodeContext<'_, '_>, a: InstructionId, divisor: i64) -> Result<InstructionId> {
     let divisor = cx.splat_like(a, divisor as f64)?;
     cx.div(a, divisor)
 }
 
-/// The first results of each batch; 0 behind as many as there are.
+/// Returns the first results of each batch element, followed by zeros.
 fn finish(
     cx: &mut NodeContext<'_, '_>,
     [boxes, scores, classes]: [InstructionId; 3],
@@ -331,7 +335,7 @@ fn finish(
 ) -> Result<Vec<InstructionId>> {
     let limit = cx.splat_like(counts, results as f64)?;
     let counts = cx.op(Op::Minimum {}, &[counts, limit])?;
-    let mut made = Vec::with_capacity(4);
+    let mut outputs = Vec::with_capacity(4);
     for id in [boxes, scores, classes] {
         let sizes = cx.sizes(id);
         let kept = sizes[1].min(results);
@@ -340,15 +344,15 @@ fn finish(
         let mut padding = vec![(0, 0, 0); sizes.len()];
         padding[1] = (0, results - kept, 0);
         let whole = cx.pad(first, zero, &padding)?;
-        let mut wanted = sizes.clone();
-        wanted[1] = results;
-        debug_assert_eq!(wanted[0], batch);
-        let number = cx.iota(PrimitiveType::S32, &wanted, 1)?;
-        let count = cx.broadcast(counts, &wanted, &[0])?;
+        let mut requested = sizes.clone();
+        requested[1] = results;
+        debug_assert_eq!(requested[0], batch);
+        let number = cx.iota(PrimitiveType::S32, &requested, 1)?;
+        let count = cx.broadcast(counts, &requested, &[0])?;
         let is_valid = cx.compare(ComparisonDirection::Lt, number, count)?;
         let zeros = cx.splat_like(whole, 0.0)?;
-        made.push(cx.select(is_valid, whole, zeros)?);
+        outputs.push(cx.select(is_valid, whole, zeros)?);
     }
-    made.push(counts);
-    Ok(made)
+    outputs.push(counts);
+    Ok(outputs)
 }

@@ -11,10 +11,11 @@ use support::{Error, Result};
 pub(crate) const RULES: &[Rule] =
     &[rule("ExtractImagePatches", extract_image_patches).types("T", CONVOLUTION)];
 
-/// `[n, h, w, c]` to `[n, positions, positions, kh * kw * c]`: the elements of each window, row by row; 0 where a window
-/// reaches beyond the edge.
+/// `[n, h, w, c]` to `[n, positions, positions, kh * kw * c]`: the elements of each window, row by
+/// row. Elements beyond the edge are 0.
 ///
-/// Rows of the window are taken first, then columns of those: `kh + kw` slices, and nothing but copies.
+/// The rows of the window are extracted first, then their columns. This takes `kh + kw` slices, and
+/// nothing but copies.
 fn extract_image_patches(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -38,7 +39,7 @@ fn extract_image_patches(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> 
     }
     result[3] = cx.checked_product(&[filter[1], filter[2], sizes[3]])?;
     cx.check(shape::index::element_count(&result).is_some(), || {
-        format!("the result {} is too large", list(&result))
+        format!("the result is too large: {}", list(&result))
     })?;
     if result.contains(&0) {
         return cx.splat(element_type, &result, 0.0);
@@ -48,15 +49,17 @@ fn extract_image_patches(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> 
     let padded = cx.pad(x, zero, &[(0, 0, 0), edges[0], edges[1], (0, 0, 0)])?;
     let rows = elements(cx, padded, 1, &windows[0], result[1])?;
     let columns = elements(cx, rows, 2, &windows[1], result[2])?;
-    // [n, y, x, kw, kh, c], each `elements` having put its own before the rest.
+    // The shape is [n, y, x, kw, kh, c], because each `elements` inserts its dimension before the
+    // rest.
     let by_row = cx.transpose(columns, &[0, 1, 2, 4, 3, 5])?;
     cx.reshape(by_row, &result)
 }
 
-/// The most elements of a patch along one dimension: each is a slice.
+/// Maximum number of elements of a patch along one dimension. Each is a slice.
 const MAX_ELEMENTS: i64 = 1 << 12;
 
-/// For each position of a window along a dimension, its elements as a new dimension after the third.
+/// For each position of a window along a dimension, returns its elements as a new dimension after
+/// the third.
 fn elements(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -67,7 +70,7 @@ fn elements(
     let sizes = cx.sizes(x);
     if window.size > MAX_ELEMENTS {
         return Err(Error::unsupported(format!(
-            "patches of {} elements along dimension {dimension}; at most {MAX_ELEMENTS} are supported",
+            "patches of {} elements along dimension {dimension} are not supported; the maximum is {MAX_ELEMENTS}",
             window.size
         )));
     }

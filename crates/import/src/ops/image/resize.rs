@@ -1,4 +1,4 @@
-//! Images of another size.
+//! Resized images.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -15,10 +15,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule("ResizeNearestNeighborGrad", resize_nearest_grad).types("T", IMAGE),
 ];
 
-/// The most pixels along one dimension of a resized image.
+/// Maximum number of pixels along one dimension of a resized image.
 const MAX_PIXELS: i64 = 1 << 22;
 
-/// Where the pixels of a resized image come from. Positions are float32's, as TensorFlow's kernels compute them.
+/// The source positions of the pixels of a resized image. They are computed in float32, as in
+/// TensorFlow's kernels.
 #[derive(Clone, Copy, Debug)]
 struct Sampling {
     align_corners: bool,
@@ -45,7 +46,7 @@ impl Sampling {
         }
     }
 
-    /// For each pixel of the result, the source pixel that it shows.
+    /// For each pixel of the result, the source pixel that it copies.
     fn nearest(self, from: i64, to: i64) -> Vec<i32> {
         let scale = self.scale(from, to);
         let source = |pixel: i64| {
@@ -57,7 +58,8 @@ impl Sampling {
         (0..to).map(source).collect()
     }
 
-    /// For each pixel of the result, its position among the source's pixels, none beyond the first or last.
+    /// For each pixel of the result, its position among the source's pixels, clamped to the first
+    /// and the last.
     fn positions(self, from: i64, to: i64) -> Vec<f32> {
         let scale = self.scale(from, to);
         let position = |pixel: i64| {
@@ -72,14 +74,14 @@ impl Sampling {
     }
 }
 
-/// Checks the shape `[n, h, w, c]` of images that are not empty, nor too large.
+/// Checks the shape `[n, h, w, c]` of images. They must have pixels, but not too many.
 fn check_images(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<()> {
     cx.check_rank("the images", sizes, 4)?;
     cx.check(sizes[1] > 0 && sizes[2] > 0, || format!("the images of shape {} have no pixels", list(sizes)))?;
     check_pixels(sizes[1].max(sizes[2]))
 }
 
-/// The two sizes at input 1, few enough to be computed with.
+/// Returns the two sizes at input 1, checked against the maximum.
 fn new_size(cx: &mut NodeContext<'_, '_>) -> Result<[i64; 2]> {
     let sizes = cx.constant_i64s(1)?;
     match sizes[..] {
@@ -87,7 +89,7 @@ fn new_size(cx: &mut NodeContext<'_, '_>) -> Result<[i64; 2]> {
             check_pixels(h.max(w))?;
             Ok([h, w])
         }
-        _ => Err(cx.invalid(format!("size must be two positive integers, but is {}", list(&sizes)))),
+        _ => Err(cx.invalid(format!("size: expected two positive integers, got {}", list(&sizes)))),
     }
 }
 
@@ -96,11 +98,11 @@ fn check_pixels(pixels: i64) -> Result<()> {
         return Ok(());
     }
     Err(Error::unsupported(format!(
-        "images of {pixels} pixels along one side; at most {MAX_PIXELS} are supported"
+        "images of {pixels} pixels along one side are not supported; the maximum is {MAX_PIXELS}"
     )))
 }
 
-/// The slices of an array at some positions of a dimension.
+/// Returns the slices of an array at some positions of a dimension.
 fn take(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -124,7 +126,7 @@ fn take(
     cx.op(op, &[x, indices])
 }
 
-/// Each pixel is the source's nearest.
+/// Copies the nearest pixel of the source to each pixel.
 fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -133,7 +135,7 @@ fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sampling = Sampling::of_node(cx)?;
     for (dimension, (from, to)) in sizes[1..3].iter().copied().zip(size).enumerate() {
         let sources = sampling.nearest(from, to);
-        // Every pixel the same number of times needs no table.
+        // Repeating every pixel the same number of times needs no table.
         let repeats = to / from;
         let regular =
             to % from == 0 && (0..to).zip(&sources).all(|(pixel, &s)| i64::from(s) == pixel / repeats);
@@ -146,18 +148,19 @@ fn resize_nearest(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(x)
 }
 
-/// For rows and columns of resized images of shape `resized`, the rows and columns of images of two sizes that they show.
+/// For rows and columns of resized images of shape `resized`, the source rows and columns that they
+/// show.
 fn nearest_sources(cx: &NodeContext<'_, '_>, size: &[i64], resized: &[i64]) -> Result<[Vec<i32>; 2]> {
     check_images(cx, resized)?;
     let &[height, width] = size else {
-        return Err(cx.invalid(format!("size must be two positive integers, but is {}", list(size))));
+        return Err(cx.invalid(format!("size: expected two positive integers, got {}", list(size))));
     };
     check_images(cx, &[resized[0], height, width, resized[3]])?;
     let sampling = Sampling::of_node(cx)?;
     Ok([sampling.nearest(height, resized[1]), sampling.nearest(width, resized[2])])
 }
 
-/// Each slice of a dimension so many times.
+/// Repeats each slice of a dimension.
 fn repeat(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -176,8 +179,8 @@ fn repeat(
     cx.reshape(repeated, &sizes)
 }
 
-/// Each pixel lies between two rows and two columns of the source, and is a mean of those weighted by its distance; in
-/// float32, whatever the images' type.
+/// Interpolates each pixel between two rows and two columns of the source, weighted by distance.
+/// Computes in float32, regardless of the images' type.
 fn resize_bilinear(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -215,8 +218,8 @@ fn interpolate(
     cx.add(first, step)
 }
 
-/// `ResizeBilinearGrad(gradient, images)`: what each pixel of the images contributed, the transpose of the weights times
-/// the gradient.
+/// `ResizeBilinearGrad(gradient, images)`: the transpose of the interpolation weights times the
+/// gradient.
 fn resize_bilinear_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (gradient, images) = (cx.input(0)?, cx.input(1)?);
     let (gradient_sizes, sizes) = (cx.sizes(gradient), cx.sizes(images));
@@ -241,14 +244,14 @@ fn resize_bilinear_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
             ..Default::default()
         };
         let product = cx.op(Op::Dot { dot_dimension_numbers }, &[x, weights])?;
-        // The new dimension comes last, and belongs where the old one was.
+        // Move the new last dimension to the place of the old one.
         let permutation = if dimension == 1 { [0, 3, 1, 2] } else { [0, 1, 3, 2] };
         x = cx.transpose(product, &permutation)?;
     }
     cx.convert(x, element_type)
 }
 
-/// `[from, to]`: the weight of each source pixel in each of the result's, `max(0, 1 - |p - source|)`.
+/// `[from, to]`: the weight of each source pixel in each result pixel, `max(0, 1 - |p - source|)`.
 fn tent_weights(cx: &mut NodeContext<'_, '_>, from: i64, positions: &[f32]) -> Result<InstructionId> {
     let sizes = [from, positions.len() as i64];
     let positions = cx.literal(Literal::from_elements(&[sizes[1]], positions));
@@ -262,8 +265,8 @@ fn tent_weights(cx: &mut NodeContext<'_, '_>, from: i64, positions: &[f32]) -> R
     cx.op(Op::Maximum {}, &[weight, zero])
 }
 
-/// `ResizeNearestNeighborGrad(gradient, size)`: each pixel of the images was shown by some of the gradient's, whose sum it
-/// is given.
+/// `ResizeNearestNeighborGrad(gradient, size)`: each pixel of the images gets the sum of the
+/// gradient at the pixels that show it.
 fn resize_nearest_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut gradient = cx.input(0)?;
     let element_type = cx.element_type(gradient);

@@ -1,5 +1,5 @@
-//! Greedy suppression: of overlapping candidates the one with the highest score stays, in a loop whose rounds choose one
-//! candidate of each group.
+//! Greedy suppression: of several overlapping candidates, the one with the highest score remains.
+//! Each iteration of a loop chooses one candidate of each group.
 
 use crate::node::context::NodeContext;
 use bounded::Reducer;
@@ -7,52 +7,56 @@ use hlo::{ComparisonDirection, GatherDimensionNumbers, InstructionId, Op};
 use shape::{Literal, PrimitiveType};
 use support::Result;
 
-/// How much two candidates of a group are alike.
+/// The similarity of two candidates of a group.
 #[derive(Clone, Copy)]
 pub(crate) enum Similarity {
     /// Intersection over union of boxes, from [`box_sides`] of `[groups, candidates, 4]`.
     Boxes(InstructionId),
-    /// `[candidates, candidates]`, for one group: row `i` says how much `i` is like each other candidate.
+    /// `[candidates, candidates]`, for one group: row `i` is the similarity of `i` to each other
+    /// candidate.
     Overlaps(InstructionId),
 }
 
-/// When a candidate is chosen.
+/// Conditions for choosing a candidate.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits {
-    /// How many are chosen of a group at most.
+    /// Maximum number of chosen candidates per group.
     pub(crate) outputs: i64,
-    /// A smaller number of which only a run knows: an `s32` scalar.
+    /// A smaller run-time limit, an `s32` scalar.
     pub(crate) outputs_now: Option<InstructionId>,
-    /// Candidates that are more alike than this, a scalar of the scores' type, suppress each other.
+    /// Candidates that are more similar than this suppress each other. A scalar of the scores'
+    /// type.
     pub(crate) similarity: InstructionId,
-    /// Only scores above this, a scalar of their type, are chosen.
+    /// Only scores above this are chosen. A scalar of their type.
     pub(crate) score: InstructionId,
-    /// If positive, likeness lowers scores instead, by `exp(-likeness^2 / (2 * sigma))`: a scalar of the scores' type.
+    /// If positive, similarity lowers scores instead, by `exp(-similarity^2 / (2 * sigma))`. A
+    /// scalar of the scores' type.
     pub(crate) sigma: Option<InstructionId>,
 }
 
-/// What was chosen, the highest scores first, 0 behind the last one.
+/// The chosen candidates, highest scores first, followed by zeros.
 #[derive(Clone, Copy)]
 pub(crate) struct Chosen {
     /// Positions of candidates, `s32[groups, outputs]`.
     pub(crate) positions: InstructionId,
-    /// Their scores when they were chosen, `[groups, outputs]`.
+    /// Their scores at the time of choice, `[groups, outputs]`.
     pub(crate) scores: InstructionId,
-    /// How many, `s32[groups]`.
+    /// Number of chosen candidates, `s32[groups]`.
     pub(crate) counts: InstructionId,
 }
 
 /// State of the loop.
 #[derive(Clone, Copy)]
 struct State {
-    /// Scores of the candidates that may still be chosen, `[groups, candidates]`; minus infinity for the others.
+    /// Scores of the candidates that may still be chosen, `[groups, candidates]`. Others are minus
+    /// infinity.
     live: InstructionId,
     /// The highest of these in each group.
     best: InstructionId,
     /// Candidates chosen so far and their scores, `[rounds, groups]`.
     positions: InstructionId,
     scores: InstructionId,
-    /// How many were chosen in each group.
+    /// Number of chosen candidates in each group.
     counts: InstructionId,
     /// Array of the [`Similarity`].
     likeness: InstructionId,
@@ -72,7 +76,7 @@ impl State {
         state
     }
 
-    /// The same with the arrays that stand for these within the loop or after it.
+    /// Returns the state with the arrays that represent it within or after the loop.
     fn replaced(self, state: &[InstructionId]) -> Self {
         let mut state = state.iter().copied();
         let mut next = |old| state.next().unwrap_or(old);
@@ -91,8 +95,8 @@ impl State {
     }
 }
 
-/// The sides of boxes `[groups, candidates, 4]` of two opposite corners `y, x, y, x`, and their areas:
-/// `f32[5, groups * candidates]` with the smaller sides first.
+/// The sides of boxes `[groups, candidates, 4]` of two opposite corners `y, x, y, x`, and their
+/// areas: `f32[5, groups * candidates]` with the smaller sides first.
 pub(crate) fn box_sides(cx: &mut NodeContext<'_, '_>, boxes: InstructionId) -> Result<InstructionId> {
     let boxes = cx.convert(boxes, PrimitiveType::F32)?;
     let sizes = cx.sizes(boxes);
@@ -108,8 +112,9 @@ pub(crate) fn box_sides(cx: &mut NodeContext<'_, '_>, boxes: InstructionId) -> R
     cx.concatenate(&[top, left, bottom, right, area], 0)
 }
 
-/// Chooses of candidates with `scores`, `[groups, candidates]`, at most `limits.outputs` of each group: always the one
-/// with the highest score, of equal ones the first, that is not too much like one chosen before.
+/// Chooses at most `limits.outputs` candidates of each group, from their scores `[groups,
+/// candidates]`. Each round chooses the highest score, or the first of equal ones, among candidates
+/// that are not too similar to one chosen before.
 pub(crate) fn suppress(
     cx: &mut NodeContext<'_, '_>,
     scores: InstructionId,
@@ -121,7 +126,7 @@ pub(crate) fn suppress(
     let element_type = cx.element_type(scores);
     let rounds = limits.outputs.min(candidates);
     cx.check(i32::try_from(candidates).is_ok() && i32::try_from(limits.outputs).is_ok(), || {
-        format!("{candidates} candidates or {} chosen ones are too many", limits.outputs)
+        format!("too many candidates ({candidates}) or outputs ({})", limits.outputs)
     })?;
     let counts = cx.splat(PrimitiveType::S32, &[groups], 0.0)?;
     if rounds == 0 || groups == 0 {
@@ -136,13 +141,13 @@ pub(crate) fn suppress(
     let best = cx.reduce(live, Reducer::Maximum, &[1])?;
     let positions = cx.splat(PrimitiveType::S32, &[rounds, groups], 0.0)?;
     let chosen_scores = cx.splat(element_type, &[rounds, groups], 0.0)?;
-    // Without a limit of the run's, the loop compares with this constant, built again inside.
+    // Without a run-time limit, the loop compares with this constant, which is rebuilt inside.
     if limits.outputs_now.is_none() {
         cx.literal(Literal::scalar(rounds as i32));
     }
     let likeness = match similarity {
         Similarity::Boxes(id) => id,
-        // Columns become rows, which lie together.
+        // Transpose, so that the columns are contiguous.
         Similarity::Overlaps(id) => cx.transpose(id, &[1, 0])?,
     };
     let initial = State {
@@ -165,13 +170,13 @@ pub(crate) fn suppress(
             Some(limit) => limit,
             None => cx.literal(Literal::scalar(rounds as i32)),
         };
-        let is_wanted = cx.compare(ComparisonDirection::Lt, index, limit)?;
-        cx.op(Op::And {}, &[is_left, is_wanted])
+        let is_below_limit = cx.compare(ComparisonDirection::Lt, index, limit)?;
+        cx.op(Op::And {}, &[is_left, is_below_limit])
     };
-    let made = cx.bounded_loop(rounds as u64, &initial.to_vec(), goes_on, |cx, index, state| {
+    let results = cx.bounded_loop(rounds as u64, &initial.to_vec(), goes_on, |cx, index, state| {
         Ok(round(cx, initial.replaced(state), index, similarity, &sizes)?.to_vec())
     })?;
-    let made = initial.replaced(&made);
+    let results = initial.replaced(&results);
     let padded = |cx: &mut NodeContext<'_, '_>, id: InstructionId| {
         let rows = cx.transpose(id, &[1, 0])?;
         let zero = cx.element_type(rows);
@@ -179,13 +184,14 @@ pub(crate) fn suppress(
         cx.pad(rows, zero, &[(0, 0, 0), (0, limits.outputs - rounds, 0)])
     };
     Ok(Chosen {
-        positions: padded(cx, made.positions)?,
-        scores: padded(cx, made.scores)?,
-        counts: made.counts,
+        positions: padded(cx, results.positions)?,
+        scores: padded(cx, results.scores)?,
+        counts: results.counts,
     })
 }
 
-/// The state after a round: one more candidate of each group is chosen, if there is one.
+/// Returns the state after a round, in which one more candidate of each group is chosen, if any is
+/// left.
 fn round(
     cx: &mut NodeContext<'_, '_>,
     state: State,
@@ -222,7 +228,7 @@ fn round(
     Ok(State { live, best, positions, scores, counts, ..state })
 }
 
-/// The first position in each row that holds a value; 0 where there is none.
+/// Returns the first position in each row that contains a value, which must occur in the row.
 fn first_of(
     cx: &mut NodeContext<'_, '_>,
     rows: InstructionId,
@@ -237,8 +243,9 @@ fn first_of(
     cx.reduce(number, Reducer::Minimum, &[1])
 }
 
-/// Scores of the live candidates after a choice to which they are alike: too similar ones are minus infinity, or all are lowered
-/// as far as `sigma` says, those at most the threshold to minus infinity.
+/// Returns the scores of the live candidates after a choice, given their similarity to it. Scores
+/// of candidates that are too similar become minus infinity. With a positive `sigma`, all scores
+/// are lowered instead, and those not above the threshold become minus infinity.
 fn lowered(cx: &mut NodeContext<'_, '_>, state: &State, alike: InstructionId) -> Result<InstructionId> {
     let State { live: scores, similarity, score: threshold, sigma, .. } = *state;
     let sizes = cx.sizes(scores);
@@ -262,7 +269,8 @@ fn lowered(cx: &mut NodeContext<'_, '_>, state: &State, alike: InstructionId) ->
     cx.select(is_soft, soft, hard)
 }
 
-/// The intersection over union of all boxes of each group with its box at `position`; 0 where either has no area.
+/// Returns the intersection over union of all boxes of each group with its box at `position`, or 0
+/// if either has no area.
 fn intersections(
     cx: &mut NodeContext<'_, '_>,
     sides: InstructionId,
