@@ -8,6 +8,6 @@ pub(crate) mod tridiagonal;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] =
     &[decompositions::RULES, einsum::RULES, products::RULES, matrix_diagonals::RULES, tridiagonal::RULES];

@@ -1,4 +1,4 @@
-//! Arithmetic and functions of elements, reductions, scans, searches, sequences.
+//! Arithmetic and elementwise functions, reductions, scans, searches, and sequences.
 
 pub(crate) mod arithmetic;
 pub(crate) mod cast;
@@ -19,7 +19,7 @@ pub(crate) mod trigonometry;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[
     arithmetic::RULES,
     cast::RULES,

@@ -1,4 +1,5 @@
-//! Decompositions of matrices, and what they solve: of the last two dimensions, each matrix by itself.
+//! Decompositions of matrices, and linear systems. They apply to each matrix of the last two
+//! dimensions.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -28,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("MatrixSolveLs", least_squares).types("T", FLOATS_AND_COMPLEX),
 ];
 
-/// The type to compute in.
+/// Returns the type to compute in.
 fn wide(element_type: PrimitiveType) -> PrimitiveType {
     match element_type {
         PrimitiveType::F16 | PrimitiveType::Bf16 => PrimitiveType::F32,
@@ -36,32 +37,30 @@ fn wide(element_type: PrimitiveType) -> PrimitiveType {
     }
 }
 
-/// Matrices at an input, and their sizes.
+/// Returns the matrices at an input, and their sizes.
 fn matrix(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<(InstructionId, Vec<i64>)> {
     let x = cx.input(k)?;
     let sizes = cx.sizes(x);
     cx.check(sizes.len() >= 2, || {
-        format!("input {k} must have at least two dimensions, but has the shape {}", list(&sizes))
+        format!("input {k}: expected two or more dimensions, got shape {}", list(&sizes))
     })?;
     Ok((x, sizes))
 }
 
-/// Square matrices at an input, and their sizes.
+/// Returns the square matrices at an input, and their sizes.
 fn square(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<(InstructionId, Vec<i64>)> {
     let (x, sizes) = matrix(cx, k)?;
     let is_square = sizes[sizes.len() - 2] == sizes[sizes.len() - 1];
-    cx.check(is_square, || {
-        format!("input {k} must hold square matrices, but has the shape {}", list(&sizes))
-    })?;
+    cx.check(is_square, || format!("input {k}: expected square matrices, got shape {}", list(&sizes)))?;
     Ok((x, sizes))
 }
 
-/// The batch dimensions of matrices.
+/// Returns the batch dimensions of matrices.
 fn batch_of(sizes: &[i64]) -> &[i64] {
     &sizes[..sizes.len() - 2]
 }
 
-/// A stack of matrices in the type to compute in.
+/// Returns a stack of matrices in the type to compute in.
 fn stack(x: Expression<'_>) -> Expression<'_> {
     matrices::as_stack(x.convert(wide(x.element_type())))
 }
@@ -78,14 +77,18 @@ fn cholesky(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(factor, element_type)
 }
 
-/// `MatrixTriangularSolve(a, b)`; batch dimensions are broadcast.
+/// `MatrixTriangularSolve(a, b)` with broadcasting of batch dimensions.
 fn triangular_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ((a, a_sizes), (b, b_sizes)) = (square(cx, 0)?, matrix(cx, 1)?);
     let attributes = &cx.attributes();
     let (lower, adjoint) = (attributes.bool_or("lower", true)?, attributes.bool_or("adjoint", false)?);
     let (n, rows) = (a_sizes[a_sizes.len() - 1], b_sizes[b_sizes.len() - 2]);
     cx.check(n == rows, || {
-        format!("the matrices {} do not fit the right sides {}", list(&a_sizes), list(&b_sizes))
+        format!(
+            "the shapes of matrices {} and right-hand sides {} do not match",
+            list(&a_sizes),
+            list(&b_sizes)
+        )
     })?;
     let batch = cx.broadcast_sizes(batch_of(&a_sizes), batch_of(&b_sizes))?;
     let full = |sizes: &[i64]| [&batch, &sizes[sizes.len() - 2..]].concat();
@@ -101,14 +104,18 @@ fn triangular_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(x, element_type)
 }
 
-/// `MatrixSolve(a, b)`, of `a` or its adjoint.
+/// `MatrixSolve(a, b)` with `a` or its adjoint.
 fn solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ((a, a_sizes), (b, b_sizes)) = (square(cx, 0)?, matrix(cx, 1)?);
     let adjoint = cx.attributes().bool_or("adjoint", false)?;
     let n = a_sizes[a_sizes.len() - 1];
     let fits = batch_of(&a_sizes) == batch_of(&b_sizes) && b_sizes[b_sizes.len() - 2] == n;
     cx.check(fits, || {
-        format!("the matrices {} do not fit the right sides {}", list(&a_sizes), list(&b_sizes))
+        format!(
+            "the shapes of matrices {} and right-hand sides {} do not match",
+            list(&a_sizes),
+            list(&b_sizes)
+        )
     })?;
     cx.composite_one(&[a, b], |_, operands| {
         let (a, b) = (stack(operands[0]), stack(operands[1]));
@@ -117,7 +124,7 @@ fn solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `MatrixInverse(a)`, of `a` or its adjoint.
+/// `MatrixInverse(a)` of `a` or its adjoint.
 fn inverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, sizes) = square(cx, 0)?;
     let adjoint = cx.attributes().bool_or("adjoint", false)?;
@@ -133,7 +140,8 @@ fn inverse(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// The sign and the pivots whose product is the determinant, in the type to compute in; the sign in the pivots' type.
+/// Returns the sign and the pivots, whose product is the determinant, both in the type to compute
+/// in.
 fn pivots(a: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let (sign, pivots) = matrices::determinant(stack(a));
     let is_complex = pivots.element_type().is_complex();
@@ -199,7 +207,7 @@ fn xla_self_adjoint_eig(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
     eigh(cx, lower, true)
 }
 
-/// Eigenvalues in rising order, and the eigenvectors as columns.
+/// Returns the eigenvalues in ascending order, and the eigenvectors as columns.
 fn eigh(cx: &mut NodeContext<'_, '_>, lower: bool, with_vectors: bool) -> Result<Vec<InstructionId>> {
     let (a, sizes) = square(cx, 0)?;
     let outputs = [cx.output_type(0)?, cx.output_type(1)?];
@@ -226,7 +234,7 @@ fn xla_svd(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     singular(cx, true, true)
 }
 
-/// `s`, `u`, `v` with `a = u diag(s) v^H`, the singular values in falling order.
+/// Returns `s`, `u`, `v` with `a = u diag(s) v^H` and the singular values in descending order.
 fn singular(cx: &mut NodeContext<'_, '_>, with_vectors: bool, full: bool) -> Result<Vec<InstructionId>> {
     let (a, sizes) = matrix(cx, 0)?;
     let element_type = cx.element_type(a);
@@ -254,17 +262,21 @@ fn exponential(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `MatrixSolveLs(a, b, l2_regularizer)`: by the normal equations if `fast`, else the shortest solution, where the
-/// regularizer does not count.
+/// `MatrixSolveLs(a, b, l2_regularizer)`. If `fast`, solves the normal equations. Otherwise returns
+/// the solution of minimum norm, ignoring the regularizer.
 fn least_squares(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ((a, a_sizes), (b, b_sizes)) = (matrix(cx, 0)?, matrix(cx, 1)?);
     let regularizer = cx.input(2)?;
     let rank = cx.rank(regularizer);
-    cx.check(rank == 0, || format!("l2_regularizer must be a scalar, but has rank {rank}"))?;
+    cx.check(rank == 0, || format!("l2_regularizer: expected a scalar, got rank {rank}"))?;
     let fits =
         batch_of(&a_sizes) == batch_of(&b_sizes) && a_sizes[a_sizes.len() - 2] == b_sizes[b_sizes.len() - 2];
     cx.check(fits, || {
-        format!("the matrices {} do not fit the right sides {}", list(&a_sizes), list(&b_sizes))
+        format!(
+            "the shapes of matrices {} and right-hand sides {} do not match",
+            list(&a_sizes),
+            list(&b_sizes)
+        )
     })?;
     let is_fast = cx.attributes().bool_or("fast", true)?;
     let element_type = cx.element_type(b);

@@ -1,4 +1,4 @@
-//! Sums of products by a formula of subscripts.
+//! Sums of products given by an equation of subscripts.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -14,26 +14,27 @@ pub(crate) const RULES: &[Rule] = &[
     rule("XlaEinsum", xla_einsum).types("T", FLOATS_AND_COMPLEX),
 ];
 
-/// What a dimension is called: a letter, or for those that `...` stands for, how far they are from its end.
+/// The label of a dimension: a letter or, for a dimension covered by `...`, its distance from the
+/// end of the ellipsis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Label {
     Letter(char),
     Dots(usize),
 }
 
-/// A tensor whose dimensions are labelled, each label once.
-struct Labelled {
+/// A tensor with labeled dimensions. Each label occurs once.
+struct Labeled {
     id: InstructionId,
     labels: Vec<Label>,
 }
 
-/// `Einsum(inputs...)`: of one or two inputs.
+/// `Einsum(inputs...)` of one or two inputs.
 fn einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
     sum_of_products(cx, &inputs)
 }
 
-/// The same with two inputs by position.
+/// Like [`einsum`], with two inputs by position.
 fn xla_einsum(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = [cx.input(0)?, cx.input(1)?];
     sum_of_products(cx, &inputs)
@@ -46,37 +47,38 @@ fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Re
     let (left, output) = equation.split_once("->").ok_or_else(|| cx.invalid(wrong("has no ->")))?;
     let terms: Vec<&str> = left.split(',').collect();
     cx.check(terms.len() == inputs.len() && (1..=2).contains(&terms.len()), || {
-        wrong(&format!("has {} terms, for {} inputs; one or two are possible", terms.len(), inputs.len()))
+        wrong(&format!("has {} terms for {} inputs; expected one or two", terms.len(), inputs.len()))
     })?;
-    let mut labelled = Vec::new();
+    let mut labeled = Vec::new();
     let mut dots = 0;
     for (term, &id) in terms.iter().zip(inputs) {
         let rank = cx.rank(id);
         let letters = term.replace("...", "").chars().count();
         let own = if term.contains("...") { rank.saturating_sub(letters) } else { 0 };
         let labels =
-            labels(term, own).ok_or_else(|| cx.invalid(wrong("has something other than letters")))?;
+            labels(term, own).ok_or_else(|| cx.invalid(wrong("has characters other than letters")))?;
         cx.check(labels.len() == rank, || {
             wrong(&format!("has the term '{term}' for an input of rank {rank}"))
         })?;
         dots = dots.max(own);
-        labelled.push((id, labels));
+        labeled.push((id, labels));
     }
-    let output = labels(output, dots).ok_or_else(|| cx.invalid(wrong("has something other than letters")))?;
-    let sizes = sizes_of_labels(cx, &labelled)?;
+    let output =
+        labels(output, dots).ok_or_else(|| cx.invalid(wrong("has characters other than letters")))?;
+    let sizes = sizes_of_labels(cx, &labeled)?;
     cx.check(output.iter().all(|label| sizes.contains_key(label)), || {
-        wrong("has letters in the result that no term has")
+        wrong("has letters in the result that do not occur in any term")
     })?;
     let mut terms = Vec::new();
-    for (k, (id, labels)) in labelled.iter().enumerate() {
-        let others: Vec<Label> = labelled
+    for (k, (id, labels)) in labeled.iter().enumerate() {
+        let others: Vec<Label> = labeled
             .iter()
             .enumerate()
             .filter(|(j, _)| *j != k)
             .flat_map(|(_, other)| other.1.clone())
             .collect();
-        let kept = |label: &Label| output.contains(label) || others.contains(label);
-        terms.push(simplified(cx, *id, labels, &sizes, kept)?);
+        let is_kept = |label: &Label| output.contains(label) || others.contains(label);
+        terms.push(simplified(cx, *id, labels, &sizes, is_kept)?);
     }
     let mut terms = terms.into_iter();
     let product = match (terms.next(), terms.next()) {
@@ -87,7 +89,8 @@ fn sum_of_products(cx: &mut NodeContext<'_, '_>, inputs: &[InstructionId]) -> Re
     spread(cx, product, &output, &sizes)
 }
 
-/// The labels of a term; `None` if it holds anything but letters and one `...`, which stands for `dots` dimensions.
+/// Returns the labels of a term, or `None` unless it consists of letters and at most one `...`,
+/// which covers `dots` dimensions.
 fn labels(term: &str, dots: usize) -> Option<Vec<Label>> {
     let mut labels = Vec::new();
     let mut rest = term.chars();
@@ -105,7 +108,7 @@ fn labels(term: &str, dots: usize) -> Option<Vec<Label>> {
     Some(labels)
 }
 
-/// The size of every label; dimensions under `...` of size 1 are broadcast.
+/// Returns the size of every label. Dimensions of size 1 covered by `...` are broadcast.
 fn sizes_of_labels(
     cx: &NodeContext<'_, '_>,
     terms: &[(InstructionId, Vec<Label>)],
@@ -123,23 +126,23 @@ fn sizes_of_labels(
                     Label::Letter(letter) => format!("'{letter}'"),
                     Label::Dots(_) => "'...'".to_owned(),
                 };
-                format!("the sizes {known} and {size} of the dimension {name} do not agree")
+                format!("the dimension {name} has different sizes: {known} and {size}")
             })?;
         }
     }
     Ok(sizes)
 }
 
-/// A tensor with each label once: diagonals are taken, dimensions that nobody keeps are summed, those that are to be
-/// broadcast are dropped.
+/// Reduces a tensor to one occurrence of each label: takes diagonals, sums the dimensions that are
+/// not kept, and drops those to be broadcast.
 fn simplified(
     cx: &mut NodeContext<'_, '_>,
     id: InstructionId,
     labels: &[Label],
     sizes: &BTreeMap<Label, i64>,
-    kept: impl Fn(&Label) -> bool,
-) -> Result<Labelled> {
-    let have = cx.sizes(id);
+    is_kept: impl Fn(&Label) -> bool,
+) -> Result<Labeled> {
+    let actual = cx.sizes(id);
     let mut masked = id;
     let mut summed = Vec::new();
     let mut unique = Vec::new();
@@ -148,23 +151,23 @@ fn simplified(
         if let Some(first) = labels[..d].iter().position(|other| other == label) {
             masked = diagonal(cx, masked, first, d)?;
             summed.push(d);
-        } else if have[d] != sizes[label] {
-            // Of size 1, and repeated for the other input.
+        } else if actual[d] != sizes[label] {
+            // This dimension has size 1 and is broadcast against the other input.
             summed.push(d);
-        } else if !kept(label) {
+        } else if !is_kept(label) {
             summed.push(d);
         } else {
             unique.push(*label);
-            squeezed.push(have[d]);
+            squeezed.push(actual[d]);
         }
     }
-    if summed.iter().all(|&d| have[d] == 1) {
-        return Ok(Labelled { id: cx.reshape(masked, &squeezed)?, labels: unique });
+    if summed.iter().all(|&d| actual[d] == 1) {
+        return Ok(Labeled { id: cx.reshape(masked, &squeezed)?, labels: unique });
     }
-    Ok(Labelled { id: cx.reduce(masked, Reducer::Add, &summed)?, labels: unique })
+    Ok(Labeled { id: cx.reduce(masked, Reducer::Add, &summed)?, labels: unique })
 }
 
-/// Zeros but where the positions in two dimensions agree.
+/// Zeroes the elements whose positions in two dimensions differ.
 fn diagonal(
     cx: &mut NodeContext<'_, '_>,
     id: InstructionId,
@@ -179,8 +182,9 @@ fn diagonal(
     cx.select(on, id, zero)
 }
 
-/// The product of two tensors, summed over the labels that both have and the result has not.
-fn product(cx: &mut NodeContext<'_, '_>, a: Labelled, b: Labelled, output: &[Label]) -> Result<Labelled> {
+/// Returns the product of two tensors, summed over the labels that both have and the result does
+/// not.
+fn product(cx: &mut NodeContext<'_, '_>, a: Labeled, b: Labeled, output: &[Label]) -> Result<Labeled> {
     let position = |labels: &[Label], label: &Label| labels.iter().position(|other| other == label);
     let mut numbers = DotDimensionNumbers {
         lhs_batch_dims: Vec::new(),
@@ -205,13 +209,14 @@ fn product(cx: &mut NodeContext<'_, '_>, a: Labelled, b: Labelled, output: &[Lab
     };
     let labels = [batch, free(&a.labels, &b.labels), free(&b.labels, &a.labels)].concat();
     let id = cx.op(Op::Dot { dot_dimension_numbers: numbers }, &[a.id, b.id])?;
-    Ok(Labelled { id, labels })
+    Ok(Labeled { id, labels })
 }
 
-/// The dimensions in the order of the result; a label that it has twice makes a diagonal.
+/// Permutes the dimensions to the order of the result. A label that occurs twice in the result
+/// becomes a diagonal.
 fn spread(
     cx: &mut NodeContext<'_, '_>,
-    product: Labelled,
+    product: Labeled,
     output: &[Label],
     sizes: &BTreeMap<Label, i64>,
 ) -> Result<InstructionId> {
@@ -225,7 +230,9 @@ fn spread(
     let permutation: Option<Vec<usize>> = unique.iter().map(place).collect();
     let Some(permutation) = permutation.filter(|p| p.len() == product.labels.len()) else {
         let labels = product.labels.len();
-        return Err(cx.invalid(format!("the result has {} dimensions, but {labels} are left", unique.len())));
+        return Err(
+            cx.invalid(format!("the result has {} dimensions, but the product has {labels}", unique.len()))
+        );
     };
     let id = cx.transpose(product.id, &permutation)?;
     if unique.len() == output.len() {
@@ -233,7 +240,7 @@ fn spread(
     }
     let result: Vec<i64> = output.iter().map(|label| sizes[label]).collect();
     cx.check(shape::index::element_count(&result).is_some(), || {
-        format!("the result would have the shape {}", list(&result))
+        format!("the result is too large: {}", list(&result))
     })?;
     let first = |label: &Label| output.iter().position(|other| other == label);
     let dimensions: Vec<usize> = unique.iter().filter_map(first).collect();

@@ -1,7 +1,8 @@
-//! Bands and diagonals of matrices: the last two dimensions, those before them are batches.
+//! Bands and diagonals of matrices in the last two dimensions. Preceding dimensions are batches.
 //!
-//! Diagonal `d` holds the elements at `column - row = d`. Several diagonals are stored as rows of one length, the highest
-//! number first; a shorter one begins at the row's start or ends at its end, as the alignment says.
+//! Diagonal `d` consists of the elements with `column - row = d`. Several diagonals are stored as
+//! rows of one length, with the highest number first. The alignment determines whether a shorter
+//! one is stored at the start or at the end of its row.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -28,11 +29,11 @@ pub(crate) const RULES: &[Rule] = &[
     rule("MatrixSetDiagV3", |cx| matrix_set_diag(cx, true)).types("T", ALL),
 ];
 
-/// What positions are computed in; matrices have fewer rows and columns than it can count.
+/// The type that positions are computed in. Matrices have fewer rows and columns than its maximum.
 const POSITION: PrimitiveType = PrimitiveType::S32;
 
-/// `MatrixBandPart(x, num_lower, num_upper)`: `x` on so many diagonals below and above the main one, else 0; a negative
-/// number is all.
+/// `MatrixBandPart(x, num_lower, num_upper)`: `x` on the given numbers of diagonals below and above
+/// the main one, and 0 elsewhere. A negative number means all diagonals.
 fn matrix_band_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (rows, columns) = matrix_sizes(cx, x)?;
@@ -41,7 +42,7 @@ fn matrix_band_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     for k in [1, 2] {
         let bound = cx.input(k)?;
         let rank = cx.rank(bound);
-        cx.check(rank == 0, || format!("input {k} must be a scalar, but has rank {rank}"))?;
+        cx.check(rank == 0, || format!("input {k}: expected a scalar, got rank {rank}"))?;
         let known = cx.fold(bound).and_then(|literal| literal.scalar_at(0).as_i64());
         if known.is_some_and(|known| known < 0 || known >= rows.max(columns)) {
             continue;
@@ -67,25 +68,25 @@ fn matrix_band_part(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.select(keep, x, zero)
 }
 
-/// The rows and columns of an array's matrices.
+/// Returns the numbers of rows and columns of an array's matrices.
 fn matrix_sizes(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<(i64, i64)> {
     let sizes = cx.sizes(x);
     let [.., rows, columns] = sizes[..] else {
-        return Err(cx.invalid(format!("a matrix is needed, but the shape is {}", list(&sizes))));
+        return Err(cx.invalid(format!("expected a matrix, got shape {}", list(&sizes))));
     };
     check_matrix(cx, rows, columns)?;
     Ok((rows, columns))
 }
 
-/// Refuses matrices whose positions cannot be counted.
+/// Rejects matrices whose positions do not fit in [`POSITION`].
 fn check_matrix(cx: &NodeContext<'_, '_>, rows: i64, columns: i64) -> Result<()> {
     let limit = i64::from(i32::MAX) / 2;
     cx.check(rows <= limit && columns <= limit, || {
-        format!("matrices of {rows} rows and {columns} columns are too large: there may be {limit} of each")
+        format!("matrices of {rows} rows and {columns} columns are too large; the maximum of each is {limit}")
     })
 }
 
-/// The same matrix for every batch of another array.
+/// Broadcasts a matrix to the batches of another array.
 fn over_batches(
     cx: &mut NodeContext<'_, '_>,
     matrix: InstructionId,
@@ -96,7 +97,7 @@ fn over_batches(
     cx.broadcast(matrix, &sizes, &[rank - 2, rank - 1])
 }
 
-/// Diagonals `lower` to `upper`, and how the shorter ones are stored.
+/// Diagonals `lower` to `upper`, and the alignment of the shorter ones.
 struct Band {
     lower: i64,
     upper: i64,
@@ -108,18 +109,18 @@ impl Band {
     /// The main diagonal.
     const MAIN: Self = Self { lower: 0, upper: 0, left_above: true, left_below: true };
 
-    /// From input `k`, one or two integers, and the attribute `align`.
+    /// Reads a band from input `k`, one or two integers, and the attribute `align`.
     fn of_node(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<Self> {
         let numbers = cx.constant_i64s(k)?;
         let (lower, upper) = match numbers[..] {
             [number] => (number, number),
             [lower, upper] => (lower, upper),
-            _ => return Err(cx.invalid(format!("k must be one or two integers, but is {}", list(&numbers)))),
+            _ => return Err(cx.invalid(format!("k: expected one or two integers, got {}", list(&numbers)))),
         };
         let within = i64::from(i32::MIN)..=i64::from(i32::MAX);
         cx.check(lower <= upper && within.contains(&lower) && within.contains(&upper), || {
             format!(
-                "k must be a diagonal, or the lowest and the highest of several, but is {}",
+                "k: expected a diagonal, or the lowest and the highest of several, got {}",
                 list(&numbers)
             )
         })?;
@@ -130,7 +131,7 @@ impl Band {
             "RIGHT_RIGHT" => (false, false),
             other => {
                 return Err(cx.invalid(format!(
-                    "align must be LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT or RIGHT_RIGHT, but is '{other}'"
+                    "align: expected LEFT_LEFT, LEFT_RIGHT, RIGHT_LEFT, or RIGHT_RIGHT, got '{other}'"
                 )));
             }
         };
@@ -141,7 +142,7 @@ impl Band {
         self.upper - self.lower + 1
     }
 
-    /// How long the longest diagonal is.
+    /// Returns the length of the longest diagonal.
     fn longest(&self, rows: i64, columns: i64) -> i64 {
         (rows + self.upper.min(0)).min(columns - self.lower.max(0))
     }
@@ -150,13 +151,14 @@ impl Band {
         let fits = |d: i64| d == 0 || (-rows < d && d < columns);
         cx.check(fits(self.lower) && fits(self.upper), || {
             format!(
-                "diagonals {} to {} are not all in a matrix of {rows} rows and {columns} columns",
+                "diagonals {} to {} are not all within a matrix of {rows} rows and {columns} columns",
                 self.lower, self.upper
             )
         })
     }
 
-    /// How far a diagonal's elements are moved from the start of the row that stores them, and how many they are.
+    /// Returns the offset of a diagonal's elements in the row that stores them, and the number of
+    /// elements.
     fn placement(
         &self,
         cx: &mut NodeContext<'_, '_>,
@@ -173,8 +175,8 @@ impl Band {
         let longest = cx.splat_like(d, self.longest(rows, columns) as f64)?;
         let gap = cx.sub(longest, length)?;
         let right_of = |direction: ComparisonDirection, cx: &mut NodeContext<'_, '_>| {
-            let is_there = cx.compare(direction, d, zero)?;
-            cx.select(is_there, gap, zero)
+            let is_shifted = cx.compare(direction, d, zero)?;
+            cx.select(is_shifted, gap, zero)
         };
         let offset = match (self.left_above, self.left_below) {
             (true, true) => zero,
@@ -186,7 +188,7 @@ impl Band {
     }
 }
 
-/// Where the elements of index pairs `[.., 2]` are in the last two dimensions of an array, for all batches.
+/// Gathers the elements at index pairs in the last two dimensions of an array, for all batches.
 fn gather_pairs(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -210,7 +212,8 @@ fn gather_pairs(
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted: false }, &[x, indices])
 }
 
-/// `MatrixDiagPart(x, k, padding)`: diagonals of matrices; what is behind (or before) a short one is padding.
+/// `MatrixDiagPart(x, k, padding)`: the diagonals of matrices. Padding fills the rows of shorter
+/// ones.
 fn matrix_diag_part(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (rows, columns) = matrix_sizes(cx, x)?;
@@ -247,7 +250,7 @@ fn matrix_diag_part(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<Instruc
     cx.select(is_there, gathered, padding)
 }
 
-/// Matrices with other diagonals. The diagonals have the shape that `matrix_diag_part` makes.
+/// Replaces diagonals of matrices. The diagonals have the shape that [`matrix_diag_part`] returns.
 fn set_diagonals(
     cx: &mut NodeContext<'_, '_>,
     matrix: InstructionId,
@@ -266,7 +269,8 @@ fn set_diagonals(
     if band.count() == 1 {
         let is_there = cx.compare_scalar(ComparisonDirection::Eq, d, band.lower as f64)?;
         let is_there = over_batches(cx, is_there, matrix)?;
-        // Each column has one element of the diagonal, so that its values are a row for all rows.
+        // Each column contains one element of the diagonal, so that one row of values serves all
+        // rows.
         let element_type = cx.element_type(matrix);
         let zero = cx.scalar(element_type, 0.0);
         let mut padding = vec![(0, 0, 0); rank - 1];
@@ -301,15 +305,15 @@ fn matrix_set_diag(cx: &mut NodeContext<'_, '_>, has_k: bool) -> Result<Instruct
     let sizes = cx.sizes(x);
     let batch = &sizes[..sizes.len() - 2];
     let (count, longest) = (band.count(), band.longest(rows, columns));
-    let wanted = if count > 1 { [batch, &[count, longest]].concat() } else { [batch, &[longest]].concat() };
-    let have = cx.sizes(diagonals);
-    cx.check(have == wanted, || {
-        format!("the diagonals must have the shape {}, but have {}", list(&wanted), list(&have))
+    let expected = if count > 1 { [batch, &[count, longest]].concat() } else { [batch, &[longest]].concat() };
+    let actual = cx.sizes(diagonals);
+    cx.check(actual == expected, || {
+        format!("diagonals: expected shape {}, got {}", list(&expected), list(&actual))
     })?;
     set_diagonals(cx, x, diagonals, &band)
 }
 
-/// `MatrixDiag(diagonal)`: square matrices, 0 beside the main diagonal.
+/// `MatrixDiag(diagonal)`: square matrices that are 0 outside the main diagonal.
 fn matrix_diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let diagonals = cx.input(0)?;
     let element_type = cx.element_type(diagonals);
@@ -317,15 +321,16 @@ fn matrix_diag(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     diagonal_matrices(cx, diagonals, &Band::MAIN, -1, -1, zero)
 }
 
-/// `MatrixDiagV2(diagonals, k, num_rows, num_cols, padding)`; a number of -1 is the smallest that fits.
+/// `MatrixDiagV2(diagonals, k, num_rows, num_cols, padding)`. A number of rows or columns of -1
+/// means the smallest that fits.
 fn matrix_diag_v2(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let diagonals = cx.input(0)?;
     let band = Band::of_node(cx, 1)?;
-    let wanted = (cx.constant_i64(2)?, cx.constant_i64(3)?);
+    let expected = (cx.constant_i64(2)?, cx.constant_i64(3)?);
     let padding = cx.input(4)?;
     let rank = cx.rank(padding);
-    cx.check(rank == 0, || format!("padding_value must be a scalar, but has rank {rank}"))?;
-    diagonal_matrices(cx, diagonals, &band, wanted.0, wanted.1, padding)
+    cx.check(rank == 0, || format!("padding_value: expected a scalar, got rank {rank}"))?;
+    diagonal_matrices(cx, diagonals, &band, expected.0, expected.1, padding)
 }
 
 fn diagonal_matrices(
@@ -342,10 +347,9 @@ fn diagonal_matrices(
         (1, [batch @ .., longest]) => (batch, *longest),
         (_, [batch @ .., rows, longest]) if *rows == count => (batch, *longest),
         _ => {
-            return Err(cx.invalid(format!(
-                "k names {count} diagonals, but the shape of their values is {}",
-                list(&sizes)
-            )));
+            return Err(
+                cx.invalid(format!("expected {count} diagonals (k), got values of shape {}", list(&sizes)))
+            );
         }
     };
     let (least_rows, least_columns) = (longest - band.upper.min(0), longest + band.lower.max(0));
@@ -360,7 +364,7 @@ fn diagonal_matrices(
         rows >= least_rows && columns >= least_columns && (rows == least_rows || columns == least_columns);
     cx.check(fits, || {
         format!(
-            "{rows} rows and {columns} columns do not fit diagonals {} to {} of up to {longest} elements",
+            "{rows} rows and {columns} columns do not match diagonals {} to {} of up to {longest} elements",
             band.lower, band.upper
         )
     })?;

@@ -1,4 +1,4 @@
-//! Products of matrices, and of vectors in space.
+//! Products of matrices, and cross products of vectors.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -18,13 +18,13 @@ pub(crate) const RULES: &[Rule] = &[
 
 const SPARSE: &[tf::DataType] = &[tf::DataType::Float, tf::DataType::Bfloat16];
 
-/// `MatMul(a, b)` of two matrices, either transposed first.
+/// `MatMul(a, b)` of two matrices, optionally transposed.
 fn mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.input(0)?, cx.input(1)?);
     matrices(cx, a, b)
 }
 
-/// The same in float32; that one is thought to be sparse makes no difference.
+/// Like [`mat_mul`], in float32. The sparsity hints make no difference.
 fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.input(0)?, cx.input(1)?);
     let a = cx.convert(a, shape::PrimitiveType::F32)?;
@@ -32,7 +32,7 @@ fn sparse_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     matrices(cx, a, b)
 }
 
-/// The product of two matrices, either transposed first as attributes say.
+/// Returns the product of two matrices, transposed as attributes specify.
 pub(crate) fn matrices(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -40,11 +40,7 @@ pub(crate) fn matrices(
 ) -> Result<InstructionId> {
     let (a_sizes, b_sizes) = (cx.sizes(a), cx.sizes(b));
     cx.check(a_sizes.len() == 2 && b_sizes.len() == 2, || {
-        format!(
-            "MatMul multiplies two matrices, but the shapes are {} and {}",
-            list(&a_sizes),
-            list(&b_sizes)
-        )
+        format!("expected two matrices, got shapes {} and {}", list(&a_sizes), list(&b_sizes))
     })?;
     let attributes = &cx.attributes();
     let transpose_a = attributes.bool_or("transpose_a", false)?;
@@ -57,7 +53,7 @@ pub(crate) fn matrices(
 fn check_inner(cx: &NodeContext<'_, '_>, a: &[i64], b: &[i64], a_inner: usize, b_inner: usize) -> Result<()> {
     cx.check(a[a_inner] == b[b_inner], || {
         format!(
-            "Matrix size-incompatible: {} vs. {}: dimension {a_inner} of the first ({}) must be as large as dimension \
+            "Matrix size-incompatible: {} vs. {}: dimension {a_inner} of the first ({}) differs from dimension \
              {b_inner} of the second ({})",
             list(a),
             list(b),
@@ -67,7 +63,8 @@ fn check_inner(cx: &NodeContext<'_, '_>, a: &[i64], b: &[i64], a_inner: usize, b
     })
 }
 
-/// The product over one dimension of each, the first `batch` dimensions matched.
+/// Returns the product over one dimension of each operand. The first `batch` dimensions are
+/// batches.
 pub(crate) fn dot(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -86,14 +83,14 @@ pub(crate) fn dot(
     cx.op(Op::Dot { dot_dimension_numbers }, &[a, b])
 }
 
-/// `BatchMatMul(x, y)`: the last two dimensions are matrices, either conjugated and transposed first; the others are
-/// broadcast.
+/// `BatchMatMul(x, y)` of the matrices in the last two dimensions, optionally conjugated and
+/// transposed. The other dimensions are broadcast.
 fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut x, mut y) = (cx.input(0)?, cx.input(1)?);
     let (x_sizes, y_sizes) = (cx.sizes(x), cx.sizes(y));
     cx.check(x_sizes.len() >= 2 && y_sizes.len() >= 2, || {
         format!(
-            "both inputs must have at least 2 dimensions, but the shapes are {} and {}",
+            "expected two or more dimensions in both inputs, got shapes {} and {}",
             list(&x_sizes),
             list(&y_sizes)
         )
@@ -119,7 +116,7 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let y_inner = if adj_y { y_rank - 1 } else { y_rank - 2 };
     check_inner(cx, &x_sizes, &y_sizes, x_inner, y_inner)?;
 
-    // One matrix for all batches needs no copy of it: its columns are just more columns.
+    // A matrix shared by all batches need not be copied for each.
     if y_batch.iter().all(|&size| size == 1) && x_batch == batch {
         let y = cx.reshape(y, &y_sizes[y_rank - 2..])?;
         // The free dimensions of x, batches and rows, keep their order in the product.
@@ -131,13 +128,14 @@ fn batch_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     dot(cx, x, y, batch.len(), x_inner, y_inner)
 }
 
-/// `Cross(a, b)[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]` along the last dimension, of size 3.
+/// `Cross(a, b)[i] = a[i + 1] * b[i + 2] - a[i + 2] * b[i + 1]` along the last dimension, of size
+/// 3.
 fn cross(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.input(0)?, cx.input(1)?);
     let sizes = (cx.sizes(a), cx.sizes(b));
     cx.check(sizes.0 == sizes.1 && sizes.0.last() == Some(&3), || {
         format!(
-            "two arrays of one shape that ends in 3 are needed, but they are {} and {}",
+            "expected two arrays of one shape whose last dimension is 3, got {} and {}",
             list(&sizes.0),
             list(&sizes.1)
         )

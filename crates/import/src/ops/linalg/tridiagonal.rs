@@ -1,7 +1,7 @@
-//! Tridiagonal matrices: products and systems of equations.
+//! Tridiagonal matrices: products and linear systems.
 //!
-//! A matrix is its three diagonals, each as long as it has rows: the one above the main diagonal ends, the one below it
-//! begins with an element that counts for nothing.
+//! A matrix is given by its three diagonals, each as long as the number of rows. The last element
+//! of the one above the main diagonal and the first element of the one below it are ignored.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -16,20 +16,19 @@ pub(crate) const RULES: &[Rule] = &[
     rule("TridiagonalSolve", tridiagonal_solve).types("T", FLOATS_AND_COMPLEX),
 ];
 
-/// `TridiagonalMatMul(above, main, below, x)`: each row is three rows of `x`, scaled.
+/// `TridiagonalMatMul(above, main, below, x)`: each row is a linear combination of three rows of
+/// `x`.
 fn tridiagonal_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (above, main, below, x) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
     let sizes = cx.sizes(x);
     let [batch @ .., rows, _] = &sizes[..] else {
-        return Err(
-            cx.invalid(format!("matrices are needed on the right, but the shape is {}", list(&sizes)))
-        );
+        return Err(cx.invalid(format!("expected matrices on the right, got shape {}", list(&sizes))));
     };
-    let wanted = [batch, &[1, *rows]].concat();
+    let requested = [batch, &[1, *rows]].concat();
     for diagonal in [above, main, below] {
-        let have = cx.sizes(diagonal);
-        cx.check(have == wanted, || {
-            format!("each diagonal must have the shape {}, but one has {}", list(&wanted), list(&have))
+        let actual = cx.sizes(diagonal);
+        cx.check(actual == requested, || {
+            format!("expected diagonals of shape {}, got {}", list(&requested), list(&actual))
         })?;
     }
     if sizes.contains(&0) {
@@ -60,7 +59,7 @@ fn tridiagonal_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.add(sum, from_next)
 }
 
-/// The equations with their number as the first dimension, batches flattened.
+/// The equations, with rows as the first dimension and flattened batches.
 struct Equations {
     above: InstructionId,
     main: InstructionId,
@@ -72,26 +71,31 @@ struct Equations {
     sizes: [i64; 2],
 }
 
-/// `TridiagonalSolve(diagonals, rhs)`: Gaussian elimination downwards, then substitution upwards. With
-/// `partial_pivoting` the larger of two rows' leading elements is divided by.
+/// `TridiagonalSolve(diagonals, rhs)`: Gaussian elimination from the first row to the last, then
+/// back substitution. With `partial_pivoting`, each step divides by the larger of two rows' leading
+/// elements.
 fn tridiagonal_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (diagonals, right) = (cx.input(0)?, cx.input(1)?);
     let (sizes, right_sizes) = (cx.sizes(diagonals), cx.sizes(right));
     let ([batch @ .., 3, rows], [right_batch @ .., right_rows, count]) = (&sizes[..], &right_sizes[..])
     else {
         return Err(cx.invalid(format!(
-            "diagonals [..., 3, rows] and a right-hand side [..., rows, columns] are needed, but they are {} and {}",
+            "expected diagonals [..., 3, rows] and a right-hand side [..., rows, columns], got {} and {}",
             list(&sizes),
             list(&right_sizes)
         )));
     };
     cx.check(batch == right_batch && rows == right_rows && i32::try_from(*rows).is_ok(), || {
-        format!("diagonals {} do not fit the right-hand side {}", list(&sizes), list(&right_sizes))
+        format!(
+            "the shapes of diagonals {} and right-hand side {} do not match",
+            list(&sizes),
+            list(&right_sizes)
+        )
     })?;
     let attributes = &cx.attributes();
     if attributes.bool_or("perturb_singular", false)? {
         return Err(Error::unsupported(
-            "perturb_singular; leave it false, and singular systems give inf or NaN",
+            "perturb_singular is not supported; with false, singular systems yield inf or NaN",
         ));
     }
     let pivots = attributes.bool_or("partial_pivoting", true)?;
@@ -125,7 +129,7 @@ fn tridiagonal_solve(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(solution, element_type)
 }
 
-/// One of two rows, by batch.
+/// Selects one of two rows per batch element.
 fn choose(
     cx: &mut NodeContext<'_, '_>,
     first: InstructionId,
@@ -137,7 +141,7 @@ fn choose(
     cx.select(first, a, b)
 }
 
-/// `a - factor * b`, the factor by batch.
+/// `a - factor * b`, with a factor per batch element.
 fn reduced(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -150,7 +154,8 @@ fn reduced(
     cx.sub(a, product)
 }
 
-/// The rows of the triangular matrix: its main diagonal, the two above it, and the right-hand side.
+/// Returns the rows of the triangular matrix: its main diagonal, the two above it, and the
+/// right-hand side.
 fn eliminate(
     cx: &mut NodeContext<'_, '_>,
     equations: &Equations,
@@ -167,41 +172,42 @@ fn eliminate(
     let initial = [&[main, zeros, zeros, right, above, main, below, right][..], &current].concat();
     let body = |cx: &mut NodeContext<'_, '_>, i: InstructionId, values: &[InstructionId]| {
         let [u0, u1, u2, y, above, main, below, right, lead, next, side] = values[..] else {
-            return Err(Error::internal("eleven arrays are carried"));
+            return Err(Error::internal("expected eleven carried arrays"));
         };
         let following = cx.add_scalar(i, 1.0)?;
         let (below_i, main_i) = (cx.dynamic_row(below, following)?, cx.dynamic_row(main, following)?);
         let (above_i, right_i) = (cx.dynamic_row(above, following)?, cx.dynamic_row(right, following)?);
         let nothing = cx.splat_like(lead, 0.0)?;
-        // The row that is kept, the one that is reduced by it, and its leading element.
-        let (mut kept, mut other) = ([lead, next, nothing, side], [below_i, main_i, above_i, right_i]);
+        // The pivot row, and the row to be reduced by it with its leading element.
+        let (mut pivot, mut other) = ([lead, next, nothing, side], [below_i, main_i, above_i, right_i]);
         if pivots {
             let (size, size_below) = (cx.op(Op::Abs {}, &[lead])?, cx.op(Op::Abs {}, &[below_i])?);
             let keeps = cx.compare(ComparisonDirection::Ge, size, size_below)?;
-            for (a, b) in kept.iter_mut().zip(&mut other) {
+            for (a, b) in pivot.iter_mut().zip(&mut other) {
                 (*a, *b) = (choose(cx, keeps, *a, *b)?, choose(cx, keeps, *b, *a)?);
             }
         }
-        let factor = cx.div(other[0], kept[0])?;
-        let lead = reduced(cx, other[1], factor, kept[1])?;
-        let next = reduced(cx, other[2], factor, kept[2])?;
-        let side = reduced(cx, other[3], factor, kept[3])?;
+        let factor = cx.div(other[0], pivot[0])?;
+        let lead = reduced(cx, other[1], factor, pivot[1])?;
+        let next = reduced(cx, other[2], factor, pivot[2])?;
+        let side = reduced(cx, other[3], factor, pivot[3])?;
         let mut result = Vec::with_capacity(values.len());
-        for (array, row) in [u0, u1, u2, y].into_iter().zip(kept) {
+        for (array, row) in [u0, u1, u2, y].into_iter().zip(pivot) {
             result.push(cx.with_dynamic_row(array, row, i)?);
         }
         result.extend([above, main, below, right, lead, next, side]);
         Ok(result)
     };
-    let count = i32::try_from(equations.rows - 1).expect("the rows were counted");
-    let made = cx.counted_loop(count, &initial, body)?;
+    let count = i32::try_from(equations.rows - 1).expect("the number of rows does not fit in i32");
+    let results = cx.counted_loop(count, &initial, body)?;
     let last = cx.scalar(PrimitiveType::S32, f64::from(count));
-    let (lead, side) = (made[8], made[10]);
-    let (u0, y) = (cx.with_dynamic_row(made[0], lead, last)?, cx.with_dynamic_row(made[3], side, last)?);
-    Ok(vec![u0, made[1], made[2], y])
+    let (lead, side) = (results[8], results[10]);
+    let (u0, y) =
+        (cx.with_dynamic_row(results[0], lead, last)?, cx.with_dynamic_row(results[3], side, last)?);
+    Ok(vec![u0, results[1], results[2], y])
 }
 
-/// The solution, from the last row to the first.
+/// Returns the solution, computed from the last row to the first.
 fn substitute(
     cx: &mut NodeContext<'_, '_>,
     equations: &Equations,
@@ -210,10 +216,10 @@ fn substitute(
     let element_type = cx.element_type(equations.right);
     let nothing = cx.splat(element_type, &equations.sizes, 0.0)?;
     let initial = [eliminated, &[nothing, nothing]].concat();
-    let count = i32::try_from(equations.rows).expect("the rows were counted");
+    let count = i32::try_from(equations.rows).expect("the number of rows does not fit in i32");
     let body = |cx: &mut NodeContext<'_, '_>, i: InstructionId, values: &[InstructionId]| {
         let [u0, u1, u2, y, after, after_that] = values[..] else {
-            return Err(Error::internal("six arrays are carried"));
+            return Err(Error::internal("expected six carried arrays"));
         };
         let last = cx.scalar(PrimitiveType::S32, f64::from(count - 1));
         let at = cx.sub(last, i)?;
@@ -227,6 +233,6 @@ fn substitute(
         let solved = cx.div(side, lead)?;
         Ok(vec![u0, u1, u2, cx.with_dynamic_row(y, solved, at)?, solved, after])
     };
-    let made = cx.counted_loop(count, &initial, body)?;
-    Ok(made[3])
+    let results = cx.counted_loop(count, &initial, body)?;
+    Ok(results[3])
 }

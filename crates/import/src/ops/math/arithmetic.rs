@@ -24,7 +24,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("BitwiseAnd", |cx| cx.binary(Op::And {})).types("T", INTEGERS),
     rule("BitwiseOr", |cx| cx.binary(Op::Or {})).types("T", INTEGERS),
     rule("BitwiseXor", |cx| cx.binary(Op::Xor {})).types("T", INTEGERS),
-    // A count outside of 0..width shifts everything out, as in XLA.
+    // A count outside of 0..width shifts out all bits, as in XLA.
     rule("LeftShift", |cx| cx.binary(Op::ShiftLeft {})).types("T", INTEGERS),
     rule("RightShift", right_shift).types("T", INTEGERS),
     rule("LogicalAnd", |cx| cx.binary(Op::And {})),
@@ -50,7 +50,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("IsFinite", |cx| cx.unary(Op::IsFinite {})).types("T", FLOATS),
     rule("IsNan", is_nan).types("T", FLOATS),
     rule("IsInf", is_inf).types("T", FLOATS),
-    rule("ClipByValue", clip_by_value).types("T", REAL_AND_QUANTISED),
+    rule("ClipByValue", clip_by_value).types("T", REAL_AND_QUANTIZED),
     rule("SqrtGrad", sqrt_grad).types("T", FLOATS_AND_COMPLEX),
     rule("RsqrtGrad", rsqrt_grad).types("T", FLOATS_AND_COMPLEX),
     rule("ReciprocalGrad", reciprocal_grad).types("T", FLOATS_AND_COMPLEX),
@@ -60,13 +60,13 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("AddN", add_n).types("T", SUMMABLE),
 ];
 
-/// `AddN(x0, x1, ...) = x0 + x1 + ...`, all of one shape; or lists.
+/// `AddN(x0, x1, ...) = x0 + x1 + ...` of arrays of one shape, or of lists.
 fn add_n(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     if cx.inputs().iter().any(|input| matches!(input, Value::List(_))) {
         return sums::add_n(cx);
     }
     let inputs = cx.inputs_from(0)?;
-    let mut sum = *inputs.first().ok_or_else(|| cx.invalid("needs at least one input"))?;
+    let mut sum = *inputs.first().ok_or_else(|| cx.invalid("expected at least one input"))?;
     let sizes = cx.sizes(sum);
     for &input in &inputs[1..] {
         let other = cx.sizes(input);
@@ -83,13 +83,14 @@ fn squared_difference(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.mul(conjugate, difference)
 }
 
-/// Arithmetic for signed, logical for unsigned integers. A count outside of 0..width leaves the sign or 0, as in XLA.
+/// Shifts signed integers arithmetically and unsigned integers logically. A count outside of
+/// 0..width yields the sign or 0, as in XLA.
 fn right_shift(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let unsigned = cx.type_attribute("T")?.is_unsigned_integer();
     cx.binary(if unsigned { Op::ShiftRightLogical {} } else { Op::ShiftRightArithmetic {} })
 }
 
-/// The number of ones, as `uint8`.
+/// Returns the number of ones, as `uint8`.
 fn population_count(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let count = cx.unary(Op::PopulationCount {})?;
     cx.convert(count, PrimitiveType::U8)
@@ -101,7 +102,8 @@ fn square(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.mul(x, x)
 }
 
-/// To the nearest integer, ties to even; integers as they are. Complex numbers part by part.
+/// Rounds to the nearest integer, ties to even. Integers are unchanged, and complex numbers are
+/// rounded part by part.
 fn round(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let element_type = cx.element_type(x);
@@ -129,17 +131,17 @@ fn is_inf(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.compare_scalar(ComparisonDirection::Eq, magnitude, f64::INFINITY)
 }
 
-/// `ClipByValue(x, low, high) = minimum(maximum(x, low), high)`: NaN stays, and crossed bounds give the upper one, as in
-/// XLA. Bounds are scalars or have the shape of `x`.
+/// `ClipByValue(x, low, high) = minimum(maximum(x, low), high)`. NaN is preserved, and crossed
+/// bounds yield the upper one, as in XLA. Bounds are scalars or have the shape of `x`.
 fn clip_by_value(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let sizes = cx.sizes(x);
     for bound in [low, high] {
-        let have = cx.sizes(bound);
-        cx.check(have.is_empty() || have == sizes, || {
+        let actual = cx.sizes(bound);
+        cx.check(actual.is_empty() || actual == sizes, || {
             format!(
-                "a bound must be a scalar or have the shape of the input, but the shapes are {} and {}",
-                list(&have),
+                "expected a scalar bound or one of the input's shape, got {} for an input of shape {}",
+                list(&actual),
                 list(&sizes)
             )
         })?;

@@ -9,12 +9,13 @@ use support::{Error, Result};
 
 pub(crate) const RULES: &[Rule] = &[
     rule("Cast", cast).types("SrcT", ALL).types("DstT", ALL),
-    rule("Bitcast", bitcast).types("T", NUMBERS_AND_QUANTISED).types("type", NUMBERS_AND_QUANTISED),
+    rule("Bitcast", bitcast).types("T", NUMBERS_AND_QUANTIZED).types("type", NUMBERS_AND_QUANTIZED),
     rule("ToBool", to_bool).types("T", ALL),
 ];
 
-/// `Cast(x)`: to `bool` is `x != 0`; complex numbers lose their imaginary part; floats that an integer type cannot hold
-/// become the nearest it can, and NaN becomes 0, as in XLA. `Truncate` drops mantissa bits instead of rounding.
+/// `Cast(x)`. To `bool`, it is `x != 0`. Complex numbers lose their imaginary part. Floats outside
+/// the range of an integer type saturate, and NaN becomes 0, as in XLA. `Truncate` drops mantissa
+/// bits instead of rounding.
 fn cast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let (from, to) = (cx.type_attribute("SrcT")?, cx.type_attribute("DstT")?);
@@ -32,7 +33,7 @@ fn cast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(x, to)
 }
 
-/// The bits of the mantissa, without the implicit one.
+/// Returns the number of mantissa bits, without the implicit one.
 fn mantissa_bits(element_type: PrimitiveType) -> Option<u32> {
     match element_type {
         PrimitiveType::F8e5m2 => Some(2),
@@ -45,7 +46,8 @@ fn mantissa_bits(element_type: PrimitiveType) -> Option<u32> {
     }
 }
 
-/// Clears the mantissa bits that the narrower type has not, so that the conversion cannot round up.
+/// Clears the mantissa bits that the narrower type does not have, so that the conversion cannot
+/// round up.
 fn truncate(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -55,7 +57,7 @@ fn truncate(
     let dropped = mantissa_bits(from).zip(mantissa_bits(to)).and_then(|(from, to)| from.checked_sub(to));
     let Some(dropped) = dropped.filter(|&bits| bits > 0) else {
         return Err(Error::unsupported(
-            "Truncate needs a floating-point type that becomes a less precise one",
+            "Truncate requires a conversion from a floating-point type to a less precise one",
         ));
     };
     let bits = match from.bit_width() {
@@ -73,7 +75,8 @@ fn truncate(
     cx.op_shaped(&shape.into(), Op::BitcastConvert {}, &[masked])
 }
 
-/// The same bytes as another type: a narrower type adds a last dimension, a wider one takes it away.
+/// Reinterprets the bytes as another type. A narrower type adds a last dimension, and a wider one
+/// removes it.
 fn bitcast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (from, to) = (cx.type_attribute("T")?, cx.type_attribute("type")?);
@@ -94,15 +97,13 @@ fn bitcast_real(cx: &mut NodeContext<'_, '_>, x: InstructionId, to: PrimitiveTyp
     } else if to_size > from_size {
         let ratio = (to_size / from_size) as i64;
         cx.check(sizes.pop() == Some(ratio), || {
-            format!(
-                "the last dimension must be {ratio}, the number of input elements that make one of the output"
-            )
+            format!("the last dimension must be {ratio}, the number of input elements per output element")
         })?;
     }
     cx.op_shaped(&Shape::array(to, &sizes), Op::BitcastConvert {}, &[x])
 }
 
-/// A complex number is its two parts, one after the other.
+/// Like [`bitcast`], for complex numbers, which consist of their two parts in order.
 fn complex_bitcast(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -117,7 +118,7 @@ fn complex_bitcast(
         let (re, im) = (cx.reshape(re, &sizes)?, cx.reshape(im, &sizes)?);
         parts = cx.concatenate(&[re, im], sizes.len() - 1)?;
         if !to.is_complex() && to.byte_size() < from.byte_size() {
-            // The parts' own bytes come last; together with the pair they are one dimension.
+            // The bytes of the parts are the last dimension. Merge it with the pair.
             let mut sizes = cx.sizes(x);
             let bytes = bitcast_real(cx, parts, to)?;
             sizes.push((from.byte_size() / to.byte_size()) as i64);
@@ -130,13 +131,11 @@ fn complex_bitcast(
     let part = to.real_part();
     let mut sizes = cx.sizes(x);
     if from.is_complex() {
-        return Err(Error::unsupported(format!("from {from} to {to} is not supported")));
+        return Err(Error::unsupported(format!("a bitcast from {from} to {to} is not supported")));
     }
     let ratio = (to.byte_size() / from.byte_size()) as i64;
     cx.check(ratio > 0 && sizes.pop() == Some(ratio), || {
-        format!(
-            "the last dimension must be {ratio}, the number of input elements that make one of the output"
-        )
+        format!("the last dimension must be {ratio}, the number of input elements per output element")
     })?;
     let mut pair = sizes.clone();
     pair.push(2);
@@ -156,7 +155,7 @@ fn complex_bitcast(
     cx.op(Op::Complex {}, &[re, im])
 }
 
-/// A scalar: `x != 0`; an array: whether it has elements.
+/// `x != 0` for a scalar. For an array, true if it has elements.
 fn to_bool(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     cx.truth(x)

@@ -15,7 +15,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("LessEqual", |cx| order(cx, ComparisonDirection::Le)).types("T", REAL),
     rule("Greater", |cx| order(cx, ComparisonDirection::Gt)).types("T", REAL),
     rule("GreaterEqual", |cx| order(cx, ComparisonDirection::Ge)).types("T", REAL),
-    rule("ApproximateEqual", approximate_equal).types("T", NUMBERS_AND_QUANTISED),
+    rule("ApproximateEqual", approximate_equal).types("T", NUMBERS_AND_QUANTIZED),
 ];
 
 fn order(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result<InstructionId> {
@@ -23,8 +23,8 @@ fn order(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result
     cx.compare(direction, x, y)
 }
 
-/// `x == y` or `x != y`. With `incompatible_shape_error = false`, tensors whose shapes do not broadcast are unequal as a
-/// whole.
+/// `x == y` or `x != y`. With `incompatible_shape_error = false`, tensors whose shapes do not
+/// broadcast are unequal as a whole.
 fn equality(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result<InstructionId> {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     if broadcast_sizes(&cx.sizes(x), &cx.sizes(y)).is_none()
@@ -36,7 +36,7 @@ fn equality(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Res
     order(cx, direction)
 }
 
-/// `|x - y| < tolerance`, the tolerance rounded to the type.
+/// `|x - y| < tolerance`, with the tolerance rounded to the type.
 fn approximate_equal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, y) = (cx.input(0)?, cx.input(1)?);
     let (x_sizes, y_sizes) = (cx.sizes(x), cx.sizes(y));

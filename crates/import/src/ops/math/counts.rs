@@ -1,4 +1,4 @@
-//! How often values occur.
+//! Counts of occurrences of values.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -16,20 +16,21 @@ pub(crate) const RULES: &[Rule] = &[
 const COUNTED: &[tf::DataType] =
     &[tf::DataType::Float, tf::DataType::Double, tf::DataType::Int32, tf::DataType::Int64];
 
-/// `Bincount(x, size, weights)`: how often each number below `size` occurs, or the sum of its weights; others are not
-/// counted. `DenseBincount` counts each row of a matrix by itself; with `binary_output` it tells whether a number occurs.
+/// `Bincount(x, size, weights)`: the number of occurrences of each number below `size`, or the sum
+/// of its weights. Other numbers are not counted. `DenseBincount` counts each row of a matrix by
+/// itself. With `binary_output`, it returns whether a number occurs.
 fn bincount(cx: &mut NodeContext<'_, '_>, by_rows: bool) -> Result<InstructionId> {
     let (x, weights) = (cx.input(0)?, cx.input(2)?);
     let size = cx.constant_i64(1)?;
     let (sizes, weight_sizes) = (cx.sizes(x), cx.sizes(weights));
-    cx.check(size >= 0, || format!("size must not be negative, but is {size}"))?;
+    cx.check(size >= 0, || format!("size: expected a number >= 0, got {size}"))?;
     cx.check(!by_rows || sizes.len() <= 2, || {
-        format!("at most a matrix can be counted, but the shape is {}", list(&sizes))
+        format!("expected rank 2 or less, got shape {}", list(&sizes))
     })?;
     let has_weights = element_count(&weight_sizes) != Some(0) || sizes.contains(&0);
     cx.check(weight_sizes == sizes || !has_weights || sizes.contains(&0), || {
         format!(
-            "weights must have the shape of the values {}, or be empty; they have {}",
+            "weights: expected the shape {} of the values, or an empty array, got shape {}",
             list(&sizes),
             list(&weight_sizes)
         )

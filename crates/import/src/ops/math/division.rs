@@ -1,6 +1,7 @@
-//! Division and remainders, and products that are 0 where a factor is.
+//! Division and remainders, and products that are 0 if a factor is.
 //!
-//! Integers by 0 are as in XLA: all bits set, the remainder is the dividend.
+//! Division of integers by 0 is as in XLA: all bits of the quotient are set, and the remainder is
+//! the dividend.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -29,7 +30,7 @@ pub(crate) const RULES: &[Rule] = &[
         .types("T", FLOATS_AND_COMPLEX),
 ];
 
-/// `TruncateDiv(x, y) = trunc(x / y)`, complex numbers as they are.
+/// `TruncateDiv(x, y) = trunc(x / y)`. Complex quotients are not truncated.
 fn truncate_div(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let quotient = cx.binary(Op::Divide {})?;
     if !cx.element_type(quotient).is_floating_point() {
@@ -40,7 +41,8 @@ fn truncate_div(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.select(negative, up, down)
 }
 
-/// `FloorDiv(x, y) = floor(x / y)`; bfloat16 divides in float32, so that rounding cannot step over an integer.
+/// `FloorDiv(x, y) = floor(x / y)`. bfloat16 is divided in float32, so that rounding cannot reach
+/// the next integer.
 fn floor_div(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut x, mut y) = cx.binary_inputs()?;
     let element_type = cx.element_type(x);
@@ -95,7 +97,7 @@ enum Which {
     Second,
 }
 
-/// `0` where the chosen operand is 0, else `x op f(y)`.
+/// `0` if the chosen operand is 0, otherwise `x op f(y)`.
 fn unless_zero(
     cx: &mut NodeContext<'_, '_>,
     which: Which,

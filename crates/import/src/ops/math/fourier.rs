@@ -27,21 +27,21 @@ pub(crate) const RULES: &[Rule] = &[
         .types("Tcomplex", COMPLEX),
 ];
 
-/// Refuses inputs with too few dimensions and lengths that no code is made for.
+/// Rejects inputs with too few dimensions.
 fn check(cx: &NodeContext<'_, '_>, sizes: &[i64], dimensions: usize) -> Result<()> {
     cx.check(sizes.len() >= dimensions, || {
-        format!("the input must have at least {dimensions} dimensions, but has the shape {}", list(sizes))
+        format!("expected {dimensions} or more dimensions, got shape {}", list(sizes))
     })
 }
 
 fn check_lengths(cx: &NodeContext<'_, '_>, lengths: &[i64]) -> Result<()> {
     let longest = ::composite::fft::MAX_LENGTH;
     cx.check(lengths.iter().all(|&n| n <= longest), || {
-        format!("a transform of lengths {} is too long: at most {longest} are possible", list(lengths))
+        format!("a transform of lengths {} is not supported; the maximum length is {longest}", list(lengths))
     })
 }
 
-/// Of complex numbers, along the last dimensions.
+/// Transforms complex numbers along the last dimensions.
 fn complex(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -54,22 +54,22 @@ fn complex(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -
     cx.op(Op::Fft { fft_type, fft_length: lengths }, &[x])
 }
 
-/// Of or to real numbers: the lengths of the real signal are input 1. What is longer is cut off, what is shorter is padded
-/// with zeros.
+/// Transforms from or to real numbers. Input 1 contains the lengths of the real signal. Longer
+/// signals are truncated, and shorter ones are padded with zeros.
 fn real(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);
     check(cx, &sizes, dimensions)?;
     let lengths = cx.constant_sizes(1)?;
     cx.check(lengths.len() == dimensions, || {
-        format!("fft_length must have {dimensions} elements, but is {}", list(&lengths))
+        format!("fft_length: expected {dimensions} elements, got {}", list(&lengths))
     })?;
     check_lengths(cx, &lengths)?;
     let first = sizes.len() - dimensions;
     let half = lengths[dimensions - 1] / 2 + 1;
     let mut result = [&sizes[..first], &lengths[..]].concat();
-    let mut wanted = result.clone();
-    let spectrum = if fft_type == FftType::Rfft { &mut result } else { &mut wanted };
+    let mut requested = result.clone();
+    let spectrum = if fft_type == FftType::Rfft { &mut result } else { &mut requested };
     spectrum[sizes.len() - 1] = half;
     let output = cx.output_type(0)?;
     if result.contains(&0) || sizes.contains(&0) || lengths.contains(&0) {
@@ -78,16 +78,16 @@ fn real(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> R
     let part = output.real_part();
     let (input, input_part) = (cx.element_type(x), cx.element_type(x).real_part());
     cx.check(part == input_part, || {
-        format!("input and output must have parts of one type, but are {input} and {output}")
+        format!("input and output have parts of different types: {input} and {output}")
     })?;
-    let kept = sizes.iter().zip(&wanted).map(|(&size, &wanted)| SliceDimension {
+    let kept = sizes.iter().zip(&requested).map(|(&size, &requested)| SliceDimension {
         start: 0,
-        limit: size.min(wanted),
+        limit: size.min(requested),
         stride: 1,
     });
     x = cx.slice(x, kept.collect())?;
     let padding: Vec<(i64, i64, i64)> =
-        sizes.iter().zip(&wanted).map(|(&size, &wanted)| (0, (wanted - size).max(0), 0)).collect();
+        sizes.iter().zip(&requested).map(|(&size, &requested)| (0, (requested - size).max(0), 0)).collect();
     let zero = cx.scalar(input, 0.0);
     x = cx.pad(x, zero, &padding)?;
     debug_assert!(matches!(part, PrimitiveType::F32 | PrimitiveType::F64));

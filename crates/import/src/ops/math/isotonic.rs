@@ -1,4 +1,4 @@
-//! Isotonic regression: the nearest rows that never rise.
+//! Isotonic regression: the closest nonincreasing sequence for each row.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -13,15 +13,16 @@ use support::Result;
 pub(crate) const RULES: &[Rule] =
     &[rule_many("IsotonicRegression", isotonic_regression).types("T", REAL).types("output_dtype", FLOATS)];
 
-/// `IsotonicRegression(x)`: for each row the one that never rises and has the least squared distance to it, and the numbers
-/// of the segments in which it is the same. Neighbours that rise are pooled from left to right: each round of the loop
-/// takes in one element of each row, or joins the last two pools.
+/// `IsotonicRegression(x)`: for each row, the nonincreasing sequence with the least squared
+/// distance, and the number of the constant segment of each element. Increasing neighbors are
+/// pooled from left to right. Each iteration of the loop adds one element of each row as a new
+/// pool, or merges the last two pools.
 fn isotonic_regression(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let output_type = cx.output_type(0)?;
     let sizes = cx.sizes(x);
     let Some((&length, outer)) = sizes.split_last() else {
-        return Err(cx.invalid("the input must have at least one dimension"));
+        return Err(cx.invalid("expected one or more dimensions, got a scalar"));
     };
     let rows: i64 = outer.iter().product();
     cx.check(i32::try_from(rows.saturating_mul(length).saturating_add(1)).is_ok(), || {
@@ -37,18 +38,18 @@ fn isotonic_regression(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId
     let counts = cx.splat(PrimitiveType::S32, &[rows * length], 0.0)?;
     let zeros = cx.splat(PrimitiveType::S32, &[rows], 0.0)?;
     let goes_on = cx.scalar(PrimitiveType::Pred, 1.0);
-    let made = cx.bounded_loop(
+    let results = cx.bounded_loop(
         2 * length as u64 + 1,
         &[x, sums, counts, zeros, zeros, goes_on],
         |_, _, state| Ok(state[5]),
         |cx, _, state| pool(cx, state, length),
     )?;
-    // Pools that were joined to others are no longer there.
+    // Discard pools that were merged into others.
     let grid = [rows, length];
     let number = cx.iota(PrimitiveType::S32, &grid, 1)?;
-    let pools = cx.broadcast(made[3], &grid, &[0])?;
+    let pools = cx.broadcast(results[3], &grid, &[0])?;
     let is_pool = cx.compare(ComparisonDirection::Lt, number, pools)?;
-    let (sums, counts) = (cx.reshape(made[1], &grid)?, cx.reshape(made[2], &grid)?);
+    let (sums, counts) = (cx.reshape(results[1], &grid)?, cx.reshape(results[2], &grid)?);
     let none = cx.splat_like(counts, 0.0)?;
     let counts = cx.select(is_pool, counts, none)?;
     let ends = running_sum(cx, counts, 1)?;
@@ -60,10 +61,12 @@ fn isotonic_regression(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId
     Ok(vec![cx.reshape(solution, &sizes)?, cx.reshape(segments, &sizes)?])
 }
 
-/// One round: of `x`, and for each row a stack of pools' sums and numbers of elements, its height and how many elements it
-/// holds; at last whether anything happened.
+/// One iteration. The state is `x`; for each row, a stack of pools' sums and element counts, its
+/// height, and the number of elements added; and whether any row changed.
 fn pool(cx: &mut NodeContext<'_, '_>, state: &[InstructionId], length: i64) -> Result<Vec<InstructionId>> {
-    let &[x, sums, counts, height, taken, _] = state else { unreachable!("the loop carries six arrays") };
+    let &[x, sums, counts, height, taken, _] = state else {
+        unreachable!("the loop state does not have six arrays")
+    };
     let rows = cx.sizes(height);
     let row = cx.iota(PrimitiveType::S32, &rows, 0)?;
     let first = cx.mul_scalar(row, length as f64)?;
@@ -110,7 +113,7 @@ fn pool(cx: &mut NodeContext<'_, '_>, state: &[InstructionId], length: i64) -> R
     Ok(vec![x, sums, counts, height, taken, goes_on])
 }
 
-/// The elements of a vector at places, which are clamped to it.
+/// Returns the elements of a vector at positions, which are clamped.
 fn elements(
     cx: &mut NodeContext<'_, '_>,
     vector: InstructionId,

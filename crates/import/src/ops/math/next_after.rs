@@ -1,4 +1,4 @@
-//! The neighbours of floating-point numbers.
+//! The neighbors of floating-point numbers.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -9,9 +9,10 @@ use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[rule("NextAfter", next_after).types("T", FLOATS)];
 
-/// `NextAfter(x, y)`: the number next to `x` in the direction of `y`; `y` if they are equal, NaN if one is.
+/// `NextAfter(x, y)`: the number next to `x` in the direction of `y`. It is `y` if they are equal,
+/// and NaN if either is.
 ///
-/// Away from 0 the bits of a number, its sign left out, count up.
+/// The bits of a number without its sign increase away from 0.
 fn next_after(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, y) = cx.binary_inputs()?;
     let sizes = cx.sizes(x);
@@ -35,7 +36,7 @@ fn next_after(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let magnitude = cx.op(Op::And {}, &[x_bits, all_but_sign])?;
     let x_sign = cx.op(Op::And {}, &[x_bits, sign])?;
     let is_zero = cx.compare(ComparisonDirection::Eq, magnitude, zero)?;
-    // From 0 to the smallest number with the sign of `y`.
+    // From 0, the next number is the smallest one with the sign of `y`.
     let y_sign = cx.op(Op::And {}, &[y_bits, sign])?;
     let from_zero = cx.op(Op::Or {}, &[y_sign, one])?;
     let is_less = cx.compare(ComparisonDirection::Lt, x, y)?;
@@ -48,7 +49,7 @@ fn next_after(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let is_equal = cx.compare(ComparisonDirection::Eq, x, y)?;
     let next = cx.select(is_equal, y_bits, next)?;
     let next = cx.op_shaped(&Shape::array(element_type, &sizes), Op::BitcastConvert {}, &[next])?;
-    // The sum is NaN if one of them is.
+    // The sum is NaN if either is.
     let sum = cx.add(x, y)?;
     let x_is_nan = cx.compare(ComparisonDirection::Ne, x, x)?;
     let y_is_nan = cx.compare(ComparisonDirection::Ne, y, y)?;

@@ -12,7 +12,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("LinSpace", lin_space).types("T", FLOATS).types("Tidx", INDICES),
 ];
 
-/// `start, start + delta, ...` up to and without `limit`; all three known at compile time.
+/// `Range(start, limit, delta)`: `start, start + delta, ...` before `limit`.
 fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if let Some(range) = bounded_range(cx)? {
         return Ok(range);
@@ -21,7 +21,7 @@ fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     for k in 0..3 {
         let literal = cx.constant(k)?;
         let count = literal.array_shape().element_count();
-        cx.check(count == 1, || format!("input {k} must be a scalar, but has {count} elements"))?;
+        cx.check(count == 1, || format!("input {k}: expected a scalar, got {count} elements"))?;
         bounds.push(literal.scalar_at(0));
     }
     let (start_input, delta_input) = (cx.input(0)?, cx.input(2)?);
@@ -38,7 +38,8 @@ fn range(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.add(start, offsets)
 }
 
-/// A range of integers whose start, limit or step only a run knows, if it is bounded: `Range(0, n, 1)`.
+/// Returns a range of integers with run-time inputs whose length is bounded, such as `Range(0, n,
+/// 1)`.
 fn bounded_range(cx: &mut NodeContext<'_, '_>) -> Result<Option<InstructionId>> {
     let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let element_type = cx.element_type(inputs[0]);
@@ -80,33 +81,33 @@ fn integer_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar]) -> Result<i64> {
     let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
     cx.check(delta != 0, || "delta must not be 0".to_owned())?;
     cx.check(start == limit || (start < limit) == (delta > 0), || {
-        format!("from {start} to {limit} leads no step of {delta}")
+        format!("steps of {delta} do not lead from {start} to {limit}")
     })?;
     let count = (limit - start).unsigned_abs().div_ceil(delta.unsigned_abs());
     i64::try_from(count).map_err(|_| cx.invalid("the range has too many elements"))
 }
 
-/// The quotient is rounded as the type's own arithmetic does.
+/// Rounds the quotient as the type's own arithmetic does.
 fn float_count(cx: &NodeContext<'_, '_>, bounds: &[Scalar], element_type: PrimitiveType) -> Result<i64> {
     let value = |scalar: &Scalar| scalar.as_f64().unwrap_or(f64::NAN);
     let (start, limit, delta) = (value(&bounds[0]), value(&bounds[1]), value(&bounds[2]));
     cx.check(delta != 0.0, || "delta must not be 0".to_owned())?;
     cx.check(start == limit || (start < limit) == (delta > 0.0), || {
-        format!("from {start} to {limit} leads no step of {delta}")
+        format!("steps of {delta} do not lead from {start} to {limit}")
     })?;
     let count = match element_type {
         PrimitiveType::F64 => ((limit - start) / delta).abs().ceil(),
         _ => f64::from((((limit as f32) - (start as f32)) / (delta as f32)).abs().ceil()),
     };
-    // Not a number and infinity fail the comparison.
+    // NaN and infinity fail the comparison.
     cx.check(count < 9e15, || format!("the range has too many elements: {count}"))?;
     Ok(count as i64)
 }
 
-/// `LinSpace(start, stop, num)`: `num` values in equal steps, the last one `stop` itself.
+/// `LinSpace(start, stop, num)`: `num` values in equal steps, the last of which is exactly `stop`.
 fn lin_space(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let num = cx.constant_i64(2)?;
-    cx.check(num > 0, || format!("num must be positive, but is {num}"))?;
+    cx.check(num > 0, || format!("num: expected a positive number, got {num}"))?;
     let (start, stop) = (cx.input(0)?, cx.input(1)?);
     let (start, stop) = (cx.reshape(start, &[])?, cx.reshape(stop, &[])?);
     let element_type = cx.element_type(start);

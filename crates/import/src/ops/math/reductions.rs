@@ -9,11 +9,11 @@ use shape::PrimitiveType;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("Sum", |cx| sum_or_product(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTISED),
-    rule("Prod", |cx| sum_or_product(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTISED),
-    rule("Mean", mean).types("T", NUMBERS_AND_QUANTISED),
-    rule("Max", |cx| extremum(cx, Reducer::Maximum)).types("T", REAL_AND_QUANTISED),
-    rule("Min", |cx| extremum(cx, Reducer::Minimum)).types("T", REAL_AND_QUANTISED),
+    rule("Sum", |cx| sum_or_product(cx, Reducer::Add)).types("T", NUMBERS_AND_QUANTIZED),
+    rule("Prod", |cx| sum_or_product(cx, Reducer::Multiply)).types("T", NUMBERS_AND_QUANTIZED),
+    rule("Mean", mean).types("T", NUMBERS_AND_QUANTIZED),
+    rule("Max", |cx| extremum(cx, Reducer::Maximum)).types("T", REAL_AND_QUANTIZED),
+    rule("Min", |cx| extremum(cx, Reducer::Minimum)).types("T", REAL_AND_QUANTIZED),
     rule("All", |cx| extremum(cx, Reducer::And)),
     rule("Any", |cx| extremum(cx, Reducer::Or)),
     rule("L2Loss", l2_loss).types("T", FLOATS),
@@ -28,7 +28,7 @@ pub(crate) const RULES: &[Rule] = &[
 const ARG_OUTPUTS: &[tf::DataType] =
     &[tf::DataType::Int32, tf::DataType::Int64, tf::DataType::Int16, tf::DataType::Uint16];
 
-/// What sums of a type are accumulated in: narrow types in 32 bits, as in XLA.
+/// The type in which sums are accumulated: 32 bits for narrow types, as in XLA.
 pub(crate) fn accumulation_type(element_type: PrimitiveType) -> PrimitiveType {
     match element_type {
         PrimitiveType::F16 | PrimitiveType::Bf16 => PrimitiveType::F32,
@@ -38,19 +38,19 @@ pub(crate) fn accumulation_type(element_type: PrimitiveType) -> PrimitiveType {
     }
 }
 
-/// The axes of input 1 as dimension numbers, each once, ascending.
+/// Returns the axes of input 1 as dimension numbers, without duplicates, ascending.
 fn axes(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Vec<usize>> {
     let mut dimensions = Vec::new();
     for axis in cx.constant_i64s(1)? {
         let dimension = cx.dimension(axis, rank)?;
-        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} is named twice"))?;
+        cx.check(!dimensions.contains(&dimension), || format!("axis {axis} occurs twice"))?;
         dimensions.push(dimension);
     }
     dimensions.sort_unstable();
     Ok(dimensions)
 }
 
-/// With `keep_dims`, the reduced dimensions come back with size 1.
+/// With `keep_dims`, restores the reduced dimensions with size 1.
 fn keep_dims(
     cx: &mut NodeContext<'_, '_>,
     reduced: InstructionId,
@@ -71,7 +71,7 @@ fn keep_dims(
     cx.reshape_to(reduced, &kept)
 }
 
-/// Sum or product, narrow types in 32 bits.
+/// Sum or product, in 32 bits for narrow types.
 fn sum_or_product(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -85,7 +85,7 @@ fn sum_or_product(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Inst
     keep_dims(cx, reduced, &sizes, &axes)
 }
 
-/// Sum over count; integers divide towards 0.
+/// The sum divided by the count. Integer division truncates.
 fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -108,7 +108,7 @@ fn mean(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     keep_dims(cx, mean, &sizes, &axes)
 }
 
-/// Maximum, minimum, and, or.
+/// Maximum, minimum, logical and, or logical or.
 fn extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -120,7 +120,7 @@ fn extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<Instructio
     keep_dims(cx, reduced, &sizes, &axes)
 }
 
-/// `L2Loss(x) = sum(x * x) / 2`, narrow types summed in float32.
+/// `L2Loss(x) = sum(x * x) / 2`. Narrow types are summed in float32.
 fn l2_loss(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let element_type = cx.element_type(x);
@@ -133,10 +133,10 @@ fn l2_loss(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.div(sum, two)
 }
 
-/// The first position of the largest (smallest) element along an axis. NaN is passed over, as in TensorFlow; if there
-/// is nothing else, the answer is 0.
+/// Returns the first position of the largest (or smallest) element along an axis. NaN is skipped,
+/// as in TensorFlow. If there is nothing else, the result is 0.
 ///
-/// Two plain reductions: the extremum, then the smallest position that holds it.
+/// This takes two plain reductions: the extremum, then the smallest position that contains it.
 fn arg_extremum(cx: &mut NodeContext<'_, '_>, reducer: Reducer) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     let sizes = cx.sizes(x);

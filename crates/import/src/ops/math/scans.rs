@@ -1,4 +1,4 @@
-//! Sums, products and logarithms of sums of exponentials of all elements up to each one.
+//! Scans: sums, products, and logarithms of sums of exponentials of all elements up to each one.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -24,20 +24,21 @@ pub(crate) const RULES: &[Rule] = &[
     rule("CumulativeLogsumexp", cumulative_log_sum_exp).types("T", FLOATS).types("Tidx", INDICES),
 ];
 
-/// Along which elements are combined.
+/// Direction and extent of a scan.
 #[derive(Clone, Copy)]
 struct Along {
     axis: usize,
-    /// Without the element itself.
+    /// Excludes the element itself.
     exclusive: bool,
-    /// From the end.
+    /// Scans from the end.
     reverse: bool,
 }
 
-/// What makes the totals of all elements, of which there are some.
+/// Computes the scan of a nonempty array.
 type Totals = fn(&mut NodeContext<'_, '_>, InstructionId, Along) -> Result<InstructionId>;
 
-/// `CumulativeLogsumexp(x)`: `log` of the sum of `exp` of the elements so far. NaN adds nothing, as in TensorFlow and XLA.
+/// `CumulativeLogsumexp(x)`: `log` of the sum of `exp` of the elements so far. NaN adds nothing, as
+/// in TensorFlow and XLA.
 fn cumulative_log_sum_exp(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let is_nan = cx.compare(ComparisonDirection::Ne, x, x)?;
@@ -50,7 +51,7 @@ fn cumulative_log_sum_exp(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId>
 fn log_add_exp(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
     let (larger, smaller) = (cx.op(Op::Maximum {}, &[a, b])?, cx.op(Op::Minimum {}, &[a, b])?);
     let distance = cx.sub(smaller, larger)?;
-    // Equal infinities have no difference.
+    // The difference of equal infinities is NaN.
     let is_equal = cx.compare(ComparisonDirection::Eq, a, b)?;
     let zero = cx.splat_like(a, 0.0)?;
     let distance = cx.select(is_equal, zero, distance)?;
@@ -59,8 +60,9 @@ fn log_add_exp(cx: &mut NodeContext<'_, '_>, a: InstructionId, b: InstructionId)
     cx.add(larger, more)
 }
 
-/// `result[i] = x[0] op ... op x[i]` along an axis; with `exclusive` without `x[i]`, with `reverse` from the end. Narrow
-/// floating point is combined in 32 bits. Of bounded arrays, what is not there is the neutral element.
+/// `result[i] = x[0] op ... op x[i]` along an axis. `exclusive` omits `x[i]`, and `reverse` scans
+/// from the end. Narrow floating point is combined in 32 bits. Elements beyond the true sizes of
+/// bounded arrays are replaced by the identity.
 fn scan(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -72,7 +74,7 @@ fn scan(
     let (exclusive, reverse) =
         (cx.attributes().bool_or("exclusive", false)?, cx.attributes().bool_or("reverse", false)?);
     if cx.is_bounded(x) {
-        // What is not there adds nothing, wherever it comes to lie.
+        // Padding adds nothing, wherever it is.
         let bounded = cx.split(x)?;
         let element_type = cx.element_type(x);
         let nothing = cx.scalar(element_type, neutral);
@@ -93,7 +95,8 @@ fn scan(
     cx.convert(sums, element_type)
 }
 
-/// Each result is a window that begins with the first element; with `reverse` one that ends with the last.
+/// Computes each result as a window that begins with the first element or, with `reverse`, ends
+/// with the last.
 fn windowed(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -101,18 +104,18 @@ fn windowed(
     Along { axis, exclusive, reverse }: Along,
 ) -> Result<InstructionId> {
     let size = cx.sizes(x)[axis];
-    let (mut before, mut behind) = if exclusive { (size, -1) } else { (size - 1, 0) };
+    let (mut before, mut after) = if exclusive { (size, -1) } else { (size - 1, 0) };
     if reverse {
-        std::mem::swap(&mut before, &mut behind);
+        std::mem::swap(&mut before, &mut after);
     }
     let mut dimensions = vec![WindowDimension::of_size(1); cx.rank(x)];
     dimensions[axis] =
-        WindowDimension { padding_low: before, padding_high: behind, ..WindowDimension::of_size(size) };
+        WindowDimension { padding_low: before, padding_high: after, ..WindowDimension::of_size(size) };
     cx.reduce_window(x, reducer, Window { dimensions })
 }
 
-/// Logarithms of sums of exponentials: elements are joined with those 1, 2, 4, ... before them, so that no chain of functions
-/// is as long as the axis, and errors grow with the logarithm of its length.
+/// Logarithms of sums of exponentials. Elements are combined with those 1, 2, 4, ... before them.
+/// The number of nested functions and the errors thus grow with the logarithm of the axis' length.
 fn in_steps(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -132,7 +135,7 @@ fn in_steps(
     if reverse { cx.reverse(sums, vec![axis]) } else { Ok(sums) }
 }
 
-/// `x[0] + ... + x[i]` along an axis of some elements, in the type of `x`.
+/// `x[0] + ... + x[i]` along a nonempty axis, in the type of `x`.
 pub(crate) fn running_sum(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -141,7 +144,7 @@ pub(crate) fn running_sum(
     windowed(cx, x, Reducer::Add, Along { axis, exclusive: false, reverse: false })
 }
 
-/// The elements moved towards the end of an axis, the neutral one in front.
+/// Shifts the elements toward the end of an axis, and fills the beginning with the identity.
 fn moved(
     cx: &mut NodeContext<'_, '_>,
     id: InstructionId,
@@ -150,10 +153,10 @@ fn moved(
     neutral: f64,
 ) -> Result<InstructionId> {
     let size = cx.sizes(id)[axis];
-    let kept = cx.slice_in(id, axis, 0, size - distance)?;
+    let rest = cx.slice_in(id, axis, 0, size - distance)?;
     let element_type = cx.element_type(id);
     let neutral = cx.scalar(element_type, neutral);
     let mut padding = vec![(0, 0, 0); cx.rank(id)];
     padding[axis].0 = distance;
-    cx.pad(kept, neutral, &padding)
+    cx.pad(rest, neutral, &padding)
 }

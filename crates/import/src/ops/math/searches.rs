@@ -1,4 +1,4 @@
-//! Positions among sorted values, and whether a class is among the most likely ones.
+//! Positions among sorted values, and membership of a class in the most likely ones.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -33,28 +33,30 @@ pub(crate) const RULES: &[Rule] = &[
 const BUCKETIZED: &[tf::DataType] =
     &[tf::DataType::Float, tf::DataType::Double, tf::DataType::Int32, tf::DataType::Int64];
 
-/// In rows of so many sorted values all are compared with; in longer ones the position is found by halving.
+/// Maximum length of rows of sorted values to compare with every value. Longer rows use binary
+/// search.
 const MAX_COMPARED: i64 = 32;
 
-/// `LowerBound(sorted, values)` and `UpperBound`: for each value of a row the number of sorted values of that row which
-/// are smaller than it, or not larger. NaN is in front of everything.
+/// `LowerBound(sorted, values)` and `UpperBound`: for each value of a row, the number of sorted
+/// values of that row that are less than it, or not greater. NaN sorts before everything.
 fn bound(cx: &mut NodeContext<'_, '_>, direction: ComparisonDirection) -> Result<InstructionId> {
     let (sorted, values) = (cx.input(0)?, cx.input(1)?);
     let (sizes, value_sizes) = (cx.sizes(sorted), cx.sizes(values));
     let fits = sizes.len() == 2 && value_sizes.len() == 2 && sizes[0] == value_sizes[0];
     cx.check(fits, || {
         format!(
-            "two matrices with equally many rows are needed, but they are {} and {}",
+            "expected two matrices with the same number of rows, got {} and {}",
             list(&sizes),
             list(&value_sizes)
         )
     })?;
-    let found = positions(cx, sorted, values, direction)?;
+    let counts = positions(cx, sorted, values, direction)?;
     let index_type = cx.output_type(0)?;
-    cx.convert(found, index_type)
+    cx.convert(counts, index_type)
 }
 
-/// How many of the sorted values of the same row each value is beyond, as the comparison says.
+/// Returns the number of sorted values of the same row that each value exceeds, in the sense of the
+/// comparison.
 pub(crate) fn positions(
     cx: &mut NodeContext<'_, '_>,
     sorted: InstructionId,
@@ -71,28 +73,28 @@ pub(crate) fn positions(
         let beyond = cx.convert(beyond, position)?;
         return cx.reduce(beyond, Reducer::Add, &[2]);
     }
-    let mut found = cx.splat(position, &[rows, count], 0.0)?;
+    let mut positions = cx.splat(position, &[rows, count], 0.0)?;
     let mut step = 1 << (63 - length.leading_zeros());
     while step > 0 {
-        // The last value of the next `step` ones; beyond the end there are none, so that they are not passed.
-        let next = cx.add_scalar(found, step as f64)?;
+        // Compare with the last of the next `step` values. Positions beyond the end never count.
+        let next = cx.add_scalar(positions, step as f64)?;
         let last = cx.add_scalar(next, -1.0)?;
         let value = cx.gather_along(sorted, last, 1, 1)?;
         let beyond = cx.compare(direction, values, value)?;
         let exists = cx.compare_scalar(ComparisonDirection::Le, next, length as f64)?;
         let passed = cx.op(Op::And {}, &[beyond, exists])?;
-        found = cx.select(passed, next, found)?;
+        positions = cx.select(passed, next, positions)?;
         step /= 2;
     }
-    Ok(found)
+    Ok(positions)
 }
 
-/// `Bucketize(x)`: how many of the attribute's boundaries are not larger than an element. Compared in float32, double in
-/// its own type.
+/// `Bucketize(x)`: the number of the attribute's boundaries that are not greater than an element.
+/// Compares doubles in double precision, and other types in float32.
 fn bucketize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let boundaries = cx.attributes().floats("boundaries")?;
-    cx.check(boundaries.is_sorted(), || "the boundaries must be sorted".to_owned())?;
+    cx.check(boundaries.is_sorted(), || "the boundaries are not sorted".to_owned())?;
     let wide = match cx.element_type(x) {
         PrimitiveType::F64 => PrimitiveType::F64,
         _ => PrimitiveType::F32,
@@ -103,25 +105,25 @@ fn bucketize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let values = cx.reshape(values, &[1, count])?;
     let sorted = cx.literal(Literal::from_elements(&[1, boundaries.len() as i64], &boundaries));
     let sorted = cx.convert(sorted, wide)?;
-    let found = positions(cx, sorted, values, ComparisonDirection::Ge)?;
-    let found = cx.convert(found, PrimitiveType::S32)?;
-    cx.reshape(found, &sizes)
+    let counts = positions(cx, sorted, values, ComparisonDirection::Ge)?;
+    let counts = cx.convert(counts, PrimitiveType::S32)?;
+    cx.reshape(counts, &sizes)
 }
 
-/// `InTopK(predictions, targets)`: whether fewer than `k` classes of a row are predicted more likely than the target,
-/// whose prediction must be finite.
+/// `InTopK(predictions, targets)`: true if fewer than `k` classes of a row are predicted more
+/// likely than the target, whose prediction must be finite.
 fn in_top_k(cx: &mut NodeContext<'_, '_>, k: InstructionId) -> Result<InstructionId> {
     let (predictions, targets) = (cx.input(0)?, cx.input(1)?);
     let (sizes, target_sizes) = (cx.sizes(predictions), cx.sizes(targets));
     cx.check(sizes.len() == 2 && target_sizes == sizes[..1], || {
         format!(
-            "a matrix of predictions and a target for each row are needed, but the shapes are {} and {}",
+            "expected a matrix of predictions and one target for each row, got shapes {} and {}",
             list(&sizes),
             list(&target_sizes)
         )
     })?;
     let rank = cx.rank(k);
-    cx.check(rank == 0, || format!("k must be a scalar, but has rank {rank}"))?;
+    cx.check(rank == 0, || format!("k: expected a scalar, got rank {rank}"))?;
     let class = cx.element_type(targets);
     let classes = cx.iota(class, &sizes, 1)?;
     let wide = cx.broadcast(targets, &sizes, &[0])?;

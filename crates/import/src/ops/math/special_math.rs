@@ -1,4 +1,5 @@
-//! Special functions: `f32` is computed in `f64` and narrower types in `f32` at least, so that each result is rounded once.
+//! Special functions. `f32` is computed in `f64` and narrower types in at least `f32`, so that each
+//! result is rounded once.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -47,7 +48,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("Betainc", betainc).types("T", FLOATS),
 ];
 
-/// The type to compute in.
+/// Returns the type to compute in.
 fn wide(element_type: PrimitiveType) -> PrimitiveType {
     match element_type {
         PrimitiveType::F32 | PrimitiveType::F64 => PrimitiveType::F64,
@@ -66,7 +67,7 @@ fn unary(
     })
 }
 
-/// `of_double` is more accurate where that shows in `double` only.
+/// Uses `of_double` for `double`, where its higher accuracy makes a difference.
 fn unary_of_double(
     cx: &mut NodeContext<'_, '_>,
     of_double: for<'f> fn(Expression<'f>) -> Expression<'f>,
@@ -77,7 +78,8 @@ fn unary_of_double(
     unary(cx, if is_double { of_double } else { function })
 }
 
-/// Narrow types as XLA has them: TensorFlow's kernel knows `float` and `double` only.
+/// Narrow types are computed as in XLA, because TensorFlow's kernel supports only `float` and
+/// `double`.
 fn ndtri(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let p = cx.input(0)?;
     let is_narrow = cx.element_type(p).byte_size() < 4;
@@ -96,7 +98,7 @@ fn binary(
     })
 }
 
-/// `of_double` is more accurate where that shows in `double` only.
+/// Uses `of_double` for `double`, where its higher accuracy makes a difference.
 fn binary_of_double(
     cx: &mut NodeContext<'_, '_>,
     of_double: for<'f> fn(Expression<'f>, Expression<'f>) -> Expression<'f>,
@@ -107,7 +109,7 @@ fn binary_of_double(
     binary(cx, if is_double { of_double } else { function })
 }
 
-/// `Betainc(a, b, x)`, broadcast; all types in `f64`.
+/// `Betainc(a, b, x)` with broadcasting. All types are computed in `f64`.
 fn betainc(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let element_type = cx.element_type(inputs[0]);

@@ -19,14 +19,14 @@ fn top_k_v1(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
 }
 
 fn top_k_v2(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let &[k] = cx.bounded_i64s(1)?.as_slice() else { return Err(cx.invalid("k must be a scalar")) };
+    let &[k] = cx.bounded_i64s(1)?.as_slice() else { return Err(cx.invalid("k: expected a scalar")) };
     match k.size {
         None => top_k(cx, k.bound),
         Some(count) => top_k_of_run(cx, k.bound, count),
     }
 }
 
-/// The same of as many as a run says, such as all that there are.
+/// Like [`top_k`] with a run-time number, such as the true size of the dimension.
 fn top_k_of_run(
     cx: &mut NodeContext<'_, '_>,
     bound: i64,
@@ -34,7 +34,7 @@ fn top_k_of_run(
 ) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let rank = cx.rank(x);
-    cx.check(rank > 0, || "the input must have a dimension".to_owned())?;
+    cx.check(rank > 0, || "expected one or more dimensions, got a scalar".to_owned())?;
     let columns = cx.sizes(x)[rank - 1];
     let all = cx.true_size(x, rank - 1)?;
     let count = cx.op(Op::Minimum {}, &[count, all])?;
@@ -49,13 +49,14 @@ fn top_k_of_run(
     Ok(results)
 }
 
-/// The `k` largest elements of the last dimension, falling, and their positions; of equal ones the first comes first.
+/// Returns the `k` largest elements of the last dimension in descending order, and their positions.
+/// Equal elements remain in order.
 fn top_k(cx: &mut NodeContext<'_, '_>, k: i64) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
     let columns = sizes.last().copied().unwrap_or(0);
     cx.check(!sizes.is_empty() && (0..=columns).contains(&k), || {
-        format!("k = {k} must be between 0 and the last dimension of {}", list(&sizes))
+        format!("k: expected 0 to the size of the last dimension of {}, got {k}", list(&sizes))
     })?;
     let pair = cx.op(Op::TopK { k, largest: true }, &[x])?;
     let (values, indices) = (cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?);
@@ -63,8 +64,9 @@ fn top_k(cx: &mut NodeContext<'_, '_>, k: i64) -> Result<Vec<InstructionId>> {
     Ok(vec![values, cx.convert(indices, index_type)?])
 }
 
-/// `ApproxTopK(x)`: the `k` largest (or smallest) elements along a dimension and their positions, none missed. Without
-/// `aggregate_to_topk` as many are returned as an accelerator would leave for a later step.
+/// `ApproxTopK(x)`: exactly the `k` largest (or smallest) elements along a dimension, and their
+/// positions. Without `aggregate_to_topk`, the number of results is the number of candidates that
+/// an accelerator would leave for a later step.
 fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -74,7 +76,7 @@ fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let dimension = cx.dimension(dimension, sizes.len())?;
     let size = sizes[dimension];
     cx.check((0..=size).contains(&k), || {
-        format!("k = {k} must be between 0 and the size of dimension {dimension} of {}", list(&sizes))
+        format!("k: expected 0 to the size of dimension {dimension} of {}, got {k}", list(&sizes))
     })?;
     let k = if attributes.bool_or("aggregate_to_topk", true)? {
         k
@@ -83,8 +85,8 @@ fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         let logical = attributes.int_or("reduction_input_size_override", -1)?;
         cx.check(recall > 0.0 && recall <= 1.0 && (logical < 0 || logical >= size), || {
             format!(
-                "recall_target {recall} must be in (0, 1], and reduction_input_size_override {logical} not be less than \
-                 {size}"
+                "expected recall_target in (0, 1], got {recall}, and reduction_input_size_override < 0 or >= {size}, got \
+                 {logical}"
             )
         })?;
         reduced_size(size, sizes.len(), k, recall, if logical < 0 { size } else { logical })
@@ -99,7 +101,8 @@ fn approx_top_k(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(vec![cx.transpose(values, &back)?, cx.transpose(indices, &back)?])
 }
 
-/// How many candidates are left of `size` elements by a reduction in tiles, as XLA's `ApproxTopKReductionOutputSize` says.
+/// Returns the number of candidates that a reduction of `size` elements in tiles leaves, as defined
+/// by XLA's `ApproxTopKReductionOutputSize`.
 fn reduced_size(size: i64, rank: usize, k: i64, recall: f64, logical: i64) -> i64 {
     let tile = if rank == 1 { 1024 } else { 128 };
     if size <= tile {
@@ -108,10 +111,11 @@ fn reduced_size(size: i64, rank: usize, k: i64, recall: f64, logical: i64) -> i6
     if k == 1 {
         return tile;
     }
-    // A saturating conversion: a recall of 1 makes it infinite, and nothing is left out.
-    let wanted = ((1.0 - k as f64) / recall.ln()) as i64;
-    let wanted = wanted.max(tile).min(logical).max(1);
-    let halvings = (logical / wanted).max(1).ilog2();
+    // The conversion saturates. A recall of 1 makes the quotient infinite, so that no candidate is
+    // dropped.
+    let requested = ((1.0 - k as f64) / recall.ln()) as i64;
+    let requested = requested.max(tile).min(logical).max(1);
+    let halvings = (logical / requested).max(1).ilog2();
     if recall >= 1.0 || halvings == 0 {
         return size;
     }
@@ -126,7 +130,8 @@ mod tests {
 
     #[test]
     fn candidates_fill_tiles() {
-        // Tiles of 128, or 1024 for vectors; nothing is left out of one tile, or if none may be missed.
+        // Tiles have 128 elements, or 1024 for vectors. Nothing is dropped from a single tile, or
+        // with a recall of 1.
         assert_eq!(reduced_size(100, 2, 10, 0.95, 100), 100);
         assert_eq!(reduced_size(5000, 2, 1, 0.95, 5000), 128);
         assert_eq!(reduced_size(5000, 2, 10, 1.0, 5000), 5000);

@@ -1,7 +1,8 @@
 //! Trigonometric and hyperbolic functions and their inverses, in terms of a few opcodes.
 //!
-//! float16 and bfloat16 compute in float32. The inverses of complex numbers follow W. Kahan, "Branch cuts for complex
-//! elementary functions", so that the sign of a zero says on which side of a cut a number lies.
+//! float16 and bfloat16 are computed in float32. The inverses of complex numbers follow W. Kahan,
+//! "Branch cuts for complex elementary functions", so that the sign of a zero determines the side
+//! of a branch cut.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -36,7 +37,8 @@ fn in_32_bits(cx: &mut NodeContext<'_, '_>, function: Function) -> Result<Instru
     cx.convert(result, element_type)
 }
 
-/// `exp(x + log(1/2))` and `exp(-x + log(1/2))`: half the exponentials, which overflow where the result does.
+/// Returns `exp(x + log(1/2))` and `exp(-x + log(1/2))`. These halved exponentials overflow only if
+/// the result does.
 fn half_exponentials(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -49,7 +51,8 @@ fn half_exponentials(
     Ok((half(cx, x)?, half(cx, negative)?))
 }
 
-/// `(exp(x) - exp(-x)) / 2`; small real numbers by `expm1`, which does not cancel. Complex: from the real functions.
+/// `(exp(x) - exp(-x)) / 2`. Small real numbers use `expm1`, which avoids cancellation. Complex
+/// numbers use the real functions.
 fn sinh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     if cx.element_type(x).is_complex() {
         let (re, im) = cx.parts(x)?;
@@ -70,7 +73,7 @@ fn sinh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId>
     cx.select(is_small, small, large)
 }
 
-/// `(exp(x) + exp(-x)) / 2`. Complex: from the real functions.
+/// `(exp(x) + exp(-x)) / 2`. Complex numbers use the real functions.
 fn cosh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     if cx.element_type(x).is_complex() {
         let (re, im) = cx.parts(x)?;
@@ -81,12 +84,13 @@ fn cosh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId>
     }
     let (up, down) = half_exponentials(cx, x)?;
     let sum = cx.add(up, down)?;
-    // Rounding must not lead below the minimum.
+    // Rounding must not go below the minimum.
     let one = cx.splat_like(sum, 1.0)?;
     cx.op(Op::Maximum {}, &[sum, one])
 }
 
-/// The square roots of `1 - z` and `1 + z`, computed part by part so that the sign of a zero survives.
+/// Returns the square roots of `1 - z` and `1 + z`, computed part by part to preserve the sign of a
+/// zero.
 fn roots(cx: &mut NodeContext<'_, '_>, z: InstructionId) -> Result<(InstructionId, InstructionId)> {
     let (re, im) = cx.parts(z)?;
     let one = cx.splat_like(re, 1.0)?;
@@ -95,7 +99,7 @@ fn roots(cx: &mut NodeContext<'_, '_>, z: InstructionId) -> Result<(InstructionI
     Ok((cx.op(Op::Sqrt {}, &[low])?, cx.op(Op::Sqrt {}, &[high])?))
 }
 
-/// The imaginary part of `conj(a) * b`.
+/// Returns the imaginary part of `conj(a) * b`.
 fn imaginary_of_conjugate_product(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -106,7 +110,7 @@ fn imaginary_of_conjugate_product(
     cx.sub(x, y)
 }
 
-/// The real part of `a * b`; with `conjugate` of `conj(a) * b`.
+/// Returns the real part of `a * b` or, with `conjugate`, of `conj(a) * b`.
 fn real_of_product(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -156,7 +160,7 @@ fn acos(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId>
     cx.mul_scalar(angle, 2.0)
 }
 
-/// `atan(x) = atan2(x, 1)`; complex `-i atanh(i x)`.
+/// `atan(x) = atan2(x, 1)`. For complex numbers, `-i atanh(i x)`.
 fn atan(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     if cx.element_type(x).is_complex() {
         let turned = times_i(cx, x)?;
@@ -179,7 +183,7 @@ fn times_minus_i(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Instr
     cx.op(Op::Complex {}, &[im, re])
 }
 
-/// The square root of a type's largest number: beyond it, squares overflow.
+/// The square root of a type's largest number. The square of a larger number overflows.
 fn sqrt_largest(element_type: PrimitiveType) -> f64 {
     match element_type {
         PrimitiveType::F64 => f64::MAX.sqrt(),
@@ -187,8 +191,8 @@ fn sqrt_largest(element_type: PrimitiveType) -> f64 {
     }
 }
 
-/// `asinh(x) = sign(x) log(|x| + sqrt(x^2 + 1))`: with `log1p` where `|x|` is at most 1, `log(|x|) + log(2)` where the
-/// square overflows. Complex: `-i asin(i x)`.
+/// `asinh(x) = sign(x) log(|x| + sqrt(x^2 + 1))`. Uses `log1p` if `|x|` is at most 1, and `log(|x|)
+/// + log(2)` if the square overflows. For complex numbers, `-i asin(i x)`.
 fn asinh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     let element_type = cx.element_type(x);
     if element_type.is_complex() {
@@ -220,7 +224,8 @@ fn asinh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId
     cx.select(is_zero, x, value)
 }
 
-/// `acosh(x) = log1p(t + sqrt(t (t + 2)))` with `t = x - 1`; NaN below 1, `log(x) + log(2)` where the square overflows.
+/// `acosh(x) = log1p(t + sqrt(t (t + 2)))` with `t = x - 1`. NaN below 1, and `log(x) + log(2)` if
+/// the square overflows.
 fn acosh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     let element_type = cx.element_type(x);
     if element_type.is_complex() {
@@ -236,7 +241,7 @@ fn acosh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId
     let large = cx.add_scalar(log, std::f64::consts::LN_2)?;
     let is_large = cx.compare_scalar(ComparisonDirection::Ge, x, sqrt_largest(element_type))?;
     let value = cx.select(is_large, large, value)?;
-    // Below -1 the root exists again.
+    // Below -1, the root is real again.
     let outside = cx.compare_scalar(ComparisonDirection::Lt, x, 1.0)?;
     let nan = cx.splat_like(x, f64::NAN)?;
     cx.select(outside, nan, value)
@@ -256,7 +261,7 @@ fn acosh_complex(cx: &mut NodeContext<'_, '_>, z: InstructionId) -> Result<Instr
     cx.op(Op::Complex {}, &[height, angle])
 }
 
-/// `atanh(x) = (log1p(x) - log1p(-x)) / 2`, NaN beyond 1.
+/// `atanh(x) = (log1p(x) - log1p(-x)) / 2`. NaN if `|x|` exceeds 1.
 fn atanh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
     if cx.element_type(x).is_complex() {
         return atanh_complex(cx, x);
@@ -267,7 +272,8 @@ fn atanh(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId
     cx.mul_scalar(difference, 0.5)
 }
 
-/// With `z = x + i y`: `sign(x) log1p(4 |x| / ((1 - |x|)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 + x) - y^2) / 2`.
+/// With `z = x + i y`: `sign(x) log1p(4 |x| / ((1 - |x|)^2 + y^2)) / 4 + i atan2(2 y, (1 - x) (1 +
+/// x) - y^2) / 2`.
 fn atanh_complex(cx: &mut NodeContext<'_, '_>, z: InstructionId) -> Result<InstructionId> {
     let (x, y) = cx.parts(z)?;
     let one = cx.splat_like(x, 1.0)?;

@@ -9,9 +9,9 @@ use hlo::InstructionId;
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("BiasAdd", bias_add).types("T", NUMBERS_AND_QUANTISED),
-    rule("BiasAddV1", bias_add).types("T", NUMBERS_AND_QUANTISED),
-    rule("BiasAddGrad", bias_add_grad).types("T", NUMBERS_AND_QUANTISED),
+    rule("BiasAdd", bias_add).types("T", NUMBERS_AND_QUANTIZED),
+    rule("BiasAddV1", bias_add).types("T", NUMBERS_AND_QUANTIZED),
+    rule("BiasAddGrad", bias_add_grad).types("T", NUMBERS_AND_QUANTIZED),
 ];
 
 /// `BiasAdd(x, bias)`: one bias for each channel.

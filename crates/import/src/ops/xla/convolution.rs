@@ -8,11 +8,11 @@ use hlo::{ConvolutionDimensionNumbers, InstructionId, Op, Window, WindowDimensio
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("XlaConv", xla_conv).types("T", NUMBERS_AND_QUANTISED).types("Tindices", INDICES),
+    rule("XlaConv", xla_conv).types("T", NUMBERS_AND_QUANTIZED).types("Tindices", INDICES),
     rule("XlaConvV2", xla_conv)
-        .types("LhsT", NUMBERS_AND_QUANTISED)
-        .types("RhsT", NUMBERS_AND_QUANTISED)
-        .types("preferred_element_type", NUMBERS_AND_QUANTISED),
+        .types("LhsT", NUMBERS_AND_QUANTIZED)
+        .types("RhsT", NUMBERS_AND_QUANTIZED)
+        .types("preferred_element_type", NUMBERS_AND_QUANTIZED),
 ];
 
 /// `XlaConv(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count)`, computed in the type of

@@ -12,17 +12,17 @@ use support::{Error, Result};
 use tf::DataType;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule("XlaDot", xla_dot).types("T", NUMBERS_AND_QUANTISED),
+    rule("XlaDot", xla_dot).types("T", NUMBERS_AND_QUANTIZED),
     rule("XlaDotV2", xla_dot)
-        .types("LhsT", NUMBERS_AND_QUANTISED)
-        .types("RhsT", NUMBERS_AND_QUANTISED)
-        .types("preferred_element_type", NUMBERS_AND_QUANTISED),
+        .types("LhsT", NUMBERS_AND_QUANTIZED)
+        .types("RhsT", NUMBERS_AND_QUANTIZED)
+        .types("preferred_element_type", NUMBERS_AND_QUANTIZED),
     rule("XlaPad", xla_pad).types("T", ALL).types("Tindices", INDICES),
     rule("XlaDynamicSlice", xla_dynamic_slice).types("T", ALL).types("Tindices", INDICES),
     rule("XlaDynamicUpdateSlice", xla_dynamic_update_slice).types("T", ALL).types("Tindices", INDICES),
-    rule("XlaGather", xla_gather).types("T", BOOL_NUMBERS_AND_QUANTISED).types("Tindices", INDICES),
+    rule("XlaGather", xla_gather).types("T", BOOL_NUMBERS_AND_QUANTIZED).types("Tindices", INDICES),
     rule_many("XlaBroadcastHelper", xla_broadcast_helper)
-        .types("T", NUMBERS_AND_QUANTISED)
+        .types("T", NUMBERS_AND_QUANTIZED)
         .types("Tindices", INDICES),
     rule_many("XlaOptimizationBarrier", xla_optimization_barrier).types("T", ALL),
     rule("XlaReducePrecision", xla_reduce_precision).types("T", FLOATS),

@@ -13,16 +13,16 @@ use shape::{PrimitiveType, Shape};
 use support::Result;
 
 pub(crate) const RULES: &[Rule] = &[
-    rule_many("XlaReduce", xla_reduce).types("T", BOOL_NUMBERS_AND_QUANTISED),
-    rule_many("XlaVariadicReduce", xla_reduce).types("T", BOOL_NUMBERS_AND_QUANTISED),
+    rule_many("XlaReduce", xla_reduce).types("T", BOOL_NUMBERS_AND_QUANTIZED),
+    rule_many("XlaVariadicReduce", xla_reduce).types("T", BOOL_NUMBERS_AND_QUANTIZED),
     rule_many("XlaVariadicReduceV2", xla_reduce).types("T", ALL),
     rule("XlaReduceWindow", xla_reduce_window)
-        .types("T", BOOL_NUMBERS_AND_QUANTISED)
+        .types("T", BOOL_NUMBERS_AND_QUANTIZED)
         .types("Tindices", INDICES),
     rule("XlaSelectAndScatter", xla_select_and_scatter)
-        .types("T", NUMBERS_AND_QUANTISED)
+        .types("T", NUMBERS_AND_QUANTIZED)
         .types("Tindices", INDICES),
-    rule("XlaScatter", xla_scatter).types("T", BOOL_NUMBERS_AND_QUANTISED).types("Tindices", INDICES),
+    rule("XlaScatter", xla_scatter).types("T", BOOL_NUMBERS_AND_QUANTIZED).types("Tindices", INDICES),
     rule_many("XlaSort", xla_sort).types("T", SORTABLE),
     rule_many("XlaKeyValueSort", xla_sort).types("K", REAL).types("V", ALL),
     rule_many("XlaVariadicSort", xla_variadic_sort).types("T", ALL),
