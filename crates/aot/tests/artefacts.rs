@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
 use aot::{Member, archive, function_sizes, read_metadata, with_metadata};
 use object::write::{Object, Relocation, StandardSection, Symbol, SymbolSection};
 use object::{
@@ -78,7 +76,7 @@ fn facts(object: &[u8]) -> (Vec<SectionFacts>, Vec<SymbolFacts>) {
 }
 
 fn program() -> aot::Artifact {
-    let mut artifact = fixtures::matmul_and_add();
+    let mut artifact = crate::fixtures::matmul_and_add();
     artifact.provenance.functions = vec![("entry".to_owned(), 16)];
     artifact.memory.stack = 4096;
     artifact

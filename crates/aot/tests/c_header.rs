@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
 use aot::{Artifact, CHeaderOptions, c_header};
 use std::path::Path;
 
@@ -20,17 +18,17 @@ fn check(name: &str, artifact: &Artifact, options: &CHeaderOptions) {
 
 #[test]
 fn variables_with_mangled_names() {
-    check("train_c.h", &fixtures::train(), &CHeaderOptions::default());
+    check("train_c.h", &crate::fixtures::train(), &CHeaderOptions::default());
 }
 
 #[test]
 fn constants_in_a_file_under_another_prefix() {
-    check("scale_c.h", &fixtures::scale(), &CHeaderOptions { prefix: Some("scale_model".into()) });
+    check("scale_c.h", &crate::fixtures::scale(), &CHeaderOptions { prefix: Some("scale_model".into()) });
 }
 
 #[test]
 fn constants_far_from_the_code_are_reached_through_a_pointer() {
-    let text = c_header(&fixtures::far(), &CHeaderOptions::default()).unwrap();
+    let text = c_header(&crate::fixtures::far(), &CHeaderOptions::default()).unwrap();
     assert!(text.contains("extern const void* const entry_far_constants_pointer;"), "{text}");
     assert!(text.contains("state->frame.constants = entry_far_constants_pointer;"), "{text}");
     assert!(text.contains("#define ENTRY_FAR_CONSTANTS_BYTES 1073741888u"), "{text}");
@@ -38,7 +36,7 @@ fn constants_far_from_the_code_are_reached_through_a_pointer() {
 
 #[test]
 fn sizes_beyond_32_bits_are_wide_literals() {
-    let mut artifact = fixtures::add();
+    let mut artifact = crate::fixtures::add();
     artifact.memory.temps = 1 << 33;
     let text = c_header(&artifact, &CHeaderOptions::default()).unwrap();
     assert!(text.contains("#define ENTRY_ADDCOMP_TEMPS_BYTES 8589934592ull"), "{text}");
@@ -48,14 +46,14 @@ fn sizes_beyond_32_bits_are_wide_literals() {
 fn a_prefix_that_is_no_identifier_is_refused() {
     for prefix in ["", "3d", "a-b"] {
         let options = CHeaderOptions { prefix: Some(prefix.into()) };
-        let error = c_header(&fixtures::add(), &options).unwrap_err();
+        let error = c_header(&crate::fixtures::add(), &options).unwrap_err();
         assert!(error.message().contains(&format!("prefix '{prefix}'")), "{error}");
     }
 }
 
 #[test]
 fn memory_larger_than_any_is_refused() {
-    let mut artifact = fixtures::add();
+    let mut artifact = crate::fixtures::add();
     artifact.memory.temps = u64::MAX - 10;
     assert!(c_header(&artifact, &CHeaderOptions::default()).is_err());
 }

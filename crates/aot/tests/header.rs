@@ -2,10 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
+use crate::fixtures::rewrite;
 use aot::{Artifact, HeaderOptions, header};
-use fixtures::rewrite;
 use shape::{ArrayShape, PrimitiveType};
 use std::path::Path;
 
@@ -30,45 +28,46 @@ const ALL: HeaderOptions = HeaderOptions { gen_name_to_index: true, gen_program_
 
 #[test]
 fn a_class_without_names() {
-    check("add.h", &fixtures::add(), NONE);
+    check("add.h", &crate::fixtures::add(), NONE);
 }
 
 #[test]
 fn a_class_in_namespaces_with_names_program_shape_and_profile() {
-    check("matmul_and_add.h", &fixtures::matmul_and_add(), ALL);
+    check("matmul_and_add.h", &crate::fixtures::matmul_and_add(), ALL);
 }
 
 #[test]
 fn variables_with_mangled_names() {
-    check("train.h", &fixtures::train(), HeaderOptions { gen_name_to_index: true, ..NONE });
+    check("train.h", &crate::fixtures::train(), HeaderOptions { gen_name_to_index: true, ..NONE });
 }
 
 #[test]
 fn all_types_and_sizes() {
-    check("types.h", &fixtures::types(), HeaderOptions { gen_program_shape: true, ..NONE });
+    check("types.h", &crate::fixtures::types(), HeaderOptions { gen_program_shape: true, ..NONE });
 }
 
 #[test]
 fn constants_in_a_file() {
-    check("scale.h", &fixtures::scale(), NONE);
+    check("scale.h", &crate::fixtures::scale(), NONE);
 }
 
 #[test]
 fn a_freestanding_class() {
-    check("train_freestanding.h", &fixtures::train(), HeaderOptions { freestanding: true, ..NONE });
+    check("train_freestanding.h", &crate::fixtures::train(), HeaderOptions { freestanding: true, ..NONE });
     for options in
         [HeaderOptions { gen_name_to_index: true, ..NONE }, HeaderOptions { gen_program_shape: true, ..NONE }]
     {
-        let error = header(&fixtures::add(), &HeaderOptions { freestanding: true, ..options }).unwrap_err();
+        let error =
+            header(&crate::fixtures::add(), &HeaderOptions { freestanding: true, ..options }).unwrap_err();
         assert!(error.message().contains("--freestanding"), "{error}");
     }
 }
 
 #[test]
 fn constants_far_from_the_code_are_reached_through_a_pointer() {
-    let near = header(&fixtures::add(), &NONE).unwrap();
+    let near = header(&crate::fixtures::add(), &NONE).unwrap();
     assert!(near.contains("constants=*/::entry_addcomp_constants,"), "{near}");
-    let far = header(&fixtures::far(), &NONE).unwrap();
+    let far = header(&crate::fixtures::far(), &NONE).unwrap();
     assert!(far.contains("extern \"C\" const void* const entry_far_constants_pointer;"), "{far}");
     assert!(far.contains("/*constants_pointer=*/&::entry_far_constants_pointer,"), "{far}");
     assert!(!far.contains("entry_far_constants["), "{far}");
@@ -76,7 +75,7 @@ fn constants_far_from_the_code_are_reached_through_a_pointer() {
 
 #[test]
 fn a_standalone_header_includes_nothing_of_ours() {
-    for artifact in [fixtures::train(), fixtures::scale()] {
+    for artifact in [crate::fixtures::train(), crate::fixtures::scale()] {
         for freestanding in [false, true] {
             let text = header(&artifact, &HeaderOptions { standalone: true, freestanding, ..NONE }).unwrap();
             let ours = text.lines().find(|line| line.trim_start().starts_with("#include \""));
@@ -88,8 +87,11 @@ fn a_standalone_header_includes_nothing_of_ours() {
 
 #[test]
 fn no_arguments_at_all() {
-    let artifact =
-        fixtures::artifact("Constant", vec![], vec![fixtures::fetch("", "c:0", PrimitiveType::F32, &[])]);
+    let artifact = crate::fixtures::artifact(
+        "Constant",
+        vec![],
+        vec![crate::fixtures::fetch("", "c:0", PrimitiveType::F32, &[])],
+    );
     let text = header(&artifact, &ALL).unwrap();
     assert!(text.contains("/*args=*/nullptr,"), "{text}");
     assert!(text.contains("() -> (f32[])"), "{text}");
@@ -97,7 +99,7 @@ fn no_arguments_at_all() {
 
 #[test]
 fn names_that_the_user_must_mend_are_named() {
-    let mut artifact = fixtures::matmul_and_add();
+    let mut artifact = crate::fixtures::matmul_and_add();
     rewrite(&mut artifact, |arguments, _| arguments[1].name = Some("x".into()));
     let error = header(&artifact, &ALL).unwrap_err();
     assert!(error.message().starts_with("duplicate feed name: x"), "{error}");
@@ -108,7 +110,7 @@ fn names_that_the_user_must_mend_are_named() {
 
 #[test]
 fn bounded_results_have_sizes_and_bounded_arguments_are_refused() {
-    let mut artifact = fixtures::matmul_and_add();
+    let mut artifact = crate::fixtures::matmul_and_add();
     assert!(!header(&artifact, &ALL).unwrap().contains("dim_size"));
     rewrite(&mut artifact, |_, results| results[0].shape.dimensions[1].is_dynamic = true);
     let text = header(&artifact, &ALL).unwrap();
@@ -135,7 +137,7 @@ fn inconsistent_artifacts_are_internal_errors() {
         ("persistent temps are larger", |a| a.memory.persistent_temps = 201),
     ];
     for (message, break_it) in broken {
-        let mut artifact = fixtures::train();
+        let mut artifact = crate::fixtures::train();
         break_it(&mut artifact);
         let error = header(&artifact, &NONE).unwrap_err();
         assert!(error.message().contains(message), "{message}: {error}");

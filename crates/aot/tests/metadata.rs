@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
 use aot::{METADATA_MAGIC, MetadataOptions, header, metadata_object, program_shape_symbol, read_interface};
 use object::{Object, ObjectSection, ObjectSymbol};
 use serde_json::json;
@@ -27,7 +25,7 @@ const WITH_SHAPE: MetadataOptions = MetadataOptions { gen_program_shape: true };
 
 #[test]
 fn the_record_says_what_was_compiled() {
-    let bytes = metadata_object(&fixtures::train(), &PLAIN).unwrap();
+    let bytes = metadata_object(&crate::fixtures::train(), &PLAIN).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     assert_eq!(file.symbols().filter(|s| s.is_global()).count(), 0);
     let section = file.section_by_name(".tfcompile").unwrap();
@@ -56,12 +54,12 @@ fn the_record_says_what_was_compiled() {
 
 #[test]
 fn the_interface_reads_back() {
-    let mut bounded = fixtures::train();
-    fixtures::rewrite(&mut bounded, |_, results| {
+    let mut bounded = crate::fixtures::train();
+    crate::fixtures::rewrite(&mut bounded, |_, results| {
         results[0].shape = ArrayShape::new(PrimitiveType::F32, &[2, 3]);
         results[0].shape.dimensions[1].is_dynamic = true;
     });
-    for artifact in [fixtures::train(), fixtures::types(), bounded] {
+    for artifact in [crate::fixtures::train(), crate::fixtures::types(), bounded] {
         let bytes = metadata_object(&artifact, &PLAIN).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let section = file.section_by_name(".tfcompile").unwrap();
@@ -73,7 +71,7 @@ fn the_interface_reads_back() {
 
 #[test]
 fn the_program_shape_is_a_message_of_xla() {
-    let artifact = fixtures::matmul_and_add();
+    let artifact = crate::fixtures::matmul_and_add();
     let bytes = metadata_object(&artifact, &WITH_SHAPE).unwrap();
     let file = object::File::parse(&*bytes).unwrap();
     let symbol = file.symbols().find(|s| s.is_global()).unwrap();
@@ -117,7 +115,7 @@ fn the_triple_decides_the_format() {
         ("arm64-none-ios", MachO, Aarch64),
     ];
     for (triple, format, architecture) in triples {
-        let mut artifact = fixtures::matmul_and_add();
+        let mut artifact = crate::fixtures::matmul_and_add();
         artifact.provenance.target_triple = triple.into();
         let bytes = metadata_object(&artifact, &WITH_SHAPE).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
@@ -127,7 +125,7 @@ fn the_triple_decides_the_format() {
         assert_eq!(records(section.data().unwrap()).len(), 1, "{triple}");
         assert!(file.symbols().all(|s| !s.is_undefined()), "{triple}");
     }
-    let mut artifact = fixtures::add();
+    let mut artifact = crate::fixtures::add();
     artifact.provenance.target_triple = "z80-unknown-none".into();
     let error = metadata_object(&artifact, &PLAIN).unwrap_err();
     assert!(error.message().contains("'z80-unknown-none'"), "{error}");
@@ -137,7 +135,12 @@ fn the_triple_decides_the_format() {
 fn equal_artifacts_give_equal_bytes() {
     let options =
         aot::HeaderOptions { gen_name_to_index: true, gen_program_shape: true, ..Default::default() };
-    for make in [fixtures::add, fixtures::matmul_and_add, fixtures::train, fixtures::types] {
+    for make in [
+        crate::fixtures::add,
+        crate::fixtures::matmul_and_add,
+        crate::fixtures::train,
+        crate::fixtures::types,
+    ] {
         assert_eq!(
             metadata_object(&make(), &WITH_SHAPE).unwrap(),
             metadata_object(&make(), &WITH_SHAPE).unwrap()

@@ -3,8 +3,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
 use aot::{CHeaderOptions, HeaderOptions, LayoutHash, c_header, constants_file, header};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,37 +16,37 @@ fn workplace(name: &str) -> PathBuf {
     let standalone = HeaderOptions { standalone: true, ..plain };
     let freestanding = HeaderOptions { freestanding: true, ..plain };
     for (file, artifact, options) in [
-        ("add.h", fixtures::add(), plain),
-        ("matmul_and_add.h", fixtures::matmul_and_add(), all),
-        ("train.h", fixtures::train(), all),
-        ("types.h", fixtures::types(), all),
-        ("scale.h", fixtures::scale(), all),
-        ("far.h", fixtures::far(), plain),
-        ("add_standalone.h", fixtures::add(), standalone),
-        ("matmul_and_add_standalone.h", fixtures::matmul_and_add(), standalone),
-        ("train_standalone.h", fixtures::train(), HeaderOptions { standalone: true, ..all }),
-        ("scale_standalone.h", fixtures::scale(), standalone),
-        ("matmul_and_add_freestanding.h", fixtures::matmul_and_add(), freestanding),
-        ("train_freestanding.h", fixtures::train(), freestanding),
-        ("types_freestanding.h", fixtures::types(), freestanding),
-        ("scale_freestanding.h", fixtures::scale(), freestanding),
-        ("far_freestanding.h", fixtures::far(), freestanding),
-        ("constant_freestanding.h", fixtures::constant(), freestanding),
-        ("counter_freestanding.h", fixtures::counter(), freestanding),
-        ("state_standalone.h", fixtures::state(), standalone),
-        ("state_freestanding.h", fixtures::state(), freestanding),
+        ("add.h", crate::fixtures::add(), plain),
+        ("matmul_and_add.h", crate::fixtures::matmul_and_add(), all),
+        ("train.h", crate::fixtures::train(), all),
+        ("types.h", crate::fixtures::types(), all),
+        ("scale.h", crate::fixtures::scale(), all),
+        ("far.h", crate::fixtures::far(), plain),
+        ("add_standalone.h", crate::fixtures::add(), standalone),
+        ("matmul_and_add_standalone.h", crate::fixtures::matmul_and_add(), standalone),
+        ("train_standalone.h", crate::fixtures::train(), HeaderOptions { standalone: true, ..all }),
+        ("scale_standalone.h", crate::fixtures::scale(), standalone),
+        ("matmul_and_add_freestanding.h", crate::fixtures::matmul_and_add(), freestanding),
+        ("train_freestanding.h", crate::fixtures::train(), freestanding),
+        ("types_freestanding.h", crate::fixtures::types(), freestanding),
+        ("scale_freestanding.h", crate::fixtures::scale(), freestanding),
+        ("far_freestanding.h", crate::fixtures::far(), freestanding),
+        ("constant_freestanding.h", crate::fixtures::constant(), freestanding),
+        ("counter_freestanding.h", crate::fixtures::counter(), freestanding),
+        ("state_standalone.h", crate::fixtures::state(), standalone),
+        ("state_freestanding.h", crate::fixtures::state(), freestanding),
     ] {
         std::fs::write(folder.join(file), header(&artifact, &options).unwrap()).unwrap();
     }
     for (file, artifact, prefix) in [
-        ("add_c.h", fixtures::add(), None),
-        ("matmul_and_add_c.h", fixtures::matmul_and_add(), Some("matmul")),
-        ("train_c.h", fixtures::train(), None),
-        ("types_c.h", fixtures::types(), None),
-        ("scale_c.h", fixtures::scale(), Some("scale_model")),
-        ("far_c.h", fixtures::far(), None),
-        ("constant_c.h", fixtures::constant(), None),
-        ("counter_c.h", fixtures::counter(), None),
+        ("add_c.h", crate::fixtures::add(), None),
+        ("matmul_and_add_c.h", crate::fixtures::matmul_and_add(), Some("matmul")),
+        ("train_c.h", crate::fixtures::train(), None),
+        ("types_c.h", crate::fixtures::types(), None),
+        ("scale_c.h", crate::fixtures::scale(), Some("scale_model")),
+        ("far_c.h", crate::fixtures::far(), None),
+        ("constant_c.h", crate::fixtures::constant(), None),
+        ("counter_c.h", crate::fixtures::counter(), None),
     ] {
         let options = CHeaderOptions { prefix: prefix.map(str::to_owned) };
         std::fs::write(folder.join(file), c_header(&artifact, &options).unwrap()).unwrap();
@@ -67,11 +65,11 @@ fn weights(folder: &Path) {
         let block: Vec<u8> = (1u8..=4).flat_map(|i| (f32::from(i) * factor).to_le_bytes()).collect();
         constants_file(layout, 64, &[(0, block)]).unwrap()
     };
-    let first = file(&fixtures::scale_layout(), 1.0);
+    let first = file(&crate::fixtures::scale_layout(), 1.0);
     let mut other_version = first.clone();
     other_version[8] = 2;
     for (name, bytes) in [
-        ("second.weights", file(&fixtures::scale_layout(), 10.0)),
+        ("second.weights", file(&crate::fixtures::scale_layout(), 10.0)),
         ("other_layout.weights", file(&LayoutHash([1; 32]), 1.0)),
         ("other_version.weights", other_version),
         ("cut.weights", first[..100].to_vec()),
@@ -282,12 +280,12 @@ fn variables_in_files() {
     // What the program wrote, read by another hand.
     let file = std::fs::read(Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/state.npz")).unwrap();
     let mut archive = npz::Archive::open(file.into(), 1 << 20).unwrap();
-    for argument in fixtures::state().interface.arguments() {
+    for argument in crate::fixtures::state().interface.arguments() {
         let literal = archive.require(argument.id.node()).unwrap();
         assert_eq!(literal.array_shape().sizes(), argument.shape.sizes(), "{}", argument.id);
         assert_eq!(literal.bytes().len() as u64, argument.shape.byte_size(), "{}", argument.id);
     }
-    assert_eq!(archive.names().count(), fixtures::state().interface.arguments().len());
+    assert_eq!(archive.names().count(), crate::fixtures::state().interface.arguments().len());
 }
 
 #[test]

@@ -2,8 +2,6 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
-mod fixtures;
-
 use aot::{Artifact, RustOptions, parse_cpp_class, rust_module};
 use std::path::Path;
 
@@ -20,24 +18,24 @@ fn check(name: &str, artifact: &Artifact, options: &RustOptions) {
 
 #[test]
 fn variables_with_mangled_names() {
-    check("train.rs.txt", &fixtures::train(), &RustOptions::default());
+    check("train.rs.txt", &crate::fixtures::train(), &RustOptions::default());
 }
 
 #[test]
 fn constants_in_a_file_without_std() {
-    check("scale_no_std.rs.txt", &fixtures::scale(), &RustOptions { no_std: true });
+    check("scale_no_std.rs.txt", &crate::fixtures::scale(), &RustOptions { no_std: true });
 }
 
 #[test]
 fn constants_far_from_the_code_are_reached_through_a_pointer() {
-    let text = rust_module(&fixtures::far(), &RustOptions::default()).unwrap();
+    let text = rust_module(&crate::fixtures::far(), &RustOptions::default()).unwrap();
     assert!(text.contains("static entry_far_constants_pointer: *const ::core::ffi::c_void;"), "{text}");
     assert!(text.contains("let constants = unsafe { entry_far_constants_pointer };"), "{text}");
 }
 
 #[test]
 fn every_type_has_a_name_in_rust() {
-    let text = rust_module(&fixtures::types(), &RustOptions::default()).unwrap();
+    let text = rust_module(&crate::fixtures::types(), &RustOptions::default()).unwrap();
     for want in ["bool", "i8", "i64", "u16", "f64", "[f32; 2]", "[f64; 2]"] {
         assert!(
             text.contains(&format!("-> &{want} {{")) || text.contains(&format!("[{want}; ")),
@@ -48,7 +46,7 @@ fn every_type_has_a_name_in_rust() {
 
 #[test]
 fn a_class_that_is_a_word_of_rusts_is_refused() {
-    let mut artifact = fixtures::add();
+    let mut artifact = crate::fixtures::add();
     artifact.cpp_class = parse_cpp_class("Self").unwrap();
     let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
     assert!(error.message().contains("class 'Self' is a word of Rust's"), "{error}");
@@ -57,8 +55,8 @@ fn a_class_that_is_a_word_of_rusts_is_refused() {
 #[test]
 fn names_whose_methods_would_meet_are_refused() {
     let feeds = ["x", "x_mut"]
-        .map(|name| fixtures::feed(name, &format!("{name}:0"), shape::PrimitiveType::F32, &[2]));
-    let artifact = fixtures::artifact("Meet", feeds.to_vec(), Vec::new());
+        .map(|name| crate::fixtures::feed(name, &format!("{name}:0"), shape::PrimitiveType::F32, &[2]));
+    let artifact = crate::fixtures::artifact("Meet", feeds.to_vec(), Vec::new());
     let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
     assert!(error.message().contains("'x_mut:0' and 'x:0' would both have the method arg_x_mut"), "{error}");
 }

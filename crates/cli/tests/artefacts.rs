@@ -1,10 +1,8 @@
 //! Builds and runs the programs of `tests/artefacts`, as its README says.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 use tempfile::TempDir;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];

@@ -1,10 +1,8 @@
 //! Results whose sizes only a run knows: the accessors of the headers, `run` and `verify`.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 
 /// `y0 = Where(x)`, `y1 = x + x`, `y2 = boolean_mask(x, x > 0)` by its slices.
 const GRAPH: &str = r#"

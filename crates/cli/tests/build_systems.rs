@@ -1,11 +1,9 @@
 //! What build systems rely on: a rule of what was read, and files that stay as they are.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use support::{refuse, root, succeed, tfcompile};
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a directory");

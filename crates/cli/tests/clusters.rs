@@ -1,13 +1,11 @@
 //! `run --jit`: clusters, the graphs that are shown on the way, and the cache of compiled clusters under faults.
 
-mod support;
-
+use crate::support::{refuse, succeed, tfcompile};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{refuse, succeed, tfcompile};
 
 const GRAPH: &str = r#"
     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }

@@ -1,11 +1,9 @@
 //! Commands that take a model: what they write, what they print, what they refuse.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{refuse, root, succeed, tfcompile};
 use tempfile::TempDir;
 
 fn case(name: &str) -> (String, String) {

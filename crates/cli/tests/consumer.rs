@@ -1,10 +1,8 @@
 //! Builds and runs the programs of `tests/consumer`, as its README says.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 
 /// What `case.txt` says.
 #[derive(Default)]

@@ -1,10 +1,8 @@
 //! Objects of other systems' formats, as other tools see them, and headers as other compilers see them.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 
 /// Builds a model for a target; its object's name is the answer.
 fn build(directory: &Path, target: &str, more: &[&str]) -> &'static str {

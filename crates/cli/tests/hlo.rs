@@ -1,10 +1,8 @@
 //! HLO out: `tfcompile hlo` in each form, `xla-extract`, `build --emit`, and XLA's own flags.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{refuse, root, succeed, tfcompile};
 
 fn case(name: &str, file: &str) -> String {
     root().join("tests/oracle/tfcompile_tests").join(name).join(file).display().to_string()

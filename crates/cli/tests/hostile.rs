@@ -1,12 +1,10 @@
 //! Files are not trusted: whatever they hold is answered soon, in little memory, with one message, and nothing written.
 
-mod support;
-
+use crate::support::{refuse, succeed, tfcompile};
 use std::fmt::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
-use support::{refuse, succeed, tfcompile};
 
 /// What an answer may cost: seconds of a processor, which do not depend on what else the machine does, and the address
 /// space in KiB.

@@ -1,12 +1,10 @@
 //! `tfcompile init`, and what shells and `man` are given. `scripts/test_builds.sh` builds the projects.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{refuse, root, succeed, tfcompile};
 
 /// A directory that looks as if tfcompile were unpacked there.
 fn prefix(directory: &Path) {

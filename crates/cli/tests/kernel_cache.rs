@@ -1,11 +1,9 @@
 //! `--kernel-cache`: objects are the same with it, whatever is in the directory and whoever else writes there.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use support::{refuse, root, succeed, tfcompile};
 
 /// Builds the matrix product of the original's own tests.
 fn build(directory: &Path, output: &str, flags: &[&str]) -> Command {

@@ -1,9 +1,7 @@
 //! Decompositions of matrices so large that they are computed in blocks, judged by what defines them.
 
-mod support;
-
+use crate::support::{succeed, tfcompile};
 use shape::Literal;
-use support::{succeed, tfcompile};
 
 const GRAPH: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_DOUBLE } } }

@@ -1,9 +1,7 @@
 //! What a user reads who gets something wrong: one message, exit code 1, nothing written.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
-use support::{refuse, root, succeed, tfcompile};
 
 /// A graph of one node `y = x + x` over a placeholder, and a config for it.
 const GRAPH: &str = r#"

@@ -1,11 +1,9 @@
 //! `run --jit --mnist`: digits from IDX files, accuracy, progress, profiles.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use shape::Literal;
 use std::path::Path;
 use std::process::Command;
-use support::{refuse, root, succeed, tfcompile};
 
 /// An IDX file of bytes.
 fn idx(sizes: &[u32], bytes: &[u8]) -> Vec<u8> {

@@ -1,10 +1,8 @@
 //! What the written files hold: their bytes, their symbols, their sizes.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 
 const OUTPUTS: [&str; 4] = ["out.h", "out_model.o", "out_helper.o", "session.pb"];
 

@@ -1,10 +1,8 @@
 //! The programs that `--emit=test,benchmark` writes: they compile everywhere, run, and the test finds what it is for.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::{Command, Output};
-use support::{root, succeed, tfcompile};
 use tempfile::TempDir;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];

@@ -1,13 +1,11 @@
 //! `run`, `bench` and `verify`: on graphs whose answers TensorFlow recorded, and on inputs that do not fit.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{refuse, root, succeed, tfcompile};
 use tempfile::TempDir;
 
 fn oracle(name: &str) -> PathBuf {

@@ -1,10 +1,8 @@
 //! Rust programs with compiled graphs in them: the example of Cargo, and what `tfcompile-build` has options for.
 
-mod support;
-
+use crate::support::{root, succeed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use support::{root, succeed};
 use tempfile::TempDir;
 
 /// A copy of a package in a directory of its own, whose dependencies are the checkout's crates.

@@ -1,12 +1,10 @@
 //! Models as TensorFlow and Keras export them (`tests/saved_models`), against the answers that TensorFlow gave.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
 use shape::{Literal, PrimitiveType};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use support::{refuse, root, succeed, tfcompile};
 
 fn models() -> PathBuf {
     root().join("tests/saved_models")

@@ -1,13 +1,11 @@
 //! `run --jit`: sessions of a small training step.
 
-mod support;
-
+use crate::support::{refuse, succeed, tfcompile};
 use npz::Archive;
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
-use support::{refuse, succeed, tfcompile};
 
 /// `w -= 0.5 * mean(w - x)` along the rows of `x`, from `w = [1, 2]`; the fetch is the sum of the new `w`.
 const STEP: &str = r#"

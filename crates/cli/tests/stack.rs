@@ -1,11 +1,9 @@
 //! Nothing surprises at run time: the stack that Run() takes is what the metadata states, on threads that have little of
 //! it, and the machine's state is left alone.
 
-mod support;
-
+use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{root, succeed, tfcompile};
 
 /// The bound that the metadata of an object states.
 fn stated_stack(directory: &Path) -> u64 {

@@ -1,13 +1,11 @@
 //! State and checkpoints on the command line: `freeze`, and variables that go from the tool to a program and back.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
 use shape::Literal;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use support::{refuse, root, succeed, tfcompile};
 
 /// A recorded case of `freeze_graph`.
 fn case(name: &str) -> PathBuf {

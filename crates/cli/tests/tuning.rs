@@ -1,10 +1,8 @@
 //! Tuning files: what a build takes from them, and what `--autotune` writes.
 
-mod support;
-
+use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
-use support::{refuse, root, succeed, tfcompile};
 
 const KERNEL: &str = "dot f32[2,3]c1 f32[3,2]c0 -> f32[2,2]";
 const OTHER: &str =

@@ -1,9 +1,7 @@
 //! Which nodes may be in clusters, and what becomes of them: rule by rule, one graph where it holds and one where it does
 //! not. The graphs and answers are those of TensorFlow's own tests where it has one.
 
-mod build;
-
-use build::{
+use crate::build::{
     Builder, Compiler, Listener, UNCOMPILABLE, XLA_CPU, XLA_GPU0, cluster_of, names, options, run, sets, why,
 };
 use cluster::{AutoJit, Flags, JitLevel, Options, Silent, State, cluster};
@@ -54,10 +52,10 @@ fn single_gpu_is_a_graph_with_nodes_on_exactly_one() {
     let options = Options { level: JitLevel::Default, flags, ..options() };
     let mut graph = chain();
     for node in ["B", "C", "D", "E", "F"] {
-        graph.place(node, build::GPU0);
+        graph.place(node, crate::build::GPU0);
     }
     assert_eq!(sets(&graph, &options).len(), 2);
-    graph.place("F", build::GPU1);
+    graph.place("F", crate::build::GPU1);
     assert_eq!(sets(&graph, &options).len(), 0);
 }
 
@@ -373,7 +371,7 @@ fn random_numbers_with_state_are_clustered_only_where_everything_is() {
         graph.node("c", "Add", &["a", "b"]).device(device);
         graph
     };
-    let on_cpu = cluster_of(&graph(build::CPU), &options());
+    let on_cpu = cluster_of(&graph(crate::build::CPU), &options());
     assert!(!on_cpu.contains_key("a") && !on_cpu.contains_key("b"), "{on_cpu:?}");
     let on_xla = cluster_of(&graph(XLA_CPU), &options());
     assert_eq!((&on_xla["a"], &on_xla["b"]), (&on_xla["c"], &on_xla["c"]));
@@ -426,7 +424,7 @@ fn tensor_arrays_keep_their_values_in_their_cluster() {
     assert_eq!(clusters["read"], clusters["reshape"]);
     // On a plain device none of them is clustered.
     for node in &mut graph.def.node {
-        build::CPU.clone_into(&mut node.device);
+        crate::build::CPU.clone_into(&mut node.device);
     }
     let clusters = cluster_of(&graph, &options());
     assert!(!clusters.contains_key("read") && !clusters.contains_key("write"), "{clusters:?}");
@@ -446,7 +444,7 @@ fn checks_are_left_out_only_where_everything_is_compiled() {
     let on_xla = cluster_of(&graph(XLA_CPU), &options());
     assert_eq!((&on_xla["check"], &on_xla["assert"]), (&on_xla["less"], &on_xla["less"]));
     let one = Options { flags: Flags { min_cluster_size: 1, ..options().flags }, ..options() };
-    let on_cpu = cluster_of(&graph(build::CPU), &one);
+    let on_cpu = cluster_of(&graph(crate::build::CPU), &one);
     assert_eq!(on_cpu.keys().collect::<Vec<_>>(), ["less"]);
 }
 
@@ -464,7 +462,7 @@ fn variants_are_clustered_only_where_everything_is() {
         graph
     };
     let one = Options { flags: Flags { min_cluster_size: 1, ..options().flags }, ..options() };
-    assert!(!cluster_of(&graph(build::CPU), &one).contains_key("list"));
+    assert!(!cluster_of(&graph(crate::build::CPU), &one).contains_key("list"));
     let on_xla = cluster_of(&graph(XLA_CPU), &one);
     assert_eq!(on_xla["list"], on_xla["of"]);
 }

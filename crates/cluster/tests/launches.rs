@@ -1,8 +1,6 @@
 //! What becomes of a cluster: one node, a function, operands in their order.
 
-mod build;
-
-use build::{Builder, Compiler, Listener, UNCOMPILABLE, XLA_CPU, options, run};
+use crate::build::{Builder, Compiler, Listener, UNCOMPILABLE, XLA_CPU, options, run};
 use cluster::{Clustered, Flags, JitLevel, Options, State, cluster};
 use std::collections::BTreeSet;
 use tf::DataType;
@@ -194,11 +192,11 @@ fn fetches_and_targets_get_the_names_that_they_have_now() {
         assert_eq!(body.ret[&results[index].name], wanted);
     }
     // Nobody fetches: then `a` is nobody else's.
-    let mut nobody = build::options();
+    let mut nobody = crate::build::options();
     nobody.targets = vec!["train".to_owned()];
     let clustered = run(&graph, &nobody);
     assert_eq!(types(launches(&clustered)[0], "Tresults").len(), 1);
-    let wrong = Options { fetches: vec!["nothing:0".to_owned()], ..build::options() };
+    let wrong = Options { fetches: vec!["nothing:0".to_owned()], ..crate::build::options() };
     let error = cluster(&graph.def, &wrong, &Compiler, &mut State::default(), &mut cluster::Silent)
         .expect_err("none");
     assert!(error.message().contains("'nothing'"), "{error}");
@@ -457,7 +455,7 @@ fn everything_on_a_device_that_must_compile_is_clustered_without_a_level() {
     let clustered = run(&graph(XLA_CPU), &off);
     assert_eq!(clustered.report.clusters.len(), 1);
     assert_eq!(launches(&clustered)[0].device, XLA_CPU);
-    assert!(run(&graph(build::CPU), &off).report.clusters.is_empty());
+    assert!(run(&graph(crate::build::CPU), &off).report.clusters.is_empty());
 }
 
 #[test]
@@ -472,7 +470,7 @@ fn the_report_says_what_was_done() {
         report.summary(),
         format!(
             "1 clusters of 2 nodes; 1 nodes outside\n  cluster_0: 2 nodes, 2 that count, on {}\n  outside: 1 Placeholder\n",
-            build::CPU
+            crate::build::CPU
         )
     );
 }

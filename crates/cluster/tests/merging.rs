@@ -1,8 +1,6 @@
 //! Which edges are contracted, rule by rule, with a graph where the rule holds an edge back and one where it does not.
 
-mod build;
-
-use build::{
+use crate::build::{
     Builder, CPU, GPU0, GPU1, UNCOMPILABLE, XLA_GPU0, XLA_GPU1, cluster_of, names, options, run, sets,
 };
 use cluster::{Flags, Options};
@@ -390,7 +388,7 @@ fn a_cycle_that_is_no_loop_is_an_error() {
     let error = cluster::cluster(
         &graph.def,
         &options(),
-        &build::Compiler,
+        &crate::build::Compiler,
         &mut cluster::State::default(),
         &mut cluster::Silent,
     );

@@ -1,8 +1,6 @@
 //! Large graphs, and graphs made to be slow.
 
-mod build;
-
-use build::{Builder, UNCOMPILABLE, options, run};
+use crate::build::{Builder, UNCOMPILABLE, options, run};
 use tf::DataType;
 
 /// How many nodes the largest graphs have. Whatever takes steps in proportion to its square takes minutes to hours.

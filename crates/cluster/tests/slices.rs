@@ -1,8 +1,6 @@
 //! Slices that begin where a run says: what of them is constant when their cluster is compiled.
 
-mod build;
-
-use build::{Builder, Compiler, UNCOMPILABLE, options};
+use crate::build::{Builder, Compiler, UNCOMPILABLE, options};
 use cluster::{Candidate, Kernels, Silent, State, cluster};
 use tf::DataType;
 use tf::proto::attr_value::Value;
@@ -64,7 +62,7 @@ fn constants(way: Way, kernels: &dyn Kernels) -> Vec<String> {
     graph.node("out", UNCOMPILABLE, &["twice"]);
     let clustered =
         cluster(&graph.def, &options(), kernels, &mut State::default(), &mut Silent).expect("clusters");
-    build::check(&clustered.graph);
+    crate::build::check(&clustered.graph);
     let launch = clustered
         .graph
         .node

@@ -2,12 +2,10 @@
 
 #![expect(clippy::approx_constant, reason = "all expected values are recorded results")]
 
-mod support;
-
+use crate::support::*;
 use hlo::Op;
 use shape::Literal;
 use shape::PrimitiveType::*;
-use support::*;
 
 const Z: [[f64; 2]; 4] = [[0.3, 0.4], [-1.5, 2.0], [2.0, -0.7], [-0.6, -0.2]];
 

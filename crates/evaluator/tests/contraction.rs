@@ -1,11 +1,9 @@
 //! Dots and convolutions compared with XLA on the CPU.
 
-mod support;
-
+use crate::support::*;
 use hlo::*;
 use shape::Literal;
 use shape::PrimitiveType::*;
-use support::*;
 
 fn window(size: i64) -> WindowDimension {
     WindowDimension::of_size(size)

@@ -1,13 +1,11 @@
 //! Control flow, instructions without effect, and limits.
 
-mod support;
-
+use crate::support::*;
 use ::support::ErrorKind;
 use evaluator::{Evaluator, Limits};
 use hlo::*;
 use shape::PrimitiveType::*;
 use shape::{Literal, Shape};
-use support::*;
 
 const INT: fn() -> Shape = || Shape::scalar(S32);
 

@@ -1,11 +1,9 @@
 //! Elementwise instructions compared with XLA on the CPU, NumPy, and manual calculation.
 
-mod support;
-
+use crate::support::*;
 use hlo::*;
 use shape::PrimitiveType::*;
 use shape::{Literal, Scalar};
-use support::*;
 
 fn ints(op: Op, x: &[i32], y: &[i32]) -> Vec<i32> {
     let n = x.len() as i64;

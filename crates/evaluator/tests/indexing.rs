@@ -1,11 +1,9 @@
 //! Slices, pads, gathers, and scatters compared with XLA on the CPU.
 
-mod support;
-
+use crate::support::*;
 use hlo::*;
 use shape::PrimitiveType::*;
 use shape::{Literal, Shape};
-use support::*;
 
 fn table() -> Literal {
     f32s(&[4, 6], &(0..24).map(|i| i as f32).collect::<Vec<_>>())

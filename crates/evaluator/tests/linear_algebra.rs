@@ -1,11 +1,9 @@
 //! Factorizations, solves, Fourier transforms, and batch normalization compared with NumPy and JAX.
 
-mod support;
-
+use crate::support::*;
 use hlo::*;
 use shape::PrimitiveType::*;
 use shape::{Literal, Shape};
-use support::*;
 
 const LOWER: [f64; 9] = [2.0, 0.0, 0.0, 1.0, 3.0, 0.0, 4.0, 5.0, 6.0];
 

@@ -1,12 +1,10 @@
 //! Random bits compared with XLA on the CPU, bit for bit.
 
-mod support;
-
+use crate::support::*;
 use hlo::RandomAlgorithm::{self, Philox, ThreeFry};
 use hlo::{Computation, Module, Op, RandomDistribution};
 use shape::PrimitiveType::{self, *};
 use shape::{Literal, Scalar, Shape};
-use support::*;
 
 const KEY: u64 = 0x1234_5678_9abc_def0;
 

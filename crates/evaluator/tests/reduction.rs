@@ -1,11 +1,9 @@
 //! Reductions, windows, and sorts compared with XLA on the CPU.
 
-mod support;
-
+use crate::support::*;
 use hlo::*;
 use shape::PrimitiveType::*;
 use shape::{Literal, Shape};
-use support::*;
 
 #[test]
 fn reduce_applies_the_computation_from_left_to_right() {

@@ -1,8 +1,6 @@
 //! Attention as one kernel, compiled, against the evaluator on the module as it was before the passes.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use jit::{Part, ThreadPool, Workers};
 use passes::{AttentionFusion, InstructionFusion, Pass, RowFusion, SoftmaxReciprocal};
 use shape::{ArrayShape, Literal, Scalar};

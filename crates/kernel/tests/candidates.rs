@@ -1,8 +1,6 @@
 //! Candidates: whatever the plan could choose computes what the evaluator does.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use hlo::Module;
 use plan::{Candidate, Choices, InstructionPlan, Options};
 use shape::{ArrayShape, Literal, PrimitiveType};

@@ -1,8 +1,6 @@
 //! Chains of convolutions in one kernel, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check, targets};
+use crate::harness::{Tolerance, Values, check, targets};
 use plan::Strategy;
 use std::fmt::Write as _;
 

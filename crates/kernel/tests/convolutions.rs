@@ -1,8 +1,6 @@
 //! Convolutions of every kind, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Numbers, Tolerance, Values, check};
+use crate::harness::{Numbers, Tolerance, Values, check};
 
 /// A convolution in canonical form.
 #[derive(Clone, Debug)]

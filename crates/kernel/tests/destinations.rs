@@ -1,8 +1,6 @@
 //! Contractions whose results are renumbered, transposed, or written into a slice of a larger array, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check};
+use crate::harness::{Tolerance, Values, check};
 
 /// A module of one fusion whose body is the text behind parameters of these shapes.
 fn fusion(parameters: &[&str], body: &str, result: &str) -> String {
@@ -191,7 +189,7 @@ fn a_chain_of_slices_in_place() {
         );
         check(&text, &[Values::Tame], Tolerance::Relative(1e-3));
         let module = hlo::parse(&text).expect("HLO");
-        for target in harness::targets() {
+        for target in crate::harness::targets() {
             let plan = plan::plan(&module, &target).expect("a plan");
             let schedule = buffers::schedule(&module, &plan);
             let assignment =

@@ -1,8 +1,6 @@
 //! Every elementwise opcode on every element type, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check};
+use crate::harness::{Tolerance, Values, check};
 use std::fmt::Write as _;
 
 const INTEGERS: [&str; 12] = ["s2", "s4", "s8", "s16", "s32", "s64", "u2", "u4", "u8", "u16", "u32", "u64"];

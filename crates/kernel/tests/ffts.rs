@@ -1,8 +1,6 @@
 //! Fourier transforms, compiled, against the evaluator, which computes in `f64`.
 
-mod harness;
-
-use harness::{Numbers, run, targets};
+use crate::harness::{Numbers, run, targets};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use target::Target;
 

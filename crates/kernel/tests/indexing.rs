@@ -1,8 +1,6 @@
 //! Opcodes that move elements, alone and inside of fusions, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check};
+use crate::harness::{Tolerance, Values, check};
 
 /// A module of one computation.
 fn entry(lines: &str) -> String {

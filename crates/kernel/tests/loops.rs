@@ -4,9 +4,7 @@
 //! `FUZZ_SECONDS=300 cargo test -p kernel --test loops` looks longer than the second that is the default; `FUZZ_SEED` is where
 //! it starts.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Tolerance, Values, check_with, difference, random, targets};
+use crate::harness::{Loaded, Numbers, Tolerance, Values, check_with, difference, random, targets};
 use shape::{ArrayShape, Literal};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};

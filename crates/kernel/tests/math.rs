@@ -4,9 +4,7 @@
 //! `data/make_math_points.py` writes. No result is more than 2 units in the last place from
 //! the value in `F32`, nor more than 2 numbers from the nearest one in `F64`.
 
-mod functions;
-
-use functions::{CASES, Case, bytes_of, compile, executable, targets, ulps};
+use crate::functions::{CASES, Case, bytes_of, compile, executable, targets, ulps};
 use jit::AlignedBytes;
 use nest::ScalarType;
 use target::Target;

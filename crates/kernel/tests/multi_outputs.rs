@@ -1,8 +1,6 @@
 //! Kernels with several results, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Loaded, Tolerance, Values, check, targets};
+use crate::harness::{Loaded, Tolerance, Values, check, targets};
 
 /// Sizes around the vector widths of all targets.
 const SIZES: [usize; 8] = [1, 3, 4, 7, 15, 16, 17, 50];

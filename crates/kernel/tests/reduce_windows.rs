@@ -1,8 +1,6 @@
 //! Windowed reductions, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Numbers, Tolerance, Values, check};
+use crate::harness::{Numbers, Tolerance, Values, check};
 use shape::Literal;
 
 /// One dimension: elements, and the window over them.
@@ -259,8 +257,8 @@ fn errors_of_running_sums_do_not_grow_with_their_length() {
     for (axes, sizes) in [([Axis::whole(1), axis], [1, n]), ([axis, Axis::whole(1)], [n, 1])] {
         let parsed = hlo::parse(&module("add", "f32", &axes, "")).expect("a valid text");
         let arguments = [Literal::from_elements(&sizes, &elements), Literal::scalar(0f32)];
-        for target in harness::targets() {
-            let sums = harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
+        for target in crate::harness::targets() {
+            let sums = crate::harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
                 .to_vec::<f32>()
                 .expect("floats");
             for (sum, exact) in sums.iter().zip(&exact) {
@@ -286,8 +284,8 @@ fn running_sums_stay_infinite_behind_an_infinity() {
                 elements[at + 20] = big;
             }
             let arguments = [Literal::from_elements(&sizes, &elements), Literal::scalar(0f32)];
-            for target in harness::targets() {
-                let sums = harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
+            for target in crate::harness::targets() {
+                let sums = crate::harness::run(&parsed, &target, &arguments, 1).expect("a program")[0]
                     .to_vec::<f32>()
                     .expect("floats");
                 let from = if big == f32::MAX { at + 20 } else { at };
@@ -365,7 +363,7 @@ fn large_pools_are_cut_into_tasks() {
     ] {
         let text = module("add", "f32", &axes, "");
         let parsed = hlo::parse(&text).expect("a valid text");
-        let plan = plan::plan(&parsed, &harness::targets()[0]).expect("a plan");
+        let plan = plan::plan(&parsed, &crate::harness::targets()[0]).expect("a plan");
         let tasks = plan.computations[&parsed.entry()].instructions.values().map(|p| p.tasks).max();
         assert!(tasks > Some(1), "{text}");
         check(&text, &[Values::Tame], Tolerance::Relative(1e-4));

@@ -1,8 +1,6 @@
 //! Reductions, alone and with what feeds them, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check, targets};
+use crate::harness::{Tolerance, Values, check, targets};
 use shape::{Literal, Scalar};
 use target::Target;
 
@@ -157,7 +155,7 @@ fn error_of_equal_summands(text: &str, count: usize) -> f64 {
         _ => f64::INFINITY,
     };
     let worst = |target: &Target| {
-        let results = harness::run(&module, target, &arguments, 1).expect("it runs");
+        let results = crate::harness::run(&module, target, &arguments, 1).expect("it runs");
         results.iter().flat_map(|result| result.scalars().map(error).collect::<Vec<_>>()).fold(0.0, f64::max)
     };
     targets().iter().map(worst).fold(0.0, f64::max)

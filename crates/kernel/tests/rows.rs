@@ -1,8 +1,6 @@
 //! Row patterns as one kernel, compiled, against the evaluator on the module as it was before the pass.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
+use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use passes::{Pass, RowFusion};
 use shape::{ArrayShape, Literal};
 

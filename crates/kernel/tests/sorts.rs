@@ -1,8 +1,6 @@
 //! Sorts by numbers, compiled, against the evaluator: bit by bit, for elements are moved and never computed.
 
-mod harness;
-
-use harness::{Backwards, Loaded, Numbers, run, targets};
+use crate::harness::{Backwards, Loaded, Numbers, run, targets};
 use hlo::Module;
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::sync::Arc;

@@ -1,8 +1,6 @@
 //! Squares transposed in registers, in nests and where contractions pack their right operand, against the evaluator.
 
-mod harness;
-
-use harness::{Tolerance, Values, check};
+use crate::harness::{Tolerance, Values, check};
 
 #[test]
 fn transposes_of_squares_and_what_is_left_of_them() {

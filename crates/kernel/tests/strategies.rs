@@ -1,8 +1,6 @@
 //! Scatter, sorts, random bits and control flow, compiled, against the evaluator.
 
-mod harness;
-
-use harness::{Numbers, Tolerance, Values, check, check_with, random, run, targets};
+use crate::harness::{Numbers, Tolerance, Values, check, check_with, random, run, targets};
 use shape::{ArrayShape, Literal, PrimitiveType};
 
 fn combiner(op: &str, element_type: &str) -> String {

@@ -1,8 +1,6 @@
 //! Kernels that are cut into tasks compute the same bits whoever does which task, in whatever order.
 
-mod harness;
-
-use harness::{Backwards, Loaded, Numbers, Tolerance, Values, check_with, random, targets};
+use crate::harness::{Backwards, Loaded, Numbers, Tolerance, Values, check_with, random, targets};
 use jit::{Part, ThreadPool, Workers};
 use shape::{ArrayShape, Literal};
 use std::sync::{Arc, Mutex};

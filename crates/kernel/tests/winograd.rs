@@ -1,8 +1,6 @@
 //! Convolutions by transformed patches, against sums of products in `f64`, within the bound that the matrices give.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Values, random, targets};
+use crate::harness::{Loaded, Numbers, Values, random, targets};
 use plan::{Options, Transform, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 

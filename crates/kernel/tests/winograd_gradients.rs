@@ -1,9 +1,7 @@
 //! Gradients of 3x3 kernels by transformed patches, against sums of products in `f64`, within the bound that the matrices
 //! give.
 
-mod harness;
-
-use harness::{Loaded, Numbers, Values, random, targets};
+use crate::harness::{Loaded, Numbers, Values, random, targets};
 use plan::{GradientTransform, Options, Winograd};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 

@@ -1,8 +1,6 @@
 //! Nodes that save and restore: both versions of checkpoints, parts of tensors, strings.
 
-mod graph;
-
-use graph::{F, Graph, I, failure, floats, shape, strings, ty, types};
+use crate::graph::{F, Graph, I, failure, floats, shape, strings, ty, types};
 use session::Value;
 use shape::Literal;
 use std::path::Path;

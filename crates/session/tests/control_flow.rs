@@ -1,8 +1,6 @@
 //! TensorFlow 1's loops and conditionals, and those of functions.
 
-mod graph;
-
-use graph::{F, Graph, I, failure, float, func, ints, shape, text, ty, types};
+use crate::graph::{F, Graph, I, failure, float, func, ints, shape, text, ty, types};
 use session::Options;
 use shape::Literal;
 use tf::DataType;
@@ -211,15 +209,16 @@ fn function(
 #[test]
 fn functions_are_called_by_conditionals_loops_and_calls() {
     let mut g = Graph::default();
-    let binary = |name: &str, op: &str, a: &str, b: &str| graph::node(name, op, &[a, b], &[("T", ty(F))]);
-    let ten = graph::constant("ten", &Literal::scalar(10f32));
+    let binary =
+        |name: &str, op: &str, a: &str, b: &str| crate::graph::node(name, op, &[a, b], &[("T", ty(F))]);
+    let ten = crate::graph::constant("ten", &Literal::scalar(10f32));
     g.function(function("double", &[("x", F)], F, vec![binary("y", "AddV2", "x", "x")]));
     g.function(function("square", &[("x", F)], F, vec![binary("y", "Mul", "x", "x")]));
     g.function(function(
         "below_ten",
         &[("x", F)],
         DataType::Bool,
-        vec![ten, graph::node("y", "Less", &["x", "ten:output:0"], &[("T", ty(F))])],
+        vec![ten, crate::graph::node("y", "Less", &["x", "ten:output:0"], &[("T", ty(F))])],
     ));
     g.placeholder("x", F).placeholder("p", DataType::Bool).placeholder("k", I);
     let one = |extra: &[(&'static str, Attr)]| {

@@ -1,9 +1,7 @@
 //! Slices in clusters whose begin changes from run to run, or from iteration to iteration: one kernel for all of them.
 
-mod graph;
-
+use crate::graph::{F, Graph, I, floats, text, ty};
 use cluster::{Flags, JitLevel};
-use graph::{F, Graph, I, floats, text, ty};
 use session::{Options, Session};
 use shape::Literal;
 use tf::proto::attr_value::Value as Attr;

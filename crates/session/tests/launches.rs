@@ -1,9 +1,7 @@
 //! Clusters that write variables: in place, with another shape, before they have a value.
 
-mod graph;
-
+use crate::graph::{F, Graph, I, failure, floats, shape, text, ty};
 use cluster::{Flags, JitLevel};
-use graph::{F, Graph, I, failure, floats, shape, text, ty};
 use session::{Launches, Options, Session};
 use shape::Literal;
 use std::collections::BTreeSet;

@@ -1,9 +1,7 @@
 //! What a run may take and what it may not: depth of lists, time, strings in clusters; and what it says of them.
 
-mod graph;
-
+use crate::graph::{F, Graph, I, failure, func, ints, ty, types};
 use cluster::{Flags, JitLevel};
-use graph::{F, Graph, I, failure, func, ints, ty, types};
 use session::{Options, Value};
 use shape::Literal;
 use std::time::Duration;
@@ -33,22 +31,22 @@ fn function(
 fn nested(times: i32) -> Graph {
     const V: DataType = DataType::Variant;
     let list = [("element_dtype", ty(V)), ("shape_type", ty(I))];
-    let constant = |name: &str, value: Literal| graph::constant(name, &value);
+    let constant = |name: &str, value: Literal| crate::graph::constant(name, &value);
     let nothing = || Literal::from_elements::<i32>(&[0], &[]);
     let mut g = Graph::default();
     g.constant("shape", nothing()).int("most", -1).int("zero", 0);
     g.add("empty", "EmptyTensorList", &["shape", "most"], &list);
     let state = [("i", I), ("l", V)];
-    let less = graph::node("less", "Less", &["i", "times:output:0"], &[("T", ty(I))]);
+    let less = crate::graph::node("less", "Less", &["i", "times:output:0"], &[("T", ty(I))]);
     let goes_on = [("r", DataType::Bool, "less:z:0")];
     g.function(function("goes_on", &state, &goes_on, vec![constant("times", Literal::scalar(times)), less]));
     let body = vec![
         constant("one", Literal::scalar(1)),
         constant("shape", nothing()),
         constant("most", Literal::scalar(-1)),
-        graph::node("next", "AddV2", &["i", "one:output:0"], &[("T", ty(I))]),
-        graph::node("new", "EmptyTensorList", &["shape:output:0", "most:output:0"], &list),
-        graph::node("put", "TensorListPushBack", &["new:handle:0", "l"], &list[..1]),
+        crate::graph::node("next", "AddV2", &["i", "one:output:0"], &[("T", ty(I))]),
+        crate::graph::node("new", "EmptyTensorList", &["shape:output:0", "most:output:0"], &list),
+        crate::graph::node("put", "TensorListPushBack", &["new:handle:0", "l"], &list[..1]),
     ];
     g.function(function("deeper", &state, &[("i2", I, "next:z:0"), ("l2", V, "put:output_handle:0")], body));
     let attributes = [("T", types(&[I, V])), ("cond", func("goes_on")), ("body", func("deeper"))];
@@ -70,10 +68,10 @@ fn lists_in_lists_are_bounded() {
 #[test]
 fn a_step_that_takes_too_long_is_given_up() {
     let mut g = Graph::default();
-    let without_end = vec![graph::constant("yes", &Literal::scalar(true))];
+    let without_end = vec![crate::graph::constant("yes", &Literal::scalar(true))];
     let yes = [("r", DataType::Bool, "yes:output:0")];
     g.function(function("for_ever", &[("x", F)], &yes, without_end));
-    let tanh = graph::node("tanh", "Tanh", &["x"], &[("T", ty(F))]);
+    let tanh = crate::graph::node("tanh", "Tanh", &["x"], &[("T", ty(F))]);
     g.function(function("tanh_of", &[("x", F)], &[("y", F, "tanh:y:0")], vec![tanh]));
     g.placeholder("x", F);
     let attributes = [("T", types(&[F])), ("cond", func("for_ever")), ("body", func("tanh_of"))];
@@ -104,7 +102,7 @@ fn a_fetch_on_the_branch_not_taken_is_named() {
 fn a_loop_without_a_name_is_refused() {
     let mut g = Graph::default();
     g.placeholder("x", F);
-    g.add("enter", "Enter", &["x"], &[("T", ty(F)), ("frame_name", graph::text(""))]);
+    g.add("enter", "Enter", &["x"], &[("T", ty(F)), ("frame_name", crate::graph::text(""))]);
     g.add("exit", "Exit", &["enter"], &[("T", ty(F))]);
     let message = failure(&g.session(), &[("x", Literal::scalar(1f32))], &["exit"], &[]);
     assert!(message.contains("'enter' (op Enter) has no frame name"), "{message}");
@@ -146,8 +144,11 @@ fn strings_stay_outside_of_clusters() {
 fn of_large_values_the_first_elements_are_printed() {
     let mut g = Graph::default();
     g.placeholder("x", F);
-    let attributes =
-        [("T", types(&[F])), ("template", graph::text("{}")), ("placeholder", graph::text("{}"))];
+    let attributes = [
+        ("T", types(&[F])),
+        ("template", crate::graph::text("{}")),
+        ("placeholder", crate::graph::text("{}")),
+    ];
     g.add("text", "StringFormat", &["x"], &attributes);
     let x = Literal::from_elements(&[3, 1000], &(0..3000).map(|k| k as f32).collect::<Vec<_>>());
     let feeds = [("x", Value::Tensor(session::Tensor::from_literal(&x).expect("an array")))];

@@ -1,9 +1,7 @@
 //! Nodes by themselves: kernels and their keys, ops of the host, errors, devices.
 
-mod graph;
-
+use crate::graph::{F, Graph, I, failure, float, floats, ints, shape, text, ty, types};
 use cluster::{Flags, JitLevel};
-use graph::{F, Graph, I, failure, float, floats, ints, shape, text, ty, types};
 use session::{Options, Strings, Value};
 use shape::Literal;
 use tf::DataType;

@@ -1,8 +1,6 @@
 //! Variables, random numbers, checkpoints, printed text: what lives longer than a node's execution.
 
-mod graph;
-
-use graph::{F, Graph, I, failure, float, floats, shape, strings, text, ty, types};
+use crate::graph::{F, Graph, I, failure, float, floats, shape, strings, text, ty, types};
 use session::{Options, Session, Value};
 use shape::Literal;
 use std::sync::{Arc, Mutex};
@@ -147,7 +145,7 @@ fn random_numbers_are_those_of_tensorflow() {
         assert_eq!(floats(&session, &[], "uniform"), uniform);
         assert_eq!(floats(&session, &[], "normal"), normal);
         assert_eq!(floats(&session, &[], "truncated"), truncated);
-        assert_eq!(graph::ints(&session, &[], "int"), int);
+        assert_eq!(crate::graph::ints(&session, &[], "int"), int);
     }
 }
 
@@ -175,20 +173,20 @@ fn random_ops_of_the_host_draw_tensorflows_numbers() {
     g.add("counts", "RandomPoissonV2", &["four", "rate"], &poisson(I));
     let session = g.session();
     for run in &HOST_DRAWS {
-        assert_eq!(graph::ints(&session, &[], "shuffle"), run.shuffle);
+        assert_eq!(crate::graph::ints(&session, &[], "shuffle"), run.shuffle);
         let texts = session.run_values(&[], &["texts"], &[]).expect("run");
         let Value::Strings(texts) = &texts[0] else { panic!("{texts:?}") };
         let words: Vec<String> = run.shuffle.iter().map(i32::to_string).collect();
         assert_eq!(texts.strings, words);
         let rows: Vec<f32> = floats(&session, &[], "rows").chunks(2).map(|row| row[0]).collect();
         assert_eq!(rows, run.rows);
-        assert_eq!(graph::ints(&session, &[], "classes"), run.classes);
+        assert_eq!(crate::graph::ints(&session, &[], "classes"), run.classes);
         let gamma = floats(&session, &[], "gamma");
         assert_eq!(gamma.len(), run.gamma.len());
         for (got, want) in gamma.iter().zip(run.gamma) {
             assert!((got - want).abs() <= 1e-6 * want, "{got}, not {want}");
         }
-        assert_eq!(graph::ints(&session, &[], "counts"), run.poisson);
+        assert_eq!(crate::graph::ints(&session, &[], "counts"), run.poisson);
         let poisson: Vec<f32> = run.poisson.iter().map(|&count| count as f32).collect();
         assert_eq!(floats(&session, &[], "poisson"), poisson);
     }
@@ -248,8 +246,9 @@ fn random_ops_without_seeds_differ_by_node_and_session() {
     let iota: Vec<i32> = (0..40).collect();
     g.ints("x", &iota).add("a", "RandomShuffle", &["x"], &[("T", ty(I))]);
     g.add("b", "RandomShuffle", &["x"], &[("T", ty(I))]);
-    let draw =
-        |seed, node: &str| graph::ints(&g.session_with(Options { seed, ..Options::default() }), &[], node);
+    let draw = |seed, node: &str| {
+        crate::graph::ints(&g.session_with(Options { seed, ..Options::default() }), &[], node)
+    };
     let first = draw(1, "a");
     assert_eq!(first, draw(1, "a"), "the same session again");
     assert!(first != draw(1, "b") && first != draw(2, "a"));

@@ -2,9 +2,7 @@
 //!
 //! The graphs and values come from `data/make_conditionals.py`. A small interpreter of scalars runs the programs.
 
-mod shared;
-
-use shared::interpreter::{Interpreter, Value::Number};
+use crate::shared::interpreter::{Interpreter, Value::Number};
 use std::path::Path;
 use tf::proto::{self, TensorId};
 use tf::{Program, source};

@@ -1,7 +1,5 @@
 //! Freezes the checkpoints of the oracle set.
 
-mod shared;
-
 use prost::Message;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -34,7 +32,7 @@ fn meaning(graph: &GraphDef) -> Vec<(String, String, Vec<String>, Option<shape::
 
 #[test]
 fn frozen_graphs_are_those_of_freeze_graph() {
-    let Some(tests) = shared::folder("tfcompile_tests") else { return };
+    let Some(tests) = crate::shared::folder("tfcompile_tests") else { return };
     let cases = [
         ("tfadd_with_ckpt", false),
         ("tfadd_with_ckpt_saver", false),
@@ -54,7 +52,7 @@ fn frozen_graphs_are_those_of_freeze_graph() {
 
 #[test]
 fn wrong_calls_are_refused() {
-    let Some(tests) = shared::folder("tfcompile_tests") else { return };
+    let Some(tests) = crate::shared::folder("tfcompile_tests") else { return };
     let good = options(&tests.join("tfadd_with_ckpt"), false);
     let message = |options: FreezeOptions| freeze(&options).expect_err("wrong").to_string();
     let missing = PathBuf::from("/nonexistent");
@@ -242,7 +240,7 @@ fn freezing_is_what_freeze_graph_does() {
 /// Every byte of a checkpoint is under a checksum or checked otherwise: a flipped bit is refused or without effect.
 #[test]
 fn damaged_checkpoints_are_refused() {
-    let Some(tests) = shared::folder("tfcompile_tests") else { return };
+    let Some(tests) = crate::shared::folder("tfcompile_tests") else { return };
     let folder = std::env::temp_dir().join(format!("tf-freeze-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let original = std::fs::read(tests.join("tfadd_with_ckpt/graph.ckpt")).expect("a checkpoint");

@@ -1,7 +1,5 @@
 //! Damaged and hostile files: refused or read, never a panic, in bounded time and memory.
 
-mod shared;
-
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tf::proto::Config;
@@ -45,7 +43,7 @@ fn graphs() -> Vec<(PathBuf, Config)> {
         config.variable.retain(|variable| graph.node.iter().any(|node| node.name == variable.node_name));
         (path, config)
     }));
-    for folder in std::fs::read_dir(shared::oracle().join("tfcompile_tests")).into_iter().flatten() {
+    for folder in std::fs::read_dir(crate::shared::oracle().join("tfcompile_tests")).into_iter().flatten() {
         let folder = folder.expect("an entry").path();
         let (graph, config) = (folder.join("graph.pb"), folder.join("config.pbtxt"));
         if graph.exists() && config.exists() {
@@ -124,7 +122,7 @@ fn rewired_graphs_never_panic() {
                 }
             }
             if let Ok(program) = tf::prepare(graph, config.clone()) {
-                shared::well_formed::check(&program, &path.display().to_string());
+                crate::shared::well_formed::check(&program, &path.display().to_string());
             }
         }
     }

@@ -2,9 +2,7 @@
 //!
 //! The graphs and values come from `data/make_loops.py`. A small interpreter of scalars runs the programs.
 
-mod shared;
-
-use shared::interpreter::{Interpreter, Value::Number};
+use crate::shared::interpreter::{Interpreter, Value::Number};
 use std::path::Path;
 use tf::proto::{self, TensorId};
 use tf::{Program, source};
@@ -29,7 +27,7 @@ fn prepared(name: &str) -> Program {
     let mut config = config("result");
     config.variable.retain(|variable| graph.node.iter().any(|node| node.name == variable.node_name));
     let program = tf::prepare(graph, config).unwrap_or_else(|e| panic!("{name}: {e}"));
-    shared::well_formed::check(&program, name);
+    crate::shared::well_formed::check(&program, name);
     program
 }
 
@@ -133,7 +131,7 @@ fn with(replacements: &[(&str, &str)]) -> support::Result<Program> {
 
 #[test]
 fn malformed_frames_are_refused_with_their_names() {
-    shared::well_formed::check(&with(&[]).expect("a loop"), "the loop");
+    crate::shared::well_formed::check(&with(&[]).expect("a loop"), "the loop");
     let other = "node { name: 'o' op: 'Enter' input: 'x' T attr { key: 'frame_name' value { s: 'other' } } }
                  node { name: 'exit'";
     let second = "node { name: 'more' op: 'Greater' input: 'head' input: 'limit' T }
@@ -208,7 +206,7 @@ fn malformed_frames_are_refused_with_their_names() {
 fn values_from_outside_need_no_enter() {
     let program =
         with(&[("input: 'switch:1' input: 'switch:1'", "input: 'switch:1' input: 'y'")]).expect("a loop");
-    shared::well_formed::check(&program, "no Enter");
+    crate::shared::well_formed::check(&program, "no Enter");
     let mut interpreter = Interpreter::new(&program, &[]);
     let values = interpreter.run(&program.graph, &[Number(7.0), Number(2.0)]);
     let result = program.fetches[0].tensor;
@@ -235,7 +233,7 @@ fn a_loop_without_an_exit_runs_for_its_effect() {
     let mut config = config("result");
     config.variable.retain(|variable| variable.node_name == "v");
     let program = tf::prepare(graph, config).expect("a program");
-    shared::well_formed::check(&program, "effects");
+    crate::shared::well_formed::check(&program, "effects");
     let mut interpreter = Interpreter::new(&program, &[("v", 0.5)]);
     let values = interpreter.run(&program.graph, &[Number(10.0), Number(1.5)]);
     let result = program.fetches[0].tensor;

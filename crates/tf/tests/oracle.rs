@@ -1,7 +1,5 @@
 //! Reads and prepares every graph of the oracle set.
 
-mod shared;
-
 use std::path::{Path, PathBuf};
 use tf::source;
 
@@ -26,7 +24,7 @@ fn entries(root: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn binary_and_text_of_every_graph_are_equal() {
-    let Some(oracle) = shared::folder("") else { return };
+    let Some(oracle) = crate::shared::folder("") else { return };
     let entries = entries(&oracle);
     assert!(entries.len() > 60, "{} entries", entries.len());
     for folder in entries {
@@ -38,7 +36,7 @@ fn binary_and_text_of_every_graph_are_equal() {
 
 #[test]
 fn every_graph_prepares() {
-    let Some(oracle) = shared::folder("") else { return };
+    let Some(oracle) = crate::shared::folder("") else { return };
     let mut loops = 0;
     for folder in entries(&oracle) {
         if folder.parent().is_some_and(|p| p.ends_with("errors")) {
@@ -57,7 +55,7 @@ fn every_graph_prepares() {
             let graph = source::read_graph_def(&graph_path).expect("a graph");
             loops += usize::from(graph.node.iter().any(|n| n.op == "Enter"));
             let program = tf::prepare(graph, source::read_config(&path).expect("a config"));
-            shared::well_formed::check(&program.unwrap_or_else(|e| panic!("{name}: {e}")), &name);
+            crate::shared::well_formed::check(&program.unwrap_or_else(|e| panic!("{name}: {e}")), &name);
         }
     }
     assert!(loops >= 10, "{loops} graphs with loops");
@@ -90,7 +88,7 @@ const CULPRITS: [(&str, &str); 21] = [
 
 #[test]
 fn wrong_graphs_and_configs_are_refused_with_the_culprits_name() {
-    let Some(oracle) = shared::folder("") else { return };
+    let Some(oracle) = crate::shared::folder("") else { return };
     for (name, culprit) in CULPRITS {
         let folder = oracle.join("tfcompile_tests/errors").join(name);
         let graph = source::read_graph_def(&folder.join("graph.pb")).expect("a graph");

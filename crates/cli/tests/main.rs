@@ -1,0 +1,28 @@
+//! Tests of the commands, which run the tool and what it writes.
+//!
+//! One binary links and compiles the shared code once.
+
+mod artefacts;
+mod bounded;
+mod build_systems;
+mod clusters;
+mod commands;
+mod consumer;
+mod formats;
+mod hlo;
+mod hostile;
+mod init;
+mod kernel_cache;
+mod large_decompositions;
+mod messages;
+mod mnist;
+mod objects;
+mod programs;
+mod run;
+mod rust;
+mod saved_models;
+mod sessions;
+mod stack;
+mod state;
+mod support;
+mod tuning;

@@ -1,0 +1,26 @@
+//! Tests of the lowering: programs are compiled, run in the process, and compared with the evaluator.
+//!
+//! One binary links and compiles the shared code once.
+
+mod attention;
+mod candidates;
+mod convolution_chains;
+mod convolutions;
+mod destinations;
+mod elementwise;
+mod ffts;
+mod functions;
+mod harness;
+mod indexing;
+mod loops;
+mod math;
+mod multi_outputs;
+mod reduce_windows;
+mod reductions;
+mod rows;
+mod sorts;
+mod squares;
+mod strategies;
+mod tasks;
+mod winograd;
+mod winograd_gradients;
