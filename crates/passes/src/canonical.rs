@@ -1,4 +1,4 @@
-//! Passes that bring a module into the one form that later passes and the plan expect.
+//! Passes that bring a module into the canonical form that later passes and the plan expect.
 
 pub(crate) mod call_inliner;
 mod concatenate_in_place;

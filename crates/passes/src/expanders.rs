@@ -1,4 +1,4 @@
-//! Expanders: instructions rewritten into plainer ones.
+//! Expanders: passes that rewrite instructions into simpler ones.
 
 mod batch_norm;
 mod cholesky;

@@ -69,7 +69,7 @@ pub use while_loop::{
     WhileLoopRowHoisting, WhileLoopSimplifier, WhileLoopUninitializedBuffers,
 };
 
-/// Every pass by name, for tests and for `--xla_disable_hlo_passes`.
+/// Looks up a pass by name, for tests and for `--xla_disable_hlo_passes`.
 pub fn by_name(name: &str) -> Option<Box<dyn Pass>> {
     let all: Vec<Box<dyn Pass>> = vec![
         Box::new(AttentionFusion::default()),

@@ -3,18 +3,18 @@
 use hlo::Module;
 use support::Result;
 
-/// Whether a pass changed the module.
+/// Outcome of a pass.
 #[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changed {
-    /// Not a bit.
+    /// The pass left the module unchanged.
     No,
-    /// Something.
+    /// The pass changed the module.
     Yes,
 }
 
 impl Changed {
-    /// Yes if either is.
+    /// `Yes` if either is.
     pub fn or(self, other: Self) -> Self {
         if self == Self::Yes { self } else { other }
     }
@@ -28,8 +28,9 @@ impl From<bool> for Changed {
 
 /// A rewrite of a whole module that keeps its meaning.
 pub trait Pass {
-    /// XLA's name where it has one, such as `algsimp`'s long form `algebraic-simplifier`.
+    /// Name of the pass: XLA's if XLA has the same pass, in the long form, such as
+    /// `algebraic-simplifier` for `algsimp`.
     fn name(&self) -> &'static str;
-    /// Rewrites the module. An error leaves it in any state.
+    /// Rewrites the module. After an error, the module may be in any state.
     fn run(&self, module: &mut Module) -> Result<Changed>;
 }

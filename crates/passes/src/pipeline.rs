@@ -1,51 +1,53 @@
-//! Runs passes in order, verifies after each change, and keeps the books.
+//! Runs passes in order, verifies the module after each change, and records statistics.
 
 use crate::pass::{Changed, Pass};
 use hlo::Module;
 use support::Result;
 
-/// What one pass did.
+/// Record of the run of one pass.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PassRecord {
-    /// Its name.
+    /// Name of the pass.
     pub name: &'static str,
-    /// Whether it changed anything.
+    /// True if the pass changed the module.
     pub changed: bool,
-    /// Live instructions in all computations afterwards.
+    /// Number of live instructions after the pass, in all computations.
     pub instructions: usize,
 }
 
-/// Passes in their order.
+/// A list of passes to run in order.
 pub struct Pipeline {
     name: &'static str,
     passes: Vec<Box<dyn Pass>>,
-    /// True if an error is about the module that the user gave, so that the pass that found it is no help.
-    is_of_input: bool,
+    /// True if errors concern the module that the user gave. Such an error does not name the pass,
+    /// because that would not help the user.
+    is_input: bool,
 }
 
 impl Pipeline {
-    /// These passes, once each. The name stands in the names of files that show the module between passes.
+    /// A pipeline that runs each of these passes once. Names of dump files contain its name.
     pub fn new(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { name, passes, is_of_input: false }
+        Self { name, passes, is_input: false }
     }
 
-    /// Passes over a module that the user gave: their errors do not name the pass.
+    /// A pipeline over a module that the user gave. Its errors do not name the pass.
     pub fn of_input(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { name, passes, is_of_input: true }
+        Self { name, passes, is_input: true }
     }
 
-    /// The name of the passes together.
+    /// Name of the pipeline.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Adds a pass behind all others.
+    /// Appends a pass.
     pub fn push(&mut self, pass: Box<dyn Pass>) {
         self.passes.push(pass);
     }
 
-    /// Runs every pass whose name is not disabled. After each that changed the module it is verified, and `observe` sees
-    /// it (to dump it, or to time it). Debug builds compare the module's text with what a pass claims to have changed.
+    /// Runs every pass whose name is not disabled. After a change, the module is verified.
+    /// `observe` is called after each pass, to dump the module or to measure the time. Debug builds
+    /// check that a pass that reports no change made none.
     pub fn run(
         &self,
         module: &mut Module,
@@ -59,11 +61,11 @@ impl Pipeline {
             }
             let before = cfg!(debug_assertions).then(|| module.clone());
             let changed = pass.run(module).map_err(|error| {
-                if self.is_of_input { error } else { error.context(format_args!("pass {}", pass.name())) }
+                if self.is_input { error } else { error.context(format_args!("pass {}", pass.name())) }
             })?;
             if let Some(before) = before {
-                let claims_right = changed == Changed::Yes || before == *module;
-                assert!(claims_right, "pass {} changed the module and says it did not", pass.name());
+                let is_truthful = changed == Changed::Yes || before == *module;
+                assert!(is_truthful, "pass {} changed the module but reported no change", pass.name());
             }
             if changed == Changed::Yes {
                 hlo::verify(module).map_err(|e| e.context(format_args!("after pass {}", pass.name())))?;

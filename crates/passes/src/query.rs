@@ -1,9 +1,9 @@
-//! Questions about a module that many passes ask.
+//! Queries that many passes use.
 
 use hlo::{ComputationId, Module, Op};
 
-/// The entry and the computations that control flow runs, callees first: those whose instructions run one by one. Fused
-/// and applied computations are not among them.
+/// The entry and the computations that control flow runs, callees first. Their instructions run one
+/// by one. Fused and applied computations are not included.
 pub(crate) fn executed_computations(module: &Module) -> Vec<ComputationId> {
     let mut executed = vec![module.entry()];
     let mut next = 0;

@@ -1,4 +1,4 @@
-//! Passes that make a module smaller or cheaper and keep its form.
+//! Passes that make a module smaller or cheaper without changing its form.
 
 mod algebraic;
 mod constant_folding;

@@ -1,7 +1,8 @@
 //! Passes over `while` loops.
 //!
-//! They share one view of a loop, [`Loop`]: its state is a tuple that is made, read and returned element by element.
-//! Loops of another form are brought into this one by `simplify-while-loop` and left alone by the others.
+//! They share one view of a loop, [`Loop`]: its state is a tuple that is built, read, and returned
+//! element by element. `simplify-while-loop` brings loops of other forms into this one; the other
+//! passes ignore them.
 
 mod accumulation_sinking;
 mod constant_sinking;

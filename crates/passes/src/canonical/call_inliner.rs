@@ -1,10 +1,11 @@
-//! Puts the bodies of calls in their places.
+//! Inlines calls.
 
 use crate::pass::{Changed, Pass};
 use hlo::{ComputationId, Module, Op};
 use support::{Error, Result};
 
-/// How many instructions the bodies may have together that one pass puts into their places: they could double with each level.
+/// Upper bound of the instructions that one pass inlines. Their number could double with each level
+/// of calls.
 const MAX_INLINED: usize = 1 << 20;
 
 /// `call(a, b), to_apply=f => f's body`, for every input.
@@ -23,7 +24,7 @@ impl Pass for CallInliner {
     }
 }
 
-/// Puts bodies into the places of the instructions that a computation is found for.
+/// Inlines the computation that `callee_of` returns for an instruction's op.
 pub(crate) fn inline_where(
     module: &mut Module,
     callee_of: impl Fn(&Op) -> Option<ComputationId>,
@@ -31,22 +32,22 @@ pub(crate) fn inline_where(
     let mut changed = Changed::No;
     let mut count = 0usize;
     for id in module.post_order() {
-        let mut inlined = false;
+        let mut changed_here = false;
         for instruction in module[id].post_order() {
             let Some(callee) = callee_of(module[id][instruction].op()) else { continue };
             let callee = module[callee].clone();
             count = count.saturating_add(callee.id_count());
             if count > MAX_INLINED {
                 return Err(Error::unsupported(format!(
-                    "'{}' and others put more instructions into their places than {MAX_INLINED}; call less often",
+                    "inlining '{}' and other calls would add more than {MAX_INLINED} instructions; use fewer or smaller calls",
                     module[id][instruction].name()
                 )));
             }
             let arguments = module[id][instruction].operands().to_vec();
             module.computation_mut(id).inline(instruction, &callee, &arguments);
-            inlined = true;
+            changed_here = true;
         }
-        if inlined {
+        if changed_here {
             crate::simplify::dce::sweep(module.computation_mut(id));
             changed = Changed::Yes;
         }

@@ -1,7 +1,8 @@
-//! Concatenations of what contractions make, as chains of slice updates.
+//! Rewrites concatenations of contraction results into chains of slice updates.
 //!
-//! A contraction that ends in a slice update writes its rows where they belong, so the concatenation costs nothing. The array
-//! that the chain begins with is never made: the plan sees that all of it is overwritten.
+//! A contraction that ends in a slice update writes its rows at their destination, so the
+//! concatenation costs nothing. The initial array of the chain is never filled: the plan detects
+//! that all of it is overwritten.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
@@ -9,11 +10,12 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// Lets contractions write where a concatenation wants their results.
+/// Lets contractions write their results directly into a concatenation.
 ///
-/// `concatenate(x, y) => dynamic-update-slice(dynamic-update-slice(broadcast(0), x, 0), y, size of x)`, if at least half of
-/// the bytes are made by contractions for nobody else. What contractions make is written first, in the order of the graph,
-/// so that the array is not needed before. Exact for every input.
+/// `concatenate(x, y) => dynamic-update-slice(dynamic-update-slice(broadcast(0), x, 0), y, size of
+/// x)`, if at least half of the bytes come from contractions without other users. Results of
+/// contractions are written first, in the order of the graph, so that the array is not needed
+/// earlier. Exact for every input.
 pub struct ConcatenateInPlace;
 
 impl Pass for ConcatenateInPlace {
@@ -29,8 +31,8 @@ impl Pass for ConcatenateInPlace {
                 order.iter().enumerate().map(|(number, &id)| (id, number)).collect();
             for instruction in order {
                 let computation = module.computation_mut(id);
-                let Some(made) = operands_made_in_place(computation, instruction) else { continue };
-                let rewritten = rewrite(computation, instruction, &made, &numbers);
+                let Some(in_place) = operands_to_compute_in_place(computation, instruction) else { continue };
+                let rewritten = rewrite(computation, instruction, &in_place, &numbers);
                 computation.replace_all_uses(instruction, rewritten);
                 crate::simplify::dce::sweep(computation);
                 changed = true;
@@ -40,53 +42,58 @@ impl Pass for ConcatenateInPlace {
     }
 }
 
-/// Less is copied in no time, and by one kernel rather than several.
+/// Minimum bytes to write in place. Copying less takes almost no time, and one kernel instead of
+/// several.
 const MIN_BYTES: u64 = 16 << 10;
 
-/// Which operands of a concatenation contractions make for nobody else, if it pays to write them in place.
-fn operands_made_in_place(computation: &Computation, id: InstructionId) -> Option<Vec<bool>> {
+/// For each operand of a concatenation, true if a contraction without other users computes it.
+/// `None` if writing in place does not pay off.
+fn operands_to_compute_in_place(computation: &Computation, id: InstructionId) -> Option<Vec<bool>> {
     let Op::Concatenate { .. } = computation[id].op() else { return None };
     let array = |id: InstructionId| computation[id].shape().as_array().filter(|array| array.is_static());
     let bytes = array(id)?.byte_size();
     let operands = computation[id].operands();
-    let made: Vec<bool> =
-        operands.iter().map(|&operand| is_made_by_contraction(computation, operand)).collect();
-    let mut in_place = 0u64;
-    for (&operand, _) in operands.iter().zip(&made).filter(|(_, made)| **made) {
-        in_place += array(operand)?.byte_size();
+    let in_place: Vec<bool> =
+        operands.iter().map(|&operand| comes_from_contraction(computation, operand)).collect();
+    let mut bytes_in_place = 0u64;
+    for (&operand, _) in operands.iter().zip(&in_place).filter(|(_, in_place)| **in_place) {
+        bytes_in_place += array(operand)?.byte_size();
     }
-    (in_place >= MIN_BYTES && in_place >= bytes / 2).then_some(made)
+    (bytes_in_place >= MIN_BYTES && bytes_in_place >= bytes / 2).then_some(in_place)
 }
 
-/// How many instructions the search for a contraction looks at.
+/// Upper bound of the instructions that the search for a contraction visits.
 const MAX_STEPS: usize = 64;
 
-/// Whether one user reads an instruction, which works element by element on what a contraction makes.
-fn is_made_by_contraction(computation: &Computation, id: InstructionId) -> bool {
+/// True if an instruction has one user and applies only elementwise operations to the result of a
+/// contraction.
+fn comes_from_contraction(computation: &Computation, id: InstructionId) -> bool {
     let count = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::element_count);
     if computation[id].users().len() != 1 || computation.root() == id {
         return false;
     }
     let mut pending = vec![id];
     for _ in 0..MAX_STEPS {
-        let Some(at) = pending.pop() else { return false };
-        let op = computation[at].op();
+        let Some(current) = pending.pop() else { return false };
+        let op = computation[current].op();
         match op {
-            _ if op.is_contraction() => return count(at) == count(id),
+            _ if op.is_contraction() => return count(current) == count(id),
             Op::Reshape {} | Op::Bitcast {} => {}
             _ if op.is_elementwise() => {}
             _ => continue,
         }
-        pending.extend(computation[at].operands().iter().filter(|&&operand| count(operand) == count(id)));
+        pending
+            .extend(computation[current].operands().iter().filter(|&&operand| count(operand) == count(id)));
     }
     false
 }
 
-/// The chain of updates: first what is made in place, in the order of the graph, then what is copied.
+/// The chain of updates: first those computed in place, in the order of the graph, then those that
+/// are copied.
 fn rewrite(
     computation: &mut Computation,
     id: InstructionId,
-    made: &[bool],
+    in_place: &[bool],
     numbers: &BTreeMap<InstructionId, usize>,
 ) -> InstructionId {
     let Op::Concatenate { dimension } = *computation[id].op() else { return id };
@@ -94,9 +101,9 @@ fn rewrite(
     let array = computation[id].shape().expect_array().clone();
     let mut offset = 0;
     let mut pieces = Vec::new();
-    for (&operand, &made) in computation[id].operands().iter().zip(made) {
+    for (&operand, &in_place) in computation[id].operands().iter().zip(in_place) {
         let size = computation[operand].shape().expect_array().size(dimension);
-        pieces.push((!made, numbers.get(&operand).copied(), offset, operand));
+        pieces.push((!in_place, numbers.get(&operand).copied(), offset, operand));
         offset += size;
     }
     pieces.sort_unstable();

@@ -1,17 +1,19 @@
-//! One form of convolution for the code generator.
+//! Brings convolutions into the code generator's canonical form.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, ConvolutionDimensionNumbers, InstructionId, Module, Op, OpMetadata, Window};
 use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 
-/// Gives every convolution of static arrays channels that are innermost: `dim_labels=b01f_01io->b01f` for any number of
-/// spatial dimensions.
+/// Gives every convolution of static arrays innermost channels: `dim_labels=b01f_01io->b01f`, for
+/// any number of spatial dimensions.
 ///
-/// Operands and result are transposed where they differ, a kernel that is read backwards is reversed, and batch groups
-/// become feature groups: the groups of the batch are laid side by side in the features. Strides, padding, dilations and
-/// feature groups stay on the convolution. A gradient of a convolution's kernel that sums over the images of two arrays
-/// with innermost channels (`f01b_i01o->01bf`) stays as it is: no transpose would make it faster. Exact for every input: the same products, summed in an order that is free.
+/// Operands and results in another order are transposed, a reversed kernel is reversed, and batch
+/// groups become feature groups: the groups of the batch are placed next to each other in the
+/// features. Strides, padding, dilations, and feature groups remain attributes of the convolution.
+/// A kernel gradient that sums over the images of two arrays with innermost channels
+/// (`f01b_i01o->01bf`) is left unchanged, because no transpose would make it faster. Exact for
+/// every input: the products are the same, and the order of their sum is unspecified.
 pub struct ConvolutionCanonicalization;
 
 impl Pass for ConvolutionCanonicalization {
@@ -37,7 +39,7 @@ impl Pass for ConvolutionCanonicalization {
     }
 }
 
-/// The canonical dimension numbers of so many spatial dimensions.
+/// The canonical dimension numbers for this number of spatial dimensions.
 fn canonical_labels(spatial: usize) -> ConvolutionDimensionNumbers {
     ConvolutionDimensionNumbers {
         input_batch_dimension: 0,
@@ -52,7 +54,7 @@ fn canonical_labels(spatial: usize) -> ConvolutionDimensionNumbers {
     }
 }
 
-/// What replaces a convolution of another form.
+/// The replacement of a convolution in another form.
 fn canonical(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } =
         computation[id].op()
@@ -111,11 +113,12 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     Some(writer.transpose(new, back))
 }
 
-/// More rows than this are not worth the lists that a kernel needs for them.
-const MAX_ROWS_OF_GRADIENT: i64 = 1 << 18;
+/// Above this many rows, the lists that a kernel needs for them are too long.
+const MAX_GRADIENT_ROWS: i64 = 1 << 18;
 
-/// Whether a convolution is a gradient of a kernel that stays: channels are innermost in both operands and in the result,
-/// whose rows are taps times input features; in a type in which products are summed.
+/// True if a convolution is a kernel gradient that should remain: both operands and the result have
+/// innermost channels, the rows of the result are taps times input features, and the element type
+/// is one in which products are summed.
 fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
     let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
         computation[id].op()
@@ -151,7 +154,7 @@ fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
         && *labels == form
         && is_plain
         && arrays().all(is_summed)
-        && rows <= MAX_ROWS_OF_GRADIENT
+        && rows <= MAX_GRADIENT_ROWS
 }
 
 /// Batch, spatial dimensions, features.
@@ -159,7 +162,7 @@ fn order(batch: usize, spatial: &[usize], features: usize) -> Vec<usize> {
     std::iter::once(batch).chain(spatial.iter().copied()).chain([features]).collect()
 }
 
-/// Adds instructions with a convolution's metadata.
+/// Adds instructions with the metadata of a convolution.
 struct Writer<'c> {
     computation: &'c mut Computation,
     metadata: OpMetadata,
@@ -174,7 +177,7 @@ impl Writer<'_> {
         self.computation[id].shape().expect_array()
     }
 
-    /// An array with its dimensions in another order, if it is another one.
+    /// Reorders the dimensions of an array, if the order differs.
     fn transpose(&mut self, operand: InstructionId, dimensions: Vec<usize>) -> InstructionId {
         if dimensions.is_sorted() {
             return operand;

@@ -1,12 +1,13 @@
-//! Takes apart the fusions that another compiler made.
+//! Dissolves fusions that another compiler built.
 
 use crate::canonical::call_inliner::inline_where;
 use crate::pass::{Changed, Pass};
 use hlo::{Module, Op};
 use support::Result;
 
-/// `fusion(a, b), calls=f => f's body`, for every input: which instructions share a loop nest is decided for the machine that
-/// the code is for, and what another machine's compiler joined may be more than one kernel does here.
+/// `fusion(a, b), calls=f => f's body`, for every input. The decision which instructions share a
+/// loop nest depends on the target machine. A fusion from a compiler for another machine may be
+/// more than one kernel here.
 pub struct Defuser;
 
 impl Pass for Defuser {

@@ -1,4 +1,4 @@
-//! What several products read along its rows is laid out for them once.
+//! Transposes an operand once if several dots read it along its rows.
 
 use crate::pass::{Changed, Pass};
 use crate::while_loop::operand_layout::{may_be_turned, turn, turned};
@@ -7,12 +7,13 @@ use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// `dot(x, w), dot(y, w) => dot(x, t), dot(y, t)` with `t = transpose(w)`, where the rows of w run along the summands:
-/// products read the right operand along its columns, and each would pack w for itself. A product of many rows stays as it
-/// is, for it packs w in any case, and so does one of a few rows with a large w. Exact for every input.
+/// `dot(x, w), dot(y, w) => dot(x, t), dot(y, t)` with `t = transpose(w)`, if the rows of w run
+/// along the summands. Dots read the right operand along its columns, so each would pack w for
+/// itself. Unchanged are dots with many rows, which pack w in any case, and dots with few rows and
+/// a large w. Exact for every input.
 pub struct DotOperandLayout;
 
-/// Products of so many rows are planned with packed panels whichever way their right operand lies.
+/// Dots with more rows than this use packed panels regardless of the layout of their right operand.
 const MANY_ROWS: i64 = 128;
 
 impl Pass for DotOperandLayout {
@@ -34,7 +35,7 @@ impl Pass for DotOperandLayout {
             }
             let computation = module.computation_mut(id);
             for dots in dots.into_values() {
-                // The matrix may be a product that has just been replaced.
+                // The matrix may be a dot that has just been replaced.
                 let right = turned(computation, computation[dots[0]].operands()[1]);
                 dots.into_iter().for_each(|dot| turn(computation, dot, right));
             }

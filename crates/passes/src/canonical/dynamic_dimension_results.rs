@@ -1,4 +1,4 @@
-//! The true sizes of results whose dimensions are bounded.
+//! Converts results with bounded dimensions into static arrays and sizes.
 
 use crate::pass::{Changed, Pass};
 use hlo::interface::bounded_dimensions;
@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use support::{Error, Result};
 
-/// Takes bounded results apart into arrays of their bounds, and sizes as further results.
+/// Splits bounded results into arrays of their bounds and sizes as additional results.
 ///
-/// `tuple(set-dimension-size(x, n, d), y) => tuple(x, y, s64(n))`, and the module says that the last element is the size
-/// of dimension `d` of result 0. Dimensions without a `set-dimension-size` are as large as their bounds. Everything
-/// behind this pass sees static shapes.
+/// `tuple(set-dimension-size(x, n, d), y) => tuple(x, y, s64(n))`, and the module records that the
+/// last element is the size of dimension `d` of result 0. Dimensions without a `set-dimension-size`
+/// are as large as their bounds. After this pass, all shapes are static.
 pub struct DynamicDimensionResults;
 
 impl Pass for DynamicDimensionResults {
@@ -59,21 +59,21 @@ fn is_static(tuple: &Shape) -> bool {
     tuple.leaves().iter().all(|(_, leaf)| leaf.is_static())
 }
 
-/// The array behind the instructions that set its dimensions' sizes, and these sizes.
+/// The array below the instructions that set its dimensions' sizes, and these sizes.
 fn whole(
     computation: &Computation,
     mut id: InstructionId,
 ) -> Result<(InstructionId, BTreeMap<usize, InstructionId>)> {
     let mut sizes = BTreeMap::new();
     while let Op::SetDimensionSize { dimension } = computation[id].op() {
-        // The outermost counts.
+        // The outermost size takes precedence.
         sizes.entry(*dimension).or_insert(computation[id].operands()[1]);
         id = computation[id].operands()[0];
     }
     match computation[id].shape().as_array() {
         Some(array) if array.is_static() => Ok((id, sizes)),
         _ => Err(Error::unsupported(format!(
-            "{} ({}) has the bounded shape {}, which no set-dimension-size gives it",
+            "'{}' ({}) has the bounded shape {}, but no set-dimension-size defines its sizes",
             computation[id].name(),
             computation[id].opcode().name(),
             computation[id].shape()
@@ -81,7 +81,7 @@ fn whole(
     }
 }
 
-/// The size as `s64[]`; the bound where none was set.
+/// The size as `s64[]`; the bound if no size was set.
 fn size(computation: &mut Computation, known: Option<InstructionId>, bound: i64) -> InstructionId {
     let shape = Shape::scalar(PrimitiveType::S64);
     match known {

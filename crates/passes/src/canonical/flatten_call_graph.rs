@@ -1,15 +1,16 @@
-//! One caller for each computation.
+//! Gives each computation a single caller.
 
 use crate::pass::{Changed, Pass};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// How many instructions copies may have together: copies of callees of copies could double with each level.
+/// Upper bound of the instructions in copies. Copies of the callees of copies could double with
+/// each level.
 const MAX_COPIED: usize = 1 << 20;
 
-/// Gives each `call`, `while` and `conditional` its own copy of what it calls, each branch of a conditional too: memory is
-/// assigned to a computation's values once.
+/// Gives each `call`, `while`, and `conditional`, and each branch of a conditional, its own copy of
+/// its callee, because the values of a computation are assigned memory only once.
 pub struct FlattenCallGraph;
 
 impl Pass for FlattenCallGraph {
@@ -44,7 +45,7 @@ impl Pass for FlattenCallGraph {
                 if copied > MAX_COPIED {
                     let name = module[caller][id].name();
                     return Err(Error::unsupported(format!(
-                        "'{name}' and others call computations from more places than there can be copies"
+                        "copying the callees of '{name}' and others would add more than {MAX_COPIED} instructions; use fewer or smaller calls"
                     )));
                 }
                 module.computation_mut(caller).set_op(id, op);

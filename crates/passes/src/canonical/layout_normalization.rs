@@ -1,12 +1,13 @@
-//! Arrays row by row.
+//! Makes arrays row-major.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Shape};
 use support::{Error, Result};
 
-/// Makes all arrays row-major and drops what the module carries for others. No opcode looks at a layout but `bitcast`,
-/// which reads the elements in the order in which they lie: it becomes a `bitcast` between transposes. Copies of tuples go.
+/// Makes all arrays row-major and drops annotations for other compilers. The only opcode that
+/// depends on a layout is `bitcast`, which reads the elements in memory order; it becomes a
+/// `bitcast` between transposes. Copies of tuples are removed.
 pub struct LayoutNormalization;
 
 impl Pass for LayoutNormalization {
@@ -26,7 +27,7 @@ impl Pass for LayoutNormalization {
                     normalize_bitcast(computation, instruction)? || drop_tuple_copy(computation, instruction);
                 changed = changed.or(is_rewritten.into());
             }
-            // Only now, since a bitcast looks at its operand's layout.
+            // Layouts are dropped last, because a bitcast needs its operand's layout.
             for instruction in instructions {
                 let is_there = computation.get(instruction).is_some();
                 changed = changed.or((is_there && strip(computation, instruction)).into());
@@ -36,7 +37,7 @@ impl Pass for LayoutNormalization {
     }
 }
 
-/// Drops the layouts of an instruction's shape and what it carries; whether there was any.
+/// Drops the layouts of an instruction's shape and its annotations. Returns true if there were any.
 fn strip(computation: &mut Computation, id: InstructionId) -> bool {
     let has_layout = computation[id].shape().leaves().iter().any(|(_, array)| array.layout.is_some());
     if has_layout {
@@ -70,13 +71,13 @@ fn major_to_minor(array: &ArrayShape) -> Vec<usize> {
     }
 }
 
-/// The array with its dimensions in the order of memory.
+/// The array with its dimensions in memory order.
 fn in_memory(array: &ArrayShape, order: &[usize]) -> ArrayShape {
     let dimensions = order.iter().map(|&dimension| array.dimensions[dimension]).collect();
     ArrayShape { dimensions, layout: None, ..array.clone() }
 }
 
-/// Replaces the copy of a tuple, which changes layouts and nothing else, by the tuple; whether it did.
+/// Replaces the copy of a tuple, which only changes layouts, by the tuple. Returns true if it did.
 fn drop_tuple_copy(computation: &mut Computation, id: InstructionId) -> bool {
     let Some(Op::Copy {}) = computation.get(id).map(|instruction| instruction.op()) else { return false };
     let operand = computation[id].operands()[0];
@@ -88,7 +89,7 @@ fn drop_tuple_copy(computation: &mut Computation, id: InstructionId) -> bool {
     true
 }
 
-/// Rewrites a bitcast from or to an array that is not row-major; whether it did.
+/// Rewrites a bitcast from or to an array that is not row-major. Returns true if it did.
 fn normalize_bitcast(computation: &mut Computation, id: InstructionId) -> Result<bool> {
     let Op::Bitcast {} = computation[id].op() else { return Ok(false) };
     let operand = computation[id].operands()[0];
@@ -100,7 +101,7 @@ fn normalize_bitcast(computation: &mut Computation, id: InstructionId) -> Result
     if !from.is_static() || !to.is_static() {
         let name = computation[id].name();
         return Err(Error::unsupported(format!(
-            "bitcast '{name}' of {from} to {to}, whose sizes a run finds out"
+            "bitcast '{name}' of {from} to {to}, whose sizes are dynamic"
         )));
     }
     let metadata = computation[id].metadata().clone();

@@ -1,13 +1,14 @@
-//! Reductions in one form: what goes in and comes out has the types of the reducer, and one array is no tuple.
+//! Brings reductions into one form: operands and results have the types of the reducer, and a
+//! single array is not a tuple.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{PrimitiveType, Shape};
 use support::Result;
 
-/// Gives each `reduce` and `reduce-window` operands and results of its reducer's types, between conversions, and takes tuples
-/// of one array apart; integers whose products are summed as floating-point numbers become such before. Exact: XLA means the
-/// same by the other forms.
+/// Gives each `reduce` and `reduce-window` operands and results of its reducer's types, with
+/// conversions around it, and unwraps tuples of one array. Integers whose products are summed as
+/// floating-point numbers are converted first. Exact: XLA assigns the other forms the same meaning.
 pub struct ReductionNormalization;
 
 impl Pass for ReductionNormalization {
@@ -29,7 +30,7 @@ impl Pass for ReductionNormalization {
     }
 }
 
-/// Whether the instruction was a reduction in another form.
+/// Normalizes a reduction. Returns true if it had another form.
 fn normalize(module: &mut Module, id: ComputationId, instruction: InstructionId) -> bool {
     let (Op::Reduce { to_apply, .. } | Op::ReduceWindow { to_apply, .. }) = *module[id][instruction].op()
     else {
@@ -41,9 +42,10 @@ fn normalize(module: &mut Module, id: ComputationId, instruction: InstructionId)
     let operands = module[id][instruction].operands().to_vec();
     let Some(types) = types.filter(|types| types.len() == operands.len()) else { return false };
     let shape = module[id][instruction].shape().clone();
-    let have =
+    let element_type_of =
         |operand: InstructionId| module[id][operand].shape().as_array().map(|array| array.element_type);
-    let fits = operands.iter().zip(&types).all(|(&operand, &wanted)| have(operand) == Some(wanted));
+    let fits =
+        operands.iter().zip(&types).all(|(&operand, &expected)| element_type_of(operand) == Some(expected));
     let leaves = shape.leaves().into_iter().map(|(_, leaf)| leaf.element_type).collect::<Vec<_>>();
     let is_single_tuple = leaves.len() == 1 && shape.as_tuple().is_some();
     if fits && !is_single_tuple && leaves[..] == types[..leaves.len().min(types.len())] {
@@ -58,30 +60,30 @@ fn normalize(module: &mut Module, id: ComputationId, instruction: InstructionId)
     let computation = module.computation_mut(id);
     let mut w = Writer { computation, metadata };
     let operands: Vec<InstructionId> =
-        operands.iter().zip(&types).map(|(&operand, &wanted)| w.converted(operand, wanted)).collect();
+        operands.iter().zip(&types).map(|(&operand, &expected)| w.converted(operand, expected)).collect();
     let retyped = |(k, leaf): (usize, &Shape)| match leaf.as_array() {
         Some(array) => array.with_element_type(types[k]).into(),
         None => leaf.clone(),
     };
     let replacement = match &shape {
         Shape::Tuple(elements) if !is_single_tuple => {
-            let wanted = Shape::Tuple(elements.iter().enumerate().map(retyped).collect());
-            let made = w.add(op, wanted, &operands);
+            let expected = Shape::Tuple(elements.iter().enumerate().map(retyped).collect());
+            let reduced = w.add(op, expected, &operands);
             let parts = leaves.iter().enumerate().map(|(index, &leaf)| {
-                let part = w.element(made, index);
+                let part = w.element(reduced, index);
                 w.converted(part, leaf)
             });
             let parts: Vec<InstructionId> = parts.collect();
             w.add(Op::Tuple {}, shape.clone(), &parts)
         }
         Shape::Tuple(elements) => {
-            let made = w.add(op, retyped((0, &elements[0])), &operands);
-            let made = w.converted(made, leaves[0]);
-            w.add(Op::Tuple {}, shape.clone(), &[made])
+            let reduced = w.add(op, retyped((0, &elements[0])), &operands);
+            let reduced = w.converted(reduced, leaves[0]);
+            w.add(Op::Tuple {}, shape.clone(), &[reduced])
         }
         _ => {
-            let made = w.add(op, retyped((0, &shape)), &operands);
-            w.converted(made, leaves[0])
+            let reduced = w.add(op, retyped((0, &shape)), &operands);
+            w.converted(reduced, leaves[0])
         }
     };
     let computation = module.computation_mut(id);
@@ -90,22 +92,25 @@ fn normalize(module: &mut Module, id: ComputationId, instruction: InstructionId)
     true
 }
 
-/// Whether the instruction was a product of integers that is summed in a floating-point type, as which its operands now come.
+/// Converts the integer operands of a product that is summed in a floating-point type. Returns true
+/// if there were any.
 fn convert_products(computation: &mut Computation, instruction: InstructionId) -> bool {
-    let Some(Op::Dot { .. } | Op::Convolution { .. }) = computation.get(instruction).map(|found| found.op())
+    let Some(Op::Dot { .. } | Op::Convolution { .. }) =
+        computation.get(instruction).map(|instruction| instruction.op())
     else {
         return false;
     };
     let element =
         |id: InstructionId, c: &Computation| c[id].shape().as_array().map(|array| array.element_type);
-    let Some(wanted) = element(instruction, computation).filter(|wanted| wanted.is_floating_point()) else {
+    let Some(expected) = element(instruction, computation).filter(|expected| expected.is_floating_point())
+    else {
         return false;
     };
     let mut changed = false;
     for (position, operand) in computation[instruction].operands().to_vec().into_iter().enumerate() {
         if element(operand, computation).is_some_and(PrimitiveType::is_integer) {
             let metadata = computation[instruction].metadata().clone();
-            let converted = Writer { computation: &mut *computation, metadata }.converted(operand, wanted);
+            let converted = Writer { computation: &mut *computation, metadata }.converted(operand, expected);
             computation.replace_operand(instruction, position, converted);
             changed = true;
         }
@@ -113,7 +118,7 @@ fn convert_products(computation: &mut Computation, instruction: InstructionId) -
     changed
 }
 
-/// The computation with the one element of the tuple that it makes for a result.
+/// A copy of the computation that returns the single element of its result tuple.
 fn untupled(module: &mut Module, id: ComputationId) -> ComputationId {
     let mut computation = module[id].clone();
     let root = computation.root();

@@ -1,13 +1,14 @@
-//! Programs of many devices, on one.
+//! Runs programs for many devices on one device.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, RawAttributes, RawValue};
 use shape::{Literal, PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// Replaces what devices say to each other by what it means where there is one device: one replica of one partition.
-/// Collectives of a group of one give what they take, marks of partitioners and of memory spaces are dropped, and asynchronous
-/// instructions are calls. What needs another device stays, and has no code.
+/// Replaces communication between devices by its effect on one device: one replica of one
+/// partition. Collectives over a group of one return their operands, annotations of partitioners
+/// and of memory spaces are dropped, and asynchronous instructions become calls. An instruction
+/// that needs another device remains and has no code.
 pub struct SingleDevice;
 
 impl Pass for SingleDevice {
@@ -27,13 +28,13 @@ impl Pass for SingleDevice {
                 computation.remove(instruction);
                 changed = Changed::Yes;
             }
-            // What was begun is waited for no more.
+            // Starts whose results are no longer awaited are removed.
             for instruction in instructions.into_iter().rev() {
                 let Some(op) = computation.get(instruction).map(|instruction| instruction.op()) else {
                     continue;
                 };
-                let is_begun = matches!(op, Op::AsyncStart { .. } | Op::AsyncUpdate { .. });
-                if is_begun
+                let is_start = matches!(op, Op::AsyncStart { .. } | Op::AsyncUpdate { .. });
+                if is_start
                     && computation[instruction].users().is_empty()
                     && computation.root() != instruction
                 {
@@ -46,8 +47,8 @@ impl Pass for SingleDevice {
     }
 }
 
-/// Custom calls that say where a value lies, and give it.
-const MARKS: [&str; 10] = [
+/// Custom calls that return their operand and only annotate its placement.
+const ANNOTATIONS: [&str; 10] = [
     "LayoutConstraint",
     "MoveToDevice",
     "MoveToHost",
@@ -60,7 +61,7 @@ const MARKS: [&str; 10] = [
     "xla.sdy.FuncResultSharding",
 ];
 
-/// The value that an instruction has on one device, if that is another instruction's.
+/// The instruction that has the same value on one device, if any.
 fn replacement(computation: &mut Computation, id: InstructionId) -> Result<Option<InstructionId>> {
     let op = computation[id].op().clone();
     let operands = computation[id].operands().to_vec();
@@ -88,8 +89,8 @@ fn replacement(computation: &mut Computation, id: InstructionId) -> Result<Optio
             top_k(computation, id, &operands)
         }
         Op::CustomCall { custom_call_target, .. } => {
-            let is_mark = MARKS.contains(&custom_call_target.as_str()) && operands.len() == 1;
-            is_mark.then(|| operands[0])
+            let is_annotation = ANNOTATIONS.contains(&custom_call_target.as_str()) && operands.len() == 1;
+            is_annotation.then(|| operands[0])
         }
         _ => None,
     };
@@ -99,17 +100,17 @@ fn replacement(computation: &mut Computation, id: InstructionId) -> Result<Optio
         let shapes: Vec<String> =
             operands.iter().map(|&operand| computation[operand].shape().to_string()).collect();
         return Err(Error::unsupported(format!(
-            "'{}': {} makes {} of {}, which takes several devices; there is one",
+            "'{}': {} from {} to {} requires several devices, but only one is supported",
             instruction.name(),
             op.opcode().name(),
-            instruction.shape(),
-            shapes.join(", ")
+            shapes.join(", "),
+            instruction.shape()
         )));
     }
     Ok(value)
 }
 
-/// Whether an instruction gathers what a group of devices has.
+/// True if an instruction combines the values of a group of devices.
 fn is_collective(op: &Op) -> bool {
     matches!(
         op,
@@ -125,7 +126,7 @@ fn is_collective(op: &Op) -> bool {
     )
 }
 
-/// Adds an instruction beside another.
+/// Adds an instruction with the metadata of another one.
 fn add(
     computation: &mut Computation,
     like: InstructionId,
@@ -147,7 +148,8 @@ fn tuple(computation: &mut Computation, like: InstructionId, elements: &[Instruc
     add(computation, like, Op::Tuple {}, shape, elements)
 }
 
-/// The operands as a value of a shape: the one, or a tuple of all; `None` if that is not theirs.
+/// The operands as a value of the given shape: the single operand or a tuple of all; `None` if
+/// their shape differs.
 fn of_shape(
     computation: &mut Computation,
     id: InstructionId,
@@ -166,7 +168,7 @@ fn of_shape(
     Ok(fits.then_some(value))
 }
 
-/// What device 0 is sent: its own value if the pairs say so, else zeros.
+/// The value that device 0 receives: its own value if the pairs say so, otherwise zeros.
 fn permuted(
     computation: &mut Computation,
     id: InstructionId,
@@ -182,12 +184,15 @@ fn permuted(
         Some([0, _]) => Ok(Some(operand)),
         Some(_) => {
             let name = computation[id].name();
-            Err(Error::unsupported(format!("'{name}' takes what another device sends; there is one device")))
+            Err(Error::unsupported(format!(
+                "'{name}' receives a value from another device, but only one device is supported"
+            )))
         }
         None => {
             let scalar = shape::ArrayShape::new(array.element_type, &[]);
             let zero = Literal::from_bytes(scalar, vec![0; array.element_type.byte_size()].into());
-            let literal = zero.ok_or_else(|| Error::internal("as many bytes as one element has"))?;
+            let literal =
+                zero.ok_or_else(|| Error::internal("literal of one element has the wrong number of bytes"))?;
             let shape = literal.shape();
             let zero = add(computation, id, Op::Constant { literal }, shape, &[]);
             Ok(Some(add(
@@ -201,7 +206,8 @@ fn permuted(
     }
 }
 
-/// The tuple that a start makes: what it took, what it makes, and what has no meaning.
+/// The tuple that a start instruction returns: its operands, its result, and context without
+/// meaning.
 fn started(
     computation: &mut Computation,
     id: InstructionId,
@@ -209,52 +215,55 @@ fn started(
     make: impl FnOnce(&mut Computation) -> Result<Option<InstructionId>>,
 ) -> Result<Option<InstructionId>> {
     let Some(shapes) = computation[id].shape().as_tuple().map(<[Shape]>::to_vec) else { return Ok(None) };
-    let Some(made) = make(computation)? else { return Ok(None) };
-    let taken = of_shape(computation, id, shapes.first(), operands)?;
-    let mut elements: Vec<InstructionId> = taken.into_iter().chain([made]).collect();
+    let Some(result) = make(computation)? else { return Ok(None) };
+    let inputs = of_shape(computation, id, shapes.first(), operands)?;
+    let mut elements: Vec<InstructionId> = inputs.into_iter().chain([result]).collect();
     for shape in shapes.iter().skip(2) {
         elements.push(context(computation, id, shape)?);
     }
     Ok(Some(tuple(computation, id, &elements)))
 }
 
-/// A value without a meaning.
+/// A value without meaning.
 fn context(computation: &mut Computation, id: InstructionId, shape: &Shape) -> Result<InstructionId> {
     if *shape != Shape::scalar(PrimitiveType::U32) {
         let name = computation[id].name();
-        return Err(Error::unsupported(format!("'{name}' makes {}", computation[id].shape())));
+        return Err(Error::unsupported(format!(
+            "'{name}' has the unsupported shape {}",
+            computation[id].shape()
+        )));
     }
     let literal = Literal::scalar(0u32);
     Ok(add(computation, id, Op::Constant { literal }, shape.clone(), &[]))
 }
 
 /// An element of a tuple.
-fn element(computation: &mut Computation, of: InstructionId, index: usize) -> Option<InstructionId> {
-    let shape = computation[of].shape().get(&[index])?.clone();
-    Some(add(computation, of, Op::GetTupleElement { index }, shape, &[of]))
+fn element(computation: &mut Computation, tuple: InstructionId, index: usize) -> Option<InstructionId> {
+    let shape = computation[tuple].shape().get(&[index])?.clone();
+    Some(add(computation, tuple, Op::GetTupleElement { index }, shape, &[tuple]))
 }
 
-/// `(destination, source, context)`: here both are the value.
+/// `(destination, source, context)`; here both arrays are the value.
 fn copied(computation: &mut Computation, id: InstructionId, operand: InstructionId) -> InstructionId {
     let literal = Literal::scalar(0u32);
     let context = add(computation, id, Op::Constant { literal }, Shape::scalar(PrimitiveType::U32), &[]);
     tuple(computation, id, &[operand, operand, context])
 }
 
-/// The call that an `async-done` waits for.
+/// The call whose end an `async-done` awaits.
 fn done(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
-    let mut at = computation[id].operands()[0];
-    while let Op::AsyncUpdate { .. } = computation[at].op() {
-        at = computation[at].operands()[0];
+    let mut start = computation[id].operands()[0];
+    while let Op::AsyncUpdate { .. } = computation[start].op() {
+        start = computation[start].operands()[0];
     }
-    let Op::AsyncStart { attributes } = computation[at].op() else { return None };
+    let Op::AsyncStart { attributes } = computation[start].op() else { return None };
     let Some(&RawValue::Computation(to_apply)) = attributes.get("calls") else { return None };
-    let operands = computation[at].operands().to_vec();
+    let operands = computation[start].operands().to_vec();
     let shape = computation[id].shape().clone();
     Some(add(computation, id, Op::Call { to_apply }, shape, &operands))
 }
 
-/// The largest elements of each row, as XLA's front ends spell it.
+/// The largest elements of each row, as XLA's front ends express them.
 fn top_k(
     computation: &mut Computation,
     id: InstructionId,

@@ -1,6 +1,7 @@
-//! Batch normalisation as elementwise instructions and reductions.
+//! Batch normalization as elementwise instructions and reductions.
 //!
-//! Elements narrower than 32 bits are widened to `f32` first and rounded at the end, as the evaluator does.
+//! Elements narrower than 32 bits are widened to `f32` first and rounded at the end, as the
+//! evaluator does.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata};
@@ -8,13 +9,14 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// Expands the batch normalisations of static arrays.
+/// Expands batch normalizations of static arrays.
 ///
 /// `batch-norm-inference(x, scale, offset, mean, variance) => x * s + (offset - mean * s)`, where
-/// `s = scale * rsqrt(variance + epsilon)`: a scale and an offset for each feature, which fold into the contraction before.
-/// `batch-norm-training(x, scale, offset) => (x - mean) * s + offset`, mean and variance computed one after the other, so
-/// that a large mean cancels nothing. `batch-norm-grad` is the derivative of that. Exact but for rounding: each step
-/// rounds by itself.
+/// `s = scale * rsqrt(variance + epsilon)`: a scale and an offset per feature, which fold into the
+/// preceding contraction. `batch-norm-training(x, scale, offset) => (x - mean) * s + offset`, with
+/// the mean and then the variance computed in separate passes, so that a large mean causes no
+/// cancellation. `batch-norm-grad` is its derivative. Exact except for rounding: each step rounds
+/// separately.
 pub struct BatchNormExpander;
 
 impl Pass for BatchNormExpander {
@@ -40,7 +42,7 @@ impl Pass for BatchNormExpander {
     }
 }
 
-/// The computations that add two scalars, by the name of their type.
+/// Computations that add two scalars, by the name of their type.
 type Sums = BTreeMap<String, ComputationId>;
 
 fn expand(
@@ -61,9 +63,9 @@ fn expand(
     if !array.is_static() {
         return None;
     }
-    let given = array.element_type;
-    let is_narrow = given.byte_size() < 4;
-    let array = array.with_element_type(if is_narrow { PrimitiveType::F32 } else { given });
+    let original_type = array.element_type;
+    let is_narrow = original_type.byte_size() < 4;
+    let array = array.with_element_type(if is_narrow { PrimitiveType::F32 } else { original_type });
     let metadata = instruction.metadata().clone();
     let op = instruction.op().clone();
     let vector = ArrayShape::new(array.element_type, &[array.size(feature)]);
@@ -73,7 +75,7 @@ fn expand(
     let results = match (op, operands.as_slice()) {
         (Op::BatchNormInference { .. }, &[x, scale, offset, mean, variance]) => {
             let result = w.inference(x, scale, offset, mean, variance);
-            return Some(w.rounded(result, given));
+            return Some(w.rounded(result, original_type));
         }
         (Op::BatchNormTraining { .. }, &[x, scale, offset]) => w.training(x, scale, offset),
         (Op::BatchNormGrad { .. }, &[x, scale, mean, variance, gradient]) => {
@@ -81,7 +83,7 @@ fn expand(
         }
         _ => return None,
     };
-    let results = results.map(|result| w.rounded(result, given));
+    let results = results.map(|result| w.rounded(result, original_type));
     let shape = w.caller()[id].shape().clone();
     let metadata = w.metadata.clone();
     Some(w.module.computation_mut(computation).add("", Op::Tuple {}, shape, &results, metadata))
@@ -93,14 +95,14 @@ struct Writer<'m> {
     computation: ComputationId,
     metadata: OpMetadata,
     sums: &'m mut Sums,
-    /// The operand's shape, of the type that is computed in.
+    /// Shape of the operand in the type of the computation.
     array: ArrayShape,
-    /// A number for each feature.
+    /// Shape of an array with one number per feature.
     vector: ArrayShape,
-    /// The dimension of the features.
+    /// The feature dimension.
     feature: usize,
     epsilon: f32,
-    /// How many elements each feature has.
+    /// Number of elements per feature.
     count: f64,
 }
 
@@ -172,7 +174,7 @@ impl Writer<'_> {
         self.combine_one(Op::Rsqrt {}, spread)
     }
 
-    /// The mean of each feature.
+    /// Mean per feature.
     fn mean(&mut self, x: InstructionId) -> InstructionId {
         let sum = self.sum(x);
         self.divided_by_count(sum)
@@ -183,7 +185,7 @@ impl Writer<'_> {
         self.combine(Op::Divide {}, vector, count)
     }
 
-    /// The sum over each feature's elements.
+    /// Sum over the elements of each feature.
     fn sum(&mut self, x: InstructionId) -> InstructionId {
         let scalar = ArrayShape::new(self.array.element_type, &[]);
         let to_apply = self.addition();
@@ -195,8 +197,8 @@ impl Writer<'_> {
 
     fn addition(&mut self) -> ComputationId {
         let element_type = self.array.element_type;
-        if let Some(&known) = self.sums.get(&element_type.to_string()) {
-            return known;
+        if let Some(&existing) = self.sums.get(&element_type.to_string()) {
+            return existing;
         }
         let scalar = ArrayShape::new(element_type, &[]);
         let mut sum = Computation::new("add");
@@ -211,7 +213,7 @@ impl Writer<'_> {
         id
     }
 
-    /// A number for each feature, all the same.
+    /// An array with the same number for each feature.
     fn filled(&mut self, value: f64) -> InstructionId {
         let scalar = ArrayShape::new(self.array.element_type, &[]);
         let literal = Literal::from_scalars(scalar.clone(), [Scalar::Float(value)]);
@@ -219,14 +221,14 @@ impl Writer<'_> {
         self.add(Op::Broadcast { dimensions: Vec::new() }, self.vector.clone(), &[scalar])
     }
 
-    /// An elementwise instruction of the array and a vector for each feature.
+    /// An elementwise instruction on the array and a per-feature array.
     fn with_vector(&mut self, op: Op, x: InstructionId, vector: InstructionId) -> InstructionId {
         let dimensions = vec![self.feature];
         let spread = self.add(Op::Broadcast { dimensions }, self.array.clone(), &[vector]);
         self.add(op, self.array.clone(), &[x, spread])
     }
 
-    /// An elementwise instruction of two operands of one shape.
+    /// An elementwise instruction on two operands of the same shape.
     fn combine(&mut self, op: Op, x: InstructionId, y: InstructionId) -> InstructionId {
         let shape = self.caller()[x].shape().expect_array().clone();
         self.add(op, shape, &[x, y])
@@ -237,7 +239,7 @@ impl Writer<'_> {
         self.add(op, shape, &[x])
     }
 
-    /// An operand in the type that is computed in.
+    /// An operand in the type of the computation.
     fn widened(&mut self, operand: InstructionId) -> InstructionId {
         self.rounded(operand, self.array.element_type)
     }

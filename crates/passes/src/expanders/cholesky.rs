@@ -6,7 +6,7 @@ use composite::linear_algebra::{as_stack, cholesky, of_stack};
 use hlo::{Module, Op};
 use support::Result;
 
-/// `cholesky(a) =>` a loop that makes one column a step. Exact but for rounding.
+/// `cholesky(a) =>` a loop that computes one column per iteration. Exact except for rounding.
 pub struct CholeskyExpander;
 
 impl Pass for CholeskyExpander {

@@ -1,4 +1,5 @@
-//! Decompositions that XLA's client libraries, and JAX for accelerators, leave to custom calls of the compiler's own.
+//! Decompositions that XLA's client libraries, and JAX for accelerators, express as custom calls of
+//! the compiler.
 
 use super::expand::expand_all;
 use crate::pass::{Changed, Pass};
@@ -6,8 +7,8 @@ use composite::linear_algebra::Decomposition;
 use hlo::{Module, Op};
 use support::Result;
 
-/// `custom-call(...)` of a [`Decomposition`] `=>` its loops. Exact but for rounding; what has other operands or results than a
-/// decomposition has stays.
+/// `custom-call(...)` of a [`Decomposition`] `=>` its loops. Exact except for rounding. A call
+/// whose operands or results do not match the decomposition is left unchanged.
 pub struct DecompositionExpander;
 
 impl Pass for DecompositionExpander {
@@ -19,13 +20,15 @@ impl Pass for DecompositionExpander {
         expand_all(
             module,
             "decomposition",
-            |op, operands, results| of(op).is_some_and(|which| which.fits(operands, results)),
-            |op, results, operands| of(op).map_or_else(Vec::new, |which| which.results(results, operands)),
+            |op, operands, results| decomposition(op).is_some_and(|which| which.fits(operands, results)),
+            |op, results, operands| {
+                decomposition(op).map_or_else(Vec::new, |which| which.results(results, operands))
+            },
         )
     }
 }
 
-fn of(op: &Op) -> Option<Decomposition> {
+fn decomposition(op: &Op) -> Option<Decomposition> {
     let Op::CustomCall { custom_call_target, backend_config, .. } = op else { return None };
     Decomposition::of(custom_call_target, backend_config)
 }

@@ -1,4 +1,4 @@
-//! What the expanders share: functions of plain HLO in the place of instructions.
+//! Shared code of the expanders: replaces instructions by functions of plain HLO.
 
 use crate::pass::Changed;
 use composite::Expression;
@@ -6,7 +6,8 @@ use hlo::{InstructionId, Module, Op};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::Result;
 
-/// As [`expand_all`], of instructions that make one array: `body` makes it of the operands.
+/// Same as [`expand_all`] for instructions with one array as the result, which `body` computes from
+/// the operands.
 pub(crate) fn expand(
     module: &mut Module,
     name: &str,
@@ -21,10 +22,11 @@ pub(crate) fn expand(
     )
 }
 
-/// Puts a function's body in the place of every instruction that `wants` says of its operands and results, operands of narrow
-/// types widened.
+/// Replaces every instruction for which `wants` returns true, given its operands and results, by
+/// the body of a function. Narrow operands are widened.
 ///
-/// `body` makes the results, whose shapes it is told, of the operands; it is asked once for each such instruction.
+/// `body` computes the results, whose shapes it receives, from the operands. It is called once per
+/// instruction.
 pub(crate) fn expand_all(
     module: &mut Module,
     name: &str,
@@ -33,7 +35,7 @@ pub(crate) fn expand_all(
 ) -> Result<Changed> {
     let mut changed = false;
     for id in crate::query::executed_computations(module) {
-        let mut expanded = false;
+        let mut changed_here = false;
         for instruction in module[id].post_order() {
             let Some((op, shapes, results)) = signature_of(module, id, instruction) else { continue };
             if !wants(&op, &shapes, &results) {
@@ -44,16 +46,17 @@ pub(crate) fn expand_all(
             let parameters: Vec<Shape> = shapes.into_iter().map(Shape::from).collect();
             let function = composite::build(module, name, &metadata, &parameters, |_, operands| {
                 let operands: Vec<Expression<'_>> = operands.iter().map(|&x| widened(x)).collect();
-                let made = body(&op, &results, &operands).into_iter().zip(&results);
-                made.map(|(made, result)| made.convert(result.element_type)).collect()
+                let results_of_body = body(&op, &results, &operands).into_iter().zip(&results);
+                results_of_body.map(|(value, result)| value.convert(result.element_type)).collect()
             })?;
             let callee = module[function].clone();
             module.computation_mut(id).inline(instruction, &callee, &arguments);
-            // Not even one with an effect, which its expansion has now.
+            // An instruction with an effect is removed, too, because its expansion has the effect
+            // now.
             module.computation_mut(id).remove(instruction);
-            expanded = true;
+            changed_here = true;
         }
-        if expanded {
+        if changed_here {
             crate::simplify::dce::sweep(module.computation_mut(id));
             changed = true;
         }
@@ -64,7 +67,8 @@ pub(crate) fn expand_all(
     Ok(changed.into())
 }
 
-/// The opcode, the operands' shapes and the results' of an instruction that takes static arrays and makes one, or a tuple of them.
+/// The op, operand shapes, and result shapes of an instruction on static arrays with one static
+/// array, or a tuple of them, as the result.
 fn signature_of(
     module: &Module,
     computation: hlo::ComputationId,
@@ -80,7 +84,7 @@ fn signature_of(
     Some((instruction.op().clone(), operands.collect::<Option<_>>()?, results?))
 }
 
-/// Narrow floating-point types as `f32`.
+/// Widens narrow floating-point types to `f32`.
 fn widened(x: Expression<'_>) -> Expression<'_> {
     let element_type = x.element_type();
     let is_narrow = element_type.is_floating_point() && element_type.byte_size() < 4;

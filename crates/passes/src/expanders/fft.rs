@@ -1,4 +1,4 @@
-//! Fourier transforms of lengths with large prime factors as transforms of others.
+//! Fourier transforms of lengths with large prime factors, expressed by other transforms.
 
 use super::expand::expand;
 use crate::pass::{Changed, Pass};
@@ -6,17 +6,18 @@ use composite::fft::{MAX_LENGTH, fft};
 use hlo::{FftType, Module, Op};
 use support::Result;
 
-/// `fft(x) =>` products with matrices of roots of unity, or arithmetic around transforms of lengths that have kernels (see
-/// [`composite::fft`]).
+/// `fft(x) =>` products with matrices of roots of unity, or arithmetic around transforms of lengths
+/// that have kernels (see [`composite::fft`]).
 ///
-/// Exact but for rounding. Transforms that have kernels stay, and those longer than 2^24.
+/// Exact except for rounding. Transforms that have kernels, and those longer than 2^24, are left
+/// unchanged.
 pub struct FftExpander {
-    /// Whether transforms of these lengths have a kernel.
+    /// Returns true if transforms of these lengths have a kernel.
     pub has_kernel: fn(FftType, &[i64]) -> bool,
 }
 
 impl Default for FftExpander {
-    /// None has, but those that are left.
+    /// No transform has a kernel, so every transform is expanded.
     fn default() -> Self {
         Self { has_kernel: |_, _| false }
     }
@@ -33,14 +34,14 @@ impl Pass for FftExpander {
             "fft",
             |op, shapes| match op {
                 Op::Fft { fft_type, fft_length } => {
-                    let is_kept = !shapes.iter().any(|shape| shape.element_count() == 0)
+                    let has_kernel = !shapes.iter().any(|shape| shape.element_count() == 0)
                         && (self.has_kernel)(*fft_type, fft_length);
-                    !is_kept && fft_length.iter().all(|&n| n <= MAX_LENGTH)
+                    !has_kernel && fft_length.iter().all(|&n| n <= MAX_LENGTH)
                 }
                 _ => false,
             },
             |op, result, operands| match op {
-                // Whatever the lengths: nothing becomes nothing.
+                // Empty arrays stay empty, regardless of the lengths.
                 Op::Fft { fft_type: FftType::Irfft, .. } if result.sizes().contains(&0) => {
                     operands[0].function().splat(result.element_type, &result.sizes(), 0.0)
                 }

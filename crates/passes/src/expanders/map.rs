@@ -1,12 +1,13 @@
-//! Maps whose function is more than arithmetic on elements.
+//! Expands maps whose function is more than scalar arithmetic.
 
 use crate::pass::{Changed, Pass};
 use hlo::{ComputationBuilder, ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Literal, PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// `map(x, ..., f) =>` a loop that calls `f` for one element after the other, where `f` makes arrays or tuples or has control
-/// flow. Maps of other functions stay: their elements are computed side by side. Exact for every input.
+/// `map(x, ..., f) =>` a loop that calls `f` for one element after another, if `f` contains arrays,
+/// tuples, or control flow. Other maps remain: their elements are computed in parallel. Exact for
+/// every input.
 pub struct MapExpander;
 
 impl Pass for MapExpander {
@@ -16,7 +17,7 @@ impl Pass for MapExpander {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
-        // A function that is called from now on may have maps of its own.
+        // A function that is called from now on may contain maps.
         while expand_some(module)? {
             changed = true;
         }
@@ -27,7 +28,7 @@ impl Pass for MapExpander {
     }
 }
 
-/// Expands the maps of the computations that run now; whether there were any.
+/// Expands the maps of the computations that are now executed. Returns true if there were any.
 fn expand_some(module: &mut Module) -> Result<bool> {
     let mut changed = false;
     for id in crate::query::executed_computations(module) {
@@ -36,7 +37,7 @@ fn expand_some(module: &mut Module) -> Result<bool> {
             if is_arithmetic(module, to_apply, 0) {
                 continue;
             }
-            let function = looped(module, id, instruction, to_apply)?;
+            let function = loop_over_elements(module, id, instruction, to_apply)?;
             let callee = module[function].clone();
             let arguments = module[id][instruction].operands().to_vec();
             module.computation_mut(id).inline(instruction, &callee, &arguments);
@@ -47,10 +48,11 @@ fn expand_some(module: &mut Module) -> Result<bool> {
     Ok(changed)
 }
 
-/// How deep functions of functions are looked into; deeper ones are refused where code is made.
+/// Upper bound of the nesting of functions that is examined. The code generator rejects deeper
+/// nesting.
 const MAX_DEPTH: usize = 64;
 
-/// Whether a function has scalars only, each from those before.
+/// True if a function uses only scalars and no control flow.
 fn is_arithmetic(module: &Module, id: ComputationId, depth: usize) -> bool {
     depth > MAX_DEPTH
         || module[id].instructions().all(|(_, instruction)| {
@@ -61,8 +63,8 @@ fn is_arithmetic(module: &Module, id: ComputationId, depth: usize) -> bool {
         })
 }
 
-/// A computation of the map's operands that makes its result.
-fn looped(
+/// A computation of the map's result from its operands.
+fn loop_over_elements(
     module: &mut Module,
     caller: ComputationId,
     map: InstructionId,
@@ -77,7 +79,7 @@ fn looped(
         .collect();
     let count = result.element_count();
     let flat = |array: &ArrayShape| Shape::from(ArrayShape::new(array.element_type, &[count]));
-    // The index, the operands and the result, each in one row.
+    // The index, the operands, and the result, each flattened.
     let mut state = vec![Shape::scalar(PrimitiveType::S64)];
     state.extend(operands.iter().chain([&result]).map(flat));
     let condition = condition(module, &metadata, &state, count)?;
@@ -92,8 +94,8 @@ fn looped(
     }
     let scalar = ArrayShape::new(result.element_type, &[]);
     let bytes = vec![0; scalar.byte_size() as usize];
-    let zero =
-        Literal::from_bytes(scalar, bytes.into()).ok_or_else(|| Error::internal("bytes of one element"))?;
+    let zero = Literal::from_bytes(scalar, bytes.into())
+        .ok_or_else(|| Error::internal("literal of one element has the wrong number of bytes"))?;
     let zero = b.constant(zero);
     let row = flat(&result);
     start.push(b.op_with_shape(module, row, Op::Broadcast { dimensions: Vec::new() }, &[zero])?);
@@ -104,7 +106,7 @@ fn looped(
     Ok(module.add_computation(b.finish(root)))
 }
 
-/// Whether there are elements left.
+/// True while elements remain.
 fn condition(
     module: &mut Module,
     metadata: &OpMetadata,
@@ -121,7 +123,7 @@ fn condition(
     Ok(module.add_computation(b.finish(root)))
 }
 
-/// Makes one element.
+/// Computes one element.
 fn body(
     module: &mut Module,
     metadata: &OpMetadata,
@@ -143,8 +145,8 @@ fn body(
         arguments.push(b.op_with_shape(module, scalar, Op::Reshape {}, &[one])?);
     }
     let element = b.op(module, Op::Call { to_apply: function }, &arguments)?;
-    let made = Shape::from(ArrayShape::new(state[last].expect_array().element_type, &[1]));
-    let element = b.op_with_shape(module, made, Op::Reshape {}, &[element])?;
+    let element_shape = Shape::from(ArrayShape::new(state[last].expect_array().element_type, &[1]));
+    let element = b.op_with_shape(module, element_shape, Op::Reshape {}, &[element])?;
     parts[last] = b.op(module, Op::DynamicUpdateSlice {}, &[parts[last], element, index])?;
     let one = b.constant(s64(1));
     parts[0] = b.op(module, Op::Add {}, &[index, one])?;

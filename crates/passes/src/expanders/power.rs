@@ -1,14 +1,15 @@
-//! Third powers as products.
+//! Expands third powers into products.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{PrimitiveType, Scalar};
 use support::Result;
 
-/// Multiplies instead of raising to the third power, as the cubes in GELU's approximation want.
+/// Multiplies instead of calling `power` for third powers, such as those in the approximation of
+/// GELU.
 ///
-/// `power(x, 3) => x * x * x`, of `f32` and `f64`. Exact but for rounding: two roundings, and a square that overflows or
-/// vanishes does so with the cube.
+/// `power(x, 3) => x * x * x`, for `f32` and `f64`. Exact except for rounding: there are two
+/// roundings, and where the square overflows or underflows to 0, so does the cube.
 pub struct PowerExpander;
 
 impl Pass for PowerExpander {

@@ -1,4 +1,4 @@
-//! Products of truth values.
+//! Dots and convolutions of truth values.
 
 use super::expand::expand;
 use crate::pass::{Changed, Pass};
@@ -6,9 +6,10 @@ use hlo::{Module, Op};
 use shape::PrimitiveType;
 use support::Result;
 
-/// `dot` and `convolution` of `pred` `=>` whether the number of true products is not 0, counted in `s32`.
+/// `dot` and `convolution` of `pred` `=>` true if the number of true products, counted in `s32`, is
+/// not 0.
 ///
-/// Exact below 2^31 summands.
+/// Exact for fewer than 2^31 summands.
 pub struct PredContractionExpander;
 
 impl Pass for PredContractionExpander {
@@ -25,9 +26,9 @@ impl Pass for PredContractionExpander {
                     && operands.iter().all(|operand| operand.element_type == PrimitiveType::Pred)
             },
             |op, shape, operands| {
-                let counted = operands.iter().map(|x| x.convert(PrimitiveType::S32)).collect::<Vec<_>>();
-                let wanted = shape.with_element_type(PrimitiveType::S32);
-                let count = operands[0].function().op(op.clone(), &counted, Some(wanted.into()));
+                let integers = operands.iter().map(|x| x.convert(PrimitiveType::S32)).collect::<Vec<_>>();
+                let result = shape.with_element_type(PrimitiveType::S32);
+                let count = operands[0].function().op(op.clone(), &integers, Some(result.into()));
                 if shape.element_type == PrimitiveType::Pred { count.not_equal(0.0) } else { count }
             },
         )

@@ -1,4 +1,5 @@
-//! Windows' preferred elements found by a windowed reduction, and added to by a scatter.
+//! Expands select-and-scatter: a windowed reduction finds the selected elements of the windows, and
+//! a scatter adds to them.
 
 use crate::pass::{Changed, Pass};
 use hlo::{
@@ -8,10 +9,10 @@ use hlo::{
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
-/// `select-and-scatter(x, source, init) => scatter(broadcast(init), winners, source)`, where `winners` are the positions
-/// that a `reduce-window` of `x` and of an iota finds.
+/// `select-and-scatter(x, source, init) => scatter(broadcast(init), winners, source)`, where
+/// `winners` are the positions that a `reduce-window` of `x` and an iota finds.
 ///
-/// A window that is all padding has no winner: its position is -1, which a scatter passes over.
+/// A window entirely in the padding has no winner. Its position is -1, which a scatter ignores.
 pub struct SelectAndScatterExpander;
 
 impl Pass for SelectAndScatterExpander {
@@ -22,11 +23,11 @@ impl Pass for SelectAndScatterExpander {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for id in crate::query::executed_computations(module) {
-            let mut expanded = false;
+            let mut changed_here = false;
             for instruction in module[id].post_order() {
-                expanded |= expand(module, id, instruction)?;
+                changed_here |= expand(module, id, instruction)?;
             }
-            if expanded {
+            if changed_here {
                 crate::simplify::dce::sweep(module.computation_mut(id));
                 changed = true;
             }
@@ -35,7 +36,7 @@ impl Pass for SelectAndScatterExpander {
     }
 }
 
-/// Puts an expansion in an instruction's place; whether it is one that can be expanded.
+/// Expands one instruction. Returns true if it can be expanded.
 fn expand(module: &mut Module, computation: ComputationId, id: InstructionId) -> Result<bool> {
     let instruction = &module[computation][id];
     let Op::SelectAndScatter { window, select, scatter } = instruction.op() else { return Ok(false) };
@@ -75,7 +76,7 @@ struct Writer<'m> {
 }
 
 impl Writer<'_> {
-    /// The position in `x`, counted row by row, of each window's winner.
+    /// The row-major position in `x` of each window's winner.
     fn winners(
         &mut self,
         [x, init]: [InstructionId; 2],
@@ -89,7 +90,7 @@ impl Writer<'_> {
         let line = ArrayShape::new(index_type, &[count]);
         let positions = self.add(Op::Iota { iota_dimension: 0 }, line, &[]);
         let positions = self.add(Op::Reshape {}, array.with_element_type(index_type), &[positions]);
-        // With position -1, `init` is displaced by whatever comes first.
+        // Any element replaces `init`, which has position -1.
         let none = self.constant(scalar(index_type, -1));
         let shapes = [array.element_type, index_type].map(|ty| updates.with_element_type(ty));
         let pairs = Shape::Tuple(shapes.iter().cloned().map(Shape::from).collect());
@@ -132,11 +133,11 @@ fn winner(
     let j = b.parameter("j", Shape::scalar(index_type));
     let zero = b.constant(scalar(index_type, 0));
     let is = |direction| Op::Compare { direction, comparison_type: ComparisonType::Default };
-    let found = b.op(module, is(ComparisonDirection::Ge), &[i, zero])?;
+    let is_element = b.op(module, is(ComparisonDirection::Ge), &[i, zero])?;
     let alone = b.op(module, is(ComparisonDirection::Lt), &[j, zero])?;
     let preferred = b.op(module, Op::Call { to_apply: select }, &[x, y])?;
     let or_alone = b.op(module, Op::Or {}, &[alone, preferred])?;
-    let keeps = b.op(module, Op::And {}, &[found, or_alone])?;
+    let keeps = b.op(module, Op::And {}, &[is_element, or_alone])?;
     let value = b.op(module, Op::Select {}, &[keeps, x, y])?;
     let position = b.op(module, Op::Select {}, &[keeps, i, j])?;
     let root = b.op(module, Op::Tuple {}, &[value, position])?;

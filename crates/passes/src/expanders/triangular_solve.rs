@@ -6,7 +6,8 @@ use composite::linear_algebra::{Triangular, as_stack, of_stack, triangular_solve
 use hlo::{Module, Op};
 use support::Result;
 
-/// `triangular-solve(a, b) =>` a loop that makes one row of the solution a step. Exact but for rounding.
+/// `triangular-solve(a, b) =>` a loop that computes one row of the solution per iteration. Exact
+/// except for rounding.
 pub struct TriangularSolveExpander;
 
 impl Pass for TriangularSolveExpander {

@@ -1,9 +1,10 @@
-//! The algebraic simplifier: small rewrites, one file for each root op.
+//! The algebraic simplifier: small rewrites, one file per root op.
 //!
-//! Every rule goes downhill (its result costs less than what it replaces, or is one step nearer to a form in which more is
-//! fused), so the pass runs to its fixpoint without a fuse. Each rule's comment gives `before => after` and for which
-//! inputs it is exact; all of them preserve signs of zeros and whether an element is NaN, but not the bits of a NaN.
-//! Rules see instructions of static arrays only.
+//! The result of every rule costs less than the original, or is one step closer to a form in which
+//! more is fused. The pass therefore reaches its fixpoint without a limit on iterations. Each
+//! rule's comment gives `before => after` and the inputs for which it is exact. All rules preserve
+//! the signs of zeros and whether an element is NaN, but not the bits of a NaN. Rules see only
+//! instructions on static arrays.
 
 mod add;
 mod broadcast;
@@ -37,7 +38,7 @@ use graph::{Graph, Regions};
 use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
 use support::Result;
 
-/// What a rule looks at.
+/// Instructions to which a rule applies.
 enum Root {
     /// Instructions of one opcode.
     Is(Opcode),
@@ -47,14 +48,14 @@ enum Root {
 
 /// A rewrite of one instruction.
 struct Rule {
-    /// `x-of-y`, for the reader of a trace.
+    /// Name of the rule in traces, such as `x-of-y`.
     name: &'static str,
     root: Root,
-    /// The instruction that replaces the root, if the rule applies.
+    /// Returns the instruction that replaces the root, if the rule applies.
     apply: fn(&mut Graph<'_>, InstructionId) -> Option<InstructionId>,
 }
 
-/// Every rule.
+/// All rules.
 fn rules() -> impl Iterator<Item = &'static Rule> {
     [
         add::RULES,
@@ -87,7 +88,7 @@ fn rules() -> impl Iterator<Item = &'static Rule> {
     .flatten()
 }
 
-/// Applies every rule until none applies.
+/// Applies all rules until none applies.
 pub struct AlgebraicSimplifier;
 
 impl Pass for AlgebraicSimplifier {
@@ -107,7 +108,7 @@ impl Pass for AlgebraicSimplifier {
     }
 }
 
-/// One pass over a computation; whether a rule applied.
+/// Applies rules in one pass over a computation. Returns true if any applied.
 fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
     let mut changed = false;
     for id in computation.post_order() {
@@ -116,15 +117,15 @@ fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
         }
         let opcode = computation[id].opcode();
         let looks_at = |rule: &&Rule| match rule.root {
-            Root::Is(wanted) => wanted == opcode,
+            Root::Is(root) => root == opcode,
             Root::Elementwise => opcode.traits().contains(Traits::ELEMENTWISE),
         };
         for rule in rules().filter(looks_at) {
             let Some(new) = (rule.apply)(&mut Graph { computation, regions }, id) else { continue };
-            debug_assert!(new != id, "{} changed nothing", rule.name);
+            debug_assert!(new != id, "rule {} returned its root unchanged", rule.name);
             debug_assert!(
                 computation[new].shape().compatible(computation[id].shape()),
-                "{} changed the shape",
+                "rule {} changed the shape",
                 rule.name
             );
             computation.replace_all_uses(id, new);
@@ -138,7 +139,7 @@ fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
     changed
 }
 
-/// Whether an instruction makes and reads arrays of known sizes only.
+/// True if an instruction returns and reads only arrays of static shapes.
 fn is_static(computation: &Computation, id: InstructionId) -> bool {
     let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(|s| s.is_static());
     is_static(&id) && computation[id].operands().iter().all(is_static)

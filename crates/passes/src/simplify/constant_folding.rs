@@ -1,21 +1,22 @@
-//! Computes what is known.
+//! Evaluates constant expressions.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, OpMetadata, Window};
 use shape::{ArrayShape, Literal};
 use support::Result;
 
-/// Replaces instructions with constant operands by their value, as the evaluator computes it.
+/// Replaces instructions with constant operands by the value that the evaluator computes.
 ///
-/// Exact for every input, but for the last bits of transcendentals. Instructions whose result is large, or larger than
-/// what they are made of (`iota`, `pad`), stay. The broadcast of a scalar constant counts as a constant, and where all
-/// elements of a result are equal it is what remains.
+/// Exact for every input, except for the last bits of transcendental functions. Instructions whose
+/// result is large, or larger than their operands (`iota`, `pad`), are left unchanged. The
+/// broadcast of a scalar constant counts as a constant, and a result whose elements are all equal
+/// becomes such a broadcast.
 pub struct ConstantFolding {
-    /// Bytes of the largest result that is folded, but for constants that are only brought into another order.
+    /// Maximum bytes of a folded result, except for constants that are only reordered.
     pub max_bytes: u64,
-    /// Multiplications and the like that one fold may cost.
+    /// Maximum cost of one fold, in multiplications or operations as expensive.
     pub max_work: i64,
-    /// What all folds of one run may cost together; what is left over stays.
+    /// Maximum cost of all folds of one run. Further instructions are left unchanged.
     pub max_total_work: i64,
 }
 
@@ -32,7 +33,7 @@ impl Pass for ConstantFolding {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
-        let mut work_left = self.max_total_work;
+        let mut remaining_work = self.max_total_work;
         for id in module.post_order() {
             for instruction in module[id].post_order() {
                 if !self.is_foldable(&module[id], instruction) {
@@ -40,18 +41,22 @@ impl Pass for ConstantFolding {
                 }
                 let computation = &module[id];
                 let work = self.work(computation, instruction);
-                if work > work_left {
+                if work > remaining_work {
                     continue;
                 }
-                work_left -= work;
+                remaining_work -= work;
                 let current = &computation[instruction];
                 let operands: Vec<Literal> = current
                     .operands()
                     .iter()
-                    .map(|&o| self.constant(computation, o).expect("foldable operands are constant"))
+                    .map(|&o| {
+                        self.constant(computation, o)
+                            .expect("operand of a foldable instruction is not constant")
+                    })
                     .collect();
                 let operands: Vec<&Literal> = operands.iter().collect();
-                // What the evaluator cannot do stays as it is; the code generator says if it cannot either.
+                // An instruction that the evaluator rejects is left unchanged. If the code
+                // generator does not support it either, it reports that.
                 let Ok(literal) =
                     evaluator::evaluate_instruction(module, current.op(), current.shape(), &operands)
                 else {
@@ -103,7 +108,7 @@ impl ConstantFolding {
         !grows && is_small && self.work(computation, id) <= self.max_work
     }
 
-    /// Roughly how many steps the evaluator takes.
+    /// Approximate number of steps of the evaluator.
     fn work(&self, computation: &Computation, id: InstructionId) -> i64 {
         let instruction = &computation[id];
         let count = |id: InstructionId| computation[id].shape().as_array().map_or(1, |s| s.element_count());
@@ -121,7 +126,7 @@ impl ConstantFolding {
                 let operand = computation[instruction.operands()[0]].shape().expect_array();
                 operand.sizes().last().map_or(1, |&size| size.saturating_mul(8))
             }
-            // Another order costs one step for each element, however large.
+            // Reordering costs one step per element, regardless of the size.
             Op::Reshape {} => return 1,
             Op::Transpose { .. } | Op::Reverse { .. } => return count(id),
             Op::Map { .. } | Op::Reduce { .. } | Op::Scatter { .. } | Op::Sort { .. } => 64,
@@ -154,21 +159,22 @@ impl ConstantFolding {
     }
 }
 
-/// Whether the evaluator takes one step for each result of a windowed reduction.
+/// True if the evaluator takes one step per result of a windowed reduction.
 fn is_running_total(computation: &Computation, id: InstructionId, window: &Window) -> bool {
     let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
     let sizes = sizes(computation[id].operands()[0]).zip(sizes(id));
     sizes.is_some_and(|(operand, result)| window.running_dimension(&operand, &result).is_some())
 }
 
-/// Whether an instruction is a constant in another order: kernels of contractions should be constants whatever their size.
+/// True if an instruction only reorders a constant. Kernels of contractions should be constants
+/// regardless of their size.
 fn is_moved_constant(computation: &Computation, id: InstructionId) -> bool {
     let instruction = &computation[id];
     matches!(instruction.op(), Op::Transpose { .. } | Op::Reverse { .. } | Op::Reshape {})
         && matches!(computation[instruction.operands()[0]].op(), Op::Constant { .. })
 }
 
-/// Adds a constant; if all of several elements are equal, as the broadcast of a scalar.
+/// Adds a constant; if it has several equal elements, as the broadcast of a scalar.
 fn add_constant(computation: &mut Computation, literal: Literal, metadata: OpMetadata) -> InstructionId {
     let shape = literal.array_shape().clone();
     if shape.rank() == 0 || shape.element_count() == 0 || !literal.is_splat() {
@@ -176,7 +182,8 @@ fn add_constant(computation: &mut Computation, literal: Literal, metadata: OpMet
     }
     let scalar = ArrayShape::new(shape.element_type, &[]);
     let bytes = literal.bytes().slice(..shape.element_type.byte_size());
-    let literal = Literal::from_bytes(scalar.clone(), bytes).expect("the bytes of one element");
+    let literal = Literal::from_bytes(scalar.clone(), bytes)
+        .expect("literal of one element has the wrong number of bytes");
     let scalar = computation.add("", Op::Constant { literal }, scalar.into(), &[], metadata.clone());
     computation.add("", Op::Broadcast { dimensions: Vec::new() }, shape.into(), &[scalar], metadata)
 }

@@ -1,11 +1,11 @@
-//! Computes equal things once.
+//! Common subexpression elimination.
 
 use crate::pass::{Changed, Pass};
 use hlo::{ComputationId, Instruction, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// `f(a), f(a) => f(a)` for instructions of equal op, operands and shape, for every input.
+/// `f(a), f(a) => f(a)` for instructions with equal op, operands, and shape, for every input.
 pub struct CommonSubexpressionElimination;
 
 impl Pass for CommonSubexpressionElimination {
@@ -18,7 +18,8 @@ impl Pass for CommonSubexpressionElimination {
         let effects = computations_with_effects(module);
         for id in module.post_order() {
             let computation = module.computation_mut(id);
-            // Candidates by opcode and operands; payloads are compared, since constants have no cheap order.
+            // Candidates by opcode and operands. Attributes are compared linearly, because
+            // constants have no cheap order.
             let mut seen: BTreeMap<(hlo::Opcode, Vec<InstructionId>), Vec<InstructionId>> = BTreeMap::new();
             for instruction in computation.post_order() {
                 let current = &computation[instruction];
@@ -45,10 +46,11 @@ impl Pass for CommonSubexpressionElimination {
     }
 }
 
-/// So many different constants are compared with a new one; beyond it, equal ones may stay.
+/// Maximum number of different constants with which a new one is compared. Beyond it, equal
+/// constants may remain.
 const MAX_CANDIDATES: usize = 256;
 
-/// The computations that have an effect, by themselves or by what they call.
+/// The computations that have an effect, directly or through their callees.
 fn computations_with_effects(module: &Module) -> BTreeSet<ComputationId> {
     let mut effects = BTreeSet::new();
     for id in module.post_order() {

@@ -1,11 +1,11 @@
-//! Removes what nobody needs.
+//! Dead code elimination.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module};
 use std::collections::BTreeSet;
 use support::Result;
 
-/// Removes instructions that neither the root nor an effect needs, and computations that nobody calls.
+/// Removes instructions that neither the root nor an effect needs, and unreachable computations.
 pub struct DeadCodeElimination;
 
 impl Pass for DeadCodeElimination {
@@ -23,7 +23,8 @@ impl Pass for DeadCodeElimination {
     }
 }
 
-/// Removes the dead instructions of a computation, users before operands; whether there were any.
+/// Removes the dead instructions of a computation, users before operands. Returns true if there
+/// were any.
 pub(crate) fn sweep(computation: &mut Computation) -> bool {
     let live: BTreeSet<InstructionId> = computation.post_order().into_iter().collect();
     let dead: Vec<InstructionId> =

@@ -1,4 +1,4 @@
-//! Sees through tuples.
+//! Simplifies accesses to tuples.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Module, Op};

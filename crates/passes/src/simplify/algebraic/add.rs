@@ -11,7 +11,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "subtract-of-itself", root: Is(Opcode::Subtract), apply: subtract_of_itself },
 ];
 
-/// `x + 0 => x` for integers, `x + -0.0 => x` for floats (+0.0 would change -0.0). Exact for every input.
+/// `x + 0 => x` for integers, `x + -0.0 => x` for floats (+0.0 would change -0.0). Exact for every
+/// input.
 fn add_of_zero(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let is_negative_zero = |scalar| matches!(scalar, Scalar::Float(v) if v.to_bits() == (-0.0f64).to_bits());
     graph.beside_splat(id, |scalar| is_integer_zero(scalar) || is_negative_zero(scalar))

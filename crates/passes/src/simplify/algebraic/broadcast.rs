@@ -21,7 +21,8 @@ fn broadcast_of_broadcast(graph: &mut Graph<'_>, outer: InstructionId) -> Option
     Some(graph.replacement(outer, Op::Broadcast { dimensions }, &[operand]))
 }
 
-/// `broadcast(x) => x` if nothing is added, `=> reshape(x)` if only dimensions of size 1 are. Exact for every input.
+/// `broadcast(x) => x` if it adds no dimensions, `=> reshape(x)` if it adds only dimensions of size
+/// 1. Exact for every input.
 fn broadcast_to_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Broadcast { dimensions } = graph[id].op() else { return None };
     let operand = graph[id].operands()[0];
@@ -35,31 +36,33 @@ fn broadcast_to_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<Ins
     Some(graph.replacement(id, Op::Reshape {}, &[operand]))
 }
 
-/// `broadcast(reshape(x)) => broadcast(x)` if the reshape only adds dimensions of size 1. Exact for every input.
+/// `broadcast(reshape(x)) => broadcast(x)` if the reshape only adds dimensions of size 1. Exact for
+/// every input.
 fn broadcast_of_reshape(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Broadcast { dimensions } = graph[id].op() else { return None };
     let reshape = graph.operand(id);
     let Op::Reshape {} = graph[reshape].op() else { return None };
     let source = graph.operand(reshape);
-    let kept = added_ones(&graph.array(source).sizes(), &graph.array(reshape).sizes())?;
-    let dimensions = kept.into_iter().map(|d| dimensions[d]).collect();
+    let positions = added_ones(&graph.array(source).sizes(), &graph.array(reshape).sizes())?;
+    let dimensions = positions.into_iter().map(|d| dimensions[d]).collect();
     Some(graph.replacement(id, Op::Broadcast { dimensions }, &[source]))
 }
 
-/// Where each dimension of `from` is in `to`, if `to` is `from` with dimensions of size 1 added.
+/// The position in `to` of each dimension of `from`, if `to` is `from` with dimensions of size 1
+/// added.
 fn added_ones(from: &[i64], to: &[i64]) -> Option<Vec<usize>> {
-    let mut places = Vec::with_capacity(from.len());
+    let mut positions = Vec::with_capacity(from.len());
     for (d, &size) in to.iter().enumerate() {
-        if from.get(places.len()) == Some(&size) {
-            places.push(d);
+        if from.get(positions.len()) == Some(&size) {
+            positions.push(d);
         } else if size != 1 {
             return None;
         }
     }
-    (places.len() == from.len()).then_some(places)
+    (positions.len() == from.len()).then_some(positions)
 }
 
-/// `broadcast(constant of equal elements) => broadcast(scalar constant)`. Exact for every input.
+/// `broadcast(constant with equal elements) => broadcast(scalar constant)`. Exact for every input.
 fn broadcast_of_splat(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operand = graph[id].operands()[0];
     let Op::Constant { literal } = graph[operand].op() else { return None };

@@ -14,7 +14,8 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// `compare(x, x) => true` for EQ, GE and LE, `=> false` for NE, GT and LT, for integers and `pred`. Exact for every input.
+/// `compare(x, x) => true` for EQ, GE, and LE, `=> false` for NE, GT, and LT, for integers and
+/// `pred`. Exact for every input.
 fn compare_of_itself(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     use ComparisonDirection::*;
     let Op::Compare { direction, .. } = *graph[id].op() else { return None };
@@ -26,7 +27,8 @@ fn compare_of_itself(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruc
     Some(graph.filled(id, Scalar::Pred(matches!(direction, Eq | Ge | Le))))
 }
 
-/// `p == true => p`, `p != false => p`, `p == false => not(p)`, `p != true => not(p)`. Exact for every input.
+/// `p == true => p`, `p != false => p`, `p == false => not(p)`, `p != true => not(p)`. Exact for
+/// every input.
 fn compare_of_pred_and_constant(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Compare { direction, .. } = *graph[id].op() else { return None };
     let when = match direction {

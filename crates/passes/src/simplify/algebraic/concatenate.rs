@@ -33,7 +33,8 @@ fn concatenate_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
     Some(*operand)
 }
 
-/// `concatenate(x, empty) => concatenate(x)`, as long as one operand is left. Exact for every input.
+/// `concatenate(x, empty) => concatenate(x)`, as long as one operand remains. Exact for every
+/// input.
 fn concatenate_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
     let operands = graph[id].operands();
@@ -45,8 +46,9 @@ fn concatenate_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<In
     Some(graph.replacement(id, Op::Concatenate { dimension }, &filled))
 }
 
-/// `concatenate(concatenate(a, b), c) => concatenate(a, b, c)` along one dimension, if nobody else reads the inner ones and
-/// each is read once (else the operands could double at every step). Exact for every input.
+/// `concatenate(concatenate(a, b), c) => concatenate(a, b, c)` along one dimension, if the inner
+/// ones have no other user and each is read once (otherwise the operands could double at every
+/// step). Exact for every input.
 fn concatenate_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
     let is_inner = |operand: InstructionId| matches!(*graph[operand].op(), Op::Concatenate { dimension: inner } if inner == dimension);
@@ -67,27 +69,27 @@ fn concatenate_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Optio
     changed.then(|| graph.replacement(id, Op::Concatenate { dimension }, &flat))
 }
 
-/// `concatenate(slice(x, 0:2), slice(x, 2:5)) => slice(x, 0:5)` for neighbours that continue each other. Exact for every
-/// input.
+/// `concatenate(slice(x, 0:2), slice(x, 2:5)) => slice(x, 0:5)` for adjacent slices. Exact for
+/// every input.
 fn concatenate_of_slices(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
     let old = graph[id].operands().to_vec();
     let mut operands = Vec::new();
-    let mut at = 0;
-    while at < old.len() {
+    let mut begin = 0;
+    while begin < old.len() {
         let continues = |&next: &usize| joins(graph, old[next - 1], old[next], dimension);
-        let end = (at + 1..old.len()).take_while(continues).last().map_or(at + 1, |last| last + 1);
-        operands.push(match (graph[old[at]].op(), graph[old[end - 1]].op()) {
-            (Op::Slice { slice }, Op::Slice { slice: last }) if end - at > 1 => {
-                let (mut slice, source) = (slice.clone(), graph.operand(old[at]));
+        let end = (begin + 1..old.len()).take_while(continues).last().map_or(begin + 1, |last| last + 1);
+        operands.push(match (graph[old[begin]].op(), graph[old[end - 1]].op()) {
+            (Op::Slice { slice }, Op::Slice { slice: last }) if end - begin > 1 => {
+                let (mut slice, source) = (slice.clone(), graph.operand(old[begin]));
                 slice[dimension].limit = last[dimension].limit;
                 let sizes: Vec<i64> = slice.iter().map(|s| s.limit - s.start).collect();
                 let shape = ArrayShape::new(graph.array(id).element_type, &sizes);
                 graph.helper(id, Op::Slice { slice }, shape, &[source])
             }
-            _ => old[at],
+            _ => old[begin],
         });
-        at = end;
+        begin = end;
     }
     if operands.len() == old.len() {
         return None;
@@ -98,7 +100,8 @@ fn concatenate_of_slices(graph: &mut Graph<'_>, id: InstructionId) -> Option<Ins
     })
 }
 
-/// Whether two slices with stride 1 of one array are a larger one, the second behind the first.
+/// True if two slices with stride 1 of one array form a larger one, with the second after the
+/// first.
 fn joins(graph: &Graph<'_>, first: InstructionId, second: InstructionId, dimension: usize) -> bool {
     let (Op::Slice { slice: a }, Op::Slice { slice: b }) = (graph[first].op(), graph[second].op()) else {
         return false;
@@ -110,7 +113,8 @@ fn joins(graph: &Graph<'_>, first: InstructionId, second: InstructionId, dimensi
     fits && graph.operand(first) == graph.operand(second)
 }
 
-/// `concatenate(broadcast(a), broadcast(a)) => broadcast(a)` for one scalar a. Exact for every input.
+/// `concatenate(broadcast(a), broadcast(a)) => broadcast(a)` for one scalar a. Exact for every
+/// input.
 fn concatenate_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let scalar = graph.broadcast_of_scalar(graph.operand(id))?;
     let mut operands = graph[id].operands().iter();
@@ -118,8 +122,8 @@ fn concatenate_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option
     all_same.then(|| graph.broadcast_scalar(id, scalar))
 }
 
-/// `concatenate(transpose(x, p), transpose(y, p)) => transpose(concatenate(x, y), p)`, of what convolutions made. Exact for
-/// every input.
+/// `concatenate(transpose(x, p), transpose(y, p)) => transpose(concatenate(x, y), p)`, for results
+/// of convolutions. Exact for every input.
 fn concatenate_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Concatenate { dimension } = *graph[id].op() else { return None };
     let operands = graph[id].operands().to_vec();

@@ -1,4 +1,4 @@
-//! Rules rooted at `convert`, `bitcast-convert`, `copy`, `negate` and `not`.
+//! Rules rooted at `convert`, `bitcast-convert`, `copy`, `negate`, and `not`.
 
 use super::graph::Graph;
 use super::{Root::Is, Rule};
@@ -14,13 +14,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "not-of-not", root: Is(Opcode::Not), apply: twice },
 ];
 
-/// `convert(x) => x` if the type is x's. Exact for every input.
+/// `convert(x) => x` if the type is that of x. Exact for every input.
 fn to_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operand = graph[id].operands()[0];
     (graph[operand].shape() == graph[id].shape()).then_some(operand)
 }
 
-/// `negate(negate(x)) => x`, `not(not(x)) => x`. Exact for every input: one flips the sign bit, the other all bits.
+/// `negate(negate(x)) => x`, `not(not(x)) => x`. Exact for every input: one flips the sign bit, the
+/// other all bits.
 fn twice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let inner = graph[id].operands()[0];
     let same = matches!(
@@ -30,8 +31,9 @@ fn twice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     same.then(|| graph[inner].operands()[0])
 }
 
-/// `convert(convert(x)) => convert(x)` if the type between holds every value of x's type. Floats saturate where integers
-/// wrap, so on the way from integer to float to integer the last type must hold them too. Exact for every input.
+/// `convert(convert(x)) => convert(x)` if the intermediate type holds every value of x's type.
+/// Conversions from floats saturate where those from integers wrap, so for an integer converted to
+/// a float and to an integer, the last type must hold the values, too. Exact for every input.
 fn convert_of_convert(graph: &mut Graph<'_>, outer: InstructionId) -> Option<InstructionId> {
     let inner = graph.operand(outer);
     let Op::Convert {} = graph[inner].op() else { return None };
@@ -48,12 +50,12 @@ fn convert_of_convert(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Ins
     Some(graph.replacement(outer, Op::Convert {}, &[source]))
 }
 
-/// Whether every value of `narrow` is one of `wide`. Never for complex numbers.
+/// True if `wide` holds every value of `narrow`. Always false for complex numbers.
 fn holds(wide: PrimitiveType, narrow: PrimitiveType) -> bool {
     let Some((exponent, mantissa)) = float_format(wide) else {
         let (w, n) = (wide.bit_width(), narrow.bit_width());
         return match (wide, narrow) {
-            // The one bit of `s1` is a sign.
+            // The only bit of `s1` is its sign.
             (_, PrimitiveType::Pred) => wide.is_unsigned_integer() || wide.is_signed_integer() && w > 1,
             (a, b) if a.is_signed_integer() && b.is_signed_integer() => w >= n,
             (a, b) if a.is_unsigned_integer() && b.is_unsigned_integer() => w >= n,
@@ -64,12 +66,13 @@ fn holds(wide: PrimitiveType, narrow: PrimitiveType) -> bool {
     match float_format(narrow) {
         Some((e, m)) => e <= exponent && m <= mantissa,
         None if narrow.is_complex() || narrow.is_floating_point() => false,
-        // All integers below 2^bits, and -2^(bits - 1): as many digits, and an exponent that reaches them.
+        // All integers below 2^bits, and -2^(bits - 1): this requires as many digits, and an
+        // exponent that reaches them.
         None => narrow.bit_width() <= mantissa + 1 && 1 << (exponent - 1) > narrow.bit_width(),
     }
 }
 
-/// Bits of exponent and mantissa of the formats with infinities.
+/// Exponent and mantissa bits of the formats with infinities.
 fn float_format(element_type: PrimitiveType) -> Option<(u32, u32)> {
     let format = element_type.float_format().filter(|format| format.has_infinity())?;
     Some((format.exponent_bits, format.mantissa_bits))

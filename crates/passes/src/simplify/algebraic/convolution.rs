@@ -12,9 +12,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "convolution-of-one-pixel", root: Is(Opcode::Convolution), apply: convolution_of_one_pixel },
 ];
 
-/// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial dimensions are padded; padding
-/// between elements becomes dilation of the base. For constant kernels without infinities and NaN, by which zeros would be
-/// multiplied; exact for every x.
+/// `convolution(pad(x, 0), k) => convolution(x, k)` with a padded window, if only spatial
+/// dimensions are padded; padding between elements becomes base dilation. Only for constant kernels
+/// without infinities and NaN, because products of those with zeros are NaN. Exact for every x.
 fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels, feature_group_count, batch_group_count } = graph[id].op()
     else {
@@ -51,12 +51,12 @@ fn convolution_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
     Some(graph.replacement(id, op, &[x, kernel]))
 }
 
-/// A window over a padded base as a window over the base. `None` if what the padding crops would come back, or if a number
-/// is too large.
+/// Converts a window over a padded base to a window over the base. `None` if cropped elements would
+/// reappear, or if a number is too large.
 pub(super) fn padded(w: WindowDimension, padding: PaddingDimension) -> Option<WindowDimension> {
     let edge = |edge: i64, own: i64| {
-        let comes_back = edge < 0 && own > 0;
-        if comes_back { None } else { edge.checked_mul(w.base_dilation)?.checked_add(own) }
+        let reappears = edge < 0 && own > 0;
+        if reappears { None } else { edge.checked_mul(w.base_dilation)?.checked_add(own) }
     };
     Some(WindowDimension {
         padding_low: edge(padding.edge_padding_low, w.padding_low)?,
@@ -74,8 +74,8 @@ fn is_finite(literal: &Literal) -> bool {
     })
 }
 
-/// `convolution(x, k) => dot(x, k's tap)` for images of one pixel in canonical form, with one tap that meets it. Exact for
-/// every input: the same products in the same order.
+/// `convolution(x, k) => dot(x, k's tap)` for one-pixel images in canonical form, if one tap meets
+/// the pixel. Exact for every input: the same products in the same order.
 fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
         graph[id].op()
@@ -118,7 +118,8 @@ fn convolution_of_one_pixel(graph: &mut Graph<'_>, id: InstructionId) -> Option<
     Some(graph.replacement(id, Op::Dot { dot_dimension_numbers: numbers }, &[x, tap]))
 }
 
-/// For each dimension, the tap of the first window that meets the base's only element; `None` if none does.
+/// For each dimension, the tap of the first window that meets the base's only element; `None` if
+/// none does.
 fn meeting_taps(window: &Window) -> Option<Vec<i64>> {
     let tap = |w: &WindowDimension| {
         let is_met = w.padding_low >= 0 && w.padding_low % w.window_dilation == 0;

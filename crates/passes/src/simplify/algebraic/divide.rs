@@ -10,13 +10,14 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "divide-by-power-of-two", root: Is(Opcode::Divide), apply: divide_by_power_of_two },
 ];
 
-/// `x / 1 => x`, not for complex numbers. Exact for every input.
+/// `x / 1 => x`, except for complex numbers. Exact for every input.
 fn divide_by_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[lhs, rhs] = graph[id].operands() else { return None };
     graph.splat(rhs).is_some_and(|scalar| is_number(scalar, 1)).then_some(lhs)
 }
 
-/// `x / 2^n => x * 2^-n` for floats if 2^-n is a normal number: both round the same quotient. Exact for every input.
+/// `x / 2^n => x * 2^-n` for floats if 2^-n is a normal number: both round the same quotient. Exact
+/// for every input.
 fn divide_by_power_of_two(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[lhs, rhs] = graph[id].operands() else { return None };
     let Scalar::Float(divisor) = graph.splat(rhs)? else { return None };

@@ -7,8 +7,9 @@ use hlo::{DotDimensionNumbers, InstructionId, Op, Opcode};
 pub(super) const RULES: &[Rule] =
     &[Rule { name: "dot-of-transpose", root: Is(Opcode::Dot), apply: dot_of_transpose }];
 
-/// `dot(transpose(x), y) => dot(x, y)` with other dimension numbers, likewise for y, as long as the dimensions that are
-/// neither batch nor contracting keep their order. Exact for every input: the same products in the same order.
+/// `dot(transpose(x), y) => dot(x, y)` with other dimension numbers, and likewise for y, as long as
+/// the dimensions that are neither batch nor contracting keep their order. Exact for every input:
+/// the same products in the same order.
 fn dot_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Dot { dot_dimension_numbers: numbers } = graph[id].op() else { return None };
     let mut numbers = numbers.clone();
@@ -36,7 +37,7 @@ fn side_numbers(numbers: &mut DotDimensionNumbers, side: usize) -> (&mut Vec<usi
     }
 }
 
-/// The dimensions of an operand that reach the result as rows or columns.
+/// The dimensions of an operand that become rows or columns of the result.
 fn free_dimensions(numbers: &DotDimensionNumbers, side: usize, rank: usize) -> Vec<usize> {
     let (batch, contracting) = match side {
         0 => (&numbers.lhs_batch_dims, &numbers.lhs_contracting_dims),

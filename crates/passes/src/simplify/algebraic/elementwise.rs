@@ -12,8 +12,9 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "clamp-of-transpose", root: Root::Is(Opcode::Clamp), apply: elementwise_of_transposes },
 ];
 
-/// `f(broadcast(x, d), broadcast(y, d)) => broadcast(f(x, y), d)`, where scalars may be broadcast beside; f then makes fewer
-/// elements. Only if x and y are scalars, or f is worth more than a pass over x. Exact for every input.
+/// `f(broadcast(x, d), broadcast(y, d)) => broadcast(f(x, y), d)`, where other operands may be
+/// broadcast scalars; f then computes fewer elements. Only if x and y are scalars, or if f costs
+/// more than a pass over x. Exact for every input.
 fn elementwise_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let shared = shared_broadcast(graph, id)?;
     let Op::Broadcast { dimensions } = graph[shared].op() else { return None };
@@ -36,7 +37,8 @@ fn elementwise_of_broadcasts(graph: &mut Graph<'_>, id: InstructionId) -> Option
     Some(graph.replacement(id, Op::Broadcast { dimensions }, &[result]))
 }
 
-/// The broadcast whose dimensions all others share, if all operands are broadcasts; others may broadcast scalars.
+/// The broadcast whose dimensions all others share, if all operands are broadcasts. The others may
+/// be broadcast scalars.
 fn shared_broadcast(graph: &Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operands = graph[id].operands();
     let result = graph.array(id).sizes();
@@ -57,7 +59,7 @@ fn shared_broadcast(graph: &Graph<'_>, id: InstructionId) -> Option<InstructionI
     operands.iter().all(fits).then_some(widest)
 }
 
-/// Whether an opcode takes many cycles for an element.
+/// True if an op takes many cycles per element.
 fn is_expensive(op: &Op) -> bool {
     !matches!(
         op,
@@ -88,7 +90,7 @@ fn is_expensive(op: &Op) -> bool {
     )
 }
 
-/// A scalar in other dimensions.
+/// A scalar broadcast to other dimensions.
 fn filled_like(
     graph: &mut Graph<'_>,
     id: InstructionId,
@@ -99,8 +101,9 @@ fn filled_like(
     graph.helper(id, Op::Broadcast { dimensions: Vec::new() }, shape, &[scalar])
 }
 
-/// `f(reshape(x), reshape(y)) => reshape(f(x, y))`, where scalars may be broadcast beside, if x is computed by something
-/// that f can be fused with and nobody else reads the reshapes. Exact for every input.
+/// `f(reshape(x), reshape(y)) => reshape(f(x, y))`, where other operands may be broadcast scalars,
+/// if x comes from an instruction that f can be fused with and the reshapes have no other user.
+/// Exact for every input.
 fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operands = graph[id].operands().to_vec();
     let result = graph.array(id).clone();
@@ -138,8 +141,9 @@ fn elementwise_of_reshapes(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
     Some(graph.replacement(id, Op::Reshape {}, &[computed]))
 }
 
-/// `f(transpose(x, p), transpose(y, p)) => transpose(f(x, y), p)`, of what a convolution made; broadcasts and constants beside
-/// them are brought into the order of x. Exact for every input.
+/// `f(transpose(x, p), transpose(y, p)) => transpose(f(x, y), p)`, for results of convolutions.
+/// Broadcasts and constants among the operands are brought into the order of x. Exact for every
+/// input.
 fn elementwise_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operands = graph[id].operands().to_vec();
     let is_transpose = |o: InstructionId| matches!(graph[o].op(), Op::Transpose { .. });
@@ -180,7 +184,7 @@ fn elementwise_of_transposes(graph: &mut Graph<'_>, id: InstructionId) -> Option
     Some(graph.transposed_after(id, op, &moved, &permutation))
 }
 
-/// Where the dimensions of a transposed array are in the one that it was made of.
+/// The positions that dimensions of a transposed array have in its operand.
 fn untransposed_dimensions(dimensions: &[usize], permutation: &[usize]) -> Vec<usize> {
     dimensions.iter().map(|&d| permutation[d]).collect()
 }

@@ -14,8 +14,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// `gather(x, indices) => 0` if x has no elements: slices without any become elements where their dimension is dropped, and
-/// those are of no meaning. What the evaluator gives.
+/// `gather(x, indices) => 0` if x has no elements. A slice without elements can still become an
+/// element of the result if its empty dimension is dropped; the value of such an element is
+/// undefined. 0 is the evaluator's value.
 fn gather_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operand = *graph[id].operands().first()?;
     if graph.array(operand).element_count() > 0 || graph.array(id).element_count() == 0 {
@@ -31,8 +32,8 @@ fn gather_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruc
     Some(graph.filled(id, zero))
 }
 
-/// `gather(x, constant index) => reshape(slice(x))` if it takes a single slice; the start is clamped so that the slice lies
-/// within x. Exact for every input.
+/// `gather(x, constant index) => reshape(slice(x))` if it reads a single slice; the start is
+/// clamped so that the slice lies within x. Exact for every input.
 fn gather_of_one_constant_slice(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Gather { gather_dimension_numbers: numbers, slice_sizes, .. } = graph[id].op() else {
         return None;

@@ -1,4 +1,5 @@
-//! What rules see: a computation under rewriting, and what the computations that it applies do.
+//! The view that rules have of the module: a computation being rewritten, and the meaning of the
+//! computations that it applies.
 
 use hlo::{
     ComparisonDirection, ComparisonType, Computation, ComputationId, InstructionId, Module, Op, Opcode,
@@ -8,20 +9,21 @@ use shape::{ArrayShape, Literal, Scalar};
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
-/// What a computation of two scalars does.
+/// Meaning of a computation on two scalars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Region {
-    /// One operation on its two parameters, in their order.
+    /// One operation on its two parameters, in order.
     Binary(Opcode),
-    /// `select(y > x, y, x)` of its parameters x and y: the larger one, where NaN is passed over as y.
+    /// `select(y > x, y, x)` of its parameters x and y: the larger one. If y is NaN, the result is
+    /// x.
     LargestNumber,
 }
 
-/// The computations that are known.
+/// The computations whose meaning is known.
 pub(super) struct Regions(BTreeMap<ComputationId, Region>);
 
 impl Regions {
-    /// The operation of a computation that is one.
+    /// The operation of a computation that consists of one operation.
     pub(super) fn get(&self, id: &ComputationId) -> Option<&Opcode> {
         match self.0.get(id)? {
             Region::Binary(opcode) => Some(opcode),
@@ -29,13 +31,13 @@ impl Regions {
         }
     }
 
-    /// What a computation does, if it is known.
+    /// The meaning of a computation, if it is known.
     pub(super) fn region(&self, id: ComputationId) -> Option<Region> {
         self.0.get(&id).copied()
     }
 }
 
-/// A computation under rewriting.
+/// A computation being rewritten.
 pub(super) struct Graph<'a> {
     pub(super) computation: &'a mut Computation,
     pub(super) regions: &'a Regions,
@@ -55,7 +57,7 @@ impl DerefMut for Graph<'_> {
     }
 }
 
-/// The regions of a module.
+/// Classifies the computations of a module.
 pub(super) fn regions(module: &Module) -> Regions {
     let known = |(id, computation): (ComputationId, &Computation)| Some((id, region(computation)?));
     Regions(module.computations().filter_map(known).collect())
@@ -87,7 +89,7 @@ fn region(computation: &Computation) -> Option<Region> {
 }
 
 impl Graph<'_> {
-    /// Adds an instruction in the place of `root`, with its shape and metadata.
+    /// Adds a replacement for `root`, with its shape and metadata.
     pub(super) fn replacement(
         &mut self,
         root: InstructionId,
@@ -98,7 +100,8 @@ impl Graph<'_> {
         self.helper(root, op, shape.expect_array().clone(), operands)
     }
 
-    /// Adds an instruction of another shape on the way to the replacement of `root`, with its metadata.
+    /// Adds an intermediate instruction for the replacement of `root`, with another shape and the
+    /// metadata of `root`.
     pub(super) fn helper(
         &mut self,
         root: InstructionId,
@@ -110,7 +113,7 @@ impl Graph<'_> {
         self.add("", op, shape.into(), operands, metadata)
     }
 
-    /// `root`'s shape filled with one value of its element type.
+    /// One value of `root`'s element type, broadcast to its shape.
     pub(super) fn filled(&mut self, root: InstructionId, value: Scalar) -> InstructionId {
         let scalar = ArrayShape::new(self.array(root).element_type, &[]);
         let literal = Literal::from_scalars(scalar.clone(), [value]);
@@ -118,7 +121,7 @@ impl Graph<'_> {
         self.broadcast_scalar(root, constant)
     }
 
-    /// A scalar in `root`'s dimensions.
+    /// A scalar broadcast to `root`'s dimensions.
     pub(super) fn broadcast_scalar(&mut self, root: InstructionId, scalar: InstructionId) -> InstructionId {
         if self.array(root).rank() == 0 {
             return scalar;
@@ -126,7 +129,7 @@ impl Graph<'_> {
         self.replacement(root, Op::Broadcast { dimensions: Vec::new() }, &[scalar])
     }
 
-    /// An instruction in `root`'s dimensions, which hold as many elements.
+    /// An instruction reshaped to `root`'s dimensions, which have the same number of elements.
     pub(super) fn reshaped(&mut self, root: InstructionId, operand: InstructionId) -> InstructionId {
         if self[operand].shape() == self[root].shape() {
             return operand;
@@ -144,12 +147,12 @@ impl Graph<'_> {
         self[id].operands()[0]
     }
 
-    /// Whether only one instruction reads it, the root of the computation counting as one more.
+    /// True if exactly one instruction reads it and it is not the root of the computation.
     pub(super) fn has_one_user(&self, id: InstructionId) -> bool {
         self[id].users().len() == 1 && self.root() != id
     }
 
-    /// The value that all elements of an instruction are known to have.
+    /// The value of all elements of an instruction, if they are known to be equal.
     pub(super) fn splat(&self, id: InstructionId) -> Option<Scalar> {
         let id = if matches!(self[id].op(), Op::Broadcast { .. }) { self.operand(id) } else { id };
         match self[id].op() {
@@ -160,7 +163,7 @@ impl Graph<'_> {
         }
     }
 
-    /// The other operand of a binary instruction if one is a splat that `is_neutral`.
+    /// The other operand of a binary instruction if one operand is a splat that `is_neutral`.
     pub(super) fn beside_splat(
         &self,
         id: InstructionId,
@@ -174,21 +177,22 @@ impl Graph<'_> {
         is_neutral(lhs).then_some(rhs)
     }
 
-    /// The scalar that is broadcast to all elements of an instruction.
+    /// The scalar that an instruction broadcasts to all of its elements.
     pub(super) fn broadcast_of_scalar(&self, id: InstructionId) -> Option<InstructionId> {
         let is_broadcast = matches!(self[id].op(), Op::Broadcast { .. });
         (is_broadcast && self.array(self.operand(id)).rank() == 0).then(|| self.operand(id))
     }
 
-    /// The permutation of a transpose that should move towards the end of the graph, where it may meet its inverse: one
-    /// that brings the result of a convolution into another order.
+    /// The permutation of a transpose that should move toward the end of the graph, where it may
+    /// meet its inverse: one that reorders the result of a convolution.
     pub(super) fn sinking_permutation(&self, id: InstructionId) -> Option<Vec<usize>> {
         let Op::Transpose { dimensions } = self[id].op() else { return None };
-        self.is_of_convolution(self.operand(id)).then(|| dimensions.clone())
+        self.derives_from_convolution(self.operand(id)).then(|| dimensions.clone())
     }
 
-    /// Whether an instruction is a convolution, or made of one by steps that keep its dimensions.
-    fn is_of_convolution(&self, id: InstructionId) -> bool {
+    /// True if an instruction is a convolution, or derives from one by steps that keep its
+    /// dimensions.
+    fn derives_from_convolution(&self, id: InstructionId) -> bool {
         let mut pending = vec![id];
         for _ in 0..MAX_STEPS {
             let Some(id) = pending.pop() else { return false };
@@ -206,7 +210,8 @@ impl Graph<'_> {
         false
     }
 
-    /// An instruction on operands that are not transposed, then the transpose to `root`'s dimensions.
+    /// An instruction on operands that are not transposed, followed by the transpose to `root`'s
+    /// dimensions.
     pub(super) fn transposed_after(
         &mut self,
         root: InstructionId,
@@ -219,7 +224,7 @@ impl Graph<'_> {
         self.replacement(root, Op::Transpose { dimensions: permutation.to_vec() }, &[computed])
     }
 
-    /// The shape that a permutation brings into this one.
+    /// The shape that a permutation converts to this one.
     pub(super) fn untransposed(&self, shape: &ArrayShape, permutation: &[usize]) -> ArrayShape {
         let mut sizes = vec![0; permutation.len()];
         permutation.iter().enumerate().for_each(|(d, &p)| sizes[p] = shape.size(d));
@@ -227,10 +232,10 @@ impl Graph<'_> {
     }
 }
 
-/// How many instructions the search for a convolution looks at.
+/// Upper bound of the instructions that the search for a convolution visits.
 const MAX_STEPS: usize = 32;
 
-/// Whether a number is this integer, whatever its type; never for complex numbers and -0.
+/// True if a scalar of any type equals this integer; always false for complex numbers and -0.
 pub(super) fn is_number(scalar: Scalar, number: i64) -> bool {
     match scalar {
         Scalar::Pred(_) | Scalar::Complex(..) => false,
@@ -239,7 +244,7 @@ pub(super) fn is_number(scalar: Scalar, number: i64) -> bool {
     }
 }
 
-/// Whether an integer is 0; never for other types.
+/// True if a scalar is the integer 0; always false for other types.
 pub(super) fn is_integer_zero(scalar: Scalar) -> bool {
     matches!(scalar, Scalar::Signed(0) | Scalar::Unsigned(0))
 }

@@ -7,7 +7,7 @@ use shape::{PrimitiveType, Scalar};
 
 pub(super) const RULES: &[Rule] = &[Rule { name: "iota-of-one", root: Is(Opcode::Iota), apply: iota_of_one }];
 
-/// `iota() => 0` along a dimension of size 1, not for complex numbers. Exact.
+/// `iota() => 0` along a dimension of size 1, except for complex numbers. Exact.
 fn iota_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Iota { iota_dimension } = *graph[id].op() else { return None };
     let shape = graph.array(id);

@@ -1,4 +1,4 @@
-//! Rules rooted at `and`, `or` and `not`.
+//! Rules rooted at `and`, `or`, and `not`.
 
 use super::graph::Graph;
 use super::{Root::Is, Rule};
@@ -19,8 +19,8 @@ fn of_itself(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> 
     (lhs == rhs).then_some(lhs)
 }
 
-/// `and(x, true) => x`, `and(x, false) => false`, `or(x, false) => x`, `or(x, true) => true`, for `pred`. Exact for every
-/// input.
+/// `and(x, true) => x`, `and(x, false) => false`, `or(x, false) => x`, `or(x, true) => true`, for
+/// `pred`. Exact for every input.
 fn of_constant(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let neutral = Scalar::Pred(matches!(graph[id].op(), Op::And {}));
     if let Some(other) = graph.beside_splat(id, |scalar| scalar == neutral) {
@@ -30,8 +30,9 @@ fn of_constant(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId
     graph[id].operands().iter().copied().find(is_absorbing)
 }
 
-/// `not(compare(x, y)) => compare(x, y)` with the opposite direction: of integers and in the total order any, else EQ and
-/// NE only, for NaN is neither less nor greater. Exact for every input.
+/// `not(compare(x, y)) => compare(x, y)` with the opposite direction: any direction for integers
+/// and in the total order, otherwise only EQ and NE, because NaN is neither less nor greater. Exact
+/// for every input.
 fn not_of_compare(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     use ComparisonDirection::*;
     let inner = graph.operand(id);

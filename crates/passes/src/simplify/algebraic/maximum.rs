@@ -18,7 +18,8 @@ fn of_itself(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> 
     (lhs == rhs).then_some(lhs)
 }
 
-/// `maximum(x, lowest) => x`, `minimum(x, highest) => x`, for floats the infinities. Exact for every input: NaN stays.
+/// `maximum(x, lowest) => x`, `minimum(x, highest) => x`; for floats, these are the infinities.
+/// Exact for every input: NaN is preserved.
 fn of_bound(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let is_maximum = matches!(graph[id].op(), Op::Maximum {});
     let element_type = graph.array(id).element_type;

@@ -9,7 +9,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "multiply-by-zero", root: Is(Opcode::Multiply), apply: multiply_by_zero },
 ];
 
-/// `x * 1 => x`, not for complex numbers, whose infinities would become NaN. Exact for every input.
+/// `x * 1 => x`, except for complex numbers, whose infinities would become NaN. Exact for every
+/// input.
 fn multiply_by_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     graph.beside_splat(id, |scalar| is_number(scalar, 1))
 }

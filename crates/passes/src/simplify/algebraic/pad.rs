@@ -18,7 +18,7 @@ fn pad_with_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruct
     nothing.then(|| graph.operand(id))
 }
 
-/// `pad(x, value) => slice(x)` if no padding is above 0. Exact for every input.
+/// `pad(x, value) => slice(x)` if no padding is positive. Exact for every input.
 fn pad_that_crops(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Pad { padding } = graph[id].op() else { return None };
     let operand = graph.operand(id);
@@ -39,7 +39,7 @@ fn pad_of_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instructi
     (graph.broadcast_of_scalar(operand)? == value).then(|| graph.broadcast_scalar(id, value))
 }
 
-/// `pad(transpose(x)) => transpose(pad(x))`, of what a convolution made. Exact for every input.
+/// `pad(transpose(x)) => transpose(pad(x))`, for results of convolutions. Exact for every input.
 fn pad_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Pad { padding } = graph[id].op() else { return None };
     let &[transpose, value] = graph[id].operands() else { return None };

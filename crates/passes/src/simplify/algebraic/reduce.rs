@@ -1,4 +1,4 @@
-//! Rules rooted at `reduce` of one array with a region of one operation.
+//! Rules rooted at `reduce` of one array whose computation is one operation.
 
 use super::graph::Graph;
 use super::{Root::Is, Rule};
@@ -12,7 +12,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "reduce-of-transpose", root: Is(Opcode::Reduce), apply: reduce_of_transpose },
 ];
 
-/// `reduce(x, init) => f(broadcast(init), reshape(x))` if each element of the result has one summand. Exact for every input.
+/// `reduce(x, init) => f(broadcast(init), reshape(x))` if each element of the result has one
+/// summand. Exact for every input.
 fn reduce_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[operand, init] = graph[id].operands() else { return None };
     let op = region(graph, id)?;
@@ -29,8 +30,9 @@ fn reduce_of_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruc
     (graph.array(operand).element_count() == 0).then(|| graph.broadcast_scalar(id, init))
 }
 
-/// `reduce(reduce(x, init), init) => reduce(x, init)` over the dimensions of both, for one and the same operation that may
-/// be regrouped (not sums and products of floats) and an init that is neutral or idempotent. Exact for every input.
+/// `reduce(reduce(x, init), init) => reduce(x, init)` over the dimensions of both, if both use the
+/// same operation, the operation may be regrouped (unlike sums and products of floats), and init is
+/// neutral or idempotent. Exact for every input.
 fn reduce_of_reduce(graph: &mut Graph<'_>, outer: InstructionId) -> Option<InstructionId> {
     let Op::Reduce { dimensions: q, to_apply } = graph[outer].op() else { return None };
     let (q, to_apply) = (q.clone(), *to_apply);
@@ -44,14 +46,14 @@ fn reduce_of_reduce(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Instr
     {
         return None;
     }
-    let kept: Vec<usize> = (0..graph.array(operand).rank()).filter(|d| !p.contains(d)).collect();
-    let mut dimensions: Vec<usize> = p.iter().copied().chain(q.iter().map(|&d| kept[d])).collect();
+    let remaining: Vec<usize> = (0..graph.array(operand).rank()).filter(|d| !p.contains(d)).collect();
+    let mut dimensions: Vec<usize> = p.iter().copied().chain(q.iter().map(|&d| remaining[d])).collect();
     dimensions.sort_unstable();
     Some(graph.replacement(outer, Op::Reduce { dimensions, to_apply }, &[operand, init]))
 }
 
-/// `reduce(transpose(x)) => transpose(reduce(x))`, of what a convolution made, if the reduced dimensions keep their order.
-/// Exact for every input: the same elements in the same order.
+/// `reduce(transpose(x)) => transpose(reduce(x))`, for results of convolutions, if the reduced
+/// dimensions keep their order. Exact for every input: the same elements in the same order.
 fn reduce_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Reduce { dimensions, to_apply } = graph[id].op() else { return None };
     let (dimensions, to_apply) = (dimensions.clone(), *to_apply);
@@ -62,21 +64,21 @@ fn reduce_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instr
     if !dimensions.is_sorted() || !moved.is_sorted() {
         return None;
     }
-    // What is left of the permutation: where the kept dimensions are among each other.
-    let kept: Vec<usize> = permutation.iter().copied().filter(|p| !moved.contains(p)).collect();
-    let mut ranked = kept.clone();
+    // The permutation of the remaining dimensions among themselves.
+    let remaining: Vec<usize> = permutation.iter().copied().filter(|p| !moved.contains(p)).collect();
+    let mut ranked = remaining.clone();
     ranked.sort_unstable();
-    let rest: Vec<usize> = kept.iter().map(|p| ranked.partition_point(|r| r < p)).collect();
+    let rest: Vec<usize> = remaining.iter().map(|p| ranked.partition_point(|r| r < p)).collect();
     Some(graph.transposed_after(id, Op::Reduce { dimensions: moved, to_apply }, &[x, init], &rest))
 }
 
-/// The region's operation, if it is one of two operands of the result's type.
+/// The region's operation, if it is an operation on two operands of the result's type.
 fn region(graph: &Graph<'_>, id: InstructionId) -> Option<Op> {
     let Op::Reduce { to_apply, .. } = graph[id].op() else { return None };
     operation(*graph.regions.get(to_apply)?)
 }
 
-/// The instruction of an opcode that regions consist of.
+/// The op for an opcode that may form a region.
 pub(super) fn operation(opcode: Opcode) -> Option<Op> {
     Some(match opcode {
         Opcode::Add => Op::Add {},
@@ -89,7 +91,8 @@ pub(super) fn operation(opcode: Opcode) -> Option<Op> {
     })
 }
 
-/// Whether an operation gives the same however it is grouped and how often the init takes part.
+/// True if the result of an operation depends neither on its grouping nor on how often init takes
+/// part.
 fn may_regroup(op: Op, element_type: PrimitiveType, init: Option<Scalar>) -> bool {
     let neutral = |number: i64| init.is_some_and(|init| init.as_i64() == Some(number));
     match op {

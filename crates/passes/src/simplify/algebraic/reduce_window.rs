@@ -1,4 +1,4 @@
-//! Rules rooted at `reduce-window` of one array with a region that is known.
+//! Rules rooted at `reduce-window` of one array with a known region.
 
 use super::graph::{Graph, Region};
 use super::{Root::Is, Rule, convolution};
@@ -23,28 +23,29 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// The operand, the initial value and the region of a windowed reduction of one array.
+/// The operand, the initial value, and the region of a windowed reduction of one array.
 fn parts(graph: &Graph<'_>, id: InstructionId) -> Option<(InstructionId, InstructionId, Region)> {
     let Op::ReduceWindow { to_apply, .. } = graph[id].op() else { return None };
     let &[operand, init] = graph[id].operands() else { return None };
     Some((operand, init, graph.regions.region(*to_apply)?))
 }
 
-/// `reduce-window(pad(x, value), init) => reduce-window(x, init)` with a padded window, if the padding changes nothing: it is
-/// the initial value, or of a maximum no larger than any element (as 0 below `maximum(y, 0)`) where every window holds an
-/// element. Exact for every input, but that a window of NaN alone becomes `init` where the region passes over NaN.
+/// `reduce-window(pad(x, value), init) => reduce-window(x, init)` with a padded window, if the
+/// padding has no effect. That is the case if it is the initial value; or, for a maximum, if it is
+/// no larger than any element (as 0 with `maximum(y, 0)`) and every window holds an element. Exact
+/// for every input, except that a window of only NaN yields `init` if the region ignores NaN.
 fn reduce_window_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::ReduceWindow { window, to_apply } = graph[id].op() else { return None };
     let (pad, init, region) = parts(graph, id)?;
     let Op::Pad { padding } = graph[pad].op() else { return None };
     let &[x, value] = graph[pad].operands() else { return None };
-    // A dilated base of no elements has no size from which padding could be counted.
+    // A dilated base without elements has no size relative to which padding could be counted.
     if graph.array(x).element_count() == 0 {
         return None;
     }
     let window = padded(window, padding)?;
     let padding_is_neutral = match (graph.splat(value)?, graph.splat(init)?) {
-        (value, init) if same(value, init) => is_neutral_again(region, value),
+        (value, init) if same(value, init) => is_idempotent(region, value),
         (value, _) if is_maximum(region) => {
             is_at_least(graph, x, value, 0) && every_window_meets(&window, graph.array(x))
         }
@@ -57,7 +58,8 @@ fn reduce_window_of_pad(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     Some(graph.replacement(id, op, &[x, init]))
 }
 
-/// A window over a padded base as a window over the base. `None` if there is padding between elements.
+/// Converts a window over a padded base to a window over the base. `None` if there is padding
+/// between elements.
 fn padded(window: &Window, padding: &PaddingConfig) -> Option<Window> {
     let dimension = |(w, p): (&WindowDimension, &PaddingDimension)| {
         (p.interior_padding == 0).then(|| convolution::padded(*w, *p)).flatten()
@@ -74,8 +76,8 @@ fn same(a: Scalar, b: Scalar) -> bool {
     }
 }
 
-/// Whether a value that is the initial one changes nothing when it comes once more.
-fn is_neutral_again(region: Region, value: Scalar) -> bool {
+/// True if another occurrence of a value that equals the initial one has no effect.
+fn is_idempotent(region: Region, value: Scalar) -> bool {
     match region {
         Region::LargestNumber => !matches!(value, Scalar::Float(value) if value.is_nan()),
         Region::Binary(Opcode::Maximum | Opcode::Minimum | Opcode::And | Opcode::Or) => true,
@@ -93,10 +95,11 @@ fn is_maximum(region: Region) -> bool {
     matches!(region, Region::LargestNumber | Region::Binary(Opcode::Maximum))
 }
 
-/// How far the search for a bound goes.
+/// Maximum depth of the search for a bound.
 const MAX_DEPTH: usize = 4;
 
-/// Whether all elements of an array of floats are known to be NaN or at least `bound`, and not -0 where that is +0.
+/// True if all elements of a float array are known to be NaN or at least `bound`, and none is -0 if
+/// the bound is +0.
 fn is_at_least(graph: &Graph<'_>, id: InstructionId, bound: Scalar, depth: usize) -> bool {
     let Scalar::Float(bound_value) = bound else { return false };
     if depth > MAX_DEPTH {
@@ -114,7 +117,7 @@ fn is_at_least(graph: &Graph<'_>, id: InstructionId, bound: Scalar, depth: usize
     }
 }
 
-/// Whether no window lies in the padding alone.
+/// True if no window lies entirely in the padding.
 fn every_window_meets(window: &Window, base: &ArrayShape) -> bool {
     let meets = |w: &WindowDimension| {
         w.window_dilation == 1 && w.base_dilation == 1 && w.padding_low < w.size && w.padding_high < w.size
@@ -122,7 +125,8 @@ fn every_window_meets(window: &Window, base: &ArrayShape) -> bool {
     window.dimensions.iter().all(meets) && base.element_count() > 0
 }
 
-/// `reduce-window(x, init) => f(broadcast(init), slice(x))` if every window has one element, within x. Exact for every input.
+/// `reduce-window(x, init) => f(broadcast(init), slice(x))` if every window has one element, within
+/// x. Exact for every input.
 fn reduce_window_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::ReduceWindow { window, .. } = graph[id].op() else { return None };
     let (operand, init, Region::Binary(opcode)) = parts(graph, id)? else { return None };
@@ -142,17 +146,17 @@ fn reduce_window_of_one(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     Some(graph.replacement(id, op, &[init, sliced]))
 }
 
-/// `reduce-window(x, init) => f(broadcast(init), reshape(broadcast(x)))` if elements stand so far apart that every window
-/// has exactly one of them, and `init` changes nothing when it comes again: gradients of means over areas that do not
-/// overlap. Exact for every input.
+/// `reduce-window(x, init) => f(broadcast(init), reshape(broadcast(x)))` if elements are so far
+/// apart that every window holds exactly one, and if repeating `init` has no effect. Such
+/// reductions are gradients of means over disjoint areas. Exact for every input.
 fn reduce_window_of_spread(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::ReduceWindow { window, .. } = graph[id].op() else { return None };
     let (operand, init, region) = parts(graph, id)?;
     let Region::Binary(opcode) = region else { return None };
     let op = super::reduce::operation(opcode)?;
-    let is_neutral = graph.splat(init).is_some_and(|init| is_neutral_again(region, init));
+    let is_neutral = graph.splat(init).is_some_and(|init| is_idempotent(region, init));
     let (sizes, counts) = (graph.array(operand).sizes(), graph.array(id).sizes());
-    // An element's copies are a dimension behind its own, or take the place of one of size 1.
+    // The copies of an element are in a dimension after its own, or replace a dimension of size 1.
     let (mut own, mut spread, mut dimensions) = (Vec::new(), Vec::new(), Vec::new());
     for (d, w) in window.dimensions.iter().enumerate() {
         let is_whole = w.padding_low == w.size - 1 && sizes[d].checked_mul(w.size) == Some(counts[d]);
@@ -181,8 +185,9 @@ fn reduce_window_of_spread(graph: &mut Graph<'_>, id: InstructionId) -> Option<I
     Some(graph.replacement(id, op, &[init, copies]))
 }
 
-/// `reduce-window(x, init) => reshape(reduce(x, init))` if there is one window along every dimension where windows have more
-/// than one element, and it holds all of x. Exact for every input: the same elements in the same order.
+/// `reduce-window(x, init) => reshape(reduce(x, init))` if, along every dimension with windows of
+/// more than one element, there is one window and it holds all of x. Exact for every input: the
+/// same elements in the same order.
 fn reduce_window_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::ReduceWindow { window, to_apply } = graph[id].op() else { return None };
     let &[operand, init] = graph[id].operands() else { return None };
@@ -202,15 +207,17 @@ fn reduce_window_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Opti
     if dimensions.is_empty() {
         return None;
     }
-    let kept: Vec<i64> = (0..sizes.len()).filter(|d| !dimensions.contains(d)).map(|d| sizes[d]).collect();
-    let shape = ArrayShape::new(graph.array(id).element_type, &kept);
+    let remaining: Vec<i64> =
+        (0..sizes.len()).filter(|d| !dimensions.contains(d)).map(|d| sizes[d]).collect();
+    let shape = ArrayShape::new(graph.array(id).element_type, &remaining);
     let op = Op::Reduce { dimensions, to_apply: *to_apply };
     let reduced = graph.helper(id, op, shape, &[operand, init]);
     Some(graph.reshaped(id, reduced))
 }
 
-/// `reduce-window(transpose(x)) => transpose(reduce-window(x))` if the dimensions where windows have more than one element
-/// keep their order. Exact for every input: the same elements in the same order.
+/// `reduce-window(transpose(x)) => transpose(reduce-window(x))` if the dimensions with windows of
+/// more than one element keep their order. Exact for every input: the same elements in the same
+/// order.
 fn reduce_window_of_transpose(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::ReduceWindow { window, to_apply } = graph[id].op() else { return None };
     let &[transpose, init] = graph[id].operands() else { return None };

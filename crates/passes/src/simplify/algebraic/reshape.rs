@@ -21,14 +21,14 @@ fn reshape_of_reshape(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Ins
     Some(graph.replacement(outer, Op::Reshape {}, &[operand]))
 }
 
-/// `reshape(x) => x` if the shape is x's. Exact for every input.
+/// `reshape(x) => x` if the shape is that of x. Exact for every input.
 fn reshape_to_the_same(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operand = graph[id].operands()[0];
     (graph[operand].shape() == graph[id].shape()).then_some(operand)
 }
 
-/// `reshape(broadcast(x)) => broadcast(reshape(x))` if both reshapes only add and drop dimensions of size 1; of a scalar
-/// always. Exact for every input.
+/// `reshape(broadcast(x)) => broadcast(reshape(x))` if both reshapes only add and drop dimensions
+/// of size 1; always for a scalar. Exact for every input.
 fn reshape_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let broadcast = graph.operand(id);
     let Op::Broadcast { dimensions } = graph[broadcast].op() else { return None };
@@ -44,7 +44,7 @@ fn reshape_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     if !same {
         return None;
     }
-    // What is left of x is its dimensions that are wide, in their order.
+    // The remaining dimensions of x are those of size other than 1, in order.
     let mut moved = Vec::new();
     let mut sizes = Vec::new();
     for &d in dimensions.iter().filter(|&&d| from[d] != 1) {

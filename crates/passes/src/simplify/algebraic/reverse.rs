@@ -9,7 +9,8 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "reverse-that-moves-nothing", root: Is(Opcode::Reverse), apply: reverse_that_moves_nothing },
 ];
 
-/// `reverse(reverse(x, d), e) => reverse(x, the dimensions in one of d and e)`. Exact for every input.
+/// `reverse(reverse(x, d), e) => reverse(x, dimensions in exactly one of d and e)`. Exact for every
+/// input.
 fn reverse_of_reverse(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Reverse { dimensions: outer } = graph[id].op() else { return None };
     let operand = graph.operand(id);

@@ -33,7 +33,8 @@ fn select_of_not(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instruction
     Some(graph.replacement(id, Op::Select {}, &[predicate, on_false, on_true]))
 }
 
-/// `select(p, true, false) => p`, `select(p, false, true) => not(p)`, if p has the result's shape. Exact for every input.
+/// `select(p, true, false) => p`, `select(p, false, true) => not(p)`, if p has the result's shape.
+/// Exact for every input.
 fn select_of_true_and_false(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let &[predicate, on_true, on_false] = graph[id].operands() else { return None };
     if graph[predicate].shape() != graph[id].shape() {

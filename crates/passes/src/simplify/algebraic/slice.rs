@@ -13,7 +13,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule { name: "slice-of-dot", root: Is(Opcode::Slice), apply: slice_of_dot },
 ];
 
-/// `slice(x) => x` if it takes all of x. Exact for every input.
+/// `slice(x) => x` if it covers all of x. Exact for every input.
 fn slice_of_everything(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let operand = graph.operand(id);
     (graph[operand].shape() == graph[id].shape()).then_some(operand)
@@ -29,7 +29,7 @@ fn slice_of_slice(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Instruc
     for ((outer, inner), size) in outer_slice.iter().zip(inner_slice).zip(sizes) {
         let stride = outer.stride.checked_mul(inner.stride)?;
         let start = inner.start + outer.start * inner.stride;
-        // Of nothing the start may lie beyond the operand; any place will do.
+        // The start of an empty slice may lie beyond the operand; any start is valid.
         let start = if size == 0 { inner.start } else { start };
         let limit = if size == 0 { start } else { start + (size - 1) * stride + 1 };
         slice.push(SliceDimension { start, limit, stride: if size > 1 { stride } else { 1 } });
@@ -38,7 +38,8 @@ fn slice_of_slice(graph: &mut Graph<'_>, outer: InstructionId) -> Option<Instruc
     Some(graph.replacement(outer, Op::Slice { slice }, &[operand]))
 }
 
-/// `slice(concatenate(a, b)) => slice(b)` if it takes elements of one operand only. Exact for every input.
+/// `slice(concatenate(a, b)) => slice(b)` if it reads elements of one operand only. Exact for every
+/// input.
 fn slice_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Slice { slice } = graph[id].op() else { return None };
     let concatenate = graph.operand(id);
@@ -58,8 +59,8 @@ fn slice_of_concatenate(graph: &mut Graph<'_>, id: InstructionId) -> Option<Inst
     None
 }
 
-/// `slice(broadcast(x)) => broadcast(x)` if every dimension of x is taken whole, `=> broadcast(slice(x))` else. Exact for
-/// every input.
+/// `slice(broadcast(x)) => broadcast(x)` if it covers every dimension of x completely, otherwise
+/// `=> broadcast(slice(x))`. Exact for every input.
 fn slice_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Slice { slice } = graph[id].op() else { return None };
     let broadcast = graph.operand(id);
@@ -76,14 +77,15 @@ fn slice_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<Instru
     Some(graph.replacement(id, Op::Broadcast { dimensions }, &[operand]))
 }
 
-/// `slice(dot(x, y)) => dot(slice(x), slice(y))` if nobody else reads the dot: rows of x and columns of y that are not taken
-/// are not multiplied. Not along batch dimensions. Exact for every input: the same products in the same order.
+/// `slice(dot(x, y)) => dot(slice(x), slice(y))` if the dot has no other user: unused rows of x and
+/// columns of y are then not multiplied. Not along batch dimensions. Exact for every input: the
+/// same products in the same order.
 fn slice_of_dot(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Slice { slice } = graph[id].op() else { return None };
     let dot = graph.operand(id);
     let Op::Dot { dot_dimension_numbers: numbers } = graph[dot].op() else { return None };
-    let taken = |d: usize| (slice[d].limit - slice[d].start, slice[d].stride);
-    let is_whole = |d: usize| taken(d) == (graph.array(dot).size(d), 1);
+    let selected = |d: usize| (slice[d].limit - slice[d].start, slice[d].stride);
+    let is_whole = |d: usize| selected(d) == (graph.array(dot).size(d), 1);
     let batch = numbers.lhs_batch_dims.len();
     if !graph.has_one_user(dot) || !(0..batch).all(is_whole) || graph.array(id).element_count() == 0 {
         return None;

@@ -25,8 +25,8 @@ fn transpose_of_transpose(graph: &mut Graph<'_>, outer: InstructionId) -> Option
     Some(graph.replacement(outer, Op::Transpose { dimensions }, &[operand]))
 }
 
-/// `transpose(x) => reshape(x)` if only dimensions of size 1 change their places, `=> x` if none does. Exact for every
-/// input.
+/// `transpose(x) => reshape(x)` if only dimensions of size 1 move, `=> x` if none does. Exact for
+/// every input.
 fn transpose_that_moves_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Transpose { dimensions } = graph[id].op() else { return None };
     let operand = graph[id].operands()[0];
@@ -41,7 +41,8 @@ fn transpose_that_moves_nothing(graph: &mut Graph<'_>, id: InstructionId) -> Opt
     Some(graph.replacement(id, Op::Reshape {}, &[operand]))
 }
 
-/// `transpose(broadcast(x, d), p) => broadcast(x, where p puts each of d)`, if they keep their order. Exact for every input.
+/// `transpose(broadcast(x, d), p) => broadcast(x, the positions of d in p)`, if they keep their
+/// order. Exact for every input.
 fn transpose_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Transpose { dimensions: permutation } = graph[id].op() else { return None };
     let broadcast = graph.operand(id);
@@ -55,8 +56,8 @@ fn transpose_of_broadcast(graph: &mut Graph<'_>, id: InstructionId) -> Option<In
     Some(graph.replacement(id, Op::Broadcast { dimensions }, &[operand]))
 }
 
-/// `transpose(dot(x, y)) => dot(y, x)` if it puts the columns before the rows and nobody else reads the dot. Exact for every
-/// input: the same products in the same order.
+/// `transpose(dot(x, y)) => dot(y, x)` if it puts the columns before the rows and the dot has no
+/// other user. Exact for every input: the same products in the same order.
 fn transpose_of_dot(graph: &mut Graph<'_>, id: InstructionId) -> Option<InstructionId> {
     let Op::Transpose { dimensions: permutation } = graph[id].op() else { return None };
     let dot = graph.operand(id);
