@@ -1,4 +1,4 @@
-//! Clusters of a session's graph, as [`Options::rewrite`](crate::Options::rewrite) makes them.
+//! Clusters of a session's graph, as created by [`Options::rewrite`](crate::Options::rewrite).
 
 use crate::lock::lock;
 use crate::options::Rewrite;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex};
 use tf::op_signature;
 
-/// The compiler, as clustering asks it.
+/// The compiler's answers to the clustering pass.
 struct Compiler;
 
 impl Kernels for Compiler {
@@ -15,14 +15,16 @@ impl Kernels for Compiler {
         let node = tf::Node::of_def(candidate.node, candidate.output_types);
         if candidate.input_types.iter().chain(candidate.output_types).any(|t| t.is_ref()) {
             return Err(
-                "it takes or makes references to variables, which stay outside of clusters".to_owned()
+                "its operands or results include references to variables, which stay outside clusters"
+                    .to_owned(),
             );
         }
-        // What runs on the host takes strings; a launch has no operand of them.
+        // A launch has no string operands: strings are handled on the host.
         if candidate.input_types.iter().chain(candidate.output_types).any(|t| *t == tf::DataType::String) {
-            return Err("it takes or makes strings, which stay outside of clusters".to_owned());
+            return Err("its operands or results include strings, which stay outside clusters".to_owned());
         }
-        // Those have functions, which clustering follows, or effects that a cluster keeps.
+        // These ops either call functions, which clustering inspects, or have effects that a
+        // cluster preserves.
         let is_flow = matches!(
             node.op.as_str(),
             "If" | "While" | "Case" | "PartitionedCall" | "StatefulPartitionedCall" | "ReadVariableOp"
@@ -30,7 +32,7 @@ impl Kernels for Compiler {
         let is_stateful = op_signature(&node.op).is_some_and(|signature| signature.is_stateful);
         let has_handle = candidate.input_types.iter().any(|t| t.base() == tf::DataType::Resource);
         if is_stateful && !is_flow && !has_handle && !is_random(&node.op) {
-            return Err("it has effects that a cluster would not have".to_owned());
+            return Err("it has side effects that a cluster would drop".to_owned());
         }
         match import::unsupported_node(&node) {
             Some(reason) => Err(reason),
@@ -46,7 +48,7 @@ impl Kernels for Compiler {
 
     fn compile_time_constant_inputs(&self, op: &str) -> &[&str] {
         match op {
-            // Where a slice begins may be known only when it is run.
+            // The start of a slice may be known only at run time.
             "Slice" => &["size"],
             _ => cluster::compile_time_constant_inputs(op),
         }
@@ -57,14 +59,14 @@ impl Kernels for Compiler {
     }
 }
 
-/// Ops with states of their own, about which the kind of device decides.
+/// Ops that are stateful in TensorFlow, but that the device type decides about when clustering.
 fn is_random(op: &str) -> bool {
     op.starts_with("Random") || matches!(op, "TruncatedNormal" | "Multinomial" | "Assert" | "CheckNumerics")
 }
 
-/// Lets a session cluster its graph for each set of feeds, fetches and targets.
+/// Returns a rewrite that clusters a session's graph for each set of feeds, fetches, and targets.
 pub fn clusters(options: cluster::Options, observer: Box<dyn Observer + Send>) -> Rewrite {
-    let kept = Mutex::new((State::default(), observer));
+    let shared = Mutex::new((State::default(), observer));
     Arc::new(move |graph, wanted| {
         let text = |(node, output): &(String, i64)| format!("{node}:{output}");
         let options = cluster::Options {
@@ -75,8 +77,8 @@ pub fn clusters(options: cluster::Options, observer: Box<dyn Observer + Send>) -
             keeps_names: true,
             ..options.clone()
         };
-        let mut kept = lock(&kept);
-        let (state, observer) = &mut *kept;
+        let mut guard = lock(&shared);
+        let (state, observer) = &mut *guard;
         Ok(cluster::cluster(graph, &options, &Compiler, state, observer.as_mut())?.graph)
     })
 }

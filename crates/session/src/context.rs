@@ -1,4 +1,4 @@
-//! View that ops of the host and kernels have of their node and of the run.
+//! The view of a node and its run that host ops and kernels get.
 
 use crate::device::DeviceId;
 use crate::shared::Shared;
@@ -7,12 +7,12 @@ use support::{Error, Result};
 use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
 
-/// Services of the run that a node stands in.
+/// Services of the run that executes a node.
 pub(crate) trait Run {
-    /// Calls a function of the graph's library on a device.
+    /// Calls a library function of the graph on `device`.
     fn call(&self, name: &str, device: DeviceId, arguments: Vec<Value>) -> Result<Vec<Value>>;
 
-    /// Runs the kernel of a node that the plan does not have. `types` are those of its inputs.
+    /// Runs the kernel of a node that is not in the plan. `types` are the types of its inputs.
     fn compiled(
         &self,
         node: &tf::Node,
@@ -22,7 +22,7 @@ pub(crate) trait Run {
     ) -> Result<Vec<Option<Value>>>;
 }
 
-/// A node that runs.
+/// A node during its execution.
 pub(crate) struct Context<'c> {
     pub(crate) run: &'c dyn Run,
     pub(crate) shared: &'c Shared,
@@ -33,30 +33,30 @@ pub(crate) struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// An input.
+    /// Input `k`.
     pub(crate) fn input(&self, k: usize) -> Result<&Value> {
         let value = self.inputs.get(k);
         value.ok_or_else(|| {
-            Error::invalid(format!("the op wants an input {k}, there are {}", self.inputs.len()))
+            Error::invalid(format!("missing input {k}: the node has {} inputs", self.inputs.len()))
         })
     }
 
-    /// The array at an input.
+    /// The array at input `k`.
     pub(crate) fn tensor(&self, k: usize) -> Result<Tensor> {
         self.input(k)?.tensor().map_err(|error| error.context(format!("input {k}")))
     }
 
-    /// The integers of an input.
+    /// The integers at input `k`.
     pub(crate) fn integers(&self, k: usize) -> Result<Vec<i64>> {
         self.tensor(k)?.to_i64s().map_err(|error| error.context(format!("input {k}")))
     }
 
-    /// The one integer of an input.
+    /// The single integer at input `k`.
     pub(crate) fn integer(&self, k: usize) -> Result<i64> {
         self.tensor(k)?.to_i64().map_err(|error| error.context(format!("input {k}")))
     }
 
-    /// What the kernel of an op with one output makes of values.
+    /// Runs the kernel of an op with one output on `inputs` and returns the result.
     pub(crate) fn compiled(
         &self,
         op: &str,
@@ -67,25 +67,28 @@ impl Context<'_> {
     ) -> Result<Value> {
         let node = self.node.replacement(op, attributes, vec![result]);
         let mut outputs = self.run.compiled(&node, types, self.device, &mut inputs)?;
-        outputs.pop().flatten().ok_or_else(|| Error::internal(format!("{op} made nothing")))
+        outputs
+            .pop()
+            .flatten()
+            .ok_or_else(|| Error::internal(format!("the kernel of {op} returned no result")))
     }
 
-    /// Makes the next output.
+    /// Appends an output.
     pub(crate) fn push(&mut self, value: impl Into<Value>) {
         self.outputs.push(Some(value.into()));
     }
 
-    /// Runs a function in place of the node: its results are the node's outputs.
+    /// Runs a function in place of the node: its results become the node's outputs.
     pub(crate) fn call_function(&mut self, name: &str, arguments: Vec<Value>) -> Result<()> {
         let results = self.run.call(name, self.device, arguments)?;
         self.deliver(results)
     }
 
-    /// Makes the outputs of a function's results.
+    /// Appends a function's results as the node's outputs.
     pub(crate) fn deliver(&mut self, results: Vec<Value>) -> Result<()> {
         if results.len() != self.node.output_types.len() {
             return Err(Error::invalid(format!(
-                "the function returns {} values, the node has {} outputs",
+                "the function returns {} values, but the node has {} outputs",
                 results.len(),
                 self.node.output_types.len()
             )));

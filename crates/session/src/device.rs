@@ -1,5 +1,5 @@
-//! Devices: where nodes run. Memory, copies, compilation and launches stand behind one trait, so that another kind of machine
-//! is another implementation of it.
+//! Devices: where nodes run. A trait covers memory, copies, compilation, and launches, so that
+//! supporting another kind of machine means implementing that trait.
 
 use crate::buffer::Buffer;
 use crate::value::{Tensor, Value};
@@ -11,31 +11,32 @@ use support::{Error, IdVec, Result};
 
 /// A device of this process.
 pub trait Device: Send + Sync + fmt::Debug {
-    /// Its full name, such as `/job:localhost/replica:0/task:0/device:CPU:0`.
+    /// Full name of the device, such as `/job:localhost/replica:0/task:0/device:CPU:0`.
     fn name(&self) -> &str;
 
-    /// Its kind, such as `CPU`.
+    /// Device type, such as `CPU`.
     fn kind(&self) -> &str;
 
-    /// Whether only what can be compiled runs there.
+    /// True if the device runs only nodes that can be compiled.
     fn must_compile(&self) -> bool;
 
-    /// Memory for so many bytes, of any content.
+    /// Allocates uninitialized memory.
     fn allocate(&self, bytes: usize) -> Result<Buffer>;
 
-    /// A tensor of the host, for use there.
+    /// Copies a host tensor to the device.
     fn copy_in(&self, tensor: &Tensor) -> Result<Tensor>;
 
-    /// A tensor of the device, for use on the host.
+    /// Copies a tensor of the device to the host.
     fn copy_out(&self, tensor: &Tensor) -> Result<Tensor>;
 
-    /// Code for a module, compiled or taken from where it is kept.
+    /// Compiles a module, or loads its code from the cache.
     fn compile(&self, module: Module, options: &BackOptions) -> Result<Loadable>;
 
-    /// Code for a module that counts how long its instructions take, with all that is known of them.
+    /// Compiles a module with counters that measure the time of each instruction. The result
+    /// includes the compiled module and the counters.
     fn compile_counting(&self, module: Module, options: &BackOptions) -> Result<Compiled>;
 
-    /// Runs code on memory of the device.
+    /// Runs code on the device's memory.
     fn launch(&self, code: &jit::Executable, call: &mut jit::Call<'_, '_>) -> Result<()>;
 }
 
@@ -45,13 +46,14 @@ support::id_type!(
     "d"
 );
 
-/// The first device, where nodes run that ask for none.
+/// The first device. Nodes that request no device run here.
 pub(crate) const HOST: DeviceId = DeviceId(0);
 
-/// What full names begin with.
+/// Prefix of full device names.
 const PREFIX: &str = "/job:localhost/replica:0/task:0/device:";
 
-/// The host itself, or its processor as a device of its own: where all is compiled, and data is copied on and off.
+/// The host, or its processor as a separate device that compiles every node and copies data in and
+/// out.
 #[derive(Debug)]
 pub(crate) struct Cpu {
     name: String,
@@ -59,7 +61,7 @@ pub(crate) struct Cpu {
 }
 
 impl Cpu {
-    /// `CPU:number`, or `XLA_CPU:number`.
+    /// Creates `CPU:number` or `XLA_CPU:number`.
     pub(crate) fn new(number: usize, is_xla: bool) -> Self {
         let kind = if is_xla { "XLA_CPU" } else { "CPU" };
         Self { name: format!("{PREFIX}{kind}:{number}"), is_xla }
@@ -88,7 +90,7 @@ impl Device for Cpu {
     }
 
     fn allocate(&self, bytes: usize) -> Result<Buffer> {
-        Buffer::of_any_content(bytes)
+        Buffer::uninitialized(bytes)
     }
 
     fn copy_in(&self, tensor: &Tensor) -> Result<Tensor> {
@@ -112,11 +114,11 @@ impl Device for Cpu {
     }
 }
 
-/// A value of one device for use on another.
-pub(crate) fn moved(value: &Value, from: &dyn Device, to: &dyn Device) -> Result<Value> {
+/// Transfers a value from one device to another.
+pub(crate) fn transfer(value: &Value, from: &dyn Device, to: &dyn Device) -> Result<Value> {
     match value {
         Value::Tensor(tensor) => Ok(to.copy_in(&from.copy_out(tensor)?)?.into()),
-        // Handles stay what they are: who uses one is placed where it leads.
+        // Handles stay unchanged: placement puts the user of a handle on the device of its target.
         Value::Resource(_) | Value::Reference(_) => Ok(value.clone()),
         Value::Strings(_) | Value::List(_) if !from.must_compile() && !to.must_compile() => Ok(value.clone()),
         other => Err(Error::invalid(format!(
@@ -128,7 +130,7 @@ pub(crate) fn moved(value: &Value, from: &dyn Device, to: &dyn Device) -> Result
     }
 }
 
-/// The devices of a session: so many of the host, and its processor as a device of its own.
+/// Creates the devices of a session: `cpus` host devices and one `XLA_CPU`.
 pub(crate) fn all(cpus: usize) -> IdVec<DeviceId, Arc<dyn Device>> {
     let cpus = (0..cpus.max(1)).map(|number| Arc::new(Cpu::new(number, false)) as Arc<dyn Device>);
     cpus.chain([Arc::new(Cpu::new(0, true)) as Arc<dyn Device>]).collect()

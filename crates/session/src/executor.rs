@@ -1,4 +1,5 @@
-//! Runs plans: ready nodes on the threads of a pool, what is quickly done at once where it became ready.
+//! Runs plans. Ready nodes run on the threads of a pool; a cheap node runs on the thread that made
+//! it ready.
 
 mod execute;
 pub(crate) mod pool;
@@ -26,7 +27,7 @@ use tf::DataType;
 pub(crate) struct Engine {
     pub(crate) shared: Shared,
     pub(crate) kernels: Arc<Kernels>,
-    /// Compiles clusters that runs do not wait for.
+    /// Compiles clusters that no run waits for.
     pub(crate) background: Background,
     pub(crate) pool: Pool,
 }
@@ -34,13 +35,13 @@ pub(crate) struct Engine {
 /// Limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// When it is given up.
+    /// Time at which the run is aborted.
     pub(crate) deadline: Option<Instant>,
-    /// Number of runs that this one stands in: those of functions that conditionals and loops call.
+    /// Number of enclosing runs: functions that conditionals and loops call run nested.
     pub(crate) depth: usize,
 }
 
-/// A plan that runs.
+/// A run of a plan.
 struct Run {
     engine: Arc<Engine>,
     program: Arc<Program>,
@@ -49,21 +50,22 @@ struct Run {
     recorder: Option<Arc<Recorder>>,
     limits: Limits,
     state: Mutex<State>,
-    /// The thread that began the run waits here while others run the last nodes.
+    /// Wakes the thread that began the run, which waits here while other threads run the last
+    /// nodes.
     changed: Condvar,
 }
 
-/// What a thread uses again for each node.
+/// Buffers that a thread reuses for each node.
 #[derive(Default)]
 struct Workspace {
     inputs: Vec<Value>,
     outputs: Vec<Option<Value>>,
 }
 
-/// How deep functions may be called while they run.
+/// Maximum nesting depth of function calls during a run.
 const MAX_DEPTH: usize = 64;
 
-/// Runs a plan on arguments; what it returns. A result that is dead is an error.
+/// Runs a plan on arguments and returns its results. A dead result is an error.
 pub(crate) fn run(
     engine: &Arc<Engine>,
     program: &Arc<Program>,
@@ -74,7 +76,7 @@ pub(crate) fn run(
 ) -> Result<Vec<Value>> {
     if limits.depth > MAX_DEPTH {
         return Err(Error::unsupported(format!(
-            "functions call each other more than {MAX_DEPTH} levels deep"
+            "function calls are nested more than {MAX_DEPTH} levels deep"
         )));
     }
     let run = Arc::new(Run {
@@ -96,8 +98,8 @@ pub(crate) fn run(
     let results = results.map(|(k, value)| {
         value.ok_or_else(|| {
             Error::invalid(format!(
-                "Retval[{k}] does not have value: {} is on a branch of a conditional that was not taken; what a Merge makes of \
-                 both branches always has one",
+                "Retval[{k}] does not have value: {} is on a branch of a conditional that was not taken; fetch the Merge of \
+                 both branches instead, which always has a value",
                 plan.fetched(k)
             ))
         })
@@ -126,14 +128,14 @@ impl Run {
     ) -> std::sync::MutexGuard<'s, State> {
         while let Some(task) = state.next() {
             let node = &self.plan.nodes[task.node];
-            let taken = state.take_inputs(node, task, &mut workspace.inputs);
+            let input_result = state.take_inputs(node, task, &mut workspace.inputs);
             let others = state.expensive.len();
             drop(state);
             if others > 0 {
                 self.engine.pool.invite(self, others);
             }
             workspace.outputs.clear();
-            let result = match taken {
+            let result = match input_result {
                 Ok(()) if task.is_dead => Ok(()),
                 Ok(()) => without_panic(|| self.execute_recorded(node, workspace))
                     .and_then(|()| self.check_deadline()),
@@ -164,8 +166,8 @@ impl Run {
     fn check_deadline(&self) -> Result<()> {
         match self.limits.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Error::invalid(
-                "the step has taken longer than operation_timeout_in_ms of the session's config allows, and is given up here: allow \
-                 more, or see whether a loop ends",
+                "the step exceeded operation_timeout_in_ms of the session's config and was aborted: increase the \
+                 timeout, or check that all loops terminate",
             )),
             _ => Ok(()),
         }
@@ -216,7 +218,8 @@ impl context::Run for Run {
     }
 }
 
-/// A panic would leave the run without the end of its node, which others wait for; it becomes the node's error.
+/// Turns a panic into the node's error. Otherwise the node would never finish, and the run would
+/// wait for it forever.
 fn without_panic(execute: impl FnOnce() -> Result<()>) -> Result<()> {
     catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| Err(compiler::panicked(&*panic)))
 }

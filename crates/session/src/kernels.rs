@@ -1,7 +1,8 @@
-//! Nodes that are compiled: each is a kernel of its own, made when its types and shapes are first met.
+//! Compiled nodes. Each gets its own kernel, compiled when its types and shapes first occur.
 //!
-//! Kernels are kept by op, attributes, types and shapes of their operands, so that nodes share them. What decides the shape
-//! of a result, or the form of the code, is a constant of the kernel and part of its key; all else is an operand.
+//! Kernels are cached by op, attributes, and types and shapes of their operands, so that nodes
+//! share them. An input that determines the shape of a result or the form of the code is a constant
+//! of the kernel and part of its key. All other inputs are operands.
 
 mod background;
 mod cache;
@@ -20,7 +21,7 @@ use crate::op_kind::must_compile;
 use crate::recorder::Recorder;
 use crate::value::{Tensor, Value};
 use cache::Kernel;
-use launch::{Held, Shapes};
+use launch::{LockedVariables, Shapes};
 use prost::Message;
 use shape::ArrayShape;
 use std::collections::BTreeSet;
@@ -30,58 +31,60 @@ use support::{Error, Result};
 use tf::proto::NameAttrList;
 use tf::{DataType, FunctionLibrary};
 
-/// The place of a compiled node: what is known of it before shapes are, and the kernel that it used last.
+/// A compiled node: what is known about it before its shapes are, and the kernel that it used last.
 #[derive(Debug)]
 pub(crate) struct Site {
     pub(crate) node: tf::Node,
     pub(crate) input_types: Vec<DataType>,
-    /// Op and attributes, as part of the key.
+    /// Encoded op and attributes; part of the key.
     identity: Vec<u8>,
-    /// A hash of the functions that the node calls; their names say nothing across programs.
+    /// Hash of the functions that the node calls. Their names are not unique across programs.
     functions: OnceLock<Vec<u8>>,
-    /// The inputs that are constants of the kernel; importing adds to them.
+    /// Inputs that are constants of the kernel. Importing a kernel can add to them.
     constants: Mutex<BTreeSet<usize>>,
     has_variables: bool,
-    /// Whether new values of variables do not take the memory of old ones: their shapes may differ.
+    /// True if a variable's new value gets its own memory because its shape may differ from the old
+    /// one.
     replaces: AtomicBool,
-    last: Mutex<Option<Arc<Bound>>>,
+    last: Mutex<Option<Arc<Binding>>>,
     is_expensive: AtomicBool,
-    /// What is known of its runs, if it is a cluster.
+    /// Request history, if the node is a cluster.
     requests: Mutex<cluster::Requests>,
 }
 
-/// A kernel and what it was made for.
+/// A kernel and the operands that it was compiled for.
 #[derive(Debug)]
-struct Bound {
+struct Binding {
     operands: Vec<Operand>,
     kernel: Arc<Kernel>,
 }
 
-/// What a kernel knows of an input.
+/// Compile-time knowledge about an input of a kernel.
 #[derive(Clone, Debug)]
 pub(crate) enum Operand {
-    /// Its shape.
+    /// Shape of an array.
     Array(Arc<ArrayShape>),
-    /// Its value.
+    /// Value of a constant.
     Constant(Tensor),
-    /// The shape of the variable, which of the node's variables it is, and whether a new value may have another shape.
+    /// Shape of a variable, its index among the node's variables, and whether a new value may have
+    /// another shape.
     Variable { shape: Arc<ArrayShape>, index: usize, is_replaced: bool },
     /// A variable without a value.
     Unset { name: String, data_type: DataType, index: usize },
 }
 
 impl Site {
-    /// The place of a node whose inputs have these types.
+    /// Creates the site of a node whose inputs have these types.
     pub(crate) fn new(node: &tf::Node, input_types: &[DataType]) -> Result<Self> {
         let is_variable = |t: &DataType| t.is_ref() || *t == DataType::Resource;
         let odd = input_types.iter().position(|t| !is_variable(t) && t.primitive_type().is_none());
         if let Some(k) = odd {
             return Err(Error::unsupported(format!(
-                "node '{}' (op {}): input {k} is of {}, and no kernel takes such",
+                "node '{}' (op {}): no kernel supports input {k} of type {}",
                 node.name, node.op, input_types[k]
             )));
         }
-        // Names and hints to others say nothing of what is computed.
+        // Names and hints do not affect what is computed.
         let attributes = node.attributes.values().iter();
         let attr = attributes
             .filter(|(name, _)| {
@@ -103,26 +106,26 @@ impl Site {
         })
     }
 
-    /// Whether running it is worth another thread, as far as is known.
+    /// True if running the node is worth another thread, as far as is known.
     pub(crate) fn is_expensive(&self) -> bool {
         self.is_expensive.load(Ordering::Relaxed)
     }
 
-    /// Whether an input is a variable.
+    /// True if input `k` is a variable.
     pub(crate) fn is_variable(&self, k: usize) -> bool {
         self.input_types[k].is_ref() || self.input_types[k] == DataType::Resource
     }
 
-    /// What a kernel for these inputs must know.
-    fn operands(&self, inputs: &[Value], held: &dyn Shapes) -> Result<Vec<Operand>> {
+    /// Operands of a kernel for these inputs.
+    fn operands(&self, inputs: &[Value], locked: &dyn Shapes) -> Result<Vec<Operand>> {
         let constants = lock(&self.constants);
         let operands = inputs.iter().enumerate().map(|(k, input)| {
             if self.is_variable(k) {
                 let is_replaced = self.replaces.load(Ordering::Relaxed);
                 let variable = input.variable()?;
-                return match held.variable(input)? {
+                return match locked.variable(input)? {
                     (index, Some(shape)) => Ok(Operand::Variable { shape, index, is_replaced }),
-                    // A function may give it its first value; any other op wants one.
+                    // A function may initialize the variable; every other op needs its value.
                     (index, None) if must_compile(&self.node) => Ok(Operand::Unset {
                         name: variable.node().to_owned(),
                         data_type: variable.data_type(),
@@ -132,7 +135,7 @@ impl Site {
                 };
             }
             let Value::Tensor(tensor) = input else {
-                return Err(Error::invalid(format!("input {k} is {}, but an array is wanted", input.kind())));
+                return Err(Error::invalid(format!("input {k}: expected an array, got {}", input.kind())));
             };
             Ok(if constants.contains(&k) {
                 Operand::Constant(tensor.clone())
@@ -143,58 +146,65 @@ impl Site {
         operands.collect()
     }
 
-    /// The kernel for these inputs: the last one if it fits, else one that is known, else a new one.
-    fn bind(&self, held: &Held<'_>, cx: &Context<'_>, launcher: &Launcher<'_>) -> Result<Arc<Bound>> {
+    /// Kernel for these inputs: the last one if it fits, otherwise a cached one, otherwise a new
+    /// one.
+    fn bind(
+        &self,
+        locked: &LockedVariables<'_>,
+        cx: &Context<'_>,
+        launcher: &Launcher<'_>,
+    ) -> Result<Arc<Binding>> {
         let last = lock(&self.last).clone();
-        if let Some(last) = last.filter(|bound| bound.fits(cx.inputs, held)) {
+        if let Some(last) = last.filter(|binding| binding.fits(cx.inputs, locked)) {
             return Ok(last);
         }
         let device = &*cx.shared.devices[cx.device];
-        self.find(cx.inputs, held, launcher.kernels, launcher.library, device)
+        self.find(cx.inputs, locked, launcher.kernels, launcher.library, device)
     }
 
-    /// A kernel that is known for these inputs, else a new one.
+    /// Cached kernel for these inputs, or a new one.
     fn find(
         &self,
         inputs: &[Value],
-        held: &dyn Shapes,
+        locked: &dyn Shapes,
         kernels: &Kernels,
         library: &FunctionLibrary,
         device: &dyn Device,
-    ) -> Result<Arc<Bound>> {
-        let mut refused = None;
+    ) -> Result<Arc<Binding>> {
+        let mut first_error = None;
         let (kernel, operands) = loop {
-            let operands = self.operands(inputs, held)?;
+            let operands = self.operands(inputs, locked)?;
             let known = lock(&self.constants).clone();
             match kernels.get(self, &operands, library, device)? {
                 Ok(kernel) => break (kernel, operands),
-                Err((error, wanted)) => {
+                Err((error, requested)) => {
                     let mut constants = lock(&self.constants);
-                    let new = constants::more(self, inputs, &known, &wanted);
+                    let new = constants::more(self, inputs, &known, &requested);
                     if !new.is_empty() {
                         constants.extend(new);
                         continue;
                     }
-                    // Where a function gives a variable another shape, its new value has memory of its own.
+                    // A function may change the shape of a variable. Its new value then needs its
+                    // own memory.
                     let may_replace = self.has_variables && must_compile(&self.node);
                     if may_replace && !self.replaces.swap(true, Ordering::Relaxed) {
-                        refused = Some(error);
+                        first_error = Some(error);
                         continue;
                     }
-                    if refused.is_some() {
+                    if first_error.is_some() {
                         self.replaces.store(false, Ordering::Relaxed);
                     }
-                    return Err(refused.unwrap_or(error));
+                    return Err(first_error.unwrap_or(error));
                 }
             }
         };
-        let bound = Arc::new(Bound { operands, kernel });
-        self.is_expensive.store(bound.kernel.is_expensive, Ordering::Relaxed);
-        *lock(&self.last) = Some(bound.clone());
-        Ok(bound)
+        let binding = Arc::new(Binding { operands, kernel });
+        self.is_expensive.store(binding.kernel.is_expensive, Ordering::Relaxed);
+        *lock(&self.last) = Some(binding.clone());
+        Ok(binding)
     }
 
-    /// Op, attributes, functions and operands as bytes.
+    /// Encodes op, attributes, functions, and operands as bytes.
     fn key(&self, operands: &[Operand], library: &FunctionLibrary) -> Vec<u8> {
         let mut key = self.identity.clone();
         if must_compile(&self.node) {
@@ -207,19 +217,19 @@ impl Site {
         for (operand, data_type) in operands.iter().zip(&self.input_types) {
             key.push(data_type.number() as u8);
             match operand {
-                Operand::Array(of) => shape(&mut key, 1, of),
+                Operand::Array(array_shape) => shape(&mut key, 1, array_shape),
                 Operand::Constant(tensor) => {
                     shape(&mut key, 2, tensor.shape());
                     key.extend(tensor.bytes());
                 }
-                Operand::Variable { shape: of, index, is_replaced } => {
-                    shape(&mut key, if *is_replaced { 4 } else { 3 }, of);
+                Operand::Variable { shape: value_shape, index, is_replaced } => {
+                    shape(&mut key, if *is_replaced { 4 } else { 3 }, value_shape);
                     key.extend((*index as u32).to_le_bytes());
                 }
                 Operand::Unset { name, data_type, index } => {
                     key.extend([5, data_type.number() as u8]);
                     key.extend((*index as u32).to_le_bytes());
-                    // Messages name it.
+                    // The name occurs in messages.
                     key.extend((name.len() as u64).to_le_bytes());
                     key.extend(name.as_bytes());
                 }
@@ -229,9 +239,9 @@ impl Site {
     }
 }
 
-impl Bound {
-    /// Whether the kernel is right for these inputs.
-    fn fits(&self, inputs: &[Value], held: &dyn Shapes) -> bool {
+impl Binding {
+    /// True if the kernel can run these inputs.
+    fn fits(&self, inputs: &[Value], locked: &dyn Shapes) -> bool {
         let same = |a: &Arc<ArrayShape>, b: &Arc<ArrayShape>| Arc::ptr_eq(a, b) || a == b;
         self.operands.len() == inputs.len()
             && self.operands.iter().zip(inputs).all(|(operand, input)| match (operand, input) {
@@ -240,11 +250,11 @@ impl Bound {
                     value.is_same(tensor)
                         || (value.shape() == tensor.shape() && value.bytes() == tensor.bytes())
                 }
-                (Operand::Variable { shape, index, .. }, input) => held
+                (Operand::Variable { shape, index, .. }, input) => locked
                     .variable(input)
-                    .is_ok_and(|(at, of)| at == *index && of.is_some_and(|of| same(shape, &of))),
+                    .is_ok_and(|(at, value)| at == *index && value.is_some_and(|value| same(shape, &value))),
                 (Operand::Unset { index, name, .. }, input) => {
-                    held.variable(input).is_ok_and(|(at, of)| at == *index && of.is_none())
+                    locked.variable(input).is_ok_and(|(at, value)| at == *index && value.is_none())
                         && input.variable().is_ok_and(|variable| variable.node() == name)
                 }
                 _ => false,
@@ -252,7 +262,7 @@ impl Bound {
     }
 }
 
-/// Runs compiled nodes of a run.
+/// Runs the compiled nodes of a run.
 pub(crate) struct Launcher<'r> {
     pub(crate) kernels: &'r Arc<Kernels>,
     pub(crate) background: &'r Background,
@@ -264,12 +274,13 @@ impl Launcher<'_> {
     /// Runs a node.
     pub(crate) fn run(&self, site: &Arc<Site>, cx: &mut Context<'_>) -> Result<()> {
         let variables = if site.has_variables { launch::variables(site, cx.inputs)? } else { Vec::new() };
-        // Functions that the graph itself wants compiled have no choice.
+        // Clusters may run node by node. Functions that the graph itself marks for compilation
+        // always run as one kernel.
         if site.node.op == "_XlaLaunch" {
             return cluster::run(site, &variables, cx, self);
         }
-        let mut held = Held::new(&variables);
-        let bound = site.bind(&held, cx, self)?;
-        launch::launch(site, &bound.kernel, &mut held, cx, self.recorder)
+        let mut locked = LockedVariables::new(&variables);
+        let binding = site.bind(&locked, cx, self)?;
+        launch::launch(site, &binding.kernel, &mut locked, cx, self.recorder)
     }
 }

@@ -1,9 +1,12 @@
-//! Runs graphs as TensorFlow's sessions do: node by node, with state, and each node that computes as a kernel of its own.
+//! Runs graphs as TensorFlow sessions do: node by node, with state. Each node that computes becomes
+//! its own kernel.
 //!
-//! A [`Session`] keeps a graph and its variables. Each run names feeds, fetches and targets; what they need is pruned, typed,
-//! inlined and laid out as a plan, which is kept. A dataflow executor walks over it: nodes run when their inputs are there,
-//! independent ones on several threads, with TensorFlow 1's control flow as it stands. Nodes with arithmetic are compiled
-//! through import, passes, plan and code generation for the types and shapes that come; nodes without run on the host.
+//! A [`Session`] keeps a graph and its variables. Each run names feeds, fetches, and targets. The
+//! session prunes the graph to what they need, infers types, inlines functions, and caches the
+//! resulting plan. A dataflow executor walks the plan: a node runs as soon as its inputs are
+//! available, independent nodes run on several threads, and TensorFlow 1 control flow is executed
+//! as is. Nodes with arithmetic are compiled through import, passes, planning, and code generation
+//! for the types and shapes that occur. The host runs all other nodes.
 //!
 //! ```
 //! use session::{Options, Session};

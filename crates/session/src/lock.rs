@@ -1,8 +1,8 @@
-//! Locking in spite of panics.
+//! Locks that ignore poisoning.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// A lock whose data is whole whoever panicked with it.
+/// Locks a mutex whose data stays consistent even if a thread panics while it holds the lock.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,15 @@
-//! Queries about ops that the plan, kernels and the host's ops share.
+//! Queries about ops, shared by the plan, the kernels, and the host ops.
 
 use tf::DataType;
 
-/// Whether a node's function is compiled as one.
+/// True if the node's function is compiled as a unit.
 pub(crate) fn must_compile(node: &tf::Node) -> bool {
     node.op == "_XlaLaunch"
         || node.op == "XlaLaunch"
         || node.attributes.bool_or("_XlaMustCompile", false).unwrap_or(false)
 }
 
-/// Whether an output is an array, as kernels make them.
+/// True if an output of this type is an array, the kind of result that kernels return.
 pub(crate) fn is_array(data_type: DataType) -> bool {
     !data_type.is_ref() && data_type.primitive_type().is_some()
 }

@@ -1,4 +1,4 @@
-//! Ops that the host runs: what has no arithmetic, or strings, or files.
+//! Ops that run on the host: those without arithmetic, and those on strings or files.
 
 mod arrays;
 mod checkpoints;
@@ -20,15 +20,15 @@ use std::sync::LazyLock;
 use support::Result;
 use tf::DataType;
 
-/// Runs a node: makes as many outputs as it has.
+/// Runs a node and appends all of its outputs.
 pub(crate) type HostOp = fn(&mut Context<'_>) -> Result<()>;
 
-/// A node whose kernel is another op's.
+/// A node that runs the kernel of another op.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
-    /// The nodes that may be compiled.
+    /// The nodes to choose from, each compiled when it is first used.
     pub(crate) variants: Vec<Variant>,
-    /// Makes its inputs of the node's.
+    /// Computes the variant's inputs from the node's.
     pub(crate) prepare: fn(&mut Context<'_>) -> Result<Prepared>,
 }
 
@@ -39,13 +39,13 @@ pub(crate) struct Variant {
     pub(crate) input_types: Vec<DataType>,
 }
 
-/// Work that is left after [`Rewritten::prepare`].
+/// Work that remains after [`Rewritten::prepare`].
 pub(crate) enum Prepared {
-    /// None: the outputs are made.
+    /// None: the outputs are complete.
     Done,
-    /// Running the kernel of a variant.
+    /// Run the kernel of this variant.
     Launch(usize),
-    /// The same, and then its result gets these sizes.
+    /// Run the kernel of this variant, then give its result these sizes.
     Reshape(usize, Vec<i64>),
 }
 
@@ -66,7 +66,7 @@ const FAMILIES: &[&[Row]] = &[
 static BY_NAME: LazyLock<BTreeMap<&'static str, HostOp>> =
     LazyLock::new(|| FAMILIES.iter().copied().flatten().copied().collect());
 
-/// The function of the host for a node.
+/// The host function of a node.
 pub(crate) fn find(node: &tf::Node) -> Option<HostOp> {
     if crate::op_kind::must_compile(node) {
         return None;
@@ -76,7 +76,7 @@ pub(crate) fn find(node: &tf::Node) -> Option<HostOp> {
     of_variants.map(|(_, op)| *op).or_else(|| BY_NAME.get(node.op.as_str()).copied())
 }
 
-/// The kernel that a node has in place of its own op's.
+/// The kernels that a node uses in place of its own op's.
 pub(crate) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     match node.op.as_str() {
         "Slice" | "StridedSlice" => slices::rewrite(node),
@@ -84,20 +84,20 @@ pub(crate) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     }
 }
 
-/// Why an op is refused that TensorFlow would run.
+/// Reason why an op that TensorFlow supports is refused.
 pub(crate) fn refusal(op: &str) -> Option<String> {
     let reason = if op.contains("Queue") {
-        "queues are not run: feed what is taken from them"
+        "queues are not supported: feed the dequeued tensors"
     } else if op.contains("Reader") && !op.contains("ReadVariable") {
-        "readers of files are not run: feed what is read"
+        "file readers are not supported: feed the tensors that they read"
     } else if op.contains("Iterator") || op.contains("Dataset") {
-        "input pipelines are not run: feed what they make"
+        "input pipelines are not supported: feed the tensors that they produce"
     } else if op.contains("HashTable") || op.starts_with("LookupTable") || op.contains("MutableHash") {
-        "tables are not run: give the model as a SavedModel, whose tables become constants"
+        "tables are not supported: pass the model as a SavedModel, whose tables become constants"
     } else if op.contains("Barrier") || op.contains("Accumulator") {
-        "barriers and accumulators are not run: take the part of the graph behind them"
+        "barriers and accumulators are not supported: use the part of the graph downstream of them"
     } else if op.starts_with("PyFunc") || op == "EagerPyFunc" {
-        "Python functions are not run: write it with TensorFlow's ops"
+        "Python functions are not supported: use TensorFlow ops instead"
     } else {
         return None;
     };
@@ -111,16 +111,16 @@ mod tests {
     #[test]
     fn every_op_has_one_row_and_is_registered() {
         let rows: Vec<&str> = FAMILIES.iter().copied().flatten().map(|row| row.0).collect();
-        assert_eq!(rows.len(), BY_NAME.len(), "an op has two rows");
+        assert_eq!(rows.len(), BY_NAME.len(), "an op has more than one row");
         for op in rows {
-            assert!(tf::op_signature(op).is_some(), "{op} is no op of TensorFlow");
+            assert!(tf::op_signature(op).is_some(), "{op} is not a TensorFlow op");
         }
     }
 
     #[test]
-    fn what_is_refused_says_what_to_do() {
-        assert!(refusal("QueueDequeueV2").is_some_and(|text| text.contains("feed what is taken")));
-        assert!(refusal("ReaderReadV2").is_some_and(|text| text.contains("feed what is read")));
+    fn refusals_suggest_an_alternative() {
+        assert!(refusal("QueueDequeueV2").is_some_and(|text| text.contains("feed the dequeued")));
+        assert!(refusal("ReaderReadV2").is_some_and(|text| text.contains("feed the tensors that they read")));
         assert_eq!(refusal("ReadVariableOp"), None);
         assert_eq!(refusal("MatMul"), None);
     }

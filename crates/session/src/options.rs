@@ -1,4 +1,4 @@
-//! How a session runs.
+//! Options of a session.
 
 pub(crate) mod config;
 
@@ -8,28 +8,31 @@ use support::Result;
 use tf::Wanted;
 use tf::proto::GraphDef;
 
-/// Changes a graph before it is pruned to what is wanted: groups nodes into clusters, say.
+/// Rewrites a graph before it is pruned to the requested outputs, for example to group nodes into
+/// clusters.
 pub type Rewrite = Arc<dyn Fn(&GraphDef, &Wanted) -> Result<GraphDef> + Send + Sync>;
 
-/// Where `Print` and its kin write.
+/// Sink for the output of `Print` and similar ops.
 pub type Output = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// How clusters are launched.
+/// Launch policy of clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Launches {
-    /// A cluster runs node by node for shapes that it meets for the first time, but for the very first ones
-    /// (`--tf_xla_enable_lazy_compilation`). Else it is compiled for all.
+    /// Runs a cluster node by node when a shape occurs for the first time, except for its very
+    /// first shapes (`--tf_xla_enable_lazy_compilation`). Otherwise the cluster is compiled for
+    /// every shape.
     pub is_lazy: bool,
-    /// A lazy cluster is compiled in the background for all shapes, at once, and runs node by node until that is done
-    /// (`--tf_xla_async_compilation`). Where it cannot be compiled, that is told as `Print` tells, and its nodes go on.
+    /// Compiles a lazy cluster in the background as soon as a shape occurs, and runs it node by
+    /// node until the code is ready (`--tf_xla_async_compilation`). If compilation fails,
+    /// [`Options::output`] gets a message and the cluster continues to run node by node.
     pub is_async: bool,
-    /// Clusters always run node by node (`--tf_xla_always_defer_compilation`).
+    /// Always runs clusters node by node (`--tf_xla_always_defer_compilation`).
     pub is_deferred: bool,
-    /// What launches make is printed (`--tf_xla_print_cluster_outputs`).
+    /// Prints the results of launches (`--tf_xla_print_cluster_outputs`).
     pub prints_outputs: bool,
-    /// NaN and infinities that go in are errors (`--tf_xla_check_cluster_input_numerics`).
+    /// Reports NaN and infinities in inputs as errors (`--tf_xla_check_cluster_input_numerics`).
     pub checks_inputs: bool,
-    /// The same of those that come out (`--tf_xla_check_cluster_output_numerics`).
+    /// Reports NaN and infinities in outputs as errors (`--tf_xla_check_cluster_output_numerics`).
     pub checks_outputs: bool,
 }
 
@@ -46,40 +49,41 @@ impl From<&cluster::Flags> for Launches {
     }
 }
 
-/// How a session runs.
+/// Options of a session.
 #[derive(Clone)]
 pub struct Options {
-    /// Threads that run nodes which do not depend on each other; results never depend on it.
+    /// Number of threads that run independent nodes. Results never depend on it.
     pub inter_op_threads: usize,
-    /// Threads that share the work of one kernel; results never depend on it.
+    /// Number of threads that share the work of one kernel. Results never depend on it.
     pub intra_op_threads: usize,
-    /// LLVM's name of the processor; `native` is this machine's, empty the baseline.
+    /// LLVM's name of the processor. `native` selects this machine's, an empty name the baseline.
     pub cpu: String,
-    /// What random nodes without seeds draw from.
+    /// Seed for random nodes that have no seed of their own.
     pub seed: u64,
-    /// How long a run may take: the node that ends after is the last one. What is compiled as one, a cluster say, ends first.
+    /// Time limit of a run, checked after each node. A unit of compilation, such as a cluster,
+    /// always finishes first.
     pub step_timeout: Option<Duration>,
-    /// Whether nodes that cannot run where they are placed run on the host.
+    /// Runs nodes on the host if they cannot run on their requested device.
     pub allow_soft_placement: bool,
-    /// How many devices the host counts as.
+    /// Number of CPU devices that the host provides.
     pub cpu_devices: usize,
-    /// What the code of kernels may do.
+    /// Options for the code of kernels.
     pub plan: compiler::PlanOptions,
-    /// Where generated code is kept from one session to the next.
+    /// Cache that preserves generated code across sessions.
     pub cache: Option<Arc<dyn compiler::UnitCache>>,
-    /// What is done with the graph first.
+    /// Rewrite that is applied to the graph first.
     pub rewrite: Option<Rewrite>,
-    /// Where `Print` and its kin write.
+    /// Sink for the output of `Print` and similar ops.
     pub output: Output,
-    /// How clusters are launched; by default they are compiled whatever comes.
+    /// Launch policy of clusters. By default they are always compiled.
     pub launches: Launches,
-    /// Whether the code of clusters counts how long its instructions take: see
+    /// Adds counters to the code of clusters that measure the time of each instruction; see
     /// [`Session::cluster_profiles`](crate::Session::cluster_profiles).
     pub profiles_clusters: bool,
 }
 
 impl Default for Options {
-    /// One thread, this machine's processor; what nodes print is dropped.
+    /// One thread, this machine's processor, and no output from nodes that print.
     fn default() -> Self {
         Self {
             inter_op_threads: 1,

@@ -1,4 +1,5 @@
-//! Which device each node runs on: where it asks to, and together with the variables that it reads and writes.
+//! Selects the device of each node: the one it requests, colocated with the variables that it reads
+//! and writes.
 
 use crate::device::{Device, DeviceId, HOST};
 use crate::ops;
@@ -10,7 +11,7 @@ use tf::{DataType, Graph, Node, NodeId};
 
 type Devices = IdVec<DeviceId, Arc<dyn Device>>;
 
-/// First node of a group of nodes that must be on one device.
+/// First node of a group of nodes that must share a device.
 type GroupId = NodeId;
 
 /// The devices of a graph's nodes.
@@ -18,7 +19,7 @@ pub(crate) struct Placement {
     by_name: BTreeMap<String, DeviceId>,
 }
 
-/// What a node asks for: kind and number, where it says so.
+/// Requested device type and number, each optional.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Request {
     kind: Option<String>,
@@ -26,7 +27,7 @@ struct Request {
 }
 
 impl Request {
-    /// Reads `/job:localhost/replica:0/task:0/device:CPU:0`, or what of it there is, or `/cpu:0`.
+    /// Parses `/job:localhost/replica:0/task:0/device:CPU:0`, a part of such a name, or `/cpu:0`.
     fn parse(text: &str, node: &str) -> Result<Self> {
         let wrong = || Error::invalid(format!("Malformed device specification '{text}' in node: {node}"));
         let mut request = Self { kind: None, number: None };
@@ -48,9 +49,9 @@ impl Request {
         Ok(request)
     }
 
-    /// The first device that is meant.
+    /// First device that matches the request.
     fn find(&self, devices: &Devices) -> Option<DeviceId> {
-        // Nobody gets a device where all must compile without asking for it.
+        // A device that must compile every node is used only on explicit request.
         let Some(kind) = &self.kind else { return self.number.is_none_or(|n| n == 0).then_some(HOST) };
         let mut of_kind = devices.iter().filter(|(_, device)| device.kind() == kind);
         of_kind.nth(self.number.unwrap_or(0)).map(|(at, _)| at)
@@ -67,23 +68,23 @@ impl Placement {
             .map(|node| (node.name.as_str(), node.device.as_str()))
             .collect();
         let groups = groups(graph);
-        let mut chosen: BTreeMap<GroupId, (DeviceId, &Node)> = BTreeMap::new();
+        let mut assignments: BTreeMap<GroupId, (DeviceId, &Node)> = BTreeMap::new();
         for (id, node) in graph.nodes.iter() {
             let Some(text) = requests.get(node.name.as_str()) else { continue };
             let request = Request::parse(text, &node.name)?;
-            let found = request.find(devices).filter(|&at| !soft || can_run(node, &*devices[at]).is_none());
-            let device = match found {
+            let device = request.find(devices).filter(|&at| !soft || can_run(node, &*devices[at]).is_none());
+            let device = match device {
                 Some(device) => device,
                 None if soft => HOST,
                 None => return Err(no_device(node, text, &request, devices)),
             };
             let group = groups[id];
-            match chosen.get(&group) {
+            match assignments.get(&group) {
                 Some((other, _)) if *other == device || request.kind.is_none() => {}
                 Some(_) if soft => {}
                 Some((other, with)) => {
                     return Err(Error::invalid(format!(
-                        "Cannot assign a device for operation {}: it is placed on {text}, but must be where '{}' is, on {}; \
+                        "Cannot assign a device for operation {}: it requests {text}, but must be colocated with '{}' on {}; \
                          place both on one device, or allow soft placement",
                         node.name,
                         with.name,
@@ -91,16 +92,16 @@ impl Placement {
                     )));
                 }
                 None => {
-                    chosen.insert(group, (device, node));
+                    assignments.insert(group, (device, node));
                 }
             }
         }
         let mut by_name = BTreeMap::new();
         for (id, node) in graph.nodes.iter() {
-            let device = chosen.get(&groups[id]).map_or(HOST, |(device, _)| *device);
+            let device = assignments.get(&groups[id]).map_or(HOST, |(device, _)| *device);
             if let Some(reason) = can_run(node, &*devices[device]) {
                 return Err(Error::invalid(format!(
-                    "Cannot assign a device for operation {}: op {} cannot run on {}, where everything is compiled: \
+                    "Cannot assign a device for operation {}: op {} cannot run on {}, which compiles every node: \
                      {reason}. Place the node on /device:CPU:0, or allow soft placement",
                     node.name,
                     node.op,
@@ -112,7 +113,7 @@ impl Placement {
         Ok(Self { by_name })
     }
 
-    /// The device of a node; of one of an inlined function, that of its call.
+    /// Device of a node. A node of an inlined function runs on the device of its call.
     pub(crate) fn of(&self, node: &Node) -> Result<DeviceId> {
         let mut name = node.name.as_str();
         loop {
@@ -129,7 +130,7 @@ impl Placement {
 
 fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices) -> Error {
     let hint = match request.kind.as_deref() {
-        Some("XLA_GPU" | "GPU") => "; no GPU back end is built in",
+        Some("XLA_GPU" | "GPU") => "; this build has no GPU back end",
         _ => "",
     };
     let names: Vec<&str> = devices.values().map(|device| device.name()).collect();
@@ -141,14 +142,14 @@ fn no_device(node: &Node, text: &str, request: &Request, devices: &Devices) -> E
     ))
 }
 
-/// Why a node cannot run on a device.
+/// Reason why a node cannot run on a device.
 fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
     if !device.must_compile() || node.op == "_Arg" {
         return None;
     }
     let has_strings = node.output_types.iter().any(|t| t.base() == DataType::String);
     if has_strings {
-        return Some("it makes strings".to_owned());
+        return Some("it outputs strings".to_owned());
     }
     let own = [
         "_Retval",
@@ -164,9 +165,9 @@ fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
     if own.contains(&node.op.as_str()) || crate::op_kind::must_compile(node) {
         return None;
     }
-    // What prints would be left out of compiled code.
+    // Compiled code would drop the output of ops that print.
     if matches!(node.op.as_str(), "Print" | "PrintV2" | "Assert") {
-        return Some("it has effects on the host".to_owned());
+        return Some("it has side effects on the host".to_owned());
     }
     if ops::find(node).is_some() && import::unsupported_node(node).is_none() {
         return None;
@@ -174,8 +175,8 @@ fn can_run(node: &Node, device: &dyn Device) -> Option<String> {
     import::unsupported_node(node)
 }
 
-/// For each node its group: nodes that must be on one device. Whoever gets a handle or a reference is where the
-/// variable is, and `loc:@node` in `_class` names a node to be with.
+/// Group of each node: nodes that must share a device. A node that takes a handle or a reference
+/// runs where the variable is, and `loc:@node` in `_class` names a node to be colocated with.
 fn groups(graph: &Graph) -> IdVec<NodeId, GroupId> {
     let mut leader: IdVec<NodeId, NodeId> = graph.nodes.ids().collect();
     fn root(leader: &mut IdVec<NodeId, NodeId>, mut at: NodeId) -> NodeId {

@@ -1,4 +1,4 @@
-//! A pruned graph as flat tables, which the executor walks.
+//! A pruned graph as flat tables that the executor walks.
 
 mod frames;
 mod kind;
@@ -14,28 +14,28 @@ use std::ops::Range;
 use support::{Error, Id, IdVec, Result};
 use tf::{FunctionLibrary, Graph, NodeId, OutputId};
 
-/// What to run, in execution order by edges alone.
+/// The nodes to run. Their edges alone determine the execution order.
 #[derive(Debug)]
 pub(crate) struct Plan {
     pub(crate) nodes: IdVec<NodeId, PlanNode>,
-    /// The data edges of all nodes, those of one node together and sorted by its outputs.
+    /// Data edges of all nodes, grouped by node and sorted by output within a group.
     data_edges: Vec<DataEdge>,
-    /// The nodes that wait for a node, those of one node together.
+    /// Nodes that wait for another node, grouped by that node.
     control_edges: Vec<NodeId>,
     pub(crate) frames: IdVec<FrameId, Frame>,
-    /// The nodes without inputs.
+    /// Nodes without inputs.
     pub(crate) roots: Vec<NodeId>,
-    /// How many values are returned.
+    /// Number of returned values.
     pub(crate) fetches: usize,
 }
 
 support::id_type!(
-    /// Place of a value in an iteration of a frame.
+    /// Index of a value's slot in an iteration of a frame.
     SlotId,
     "s"
 );
 support::id_type!(
-    /// Place of a node's counters in an iteration of its frame.
+    /// Index of a node's counters in an iteration of its frame.
     CounterId,
     "c"
 );
@@ -47,26 +47,26 @@ pub(crate) struct Copied {
     pub(crate) from: DeviceId,
 }
 
-/// A node.
+/// A node of the plan.
 #[derive(Debug)]
 pub(crate) struct PlanNode {
     pub(crate) node: tf::Node,
     pub(crate) kind: Kind,
-    /// The device that it is placed on.
+    /// Device that the node is placed on.
     pub(crate) device: DeviceId,
-    /// Inputs that get a reference to a variable and want its value.
+    /// Inputs that receive a reference to a variable but expect its value.
     pub(crate) reads: Vec<usize>,
     /// Inputs that come from other devices.
     pub(crate) copies: Vec<Copied>,
     pub(crate) counter: CounterId,
-    /// The slot of its first input.
+    /// Slot of the first input.
     pub(crate) slot: SlotId,
     pub(crate) frame: FrameId,
     data_edges: Range<u32>,
     control_edges: Range<u32>,
 }
 
-/// From an output to a slot of the frame of who reads it.
+/// Edge from an output to a slot in its consumer's frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataEdge {
     pub(crate) output: u32,
@@ -74,18 +74,19 @@ pub(crate) struct DataEdge {
     pub(crate) slot: SlotId,
 }
 
-/// A frame with what each of its iterations begins with.
+/// A frame and the initial state of its iterations.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) info: StaticFrame,
     pub(crate) slots: usize,
-    /// What each node waits for: inputs and control inputs. Of a `Merge` 1, and 2 for each control input: the 1 is taken away
-    /// by the first value that arrives.
+    /// Number of inputs and control inputs that each node waits for. A `Merge` starts with 1 plus 2
+    /// for each control input; the first value that arrives clears the 1.
     pub(crate) pending: IdVec<CounterId, u32>,
 }
 
 impl Plan {
-    /// The plan of a graph for these results and effects. `place` says on which device each node runs.
+    /// Builds the plan of a graph for these results and effects. `place` returns the device of each
+    /// node.
     pub(crate) fn new(
         graph: &Graph,
         library: &FunctionLibrary,
@@ -105,7 +106,7 @@ impl Plan {
         Ok(lay_out(&graph, frames, placed, fetches.len()))
     }
 
-    /// The plan of a function's body, whose arguments are the run's.
+    /// Builds the plan of a function's body. The run's arguments are the function's.
     pub(crate) fn of_function(
         function: &tf::Function,
         library: &FunctionLibrary,
@@ -118,19 +119,19 @@ impl Plan {
 }
 
 impl Plan {
-    /// The edges from the outputs of a node to the inputs of others, sorted by output.
+    /// Edges from the outputs of a node to the inputs of others, sorted by output.
     pub(crate) fn data_edges(&self, node: NodeId) -> &[DataEdge] {
         let Range { start, end } = self.nodes[node].data_edges;
         &self.data_edges[start as usize..end as usize]
     }
 
-    /// The nodes that wait for a node.
+    /// Nodes that wait for a node.
     pub(crate) fn control_edges(&self, node: NodeId) -> &[NodeId] {
         let Range { start, end } = self.nodes[node].control_edges;
         &self.control_edges[start as usize..end as usize]
     }
 
-    /// The names of the outputs that a node reads.
+    /// Names of the outputs that a node reads.
     pub(crate) fn input_names(&self, node: &PlanNode) -> Vec<String> {
         let name = |input: &OutputId| {
             let producer = &self.nodes[input.node].node;
@@ -142,17 +143,17 @@ impl Plan {
         node.node.inputs.iter().map(name).collect()
     }
 
-    /// The name of a returned value in messages.
+    /// Name of a returned value in messages.
     pub(crate) fn fetched(&self, k: usize) -> String {
-        let taker = self.nodes.values().find(|node| matches!(node.kind, Kind::Fetch(at) if at == k));
-        match taker.and_then(|node| node.node.inputs.first()) {
+        let fetch = self.nodes.values().find(|node| matches!(node.kind, Kind::Fetch(at) if at == k));
+        match fetch.and_then(|node| node.node.inputs.first()) {
             Some(output) => format!("'{}:{}'", self.nodes[output.node].node.name, output.index),
             None => "the fetched tensor".to_owned(),
         }
     }
 }
 
-/// Inputs that are given a reference where a value is wanted.
+/// Inputs that receive a reference where a value is expected.
 fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
     let is_ref = |input: &OutputId| graph.nodes[input.node].output_types[input.index].is_ref();
     if !node.inputs.iter().any(is_ref) {
@@ -167,13 +168,13 @@ fn reads(graph: &Graph, node: &tf::Node) -> Vec<usize> {
     reads.map(|(k, _)| k).collect()
 }
 
-/// How and where a node runs.
+/// Kind and device of a node.
 struct Placed {
     kind: Kind,
     device: DeviceId,
 }
 
-/// Where a node stands in each iteration of its frame.
+/// Location of a node in each iteration of its frame.
 struct Place {
     frame: FrameId,
     counter: CounterId,
@@ -181,7 +182,7 @@ struct Place {
 }
 
 impl Frame {
-    /// Makes room for a node of the frame.
+    /// Reserves space for a node of the frame.
     fn reserve(&mut self, frame: FrameId, node: &tf::Node) -> Place {
         let (inputs, waits) = (node.inputs.len() as u32, node.control_inputs.len() as u32);
         let pending = if is_merge(node) { 1 + 2 * waits } else { inputs + waits };
@@ -192,15 +193,20 @@ impl Frame {
 }
 
 /// Lays out the tables of a graph.
-fn lay_out(graph: &Graph, found: frames::Frames, placed: IdVec<NodeId, Placed>, fetches: usize) -> Plan {
+fn lay_out(
+    graph: &Graph,
+    graph_frames: frames::Frames,
+    placed: IdVec<NodeId, Placed>,
+    fetches: usize,
+) -> Plan {
     let frame = |info| Frame { info, slots: 0, pending: IdVec::new() };
-    let mut frames: IdVec<FrameId, Frame> = found.frames.into_values().map(frame).collect();
+    let mut frames: IdVec<FrameId, Frame> = graph_frames.frames.into_values().map(frame).collect();
     let mut roots = Vec::new();
     let mut data: IdVec<NodeId, Vec<DataEdge>> = IdVec::filled(Vec::new(), graph.nodes.len());
     let mut control: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), graph.nodes.len());
     let mut places = Vec::with_capacity(graph.nodes.len());
     for (id, node) in graph.nodes.iter() {
-        let frame = found.of_node[id];
+        let frame = graph_frames.of_node[id];
         let place = frames[frame].reserve(frame, node);
         for (k, input) in node.inputs.iter().enumerate() {
             let slot = SlotId::from_index(place.slot.index() + k);
@@ -237,14 +243,14 @@ fn lay_out(graph: &Graph, found: frames::Frames, placed: IdVec<NodeId, Placed>, 
     Plan { nodes, data_edges, control_edges, frames, roots, fetches }
 }
 
-/// Adds edges and returns where they are.
+/// Appends edges and returns their range.
 fn append<T>(edges: &mut Vec<T>, more: Vec<T>) -> Range<u32> {
     let start = edges.len() as u32;
     edges.extend(more);
     start..edges.len() as u32
 }
 
-/// An error at a node: names it if the message does not.
+/// Adds the node to an error unless the message already names it.
 pub(crate) fn at_node(error: Error, node: &tf::Node) -> Error {
     if error.message().contains(&format!("'{}'", node.name)) {
         return error;

@@ -1,4 +1,4 @@
-//! Recording of nodes that ran, and when.
+//! Records which nodes ran, and when.
 
 pub(crate) mod profile;
 
@@ -13,18 +13,19 @@ use support::Result;
 use tf::DataType;
 use trace::{Collector, Execution, Output};
 
-/// Takes down the nodes of a traced run; they run on several threads.
+/// Records the nodes of a traced run, which run on several threads.
 #[derive(Debug)]
 pub(crate) struct Recorder {
     executions: Mutex<Vec<(Execution, Option<Launch>)>>,
-    /// By thread, the kernel that a node launched there, until the node has run.
+    /// By thread, the kernel launch of the node that is currently running there.
     launches: Mutex<BTreeMap<u32, Launch>>,
-    /// The same moment by the clock that never goes back, and since the epoch.
+    /// Start of the recording on the monotonic clock; `epoch_nanos` is the same moment since the
+    /// epoch.
     start: Instant,
     epoch_nanos: u64,
 }
 
-/// A kernel that ran. What it counted is made sense of when the run is over, for that takes time.
+/// A kernel launch. Its counters are evaluated after the run, because that takes time.
 #[derive(Debug)]
 struct Launch {
     counts: Arc<KernelCounts>,
@@ -32,7 +33,7 @@ struct Launch {
     ticks: Vec<i64>,
 }
 
-/// The number of the thread, as traces count them.
+/// Number of the calling thread in traces.
 fn thread_number() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     thread_local! {
@@ -53,12 +54,14 @@ impl Recorder {
         self.epoch_nanos + u64::try_from(self.start.elapsed().as_nanos()).unwrap_or(0)
     }
 
-    /// A kernel has run on the calling thread between these moments, for the node that is about to be told of.
+    /// Records that a kernel ran on the calling thread during `span`. The next call of
+    /// [`Self::ran`] on this thread names the node.
     pub(crate) fn launched(&self, counts: &Arc<KernelCounts>, span: Span, ticks: Vec<i64>) {
         lock(&self.launches).insert(thread_number(), Launch { counts: counts.clone(), span, ticks });
     }
 
-    /// A node has run on the calling thread between these moments. `inputs` are the names of what it read.
+    /// Records that a node ran on the calling thread during `span`. `inputs` are the names of the
+    /// outputs that it read.
     pub(crate) fn ran(
         &self,
         node: &tf::Node,
@@ -90,7 +93,7 @@ impl Recorder {
         lock(&self.executions).push((execution, launch));
     }
 
-    /// What was recorded.
+    /// Returns and removes the recorded executions.
     pub(crate) fn executions(&self) -> Result<Vec<Execution>> {
         let recorded = std::mem::take(&mut *lock(&self.executions)).into_iter();
         let executions = recorded.map(|(execution, launch)| {
@@ -105,7 +108,7 @@ impl Recorder {
         executions.collect()
     }
 
-    /// The same as TensorFlow has it.
+    /// Returns the recorded executions as TensorFlow's run metadata.
     pub(crate) fn metadata(&self) -> Result<tf::proto::RunMetadata> {
         let collector = Collector::default();
         self.executions()?.into_iter().for_each(|execution| collector.record(execution));
@@ -113,7 +116,7 @@ impl Recorder {
     }
 }
 
-/// A value that a node made, as traces tell of it.
+/// Describes an output of a node for traces.
 fn output(slot: usize, data_type: DataType, value: &Value) -> Output {
     let (sizes, bytes, address) = match value {
         Value::Tensor(tensor) => {

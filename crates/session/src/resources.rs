@@ -1,4 +1,4 @@
-//! State that a session keeps from run to run: variables, generators of random numbers, memory of kernels.
+//! State that a session keeps across runs: variables, random number generators, and kernel memory.
 
 use crate::buffer::Buffer;
 use crate::lock::lock;
@@ -13,12 +13,12 @@ use tf::{PartialShape, Resource};
 pub(crate) struct Resources {
     variables: Mutex<BTreeMap<Resource, Arc<Variable>>>,
     counters: Mutex<BTreeMap<String, Arc<Mutex<u128>>>>,
-    /// What kernels keep from run to run, by their nodes.
+    /// State that kernels keep across runs, by node.
     states: Mutex<BTreeMap<String, Arc<Mutex<Buffer>>>>,
 }
 
 impl Resources {
-    /// The variable that a node is a handle of; it is made when it is first asked for.
+    /// The variable that a node is a handle of, created on first request.
     pub(crate) fn variable(&self, node: &tf::Node) -> Result<Arc<Variable>> {
         let resource = Resource::of_node(node);
         let data_type = node.attributes.ty("dtype")?.base();
@@ -31,7 +31,7 @@ impl Resources {
         if let Some(variable) = variables.get(&resource) {
             if variable.data_type() != data_type {
                 return Err(Error::invalid(format!(
-                    "the nodes '{}' and '{}' are the same variable, but of types {} and {data_type}",
+                    "nodes '{}' and '{}' name the same variable with different types: {} and {data_type}",
                     variable.node(),
                     node.name,
                     variable.data_type()
@@ -39,35 +39,35 @@ impl Resources {
             }
             return Ok(variable.clone());
         }
-        let made = Arc::new(Variable::new(resource.clone(), &node.name, data_type, shape));
-        variables.insert(resource, made.clone());
-        Ok(made)
+        let variable = Arc::new(Variable::new(resource.clone(), &node.name, data_type, shape));
+        variables.insert(resource, variable.clone());
+        Ok(variable)
     }
 
-    /// All variables, by name.
+    /// All variables, sorted by resource.
     pub(crate) fn variables(&self) -> Vec<Arc<Variable>> {
         lock(&self.variables).values().cloned().collect()
     }
 
-    /// Forgets a temporary variable.
+    /// Removes a temporary variable.
     pub(crate) fn remove(&self, variable: &Variable) {
         lock(&self.variables).remove(variable.resource());
     }
 
-    /// The counter of a node that draws random numbers.
+    /// Counter of a node that draws random numbers.
     pub(crate) fn counter(&self, node: &str, start: u128) -> Arc<Mutex<u128>> {
         lock(&self.counters).entry(node.to_owned()).or_insert_with(|| Arc::new(Mutex::new(start))).clone()
     }
 
-    /// What a node's kernel keeps from run to run: so many bytes, zero at first.
+    /// State that a node's kernel keeps across runs: `bytes` bytes, initially zero.
     pub(crate) fn state(&self, node: &str, bytes: usize) -> Result<Arc<Mutex<Buffer>>> {
         let mut states = lock(&self.states);
         let key = format!("{node}/{bytes}");
         if let Some(state) = states.get(&key) {
             return Ok(state.clone());
         }
-        let made = Arc::new(Mutex::new(Buffer::zeroed(bytes)?));
-        states.insert(key, made.clone());
-        Ok(made)
+        let state = Arc::new(Mutex::new(Buffer::zeroed(bytes)?));
+        states.insert(key, state.clone());
+        Ok(state)
     }
 }

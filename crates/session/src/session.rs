@@ -27,9 +27,10 @@ use tf::proto::{GraphDef, RunMetadata};
 use tf::{DataType, Wanted};
 use trace::Execution;
 
-/// A graph that is run: part by part, as often as wanted, its variables kept from run to run.
+/// A graph that can be run any number of times, in whole or in part. Its variables persist across
+/// runs.
 ///
-/// Runs may be called from several threads at once; they share variables as TensorFlow's do.
+/// Several threads may call runs at once. They share variables as TensorFlow's runs do.
 pub struct Session {
     graph: GraphDef,
     options: Options,
@@ -38,7 +39,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session of a graph. Nothing is compiled yet, and no variable has a value.
+    /// Creates a session of a graph. Nothing is compiled yet, and no variable has a value.
     pub fn new(graph: GraphDef, options: Options) -> Result<Self> {
         let target = compiler::host(&options.cpu)?;
         let mut back = compiler::in_process_options(target);
@@ -64,15 +65,17 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs what is needed for the fetches and the targets, once. Feeds and fetches are outputs, `node:1` or `node` for the
-    /// first one; targets are nodes. The answer is the fetches, in order.
+    /// Runs everything that the fetches and the targets need, once. Feeds and fetches name outputs,
+    /// as `node:1`, or `node` for the first output. Targets name nodes. Returns the fetches in
+    /// order.
     ///
-    /// Errors name the node that is wrong, or failed.
+    /// Errors name the node that is invalid or that failed.
     pub fn run(&self, feeds: &[(&str, Literal)], fetches: &[&str], targets: &[&str]) -> Result<Vec<Literal>> {
         literals(&self.run_values(&values(feeds)?, fetches, targets)?, fetches)
     }
 
-    /// The same, and what each node took: the metadata of the run, as TensorFlow's full trace fills it.
+    /// Like [`Self::run`], and also returns the time of each node as run metadata, like
+    /// TensorFlow's full trace.
     pub fn run_traced(
         &self,
         feeds: &[(&str, Literal)],
@@ -80,11 +83,11 @@ impl Session {
         targets: &[&str],
     ) -> Result<(Vec<Literal>, RunMetadata)> {
         let recorder = Arc::new(Recorder::new());
-        let results = self.run_told(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
+        let results = self.run_with_recorder(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
         Ok((literals(&results, fetches)?, recorder.metadata()?))
     }
 
-    /// The same as executions of nodes, in the order of their ends.
+    /// Like [`Self::run`], and also returns the executions of nodes in the order of their ends.
     pub fn run_recorded(
         &self,
         feeds: &[(&str, Literal)],
@@ -92,21 +95,21 @@ impl Session {
         targets: &[&str],
     ) -> Result<(Vec<Literal>, Vec<Execution>)> {
         let recorder = Arc::new(Recorder::new());
-        let results = self.run_told(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
+        let results = self.run_with_recorder(&values(feeds)?, fetches, targets, Some(recorder.clone()))?;
         Ok((literals(&results, fetches)?, recorder.executions()?))
     }
 
-    /// The same for values of every kind.
+    /// Like [`Self::run`], for values of every kind.
     pub fn run_values(
         &self,
         feeds: &[(&str, Value)],
         fetches: &[&str],
         targets: &[&str],
     ) -> Result<Vec<Value>> {
-        self.run_told(feeds, fetches, targets, None)
+        self.run_with_recorder(feeds, fetches, targets, None)
     }
 
-    fn run_told(
+    fn run_with_recorder(
         &self,
         feeds: &[(&str, Value)],
         fetches: &[&str],
@@ -129,13 +132,13 @@ impl Session {
             .coded(Code::SessionStep)
     }
 
-    /// The program of what is wanted: the one made before, or a new one.
+    /// The cached program for `wanted`, or a new one.
     fn program(&self, wanted: &Wanted) -> Result<Arc<Program>> {
         if let Some(program) = lock(&self.programs).get(wanted) {
             return Ok(program.clone());
         }
-        let made = Arc::new(compiler::guarded(|| self.make_program(wanted)).coded(Code::Session)?);
-        Ok(lock(&self.programs).entry(wanted.clone()).or_insert(made).clone())
+        let program = Arc::new(compiler::guarded(|| self.make_program(wanted)).coded(Code::Session)?);
+        Ok(lock(&self.programs).entry(wanted.clone()).or_insert(program).clone())
     }
 
     fn make_program(&self, wanted: &Wanted) -> Result<Program> {
@@ -175,7 +178,7 @@ impl Session {
         &self.graph
     }
 
-    /// Makes the variables of the graph known by the names of their nodes.
+    /// Registers the graph's variables under the names of their nodes.
     fn declare_variables(&self) -> Result<()> {
         for node in &self.graph.node {
             if matches!(node.op.as_str(), "VariableV2" | "Variable" | "VarHandleOp") {
@@ -185,17 +188,17 @@ impl Session {
         Ok(())
     }
 
-    /// The variables of the graph, by name, with what they are.
+    /// The variables of the graph, sorted by resource.
     pub fn variables(&self) -> Vec<Arc<Variable>> {
         self.engine.shared.resources.variables()
     }
 
     fn variable(&self, name: &str) -> Result<Arc<Variable>> {
-        let found = self.variables().into_iter().find(|variable| variable.node() == name);
-        found.ok_or_else(|| Error::invalid(format!("the graph has no variable '{name}'")))
+        let variable = self.variables().into_iter().find(|variable| variable.node() == name);
+        variable.ok_or_else(|| Error::invalid(format!("the graph has no variable '{name}'")))
     }
 
-    /// The value of a variable by the name of its node; `None` before it has one.
+    /// Value of the variable with this node name; `None` if it has no value yet.
     pub fn variable_value(&self, name: &str) -> Result<Option<Literal>> {
         match self.variable(name)?.get() {
             None => Ok(None),
@@ -204,38 +207,38 @@ impl Session {
         }
     }
 
-    /// Gives a variable a value.
+    /// Assigns a value to a variable.
     pub fn set_variable(&self, name: &str, value: &Literal) -> Result<()> {
         let variable = self.variable(name)?;
         let is_checked = variable.states_shape();
         variable.assign(Tensor::from_literal(value)?.into(), is_checked)
     }
 
-    /// How many kernels were compiled so far.
+    /// Number of kernels compiled so far.
     pub fn compiled_kernels(&self) -> u64 {
         self.engine.kernels.compiled()
     }
 
-    /// Returns when no cluster is being compiled in the background, as [`Launches::is_async`](crate::Launches::is_async)
-    /// asks for: the next run takes what was made.
+    /// Waits until no cluster is being compiled in the background (see
+    /// [`Launches::is_async`](crate::Launches::is_async)). The next run uses the compiled code.
     pub fn wait_for_compilations(&self) {
         self.engine.background.wait();
     }
 
-    /// What the code of clusters has counted; nothing unless [`Options::profiles_clusters`] asks for it.
+    /// Counters of the clusters' code; empty unless [`Options::profiles_clusters`] is set.
     pub fn cluster_profiles(&self) -> Vec<ClusterProfile> {
         self.engine.kernels.profiles()
     }
 
-    /// The full names of its devices.
+    /// Full names of the session's devices.
     pub fn devices(&self) -> Vec<String> {
         self.engine.shared.devices.values().map(|device| device.name().to_owned()).collect()
     }
 }
 
-/// The node and output of a name.
+/// Splits the name of an output into its node and number.
 fn output(name: &str) -> Result<(String, i64)> {
-    let wrong = || Error::invalid(format!("'{name}' is no output: node, or node:number, is wanted"));
+    let wrong = || Error::invalid(format!("invalid output '{name}': expected node or node:number"));
     match name.rsplit_once(':') {
         None if name.is_empty() => Err(wrong()),
         None => Ok((name.to_owned(), 0)),
@@ -246,25 +249,25 @@ fn output(name: &str) -> Result<(String, i64)> {
     }
 }
 
-fn check_feed(name: &str, value: &Value, wanted: DataType) -> Result<()> {
+fn check_feed(name: &str, value: &Value, expected: DataType) -> Result<()> {
     let fits = match value {
-        Value::Tensor(tensor) => wanted.primitive_type() == Some(tensor.shape().element_type),
-        Value::Strings(_) => wanted == DataType::String,
-        Value::Resource(_) => wanted == DataType::Resource,
-        Value::List(_) => wanted == DataType::Variant,
+        Value::Tensor(tensor) => expected.primitive_type() == Some(tensor.shape().element_type),
+        Value::Strings(_) => expected == DataType::String,
+        Value::Resource(_) => expected == DataType::Resource,
+        Value::List(_) => expected == DataType::Variant,
         Value::Reference(_) => true,
     };
     if fits {
         return Ok(());
     }
-    let given = match value {
+    let actual = match value {
         Value::Tensor(tensor) => tensor.shape().to_string(),
         other => other.kind().to_owned(),
     };
-    Err(Error::invalid(format!("feed '{name}' is of {wanted} in the graph, but {given} is given")))
+    Err(Error::invalid(format!("feed '{name}': expected {expected}, got {actual}")))
 }
 
-/// Feeds as values.
+/// Converts feeds to values.
 fn values<'n>(feeds: &[(&'n str, Literal)]) -> Result<Vec<(&'n str, Value)>> {
     let value = |(name, literal): &(&'n str, Literal)| match literal {
         Literal::Array { .. } => Ok((*name, Value::Tensor(Tensor::from_literal(literal)?))),
@@ -273,7 +276,7 @@ fn values<'n>(feeds: &[(&'n str, Literal)]) -> Result<Vec<(&'n str, Value)>> {
     feeds.iter().map(value).collect()
 }
 
-/// Fetches as literals.
+/// Converts fetched values to literals.
 fn literals(results: &[Value], fetches: &[&str]) -> Result<Vec<Literal>> {
     let literals = results.iter().zip(fetches).map(|(value, name)| match value {
         Value::Tensor(tensor) => Ok(tensor.to_literal()),

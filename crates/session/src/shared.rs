@@ -1,4 +1,4 @@
-//! State and settings that all runs of a session share.
+//! State and settings shared by all runs of a session.
 
 use crate::device::{Device, DeviceId};
 use crate::options::{Launches, Output};
@@ -10,12 +10,12 @@ use support::IdVec;
 /// State, devices and settings of a session.
 pub(crate) struct Shared {
     pub(crate) resources: Resources,
-    /// Threads that share the work of one large kernel; `None` is the thread that runs it.
+    /// Threads that share the work of one large kernel. `None` runs it on the calling thread only.
     pub(crate) workers: Option<Arc<dyn Workers>>,
     pub(crate) devices: IdVec<DeviceId, Arc<dyn Device>>,
-    /// The seed of nodes whose own seeds are zero. Their names are part of it.
+    /// Seed of nodes whose own seeds are zero. It is combined with their names.
     pub(crate) seed: u64,
-    /// The sink for what `Print` and its kin write.
+    /// Sink for the output of `Print` and similar ops.
     pub(crate) output: Output,
     pub(crate) launches: Launches,
 }

@@ -15,7 +15,7 @@ use shape::{ArrayShape, Literal, NativeType, Scalar};
 use std::sync::Arc;
 use support::{Error, Result};
 
-/// An array. Its memory is shared: passing it on costs nothing.
+/// An array. Clones share its memory.
 #[derive(Clone, Debug)]
 pub struct Tensor {
     shape: Arc<ArrayShape>,
@@ -23,16 +23,16 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Of memory that has the shape's bytes.
+    /// Creates a tensor from memory whose size is that of the shape.
     pub(crate) fn new(shape: Arc<ArrayShape>, data: Buffer) -> Self {
         debug_assert_eq!(shape.byte_size(), data.len() as u64, "bytes of {shape}");
         Self { shape, data: Arc::new(data) }
     }
 
-    /// A copy of a literal's elements. Panics on a tuple.
+    /// Copies a literal's elements. Panics on a tuple.
     pub fn from_literal(literal: &Literal) -> Result<Self> {
         let shape = literal.array_shape();
-        support::check_memory(shape.byte_size(), format_args!("a tensor {shape} wants memory"))?;
+        support::check_memory(shape.byte_size(), format_args!("a tensor {shape} needs memory"))?;
         Ok(Self::new(Arc::new(shape.clone()), Buffer::from_bytes(literal.bytes())?))
     }
 
@@ -41,48 +41,48 @@ impl Tensor {
         Self::from_literal(&Literal::scalar(value))
     }
 
-    /// Native elements. Panics if their number is not that of the sizes.
+    /// A tensor of native elements. Panics if their number does not match the sizes.
     pub(crate) fn from_elements<T: NativeType>(sizes: &[i64], elements: &[T]) -> Result<Self> {
         Self::from_literal(&Literal::from_elements(sizes, elements))
     }
 
-    /// Integers of the type of an attribute such as `out_type`: `int32` or `int64`.
+    /// Integers of the type of an attribute such as `out_type`: `int32`, or `int64` if `wide`.
     pub(crate) fn integers(wide: bool, sizes: &[i64], values: &[i64]) -> Result<Self> {
         if wide {
             return Self::from_elements(sizes, values);
         }
         let narrow: Option<Vec<i32>> = values.iter().map(|&value| i32::try_from(value).ok()).collect();
-        let narrow = narrow.ok_or_else(|| Error::invalid("a size is beyond int32: ask for int64"))?;
+        let narrow = narrow.ok_or_else(|| Error::invalid("a size does not fit in int32: request int64"))?;
         Self::from_elements(sizes, &narrow)
     }
 
-    /// Its shape.
+    /// Shape of the tensor.
     pub fn shape(&self) -> &ArrayShape {
         &self.shape
     }
 
-    /// Its shape, shared.
+    /// Shape of the tensor, shared.
     pub(crate) fn shared_shape(&self) -> &Arc<ArrayShape> {
         &self.shape
     }
 
-    /// Its elements, row-major.
+    /// Elements in row-major order.
     pub fn bytes(&self) -> &[u8] {
         &self.data
     }
 
-    /// Whether two tensors are the same memory of the same shape.
+    /// True if two tensors share the same memory and have the same shape.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.data, &other.data) && self.shape == other.shape
     }
 
-    /// The memory, to write into: a copy if somebody else has it, too.
+    /// The memory for writing. Copies it first if it has other owners.
     pub(crate) fn make_mut(&mut self) -> Result<&mut [u8]> {
         if Arc::get_mut(&mut self.data).is_none() {
             self.data = Arc::new(Buffer::from_bytes(&self.data)?);
         }
         let buffer = Arc::get_mut(&mut self.data);
-        Ok(buffer.ok_or_else(|| Error::internal("a buffer that was just made has two owners"))?)
+        Ok(buffer.ok_or_else(|| Error::internal("a newly created buffer has two owners"))?)
     }
 
     /// The same elements with other sizes; `None` if their number differs.
@@ -99,51 +99,51 @@ impl Tensor {
         Some(Self { shape, data: self.data.clone() })
     }
 
-    /// A copy as a literal.
+    /// Copies the tensor to a literal.
     pub fn to_literal(&self) -> Literal {
         let bytes = Bytes::copy_from_slice(&self.data);
-        Literal::from_bytes((*self.shape).clone(), bytes).expect("a tensor has its shape's bytes")
+        Literal::from_bytes((*self.shape).clone(), bytes).expect("a tensor's bytes do not match its shape")
     }
 
-    /// The element at a row-major position, which is within.
+    /// The element at row-major position `at`, which must be in bounds.
     pub(crate) fn scalar_at(&self, at: usize) -> Scalar {
         let element_type = self.shape.element_type;
         let size = element_type.byte_size();
         let bytes = Bytes::copy_from_slice(&self.data[at * size..(at + 1) * size]);
         let one = Literal::from_bytes(ArrayShape::new(element_type, &[]), bytes);
-        one.expect("a scalar has the bytes of its type").scalar_at(0)
+        one.expect("a scalar's bytes do not match its type").scalar_at(0)
     }
 
     /// All elements, if they are integers.
     pub(crate) fn to_i64s(&self) -> Result<Vec<i64>> {
         let element_type = self.shape.element_type;
         let values = if element_type.is_integer() { self.to_literal().to_i64s() } else { None };
-        values.ok_or_else(|| Error::invalid(format!("integers are wanted, not {}", self.shape)))
+        values.ok_or_else(|| Error::invalid(format!("expected integers, got {}", self.shape)))
     }
 
-    /// The one element, if it is an integer.
+    /// The only element, if it is an integer.
     pub(crate) fn to_i64(&self) -> Result<i64> {
         match self.to_i64s()?.as_slice() {
             [value] => Ok(*value),
-            values => Err(Error::invalid(format!("a scalar is wanted, not {} elements", values.len()))),
+            values => Err(Error::invalid(format!("expected a scalar, got {} elements", values.len()))),
         }
     }
 
-    /// The truth of a scalar: a bool, or a number that is not zero.
+    /// Truth value of a scalar: a bool, or a number that is not zero.
     pub(crate) fn truth(&self) -> Result<bool> {
         match self.shape.element_count() {
             1 => Ok(self.bytes().iter().any(|&byte| byte != 0)),
-            count => Err(Error::invalid(format!("a scalar is wanted, not {count} elements"))),
+            count => Err(Error::invalid(format!("expected a scalar, got {count} elements"))),
         }
     }
 }
 
-/// Strings of any bytes, in row-major order.
+/// Byte strings in row-major order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strings {
-    /// The sizes of the tensor.
+    /// Sizes of the tensor.
     pub sizes: Vec<i64>,
-    /// The elements.
+    /// Elements of the tensor.
     pub strings: Vec<Bytes>,
 }
 
@@ -154,31 +154,31 @@ impl Strings {
     }
 }
 
-/// The value of an output of a node.
+/// The value of a node's output.
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Numbers or bools.
     Tensor(Tensor),
     /// Strings.
     Strings(Arc<Strings>),
-    /// The handle of a variable, a tensor array or a stack.
+    /// Handle of a variable, a tensor array, or a stack.
     Resource(Handle),
-    /// A reference to a variable of TensorFlow 1: whoever wants a value reads it.
+    /// Reference to a TensorFlow 1 variable. A consumer that needs its value reads it.
     Reference(Arc<Variable>),
     /// A list of tensors.
     List(Arc<List>),
 }
 
 impl Value {
-    /// The array: a reference to a variable is read now.
+    /// The array. A reference to a variable is read now.
     pub(crate) fn tensor(&self) -> Result<Tensor> {
         match self {
             Self::Tensor(tensor) => Ok(tensor.clone()),
             Self::Reference(variable) => match variable.read()? {
                 Self::Tensor(tensor) => Ok(tensor),
-                other => Err(Error::invalid(format!("an array is wanted, not {}", other.kind()))),
+                other => Err(Error::invalid(format!("expected an array, got {}", other.kind()))),
             },
-            other => Err(Error::invalid(format!("an array is wanted, not {}", other.kind()))),
+            other => Err(Error::invalid(format!("expected an array, got {}", other.kind()))),
         }
     }
 
@@ -188,17 +188,17 @@ impl Value {
             Self::Strings(strings) => Ok(strings.clone()),
             Self::Reference(variable) => match variable.read()? {
                 Self::Strings(strings) => Ok(strings),
-                other => Err(Error::invalid(format!("strings are wanted, not {}", other.kind()))),
+                other => Err(Error::invalid(format!("expected strings, got {}", other.kind()))),
             },
-            other => Err(Error::invalid(format!("strings are wanted, not {}", other.kind()))),
+            other => Err(Error::invalid(format!("expected strings, got {}", other.kind()))),
         }
     }
 
-    /// The one string.
+    /// The only string.
     pub(crate) fn text(&self) -> Result<Bytes> {
         match self.strings()?.strings.as_slice() {
             [text] => Ok(text.clone()),
-            strings => Err(Error::invalid(format!("one string is wanted, not {}", strings.len()))),
+            strings => Err(Error::invalid(format!("expected one string, got {}", strings.len()))),
         }
     }
 
@@ -206,11 +206,11 @@ impl Value {
     pub(crate) fn variable(&self) -> Result<&Arc<Variable>> {
         match self {
             Self::Reference(variable) | Self::Resource(Handle::Variable(variable)) => Ok(variable),
-            other => Err(Error::invalid(format!("a variable is wanted, not {}", other.kind()))),
+            other => Err(Error::invalid(format!("expected a variable, got {}", other.kind()))),
         }
     }
 
-    /// The value itself: a reference to a variable is read now.
+    /// The value itself. A reference to a variable is read now.
     pub(crate) fn read(self) -> Result<Self> {
         match self {
             Self::Reference(variable) => variable.read(),
@@ -218,7 +218,7 @@ impl Value {
         }
     }
 
-    /// What it is, in words.
+    /// Describes the kind of value in words.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Tensor(_) => "an array",

@@ -1,8 +1,9 @@
-//! The fourteen training steps for batches whose size changes from step to step: node by node, in clusters, and as one
-//! cluster, beside the losses that TensorFlow has for them (`tests/experiments`, made by `examples/experiments/make_graphs.py`).
+//! Runs the fourteen training steps with batches whose size changes from step to step: node by
+//! node, in clusters, and as one cluster. Compares the losses with TensorFlow's
+//! (`tests/experiments`, written by `examples/experiments/make_graphs.py`).
 //!
-//! `TFCOMPILE_EXPERIMENTS` names those that are run, or is `all` (`make test-sessions`); a few are by default. A row of a table is
-//! printed for each.
+//! `TFCOMPILE_EXPERIMENTS` names the experiments to run; `all` selects all of them (`make
+//! test-sessions`). The default is a few quick ones. The test prints a table row for each.
 
 mod graph;
 
@@ -17,19 +18,19 @@ use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
 use tf::proto::{ArgDef, FunctionDef, FunctionDefLibrary, GraphDef, NodeDef, OpDef};
 
-/// Those that a test runs which is to be quick: a step without loops, and loops.
+/// Experiments of the quick default run: a step without loops, and one with loops.
 const FEW: &str = "fc_kerasbatchnorm keras_rnn";
 
-/// How the steps are run.
+/// Ways to run the steps.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Mode {
     /// Node by node.
     Off,
-    /// In the clusters of the first level.
+    /// Runs in clusters of the first level.
     On1,
-    /// Whatever can be in clusters.
+    /// Runs in clusters of any size and of every node that supports it.
     On2,
-    /// In one function that has to be compiled.
+    /// Runs in one function that must be compiled.
     One,
 }
 
@@ -45,7 +46,7 @@ impl Mode {
         Options { rewrite: Some(rewrite), ..Options::default() }
     }
 
-    /// What is fetched.
+    /// The output to fetch.
     fn loss(self) -> &'static str {
         if self == Self::One { "step:0" } else { "loss:0" }
     }
@@ -54,7 +55,7 @@ impl Mode {
 /// A recorded experiment.
 struct Experiment {
     graph: GraphDef,
-    /// Examples of each placeholder.
+    /// Rows of each placeholder.
     rows: BTreeMap<String, Literal>,
     batches: Vec<usize>,
     losses: Vec<f32>,
@@ -79,7 +80,7 @@ impl Experiment {
         }
     }
 
-    /// What a step is fed: examples from one of them on, around their end.
+    /// Feeds of a step: rows starting at row `step`, wrapping around.
     fn feeds(&self, step: usize) -> Vec<(&str, Literal)> {
         let feed = |all: &Literal| {
             let shape = all.array_shape();
@@ -94,21 +95,21 @@ impl Experiment {
         self.rows.iter().map(|(name, all)| (name.as_str(), feed(all))).collect()
     }
 
-    /// Trains a session; what it loses in each step, its launches in the last one, the largest difference of a loss from
-    /// TensorFlow's, and the variables.
+    /// Trains a session. Returns the launches of the last step, the largest difference of a loss
+    /// from TensorFlow's, and the variables.
     fn train(&self, mode: Mode) -> Trained {
         let graph = if mode == Mode::One { in_one_function(&self.graph) } else { self.graph.clone() };
         let session = Session::new(graph, mode.options()).expect("a session");
         session.run(&[], &[], &["init"]).expect("first values");
         let mut trained = Trained::default();
         for (step, &want) in self.losses.iter().enumerate() {
-            let (results, executed) =
+            let (results, executions) =
                 session.run_recorded(&self.feeds(step), &[mode.loss()], &[]).unwrap_or_else(|error| {
                     panic!("step {step} of {mode:?}, {} examples: {error}", self.batches[step])
                 });
             let loss = results[0].to_vec::<f32>().expect("a float")[0];
             trained.difference = trained.difference.max((loss - want).abs());
-            trained.ops = executed.into_iter().map(|execution| execution.op).collect();
+            trained.ops = executions.into_iter().map(|execution| execution.op).collect();
         }
         for variable in session.variables() {
             let value = session.variable_value(variable.node()).expect("known").expect("a value");
@@ -122,9 +123,9 @@ impl Experiment {
 
 #[derive(Default)]
 struct Trained {
-    /// From TensorFlow's losses.
+    /// Largest difference from TensorFlow's losses.
     difference: f32,
-    /// What the last step executed.
+    /// Ops that the last step executions.
     ops: Vec<String>,
     variables: BTreeMap<String, Vec<f64>>,
 }
@@ -142,7 +143,8 @@ impl Trained {
     }
 }
 
-/// The graph with its step once more: as one function, called by the node `step`, that has to be compiled.
+/// The graph with a second copy of its step, as a function that must be compiled. The node `step`
+/// calls it.
 fn in_one_function(graph: &GraphDef) -> GraphDef {
     let by_name: BTreeMap<&str, &NodeDef> =
         graph.node.iter().map(|node| (node.name.as_str(), node)).collect();
@@ -162,7 +164,7 @@ fn in_one_function(graph: &GraphDef) -> GraphDef {
     let (outside, inside): (Vec<&NodeDef>, Vec<&NodeDef>) = needed.partition(|node| is_outside(node));
     let argument: BTreeMap<&str, String> =
         outside.iter().enumerate().map(|(k, node)| (node.name.as_str(), format!("argument_{k}"))).collect();
-    // Within functions, an output is told by its argument of the signature.
+    // Function bodies name an output by its argument of the signature and its index.
     let text = |input: &String| {
         let from = producer(input);
         if let Some(argument) = argument.get(from.name.as_str()) {
@@ -204,7 +206,7 @@ fn in_one_function(graph: &GraphDef) -> GraphDef {
             input_arg: outside
                 .iter()
                 .zip(&types_outside)
-                .map(|(node, &of)| arg(&argument[node.name.as_str()], of))
+                .map(|(node, &data_type)| arg(&argument[node.name.as_str()], data_type))
                 .collect(),
             output_arg: vec![arg("result", DataType::Float)],
             is_stateful: true,
@@ -228,8 +230,8 @@ fn in_one_function(graph: &GraphDef) -> GraphDef {
     changed
 }
 
-/// The names of all that are recorded.
-fn recorded() -> Vec<String> {
+/// Names of all recorded experiments.
+fn recorded_names() -> Vec<String> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/experiments");
     let entries = std::fs::read_dir(folder).expect("a folder");
     let name = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -243,11 +245,11 @@ fn recorded() -> Vec<String> {
 }
 
 #[test]
-fn the_experiments_train_as_tensorflow_does_whatever_is_clustered_and_batches_change() {
-    let recorded = recorded();
+fn the_experiments_train_like_tensorflow_for_all_clusterings_and_batch_sizes() {
+    let recorded = recorded_names();
     assert_eq!(recorded.len(), 14);
-    let wanted = std::env::var("TFCOMPILE_EXPERIMENTS").unwrap_or_else(|_| FEW.to_owned());
-    let names: Vec<&str> = match wanted.as_str() {
+    let selection = std::env::var("TFCOMPILE_EXPERIMENTS").unwrap_or_else(|_| FEW.to_owned());
+    let names: Vec<&str> = match selection.as_str() {
         "all" => recorded.iter().map(String::as_str).collect(),
         some => some.split_whitespace().collect(),
     };

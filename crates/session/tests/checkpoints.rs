@@ -1,4 +1,4 @@
-//! Nodes that save and restore: both versions of checkpoints, parts of tensors, strings.
+//! Ops that save and restore: both checkpoint versions, slices of tensors, and strings.
 
 use crate::graph::{F, Graph, I, failure, floats, shape, strings, ty, types};
 use session::Value;
@@ -31,7 +31,7 @@ fn checkpoints_are_written_and_read_back() {
     let session = g.session();
     let message = failure(&session, &[], &["restore:1"], &[]);
     assert!(message.contains("restore"), "{message}");
-    session.run(&[], &[], &["init"]).expect("initialised");
+    session.run(&[], &[], &["init"]).expect("initialized");
     session.run(&[], &[], &["save"]).expect("saved");
     session.run(&[], &[], &["clear"]).expect("cleared");
     session.run(&[], &[], &["back"]).expect("restored");
@@ -57,21 +57,26 @@ fn saving(path: &Path) -> Graph {
 
 /// Fetches strings.
 fn words(g: &Graph, fetch: &str) -> Vec<String> {
-    let found = g.session().run_values(&[], &[fetch], &[]).expect("run");
-    let Value::Strings(found) = &found[0] else { panic!("{found:?}") };
-    found.strings.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
+    let results = g.session().run_values(&[], &[fetch], &[]).expect("run");
+    let Value::Strings(results) = &results[0] else { panic!("{results:?}") };
+    results.strings.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect()
 }
 
 #[test]
-fn the_first_version_saves_and_restores_one_tensor_a_node() {
+fn the_first_version_saves_and_restores_one_tensor_per_node() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("model.ckpt");
     let mut g = saving(&path);
     let three = types(&[F, DataType::String, DataType::Int64]);
     g.add("save", "Save", &["path", "names", "w", "words", "step"], &[("T", three)]);
-    for (name, of) in [("w", F), ("words", DataType::String), ("step", DataType::Int64), ("none", F)] {
+    for (name, data_type) in [("w", F), ("words", DataType::String), ("step", DataType::Int64), ("none", F)] {
         g.string(&format!("{name}/name"), name);
-        g.add(&format!("{name}/back"), "Restore", &["path", &format!("{name}/name")], &[("dt", ty(of))]);
+        g.add(
+            &format!("{name}/back"),
+            "Restore",
+            &["path", &format!("{name}/name")],
+            &[("dt", ty(data_type))],
+        );
     }
     g.string("bottom", "2 2 1,1:-");
     g.add("row", "RestoreSlice", &["path", "w/name", "bottom"], &[("dt", ty(F))]);
@@ -88,11 +93,11 @@ fn the_first_version_saves_and_restores_one_tensor_a_node() {
     let message = failure(&session, &[], &["none/back"], &[]);
     assert!(message.contains("'none/back'") && message.contains("Key none not found"), "{message}");
     let message = failure(&session, &[], &["wrong"], &[]);
-    assert!(message.contains("int64 in the checkpoint, but int32 is wanted"), "{message}");
+    assert!(message.contains("expected int32, but the checkpoint has int64"), "{message}");
 }
 
 #[test]
-fn parts_of_a_tensor_are_saved_and_restored_as_the_whole() {
+fn parts_of_a_tensor_are_saved_and_restored_as_a_whole() {
     let directory = tempfile::tempdir().expect("a directory");
     for (version, save) in [(1, "SaveSlices"), (2, "SaveV2")] {
         let path = directory.path().join(format!("model{version}"));
@@ -114,14 +119,14 @@ fn parts_of_a_tensor_are_saved_and_restored_as_the_whole() {
         assert!(message.contains("'twice'") && message.contains("'m' is saved twice"), "{message}");
         let message = failure(&session, &[], &[], &["large"]);
         assert!(message.contains("'2 3 -:1,2' has other sizes than the tensor"), "{message}");
-        assert!(!Checkpoint::exists(&path), "a refused save leaves nothing");
+        assert!(!Checkpoint::exists(&path), "a rejected save must leave no files");
         session.run(&[], &[], &["save"]).expect("saved");
         assert_eq!(floats(&session, &[], "back"), [1.0, 5.0, 6.0, 3.0, 7.0, 8.0]);
         assert_eq!(floats(&session, &[], "part"), [3.0, 7.0]);
     }
 }
 
-/// As several savers leave them: each has a part of one tensor.
+/// Merges checkpoints like those of several savers: each has a part of one tensor.
 #[test]
 fn checkpoints_of_shards_are_merged_part_by_part() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -149,8 +154,8 @@ fn checkpoints_of_shards_are_merged_part_by_part() {
     let file = Checkpoint::open(&merged).expect("a checkpoint");
     assert_eq!(file.names().collect::<Vec<_>>(), ["m", "w", "words"]);
     let whole = file.value("m").expect("undamaged").expect("there");
-    let wanted = Literal::from_elements(&[2, 3], &[1f32, 5.0, 6.0, 3.0, 7.0, 8.0]);
-    assert_eq!(whole, checkpoint::Value::Array(F, wanted));
+    let expected = Literal::from_elements(&[2, 3], &[1f32, 5.0, 6.0, 3.0, 7.0, 8.0]);
+    assert_eq!(whole, checkpoint::Value::Array(F, expected));
     assert!(matches!(file.value("words"), Ok(Some(checkpoint::Value::Strings(..)))));
     assert!(!Checkpoint::exists(&shard(0)) && !Checkpoint::exists(&shard(1)));
 }

@@ -1,4 +1,4 @@
-//! TensorFlow 1's loops and conditionals, and those of functions.
+//! TensorFlow 1 loops and conditionals, and those of functions.
 
 use crate::graph::{F, Graph, I, failure, float, func, ints, shape, text, ty, types};
 use session::Options;
@@ -7,8 +7,9 @@ use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
 use tf::proto::{ArgDef, FunctionDef, OpDef};
 
-/// The head of a loop: enters `start` (and whatever else), and goes on while the first value is less than a limit that
-/// enters as a constant. Makes `<frame>/merge_k`, `<frame>/switch_k` and expects `<frame>/next_k` to be added.
+/// Adds the head of a loop that enters `starts` and continues while the first value is less than
+/// `limit`, which enters as a constant. Adds `<frame>/merge_k` and `<frame>/switch_k`; the caller
+/// must add `<frame>/next_k`.
 fn while_less(g: &mut Graph, frame: &str, starts: &[(&str, DataType)], limit: &str, parallel: i64) {
     let at = |name: &str| format!("{frame}/{name}");
     let enter = |constant: bool, t: DataType| {
@@ -35,7 +36,7 @@ fn while_less(g: &mut Graph, frame: &str, starts: &[(&str, DataType)], limit: &s
     }
 }
 
-/// Adds one to the first value of a loop.
+/// Increments the first value of a loop by one.
 fn count(g: &mut Graph, frame: &str) {
     let at = |name: &str| format!("{frame}/{name}");
     g.constant(&at("one"), Literal::scalar(1i32));
@@ -44,7 +45,7 @@ fn count(g: &mut Graph, frame: &str) {
     g.add(&at("next_0"), "NextIteration", &[&at("count")], &[("T", ty(I))]);
 }
 
-/// The sum of all numbers below a limit.
+/// A loop that sums all numbers less than a limit.
 fn sum_below(parallel: i64) -> Graph {
     let mut g = Graph::default();
     g.int("zero", 0).int("sum", 0).placeholder("limit", I);
@@ -68,7 +69,7 @@ fn loops_run_as_often_as_their_condition_says() {
 }
 
 #[test]
-fn loops_stand_in_loops() {
+fn loops_nest() {
     let mut g = Graph::default();
     g.int("zero", 0).int("sum", 0).int("three", 3).int("four", 4);
     while_less(&mut g, "outer", &[("zero", I), ("sum", I)], "three", 10);
@@ -97,7 +98,7 @@ fn loops_stand_in_loops() {
     }
 }
 
-/// `x * 2` where the predicate holds, `-x` elsewhere; each branch counts how often it ran.
+/// `x * 2` if the predicate is true, otherwise `-x`. Each branch counts its runs.
 fn conditional() -> Graph {
     let mut g = Graph::default();
     g.placeholder("x", F).placeholder("p", DataType::Bool).float("zero", 0.0);
@@ -126,7 +127,7 @@ fn conditional() -> Graph {
 #[test]
 fn only_the_branch_that_is_taken_runs() {
     let session = conditional().session();
-    session.run(&[], &[], &["init"]).expect("initialised");
+    session.run(&[], &[], &["init"]).expect("initialized");
     for (p, y, index) in [(true, 6.0, 1), (false, -3.0, 0), (true, 6.0, 1)] {
         let feeds = [("x", Literal::scalar(3f32)), ("p", Literal::scalar(p))];
         let results = session.run(&feeds, &["merge", "merge:1"], &["count_then", "count_else"]).expect("run");
@@ -181,7 +182,7 @@ fn a_conditional_in_a_loop_takes_its_branch_in_each_iteration() {
     assert_eq!(ints(&g.session(), &[("limit", Literal::scalar(7i32))], "loop/exit_1"), [3]);
 }
 
-/// A function of one node.
+/// A function with these nodes that returns the last one.
 fn function(
     name: &str,
     inputs: &[(&str, DataType)],
@@ -257,7 +258,7 @@ fn functions_are_called_by_conditionals_loops_and_calls() {
 }
 
 #[test]
-fn wrong_loops_and_cycles_are_refused_by_name() {
+fn invalid_loops_and_cycles_are_rejected_by_name() {
     let mut g = Graph::default();
     g.placeholder("x", F);
     g.add("a", "AddV2", &["x", "b"], &[("T", ty(F))]).add("b", "Neg", &["a"], &[("T", ty(F))]);
@@ -267,7 +268,7 @@ fn wrong_loops_and_cycles_are_refused_by_name() {
     let mut g = Graph::default();
     g.float("x", 1.0).add("out", "Exit", &["x"], &[("T", ty(F))]);
     let message = failure(&g.session(), &[], &["out"], &[]);
-    assert!(message.contains("'out'") && message.contains("stands in none"), "{message}");
+    assert!(message.contains("'out'") && message.contains("outside of any loop"), "{message}");
 
     let mut g = sum_below(10);
     g.add("mixed", "AddV2", &["loop/add", "zero"], &[("T", ty(I))]);

@@ -1,4 +1,4 @@
-//! Slices in clusters whose begin changes from run to run, or from iteration to iteration: one kernel for all of them.
+//! Slices in clusters whose start changes between runs or iterations: all of them share one kernel.
 
 use crate::graph::{F, Graph, I, floats, text, ty};
 use cluster::{Flags, JitLevel};
@@ -11,14 +11,14 @@ fn rows(count: i64) -> Literal {
     Literal::from_elements(&[count, 3], &(0..3 * count).map(|x| x as f32).collect::<Vec<_>>())
 }
 
-/// A session in which all that can be is in clusters, compiled for whatever comes.
+/// A session that clusters every node that supports it and compiles each cluster.
 fn clustered(g: &Graph) -> Session {
     let flags = Flags { cpu_global_jit: true, min_cluster_size: 1, ..Flags::default() };
     let rewrite = session::clusters(cluster::Options::new(JitLevel::On2, flags), Box::new(cluster::Silent));
     g.session_with(Options { rewrite: Some(rewrite), ..Options::default() })
 }
 
-/// `cut`, a slice of `x` at `i`, in these ways; then `y = cut + cut`.
+/// Ways to write `cut`, a slice of `x` at `i`; then `y = cut + cut`.
 const WAYS: &[&str] = &["Slice", "Slice to the end", "index", "range"];
 
 /// Adds a slice of `from` at row `at`; names begin with `prefix`.
@@ -47,7 +47,7 @@ fn slice(g: &mut Graph, way: &str, prefix: &str, from: &str, at: &str) -> String
 }
 
 #[test]
-fn a_slice_that_moves_on_from_run_to_run_is_compiled_once() {
+fn a_slice_that_moves_between_runs_is_compiled_once() {
     for way in WAYS {
         for is_inside in [false, true] {
             let mut g = Graph::default();
@@ -70,7 +70,7 @@ fn a_slice_that_moves_on_from_run_to_run_is_compiled_once() {
     }
 }
 
-/// The sum of a hundred rows, a row in each iteration of a loop of TensorFlow 1.
+/// Sums a hundred rows in a TensorFlow 1 loop, one row per iteration.
 #[test]
 fn a_hundred_slices_in_a_loop_are_one_kernel() {
     for way in WAYS {
@@ -95,7 +95,7 @@ fn a_hundred_slices_in_a_loop_are_one_kernel() {
         let before = g.def.node.len();
         let cut = slice(&mut g, way, "body/", "enter_x", "switch_i:1");
         g.int("step", 1);
-        // Constants are of an iteration by what they wait for.
+        // A constant belongs to the iteration that its control input belongs to.
         for node in g.def.node[before..].iter_mut().filter(|node| node.op == "Const") {
             node.input.push("^switch_i".to_owned());
         }
@@ -109,18 +109,19 @@ fn a_hundred_slices_in_a_loop_are_one_kernel() {
         g.add("next_sum", "NextIteration", &["add_sum"], &float);
 
         let session = clustered(&g);
-        let (sum, executed) = session.run_recorded(&[("x", rows(100))], &["sum"], &[]).expect("a run");
-        // 3 times 4950 and k for each of a hundred rows.
+        let (sum, executions) = session.run_recorded(&[("x", rows(100))], &["sum"], &[]).expect("a run");
+        // For column k: 3 times 4950, plus k for each of the hundred rows.
         assert_eq!(sum[0].to_vec::<f32>(), Some(vec![14850.0, 14950.0, 15050.0]), "{way}");
-        let count = |op: &str| executed.iter().filter(|execution| execution.op == op).count();
+        let count = |op: &str| executions.iter().filter(|execution| execution.op == op).count();
         assert!(count("_XlaLaunch") >= 100, "{way}");
         assert_eq!(count("Slice") + count("StridedSlice"), 0, "{way}");
-        // The body; what counts and compares beside it is of the executor or of another cluster or two.
+        // The loop body. The counter and the comparison run in the executor or in one or two other
+        // clusters.
         assert!(session.compiled_kernels() <= 4, "{way}: {}", session.compiled_kernels());
     }
 }
 
-/// The gradient of an index puts a row where it was.
+/// The gradient of an index writes the row back to its position.
 #[test]
 fn the_gradient_of_an_index_is_compiled_once() {
     let mut g = Graph::default();
@@ -144,7 +145,8 @@ fn the_gradient_of_an_index_is_compiled_once() {
     }
 }
 
-/// Ends that have nothing to do with each other decide how large a slice is: each length is another kernel, and right.
+/// Unrelated ends determine the size of a slice. Each length gets its own kernel and the correct
+/// result.
 #[test]
 fn a_slice_whose_length_changes_is_compiled_for_each_length() {
     let mut g = Graph::default();

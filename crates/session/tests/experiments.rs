@@ -1,6 +1,7 @@
-//! The training steps that were recorded with TensorFlow, run node by node. Reads `$TFCOMPILE_SHARED/oracle`, `../shared` by
-//! default; where that is not there, nothing is tested. `TFCOMPILE_EXPERIMENTS` names those that are run, or is `all`
-//! (`make test-sessions`); a few are by default.
+//! Runs the training steps that were recorded with TensorFlow node by node. Reads
+//! `$TFCOMPILE_SHARED/oracle`, by default `../shared/oracle`, and tests nothing if it does not
+//! exist. `TFCOMPILE_EXPERIMENTS` names the experiments to run; `all` selects all of them (`make
+//! test-sessions`). The default is a few quick ones.
 
 use cluster::{Flags, JitLevel};
 use npz::Archive;
@@ -31,8 +32,9 @@ fn session(directory: &Path, options: Options) -> Session {
     Session::new(graph, options).expect("a session")
 }
 
-/// The value of the oracle's recipe: SplitMix64 seeded with the key's FNV-1a hash, 24 bits of it in a range.
-fn made(variable: &Value) -> Literal {
+/// Value of a variable according to the oracle's recipe: SplitMix64, seeded with the FNV-1a hash of
+/// the key. 24 bits of it select a number in the range.
+fn initial_value(variable: &Value) -> Literal {
     let (rule, key) = (&variable["rule"], variable["key"].as_str().expect("a key"));
     let sizes: Vec<i64> =
         variable["shape"].as_array().expect("a shape").iter().filter_map(Value::as_i64).collect();
@@ -73,7 +75,7 @@ fn close(what: &str, got: &Literal, want: &Literal, tolerance: f64) {
     }
 }
 
-/// Runs the recorded steps of an experiment; the answer is how many.
+/// Runs the recorded steps of an experiment and returns their number.
 fn run(directory: &Path, options: &Options) -> usize {
     let spec = read_json(&directory.join("spec.json"));
     let fetch = spec["fetch"].as_str().expect("a fetch");
@@ -83,7 +85,9 @@ fn run(directory: &Path, options: &Options) -> usize {
         let mut expected = archive(&directory.join(recorded["file"].as_str().expect("a file")));
         let variables = recorded["variables"].as_array().expect("variables");
         for variable in variables {
-            session.set_variable(variable["name"].as_str().expect("a name"), &made(variable)).expect("set");
+            session
+                .set_variable(variable["name"].as_str().expect("a name"), &initial_value(variable))
+                .expect("set");
         }
         let losses = array(&mut expected, fetch).to_vec::<f32>().expect("losses");
         let tolerance = recorded["loss_tolerance"].as_f64().expect("a tolerance");
@@ -134,21 +138,21 @@ fn row(all: &Literal, at: usize) -> Literal {
     Literal::from_bytes(row, data).expect("a row")
 }
 
-/// Those that a test runs which is to be quick: no loop, a loop of TensorFlow 1, one of a function.
+/// Experiments of the quick default run: no loop, a TensorFlow 1 loop, and a functional loop.
 const FEW: &str = "fc_batchnorm_adam dynamic_rnn keras_rnn_cfv2";
 
 #[test]
 fn training_steps_give_the_recorded_losses() {
     let directory = oracle().join("cerebras14");
     let Ok(entries) = std::fs::read_dir(&directory) else { return };
-    let wanted = std::env::var("TFCOMPILE_EXPERIMENTS").unwrap_or_else(|_| FEW.to_owned());
+    let selection = std::env::var("TFCOMPILE_EXPERIMENTS").unwrap_or_else(|_| FEW.to_owned());
     let mut names: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
     names.retain(|path| path.join("spec.json").is_file());
-    names.retain(|path| wanted == "all" || wanted.split_whitespace().any(|name| path.ends_with(name)));
+    names.retain(|path| selection == "all" || selection.split_whitespace().any(|name| path.ends_with(name)));
     names.sort();
     assert!(!names.is_empty());
     for path in names {
-        // Node by node, in the clusters of the first level, and in clusters as large as can be.
+        // Node by node, in the clusters of the first level, and in clusters as large as possible.
         for (level, min_cluster_size) in [(JitLevel::Off, 4), (JitLevel::On1, 4), (JitLevel::On2, 1)] {
             let begin = std::time::Instant::now();
             let steps =
@@ -159,7 +163,7 @@ fn training_steps_give_the_recorded_losses() {
     }
 }
 
-/// The options of a session whose graphs are clustered.
+/// Options of a session that clusters its graph.
 fn with_clusters(level: JitLevel, min_cluster_size: i32) -> Options {
     let flags = Flags { cpu_global_jit: true, min_cluster_size, ..Flags::default() };
     let rewrite = session::clusters(cluster::Options::new(level, flags), Box::new(cluster::Silent));
@@ -179,9 +183,10 @@ fn batches_may_change_their_size_from_run_to_run() {
         // The loss is a mean over the rows.
         let losses: Vec<f64> = rows.chunks(parts).map(loss).collect();
         let mean = losses.iter().sum::<f64>() / losses.len() as f64;
-        assert!((whole - mean).abs() < 1e-6, "{whole}, but {mean} in parts of {parts}");
+        assert!((whole - mean).abs() < 1e-6, "expected {whole}, got {mean} in parts of {parts}");
     }
-    // The same session, other sizes, and one again: as the sizes in sessions of their own.
+    // One session runs several sizes, the first one twice. Clustering must not change the losses,
+    // and a second session must return identical ones.
     for size in [60, 7, 60] {
         let rows = &rows[..size];
         let (one, other) = (script.session(), script.session_with(with_clusters(JitLevel::On1, 4)));
@@ -194,7 +199,7 @@ fn batches_may_change_their_size_from_run_to_run() {
     }
 }
 
-/// The script of the softmax regression.
+/// The recorded script of softmax regression.
 struct Script {
     directory: PathBuf,
     spec: Value,
@@ -224,7 +229,7 @@ impl Script {
         self.session_with(Options::default())
     }
 
-    /// The same for some options.
+    /// A session with these options whose variables are zero.
     fn session_with(&self, options: Options) -> Session {
         let session = session(&self.directory.join("train"), options);
         session
@@ -234,7 +239,7 @@ impl Script {
         session
     }
 
-    /// Trains on some rows; the loss.
+    /// Trains on some rows and returns the loss.
     fn step(&self, session: &Session, rows: &[i64]) -> f32 {
         let (mut x, mut y) = (Vec::new(), Vec::new());
         for &row in rows {
@@ -253,7 +258,7 @@ impl Script {
 }
 
 #[test]
-fn a_thousand_steps_of_softmax_regression_are_tensorflows() {
+fn a_thousand_steps_of_softmax_regression_match_tensorflow() {
     let Some(script) = Script::read() else { return };
     let mut digits = archive(&script.directory.join("digits.npz"));
     let mut expected = archive(&script.directory.join("expected.npz"));

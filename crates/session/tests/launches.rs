@@ -1,4 +1,5 @@
-//! Clusters that write variables: in place, with another shape, before they have a value.
+//! Clusters that write variables: in place, with another shape, and before the variable has a
+//! value.
 
 use crate::graph::{F, Graph, I, failure, floats, shape, text, ty};
 use cluster::{Flags, JitLevel};
@@ -12,7 +13,7 @@ fn vector(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
 }
 
-/// A session in which everything that can be is in clusters.
+/// A session that clusters every node that supports it.
 fn clustered(g: &Graph) -> Session {
     launched(g, Options::default())
 }
@@ -23,8 +24,8 @@ fn launched(g: &Graph, options: Options) -> Session {
     g.session_with(Options { rewrite: Some(rewrite), ..options })
 }
 
-/// The ops of the nodes that a run of targets executes.
-fn executed(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> Vec<String> {
+/// The ops of the nodes that a run executes for these targets.
+fn executed_ops(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> Vec<String> {
     let (_, metadata) = session.run_traced(feeds, &[], targets).expect("run");
     let devices = metadata.step_stats.unwrap_or_default().dev_stats;
     let labels = devices.into_iter().flat_map(|device| device.node_stats).map(|node| node.timeline_label);
@@ -36,17 +37,17 @@ fn executed(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> V
 }
 
 fn declare(g: &mut Graph, name: &str, sizes: Option<&[i64]>) {
-    let of = match sizes {
+    let shape = match sizes {
         Some(sizes) => shape(sizes),
         None => tf::proto::attr_value::Value::Shape(tf::proto::TensorShapeProto {
             unknown_rank: true,
             ..Default::default()
         }),
     };
-    g.add(name, "VarHandleOp", &[], &[("dtype", ty(F)), ("shape", of), ("shared_name", text(name))]);
+    g.add(name, "VarHandleOp", &[], &[("dtype", ty(F)), ("shape", shape), ("shared_name", text(name))]);
 }
 
-/// A variable that is given `exp(-x)`, and read behind that.
+/// A variable that is assigned `exp(-x)` and read afterward.
 fn assigning(sizes: Option<&[i64]>) -> Graph {
     let mut g = Graph::default();
     declare(&mut g, "w", sizes);
@@ -63,7 +64,7 @@ fn assigning(sizes: Option<&[i64]>) -> Graph {
 }
 
 fn halves(values: &[f32]) -> Literal {
-    // exp(-x) is 2 to the power of minus those.
+    // For these inputs, `exp(-x)` is 2 to the power of `-values`.
     vector(&values.iter().map(|v| v * std::f32::consts::LN_2).collect::<Vec<_>>())
 }
 
@@ -73,7 +74,7 @@ fn close(got: &[f32], want: &[f32]) {
 }
 
 #[test]
-fn a_cluster_gives_a_variable_its_first_value_and_others_later() {
+fn a_cluster_assigns_the_first_and_later_values_of_a_variable() {
     let session = clustered(&assigning(Some(&[2])));
     let x = |values: &[f32]| [("x", halves(values))];
     assert_eq!(session.variable_value("w").expect("known"), None);
@@ -84,17 +85,17 @@ fn a_cluster_gives_a_variable_its_first_value_and_others_later() {
     close(&value(&session), &[0.5, 0.25]);
     close(&floats(&session, &x(&[3.0, 0.0]), "twice"), &[0.25, 2.0]);
     close(&value(&session), &[0.125, 1.0]);
-    // Nothing but the handle is outside of the cluster.
-    let ops = executed(&session, &x(&[1.0, 1.0]), &["assign"]);
+    // All nodes except the handle are in the cluster.
+    let ops = executed_ops(&session, &x(&[1.0, 1.0]), &["assign"]);
     assert!(ops.iter().any(|op| op == "_XlaLaunch"), "{ops:?}");
     assert!(!ops.iter().any(|op| op == "AssignVariableOp" || op == "Exp"), "{ops:?}");
     close(&value(&session), &[0.5, 0.5]);
-    // What reads first reads what was there.
+    // A read before the assignment returns the old value.
     session.run(&x(&[2.0, 0.0]), &[], &["late"]).expect("run");
     close(&value(&session), &[0.125, 0.5]);
-    // The shape is the one that its node states.
+    // The shape must be the one that the node declares.
     let message = failure(&session, &x(&[1.0, 2.0, 3.0]), &[], &["assign"]);
-    assert!(message.contains("variable 'w' of shape [2] is assigned a value of shape [3]"), "{message}");
+    assert!(message.contains("variable 'w': expected a value of shape [2], got shape [3]"), "{message}");
     close(&value(&session), &[0.125, 0.5]);
 }
 
@@ -102,10 +103,10 @@ fn a_cluster_gives_a_variable_its_first_value_and_others_later() {
 fn a_cluster_may_change_the_shape_of_a_variable() {
     let session = clustered(&assigning(None));
     for values in [&[1f32][..], &[1.0, 2.0], &[], &[1.0, 2.0, 3.0], &[2.0, 2.0, 1.0]] {
-        let wanted: Vec<f32> = values.iter().map(|&v| 2.0 * (-v * std::f32::consts::LN_2).exp()).collect();
-        close(&floats(&session, &[("x", halves(values))], "twice"), &wanted);
-        let kept = session.variable_value("w").expect("known").expect("a value");
-        assert_eq!(kept.array_shape().sizes(), [values.len() as i64]);
+        let expected: Vec<f32> = values.iter().map(|&v| 2.0 * (-v * std::f32::consts::LN_2).exp()).collect();
+        close(&floats(&session, &[("x", halves(values))], "twice"), &expected);
+        let value = session.variable_value("w").expect("known").expect("a value");
+        assert_eq!(value.array_shape().sizes(), [values.len() as i64]);
     }
 }
 
@@ -120,10 +121,10 @@ fn a_variable_that_is_read_before_it_has_a_value_is_an_error_that_names_it() {
     assert_eq!(known(&session), Literal::scalar(false));
     session.run(&feeds, &[], &["assign"]).expect("assigned");
     assert_eq!(known(&session), Literal::scalar(true));
-    session.run(&feeds, &[], &["late"]).expect("it has a value");
+    session.run(&feeds, &[], &["late"]).expect("the variable has a value");
 }
 
-/// Several variables of one cluster: one is set, one is not, one is only read.
+/// Several variables in one cluster: one with a value, one without, and one that is only read.
 #[test]
 fn variables_with_and_without_values_are_in_one_cluster() {
     let mut g = Graph::default();
@@ -150,29 +151,30 @@ fn variables_with_and_without_values_are_in_one_cluster() {
     }
 }
 
-/// Whether a run goes node by node, not as one kernel.
+/// True if a run executes the cluster node by node instead of as one kernel.
 fn is_by_nodes(session: &Session, feeds: &[(&str, Literal)], targets: &[&str]) -> bool {
-    let ops = executed(session, feeds, targets);
+    let ops = executed_ops(session, feeds, targets);
     assert!(ops.iter().any(|op| op == "_XlaLaunch"), "{ops:?}");
     ops.iter().any(|op| op == "Exp")
 }
 
 #[test]
-fn a_lazy_cluster_is_compiled_at_once_and_for_other_shapes_when_they_come_again() {
+fn a_lazy_cluster_is_compiled_first_and_for_other_shapes_on_their_second_run() {
     let launches = Launches { is_lazy: true, ..Launches::default() };
     let session = launched(&assigning(None), Options { launches, ..Options::default() });
     let (one, two) = ([("x", halves(&[1.0]))], [("x", halves(&[1.0, 2.0]))]);
     assert!(!is_by_nodes(&session, &one, &["assign"]));
     assert!(is_by_nodes(&session, &two, &["assign"]));
     close(&floats(&session, &two, "read"), &[0.5, 0.25]);
-    // The variable has the new shape, which makes another kernel of it: that of the second request.
+    // The variable has the new shape now, which needs another kernel, compiled on the second
+    // request.
     assert!(is_by_nodes(&session, &two, &["assign"]));
     assert!(!is_by_nodes(&session, &two, &["assign"]));
     close(&floats(&session, &two, "read"), &[0.5, 0.25]);
 }
 
-/// A cache that keeps nothing. At first it learns what is asked for; later it holds up who asks for anything else while its gate
-/// is closed.
+/// A cache that stores nothing. While open, it records the requested keys. While closed, it blocks
+/// requests for all other keys.
 #[derive(Debug, Default)]
 struct Gate {
     known: Mutex<BTreeSet<String>>,
@@ -201,27 +203,27 @@ impl compiler::UnitCache for Gate {
     fn put(&self, _: &str, _: &[u8]) {}
 }
 
-/// A session that compiles clusters in the background, its gate, and what it has told.
+/// A session that compiles clusters in the background, its gate, and its output.
 fn in_background(g: &Graph, is_async: bool) -> (Session, Arc<Gate>, Arc<Mutex<String>>) {
     let gate = Arc::new(Gate::default());
-    let told = Arc::new(Mutex::new(String::new()));
-    let heard = told.clone();
+    let messages = Arc::new(Mutex::new(String::new()));
+    let sink = messages.clone();
     let options = Options {
         launches: Launches { is_lazy: true, is_async, ..Launches::default() },
         cache: Some(gate.clone()),
-        output: Arc::new(move |text: &str| heard.lock().expect("not poisoned").push_str(text)),
+        output: Arc::new(move |text: &str| sink.lock().expect("not poisoned").push_str(text)),
         ..Options::default()
     };
-    (launched(g, options), gate, told)
+    (launched(g, options), gate, messages)
 }
 
 #[test]
 fn a_cluster_is_compiled_in_the_background_while_its_nodes_run() {
-    let (session, gate, told) = in_background(&assigning(None), true);
+    let (session, gate, messages) = in_background(&assigning(None), true);
     let (one, two) = ([("x", halves(&[1.0]))], [("x", halves(&[1.0, 2.0]))]);
-    let of_nodes = assigning(None).session_with(Options { cache: Some(gate.clone()), ..Options::default() });
+    let plain = assigning(None).session_with(Options { cache: Some(gate.clone()), ..Options::default() });
     for feeds in [&one, &two] {
-        of_nodes.run(feeds, &["read"], &["assign"]).expect("run");
+        plain.run(feeds, &["read"], &["assign"]).expect("run");
     }
     gate.set(true);
     session.set_variable("w", &vector(&[0.0])).expect("set");
@@ -234,10 +236,11 @@ fn a_cluster_is_compiled_in_the_background_while_its_nodes_run() {
     assert!(!is_by_nodes(&session, &one, &["assign"]));
     assert_eq!(session.compiled_kernels(), compiled);
     close(&floats(&session, &one, "read"), &[0.5]);
-    // Another shape, which does not wait for a second request; and then the new shape of the variable.
+    // Another shape, which is compiled on its first request, and then the new shape of the
+    // variable.
     gate.set(true);
     assert!(is_by_nodes(&session, &two, &["assign"]));
-    assert!(!is_by_nodes(&session, &one, &["minus"]), "what is compiled needs nobody");
+    assert!(!is_by_nodes(&session, &one, &["minus"]), "compiled shapes must not wait");
     gate.set(false);
     for _ in 0..2 {
         session.wait_for_compilations();
@@ -246,15 +249,15 @@ fn a_cluster_is_compiled_in_the_background_while_its_nodes_run() {
     session.wait_for_compilations();
     assert!(!is_by_nodes(&session, &two, &["assign"]));
     close(&floats(&session, &two, "read"), &[0.5, 0.25]);
-    assert_eq!(told.lock().expect("not poisoned").as_str(), "");
+    assert_eq!(messages.lock().expect("not poisoned").as_str(), "");
 }
 
 #[test]
 fn a_session_ends_while_a_cluster_is_being_compiled() {
     let (session, gate, _) = in_background(&assigning(Some(&[2])), true);
     let feeds = [("x", halves(&[1.0, 2.0]))];
-    let of_nodes = Options { cache: Some(gate.clone()), ..Options::default() };
-    assigning(Some(&[2])).session_with(of_nodes).run(&feeds, &[], &["assign"]).expect("run");
+    let plain = Options { cache: Some(gate.clone()), ..Options::default() };
+    assigning(Some(&[2])).session_with(plain).run(&feeds, &[], &["assign"]).expect("run");
     gate.set(true);
     session.run(&feeds, &[], &["assign"]).expect("run");
     let opened = gate.clone();
@@ -263,28 +266,29 @@ fn a_session_ends_while_a_cluster_is_being_compiled() {
     opener.join().expect("no panic");
 }
 
-/// TensorFlow goes on with the nodes of a cluster that it fails to compile in the background, and so does a session, but says it.
+/// If a cluster fails to compile in the background, TensorFlow continues with its nodes. A session
+/// does the same, but prints a warning.
 #[test]
-fn a_cluster_that_cannot_be_compiled_is_told_once_and_its_nodes_go_on() {
+fn a_cluster_that_cannot_be_compiled_warns_once_and_runs_node_by_node() {
     let mut g = Graph::default();
     let (count, index) = (DataType::Int64, [("T", ty(DataType::Int64)), ("Tshift", ty(I)), ("Taxis", ty(I))]);
-    // How many places there are only a run knows, and nothing in HLO rolls so many.
+    // The number of places is known only at run time, and HLO cannot roll a dynamic dimension.
     g.placeholder("x", F).add("places", "Where", &["x"], &[("T", ty(F))]);
     g.int("shift", 1).int("axis", 0).add("rolled", "Roll", &["places", "shift", "axis"], &index);
     g.add("twice", "AddV2", &["rolled", "rolled"], &[("T", ty(count))]);
     let feeds = [("x", vector(&[5.0, 0.0, 6.0, 7.0]))];
     for is_async in [true, false] {
-        let (session, _, told) = in_background(&g, is_async);
+        let (session, _, messages) = in_background(&g, is_async);
         for _ in 0..3 {
             let twice = session.run(&feeds, &["twice"], &[]).expect("run");
             assert_eq!(twice, [Literal::from_elements(&[3, 1], &[6i64, 0, 4])]);
             session.wait_for_compilations();
         }
-        let told = told.lock().expect("not poisoned").clone();
-        assert_eq!(told.matches("warning: cluster 'cluster_").count(), 1, "{told}");
+        let messages = messages.lock().expect("not poisoned").clone();
+        assert_eq!(messages.matches("warning: cluster 'cluster_").count(), 1, "{messages}");
         assert!(
-            told.contains("its nodes run one by one") && told.contains("node 'cluster_0/rolled'"),
-            "{told}"
+            messages.contains("runs node by node") && messages.contains("node 'cluster_0/rolled'"),
+            "{messages}"
         );
     }
 }
@@ -301,15 +305,15 @@ fn deferred_clusters_run_node_by_node() {
 }
 
 #[test]
-fn numbers_that_go_into_clusters_and_come_out_are_checked_and_printed() {
+fn inputs_and_outputs_of_clusters_are_checked_and_printed() {
     let mut g = Graph::default();
     let of = [("T", ty(F))];
     g.placeholder("x", F).add("root", "Sqrt", &["x"], &of).add("sum", "AddV2", &["root", "root"], &of);
-    let told = Arc::new(Mutex::new(String::new()));
-    let heard = told.clone();
+    let messages = Arc::new(Mutex::new(String::new()));
+    let sink = messages.clone();
     let session = |launches: Launches| {
-        let heard = heard.clone();
-        let output = Arc::new(move |text: &str| heard.lock().expect("not poisoned").push_str(text));
+        let sink = sink.clone();
+        let output = Arc::new(move |text: &str| sink.lock().expect("not poisoned").push_str(text));
         launched(&g, Options { launches, output, ..Options::default() })
     };
     let feeds = |values: &[f32]| [("x", vector(values))];
@@ -325,9 +329,12 @@ fn numbers_that_go_into_clusters_and_come_out_are_checked_and_printed() {
     assert!(message.contains("CheckNumerics failed for output 0 from cluster cluster_"), "{message}");
     assert!(message.contains(" : Tensor had NaN values"), "{message}");
 
-    assert_eq!(told.lock().expect("not poisoned").as_str(), "");
+    assert_eq!(messages.lock().expect("not poisoned").as_str(), "");
     let printing = session(Launches { prints_outputs: true, ..Launches::default() });
     close(&floats(&printing, &feeds(&[4.0, 9.0]), "sum"), &[4.0, 6.0]);
-    let told = told.lock().expect("not poisoned").clone();
-    assert!(told.starts_with("output 0 from cluster_") && told.ends_with(" is [4 6]\n"), "{told:?}");
+    let messages = messages.lock().expect("not poisoned").clone();
+    assert!(
+        messages.starts_with("output 0 from cluster_") && messages.ends_with(" is [4 6]\n"),
+        "{messages:?}"
+    );
 }

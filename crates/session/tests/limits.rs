@@ -1,4 +1,4 @@
-//! What a run may take and what it may not: depth of lists, time, strings in clusters; and what it says of them.
+//! Limits of a run and their messages: nesting of lists, time, and strings in clusters.
 
 use crate::graph::{F, Graph, I, failure, func, ints, ty, types};
 use cluster::{Flags, JitLevel};
@@ -27,7 +27,7 @@ fn function(
     FunctionDef { signature: Some(signature), node_def: nodes, ret, ..FunctionDef::default() }
 }
 
-/// Puts a list into a new one, so often.
+/// Nests lists `times` levels deep.
 fn nested(times: i32) -> Graph {
     const V: DataType = DataType::Variant;
     let list = [("element_dtype", ty(V)), ("shape_type", ty(I))];
@@ -66,7 +66,7 @@ fn lists_in_lists_are_bounded() {
 }
 
 #[test]
-fn a_step_that_takes_too_long_is_given_up() {
+fn a_step_that_takes_too_long_is_aborted() {
     let mut g = Graph::default();
     let without_end = vec![crate::graph::constant("yes", &Literal::scalar(true))];
     let yes = [("r", DataType::Bool, "yes:output:0")];
@@ -99,17 +99,17 @@ fn a_fetch_on_the_branch_not_taken_is_named() {
 }
 
 #[test]
-fn a_loop_without_a_name_is_refused() {
+fn a_loop_without_a_name_is_rejected() {
     let mut g = Graph::default();
     g.placeholder("x", F);
     g.add("enter", "Enter", &["x"], &[("T", ty(F)), ("frame_name", crate::graph::text(""))]);
     g.add("exit", "Exit", &["enter"], &[("T", ty(F))]);
     let message = failure(&g.session(), &[("x", Literal::scalar(1f32))], &["exit"], &[]);
-    assert!(message.contains("'enter' (op Enter) has no frame name"), "{message}");
+    assert!(message.contains("'enter' (op Enter) has an empty frame name"), "{message}");
 }
 
 #[test]
-fn what_is_no_permutation_is_told_in_few_words() {
+fn an_invalid_permutation_has_a_short_message() {
     let mut g = Graph::default();
     g.placeholder("x", I).add("y", "InvertPermutation", &["x"], &[("T", ty(I))]);
     let zeros = Literal::from_elements(&[10_000], &[0i32; 10_000]);
@@ -118,7 +118,7 @@ fn what_is_no_permutation_is_told_in_few_words() {
 }
 
 #[test]
-fn strings_stay_outside_of_clusters() {
+fn strings_stay_outside_clusters() {
     let mut g = Graph::default();
     g.string("a", "ab").placeholder("x", F);
     for (name, inputs) in [("b", ["a", "a"]), ("c", ["b", "a"]), ("d", ["c", "b"]), ("e", ["d", "c"])] {
@@ -136,12 +136,12 @@ fn strings_stay_outside_of_clusters() {
     let x = Literal::scalar(1f32);
     let feeds = [("x", Value::Tensor(session::Tensor::from_literal(&x).expect("an array")))];
     let results = session.run_values(&feeds, &["f"], &[]).expect("a run");
-    let Value::Strings(strings) = &results[0] else { panic!("strings are wanted") };
+    let Value::Strings(strings) = &results[0] else { panic!("expected strings") };
     assert_eq!(strings.strings[0], "ab".repeat(8) + "1.000000");
 }
 
 #[test]
-fn of_large_values_the_first_elements_are_printed() {
+fn large_values_are_abbreviated() {
     let mut g = Graph::default();
     g.placeholder("x", F);
     let attributes = [
@@ -153,7 +153,7 @@ fn of_large_values_the_first_elements_are_printed() {
     let x = Literal::from_elements(&[3, 1000], &(0..3000).map(|k| k as f32).collect::<Vec<_>>());
     let feeds = [("x", Value::Tensor(session::Tensor::from_literal(&x).expect("an array")))];
     let results = g.session().run_values(&feeds, &["text"], &[]).expect("a run");
-    let Value::Strings(strings) = &results[0] else { panic!("strings are wanted") };
+    let Value::Strings(strings) = &results[0] else { panic!("expected strings") };
     let row = |k: i32| format!("[{k} {} {} ... {} {} {}]", k + 1, k + 2, k + 997, k + 998, k + 999);
     assert_eq!(strings.strings[0], format!("[{}\n{}\n{}]", row(0), row(1000), row(2000)));
 }

@@ -1,4 +1,4 @@
-//! Nodes by themselves: kernels and their keys, ops of the host, errors, devices.
+//! Single nodes: kernels and their keys, host ops, errors, and devices.
 
 use crate::graph::{F, Graph, I, failure, float, floats, ints, shape, text, ty, types};
 use cluster::{Flags, JitLevel};
@@ -28,12 +28,12 @@ fn shapes_may_change_from_run_to_run() {
     let kernels = session.compiled_kernels();
     assert_eq!(ints(&session, &[("x", iota(&[2, 3]))], "shape"), [2, 2]);
     assert_eq!(floats(&session, &[("x", iota(&[1, 3]))], "sum"), [2.0, 3.0]);
-    // Known shapes are not compiled again; the shape of the product is fetched from a program of its own.
+    // Known shapes are not recompiled. The shape of the product is fetched by a separate program.
     assert_eq!(session.compiled_kernels(), kernels);
 }
 
 #[test]
-fn where_a_slice_begins_is_no_part_of_its_key() {
+fn the_start_of_a_slice_is_not_part_of_its_key() {
     let mut g = Graph::default();
     g.placeholder("x", F).placeholder("at", I).int("one", 1).ints("size", &[2, 2]).int("zero", 0);
     g.ints("ones", &[1]);
@@ -58,11 +58,12 @@ fn where_a_slice_begins_is_no_part_of_its_key() {
     assert!(message.contains("slice index 4 of dimension 0 out of bounds"), "{message}");
 }
 
-/// Begin, end, strides; the masks in the order of the op's attributes; the result's sizes and elements.
+/// Begin, end, and strides; the masks in the order of the op's attributes; the result's sizes and
+/// elements.
 type Slice = (&'static [i32], &'static [i32], &'static [i32], [i64; 5], &'static [i64], &'static [f32]);
 
 #[test]
-fn strided_slices_are_numpys() {
+fn strided_slices_match_numpy() {
     // numpy: x = arange(24).reshape(2, 3, 4)
     let cases: [Slice; 5] = [
         // x[:, 1:3, -1]
@@ -116,7 +117,7 @@ fn shapes_are_computed_on_the_host() {
 }
 
 #[test]
-fn tensor_arrays_hold_what_is_written() {
+fn tensor_arrays_return_the_written_elements() {
     let mut g = Graph::default();
     g.int("size", 2).int("zero", 0).int("one", 1).float("a", 1.5).float("b", 2.5).ints("both", &[1, 0]);
     let data = [("dtype", ty(F)), ("clear_after_read", Attr::B(true))];
@@ -137,10 +138,11 @@ fn tensor_arrays_hold_what_is_written() {
     assert!(message.contains("Could not read index 1 twice"), "{message}");
 }
 
-/// `dynamic_rnn` leaves elements behind the longest sequence unwritten; what it gathers there is zero in TensorFlow, too, if all
-/// elements have one shape, and an error if not.
+/// `dynamic_rnn` leaves elements after the longest sequence unwritten, but gathers them. As in
+/// TensorFlow, they are zero if all elements have the same shape; otherwise gathering them is an
+/// error.
 #[test]
-fn elements_of_a_tensor_array_that_nobody_wrote_have_the_shape_of_others() {
+fn unwritten_elements_of_a_tensor_array_have_the_shape_of_others() {
     for is_uniform in [true, false] {
         let mut g = Graph::default();
         g.int("size", 3).int("one", 1).ints("all", &[2, 1, 0]).constant("a", iota(&[2]));
@@ -188,7 +190,7 @@ fn tensor_lists_are_values() {
 }
 
 #[test]
-fn stacks_give_back_the_last() {
+fn stacks_pop_the_last_element() {
     let mut g = Graph::default();
     g.int("max", 1).float("a", 1.0).float("b", 2.0);
     g.add("stack", "StackV2", &["max"], &[("elem_type", ty(F))]);
@@ -212,7 +214,7 @@ fn strings_flow_and_are_fetched() {
     let Value::Strings(strings) = &results[0] else { panic!("strings") };
     assert_eq!(strings.strings[0], "model-x-00002-of-00005");
     let wrong = session.run(&[("b", Literal::scalar(1f32))], &["name"], &[]);
-    assert!(wrong.expect_err("no string").to_string().contains("feed 'b' is of string"));
+    assert!(wrong.expect_err("not a string").to_string().contains("feed 'b': expected string"));
 }
 
 #[test]
@@ -243,7 +245,7 @@ fn results_do_not_depend_on_threads() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn errors_name_the_invalid_node() {
     let mut g = Graph::default();
     g.placeholder("x", F).ints("two", &[2]);
     g.add("queue", "FIFOQueueV2", &[], &[("component_types", types(&[F]))]);
@@ -252,7 +254,7 @@ fn what_is_wrong_is_named() {
     g.add("product", "MatMul", &["x", "x"], &[("T", ty(F))]);
     let session = g.session();
     let message = failure(&session, &[], &["take"], &[]);
-    assert!(message.contains("'take'") && message.contains("feed what is taken"), "{message}");
+    assert!(message.contains("'take'") && message.contains("feed the dequeued"), "{message}");
     let message = failure(&session, &[], &["bad"], &[]);
     assert!(message.contains("You must feed a value for placeholder 'x'"), "{message}");
     let message = failure(&session, &[], &["nothing"], &[]);
@@ -260,7 +262,7 @@ fn what_is_wrong_is_named() {
     let message = failure(&session, &[("x", iota(&[2, 3]))], &["product"], &[]);
     assert!(message.contains("'product'"), "{message}");
     let message = failure(&session, &[("x", Literal::scalar(1i32))], &["bad"], &[]);
-    assert!(message.contains("feed 'x' is of float"), "{message}");
+    assert!(message.contains("feed 'x': expected float"), "{message}");
 }
 
 fn placed(device: &str) -> Graph {
@@ -273,13 +275,13 @@ fn placed(device: &str) -> Graph {
 }
 
 #[test]
-fn nodes_run_where_they_are_placed() {
+fn nodes_run_on_their_device() {
     let x = [("x", Literal::scalar(3f32))];
     for device in ["/device:XLA_CPU:0", "/job:localhost/replica:0/task:0/device:CPU:0", "/cpu:0", ""] {
         assert_eq!(float(&placed(device).session(), &x, "z"), -6.0, "{device}");
     }
     for (device, words) in
-        [("/device:XLA_GPU:0", "no GPU back end is built in"), ("/device:CPU:7", "available devices")]
+        [("/device:XLA_GPU:0", "this build has no GPU back end"), ("/device:CPU:7", "available devices")]
     {
         let message = failure(&placed(device).session(), &x, &["z"], &[]);
         assert!(message.contains("operation y:") && message.contains(words), "{message}");
@@ -291,7 +293,7 @@ fn nodes_run_where_they_are_placed() {
 }
 
 #[test]
-fn all_must_compile_on_the_compiling_device() {
+fn every_node_must_compile_on_the_compiling_device() {
     let mut g = placed("");
     let shape = Attr::Shape(TensorShapeProto::default());
     g.add("print", "Print", &["z", "z"], &[("T", ty(F)), ("U", types(&[F])), ("shape", shape)]);
@@ -314,7 +316,7 @@ fn variables_are_where_their_users_are() {
     assert_eq!(float(&g.session(), &[], "add"), 2.0);
     g.def.node.last_mut().expect("a node").device = "/cpu:0".to_owned();
     let message = failure(&g.session(), &[], &["add"], &[]);
-    assert!(message.contains("must be where"), "{message}");
+    assert!(message.contains("must be colocated"), "{message}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! Variables, random numbers, checkpoints, printed text: what lives longer than a node's execution.
+//! State that outlives a node's execution: variables, random numbers, checkpoints, and printed
+//! text.
 
 use crate::graph::{F, Graph, I, failure, float, floats, shape, strings, text, ty, types};
 use session::{Options, Session, Value};
@@ -11,7 +12,7 @@ fn vector(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
 }
 
-/// A variable of both kinds with initialiser, gradient descent and a reader.
+/// A session with a variable of the given kind, its initializer, gradient descent, and reads.
 fn training(is_resource: bool) -> Session {
     let mut g = Graph::default();
     g.constant("start", vector(&[1.0, 2.0])).placeholder("gradient", F).placeholder("rate", F);
@@ -31,13 +32,13 @@ fn training(is_resource: bool) -> Session {
         g.add("after", "Identity", &["train"], &[("T", ty(F))]);
         g.add("known", "IsVariableInitialized", &["w"], &[("dtype", ty(F))]);
     }
-    // What was read before an update stays what it was.
+    // A value read before an update must not change.
     g.add("old", "Identity", &["read", "^train"], &[("T", ty(F))]);
     g.session()
 }
 
 #[test]
-fn initialisers_run_in_the_order_they_need_and_say_what_is_wrong() {
+fn initializers_run_in_order_of_dependency_and_report_errors() {
     let variable = |g: &mut Graph, name: &str| {
         g.add(
             name,
@@ -47,7 +48,7 @@ fn initialisers_run_in_the_order_they_need_and_say_what_is_wrong() {
         );
         g.add(&format!("{name}/Read"), "ReadVariableOp", &[name], &[("dtype", ty(F))]);
     };
-    // The first one starts where the second one is.
+    // The first variable is initialized from the second one.
     let mut g = Graph::default();
     variable(&mut g, "first");
     variable(&mut g, "second");
@@ -56,7 +57,7 @@ fn initialisers_run_in_the_order_they_need_and_say_what_is_wrong() {
     g.add("second/Assign", "AssignVariableOp", &["second", "start"], &[("dtype", ty(F))]);
     variable(&mut g, "third");
     let session = g.session();
-    assert_eq!(session.initialize().expect("both"), ["third"], "nothing assigns to it");
+    assert_eq!(session.initialize().expect("both"), ["third"], "the variable has no assignment");
     assert_eq!(floats(&session, &[], "first/Read"), [1.0, 2.0]);
 
     let mut g = Graph::default();
@@ -64,25 +65,25 @@ fn initialisers_run_in_the_order_they_need_and_say_what_is_wrong() {
     g.add("queue", "FIFOQueueV2", &[], &[]);
     g.add("taken", "QueueDequeueV2", &["queue"], &[("component_types", types(&[F]))]);
     g.add("w/Assign", "AssignVariableOp", &["w", "taken"], &[("dtype", ty(F))]);
-    let message = g.session().initialize().expect_err("queues are refused").to_string();
-    assert!(message.contains("variable 'w' cannot be initialised") && message.contains("queue"), "{message}");
+    let message = g.session().initialize().expect_err("queues are unsupported").to_string();
+    assert!(message.contains("cannot initialize variable 'w'") && message.contains("queue"), "{message}");
 }
 
 #[test]
-fn variables_are_updated_in_place_and_kept() {
+fn variables_are_updated_in_place_and_persist() {
     for is_resource in [true, false] {
         let session = training(is_resource);
         let message = failure(&session, &[], &["read"], &[]);
         assert!(message.contains("uninitialized value w"), "{message}");
-        let known = |session: &Session| session.run(&[], &["known"], &[]).expect("asked")[0].clone();
+        let known = |session: &Session| session.run(&[], &["known"], &[]).expect("run")[0].clone();
         assert_eq!(known(&session), Literal::scalar(false));
-        session.run(&[], &[], &["init"]).expect("initialised");
+        session.run(&[], &[], &["init"]).expect("initialized");
         assert_eq!(known(&session), Literal::scalar(true));
         let feeds = |rate: f32| [("gradient", vector(&[1.0, -2.0])), ("rate", Literal::scalar(rate))];
         assert_eq!(floats(&session, &feeds(0.5), "after"), [0.5, 3.0]);
         assert_eq!(floats(&session, &feeds(0.25), "after"), [0.25, 3.5]);
         assert_eq!(floats(&session, &[], "read"), [0.25, 3.5]);
-        // The rate is no part of any key: one kernel updates.
+        // The rate is not part of the key, so one kernel serves all updates.
         assert_eq!(session.compiled_kernels(), 1);
         session.set_variable("w", &vector(&[7.0, 8.0])).expect("set");
         let results = session.run(&feeds(1.0), &["read", "after"], &[]).expect("run");
@@ -103,7 +104,7 @@ fn rows_of_variables_are_updated_and_gathered() {
     g.add("add", "ResourceScatterAdd", &["w", "rows", "updates"], &both);
     g.add("gather", "ResourceGather", &["w", "rows", "^add"], &both);
     let session = g.session();
-    session.run(&[], &[], &["init"]).expect("initialised");
+    session.run(&[], &[], &["init"]).expect("initialized");
     let feeds = [
         ("rows", Literal::from_elements(&[2], &[2i32, 0])),
         ("updates", Literal::from_elements(&[2, 2], &[10f32, 20.0, 30.0, 40.0])),
@@ -112,7 +113,7 @@ fn rows_of_variables_are_updated_and_gathered() {
 }
 
 #[test]
-fn control_inputs_order_what_has_effects() {
+fn control_inputs_order_side_effects() {
     let mut g = Graph::default();
     g.float("one", 1.0).float("ten", 10.0);
     g.add("w", "VariableV2", &[], &[("dtype", ty(F)), ("shape", shape(&[]))]);
@@ -129,9 +130,10 @@ fn control_inputs_order_what_has_effects() {
 }
 
 #[test]
-fn random_numbers_are_those_of_tensorflow() {
-    // tf.compat.v1, two runs of one session: random_uniform([5], seed=7), random_normal([3], seed=7),
-    // truncated_normal([3], seed=7), random_uniform([4], 0, 100, tf.int32, seed=7) with graph seed 3.
+fn random_numbers_match_tensorflow() {
+    // tf.compat.v1, two runs of one session: random_uniform([5], seed=7), random_normal([3],
+    // seed=7), truncated_normal([3], seed=7), random_uniform([4], 0, 100, tf.int32, seed=7) with
+    // graph seed 3.
     let mut g = Graph::default();
     g.ints("five", &[5]).ints("three", &[3]).ints("four", &[4]).int("low", 0).int("high", 100);
     let seeds = [("seed", Attr::I(3)), ("seed2", Attr::I(7)), ("T", ty(I))];
@@ -150,10 +152,10 @@ fn random_numbers_are_those_of_tensorflow() {
 }
 
 #[test]
-fn random_ops_of_the_host_draw_tensorflows_numbers() {
-    // tf.compat.v1, two runs of one session, graph seed 3 and seed=7: random_shuffle(range(10, 17)),
-    // random_shuffle(reshape(range(10.), [5, 2])), multinomial([[0, 1, 2], [3, 0, -1]], 6), random_gamma([3], [0.5, 1, 4]),
-    // random_poisson([1.5, 30], [4]), the same of int32.
+fn host_random_ops_match_tensorflow() {
+    // tf.compat.v1, two runs of one session, graph seed 3 and seed=7: random_shuffle(range(10,
+    // 17)), random_shuffle(reshape(range(10.), [5, 2])), multinomial([[0, 1, 2], [3, 0, -1]], 6),
+    // random_gamma([3], [0.5, 1, 4]), random_poisson([1.5, 30], [4]), and random_poisson of int32.
     let mut g = Graph::default();
     let iota: Vec<f32> = (0..10u8).map(f32::from).collect();
     g.ints("seven", &[10, 11, 12, 13, 14, 15, 16]).ints("three", &[3]).ints("four", &[4]).int("six", 6);
@@ -184,17 +186,17 @@ fn random_ops_of_the_host_draw_tensorflows_numbers() {
         let gamma = floats(&session, &[], "gamma");
         assert_eq!(gamma.len(), run.gamma.len());
         for (got, want) in gamma.iter().zip(run.gamma) {
-            assert!((got - want).abs() <= 1e-6 * want, "{got}, not {want}");
+            assert!((got - want).abs() <= 1e-6 * want, "expected {want}, got {got}");
         }
         assert_eq!(crate::graph::ints(&session, &[], "counts"), run.poisson);
         let poisson: Vec<f32> = run.poisson.iter().map(|&count| count as f32).collect();
         assert_eq!(floats(&session, &[], "poisson"), poisson);
     }
-    // Nothing of this is compiled.
+    // None of these ops is compiled.
     assert_eq!(session.compiled_kernels(), 0);
 }
 
-/// What the host's random ops draw in a run.
+/// Numbers that the host's random ops draw in one run.
 struct HostDraws {
     shuffle: [i32; 7],
     rows: [f32; 5],
@@ -255,12 +257,15 @@ fn random_ops_without_seeds_differ_by_node_and_session() {
     let mut sorted = first;
     sorted.sort_unstable();
     assert_eq!(sorted, iota);
-    // A rate for which no number is ever accepted is refused by the node's name.
+    // A rate for which no number is ever accepted causes an error that names the node.
     let mut g = Graph::default();
     g.ints("one", &[1]).constant("rate", vector(&[f32::NAN]));
     g.add("p", "RandomPoisson", &["one", "rate"], &[("S", ty(I)), ("dtype", ty(F))]);
     let message = failure(&g.session(), &[], &["p"], &[]);
-    assert!(message.contains("'p'") && message.contains("nothing is drawn for the rate NaN"), "{message}");
+    assert!(
+        message.contains("'p'") && message.contains("no number was accepted for the rate NaN"),
+        "{message}"
+    );
 }
 
 type Draw = ([f32; 5], [f32; 3], [f32; 3], [i32; 4]);
@@ -283,8 +288,8 @@ const RANDOM: [Draw; 2] = [
 #[test]
 fn text_is_printed_and_assertions_fail_with_their_data() {
     let printed = Arc::new(Mutex::new(String::new()));
-    let kept = printed.clone();
-    let output = Arc::new(move |text: &str| kept.lock().expect("whole").push_str(text));
+    let sink = printed.clone();
+    let output = Arc::new(move |text: &str| sink.lock().expect("whole").push_str(text));
     let mut g = Graph::default();
     g.placeholder("x", F).placeholder("ok", DataType::Bool).string("why", "x is wrong:");
     let data = [("T", ty(F)), ("U", types(&[F])), ("message", text("x = ")), ("first_n", Attr::I(2))];
@@ -301,7 +306,7 @@ fn text_is_printed_and_assertions_fail_with_their_data() {
     let expected = "x = [1 2.5 3...]\nx = [1 2.5 3...]\n<[1 2.5 3 ... 5 6 7]>\n";
     assert_eq!(*printed.lock().expect("whole"), expected);
     let feeds = |ok: bool| [x.clone(), ("ok", Literal::scalar(ok))];
-    session.run(&feeds(true), &[], &["assert"]).expect("it holds");
+    session.run(&feeds(true), &[], &["assert"]).expect("the assertion holds");
     let message = failure(&session, &feeds(false), &[], &["assert"]);
     assert!(message.contains("assertion failed: [x is wrong:] [1 2.5 3...]"), "{message}");
     assert!(message.contains("'assert'"), "{message}");

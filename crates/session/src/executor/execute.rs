@@ -1,4 +1,4 @@
-//! One node.
+//! Execution of one node.
 
 use super::{Run, Workspace};
 use crate::context::Context;
@@ -9,7 +9,7 @@ use crate::value::Value;
 use support::{Error, Result};
 
 impl Run {
-    /// Runs a live node: inputs to outputs.
+    /// Runs a live node, from inputs to outputs.
     pub(super) fn execute(&self, node: &PlanNode, workspace: &mut Workspace) -> Result<()> {
         let Workspace { inputs, outputs } = workspace;
         for &k in &node.reads {
@@ -18,13 +18,13 @@ impl Run {
         for &Copied { input, from } in &node.copies {
             let devices = &self.engine.shared.devices;
             if let Some(input) = inputs.get_mut(input) {
-                *input = crate::device::moved(input, &*devices[from], &*devices[node.device])?;
+                *input = crate::device::transfer(input, &*devices[from], &*devices[node.device])?;
             }
         }
         match &node.kind {
             Kind::NoOp | Kind::ControlTrigger => {}
             Kind::Fetch(_) => {
-                // The run takes it.
+                // `Run::work` takes the value from the inputs.
                 if let Some(value) = inputs.pop() {
                     inputs.push(value.read()?);
                 }
@@ -32,16 +32,17 @@ impl Run {
             Kind::Constant(value) => outputs.push(Some(value.clone())),
             Kind::Argument(k) => {
                 let argument = self.arguments.get(*k).cloned();
-                outputs.push(Some(argument.ok_or_else(|| Error::internal("a run without its arguments"))?));
+                outputs
+                    .push(Some(argument.ok_or_else(|| Error::internal("the run is missing an argument"))?));
             }
             Kind::Identity | Kind::Merge | Kind::Enter { .. } | Kind::Exit | Kind::NextIteration => {
                 outputs.extend(inputs.drain(..).map(Some))
             }
             Kind::Switch => {
-                let taken = inputs[1].tensor()?.truth()?;
+                let is_true = inputs[1].tensor()?.truth()?;
                 inputs.truncate(1);
                 let value = inputs.pop();
-                if taken { outputs.extend([None, value]) } else { outputs.extend([value, None]) }
+                if is_true { outputs.extend([None, value]) } else { outputs.extend([value, None]) }
             }
             Kind::SwitchN => {
                 let branch = inputs[1].tensor()?.to_i64()?;
@@ -61,7 +62,7 @@ impl Run {
                 op(&mut self.context(node, inputs, outputs))?;
                 if outputs.len() != node.node.output_types.len() {
                     return Err(Error::internal(format!(
-                        "{} outputs were made of {}",
+                        "the op produced {} outputs, expected {}",
                         outputs.len(),
                         node.node.output_types.len()
                     )));
@@ -75,13 +76,17 @@ impl Run {
                     Prepared::Launch(site) => self.launcher().run(&rewritten.sites[site], &mut cx)?,
                     Prepared::Reshape(site, sizes) => {
                         self.launcher().run(&rewritten.sites[site], &mut cx)?;
-                        let made = cx.outputs.pop().flatten();
-                        let made =
-                            made.ok_or_else(|| Error::internal("a kernel without a result"))?.tensor()?;
-                        let made = made.reshaped(&sizes).ok_or_else(|| {
-                            Error::internal(format!("{} elements for the sizes {sizes:?}", made.shape()))
+                        let output = cx.outputs.pop().flatten();
+                        let result = output
+                            .ok_or_else(|| Error::internal("the kernel returned no result"))?
+                            .tensor()?;
+                        let result = result.reshaped(&sizes).ok_or_else(|| {
+                            Error::internal(format!(
+                                "cannot reshape {} to the sizes {sizes:?}",
+                                result.shape()
+                            ))
                         })?;
-                        cx.outputs.push(Some(made.into()));
+                        cx.outputs.push(Some(result.into()));
                     }
                 }
             }
@@ -110,7 +115,7 @@ impl Run {
 }
 
 impl Kind {
-    /// Whether it is worth another thread.
+    /// True if the node is worth another thread.
     pub(crate) fn is_expensive(&self) -> bool {
         match self {
             Self::Compiled(site) => site.is_expensive(),

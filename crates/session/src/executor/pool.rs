@@ -1,4 +1,4 @@
-//! Threads that help with runs beside the ones that began them.
+//! Threads that help the calling threads with their runs.
 
 use crate::lock::lock;
 use std::collections::VecDeque;
@@ -7,15 +7,15 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use support::{Error, Result};
 
-/// More threads than this are a mistake.
+/// Maximum number of threads; a larger number is rejected as a mistake.
 const MAX_THREADS: usize = 1024;
 
-/// Enough for kernels, whose stack is bounded, in functions that are called in functions.
+/// Enough for nested function calls that run kernels, whose stack use is bounded.
 const STACK_BYTES: usize = 16 << 20;
 
-/// A run that threads can help with.
+/// A run that other threads can help with.
 pub(crate) trait Help: Send + Sync {
-    /// Does some of its work.
+    /// Does some of the run's work.
     fn help(self: Arc<Self>);
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Pool {
 #[derive(Debug, Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// How many threads have nothing to do.
+    /// Number of idle threads.
     idle: AtomicUsize,
     wake: Condvar,
 }
@@ -47,10 +47,10 @@ impl std::fmt::Debug for Queue {
 }
 
 impl Pool {
-    /// A pool for so many threads, that of the run included.
+    /// Creates a pool of `count` threads. The thread that calls a run counts as one of them.
     pub(crate) fn new(count: usize) -> Result<Self> {
         if count == 0 || count > MAX_THREADS {
-            return Err(Error::invalid(format!("{count} threads; 1 to {MAX_THREADS} can be had")));
+            return Err(Error::invalid(format!("expected 1 to {MAX_THREADS} threads, got {count}")));
         }
         let mut pool = Self { shared: Arc::default(), threads: Vec::new() };
         for _ in 1..count {
@@ -62,15 +62,15 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Asks idle threads to help with a run that has so many tasks to give away.
+    /// Asks idle threads to help with a run that has `tasks` tasks to share.
     pub(crate) fn invite<R: Help + 'static>(&self, run: &Arc<R>, tasks: usize) {
         let idle = self.shared.idle.load(Ordering::Relaxed);
         if idle == 0 {
             return;
         }
         let mut queue = lock(&self.shared.queue);
-        let wanted = tasks.min(idle).saturating_sub(queue.runs.len());
-        for _ in 0..wanted {
+        let invitations = tasks.min(idle).saturating_sub(queue.runs.len());
+        for _ in 0..invitations {
             queue.runs.push_back(run.clone());
             self.shared.wake.notify_one();
         }
@@ -82,7 +82,8 @@ impl Drop for Pool {
         lock(&self.shared.queue).stop = true;
         self.shared.wake.notify_all();
         for thread in self.threads.drain(..) {
-            // A thread that panicked has told already; and the last run may be dropped by a thread of the pool itself.
+            // A thread that panicked has already reported it. A thread of the pool itself may drop
+            // the last run and cannot join itself.
             if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }

@@ -1,9 +1,10 @@
-//! State of a run: values on their way, what each node still waits for, loops and their iterations.
+//! State of a run: values in flight, the pending inputs of each node, loops, and their iterations.
 //!
-//! The rules are those of TensorFlow's executor. A value travels along each edge into a slot of who reads it; a node is
-//! ready when all that it waits for is there. What stands on the branch not taken is *dead*: it runs no kernel and makes what
-//! it feeds dead, up to a `Merge`, which waits for one live input. Each loop that runs is a frame with iterations of its own,
-//! each with its own slots.
+//! The rules are those of TensorFlow's executor. A value travels along each edge into a slot of its
+//! consumer. A node is ready when all of its inputs have arrived. Nodes on the branch not taken are
+//! *dead*: they run no kernel and make their consumers dead, up to a `Merge`, which waits for one
+//! live input. Each running loop is a frame with its own iterations, each of which has its own
+//! slots.
 
 use crate::plan::{CounterId, DataEdge, FrameId, Kind, Plan, PlanNode, ROOT};
 use crate::value::Value;
@@ -11,11 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use support::{Error, Id, IdVec, Result};
 use tf::NodeId;
 
-/// How many iterations and frames may be alive at once.
+/// Maximum number of iterations and frames alive at once.
 const MAX_ALIVE: usize = 1_000_000;
 
 support::id_type!(
-    /// Loop that runs, or the run itself, which is [`RUN`].
+    /// Running loop, or the run itself, which is [`RUN`].
     ActiveFrameId,
     "a"
 );
@@ -23,7 +24,7 @@ support::id_type!(
 /// The run itself.
 const RUN: ActiveFrameId = ActiveFrameId(0);
 
-/// Number of an iteration of a frame.
+/// Number of an iteration in its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct IterationNumber(u64);
 
@@ -35,14 +36,14 @@ impl IterationNumber {
     }
 }
 
-/// Iteration of a frame that runs.
+/// Iteration of a running frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
     frame: ActiveFrameId,
     iteration: IterationNumber,
 }
 
-/// Node that is ready to run, in an iteration of a frame.
+/// Ready node in an iteration of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Task {
     pub(super) node: NodeId,
@@ -50,14 +51,14 @@ pub(super) struct Task {
     pub(super) is_dead: bool,
 }
 
-/// State of a node after a value has arrived at it.
+/// State of a node after an input has arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
-    /// It waits for more.
+    /// The node waits for more inputs.
     Waiting,
-    /// It can run.
+    /// The node can run.
     Ready,
-    /// It can run, and is dead.
+    /// The node is ready, and dead.
     Dead,
 }
 
@@ -71,14 +72,14 @@ impl Arrival {
     }
 }
 
-/// Value on its way out of a node, or its absence where it is dead.
+/// Value that leaves a node, or `None` if it is dead.
 #[derive(Clone, Debug)]
 struct Departure {
     node: NodeId,
     value: Option<Value>,
 }
 
-/// What a node still waits for.
+/// Pending and dead inputs of a node.
 #[derive(Clone, Copy, Debug)]
 struct Count {
     pending: u32,
@@ -90,33 +91,33 @@ struct Count {
 struct Iteration {
     slots: Vec<Option<Value>>,
     counts: IdVec<CounterId, Count>,
-    /// Tasks that are ready or running.
+    /// Number of tasks that are ready or running.
     tasks: usize,
-    /// Frames that were entered from here and are not done.
+    /// Number of unfinished frames that were entered from here.
     frames: usize,
 }
 
-/// A loop that runs.
+/// A running loop.
 #[derive(Debug)]
 struct Frame {
     id: FrameId,
-    /// The iteration that it was entered from.
+    /// Iteration that the loop was entered from.
     parent: Option<Place>,
-    /// The number of the first iteration that is alive.
+    /// Number of the first live iteration.
     first: IterationNumber,
     iterations: VecDeque<Iteration>,
-    /// The nodes that are yet to enter it.
+    /// Number of `Enter` nodes that have not run yet.
     enters: usize,
-    /// What every iteration gets.
+    /// Values that every iteration receives.
     invariants: Vec<Departure>,
     /// Values for an iteration that may not begin yet.
     waiting: Vec<Departure>,
-    /// Exits of the last iteration that were dead.
+    /// Dead exits of the last iteration.
     dead_exits: Vec<NodeId>,
 }
 
 impl Frame {
-    /// The number of the last iteration that was begun.
+    /// Number of the last iteration that has begun.
     fn last(&self) -> IterationNumber {
         IterationNumber(self.first.0 + self.iterations.len() as u64 - 1)
     }
@@ -126,26 +127,26 @@ impl Frame {
     }
 }
 
-/// A run's state.
+/// State of a run.
 #[derive(Debug)]
 pub(super) struct State {
     frames: IdVec<ActiveFrameId, Option<Frame>>,
     free: Vec<ActiveFrameId>,
-    /// The loops that run, by where they were entered from.
+    /// Running loops, by the place that they were entered from.
     children: BTreeMap<(Place, FrameId), ActiveFrameId>,
     alive: usize,
-    /// Ready and quickly done.
+    /// Ready tasks that are cheap to run.
     pub(super) cheap: Vec<Task>,
-    /// Ready and worth another thread.
+    /// Ready tasks that are worth another thread.
     pub(super) expensive: VecDeque<Task>,
-    /// How many tasks run.
+    /// Number of running tasks.
     pub(super) running: usize,
     pub(super) error: Option<Error>,
     pub(super) results: Vec<Option<Value>>,
 }
 
 impl State {
-    /// A run that begins.
+    /// State of a run that begins.
     pub(super) fn new(plan: &Plan) -> Self {
         let mut state = Self {
             frames: IdVec::new(),
@@ -174,19 +175,19 @@ impl State {
         state
     }
 
-    /// The next task: what is quickly done first.
+    /// Next task, cheap ones first.
     pub(super) fn next(&mut self) -> Option<Task> {
         let task = self.cheap.pop().or_else(|| self.expensive.pop_front())?;
         self.running += 1;
         Some(task)
     }
 
-    /// Whether nothing runs and nothing is ready.
+    /// True if nothing is running and nothing is ready.
     pub(super) fn is_done(&self) -> bool {
         self.running == 0 && self.cheap.is_empty() && self.expensive.is_empty()
     }
 
-    /// Gives all up.
+    /// Aborts the run.
     pub(super) fn fail(&mut self, error: Error) {
         self.error.get_or_insert(error);
         self.cheap.clear();
@@ -215,11 +216,11 @@ impl State {
         self.frame(place.frame)?.iteration(place.iteration)
     }
 
-    /// Takes a task's inputs out of their slots; of a dead one they are dropped.
+    /// Moves a task's inputs out of their slots, or drops them if the task is dead.
     pub(super) fn take_inputs(&mut self, node: &PlanNode, task: Task, inputs: &mut Vec<Value>) -> Result<()> {
         inputs.clear();
-        let lost = || Error::internal("a node runs without its inputs");
-        let iteration = self.iteration(task.place).ok_or_else(lost)?;
+        let missing = || Error::internal("a node that runs has no inputs");
+        let iteration = self.iteration(task.place).ok_or_else(missing)?;
         let start = node.slot.index();
         let slots = &mut iteration.slots[start..start + node.node.inputs.len()];
         if task.is_dead {
@@ -227,18 +228,18 @@ impl State {
             return Ok(());
         }
         if matches!(node.kind, Kind::Merge) {
-            let at = slots.iter().position(Option::is_some).ok_or_else(lost)?;
+            let at = slots.iter().position(Option::is_some).ok_or_else(missing)?;
             inputs.extend(slots[at].take());
             inputs.push(crate::value::Tensor::scalar(at as i32)?.into());
             return Ok(());
         }
         for slot in slots {
-            inputs.push(slot.take().ok_or_else(lost)?);
+            inputs.push(slot.take().ok_or_else(missing)?);
         }
         Ok(())
     }
 
-    /// Sends what a task made on its ways. `None` is what is dead.
+    /// Sends a task's outputs along their edges. `None` is a dead output.
     pub(super) fn deliver(&mut self, plan: &Plan, task: Task, outputs: &mut [Option<Value>]) -> Result<()> {
         let node = &plan.nodes[task.node];
         let is_dead = task.is_dead;
@@ -250,7 +251,7 @@ impl State {
                     None => (None, IterationNumber::FIRST),
                 };
                 let Some(parent) = parent else {
-                    return Err(Error::internal("an exit in no loop"));
+                    return Err(Error::internal("an Exit outside of a loop"));
                 };
                 if !is_dead {
                     self.activate(plan, task.node, parent, false, outputs);
@@ -276,7 +277,7 @@ impl State {
         Ok(())
     }
 
-    /// Hands the outputs of a node to who reads them in an iteration.
+    /// Sends the outputs of a node to their consumers in an iteration.
     fn activate(
         &mut self,
         plan: &Plan,
@@ -297,16 +298,16 @@ impl State {
             };
             let Some(iteration) = self.iteration(place) else { return };
             let arrival = arrive(plan, iteration, *edge, value, is_enter, is_dead);
-            self.arrived(plan, edge.node, place, arrival);
+            self.handle_arrival(plan, edge.node, place, arrival);
         }
         for &user in plan.control_edges(node) {
             let Some(iteration) = self.iteration(place) else { return };
             let arrival = arrive_control(plan, iteration, user, is_dead);
-            self.arrived(plan, user, place, arrival);
+            self.handle_arrival(plan, user, place, arrival);
         }
     }
 
-    fn arrived(&mut self, plan: &Plan, node: NodeId, place: Place, arrival: Arrival) {
+    fn handle_arrival(&mut self, plan: &Plan, node: NodeId, place: Place, arrival: Arrival) {
         match arrival {
             Arrival::Waiting => {}
             Arrival::Ready => self.ready(plan, node, place, false),
@@ -314,7 +315,7 @@ impl State {
         }
     }
 
-    /// Enters a loop, which begins with the first that enters it.
+    /// Enters a loop. The first `Enter` begins it.
     fn enter(
         &mut self,
         plan: &Plan,
@@ -323,13 +324,15 @@ impl State {
         outputs: &mut [Option<Value>],
     ) -> Result<()> {
         let node = &plan.nodes[task.node];
-        // Where an `Enter` leads to is where who reads it stands.
+        // The target frame of an `Enter` is the frame of its consumer.
         let reader = plan.data_edges(task.node).first();
         let waits = plan.control_edges(task.node).first();
         let Some(user) = reader.map(|edge| edge.node).or(waits.copied()) else { return Ok(()) };
         let id = plan.nodes[user].frame;
         if plan.frames[id].info.parent != node.frame {
-            return Err(Error::internal("an Enter leads to a frame that is not inside of its own"));
+            return Err(Error::internal(
+                "the target frame of an Enter is not nested in the Enter's own frame",
+            ));
         }
         let child = match self.children.get(&(task.place, id)) {
             Some(&child) => child,
@@ -386,7 +389,7 @@ impl State {
             return Ok(());
         }
         Err(Error::unsupported(format!(
-            "more than {MAX_ALIVE} iterations of loops are under way at once, at frame '{}'; give its loop fewer \
+            "more than {MAX_ALIVE} loop iterations run at once, in frame '{}'; reduce its \
              parallel_iterations",
             plan.frames[id].info.name
         )))
@@ -396,8 +399,8 @@ impl State {
         let Place { frame: at, iteration } = task.place;
         let Some(frame) = self.frame(at) else { return Ok(()) };
         let is_new = iteration == frame.last();
-        let most = plan.frames[frame.id].info.parallel_iterations;
-        if is_new && frame.iterations.len() as u64 >= most {
+        let limit = plan.frames[frame.id].info.parallel_iterations;
+        if is_new && frame.iterations.len() as u64 >= limit {
             let value = outputs.first_mut().and_then(Option::take);
             frame.waiting.push(Departure { node: task.node, value });
             return Ok(());
@@ -409,7 +412,7 @@ impl State {
         Ok(())
     }
 
-    /// Begins another iteration, with what waited for it and what every one gets.
+    /// Begins another iteration with the values that waited for it and the invariants.
     fn begin_iteration(&mut self, plan: &Plan, at: ActiveFrameId) -> Result<()> {
         let Some(id) = self.frame(at).map(|frame| frame.id) else { return Ok(()) };
         self.count_alive(plan, id)?;
@@ -425,7 +428,8 @@ impl State {
         Ok(())
     }
 
-    /// Drops iterations that are done, and the frame with the last of them. What ends makes room in what is around it.
+    /// Drops finished iterations, and the frame along with the last one. Finishing a frame can
+    /// finish iterations of the enclosing frame.
     fn clean_up(&mut self, plan: &Plan, mut place: Place) -> Result<()> {
         loop {
             let at = place.frame;
@@ -443,7 +447,8 @@ impl State {
                 let Some(frame) = self.frame(at) else { break };
                 let has_waiting = !frame.waiting.is_empty();
                 if has_waiting {
-                    // Before the oldest one goes, so that the numbers stay.
+                    // Begin the new iteration before dropping the oldest one, so that iteration
+                    // numbers stay consistent.
                     self.begin_iteration(plan, at)?;
                 }
                 if let Some(frame) = self.frame(at) {
@@ -470,7 +475,7 @@ impl State {
     }
 }
 
-/// The beginning of an iteration.
+/// Initial state of an iteration.
 fn iteration(plan: &Plan, id: FrameId) -> Iteration {
     let frame = &plan.frames[id];
     Iteration {
@@ -481,7 +486,7 @@ fn iteration(plan: &Plan, id: FrameId) -> Iteration {
     }
 }
 
-/// A value, or its absence, arrives at a slot.
+/// Records the arrival of a value, or of its absence, at a slot.
 fn arrive(
     plan: &Plan,
     iteration: &mut Iteration,
@@ -502,7 +507,7 @@ fn arrive(
         return arrival;
     }
     if value.is_some() {
-        // The lowest bit is set until a value is there: the first one counts.
+        // The lowest bit is set until a value has arrived; only the first value counts.
         let is_first = count.pending & 1 == 1;
         let is_ready = count.pending == 1;
         count.pending &= !1;
@@ -512,12 +517,13 @@ fn arrive(
         return Arrival::new(is_ready, false);
     }
     count.dead += 1;
-    // What enters a loop dead enters it alone: the next iteration will never come.
+    // A dead `Enter` input alone decides: the other input, from the next iteration, will never
+    // arrive.
     let dead = count.dead as usize == node.node.inputs.len() || is_enter;
     Arrival::new(count.pending == 1 && dead, true)
 }
 
-/// A node that another waits for has run.
+/// Records that a control input has run.
 fn arrive_control(plan: &Plan, iteration: &mut Iteration, user: NodeId, is_dead: bool) -> Arrival {
     let node = &plan.nodes[user];
     let count = &mut iteration.counts[node.counter];

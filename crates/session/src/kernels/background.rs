@@ -7,16 +7,16 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use support::{Error, Result};
 
-/// Compilations that wait or run, beyond which clusters are put off: TensorFlow's `kNumAsyncDeviceCompilerThreads`. There are no
-/// more threads than that either.
+/// Maximum number of compilations that wait or run; beyond it, clusters are deferred. This is
+/// TensorFlow's `kNumAsyncDeviceCompilerThreads`. It also limits the number of threads.
 const MAX_ONGOING: usize = 10;
 
-/// As much as a thread has that runs nodes, for such compile, too.
+/// Same stack size as the threads that run nodes, because those compile, too.
 const STACK_BYTES: usize = 16 << 20;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Compilations that no run waits for. Those that have begun are finished before it is dropped.
+/// Compilations that no run waits for. Dropping this waits for those that have begun.
 #[derive(Default)]
 pub(crate) struct Background {
     shared: Arc<Shared>,
@@ -40,23 +40,23 @@ struct Shared {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Work>,
-    /// Those that wait or run.
+    /// Number of compilations that wait or run.
     ongoing: usize,
-    /// Threads that look for work.
+    /// Number of threads that look for work.
     threads: usize,
 }
 
 impl Background {
-    /// Whether there are so many compilations that another one is better put off.
+    /// True if another compilation should be deferred because too many are pending.
     pub(super) fn is_full(&self) -> bool {
         lock(&self.shared.queue).ongoing >= MAX_ONGOING
     }
 
-    /// Has a thread do some work soon.
+    /// Queues work for a thread.
     pub(super) fn begin(&self, work: impl FnOnce() + Send + 'static) -> Result<()> {
-        let most = std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_ONGOING));
+        let limit = std::thread::available_parallelism().map_or(1, |count| count.get().min(MAX_ONGOING));
         let mut queue = lock(&self.shared.queue);
-        if queue.threads < most {
+        if queue.threads < limit {
             let shared = self.shared.clone();
             let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
             let thread = builder.spawn(move || shared.serve());
@@ -71,7 +71,7 @@ impl Background {
         Ok(())
     }
 
-    /// Returns when all work is done.
+    /// Waits until all work is done.
     pub(crate) fn wait(&self) {
         let mut queue = lock(&self.shared.queue);
         while queue.ongoing > 0 {
@@ -81,12 +81,12 @@ impl Background {
 }
 
 impl Shared {
-    /// Works until there is nothing to do.
+    /// Runs work until the queue is empty.
     fn serve(&self) {
         let mut queue = lock(&self.queue);
         while let Some(work) = queue.waiting.pop_front() {
             drop(queue);
-            // What a panic leaves behind is a cluster that is never compiled, which is right.
+            // After a panic, the cluster stays uncompiled, which is safe.
             let _ = catch_unwind(AssertUnwindSafe(work));
             queue = lock(&self.queue);
             queue.ongoing -= 1;
@@ -105,7 +105,7 @@ impl Drop for Background {
         };
         drop(waiting);
         for thread in lock(&self.threads).drain(..) {
-            // A thread that panicked has told already.
+            // A thread that panicked has already reported it.
             let _ = thread.join();
         }
     }
@@ -118,7 +118,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
 
     #[test]
-    fn all_work_is_done_even_behind_a_panic() {
+    fn all_work_is_done_even_after_a_panic() {
         let background = Background::default();
         let done = Arc::new(AtomicUsize::new(0));
         background.begin(|| panic!("on purpose")).expect("begun");
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_while_much_is_held_up() {
+    fn it_is_full_while_compilations_block() {
         let background = Background::default();
         let done = Arc::new(AtomicUsize::new(0));
         let mut gates = Vec::new();
@@ -144,15 +144,15 @@ mod tests {
             let (gate, closed) = mpsc::channel::<()>();
             gates.push(gate);
             let done = done.clone();
-            let held = move || {
+            let blocked = move || {
                 let _ = closed.recv();
                 done.fetch_add(1, Ordering::Relaxed);
             };
-            background.begin(held).expect("begun");
+            background.begin(blocked).expect("begun");
         }
         assert!(background.is_full());
         assert_eq!(done.load(Ordering::Relaxed), 0);
-        // What runs ends when its gate is gone.
+        // A running task ends when its gate is dropped.
         drop(gates);
         background.wait();
         assert!(!background.is_full());

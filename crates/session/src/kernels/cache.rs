@@ -1,4 +1,4 @@
-//! The kernels of a session, by what they compute.
+//! The kernels of a session, cached by what they compute.
 
 use super::one_node::{self, Source};
 use super::{Operand, Site};
@@ -16,70 +16,71 @@ use tf::{FunctionLibrary, VariableState};
 
 use crate::lock::lock;
 
-/// A kernel whose flops and bytes together are more is worth another thread.
+/// A kernel whose flops plus bytes exceed this is worth another thread.
 const EXPENSIVE: u64 = 50_000;
 
 /// Compiled code of one node.
 #[derive(Debug)]
 pub(crate) struct Kernel {
     pub(super) executable: Executable,
-    /// Which input of the node each argument is, those that are variables left out.
+    /// For each argument that is not a variable, the index of the node's input.
     pub(super) feeds: Vec<usize>,
-    /// What becomes of each of the node's variables.
+    /// Use of each of the node's variables.
     pub(super) variables: Vec<Use>,
-    /// The shapes of results that live in no argument.
+    /// Shapes of the results that are not written to an argument.
     pub(super) results: Vec<Arc<ArrayShape>>,
     pub(super) outputs: Vec<Source>,
-    /// Bytes at the beginning of its temps that persist.
+    /// Number of bytes at the beginning of the temporary buffer that persist across runs.
     pub(super) persistent_bytes: usize,
     pub(super) is_expensive: bool,
     pub(super) counts: Arc<KernelCounts>,
 }
 
-/// What a kernel does with a variable.
+/// Use of a variable by a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    /// Reads it.
+    /// Reads the variable.
     Reads,
-    /// Writes where it lies.
+    /// Updates it in place.
     Updates,
-    /// Reads it if it has a value, and makes a new one: the result of that number.
-    Makes { is_read: bool, result: usize },
-    /// Neither: it has no value and gets none.
-    Leaves,
+    /// Creates its new value, which is result number `result`, and reads the old one if `is_read`.
+    Creates { is_read: bool, result: usize },
+    /// No access: the variable has no value and gets none.
+    Ignores,
 }
 
-/// What an import says: a kernel, or an error and the inputs whose values it wanted.
-pub(super) type Made = std::result::Result<Arc<Kernel>, (Error, BTreeSet<usize>)>;
+/// Result of importing a node: a kernel, or an error and the inputs whose values the import needed.
+pub(super) type Compilation = std::result::Result<Arc<Kernel>, (Error, BTreeSet<usize>)>;
 
-/// All kernels.
+/// All kernels of a session.
 #[derive(Debug)]
 pub(crate) struct Kernels {
-    kept: Mutex<BTreeMap<Vec<u8>, Arc<OnceLock<Made>>>>,
+    cells: Mutex<BTreeMap<Vec<u8>, Arc<OnceLock<Compilation>>>>,
     options: BackOptions,
     profiles_clusters: bool,
     compiled: AtomicU64,
 }
 
 impl Kernels {
-    /// For kernels that are compiled so; those of clusters may count how long their instructions take.
+    /// Creates a cache for kernels with these options. Clusters get time counters if
+    /// `profiles_clusters`.
     pub(crate) fn new(options: BackOptions, profiles_clusters: bool) -> Self {
-        Self { kept: Mutex::default(), options, profiles_clusters, compiled: AtomicU64::new(0) }
+        Self { cells: Mutex::default(), options, profiles_clusters, compiled: AtomicU64::new(0) }
     }
 
-    /// What clusters have counted, in no order that would say anything.
+    /// Counters of all clusters, in no particular order.
     pub(crate) fn profiles(&self) -> Vec<ClusterProfile> {
-        let kept = lock(&self.kept);
-        let kernels = kept.values().filter_map(|cell| cell.get()?.as_ref().ok());
+        let cells = lock(&self.cells);
+        let kernels = cells.values().filter_map(|cell| cell.get()?.as_ref().ok());
         kernels.filter_map(|kernel| kernel.counts.profile.as_ref().map(Profile::total)).collect()
     }
 
-    /// How many kernels were compiled so far.
+    /// Number of kernels compiled so far.
     pub(crate) fn compiled(&self) -> u64 {
         self.compiled.load(Ordering::Relaxed)
     }
 
-    /// What a kernel is kept by.
+    /// Cache key of a kernel.
     pub(super) fn key(
         &self,
         site: &Site,
@@ -92,26 +93,27 @@ impl Kernels {
         key
     }
 
-    /// Whether there is a kernel of a key.
-    pub(super) fn is_made(&self, key: &[u8]) -> bool {
-        lock(&self.kept).get(key).is_some_and(|cell| matches!(cell.get(), Some(Ok(_))))
+    /// True if the cache has a compiled kernel for the key.
+    pub(super) fn has_kernel(&self, key: &[u8]) -> bool {
+        lock(&self.cells).get(key).is_some_and(|cell| matches!(cell.get(), Some(Ok(_))))
     }
 
-    /// The kernel of a node for operands. Two that want the same one at once wait for one compilation.
+    /// The kernel of a node for these operands. Concurrent requests for the same kernel share one
+    /// compilation.
     pub(super) fn get(
         &self,
         site: &Site,
         operands: &[Operand],
         library: &FunctionLibrary,
         device: &dyn Device,
-    ) -> Result<Made> {
+    ) -> Result<Compilation> {
         let key = self.key(site, operands, library, device);
-        let cell = lock(&self.kept).entry(key).or_default().clone();
-        let made = cell.get_or_init(|| {
-            let made = compiler::guarded(|| Ok(self.compile(site, operands, library, device)));
-            made.unwrap_or_else(|error| Err((error, BTreeSet::new())))
+        let cell = lock(&self.cells).entry(key).or_default().clone();
+        let compilation = cell.get_or_init(|| {
+            let result = compiler::guarded(|| Ok(self.compile(site, operands, library, device)));
+            result.unwrap_or_else(|error| Err((error, BTreeSet::new())))
         });
-        Ok(made.clone())
+        Ok(compilation.clone())
     }
 
     fn compile(
@@ -120,11 +122,11 @@ impl Kernels {
         operands: &[Operand],
         library: &FunctionLibrary,
         device: &dyn Device,
-    ) -> Made {
+    ) -> Compilation {
         let none = |error| (error, BTreeSet::new());
         let one = one_node::program(site, operands, library).map_err(none)?;
-        let imported = import::import_or_wanted(&one.program).map_err(|(error, wanted)| {
-            let of_site = wanted.into_iter().filter(|(node, _)| *node == site.node.name);
+        let imported = import::import_or_wanted(&one.program).map_err(|(error, requested)| {
+            let of_site = requested.into_iter().filter(|(node, _)| *node == site.node.name);
             (error, of_site.map(|(_, input)| input).collect())
         })?;
         let hlo::Program { module, interface } = imported;
@@ -159,15 +161,17 @@ impl Kernels {
     }
 }
 
-/// How a program of one node uses each of its variables.
+/// Determines how the program of a node uses each of its variables.
 fn uses(program: &tf::Program, interface: &Interface) -> Vec<Use> {
     let use_of = |variable: &tf::Variable| {
         let id = Identifier::Variable(variable.node_name.clone());
         let new_value = interface.own_results().position(|result| result.id == id);
         match (variable.readonly, variable.state, new_value) {
-            (true, VariableState::Unset, _) => Use::Leaves,
+            (true, VariableState::Unset, _) => Use::Ignores,
             (true, ..) => Use::Reads,
-            (false, state, Some(result)) => Use::Makes { is_read: state == VariableState::Replaced, result },
+            (false, state, Some(result)) => {
+                Use::Creates { is_read: state == VariableState::Replaced, result }
+            }
             (false, _, None) => Use::Updates,
         }
     };

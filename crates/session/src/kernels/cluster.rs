@@ -1,12 +1,14 @@
-//! Launches of clusters: as one kernel where that pays, else node by node; and what flags ask to be told of them.
+//! Launches clusters, as one kernel or node by node, and implements the flags that print or check
+//! their results.
 //!
-//! The rules are TensorFlow's (`device_compilation_profiler.cc`): a cluster is compiled when it first runs. For other shapes it
-//! runs node by node the first time and is compiled the second time, unless it has been compiled often for little use. With
-//! [`Launches::is_async`] another thread compiles it when it first comes, and its nodes run until that thread is done, for ever
-//! if it fails: so it is in TensorFlow, where no run learns of such an error (`device_compiler.h`).
+//! The rules are TensorFlow's (`device_compilation_profiler.cc`). A cluster is compiled when it
+//! first runs. A new shape runs node by node the first time and is compiled the second time, unless
+//! the cluster has been compiled often with few runs per compilation. With [`Launches::is_async`]
+//! another thread compiles the cluster, which runs node by node until that thread is done, or
+//! forever if it fails: as in TensorFlow, a run never sees such an error (`device_compiler.h`).
 
-use super::launch::{self, Held, Seen};
-use super::{Bound, Launcher, Site};
+use super::launch::{self, LockedVariables, ShapeSnapshot};
+use super::{Binding, Launcher, Site};
 use crate::context::Context;
 use crate::lock::lock;
 use crate::ops;
@@ -18,45 +20,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use support::{Error, ErrorKind, Result};
 
-/// How often a shape must come before the cluster is compiled for it.
+/// Number of requests for a shape before the cluster is compiled for it.
 const REQUESTS: u64 = 2;
-/// A cluster that was compiled more often than this,
+/// A cluster with more compilations than this and fewer than [`RUNS_FOR_EACH`] runs per compilation is
+/// megamorphic: it is not compiled again.
 const MANY_COMPILATIONS: u64 = 10;
-/// and run less often than this for each time, is not compiled again.
+/// Minimum number of runs per compilation of a cluster that has been compiled often.
 const RUNS_FOR_EACH: u64 = 50;
-/// How often the outputs of a cluster are printed.
+/// Number of launches of a cluster whose outputs are printed.
 const PRINTED: u64 = 1000;
 
-/// What is known of a cluster's runs.
+/// Run history of a cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Requests {
     runs: u64,
     compilations: u64,
-    /// It meets ever new shapes.
+    /// True if the cluster keeps getting new shapes.
     is_megamorphic: bool,
-    /// No kernel can be made of it.
-    is_refused: bool,
-    /// How often each set of shapes has come, by the hash of the kernel's key.
+    /// True if compiling the cluster failed.
+    is_uncompilable: bool,
+    /// Number of requests for each set of shapes, by the hash of the kernel's key.
     of_key: BTreeMap<Vec<u8>, u64>,
-    /// Those that another thread compiles, or has failed to compile.
+    /// Keys that another thread is compiling or has failed to compile.
     in_background: BTreeSet<Vec<u8>>,
-    /// Whether it was said that it cannot be compiled.
-    is_told: bool,
+    /// True if a warning about the failed compilation has been printed.
+    has_warned: bool,
     printed: u64,
 }
 
 impl Requests {
-    /// Whether the cluster is compiled for a key that it is not compiled for yet.
+    /// True if the cluster should now be compiled for a key without a kernel.
     fn compiles(&mut self, key: &[u8]) -> bool {
         let count = self.of_key.entry(Sha256::digest(key).to_vec()).or_default();
         *count += 1;
         let is_due = self.runs == 1 || *count >= REQUESTS;
-        let compiles = is_due && !self.is_megamorphic && !self.is_refused;
+        let compiles = is_due && !self.is_megamorphic && !self.is_uncompilable;
         self.compilations += u64::from(compiles);
         compiles
     }
 
-    /// Whether another thread shall compile the cluster for a key that it is not compiled for; `is_busy` are those with others.
+    /// True if another thread should now compile the cluster for a key without a kernel. `is_busy`
+    /// means that too many compilations are pending.
     fn compiles_in_background(&mut self, key: &[u8], is_busy: bool) -> bool {
         let may_begin = !self.is_megamorphic && (self.runs == 1 || !is_busy);
         let begins = may_begin && self.in_background.insert(Sha256::digest(key).to_vec());
@@ -86,66 +90,66 @@ pub(super) fn run(
             check_numerics(input, || format!("input {k} into {name}"))?;
         }
     }
-    let mut held = Held::new(variables);
-    let Some(bound) = bound(site, &held, cx, launcher)? else {
-        // The nodes take the variables one by one.
-        drop(held);
+    let mut locked = LockedVariables::new(variables);
+    let Some(binding) = choose_kernel(site, &locked, cx, launcher)? else {
+        // The nodes lock the variables one by one.
+        drop(locked);
         let arguments = cx.inputs.drain(..).collect();
         return cx.call_function(&name, arguments);
     };
-    launch::launch(site, &bound.kernel, &mut held, cx, launcher.recorder)?;
-    drop(held);
-    tell(site, launches, &name, cx)
+    launch::launch(site, &binding.kernel, &mut locked, cx, launcher.recorder)?;
+    drop(locked);
+    report(site, launches, &name, cx)
 }
 
-/// The kernel to launch; `None` if the cluster runs node by node this time.
-fn bound(
+/// The kernel to launch, or `None` if the cluster runs node by node this time.
+fn choose_kernel(
     site: &Arc<Site>,
-    held: &Held<'_>,
+    locked: &LockedVariables<'_>,
     cx: &Context<'_>,
     launcher: &Launcher<'_>,
-) -> Result<Option<Arc<Bound>>> {
+) -> Result<Option<Arc<Binding>>> {
     let shared = cx.shared;
     let launches = &shared.launches;
     let device = &*shared.devices[cx.device];
     if device.must_compile() || !(launches.is_lazy || launches.is_deferred) {
-        return site.bind(held, cx, launcher).map(Some);
+        return site.bind(locked, cx, launcher).map(Some);
     }
     lock(&site.requests).ran();
     if launches.is_deferred {
         return Ok(None);
     }
     let last = lock(&site.last).clone();
-    if let Some(last) = last.filter(|bound| bound.fits(cx.inputs, held)) {
+    if let Some(last) = last.filter(|binding| binding.fits(cx.inputs, locked)) {
         return Ok(Some(last));
     }
-    let operands = site.operands(cx.inputs, held)?;
+    let operands = site.operands(cx.inputs, locked)?;
     let key = launcher.kernels.key(site, &operands, launcher.library, device);
-    let is_made = launcher.kernels.is_made(&key);
-    if !is_made && launches.is_async {
+    let has_kernel = launcher.kernels.has_kernel(&key);
+    if !has_kernel && launches.is_async {
         if lock(&site.requests).compiles_in_background(&key, launcher.background.is_full()) {
-            compile_in_background(site, &key, held.seen()?, cx, launcher)?;
+            compile_in_background(site, &key, locked.snapshot()?, cx, launcher)?;
         }
         return Ok(None);
     }
-    if !is_made && !lock(&site.requests).compiles(&key) {
+    if !has_kernel && !lock(&site.requests).compiles(&key) {
         return Ok(None);
     }
-    match site.bind(held, cx, launcher) {
+    match site.bind(locked, cx, launcher) {
         Err(error) if error.kind() == ErrorKind::Unsupported => {
-            lock(&site.requests).is_refused = true;
-            tell_refused(site, &error, &shared.output);
+            lock(&site.requests).is_uncompilable = true;
+            warn_uncompilable(site, &error, &shared.output);
             Ok(None)
         }
-        bound => bound.map(Some),
+        binding => binding.map(Some),
     }
 }
 
-/// Has another thread compile the cluster for these inputs.
+/// Compiles the cluster for these inputs on another thread.
 fn compile_in_background(
     site: &Arc<Site>,
     key: &[u8],
-    seen: Seen,
+    shapes: ShapeSnapshot,
     cx: &Context<'_>,
     launcher: &Launcher<'_>,
 ) -> Result<()> {
@@ -153,24 +157,24 @@ fn compile_in_background(
     let (site, inputs, hash) = (site.clone(), cx.inputs.clone(), Sha256::digest(key).to_vec());
     let (kernels, library) = (launcher.kernels.clone(), launcher.library.clone());
     let (device, output) = (shared.devices[cx.device].clone(), shared.output.clone());
-    launcher.background.begin(move || match site.find(&inputs, &seen, &kernels, &library, &*device) {
+    launcher.background.begin(move || match site.find(&inputs, &shapes, &kernels, &library, &*device) {
         Ok(_) => drop(lock(&site.requests).in_background.remove(&hash)),
-        Err(error) => tell_refused(&site, &error, &output),
+        Err(error) => warn_uncompilable(&site, &error, &output),
     })
 }
 
-/// Says, once, that a cluster cannot be compiled.
-fn tell_refused(site: &Site, error: &Error, output: &Output) {
-    if !std::mem::replace(&mut lock(&site.requests).is_told, true) {
+/// Warns once that a cluster cannot be compiled.
+fn warn_uncompilable(site: &Site, error: &Error, output: &Output) {
+    if !std::mem::replace(&mut lock(&site.requests).has_warned, true) {
         output(&format!(
-            "warning: cluster '{}' is not compiled, its nodes run one by one: {error}\n",
+            "warning: cluster '{}' was not compiled and runs node by node: {error}\n",
             site.node.name
         ));
     }
 }
 
-/// Prints and checks what a launch made.
-fn tell(site: &Site, launches: &Launches, name: &str, cx: &Context<'_>) -> Result<()> {
+/// Prints and checks the outputs of a launch, as requested.
+fn report(site: &Site, launches: &Launches, name: &str, cx: &Context<'_>) -> Result<()> {
     let outputs = || cx.outputs.iter().enumerate().filter_map(|(k, output)| Some((k, output.as_ref()?)));
     if launches.prints_outputs {
         let mut requests = lock(&site.requests);
@@ -190,34 +194,35 @@ fn tell(site: &Site, launches: &Launches, name: &str, cx: &Context<'_>) -> Resul
     Ok(())
 }
 
-/// An error for floating-point numbers that are infinite or none, in the words of `CheckNumerics`.
+/// Fails if an array contains NaN or infinities, with the message of `CheckNumerics`.
 fn check_numerics(value: &Value, what: impl Fn() -> String) -> Result<()> {
     let Value::Tensor(tensor) = value else { return Ok(()) };
     if !tensor.shape().element_type.is_floating_point() {
         return Ok(());
     }
     let numbers = tensor.to_literal().floats().unwrap_or_default();
-    let found = match (numbers.iter().any(|x| x.is_infinite()), numbers.iter().any(|x| x.is_nan())) {
+    let kinds = match (numbers.iter().any(|x| x.is_infinite()), numbers.iter().any(|x| x.is_nan())) {
         (false, false) => return Ok(()),
         (true, true) => "Inf and NaN",
         (true, false) => "Inf",
         (false, true) => "NaN",
     };
-    Err(Error::invalid(format!("CheckNumerics failed for {} : Tensor had {found} values", what())))
+    Err(Error::invalid(format!("CheckNumerics failed for {} : Tensor had {kinds} values", what())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::Requests;
 
-    /// One run with a key; whether the cluster is compiled for it. What is compiled is not asked again.
+    /// One run with a key. Returns true if the cluster is compiled for it; call this only for keys
+    /// without a kernel.
     fn run(requests: &mut Requests, key: &[u8]) -> bool {
         requests.ran();
         requests.compiles(key)
     }
 
     #[test]
-    fn the_first_run_is_compiled_and_other_shapes_when_they_come_again() {
+    fn the_first_run_is_compiled_and_other_shapes_on_their_second_run() {
         let mut requests = Requests::default();
         assert!(run(&mut requests, b"a"));
         assert!(!run(&mut requests, b"b"));
@@ -227,31 +232,31 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_that_meets_ever_new_shapes_is_not_compiled_any_more() {
+    fn a_megamorphic_cluster_is_no_longer_compiled() {
         let mut requests = Requests::default();
         let compiled =
             (0..30u8).filter(|&key| run(&mut requests, &[key]) || run(&mut requests, &[key])).count();
         assert_eq!(compiled, 11);
-        // Runs of what is compiled do not bring it back.
+        // Runs of compiled shapes do not reverse the decision.
         (0..1000).for_each(|_| requests.ran());
         assert!(!run(&mut requests, b"new") && !run(&mut requests, b"new"));
     }
 
     #[test]
-    fn in_the_background_every_shape_is_compiled_once_unless_there_is_too_much_to_do() {
+    fn the_background_compiles_every_shape_once_unless_it_is_full() {
         let mut requests = Requests::default();
         let mut run = |key: &[u8], is_busy| {
             requests.ran();
             requests.compiles_in_background(key, is_busy)
         };
-        // The first one, however much there is to do.
+        // The first shape is compiled even if the background is full.
         assert!(run(b"a", true));
         assert!(!run(b"a", false));
         assert!(!run(b"b", true));
         assert!(run(b"b", false));
         assert!(!run(b"b", false));
         let compiled = (0..100u8).filter(|&key| run(&[key], false)).count();
-        assert_eq!(compiled, 9, "eleven in all");
+        assert_eq!(compiled, 9, "eleven compilations in total");
     }
 
     #[test]

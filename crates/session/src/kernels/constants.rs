@@ -1,12 +1,12 @@
-//! Which inputs of a node are constants of its kernel.
+//! Selects the inputs of a node that are constants of its kernel.
 
 use super::Site;
 use crate::signature::input_names;
 use crate::value::Value;
 use std::collections::BTreeSet;
 
-/// Arguments of signatures that decide shapes or the form of the code wherever they occur: TensorFlow's compiler wants
-/// their values, too.
+/// Arguments of op signatures that determine shapes or the form of the code in every op that has
+/// them. TensorFlow's compiler requires their values, too.
 const NAMES: &[&str] = &[
     "alg",
     "algorithm",
@@ -51,7 +51,7 @@ const NAMES: &[&str] = &[
     "window_strides",
 ];
 
-/// Arguments that do so for one op.
+/// Arguments that do so in one op only.
 const OF_OPS: &[(&str, &str)] = &[
     ("MatrixDiagPartV2", "k"),
     ("MatrixDiagPartV3", "k"),
@@ -69,31 +69,32 @@ const OF_OPS: &[(&str, &str)] = &[
     ("TopKV2", "k"),
 ];
 
-/// An input that the importer wanted the value of is made a constant whatever its size; where it says nothing, small
-/// integers are tried: the most elements of such.
+/// Maximum number of elements of a small integer input. An input whose value the importer requested
+/// becomes a constant whatever its size. If the importer requested none, small integer inputs are
+/// tried.
 const FEW: i64 = 64;
 
-/// The inputs of a node that are constants from the first.
+/// The inputs of a node that are constants from the start.
 pub(super) fn of(node: &tf::Node) -> BTreeSet<usize> {
     if crate::op_kind::must_compile(node) {
         let constants = node.attributes.types("Tconstants").unwrap_or_default().len();
         return (0..constants).collect();
     }
     let names = input_names(node);
-    let decides = |name: &str| NAMES.contains(&name) || OF_OPS.contains(&(node.op.as_str(), name));
-    names.iter().enumerate().filter(|(_, name)| decides(name)).map(|(k, _)| k).collect()
+    let is_constant = |name: &str| NAMES.contains(&name) || OF_OPS.contains(&(node.op.as_str(), name));
+    names.iter().enumerate().filter(|(_, name)| is_constant(name)).map(|(k, _)| k).collect()
 }
 
-/// The inputs that become constants after an import that failed: those that a rule wanted, else small integers; nothing if
-/// that would change nothing.
+/// The inputs that become constants after a failed import: those that a rule requested, otherwise
+/// small integers. Empty if there are no new ones.
 pub(super) fn more(
     site: &Site,
     inputs: &[Value],
     known: &BTreeSet<usize>,
-    wanted: &BTreeSet<usize>,
+    requested: &BTreeSet<usize>,
 ) -> BTreeSet<usize> {
     let may_be = |k: &usize| *k < inputs.len() && !site.is_variable(*k) && !known.contains(k);
-    let new: BTreeSet<usize> = wanted.iter().copied().filter(may_be).collect();
+    let new: BTreeSet<usize> = requested.iter().copied().filter(may_be).collect();
     if !new.is_empty() {
         return new;
     }

@@ -1,4 +1,5 @@
-//! Calls of kernels: variables held, memory for results, the call, and what came out.
+//! Kernel calls: locking variables, allocating results, calling the code, and delivering its
+//! results.
 
 use super::Site;
 use super::cache::{Kernel, Use};
@@ -16,7 +17,7 @@ use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 use support::{Error, Result};
 
-/// The variables of a node, each once, in the order of its inputs.
+/// The distinct variables of a node, in the order of its inputs.
 pub(super) fn variables(site: &Site, inputs: &[Value]) -> Result<Vec<Arc<Variable>>> {
     let mut variables: Vec<Arc<Variable>> = Vec::new();
     for (k, input) in inputs.iter().enumerate() {
@@ -30,15 +31,15 @@ pub(super) fn variables(site: &Site, inputs: &[Value]) -> Result<Vec<Arc<Variabl
     Ok(variables)
 }
 
-/// The variables of a node while its kernel runs: nobody else reads or writes them.
-pub(super) struct Held<'v> {
+/// The variables of a node, locked while its kernel runs.
+pub(super) struct LockedVariables<'v> {
     variables: &'v [Arc<Variable>],
     guards: Vec<MutexGuard<'v, Option<Value>>>,
 }
 
-impl<'v> Held<'v> {
+impl<'v> LockedVariables<'v> {
     pub(super) fn new(variables: &'v [Arc<Variable>]) -> Self {
-        // Taken in one order by all nodes, so that no two wait for each other.
+        // All nodes lock in the same order, which prevents deadlock.
         let mut order: Vec<usize> = (0..variables.len()).collect();
         order.sort_by_key(|&at| Arc::as_ptr(&variables[at]));
         let mut guards: Vec<_> = order.into_iter().map(|at| (at, variables[at].hold())).collect();
@@ -46,41 +47,41 @@ impl<'v> Held<'v> {
         Self { variables, guards: guards.into_iter().map(|(_, guard)| guard).collect() }
     }
 
-    /// What is known of the variables now, for later.
-    pub(super) fn seen(&self) -> Result<Seen> {
+    /// Copies the current shapes of the variables, for use without the locks.
+    pub(super) fn snapshot(&self) -> Result<ShapeSnapshot> {
         let shapes = self.variables.iter().zip(&self.guards).map(|(variable, guard)| match guard.as_ref() {
             Some(Value::Tensor(tensor)) => Ok(Some(tensor.shared_shape().clone())),
-            Some(other) => Err(no_array(variable, other)),
+            Some(other) => Err(not_an_array(variable, other)),
             None => Ok(None),
         });
-        Ok(Seen { shapes: shapes.collect::<Result<_>>()?, variables: self.variables.to_vec() })
+        Ok(ShapeSnapshot { shapes: shapes.collect::<Result<_>>()?, variables: self.variables.to_vec() })
     }
 }
 
-/// The shapes of a node's variables.
+/// Shapes of a node's variables.
 pub(super) trait Shapes {
-    /// Which of the node's variables an input is, by the order of the inputs, and its shape, if it has a value.
+    /// Position of an input's variable among the node's variables, and its shape if it has a value.
     fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)>;
 }
 
-impl Shapes for Held<'_> {
+impl Shapes for LockedVariables<'_> {
     fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
         let (at, variable) = position(self.variables, input)?;
         match self.guards[at].as_ref() {
             Some(Value::Tensor(tensor)) => Ok((at, Some(tensor.shared_shape().clone()))),
-            Some(other) => Err(no_array(variable, other)),
+            Some(other) => Err(not_an_array(variable, other)),
             None => Ok((at, None)),
         }
     }
 }
 
-/// The shapes of a node's variables as they were once; the variables are nobody's.
-pub(super) struct Seen {
+/// Shapes of a node's variables at one moment. The variables are not locked.
+pub(super) struct ShapeSnapshot {
     variables: Vec<Arc<Variable>>,
     shapes: Vec<Option<Arc<ArrayShape>>>,
 }
 
-impl Shapes for Seen {
+impl Shapes for ShapeSnapshot {
     fn variable(&self, input: &Value) -> Result<(usize, Option<Arc<ArrayShape>>)> {
         let (at, _) = position(&self.variables, input)?;
         Ok((at, self.shapes[at].clone()))
@@ -89,48 +90,49 @@ impl Shapes for Seen {
 
 fn position<'v>(variables: &[Arc<Variable>], input: &'v Value) -> Result<(usize, &'v Variable)> {
     let variable = input.variable()?;
-    let at = variables.iter().position(|held| Arc::ptr_eq(held, variable));
-    Ok((at.ok_or_else(|| Error::internal("a variable that is not held"))?, variable))
+    let at = variables.iter().position(|locked| Arc::ptr_eq(locked, variable));
+    Ok((at.ok_or_else(|| Error::internal("a variable of the node is not locked"))?, variable))
 }
 
-fn no_array(variable: &Variable, value: &Value) -> Error {
-    Error::invalid(format!("variable '{}' is {}, but an array is wanted", variable.node(), value.kind()))
+fn not_an_array(variable: &Variable, value: &Value) -> Error {
+    Error::invalid(format!("variable '{}': expected an array, got {}", variable.node(), value.kind()))
 }
 
 /// Runs a kernel on the inputs of a node.
 pub(super) fn launch(
     site: &Site,
     kernel: &Arc<Kernel>,
-    held: &mut Held<'_>,
+    locked: &mut LockedVariables<'_>,
     cx: &mut Context<'_>,
     recorder: Option<&Recorder>,
 ) -> Result<()> {
-    let mut states: Vec<Option<Tensor>> = Vec::with_capacity(held.guards.len());
-    for (guard, of) in held.guards.iter_mut().zip(&kernel.variables) {
-        let state = match of {
-            // Taken out, so that nobody else has its memory unless somebody read it before.
+    let mut states: Vec<Option<Tensor>> = Vec::with_capacity(locked.guards.len());
+    for (guard, usage) in locked.guards.iter_mut().zip(&kernel.variables) {
+        let state = match usage {
+            // Moved out, so that the kernel can update the memory in place unless an earlier reader
+            // shares it.
             Use::Updates => guard.take(),
-            Use::Reads | Use::Makes { is_read: true, .. } => guard.clone(),
-            Use::Leaves | Use::Makes { is_read: false, .. } => {
+            Use::Reads | Use::Creates { is_read: true, .. } => guard.clone(),
+            Use::Ignores | Use::Creates { is_read: false, .. } => {
                 states.push(None);
                 continue;
             }
         };
         match state {
             Some(Value::Tensor(tensor)) => states.push(Some(tensor)),
-            _ => return Err(Error::internal("a variable without an array")),
+            _ => return Err(Error::internal("a variable has no array")),
         }
     }
     let result = call(site, kernel, &mut states, cx, recorder);
-    for ((guard, of), state) in held.guards.iter_mut().zip(&kernel.variables).zip(states) {
-        if *of == Use::Updates {
+    for ((guard, usage), state) in locked.guards.iter_mut().zip(&kernel.variables).zip(states) {
+        if *usage == Use::Updates {
             **guard = state.map(Value::Tensor);
         }
     }
-    deliver(kernel, result?, held, cx)
+    deliver(kernel, result?, locked, cx)
 }
 
-/// Results of a kernel, and the sizes that the run decided.
+/// Results of a kernel, and the sizes determined by the run.
 struct Results {
     buffers: Vec<Buffer>,
     dynamic_sizes: Vec<i64>,
@@ -151,12 +153,14 @@ fn call(
     for &k in &kernel.feeds {
         match &cx.inputs[k] {
             Value::Tensor(tensor) => arguments.push(Operand::Read(tensor.bytes())),
-            other => return Err(Error::internal(format!("input {k} is {}", other.kind()))),
+            other => {
+                return Err(Error::internal(format!("expected an array at input {k}, got {}", other.kind())));
+            }
         }
     }
-    for (state, of) in states.iter_mut().zip(&kernel.variables) {
+    for (state, usage) in states.iter_mut().zip(&kernel.variables) {
         let Some(state) = state else { continue };
-        arguments.push(match of {
+        arguments.push(match usage {
             Use::Updates => Operand::Write(state.make_mut()?),
             _ => Operand::Read(state.bytes()),
         });
@@ -183,7 +187,7 @@ fn call(
     };
     let timing = match kernel.persistent_bytes {
         0 => run(&mut device.allocate(memory.temps_bytes)?)?,
-        // What a node keeps from run to run is its own.
+        // A node with persistent state uses its own memory.
         _ => {
             let state = shared.resources.state(&site.node.name, memory.temps_bytes)?;
             run(&mut lock(&state))?
@@ -199,55 +203,63 @@ fn call(
     Ok(Results { buffers, dynamic_sizes })
 }
 
-/// Duration of a launch; zeros that nobody asks for.
+/// Duration of a launch. Zero if not requested.
 struct Timing {
-    /// By the processor's clock, for profiles.
+    /// Duration on the monotonic clock, for profiles.
     time: Duration,
-    /// By the recorder's.
+    /// Span on the recorder's clock.
     span: Span,
 }
 
 impl Timing {
-    /// Launches a kernel.
+    /// Launches a kernel and measures its duration as requested.
     fn of(kernel: &Kernel, recorder: Option<&Recorder>, launch: impl FnOnce() -> Result<()>) -> Result<Self> {
         let now = || recorder.map_or(0, Recorder::now);
         let begin = now();
-        let began = kernel.counts.profile.is_some().then(Instant::now);
+        let start = kernel.counts.profile.is_some().then(Instant::now);
         launch()?;
-        let time = began.map(|began| began.elapsed()).unwrap_or_default();
+        let time = start.map(|start| start.elapsed()).unwrap_or_default();
         Ok(Self { time, span: Span { begin, end: now() } })
     }
 }
 
-/// Makes the node's outputs and new values of variables of a kernel's results, as large as the run says.
-fn deliver(kernel: &Kernel, made: Results, held: &mut Held<'_>, cx: &mut Context<'_>) -> Result<()> {
-    let mut results: Vec<Option<Tensor>> = Vec::with_capacity(made.buffers.len());
+/// Converts a kernel's results to the node's outputs and the new values of variables, cut to the
+/// sizes determined by the run.
+fn deliver(
+    kernel: &Kernel,
+    call_results: Results,
+    locked: &mut LockedVariables<'_>,
+    cx: &mut Context<'_>,
+) -> Result<()> {
+    let mut results: Vec<Option<Tensor>> = Vec::with_capacity(call_results.buffers.len());
     let outputs = kernel.executable.interface().own_results();
-    for (k, ((output, shape), buffer)) in outputs.zip(&kernel.results).zip(made.buffers).enumerate() {
+    for (k, ((output, shape), buffer)) in outputs.zip(&kernel.results).zip(call_results.buffers).enumerate() {
         let tensor = Tensor::new(shape.clone(), buffer);
         if output.sizes().is_empty() {
             results.push(Some(tensor));
             continue;
         }
-        let corner = output.true_sizes(&made.dynamic_sizes);
+        let corner = output.true_sizes(&call_results.dynamic_sizes);
         let cut = tensor.to_literal().corner(&corner);
-        let cut = cut.ok_or_else(|| Error::internal(format!("result {k} came out with sizes {corner:?}")))?;
+        let cut = cut.ok_or_else(|| {
+            Error::internal(format!("the sizes {corner:?} of result {k} exceed its bounds"))
+        })?;
         results.push(Some(Tensor::from_literal(&cut)?));
     }
-    for (k, of) in kernel.variables.iter().enumerate() {
-        let Use::Makes { result, .. } = of else { continue };
-        let made = results.get_mut(*result).and_then(Option::take);
-        let made = made.ok_or_else(|| Error::internal("a variable without its new value"))?;
-        let made = Value::Tensor(made);
-        held.variables[k].check(&made)?;
-        *held.guards[k] = Some(made);
+    for (k, usage) in kernel.variables.iter().enumerate() {
+        let Use::Creates { result, .. } = usage else { continue };
+        let value = results.get_mut(*result).and_then(Option::take);
+        let value = value.ok_or_else(|| Error::internal("the new value of a variable is missing"))?;
+        let value = Value::Tensor(value);
+        locked.variables[k].check(&value)?;
+        *locked.guards[k] = Some(value);
     }
     for output in &kernel.outputs {
         let value = match *output {
             Source::Result(k) => results.get_mut(k).and_then(Option::take).map(Value::Tensor),
             Source::Reference(k) => cx.inputs.get(k).cloned(),
         };
-        let value = value.ok_or_else(|| Error::internal("a kernel without the result of an output"))?;
+        let value = value.ok_or_else(|| Error::internal("the kernel has no result for an output"))?;
         cx.outputs.push(Some(value));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! From a node and its operands to a program of that node alone.
+//! Builds the program of a single node from the node and its operands.
 
 use super::{Operand, Site};
 use crate::op_kind::{is_array, must_compile};
@@ -8,24 +8,24 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 use tf::{DataType, FunctionLibrary, Node, NodeProgram, NodeVariable, Program, VariableState};
 
-/// What an output of a node comes from.
+/// Source of a node's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// A result of the kernel.
     Result(usize),
-    /// The reference that the node got.
+    /// A reference that the node received.
     Reference(usize),
 }
 
-/// A program of one node.
+/// The program of a single node.
 pub(super) struct OneNode {
     pub(super) program: Program,
-    /// Which input of the node each feed is.
+    /// For each feed, the index of the node's input.
     pub(super) feeds: Vec<usize>,
     pub(super) outputs: Vec<Source>,
 }
 
-/// The program of a node for operands.
+/// Builds the program of a node for these operands.
 pub(super) fn program(site: &Site, operands: &[Operand], library: &FunctionLibrary) -> Result<OneNode> {
     let mut inputs = NodeProgram::new();
     for (operand, &data_type) in operands.iter().zip(&site.input_types) {
@@ -40,18 +40,16 @@ pub(super) fn program(site: &Site, operands: &[Operand], library: &FunctionLibra
     Ok(OneNode { program, feeds: feeds.map(|(k, _)| k).collect(), outputs })
 }
 
-/// Where each output of a node comes from.
+/// The source of each output of a node.
 fn sources(node: &Node) -> Result<Vec<Source>> {
     let mut results = 0;
     let source = |(index, &data_type): (usize, &DataType)| {
         if data_type.is_ref() {
-            // An op that updates a variable returns the reference that it got first.
+            // An op that updates a variable returns its first input, the reference.
             return Ok(Source::Reference(0));
         }
         if !is_array(data_type) {
-            return Err(Error::unsupported(format!(
-                "output {index} is of {data_type}, and no kernel makes such"
-            )));
+            return Err(Error::unsupported(format!("no kernel supports output {index} of type {data_type}")));
         }
         results += 1;
         Ok(Source::Result(results - 1))
@@ -59,7 +57,7 @@ fn sources(node: &Node) -> Result<Vec<Source>> {
     node.output_types.iter().enumerate().map(source).collect()
 }
 
-/// Adds what stands for an input of a node.
+/// Adds the program's counterpart of a node's input.
 fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) -> Result<()> {
     let is_reference = data_type.is_ref();
     match operand {
@@ -69,7 +67,7 @@ fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) 
             program.constant(data_type.base(), &tensor.shape().sizes(), content);
         }
         Operand::Variable { shape, index, is_replaced } => program.variable(NodeVariable {
-            // No name of TensorFlow's has a space.
+            // TensorFlow's names contain no spaces, so this name cannot clash.
             name: &format!("variable {index}"),
             shape: &shape.sizes(),
             data_type: variable_type(shape.element_type)?,
@@ -78,7 +76,7 @@ fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) 
         }),
         Operand::Unset { name, data_type, .. } => {
             let element_type = data_type.primitive_type().ok_or_else(|| {
-                Error::unsupported(format!("variable '{name}' is of {data_type}, and no kernel makes such"))
+                Error::unsupported(format!("no kernel supports variable '{name}' of type {data_type}"))
             })?;
             program.variable(NodeVariable {
                 name,
@@ -95,10 +93,10 @@ fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) 
 /// The type of a variable with these elements.
 fn variable_type(element_type: PrimitiveType) -> Result<DataType> {
     let data_type = DataType::ALL.iter().find(|t| t.primitive_type() == Some(element_type));
-    data_type.copied().ok_or_else(|| Error::internal("a variable of no type"))
+    data_type.copied().ok_or_else(|| Error::internal("no TensorFlow type has the variable's element type"))
 }
 
-/// What tells the functions that a node calls from others of their names.
+/// Hashes the functions that a node calls, to distinguish functions of the same name.
 pub(super) fn hash_of_called(node: &Node, library: &FunctionLibrary) -> Vec<u8> {
     let mut hash = Sha256::new();
     for function in library.called_by(node).functions() {

@@ -1,4 +1,4 @@
-//! Shapes of arrays, and arrays with other sizes: no element moves.
+//! Shape queries, and ops that change an array's shape without moving elements.
 
 use super::{Context, Row};
 use crate::value::{Tensor, Value};
@@ -23,8 +23,8 @@ pub(super) const OPS: &[Row] = &[
     }),
     ("Reshape", |cx| {
         let value = cx.input(0)?.clone();
-        let wanted = cx.integers(1)?;
-        let sizes = reshaped(&sizes(&value)?, &wanted)?;
+        let requested = cx.integers(1)?;
+        let sizes = reshaped(&sizes(&value)?, &requested)?;
         with_sizes(cx, value, sizes)
     }),
     ("ExpandDims", expand_dims),
@@ -36,7 +36,7 @@ pub(super) const OPS: &[Row] = &[
     ("ConcatOffset", concat_offset),
 ];
 
-/// The sizes of an array, or of strings.
+/// Sizes of an array or of strings.
 pub(super) fn sizes(value: &Value) -> Result<Vec<i64>> {
     match value {
         Value::Strings(strings) => Ok(strings.sizes.clone()),
@@ -44,7 +44,7 @@ pub(super) fn sizes(value: &Value) -> Result<Vec<i64>> {
     }
 }
 
-/// Whether `out_type` is `int64`.
+/// True if `out_type` is `int64`.
 pub(super) fn is_wide(cx: &Context<'_>) -> Result<bool> {
     Ok(cx.node.attributes.ty_or("out_type", DataType::Int32)? == DataType::Int64)
 }
@@ -58,7 +58,7 @@ fn shapes(cx: &mut Context<'_>, count: usize) -> Result<()> {
     Ok(())
 }
 
-/// Hands a value on with other sizes.
+/// Outputs a value with other sizes.
 fn with_sizes(cx: &mut Context<'_>, value: Value, sizes: Vec<i64>) -> Result<()> {
     let reshaped: Option<Value> = match &value {
         Value::Strings(strings) => {
@@ -70,36 +70,36 @@ fn with_sizes(cx: &mut Context<'_>, value: Value, sizes: Vec<i64>) -> Result<()>
         value => value.tensor()?.reshaped(&sizes).map(Value::from),
     };
     let reshaped = reshaped.ok_or_else(|| {
-        Error::invalid(format!("the elements of the input do not fill the sizes {sizes:?}"))
+        Error::invalid(format!("the number of elements of the input does not match the sizes {sizes:?}"))
     })?;
     cx.push(reshaped);
     Ok(())
 }
 
-/// The sizes that `Reshape` gives, where -1 is whatever fits.
-fn reshaped(have: &[i64], wanted: &[i64]) -> Result<Vec<i64>> {
-    let count: i64 = have.iter().product();
+/// The sizes that `Reshape` returns. A size of -1 is inferred.
+fn reshaped(current: &[i64], requested: &[i64]) -> Result<Vec<i64>> {
+    let count: i64 = current.iter().product();
     let wrong = || {
         Error::invalid(format!(
-            "Input to reshape is a tensor with {count} values, but the requested shape is {wanted:?}"
+            "Input to reshape is a tensor with {count} values, but the requested shape is {requested:?}"
         ))
     };
-    let known = wanted.iter().filter(|&&size| size != -1);
+    let known = requested.iter().filter(|&&size| size != -1);
     let product =
         known.clone().try_fold(1i64, |product, &size| product.checked_mul(size).filter(|p| *p >= 0));
     let product = product.filter(|_| known.clone().all(|&size| size >= 0)).ok_or_else(wrong)?;
-    match wanted.iter().filter(|&&size| size == -1).count() {
-        0 => Ok(wanted.to_vec()),
+    match requested.iter().filter(|&&size| size == -1).count() {
+        0 => Ok(requested.to_vec()),
         1 => {
-            let fitting = match product {
+            let inferred = match product {
                 0 if count == 0 => 0,
                 0 => return Err(wrong()),
                 product if count % product == 0 => count / product,
                 _ => return Err(wrong()),
             };
-            Ok(wanted.iter().map(|&size| if size == -1 { fitting } else { size }).collect())
+            Ok(requested.iter().map(|&size| if size == -1 { inferred } else { size }).collect())
         }
-        _ => Err(Error::invalid(format!("only one size of a shape may be -1, but the shape is {wanted:?}"))),
+        _ => Err(Error::invalid(format!("at most one size of a shape may be -1, got {requested:?}"))),
     }
 }
 
@@ -128,16 +128,17 @@ fn squeeze(cx: &mut Context<'_>) -> Result<()> {
         }
         dropped[at as usize] = true;
     }
-    let kept = sizes.iter().zip(&dropped).filter(|(_, dropped)| !**dropped).map(|(&size, _)| size).collect();
-    with_sizes(cx, value, kept)
+    let remaining =
+        sizes.iter().zip(&dropped).filter(|(_, dropped)| !**dropped).map(|(&size, _)| size).collect();
+    with_sizes(cx, value, remaining)
 }
 
 fn ensure_shape(cx: &mut Context<'_>) -> Result<()> {
     let value = cx.input(0)?.clone();
-    let (sizes, wanted) = (sizes(&value)?, cx.node.attributes.shape_or("shape", PartialShape::UNKNOWN)?);
-    if !wanted.allows(&sizes) {
+    let (sizes, expected) = (sizes(&value)?, cx.node.attributes.shape_or("shape", PartialShape::UNKNOWN)?);
+    if !expected.allows(&sizes) {
         return Err(Error::invalid(format!(
-            "Shape of tensor {} is not compatible with expected shape {wanted}",
+            "Shape of tensor {} is not compatible with expected shape {expected}",
             PartialShape::known(&sizes)
         )));
     }
@@ -155,7 +156,7 @@ fn invert_permutation(cx: &mut Context<'_>) -> Result<()> {
             _ => {
                 let count = values.len();
                 return Err(Error::invalid(format!(
-                    "the input is no permutation: element {k} is {value}, which comes twice or is not in [0, {count})"
+                    "the input is not a permutation: element {k} is {value}, which is a duplicate or not in [0, {count})"
                 )));
             }
         }
@@ -165,7 +166,7 @@ fn invert_permutation(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The shape that two shapes broadcast to, or for a gradient, which dimensions of each are summed up.
+/// Broadcasts two shapes. For a gradient, returns the dimensions of each that are summed instead.
 fn broadcast_arguments(cx: &mut Context<'_>, is_gradient: bool) -> Result<()> {
     let wide = cx.tensor(0)?.shape().element_type == shape::PrimitiveType::S64;
     let (x, y) = (cx.integers(0)?, cx.integers(1)?);
@@ -176,18 +177,19 @@ fn broadcast_arguments(cx: &mut Context<'_>, is_gradient: bool) -> Result<()> {
         all
     };
     let (px, py) = (padded(&x), padded(&y));
-    let (mut shape, mut of_x, mut of_y) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut shape, mut axes_x, mut axes_y) = (Vec::new(), Vec::new(), Vec::new());
     for (d, (&a, &b)) in px.iter().zip(&py).enumerate() {
         if a != b && a != 1 && b != 1 {
             return Err(Error::invalid(format!("Incompatible shapes: {x:?} vs. {y:?}")));
         }
         shape.push(if a == 1 { b } else { a });
-        // A size of 1 on both sides is summed up on both: nothing is added, and the gradient has its shape.
+        // A dimension of size 1 on both sides is reduced on both sides, which leaves its values
+        // unchanged.
         if a == 1 {
-            of_x.push(d as i64);
+            axes_x.push(d as i64);
         }
         if b == 1 {
-            of_y.push(d as i64);
+            axes_y.push(d as i64);
         }
     }
     if !is_gradient {
@@ -195,15 +197,15 @@ fn broadcast_arguments(cx: &mut Context<'_>, is_gradient: bool) -> Result<()> {
         return Ok(());
     }
     if x == y {
-        (of_x, of_y) = (Vec::new(), Vec::new());
+        (axes_x, axes_y) = (Vec::new(), Vec::new());
     }
-    for axes in [of_x, of_y] {
+    for axes in [axes_x, axes_y] {
         cx.push(Tensor::integers(wide, &[axes.len() as i64], &axes)?);
     }
     Ok(())
 }
 
-/// Where each operand of a concatenation begins.
+/// The offset of each operand in a concatenation.
 fn concat_offset(cx: &mut Context<'_>) -> Result<()> {
     let axis = cx.integer(0)?;
     let count = cx.inputs.len();
@@ -230,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_of_minus_one_is_what_fits() {
+    fn a_size_of_minus_one_is_inferred() {
         assert_eq!(reshaped(&[2, 6], &[3, -1]).expect("fits"), [3, 4]);
         assert_eq!(reshaped(&[0, 6], &[-1, 6]).expect("fits"), [0, 6]);
         assert_eq!(reshaped(&[], &[-1]).expect("fits"), [1]);

@@ -1,4 +1,4 @@
-//! Checkpoints: what savers write and read.
+//! Checkpoint ops: saving and restoring.
 
 use super::{Context, Row};
 use crate::value::{Strings, Tensor, Value};
@@ -10,7 +10,7 @@ use tf::checkpoint::{self, Checkpoint, Saved};
 
 pub(super) const OPS: &[Row] = &[
     ("SaveV2", |cx| {
-        let (path, saved) = saved(cx, true)?;
+        let (path, saved) = save_request(cx, true)?;
         write(&path, &checkpoint::write_v2_parts(&saved)?.files())
     }),
     ("RestoreV2", restore),
@@ -21,20 +21,22 @@ pub(super) const OPS: &[Row] = &[
     ("RestoreSlice", |cx| restore_v1(cx, true)),
 ];
 
-/// The name of a file.
+/// Path of a file.
 fn path(value: &Value) -> Result<PathBuf> {
     let text = value.text()?;
-    let text =
-        std::str::from_utf8(&text).map_err(|_| Error::invalid("the name of a checkpoint is no UTF-8"))?;
+    let text = std::str::from_utf8(&text)
+        .map_err(|_| Error::invalid("the name of a checkpoint is not valid UTF-8"))?;
     Ok(PathBuf::from(text))
 }
 
 fn text(bytes: &Bytes) -> Result<&str> {
-    std::str::from_utf8(bytes).map_err(|_| Error::invalid("the name of a checkpoint's tensor is no UTF-8"))
+    std::str::from_utf8(bytes)
+        .map_err(|_| Error::invalid("the name of a tensor in a checkpoint is not valid UTF-8"))
 }
 
-/// The path and the tensors of a saving op: `(path, names, slices, tensors...)`, or the same without slices.
-fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
+/// The path and the tensors of a save op, with inputs `(path, names, slices, tensors...)`; `slices`
+/// is missing if `has_slices` is false.
+fn save_request(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
     let path = path(cx.input(0)?)?;
     let names = cx.input(1)?.strings()?;
     let slices = if has_slices {
@@ -45,13 +47,13 @@ fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
     let tensors = cx.inputs.get(if has_slices { 3 } else { 2 }..).unwrap_or(&[]);
     if names.strings.len() != tensors.len() || slices.len() != tensors.len() {
         return Err(Error::invalid(format!(
-            "{} tensors are saved by {} names and {} slices",
+            "the op saves {} tensors, but has {} names and {} slices",
             tensors.len(),
             names.strings.len(),
             slices.len()
         )));
     }
-    // What the graph says: arrays do not tell quantized integers from others.
+    // Use the declared types: arrays do not distinguish quantized integers from others.
     let types = cx.node.attributes.types(if cx.node.op == "SaveV2" { "dtypes" } else { "T" })?;
     let mut saved = Vec::new();
     for (k, ((name, slice), value)) in names.strings.iter().zip(&slices).zip(tensors).enumerate() {
@@ -62,9 +64,9 @@ fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
             }
             value => {
                 let tensor = value.tensor().map_err(|error| error.context(format!("'{name}'")))?;
-                let stated =
-                    types.get(k).ok_or_else(|| Error::invalid("there are more tensors than types"))?;
-                checkpoint::Value::Array(stated.base(), tensor.to_literal())
+                let declared =
+                    types.get(k).ok_or_else(|| Error::invalid("the op has more tensors than types"))?;
+                checkpoint::Value::Array(declared.base(), tensor.to_literal())
             }
         };
         saved.push(Saved { name: name.to_owned(), shape_and_slice: text(slice)?.to_owned(), value });
@@ -72,16 +74,19 @@ fn saved(cx: &Context<'_>, has_slices: bool) -> Result<(PathBuf, Vec<Saved>)> {
     Ok((path, saved))
 }
 
-/// Version 1: one file.
+/// Saves in version 1 format: one file.
 fn save_v1(cx: &mut Context<'_>, has_slices: bool) -> Result<()> {
-    let (path, saved) = saved(cx, has_slices)?;
+    let (path, saved) = save_request(cx, has_slices)?;
     write(&path, &[("", &checkpoint::write_v1(&saved)?)])
 }
 
-/// Writes the files of a checkpoint, which appear when they are whole.
+/// Writes the files of a checkpoint. Each file appears only once it is complete.
 fn write(prefix: &Path, files: &[(&str, &[u8])]) -> Result<()> {
     let failed = |path: &Path, e: std::io::Error| {
-        Error::invalid(format!("cannot write '{}': {e}; make its directory first", path.display()))
+        Error::invalid(format!(
+            "cannot write '{}': {e}; check that the directory exists and is writable",
+            path.display()
+        ))
     };
     if let Some(parent) = prefix.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         std::fs::create_dir_all(parent).map_err(|e| failed(parent, e))?;
@@ -107,7 +112,11 @@ fn restore(cx: &mut Context<'_>) -> Result<()> {
     let (names, slices) = (cx.input(1)?.strings()?, cx.input(2)?.strings()?);
     let types = cx.node.attributes.types("dtypes")?;
     if names.strings.len() != types.len() || slices.strings.len() != types.len() {
-        return Err(Error::invalid(format!("{} names for {} outputs", names.strings.len(), types.len())));
+        return Err(Error::invalid(format!(
+            "the op has {} names for {} outputs",
+            names.strings.len(),
+            types.len()
+        )));
     }
     let file = Checkpoint::open(&prefix)?;
     for ((name, slice), data_type) in names.strings.iter().zip(&slices.strings).zip(types) {
@@ -131,13 +140,13 @@ fn restore_v1(cx: &mut Context<'_>, has_slice: bool) -> Result<()> {
     )
 }
 
-/// Name of a tensor of a checkpoint. An empty slice is all of it.
+/// Name of a tensor in a checkpoint. An empty slice selects the whole tensor.
 struct TensorName<'n> {
     name: &'n str,
     slice: &'n str,
 }
 
-/// Makes an output of a tensor of a checkpoint, or of a part of it.
+/// Outputs a tensor of a checkpoint, or a slice of it.
 fn restore_one(
     cx: &mut Context<'_>,
     file: &Checkpoint,
@@ -150,7 +159,7 @@ fn restore_one(
         .ok_or_else(|| Error::invalid(format!("Key {name} not found in checkpoint '{}'", path.display())))?;
     if value.data_type() != data_type {
         return Err(Error::invalid(format!(
-            "'{name}' is of {} in the checkpoint, but {data_type} is wanted",
+            "'{name}': expected {data_type}, but the checkpoint has {}",
             value.data_type()
         )));
     }
@@ -177,11 +186,11 @@ fn merge(cx: &mut Context<'_>) -> Result<()> {
     write(&destination, &checkpoint::write_v2_parts(&tensors)?.files())?;
     for source in sources.iter().filter(|source| deletes && **source != destination) {
         for suffix in [".index", ".data-00000-of-00001"] {
-            // What is left over harms nobody.
+            // Leftover files are harmless.
             let _ = std::fs::remove_file(with_suffix(source, suffix));
         }
         if let Some(parent) = source.parent().filter(|parent| Some(*parent) != destination.parent()) {
-            // Only if it is empty.
+            // `remove_dir` succeeds only if the directory is empty.
             let _ = std::fs::remove_dir(parent);
         }
     }

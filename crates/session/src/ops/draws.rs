@@ -1,6 +1,8 @@
-//! Random ops whose numbers come out of loops that end by chance, or move rows: TensorFlow's CPU kernels, number by number.
+//! Random ops that use rejection sampling or shuffle rows. They reproduce the numbers of
+//! TensorFlow's CPU kernels.
 //!
-//! Where TensorFlow cuts the work of `Multinomial` into shards, which moves its counter, here there is one shard.
+//! TensorFlow splits the work of `Multinomial` into shards, which advances its counter. Here there
+//! is one shard.
 
 use super::random::Generator;
 use super::{Context, Row, arrays};
@@ -23,13 +25,13 @@ pub(super) const OPS: &[Row] = &[
     ("RandomPoissonV2", poisson),
 ];
 
-/// The most draws of one node.
+/// Maximum number of draws of one node.
 const MAX_DRAWS: i64 = 1 << 28;
 
-/// A number is tried for so often before the node gives up: a parameter that is no number is never accepted.
+/// Maximum number of trials per number. Some parameters, such as NaN, would never be accepted.
 const MAX_TRIALS: usize = 1 << 16;
 
-/// Draws of doubles in `[0, 1)` and of normal ones, two from each block, the second one first.
+/// Uniform doubles in `[0, 1)` and normal ones, two from each block, the second one first.
 struct Doubles {
     generator: Generator,
     uniform: Vec<f64>,
@@ -49,7 +51,7 @@ impl Doubles {
         self.uniform.pop().unwrap_or_default()
     }
 
-    /// Box and Muller's transform.
+    /// Box–Muller transform.
     fn normal(&mut self) -> f64 {
         if self.normal.is_empty() {
             let [a, b, c, d] = self.generator.block();
@@ -67,7 +69,7 @@ fn double(high: u32, low: u32) -> f64 {
     f64::from_bits(1023 << 52 | mantissa) - 1.0
 }
 
-/// Exchanges each row with one of those behind it, or itself: rows of the first dimension.
+/// Fisher-Yates shuffle along the first dimension: swaps each row with itself or a later one.
 fn shuffle(cx: &mut Context<'_>) -> Result<()> {
     let value = cx.input(0)?.clone();
     let sizes = arrays::sizes(&value)?;
@@ -76,8 +78,9 @@ fn shuffle(cx: &mut Context<'_>) -> Result<()> {
         cx.push(value);
         return Ok(());
     }
-    let length =
-        u32::try_from(count).map_err(|_| Error::unsupported(format!("{count} rows are shuffled")))?;
+    let length = u32::try_from(count).map_err(|_| {
+        Error::unsupported(format!("cannot shuffle {count} rows: the number does not fit in 32 bits"))
+    })?;
     let blocks = (u128::from(length) - 1).div_ceil(4);
     let mut words = Generator::reserve(cx, blocks)?.words();
     let mut order: Vec<usize> = (0..length as usize).collect();
@@ -93,7 +96,7 @@ fn shuffle(cx: &mut Context<'_>) -> Result<()> {
         }
         value => {
             let tensor = value.tensor()?;
-            let mut shuffled = Buffer::of_any_content(tensor.bytes().len())?;
+            let mut shuffled = Buffer::uninitialized(tensor.bytes().len())?;
             let row = tensor.bytes().len() / order.len();
             for (to, &from) in shuffled.chunks_exact_mut(row).zip(&order) {
                 to.copy_from_slice(&tensor.bytes()[from * row..(from + 1) * row]);
@@ -104,7 +107,8 @@ fn shuffle(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `Multinomial(logits, num_samples)`: classes, with the probabilities that each row of logits says.
+/// `Multinomial(logits, num_samples)`: draws classes with the probabilities given by each row of
+/// logits.
 fn multinomial(cx: &mut Context<'_>) -> Result<()> {
     let (logits, samples) = (cx.tensor(0)?, cx.integer(1)?);
     let &[rows, classes] = &logits.shape().sizes()[..] else {
@@ -112,16 +116,16 @@ fn multinomial(cx: &mut Context<'_>) -> Result<()> {
     };
     if samples < 0 || classes < 1 {
         return Err(Error::invalid(format!(
-            "{samples} samples of {classes} classes: no fewer than 0 and 1 are possible"
+            "expected at least 0 samples and 1 class, got {samples} samples and {classes} classes"
         )));
     }
     let sizes = [rows, samples];
     let count = checked(&sizes)?;
     let is_wide = cx.node.attributes.ty_or("output_dtype", tf::DataType::Int64)? == tf::DataType::Int64;
-    let mut drawn = Vec::with_capacity(count as usize);
+    let mut samples_drawn = Vec::with_capacity(count as usize);
     if count > 0 {
         let values = logits.to_literal().floats();
-        let values = values.ok_or_else(|| Error::invalid("logits are floating-point numbers"))?;
+        let values = values.ok_or_else(|| Error::invalid("logits must be floating-point numbers"))?;
         let reserved = (rows as u128) * (samples as u128).div_ceil(4) * 8 * 256;
         let mut words = Generator::reserve(cx, reserved)?.words();
         for row in values.chunks_exact(classes as usize) {
@@ -136,12 +140,12 @@ fn multinomial(cx: &mut Context<'_>) -> Result<()> {
             let total = sums.last().copied().unwrap_or_default();
             for _ in 0..samples {
                 let (high, low) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-                let wanted = double(high, low) * total;
-                drawn.push(sums.partition_point(|&sum| sum <= wanted) as i64);
+                let threshold = double(high, low) * total;
+                samples_drawn.push(sums.partition_point(|&sum| sum <= threshold) as i64);
             }
         }
     }
-    cx.push(Tensor::integers(is_wide, &sizes, &drawn)?);
+    cx.push(Tensor::integers(is_wide, &sizes, &samples_drawn)?);
     Ok(())
 }
 
@@ -159,10 +163,11 @@ fn poisson(cx: &mut Context<'_>) -> Result<()> {
     })
 }
 
-/// Draws the elements of one parameter: the number of the output among all draws says how far the generator is skipped.
+/// Draws one element for a parameter. The argument is the number of blocks that the generator
+/// skips, which depends on the draw's position among all draws.
 type Draw = Box<dyn Fn(u128) -> Result<f64>>;
 
-/// `op(shape, parameters)`: a draw for each element of the shape and each parameter.
+/// `op(shape, parameters)`: one draw for each element of the shape and each parameter.
 fn each(cx: &mut Context<'_>, draw: impl Fn(f64, Generator) -> Draw) -> Result<()> {
     let (shape, parameters) = (cx.integers(0)?, cx.tensor(1)?);
     let mut sizes = shape.clone();
@@ -170,55 +175,56 @@ fn each(cx: &mut Context<'_>, draw: impl Fn(f64, Generator) -> Draw) -> Result<(
     let samples = checked(&shape)?;
     let count = checked(&sizes)?;
     let element_type = cx.node.output_types.first().and_then(|t| t.primitive_type());
-    let element_type = element_type.ok_or_else(|| Error::invalid("an output of numbers is wanted"))?;
-    let of = Arc::new(ArrayShape::new(element_type, &sizes));
+    let element_type = element_type.ok_or_else(|| Error::invalid("expected an output of numbers"))?;
+    let result_shape = Arc::new(ArrayShape::new(element_type, &sizes));
     let values = parameters.to_literal();
     let width = parameters.shape().element_count() as usize;
-    let mut drawn = vec![0.0; count as usize];
+    let mut elements = vec![0.0; count as usize];
     if count > 0 {
         let generator = Generator::reserve(cx, super::random::RESERVED * count as u128)?;
         for (at, scalar) in values.scalars().enumerate() {
-            let value = scalar.as_f64().ok_or_else(|| Error::invalid("a parameter is no real number"))?;
+            let value = scalar.as_f64().ok_or_else(|| Error::invalid("a parameter is not a real number"))?;
             let draw = draw(value, generator.clone());
             for sample in 0..samples as usize {
-                // In the order of the parameters, although the shape comes first in the result.
+                // Draws are numbered parameter by parameter, although the shape comes first in the
+                // result.
                 let number = at as u128 * samples as u128 + sample as u128;
-                drawn[sample * width + at] = draw(number * super::random::RESERVED)?;
+                elements[sample * width + at] = draw(number * super::random::RESERVED)?;
             }
         }
     }
     let literal = if element_type.is_floating_point() {
-        Literal::from_floats((*of).clone(), drawn)
+        Literal::from_floats((*result_shape).clone(), elements)
     } else {
-        let whole = drawn.into_iter().map(|value| shape::Scalar::Signed(value as i64));
-        Literal::from_scalars((*of).clone(), whole)
+        let whole = elements.into_iter().map(|value| shape::Scalar::Signed(value as i64));
+        Literal::from_scalars((*result_shape).clone(), whole)
     };
     cx.push(Tensor::from_literal(&literal)?);
     Ok(())
 }
 
-/// The number of elements of a shape that may be drawn.
+/// Checks the number of elements of a shape and returns it.
 fn checked(sizes: &[i64]) -> Result<i64> {
     let count = shape::index::element_count(sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
     match count {
         Some(count) if count <= MAX_DRAWS => {
-            // As they are drawn, and as they are handed on.
+            // Eight bytes as drawn, and up to eight as output.
             let bytes = count.unsigned_abs() * 16;
-            support::check_memory(bytes, format_args!("{count} random numbers want memory"))?;
+            support::check_memory(bytes, format_args!("{count} random numbers need memory"))?;
             Ok(count)
         }
         Some(count) => Err(Error::unsupported(format!(
-            "{count} random numbers at once; {MAX_DRAWS} are possible on the host"
+            "cannot draw {count} random numbers at once on the host; the limit is {MAX_DRAWS}"
         ))),
-        None => Err(Error::invalid(format!("the shape {sizes:?} is no shape"))),
+        None => Err(Error::invalid(format!("invalid shape {sizes:?}"))),
     }
 }
 
 fn no_draw(what: &str, value: f64) -> Error {
-    Error::invalid(format!("nothing is drawn for the {what} {value}"))
+    Error::invalid(format!("no number was accepted for the {what} {value}"))
 }
 
-/// Marsaglia and Tsang's method: a normal number, cubed, and accepted or not.
+/// Marsaglia and Tsang's method: cubes a normal number and accepts or rejects it.
 #[derive(Clone, Copy)]
 struct Gamma {
     alpha: f64,
@@ -255,11 +261,11 @@ impl Gamma {
     }
 }
 
-/// Knuth's products for small rates, Hormann's transformed rejection for others.
+/// Knuth's products for small rates, Hörmann's transformed rejection for others.
 #[derive(Clone, Copy)]
 struct Poisson {
     rate: f64,
-    /// The largest number of the result's type.
+    /// Largest number of the result's type.
     largest: f64,
 }
 

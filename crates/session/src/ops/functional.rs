@@ -1,5 +1,5 @@
-//! Conditionals and loops whose branches and bodies are functions: these run as graphs of their own, with kernels, state and
-//! threads of the run that they stand in.
+//! Conditionals and loops whose branches and bodies are functions. These run as graphs of their
+//! own, with the kernels, state, and threads of the enclosing run.
 
 use super::{Context, Row};
 use crate::value::Value;
@@ -14,8 +14,8 @@ pub(super) const OPS: &[Row] = &[
     ("StatelessWhile", repeat),
 ];
 
-/// Whether a value counts as true: strings do unless they are empty, arrays that are no scalars unless they have no
-/// elements.
+/// Truth value: strings are true unless they are empty, arrays of rank 1 or more unless they have
+/// no elements.
 fn truth(value: &Value) -> Result<bool> {
     match value {
         Value::Strings(_) => Ok(!value.text()?.is_empty()),
@@ -39,7 +39,8 @@ fn conditional(cx: &mut Context<'_>) -> Result<()> {
 fn case(cx: &mut Context<'_>) -> Result<()> {
     let branches = cx.node.attributes.funcs("branches")?;
     let index = usize::try_from(cx.integer(0)?).ok().filter(|&index| index < branches.len());
-    let last = branches.len().checked_sub(1).ok_or_else(|| Error::invalid("there are no branches"))?;
+    let last =
+        branches.len().checked_sub(1).ok_or_else(|| Error::invalid("the list of branches is empty"))?;
     let name = branches[index.unwrap_or(last)].0.to_owned();
     let arguments = cx.inputs.drain(1..).collect();
     cx.call_function(&name, arguments)
@@ -51,14 +52,14 @@ fn repeat(cx: &mut Context<'_>) -> Result<()> {
     let mut state: Vec<Value> = std::mem::take(cx.inputs);
     loop {
         let goes_on = cx.run.call(&condition, cx.device, state.clone())?;
-        let goes_on = goes_on.first().ok_or_else(|| Error::invalid("the condition returns nothing"))?;
+        let goes_on = goes_on.first().ok_or_else(|| Error::invalid("the condition returns no value"))?;
         if !truth(goes_on)? {
             return cx.deliver(state);
         }
         let next = cx.run.call(&body, cx.device, std::mem::take(&mut state))?;
         if next.len() != cx.node.output_types.len() {
             return Err(Error::invalid(format!(
-                "the body returns {} values, the loop carries {}",
+                "the body returns {} values, but the loop carries {}",
                 next.len(),
                 cx.node.output_types.len()
             )));

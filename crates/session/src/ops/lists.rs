@@ -1,4 +1,4 @@
-//! Tensor lists: values that hold tensors, copied only where two hold the same list and one changes it.
+//! Tensor lists: values that hold tensors. A change copies a list only if it is shared.
 
 use super::{Context, Row};
 use crate::value::List;
@@ -35,7 +35,7 @@ pub(super) const OPS: &[Row] = &[
     ("TensorListGetItem", |cx| {
         let list = list_of(cx.input(0)?)?.clone();
         let at = checked_index(&list, cx.integer(1)?)?;
-        let value = element(&list, at, &given_shape(cx, 2)?)?;
+        let value = element(&list, at, &shape_input(cx, 2)?)?;
         cx.push(value);
         Ok(())
     }),
@@ -51,7 +51,7 @@ pub(super) const OPS: &[Row] = &[
     ("TensorListGather", gather),
     ("TensorListFromTensor", |cx| {
         let rows = rows::unstack(&cx.tensor(0)?)?;
-        let mut list = new_list_of(cx, given_shape(cx, 1)?, 0, -1)?;
+        let mut list = new_list_of(cx, shape_input(cx, 1)?, 0, -1)?;
         list.elements = rows.into_iter().map(|row| Some(row.into())).collect();
         push_list(cx, list);
         Ok(())
@@ -71,7 +71,7 @@ pub(super) const OPS: &[Row] = &[
     }),
 ];
 
-/// Ops of every type, for lists alone: those of numbers are kernels.
+/// Ops of any type that run here only for lists. For numbers they are kernels.
 pub(super) const OF_VARIANTS: &[Row] = &[
     ("AddN", add_n),
     ("ZerosLike", |cx| {
@@ -81,7 +81,7 @@ pub(super) const OF_VARIANTS: &[Row] = &[
     }),
 ];
 
-/// A list of zeros of the same shapes; what is not set stays so.
+/// A list of zeros of the same shapes. Unset elements stay unset.
 fn zeros_like(list: &List) -> Result<List> {
     let elements = list.elements.iter().map(|element| match element {
         None => Ok(None),
@@ -97,17 +97,17 @@ fn zeros_like(list: &List) -> Result<List> {
 fn add_n(cx: &mut Context<'_>) -> Result<()> {
     let lists: Vec<Arc<List>> =
         cx.inputs.iter().map(|value| list_of(value).cloned()).collect::<Result<_>>()?;
-    let (first, rest) = lists.split_first().ok_or_else(|| Error::invalid("a sum of nothing"))?;
+    let (first, rest) = lists.split_first().ok_or_else(|| Error::invalid("the sum has no operands"))?;
     let mut sum = first.as_ref().clone();
     for list in rest {
-        sum = added(cx, &sum, list)?;
+        sum = add_lists(cx, &sum, list)?;
     }
     push_list(cx, sum);
     Ok(())
 }
 
-/// The sum of two lists, element by element; what is not set in one is the other's.
-fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
+/// The elementwise sum of two lists. An element unset in one list is taken from the other.
+fn add_lists(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
     if a.elements.len() != b.elements.len() || a.data_type != b.data_type {
         return Err(Error::invalid(format!(
             "Trying to add two lists of tensors with different lengths: {} and {}",
@@ -117,7 +117,7 @@ fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
     }
     let elements = a.elements.iter().zip(&b.elements).map(|(x, y)| match (x, y) {
         (None, other) | (other, None) => Ok(other.clone()),
-        (Some(Value::List(x)), Some(Value::List(y))) => Ok(Some(Value::List(Arc::new(added(cx, x, y)?)))),
+        (Some(Value::List(x)), Some(Value::List(y))) => Ok(Some(Value::List(Arc::new(add_lists(cx, x, y)?)))),
         (Some(x), Some(y)) => {
             let attributes = [("T", Attr::Type(a.data_type.number()))];
             let types = [a.data_type; 2];
@@ -125,37 +125,37 @@ fn added(cx: &Context<'_>, a: &List, b: &List) -> Result<List> {
         }
     });
     let elements = elements.collect::<Result<_>>()?;
-    let element_shape = merged(&a.element_shape, &b.element_shape)?;
+    let element_shape = merge_shapes(&a.element_shape, &b.element_shape)?;
     Ok(List { elements, element_shape, depth: a.depth.max(b.depth), ..a.clone() })
 }
 
-/// The most elements of a list.
+/// Maximum number of elements of a list.
 const MAX_ELEMENTS: i64 = 1 << 28;
 
 fn checked_count(count: i64) -> Result<usize> {
     match count {
         0..=MAX_ELEMENTS => Ok(count as usize),
-        _ => Err(Error::invalid(format!("a list of {count} elements; 0 to {MAX_ELEMENTS} are possible"))),
+        _ => Err(Error::invalid(format!("expected a list length of 0 to {MAX_ELEMENTS}, got {count}"))),
     }
 }
 
-/// The most lists that lie in each other: what is done to a list is done to those in it, call by call.
+/// Maximum nesting depth of lists, because list operations recurse.
 const MAX_DEPTH: usize = 1000;
 
-/// An error if there is no memory for so many elements.
+/// Fails if there is not enough memory for `count` elements.
 fn check_room(count: usize) -> Result<()> {
     let bytes = count.saturating_mul(size_of::<Option<Value>>()) as u64;
-    support::check_memory(bytes, format_args!("a list of {count} elements wants memory"))
+    support::check_memory(bytes, format_args!("a list of {count} elements needs memory"))
 }
 
-/// Makes a list longer by elements that are not set, or shorter.
+/// Shortens a list, or extends it with unset elements.
 fn resize(list: &mut List, count: usize) -> Result<()> {
     check_room(count)?;
     list.elements.resize(count, None);
     Ok(())
 }
 
-/// How deep lists lie in a list that gets an element.
+/// Nesting depth of a list after it gets an element.
 fn depth_with(list: &List, element: &Value) -> Result<usize> {
     let depth = match element {
         Value::List(inner) => list.depth.max(inner.depth + 1),
@@ -165,7 +165,7 @@ fn depth_with(list: &List, element: &Value) -> Result<usize> {
         Ok(depth)
     } else {
         Err(Error::unsupported(format!(
-            "lists lie in lists more than {MAX_DEPTH} levels deep; put elements of all levels into one list"
+            "lists are nested more than {MAX_DEPTH} levels deep; put the elements of all levels into one list"
         )))
     }
 }
@@ -179,8 +179,8 @@ fn checked_index(list: &List, index: i64) -> Result<usize> {
     })
 }
 
-/// The shape that an input gives: a scalar is one of unknown rank, a negative size an unknown one.
-fn given_shape(cx: &Context<'_>, k: usize) -> Result<PartialShape> {
+/// Shape stated by input `k`. A scalar means unknown rank, a negative size an unknown size.
+fn shape_input(cx: &Context<'_>, k: usize) -> Result<PartialShape> {
     let tensor = cx.tensor(k)?;
     let sizes = tensor.to_i64s()?;
     if tensor.shape().rank() == 0 {
@@ -190,7 +190,7 @@ fn given_shape(cx: &Context<'_>, k: usize) -> Result<PartialShape> {
 }
 
 fn new_list(cx: &Context<'_>, count: usize, max_elements: i64) -> Result<List> {
-    new_list_of(cx, given_shape(cx, 0)?, count, max_elements)
+    new_list_of(cx, shape_input(cx, 0)?, count, max_elements)
 }
 
 fn new_list_of(
@@ -208,24 +208,24 @@ fn push_list(cx: &mut Context<'_>, list: List) {
     cx.push(Value::List(Arc::new(list)));
 }
 
-/// The list at input 0, taken away so that it may be changed in place.
+/// Removes the list at input 0 from the inputs, so that it can be changed in place.
 fn take_list(cx: &mut Context<'_>) -> Result<Arc<List>> {
     list_of(cx.input(0)?)?;
     match cx.inputs.remove(0) {
         Value::List(list) => Ok(list),
-        _ => Err(Error::internal("a list that was there is gone")),
+        _ => Err(Error::internal("the list at input 0 has disappeared")),
     }
 }
 
-/// What is known by both.
-fn merged(a: &PartialShape, b: &PartialShape) -> Result<PartialShape> {
+/// Merges what two partial shapes know. Fails if they contradict each other.
+fn merge_shapes(a: &PartialShape, b: &PartialShape) -> Result<PartialShape> {
     let (Some(x), Some(y)) = (&a.dimensions, &b.dimensions) else {
         return Ok(if a.dimensions.is_some() { a.clone() } else { b.clone() });
     };
     let fits = |(x, y): (&Option<i64>, &Option<i64>)| x.is_none() || y.is_none() || x == y;
     if x.len() != y.len() || !x.iter().zip(y).all(fits) {
         return Err(Error::invalid(format!(
-            "Tried to use elements of the shape {a} where {b} is wanted: incompatible shapes in a list"
+            "incompatible shapes in a list: expected elements of shape {b}, got {a}"
         )));
     }
     Ok(PartialShape { dimensions: Some(x.iter().zip(y).map(|(x, y)| x.or(*y)).collect()) })
@@ -233,22 +233,25 @@ fn merged(a: &PartialShape, b: &PartialShape) -> Result<PartialShape> {
 
 fn primitive(list: &List) -> Result<PrimitiveType> {
     list.data_type.primitive_type().ok_or_else(|| {
-        Error::unsupported(format!("a list of {} as a tensor; only numbers and bool can be", list.data_type))
+        Error::unsupported(format!(
+            "cannot convert a list of {} to a tensor; only lists of numbers and bool are supported",
+            list.data_type
+        ))
     })
 }
 
-/// An element; zeros where none was set.
-fn element(list: &List, at: usize, wanted: &PartialShape) -> Result<Value> {
+/// The element at `at`, or zeros if it is unset.
+fn element(list: &List, at: usize, expected: &PartialShape) -> Result<Value> {
     if let Some(value) = &list.elements[at] {
         return Ok(value.clone());
     }
     if list.data_type == DataType::Variant {
-        return Err(Error::invalid(format!("element {at} of a list of lists was never set")));
+        return Err(Error::invalid(format!("element {at} of a list of lists is not set")));
     }
-    let mut shape = merged(&list.element_shape, wanted)?;
+    let mut shape = merge_shapes(&list.element_shape, expected)?;
     for other in list.elements.iter().flatten() {
         if shape.sizes().is_none() {
-            shape = merged(&shape, &PartialShape::known(&super::arrays::sizes(other)?))?;
+            shape = merge_shapes(&shape, &PartialShape::known(&super::arrays::sizes(other)?))?;
         }
     }
     let sizes = shape.sizes().ok_or_else(|| {
@@ -293,11 +296,11 @@ fn push_back(cx: &mut Context<'_>) -> Result<()> {
 }
 
 fn pop_back(cx: &mut Context<'_>) -> Result<()> {
-    let wanted = given_shape(cx, 1)?;
+    let expected = shape_input(cx, 1)?;
     let mut list = take_list(cx)?;
     let last = list.elements.len().checked_sub(1);
     let last = last.ok_or_else(|| Error::invalid("Trying to pop from an empty list."))?;
-    let value = element(&list, last, &wanted)?;
+    let value = element(&list, last, &expected)?;
     Arc::make_mut(&mut list).elements.pop();
     cx.push(Value::List(list));
     cx.push(value);
@@ -336,14 +339,14 @@ fn set_item(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The elements at some places as one tensor.
-fn stacked(list: &List, places: impl Iterator<Item = usize>, wanted: &PartialShape) -> Result<Tensor> {
-    let rows = places.map(|at| element(list, at, wanted)?.tensor());
+/// Stacks the elements at some positions into one tensor.
+fn stacked(list: &List, places: impl Iterator<Item = usize>, expected: &PartialShape) -> Result<Tensor> {
+    let rows = places.map(|at| element(list, at, expected)?.tensor());
     let rows: Vec<Tensor> = rows.collect::<Result<_>>()?;
     let sizes = match rows.first() {
         Some(row) => row.shape().sizes(),
         None => {
-            let shape = merged(&list.element_shape, wanted)?;
+            let shape = merge_shapes(&list.element_shape, expected)?;
             let unknown = || {
                 Error::invalid(format!(
                     "Tried to stack elements of an empty list with non-fully-defined element_shape: {shape}"
@@ -352,9 +355,9 @@ fn stacked(list: &List, places: impl Iterator<Item = usize>, wanted: &PartialSha
             shape.sizes().ok_or_else(unknown)?
         }
     };
-    if !wanted.allows(&sizes) {
+    if !expected.allows(&sizes) {
         return Err(Error::invalid(format!(
-            "the list's elements have the shape {}, but {wanted} is wanted",
+            "expected list elements of shape {expected}, got {}",
             PartialShape::known(&sizes)
         )));
     }
@@ -363,14 +366,14 @@ fn stacked(list: &List, places: impl Iterator<Item = usize>, wanted: &PartialSha
 
 fn stack(cx: &mut Context<'_>) -> Result<()> {
     let list = list_of(cx.input(0)?)?.clone();
-    let wanted = cx.node.attributes.int_or("num_elements", -1)?;
-    if wanted >= 0 && wanted != list.elements.len() as i64 {
+    let expected = cx.node.attributes.int_or("num_elements", -1)?;
+    if expected >= 0 && expected != list.elements.len() as i64 {
         return Err(Error::invalid(format!(
-            "Operation expected a list with {wanted} elements but got a list with {} elements.",
+            "Operation expected a list with {expected} elements but got a list with {} elements.",
             list.elements.len()
         )));
     }
-    let tensor = stacked(&list, 0..list.elements.len(), &given_shape(cx, 1)?)?;
+    let tensor = stacked(&list, 0..list.elements.len(), &shape_input(cx, 1)?)?;
     cx.push(tensor);
     Ok(())
 }
@@ -379,15 +382,19 @@ fn gather(cx: &mut Context<'_>) -> Result<()> {
     let list = list_of(cx.input(0)?)?.clone();
     let places: Vec<usize> =
         cx.integers(1)?.into_iter().map(|index| checked_index(&list, index)).collect::<Result<_>>()?;
-    let tensor = stacked(&list, places.into_iter(), &given_shape(cx, 2)?)?;
+    let tensor = stacked(&list, places.into_iter(), &shape_input(cx, 2)?)?;
     cx.push(tensor);
     Ok(())
 }
 
-/// Puts rows at places of a list, which grows as it must.
+/// Writes rows to positions of a list, extending it if necessary.
 fn put(list: &mut List, rows: Vec<Tensor>, places: &[i64]) -> Result<()> {
     if rows.len() != places.len() {
-        return Err(Error::invalid(format!("{} rows are scattered to {} places", rows.len(), places.len())));
+        return Err(Error::invalid(format!(
+            "cannot scatter {} rows to {} indices",
+            rows.len(),
+            places.len()
+        )));
     }
     for (row, &place) in rows.into_iter().zip(places) {
         let value = Value::from(row);
@@ -406,9 +413,11 @@ fn scatter(cx: &mut Context<'_>) -> Result<()> {
     let rows = rows::unstack(&cx.tensor(0)?)?;
     let places = cx.integers(1)?;
     let count = cx.integer(3)?;
-    let mut list = new_list_of(cx, given_shape(cx, 2)?, checked_count(count.max(0))?, -1)?;
+    let mut list = new_list_of(cx, shape_input(cx, 2)?, checked_count(count.max(0))?, -1)?;
     if count >= 0 && places.iter().any(|&place| place >= count) {
-        return Err(Error::invalid(format!("a row is scattered beyond the {count} elements of the list")));
+        return Err(Error::invalid(format!(
+            "an index of the scatter is not less than num_elements ({count})"
+        )));
     }
     put(&mut list, rows, &places)?;
     push_list(cx, list);
@@ -425,14 +434,15 @@ fn scatter_into(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// `TensorListConcatV2(list, element_shape, leading_dims)`: elements one behind the other, and their lengths.
+/// `TensorListConcatV2(list, element_shape, leading_dims)`: concatenates the elements and returns
+/// their lengths.
 fn concat(cx: &mut Context<'_>) -> Result<()> {
     let list = list_of(cx.input(0)?)?.clone();
-    let wanted = given_shape(cx, 1)?;
+    let expected = shape_input(cx, 1)?;
     let leading = cx.integers(2)?;
     let mut parts = Vec::new();
     for at in 0..list.elements.len() {
-        let shape = match (&list.elements[at], leading.get(at), &wanted.dimensions) {
+        let shape = match (&list.elements[at], leading.get(at), &expected.dimensions) {
             (None, Some(&length), Some(sizes)) if !sizes.is_empty() => {
                 let mut sizes = sizes.clone();
                 sizes[0] = Some(length);
@@ -445,28 +455,28 @@ fn concat(cx: &mut Context<'_>) -> Result<()> {
     let mut lengths = Vec::new();
     let mut sizes: Option<Vec<i64>> = None;
     for part in &parts {
-        let of_part = part.shape().sizes();
-        let Some((&length, rest)) = of_part.split_first() else {
-            return Err(Error::invalid("scalars of a list are concatenated; stack them instead"));
+        let part_sizes = part.shape().sizes();
+        let Some((&length, rest)) = part_sizes.split_first() else {
+            return Err(Error::invalid("cannot concatenate scalars of a list; stack them instead"));
         };
         lengths.push(length);
         match &mut sizes {
-            None => sizes = Some(of_part.clone()),
+            None => sizes = Some(part_sizes.clone()),
             Some(sizes) if sizes[1..] == *rest => sizes[0] += length,
-            Some(_) => return Err(Error::invalid("elements of different shapes are concatenated")),
+            Some(_) => return Err(Error::invalid("cannot concatenate elements of different shapes")),
         }
     }
     let sizes = match sizes {
         Some(sizes) => sizes,
         None => {
-            let shape = merged(&list.element_shape, &wanted)?;
+            let shape = merge_shapes(&list.element_shape, &expected)?;
             let mut dimensions = shape.dimensions.clone().unwrap_or_default();
             if let Some(first) = dimensions.first_mut() {
                 *first = Some(0);
             }
             let known: Option<Vec<i64>> = dimensions.into_iter().collect();
             known.filter(|sizes| !sizes.is_empty()).ok_or_else(|| {
-                Error::invalid(format!("an empty list of the element shape {shape} is concatenated"))
+                Error::invalid(format!("cannot concatenate an empty list with element shape {shape}"))
             })?
         }
     };
@@ -479,7 +489,7 @@ fn concat(cx: &mut Context<'_>) -> Result<()> {
 /// `TensorListSplit(tensor, element_shape, lengths)`.
 fn split(cx: &mut Context<'_>) -> Result<()> {
     let parts = split_rows(&cx.tensor(0)?, &cx.integers(2)?)?;
-    let mut list = new_list_of(cx, given_shape(cx, 1)?, 0, -1)?;
+    let mut list = new_list_of(cx, shape_input(cx, 1)?, 0, -1)?;
     for part in parts {
         let value = Value::from(part);
         check_element(&list, &value)?;
@@ -489,12 +499,15 @@ fn split(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Pieces of so many rows each, which together are the whole.
+/// Splits a tensor into pieces with these numbers of rows, which must add up to all of its rows.
 pub(super) fn split_rows(tensor: &Tensor, lengths: &[i64]) -> Result<Vec<Tensor>> {
     let sizes = tensor.shape().sizes();
     let sum = lengths.iter().try_fold(0i64, |sum, &length| sum.checked_add(length).filter(|_| length >= 0));
     let Some((&rows, row)) = sizes.split_first().filter(|(rows, _)| sum == Some(**rows)) else {
-        return Err(Error::invalid(format!("a tensor {} is split into {lengths:?} rows", tensor.shape())));
+        return Err(Error::invalid(format!(
+            "cannot split a tensor {} into {lengths:?} rows",
+            tensor.shape()
+        )));
     };
     let each = tensor.bytes().len().checked_div(rows as usize).unwrap_or(0);
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! Random numbers of a node's own: those of TensorFlow's CPU kernels, from the node's seeds and a counter that each run
-//! moves on.
+//! Stateful random ops. They reproduce the numbers of TensorFlow's CPU kernels from the node's
+//! seeds and a counter that each run advances.
 
 use super::{Context, Prepared, Rewritten, Variant};
 use crate::lock::lock;
@@ -8,13 +8,13 @@ use support::{Error, Result};
 use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
 
-/// The number of Philox among TensorFlow's algorithms.
+/// Number of Philox among TensorFlow's algorithms.
 const PHILOX: i32 = 1;
 
-/// How far the counter moves on for each number: as far as TensorFlow's kernels reserve.
+/// Advance of the counter per number, as reserved by TensorFlow's kernels.
 pub(super) const RESERVED: u128 = 256;
 
-/// An op and the stateless one that draws the same numbers from a key and a counter.
+/// Each op with the stateless op that draws the same numbers from a key and a counter.
 const OPS: &[(&str, &str)] = &[
     ("RandomUniform", "StatelessRandomUniformV2"),
     ("RandomUniformInt", "StatelessRandomUniformIntV2"),
@@ -37,11 +37,11 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     Ok(Some(Rewritten { variants: vec![Variant { node: stateless, input_types: types }], prepare }))
 }
 
-/// Puts key, counter and algorithm behind the shape, and moves the counter on.
+/// Inserts key, counter, and algorithm after the shape, and advances the counter.
 fn prepare(cx: &mut Context<'_>) -> Result<Prepared> {
     let sizes = cx.integers(0)?;
     let count = shape::index::element_count(&sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
-    let count = count.ok_or_else(|| Error::invalid(format!("the shape {sizes:?} is no shape")))?;
+    let count = count.ok_or_else(|| Error::invalid(format!("invalid shape {sizes:?}")))?;
     let Generator { key, counter } =
         Generator::reserve(cx, u128::from(count.unsigned_abs()).saturating_mul(RESERVED))?;
     let words = [counter as u64, (counter >> 64) as u64];
@@ -51,7 +51,7 @@ fn prepare(cx: &mut Context<'_>) -> Result<Prepared> {
     Ok(Prepared::Launch(0))
 }
 
-/// Philox of four words and ten rounds: a block of random bits for each count.
+/// Philox with four words and ten rounds: a block of random bits for each value of the counter.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
     key: u64,
@@ -59,7 +59,8 @@ pub(super) struct Generator {
 }
 
 impl Generator {
-    /// The generator of a node, for so many blocks; the node's next run goes on behind them.
+    /// The generator of a node, positioned at `blocks` reserved blocks. The node's next run
+    /// continues after them.
     pub(super) fn reserve(cx: &Context<'_>, blocks: u128) -> Result<Self> {
         let attributes = &cx.node.attributes;
         let (mut seed, mut seed2) =
@@ -74,7 +75,7 @@ impl Generator {
         Ok(Self { key: seed, counter: start })
     }
 
-    /// The same, so many blocks on.
+    /// The same generator, `blocks` blocks ahead.
     pub(super) fn skipped(&self, blocks: u128) -> Self {
         Self { key: self.key, counter: self.counter.wrapping_add(blocks) }
     }
@@ -94,13 +95,13 @@ impl Generator {
         words
     }
 
-    /// The words of all blocks, one after the other.
+    /// The words of all blocks in order.
     pub(super) fn words(mut self) -> impl Iterator<Item = u32> {
         std::iter::repeat_with(move || self.block()).flatten()
     }
 }
 
-/// FNV-1a of 64 bits.
+/// 64-bit FNV-1a hash.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
@@ -111,9 +112,9 @@ fn hash(bytes: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
-    /// The known answers of Random123 for `philox4x32_10`.
+    /// Known answers of Random123 for `philox4x32_10`.
     #[test]
-    fn blocks_are_philoxs() {
+    fn blocks_match_philox() {
         let block = |key, counter| Generator { key, counter }.block();
         assert_eq!(block(0, 0), [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
         assert_eq!(block(u64::MAX, u128::MAX), [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]);

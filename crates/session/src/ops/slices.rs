@@ -1,7 +1,8 @@
-//! Slices. Where they begin comes from the run; how large they are decides the shape of the result.
+//! Slices. The start of a slice is known at run time only; its size determines the shape of the
+//! result.
 //!
-//! The host makes sizes of ends, so that a slice that moves on with each step has one kernel. A slice whose elements lie
-//! together is copied at once.
+//! The host converts ends to sizes, so that a slice that moves with each step needs only one
+//! kernel. A contiguous slice is copied directly.
 
 use super::{Context, Prepared, Rewritten, Variant};
 use crate::buffer::Buffer;
@@ -11,11 +12,12 @@ use support::{Error, Result};
 use tf::DataType;
 use tf::proto::attr_value::Value as Attr;
 
-/// The kernels of a slice: one for steps of 1, and for `StridedSlice` one of its own for other steps.
+/// Kernel indices: `SLICE` for steps of 1; `STRIDED`, which only `StridedSlice` has, for other
+/// steps.
 const SLICE: usize = 0;
 const STRIDED: usize = 1;
 
-/// The kernels of a node that takes a slice.
+/// The kernels of a slicing node.
 pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     let data_type = node.attributes.ty("T")?;
     if data_type.primitive_type().is_none() {
@@ -35,7 +37,7 @@ pub(super) fn rewrite(node: &tf::Node) -> Result<Option<Rewritten>> {
     Ok(Some(Rewritten { variants, prepare: strided_slice }))
 }
 
-/// `Slice(x, begin, size)`; a size of -1 is all that is left.
+/// `Slice(x, begin, size)`; a size of -1 means the rest of the dimension.
 fn slice(cx: &mut Context<'_>) -> Result<Prepared> {
     let tensor = cx.tensor(0)?;
     let (begin, mut size) = (cx.integers(1)?, cx.integers(2)?);
@@ -67,7 +69,7 @@ fn slice(cx: &mut Context<'_>) -> Result<Prepared> {
     Ok(Prepared::Launch(SLICE))
 }
 
-/// The slice, if its elements lie together.
+/// The slice, if its elements are contiguous.
 fn contiguous(tensor: &Tensor, begin: &[i64], size: &[i64]) -> Result<Option<Tensor>> {
     let shape = tensor.shape();
     let sizes = shape.sizes();
@@ -89,7 +91,7 @@ fn contiguous(tensor: &Tensor, begin: &[i64], size: &[i64]) -> Result<Option<Ten
     Ok(Some(Tensor::new(result.into(), data)))
 }
 
-/// What `StridedSlice` says of one dimension.
+/// Bounds of `StridedSlice` in one dimension.
 struct Dimension {
     begin: i64,
     end: i64,
@@ -97,14 +99,14 @@ struct Dimension {
     is_dropped: bool,
 }
 
-/// Bounds of a slice as a node states them.
+/// Bounds of a slice as the node states them.
 struct Bounds {
     begins: Vec<i64>,
     ends: Vec<i64>,
     strides: Vec<i64>,
 }
 
-/// The masks of a node.
+/// Masks of the node.
 struct Masks {
     begin: i64,
     end: i64,
@@ -124,7 +126,9 @@ fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
     let bounds = Bounds { begins: cx.integers(1)?, ends: cx.integers(2)?, strides: cx.integers(3)? };
     let count = bounds.begins.len();
     if count != bounds.ends.len() || count != bounds.strides.len() || count >= 32 {
-        return Err(Error::invalid("begin, end and strides must be equally long, and shorter than 32"));
+        return Err(Error::invalid(
+            "begin, end, and strides must have the same length, which must be less than 32",
+        ));
     }
     let mask = |name: &str| cx.node.attributes.int_or(name, 0);
     let masks = Masks {
@@ -142,7 +146,9 @@ fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
     let size: Vec<i64> = dimensions.iter().map(|d| (d.end - d.begin).max(0)).collect();
     if let Some(copied) = contiguous(&tensor, &begin, &size)? {
         let reshaped = copied.reshaped(&shape);
-        cx.push(reshaped.ok_or_else(|| Error::internal(format!("a slice {size:?} as {shape:?}")))?);
+        cx.push(reshaped.ok_or_else(|| {
+            Error::internal(format!("cannot reshape a slice of sizes {size:?} to {shape:?}"))
+        })?);
         return Ok(Prepared::Done);
     }
     let rank = size.len() as i64;
@@ -152,7 +158,7 @@ fn strided_slice(cx: &mut Context<'_>) -> Result<Prepared> {
     Ok(Prepared::Reshape(SLICE, shape))
 }
 
-/// Each dimension of the operand, and the sizes of the result where all strides are 1.
+/// Bounds of each dimension of the operand, and the sizes of the result if all strides are 1.
 fn dense(sizes: &[i64], bounds: &Bounds, masks: &Masks) -> Result<(Vec<Dimension>, Vec<i64>)> {
     let count = bounds.begins.len();
     let ellipsis = (0..count).find(|&i| has(masks.ellipsis, i));
@@ -191,7 +197,7 @@ fn dense(sizes: &[i64], bounds: &Bounds, masks: &Masks) -> Result<(Vec<Dimension
     Ok((dimensions, shape))
 }
 
-/// One dimension of which the node says something.
+/// Bounds of a dimension that the node states.
 fn one(
     size: i64,
     d: usize,
@@ -215,13 +221,13 @@ fn one(
         return Ok(Dimension { begin: at, end: at + 1, stride: 1, is_dropped: true });
     }
     let (low, high) = if stride > 0 { (0, size) } else { (-1, size - 1) };
-    let (first, beyond) = if stride > 0 { (low, high) } else { (high, low) };
+    let (first, last) = if stride > 0 { (low, high) } else { (high, low) };
     let limit = |at: i64, is_masked: bool, default: i64| {
         if is_masked { default } else { wrapped(at).clamp(low, high.max(low)) }
     };
     Ok(Dimension {
         begin: limit(begins[i], has(masks.begin, i), first),
-        end: limit(ends[i], has(masks.end, i), beyond),
+        end: limit(ends[i], has(masks.end, i), last),
         stride,
         is_dropped: false,
     })

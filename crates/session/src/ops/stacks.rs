@@ -1,4 +1,4 @@
-//! Stacks of TensorFlow 1.
+//! TensorFlow 1 stacks.
 
 use super::{Context, Row};
 use crate::lock::lock;
@@ -54,6 +54,6 @@ fn closed(stack: &Stack) -> Error {
 fn stack(cx: &Context<'_>) -> Result<Arc<Stack>> {
     match cx.input(0)? {
         Value::Resource(Handle::Stack(stack)) => Ok(stack.clone()),
-        other => Err(Error::invalid(format!("a stack is wanted, not {}", other.kind()))),
+        other => Err(Error::invalid(format!("expected a stack, got {}", other.kind()))),
     }
 }

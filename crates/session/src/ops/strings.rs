@@ -1,4 +1,4 @@
-//! Strings, and what is printed.
+//! String ops and printing.
 
 use super::{Context, Row};
 use crate::value::{Strings, Value};
@@ -29,24 +29,24 @@ pub(super) const OPS: &[Row] = &[
     ("AsString", as_string),
 ];
 
-/// How many elements of each tensor are printed if the node says nothing.
+/// Number of elements of each tensor that are printed by default.
 const SUMMARIZE: i64 = 3;
 
 fn print(cx: &mut Context<'_>) -> Result<()> {
     let attributes = &cx.node.attributes;
-    let most = attributes.int_or("summarize", SUMMARIZE)?;
+    let limit = attributes.int_or("summarize", SUMMARIZE)?;
     let first = attributes.int_or("first_n", -1)?;
-    let is_told = first < 0 || {
+    let is_printed = first < 0 || {
         let counter = cx.shared.resources.counter(&cx.node.name, 0);
         let mut count = crate::lock::lock(&counter);
         *count += 1;
         *count <= u128::from(first.unsigned_abs())
     };
-    if is_told {
+    if is_printed {
         let mut text = String::from_utf8_lossy(&attributes.string_or("message", Bytes::new())?).into_owned();
         for value in &cx.inputs[1..] {
             text.push('[');
-            text.push_str(&summary(value, most)?);
+            text.push_str(&summary(value, limit)?);
             text.push(']');
         }
         text.push('\n');
@@ -61,25 +61,26 @@ fn assert(cx: &mut Context<'_>) -> Result<()> {
     if cx.tensor(0)?.truth()? {
         return Ok(());
     }
-    let most = cx.node.attributes.int_or("summarize", SUMMARIZE)?;
+    let limit = cx.node.attributes.int_or("summarize", SUMMARIZE)?;
     let data: Vec<String> = cx.inputs[1..]
         .iter()
-        .map(|value| Ok(format!("[{}]", summary(value, most)?)))
+        .map(|value| Ok(format!("[{}]", summary(value, limit)?)))
         .collect::<Result<_>>()?;
     Err(Error::invalid(format!("assertion failed: {}", data.join(" "))))
 }
 
-/// The first elements of a value in words; negative is all.
-pub(crate) fn summary(value: &Value, most: i64) -> Result<String> {
+/// Text of the first `limit` elements of a value; a negative limit means all.
+pub(crate) fn summary(value: &Value, limit: i64) -> Result<String> {
     let elements = Elements::new(value.clone().read()?)?;
-    let shown = usize::try_from(most).unwrap_or(usize::MAX).min(elements.count);
+    let shown = usize::try_from(limit).unwrap_or(usize::MAX).min(elements.count);
     elements.check_room(shown)?;
     let more = if elements.count > shown { "..." } else { "" };
     let shown: Vec<String> = (0..shown).map(|at| elements.text(at)).collect();
     Ok(shown.join(" ") + more)
 }
 
-/// The elements of a value in words, each when it is asked for: of large values few are printed.
+/// Elements of a value as text, converted on demand because only a few elements of a large value
+/// are printed.
 struct Elements {
     value: Value,
     count: usize,
@@ -95,7 +96,7 @@ impl Elements {
         Ok(Self { value, count })
     }
 
-    /// The element at a row-major position.
+    /// Text of the element at a row-major position.
     fn text(&self, at: usize) -> String {
         match &self.value {
             Value::Strings(strings) => String::from_utf8_lossy(&strings.strings[at]).into_owned(),
@@ -107,7 +108,7 @@ impl Elements {
         }
     }
 
-    /// An error if there is no memory for so many of the elements in words, which are joined.
+    /// Fails if there is not enough memory for the joined text of `shown` elements.
     fn check_room(&self, shown: usize) -> Result<()> {
         let bytes = match &self.value {
             Value::Strings(strings) => length(strings.strings.iter().take(shown)),
@@ -115,22 +116,22 @@ impl Elements {
         };
         let each = (size_of::<String>() + NUMBER_BYTES) as u64;
         let bytes = bytes.saturating_mul(COPIES).saturating_add(each.saturating_mul(shown as u64));
-        support::check_memory(bytes, "what is printed wants memory")
+        support::check_memory(bytes, "the printed text needs memory")
     }
 }
 
-/// What a number takes, printed, with its memory's own overhead.
+/// Memory in bytes of a printed number, including allocation overhead.
 const NUMBER_BYTES: usize = 48;
 
-/// How often strings are copied until they are joined: read, quoted, joined, joined with others.
+/// Number of copies of a string until it is joined: read, quoted, joined, and joined with others.
 const COPIES: u64 = 4;
 
-/// How long strings are together.
+/// Total length of strings in bytes.
 fn length<'s>(strings: impl Iterator<Item = &'s Bytes>) -> u64 {
     strings.map(|text| text.len() as u64).sum()
 }
 
-/// A number as C++ prints it by default: six digits that count.
+/// Formats a number like a C++ stream: with six significant digits.
 fn number(scalar: Scalar, element_type: PrimitiveType) -> String {
     match scalar {
         Scalar::Pred(value) => u8::from(value).to_string(),
@@ -152,7 +153,7 @@ fn float(value: f64) -> String {
     if value == 0.0 {
         return if value.is_sign_negative() { "-0" } else { "0" }.to_owned();
     }
-    // Rounded first: the exponent is that of the rounded number.
+    // Round first: the exponent is that of the rounded number.
     let scientific = format!("{value:.5e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
@@ -171,7 +172,7 @@ fn float(value: f64) -> String {
     format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
 }
 
-/// Puts values into a template.
+/// Inserts values into a template.
 fn format(cx: &mut Context<'_>) -> Result<()> {
     let attributes = &cx.node.attributes;
     let text = |name: &str| -> Result<String> {
@@ -179,7 +180,7 @@ fn format(cx: &mut Context<'_>) -> Result<()> {
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let (template, placeholder) = (text("template")?, text("placeholder")?);
-    let most = attributes.int_or("summarize", SUMMARIZE)?;
+    let limit = attributes.int_or("summarize", SUMMARIZE)?;
     if placeholder.is_empty() {
         return Err(Error::invalid("the placeholder of a template must not be empty"));
     }
@@ -194,28 +195,29 @@ fn format(cx: &mut Context<'_>) -> Result<()> {
     let mut out = parts[0].to_owned();
     let bytes: u64 =
         cx.inputs.iter().filter_map(|value| Some(length(value.strings().ok()?.strings.iter()))).sum();
-    support::check_memory(bytes.saturating_mul(COPIES), "a text of these strings wants memory")?;
+    support::check_memory(bytes.saturating_mul(COPIES), "the formatted text needs memory")?;
     for (value, part) in cx.inputs.iter().zip(&parts[1..]) {
-        out.push_str(&nested(&value.clone().read()?, most)?);
+        out.push_str(&nested(&value.clone().read()?, limit)?);
         out.push_str(part);
     }
     cx.push(Strings::scalar(out));
     Ok(())
 }
 
-/// A value with brackets for its dimensions, the first and last of each.
-fn nested(value: &Value, most: i64) -> Result<String> {
+/// Text of a value with brackets for its dimensions. Shows the first and last `limit` elements of
+/// each dimension.
+fn nested(value: &Value, limit: i64) -> Result<String> {
     let sizes = super::arrays::sizes(value)?;
     let elements = Elements::new(value.clone())?;
-    let most = if most < 0 { usize::MAX } else { most.unsigned_abs() as usize };
-    let shown = sizes.iter().map(|&size| (size.max(0) as usize).min(most.saturating_mul(2)));
+    let limit = if limit < 0 { usize::MAX } else { limit.unsigned_abs() as usize };
+    let shown = sizes.iter().map(|&size| (size.max(0) as usize).min(limit.saturating_mul(2)));
     elements.check_room(shown.fold(1, usize::saturating_mul).min(elements.count))?;
     let mut out = String::new();
-    write_nested(&mut out, &sizes, &elements, 0..elements.count, most);
+    write_nested(&mut out, &sizes, &elements, 0..elements.count, limit);
     Ok(out)
 }
 
-fn write_nested(out: &mut String, sizes: &[i64], elements: &Elements, range: Range<usize>, most: usize) {
+fn write_nested(out: &mut String, sizes: &[i64], elements: &Elements, range: Range<usize>, limit: usize) {
     let Some((&size, inner)) = sizes.split_first() else {
         if !range.is_empty() {
             let text = elements.text(range.start);
@@ -228,37 +230,34 @@ fn write_nested(out: &mut String, sizes: &[i64], elements: &Elements, range: Ran
     };
     let size = size.max(0) as usize;
     let each = range.len().checked_div(size).unwrap_or(0);
-    let is_cut = size > most.saturating_mul(2);
+    let is_cut = size > limit.saturating_mul(2);
     let separator = if inner.is_empty() { " " } else { "\n" };
     out.push('[');
     for k in 0..size {
-        if is_cut && k == most {
+        if is_cut && k == limit {
             out.push_str(separator);
             out.push_str("...");
         }
-        if is_cut && (most..size - most).contains(&k) {
+        if is_cut && (limit..size - limit).contains(&k) {
             continue;
         }
         if k > 0 {
             out.push_str(separator);
         }
         let start = range.start + k * each;
-        write_nested(out, inner, elements, start..start + each, most);
+        write_nested(out, inner, elements, start..start + each, limit);
     }
     out.push(']');
 }
 
-/// Joins strings element by element; a scalar goes with all.
+/// Joins strings elementwise. A scalar is broadcast.
 fn join(cx: &mut Context<'_>) -> Result<()> {
     let separator = cx.node.attributes.string_or("separator", Bytes::new())?;
     let inputs: Vec<_> = cx.inputs.iter().map(Value::strings).collect::<Result<_>>()?;
     let whole = inputs.iter().find(|strings| !strings.sizes.is_empty()).or(inputs.first());
     let sizes = whole.map(|strings| strings.sizes.clone()).unwrap_or_default();
     if let Some(other) = inputs.iter().find(|strings| !strings.sizes.is_empty() && strings.sizes != sizes) {
-        return Err(Error::invalid(format!(
-            "strings of the sizes {sizes:?} and {:?} are joined",
-            other.sizes
-        )));
+        return Err(Error::invalid(format!("cannot join strings of sizes {sizes:?} and {:?}", other.sizes)));
     }
     let count = whole.map_or(0, |strings| strings.strings.len());
     let lengths = inputs.iter().map(|strings| {
@@ -267,7 +266,7 @@ fn join(cx: &mut Context<'_>) -> Result<()> {
     });
     let each = (separator.len() * inputs.len() + size_of::<Bytes>()) as u64;
     let bytes = lengths.fold(each.saturating_mul(count as u64), u64::saturating_add);
-    support::check_memory(bytes, "joined strings want memory")?;
+    support::check_memory(bytes, "joined strings need memory")?;
     let element = |k: usize| {
         let parts =
             inputs.iter().map(|strings| &strings.strings[if strings.sizes.is_empty() { 0 } else { k }][..]);
@@ -278,7 +277,7 @@ fn join(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Numbers as strings, in the plain form.
+/// Converts numbers to strings in the default format.
 fn as_string(cx: &mut Context<'_>) -> Result<()> {
     let attributes = &cx.node.attributes;
     let is_plain = attributes.int_or("precision", -1)? < 0
@@ -295,11 +294,13 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
     let is_float =
         tensor.shape().element_type.is_floating_point() || tensor.shape().element_type.is_complex();
     if !is_plain {
-        return Err(Error::unsupported("AsString with a width, a precision or a form is not supported"));
+        return Err(Error::unsupported(
+            "AsString with a width, a precision, or another format is not supported",
+        ));
     }
     let each = (size_of::<Bytes>() + NUMBER_BYTES) as u64;
     let bytes = each.saturating_mul(tensor.shape().element_count().unsigned_abs());
-    support::check_memory(bytes, format_args!("{} as strings wants memory", tensor.shape()))?;
+    support::check_memory(bytes, format_args!("{} as strings needs memory", tensor.shape()))?;
     let scalars = tensor.to_literal();
     let strings = scalars.scalars().map(|scalar| match scalar {
         Scalar::Pred(value) => Bytes::from(if value { "true" } else { "false" }),
@@ -312,7 +313,7 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// As C prints `%f`.
+/// Formats a number like `%f` in C.
 fn fixed(value: f64) -> String {
     if value.is_finite() { format!("{value:.6}") } else { float(value) }
 }
@@ -322,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn floats_are_printed_as_streams_of_cpp_print_them() {
+    fn floats_are_printed_as_by_cpp_streams() {
         let cases = [
             (0.1, "0.1"),
             (1.0, "1"),

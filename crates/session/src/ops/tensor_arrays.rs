@@ -1,4 +1,4 @@
-//! Tensor arrays of TensorFlow 1, third version: a handle, and a number that flows along to keep the order.
+//! TensorFlow 1 tensor arrays (version 3): a handle, and a flow value that orders the operations.
 
 use super::lists::split_rows;
 use super::{Context, Row};
@@ -31,7 +31,7 @@ pub(super) const OPS: &[Row] = &[
         let (places, rows) = (cx.integers(1)?, rows::unstack(&cx.tensor(2)?)?);
         if places.len() != rows.len() {
             return Err(Error::invalid(format!(
-                "{} rows are scattered to {} places",
+                "cannot scatter {} rows to {} indices",
                 rows.len(),
                 places.len()
             )));
@@ -64,23 +64,23 @@ pub(super) const OPS: &[Row] = &[
     }),
 ];
 
-/// The most places.
+/// Maximum number of elements.
 const MAX_PLACES: i64 = 1 << 28;
 
-/// An error if there is no memory for so many places.
+/// Fails if there is not enough memory for `count` elements.
 fn check_room(count: i64) -> Result<()> {
     let bytes = count.unsigned_abs().saturating_mul(size_of::<Place>() as u64);
-    support::check_memory(bytes, format_args!("a tensor array of {count} elements wants memory"))
+    support::check_memory(bytes, format_args!("a tensor array of {count} elements needs memory"))
 }
 
 fn array(cx: &Context<'_>) -> Result<Arc<TensorArray>> {
     match cx.input(0)? {
         Value::Resource(Handle::TensorArray(array)) => Ok(array.clone()),
-        other => Err(Error::invalid(format!("a tensor array is wanted, not {}", other.kind()))),
+        other => Err(Error::invalid(format!("expected a tensor array, got {}", other.kind()))),
     }
 }
 
-/// Hands the flow on.
+/// Forwards the flow value at input `k`.
 fn flow(cx: &mut Context<'_>, k: usize) -> Result<()> {
     let flow = cx.input(k)?.clone();
     cx.push(flow);
@@ -91,9 +91,7 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
     let attributes = &cx.node.attributes;
     let size = cx.integer(0)?;
     if !(0..=MAX_PLACES).contains(&size) {
-        return Err(Error::invalid(format!(
-            "a tensor array of {size} elements; 0 to {MAX_PLACES} are possible"
-        )));
+        return Err(Error::invalid(format!("expected a tensor array size of 0 to {MAX_PLACES}, got {size}")));
     }
     check_room(size)?;
     let element_shape = attributes.shape_or("element_shape", PartialShape::UNKNOWN)?;
@@ -112,7 +110,7 @@ fn create(cx: &mut Context<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The array of gradients of an array: as large, and what is written twice is summed up.
+/// Creates the gradient array of an array. It has the same size, and repeated writes accumulate.
 fn gradient(cx: &mut Context<'_>) -> Result<()> {
     let source = cx.node.attributes.text("source")?.to_owned();
     let array = array(cx)?;
@@ -122,7 +120,7 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
     let places = state.places.iter().map(|place| Place { sizes: place.sizes.clone(), ..Place::default() });
     let places = places.collect();
     let element_shape = state.element_shape.clone();
-    let made = state.gradients.entry(source.clone()).or_insert_with(|| {
+    let gradient = state.gradients.entry(source.clone()).or_insert_with(|| {
         let state = TensorArrayState::new(places, element_shape);
         Arc::new(TensorArray {
             name: format!("{}@{source}", array.name),
@@ -134,9 +132,9 @@ fn gradient(cx: &mut Context<'_>) -> Result<()> {
             state: Mutex::new(state),
         })
     });
-    let made = made.clone();
+    let gradient = gradient.clone();
     drop(state);
-    cx.push(Value::Resource(Handle::TensorArray(made)));
+    cx.push(Value::Resource(Handle::TensorArray(gradient)));
     flow(cx, 1)
 }
 
@@ -151,7 +149,7 @@ fn check_open(array: &TensorArray, state: &TensorArrayState) -> Result<()> {
 fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Result<()> {
     if array.data_type.primitive_type() != Some(value.shape().element_type) {
         return Err(Error::invalid(format!(
-            "TensorArray {} holds {}, but is written {}",
+            "TensorArray {}: expected an element of {}, got {}",
             array.name,
             array.data_type,
             value.shape()
@@ -184,7 +182,7 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
             state.element_shape
         )));
     }
-    // Elements that nobody writes are zeros of the first one's shape.
+    // Unwritten elements are zeros of the first element's shape.
     if array.is_uniform && state.element_shape.sizes().is_none() {
         state.element_shape = PartialShape::known(&sizes);
     }
@@ -200,9 +198,9 @@ fn write(cx: &Context<'_>, array: &TensorArray, index: i64, value: Tensor) -> Re
         Some(known) => {
             let attributes = [("T", Attr::Type(array.data_type.number()))];
             let types = [array.data_type; 2];
-            let made =
+            let sum =
                 cx.compiled("AddV2", attributes, &types, array.data_type, vec![known.into(), value.into()])?;
-            made.tensor()?
+            sum.tensor()?
         }
     };
     state.places[at] = Place { value: Some(value), cleared: false, sizes: Some(sizes) };
@@ -231,7 +229,7 @@ fn read(array: &TensorArray, index: i64) -> Result<Value> {
     let value = match &place.value {
         Some(value) => value.clone(),
         None => {
-            // Of gradients nothing may have come: they are zero.
+            // A gradient that was never written is zero.
             let sizes = place
                 .sizes
                 .clone()
@@ -247,7 +245,8 @@ fn read(array: &TensorArray, index: i64) -> Result<Value> {
             })?;
             let element_type = array.data_type.primitive_type();
             rows::zeros(
-                element_type.ok_or_else(|| Error::unsupported("a tensor array of no numbers"))?,
+                element_type
+                    .ok_or_else(|| Error::unsupported("a tensor array that does not hold numbers"))?,
                 &sizes,
             )?
         }
@@ -264,21 +263,22 @@ fn gather(cx: &mut Context<'_>) -> Result<()> {
     let places = cx.integers(1)?;
     let values = places.iter().map(|&place| read(&array, place)?.tensor());
     let values: Vec<Tensor> = values.collect::<Result<_>>()?;
-    let wanted = cx.node.attributes.shape_or("element_shape", PartialShape::UNKNOWN)?;
+    let declared = cx.node.attributes.shape_or("element_shape", PartialShape::UNKNOWN)?;
     let row = match values.first() {
         Some(value) => value.shape().sizes(),
         None => {
-            let known = wanted.sizes().or_else(|| lock(&array.state).element_shape.sizes());
+            let known = declared.sizes().or_else(|| lock(&array.state).element_shape.sizes());
             known.ok_or_else(|| {
                 Error::invalid(format!(
-                    "TensorArray {}: nothing is gathered, and the shape is not known",
+                    "TensorArray {}: cannot gather no elements because the element shape is unknown",
                     array.name
                 ))
             })?
         }
     };
     let element_type = array.data_type.primitive_type();
-    let element_type = element_type.ok_or_else(|| Error::unsupported("a tensor array of no numbers"))?;
+    let element_type =
+        element_type.ok_or_else(|| Error::unsupported("a tensor array that does not hold numbers"))?;
     let tensor = rows::stack(element_type, &row, &values)?;
     cx.push(tensor);
     Ok(())
@@ -291,16 +291,16 @@ fn concat(cx: &mut Context<'_>) -> Result<()> {
     let mut lengths: Vec<i64> = Vec::new();
     let mut sizes: Option<Vec<i64>> = None;
     for value in &values {
-        let of_value = value.shape().sizes();
-        let Some((&length, rest)) = of_value.split_first() else {
+        let value_sizes = value.shape().sizes();
+        let Some((&length, rest)) = value_sizes.split_first() else {
             return Err(Error::invalid(format!(
-                "TensorArray {}: scalars are concatenated; stack them",
+                "TensorArray {}: cannot concatenate scalars; stack them instead",
                 array.name
             )));
         };
         lengths.push(length);
         match &mut sizes {
-            None => sizes = Some(of_value.clone()),
+            None => sizes = Some(value_sizes.clone()),
             Some(sizes) if sizes[1..] == *rest => sizes[0] += length,
             Some(_) => {
                 return Err(Error::invalid(format!(
@@ -315,7 +315,8 @@ fn concat(cx: &mut Context<'_>) -> Result<()> {
         Error::invalid(format!("TensorArray {} has no elements to concatenate", array.name))
     })?;
     let element_type = array.data_type.primitive_type();
-    let element_type = element_type.ok_or_else(|| Error::unsupported("a tensor array of no numbers"))?;
+    let element_type =
+        element_type.ok_or_else(|| Error::unsupported("a tensor array that does not hold numbers"))?;
     cx.push(rows::concatenated(element_type, &sizes, &values)?);
     cx.push(Tensor::from_elements(&[lengths.len() as i64], &lengths)?);
     Ok(())

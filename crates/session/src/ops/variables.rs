@@ -1,4 +1,4 @@
-//! Variables whose values move whole: read, given, asked for.
+//! Ops on whole variables: reading, assigning, and queries.
 
 use super::{Context, Row, arrays};
 use crate::value::{Tensor, Value};
@@ -34,11 +34,11 @@ pub(super) const OPS: &[Row] = &[
         let sizes = cx.node.attributes.shape("shape")?.sizes();
         let (Some(element_type), Some(sizes)) = (data_type.primitive_type(), sizes) else {
             return Err(Error::unsupported(format!(
-                "a temporary variable of {data_type} and no known shape"
+                "unsupported temporary variable of {data_type}; expected a type of numbers and a known shape"
             )));
         };
         let shape = shape::ArrayShape::new(element_type, &sizes);
-        support::check_memory(shape.byte_size(), "a temporary variable wants memory")?;
+        support::check_memory(shape.byte_size(), "a temporary variable needs memory")?;
         let zeros = crate::buffer::Buffer::zeroed(shape.byte_size() as usize)?;
         variable.assign(Tensor::new(shape.into(), zeros).into(), false)?;
         cx.push(Value::Reference(variable));
@@ -53,9 +53,9 @@ pub(super) const OPS: &[Row] = &[
     }),
 ];
 
-/// TensorFlow 1's assignment: it returns the reference.
+/// TensorFlow 1 assignment, which returns the reference.
 fn assign(cx: &mut Context<'_>) -> Result<()> {
-    // The oldest op states [] where the shape is not known.
+    // The original `Variable` op states [] for an unknown shape.
     let check = cx.node.attributes.bool_or("validate_shape", true)?;
     let reference = cx.input(0)?.clone();
     let variable = reference.variable()?;

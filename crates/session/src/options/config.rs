@@ -1,4 +1,4 @@
-//! What TensorFlow's `ConfigProto` says of a session.
+//! Session options from TensorFlow's `ConfigProto`.
 
 use crate::options::Options;
 use cluster::{Flags, JitLevel};
@@ -6,19 +6,21 @@ use std::time::Duration;
 use support::{Error, Result};
 use tf::proto::{ConfigProto, OptimizerOptions};
 
-/// More devices of the host than this are a mistake.
+/// Maximum number of host devices; a larger number is rejected as a mistake.
 const MAX_DEVICES: i32 = 1024;
 
 impl Options {
-    /// The same with what a config states: threads, devices, soft placement, the time of a run. The level of just-in-time compilation is for whoever
-    /// clusters graphs; see [`cluster_options`].
+    /// Returns the options updated with a config: threads, devices, soft placement, and time limit.
+    /// [`cluster_options`] handles the JIT level.
     pub fn with_config(mut self, config: &ConfigProto) -> Result<Self> {
         let threads = |name: &str, count: i32, default: usize| match count {
             0 => Ok(default),
             1.. => Ok(count as usize),
-            // TensorFlow's word for running all in the caller's thread.
+            // TensorFlow's value for running everything on the caller's thread.
             -1 => Ok(1),
-            _ => Err(Error::invalid(format!("{name}: {count} threads; leave it out, or give 1 or more"))),
+            _ => Err(Error::invalid(format!(
+                "{name}: invalid number of threads {count}; omit it, or set it to 1 or more"
+            ))),
         };
         self.inter_op_threads = threads(
             "inter_op_parallelism_threads",
@@ -33,7 +35,7 @@ impl Options {
         if let Some(&count) = config.device_count.get("CPU") {
             if !(1..=MAX_DEVICES).contains(&count) {
                 return Err(Error::invalid(format!(
-                    "device_count: {count} devices CPU; 1 to {MAX_DEVICES} can be had"
+                    "device_count: expected 1 to {MAX_DEVICES} CPU devices, got {count}"
                 )));
             }
             self.cpu_devices = count as usize;
@@ -44,7 +46,7 @@ impl Options {
             Ok(milliseconds) => self.step_timeout = Some(Duration::from_millis(milliseconds)),
             Err(_) => {
                 return Err(Error::invalid(format!(
-                    "operation_timeout_in_ms: {}; leave it out, or give 1 or more",
+                    "operation_timeout_in_ms: invalid timeout {}; omit it, or set it to 1 or more",
                     config.operation_timeout_in_ms
                 )));
             }
@@ -53,7 +55,7 @@ impl Options {
     }
 }
 
-/// The level of just-in-time compilation that a config states.
+/// The JIT level that a config sets.
 pub fn jit_level(config: &ConfigProto) -> JitLevel {
     JitLevel::from_number(optimizer_options(config).map_or(0, |options| options.global_jit_level))
 }
@@ -62,12 +64,13 @@ fn optimizer_options(config: &ConfigProto) -> Option<&OptimizerOptions> {
     config.graph_options.as_ref()?.optimizer_options.as_ref()
 }
 
-/// What [`clusters`](crate::clusters) is told: the caller's level, or that of a config. A caller who names a level means this
-/// machine, which is a CPU. A config's level holds as TensorFlow has it: for CPUs if the config's `cpu_global_jit` or the flags'
-/// says so. `--tf_xla_auto_jit` of the flags goes before both.
+/// Options for [`clusters`](crate::clusters), from the caller's level if given, otherwise from a
+/// config. A caller's level applies to this machine, which is a CPU. A config's level has
+/// TensorFlow's meaning: it applies to CPUs only if `cpu_global_jit` of the config or of the flags
+/// is set. The flag `--tf_xla_auto_jit` takes precedence over both.
 pub fn cluster_options(level: Option<JitLevel>, config: &ConfigProto, flags: Flags) -> cluster::Options {
-    let asked = level.is_some_and(|level| level > JitLevel::Off);
-    let flags = Flags { cpu_global_jit: flags.cpu_global_jit || asked, ..flags };
+    let is_requested = level.is_some_and(|level| level > JitLevel::Off);
+    let flags = Flags { cpu_global_jit: flags.cpu_global_jit || is_requested, ..flags };
     let level = level.unwrap_or_else(|| jit_level(config));
     let cpu_global_jit = optimizer_options(config).is_some_and(|options| options.cpu_global_jit);
     cluster::Options { cpu_global_jit, ..cluster::Options::new(level, flags) }
@@ -87,29 +90,33 @@ mod tests {
         assert_eq!((options.cpu_devices, options.inter_op_threads, options.intra_op_threads), (2, 3, 1));
         assert!(options.allow_soft_placement);
         assert_eq!(jit_level(&config), JitLevel::On1);
-        // graph_options (10) { optimizer_options (3) { global_jit_level (5): -1 } }, device_count (1) { "CPU" -> 0 }
+        // graph_options (10) { optimizer_options (3) { global_jit_level (5): -1 } },
+        // device_count (1) { "CPU" -> 0 }
         let binary =
             b"\x52\x0d\x1a\x0b\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x0a\x07\x0a\x03CPU\x10\x00";
         let config = tf::source::parse_session_config(binary.as_slice().into(), "c.pb").expect("binary");
         assert_eq!(jit_level(&config), JitLevel::Off);
         let error = Options::default().with_config(&config).expect_err("no devices");
-        assert!(error.to_string().contains("0 devices CPU"), "{error}");
+        assert!(error.to_string().contains("CPU devices, got 0"), "{error}");
     }
     #[test]
-    fn the_callers_level_goes_before_the_configs_and_means_cpus() {
+    fn the_callers_level_overrides_the_configs_and_applies_to_cpus() {
         let config = |text: &str| {
             let text = format!("graph_options {{ optimizer_options {{ {text} }} }}");
             tf::source::parse_session_config(text.into(), "c.pbtxt").expect("text")
         };
-        let said = |level, config: &ConfigProto| {
+        let effective = |level, config: &ConfigProto| {
             let options = cluster_options(level, config, Flags::default());
             (options.level, options.flags.cpu_global_jit || options.cpu_global_jit)
         };
-        assert_eq!(said(None, &ConfigProto::default()), (JitLevel::Default, false));
-        assert_eq!(said(None, &config("global_jit_level: ON_2")), (JitLevel::On2, false));
-        assert_eq!(said(None, &config("global_jit_level: ON_1 cpu_global_jit: true")), (JitLevel::On1, true));
-        assert_eq!(said(Some(JitLevel::On2), &config("global_jit_level: ON_1")), (JitLevel::On2, true));
-        assert_eq!(said(Some(JitLevel::Off), &ConfigProto::default()), (JitLevel::Off, false));
+        assert_eq!(effective(None, &ConfigProto::default()), (JitLevel::Default, false));
+        assert_eq!(effective(None, &config("global_jit_level: ON_2")), (JitLevel::On2, false));
+        assert_eq!(
+            effective(None, &config("global_jit_level: ON_1 cpu_global_jit: true")),
+            (JitLevel::On1, true)
+        );
+        assert_eq!(effective(Some(JitLevel::On2), &config("global_jit_level: ON_1")), (JitLevel::On2, true));
+        assert_eq!(effective(Some(JitLevel::Off), &ConfigProto::default()), (JitLevel::Off, false));
         let flags = Flags { cpu_global_jit: true, ..Flags::default() };
         assert!(cluster_options(None, &config("global_jit_level: ON_1"), flags).flags.cpu_global_jit);
     }

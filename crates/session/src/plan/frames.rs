@@ -1,4 +1,4 @@
-//! The loop that each node of a graph stands in: the frames of TensorFlow 1.
+//! Assigns each node of a graph to a loop: the frames of TensorFlow 1.
 
 use crate::op_kind::{is_enter, is_exit};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,27 +14,28 @@ support::id_type!(
 /// A loop, or the graph itself.
 #[derive(Debug)]
 pub(crate) struct StaticFrame {
-    /// What `Enter` calls it.
+    /// Frame name that the `Enter` nodes state.
     pub(crate) name: String,
-    /// The frame that it stands in; of the graph itself, itself.
+    /// Enclosing frame. The graph itself is its own parent.
     pub(crate) parent: FrameId,
-    /// How many iterations may be under way at once.
+    /// Maximum number of concurrent iterations.
     pub(crate) parallel_iterations: u64,
-    /// How many nodes that somebody reads enter it.
+    /// Number of `Enter` nodes with users.
     pub(crate) enters: usize,
 }
 
 /// The frames of a graph.
 pub(super) struct Frames {
     pub(super) frames: IdVec<FrameId, StaticFrame>,
-    /// The frame in which each node runs. An `Enter` runs in the frame that it leaves, an `Exit` in the one it leaves.
+    /// Frame in which each node runs. An `Enter` runs in its outer frame, an `Exit` in its inner
+    /// one.
     pub(super) of_node: IdVec<NodeId, FrameId>,
 }
 
 /// The graph itself.
 pub(crate) const ROOT: FrameId = FrameId(0);
 
-/// Follows all edges from what has no inputs; every node must get the same answer by all of them.
+/// Follows all edges from the nodes without inputs. All edges must assign a node to the same frame.
 pub(super) fn find(graph: &Graph) -> Result<Frames> {
     let count = graph.nodes.len();
     let mut users: IdVec<NodeId, Vec<NodeId>> = IdVec::filled(Vec::new(), count);
@@ -57,13 +58,13 @@ pub(super) fn find(graph: &Graph) -> Result<Frames> {
     }
     while let Some(id) = work.pop_front() {
         let node = &graph.nodes[id];
-        let frame = of_node[id].expect("what is in the queue has a frame");
-        let beyond = if is_enter(node) {
+        let frame = of_node[id].expect("a queued node has no frame");
+        let output_frame = if is_enter(node) {
             enter(&mut frames, &mut by_name, frame, node, !users[id].is_empty())?
         } else if is_exit(node) {
             if frame == ROOT {
                 return Err(Error::invalid(format!(
-                    "node '{}' (op {}) leaves a loop, but stands in none: its inputs come from no Enter",
+                    "node '{}' (op {}) leaves a loop, but is outside of any loop: its inputs come from no Enter",
                     node.name, node.op
                 )));
             }
@@ -74,17 +75,17 @@ pub(super) fn find(graph: &Graph) -> Result<Frames> {
         for &user in &users[id] {
             match of_node[user] {
                 None => {
-                    of_node[user] = Some(beyond);
+                    of_node[user] = Some(output_frame);
                     work.push_back(user);
                 }
-                Some(known) if known == beyond => {}
+                Some(known) if known == output_frame => {}
                 Some(known) => {
                     let user = &graph.nodes[user];
                     return Err(Error::invalid(format!(
                         "The node '{}' (op {}) has inputs from different frames: node '{}' is in frame '{}', another \
-                         input in frame '{}'. What enters a loop needs an Enter, what leaves it an Exit; a loop's \
-                         inside can be neither fed nor fetched",
-                        user.name, user.op, node.name, frames[beyond].name, frames[known].name
+                         input in frame '{}'. A value needs an Enter to enter a loop and an Exit to leave it; values \
+                         inside a loop can be neither fed nor fetched",
+                        user.name, user.op, node.name, frames[output_frame].name, frames[known].name
                     )));
                 }
             }
@@ -93,7 +94,7 @@ pub(super) fn find(graph: &Graph) -> Result<Frames> {
     let of_node = graph.nodes.iter().map(|(id, node)| {
         of_node[id].ok_or_else(|| {
             Error::invalid(format!(
-                "node '{}' (op {}) can never run: it stands on a cycle that nothing enters",
+                "node '{}' (op {}) can never run: it is on a cycle that no input enters",
                 node.name, node.op
             ))
         })
@@ -112,7 +113,7 @@ fn enter(
 ) -> Result<FrameId> {
     let name = node.attributes.text("frame_name")?.to_owned();
     if name.is_empty() {
-        return Err(Error::invalid(format!("node '{}' (op {}) has no frame name", node.name, node.op)));
+        return Err(Error::invalid(format!("node '{}' (op {}) has an empty frame name", node.name, node.op)));
     }
     let parallel = node.attributes.int_or("parallel_iterations", 10)?.max(1).unsigned_abs();
     let id = match by_name.get(&(parent, name.clone())) {

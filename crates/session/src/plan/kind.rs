@@ -1,4 +1,4 @@
-//! Kinds of nodes: run by the executor itself, a function of the host, or a kernel.
+//! Kinds of nodes: run by the executor itself, by a host function, or as a kernel.
 
 use super::at_node;
 use crate::context::Context;
@@ -12,50 +12,50 @@ use std::sync::Arc;
 use support::{Error, Result};
 use tf::{DataType, FunctionLibrary, Graph};
 
-/// How many nodes a message names.
+/// Maximum number of nodes that a message names.
 const NAMED: usize = 8;
 
-/// How a node is run.
+/// Execution kind of a node.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// Nothing but its place in the order.
+    /// No work, only a place in the execution order.
     NoOp,
-    /// The same, and it runs although what it waits for is dead.
+    /// Like `NoOp`, but runs even if its inputs are dead.
     ControlTrigger,
-    /// A value that is always the same.
+    /// A constant value.
     Constant(Value),
     /// An argument of the run.
     Argument(usize),
     /// A result of the run.
     Fetch(usize),
-    /// Hands its inputs on.
+    /// Forwards its inputs.
     Identity,
-    /// Hands its input on to one of two outputs.
+    /// Forwards its input to one of two outputs.
     Switch,
-    /// The same for any number of outputs.
+    /// Forwards its input to one of any number of outputs.
     SwitchN,
-    /// Hands on what arrives first.
+    /// Forwards the first live input.
     Merge,
-    /// Hands its input into a loop; of a constant, into each of its iterations.
+    /// Forwards its input into a loop; if `is_constant`, into every iteration.
     Enter { is_constant: bool },
-    /// Hands its input out of a loop.
+    /// Forwards its input out of a loop.
     Exit,
-    /// Hands its input to the next iteration.
+    /// Forwards its input to the next iteration.
     NextIteration,
     /// A variable: its handle, or a reference to it.
     Variable { variable: Arc<Variable>, is_reference: bool },
-    /// A function of the host.
+    /// A host function.
     Host(HostOp),
-    /// A kernel, compiled for the types and shapes that come.
+    /// A kernel, compiled for the types and shapes that occur.
     Compiled(Arc<Site>),
-    /// The kernel of another op, for which the host prepares the inputs.
+    /// The kernel of another op. The host prepares its inputs.
     Rewritten(Box<RewrittenSites>),
 }
 
 /// Kernels that run a node in place of its own op's.
 #[derive(Debug)]
 pub(crate) struct RewrittenSites {
-    /// One for each variant of the node.
+    /// One site for each variant of the node.
     pub(crate) sites: Vec<Arc<Site>>,
     pub(crate) prepare: fn(&mut Context<'_>) -> Result<Prepared>,
 }
@@ -74,10 +74,10 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, resources: &Resources) -> Resul
         "ControlTrigger" => Kind::ControlTrigger,
         "Const" => Kind::Constant(constant(node)?),
         "_Arg" => Kind::Argument(node.attributes.int("index").and_then(|index| {
-            usize::try_from(index).map_err(|_| Error::invalid("an argument with a negative number"))
+            usize::try_from(index).map_err(|_| Error::invalid("the index of the argument is negative"))
         })?),
         tf::RETVAL => Kind::Fetch(node.attributes.int("index").and_then(|index| {
-            usize::try_from(index).map_err(|_| Error::invalid("a result with a negative number"))
+            usize::try_from(index).map_err(|_| Error::invalid("the index of the result is negative"))
         })?),
         "Identity"
         | "RefIdentity"
@@ -107,12 +107,12 @@ pub(super) fn of(node: &tf::Node, graph: &Graph, resources: &Resources) -> Resul
     Ok(kind)
 }
 
-/// The types of what a node gets: a reference where it wants one.
+/// The types of a node's inputs. Only inputs that expect a reference get a reference type.
 fn input_types(node: &tf::Node, graph: &Graph) -> Vec<DataType> {
     let references = crate::signature::input_references(node);
     let types = node.inputs.iter().enumerate().map(|(k, input)| {
-        let given = graph.nodes[input.node].output_types[input.index];
-        if references.get(k).copied().unwrap_or(false) { given } else { given.base() }
+        let data_type = graph.nodes[input.node].output_types[input.index];
+        if references.get(k).copied().unwrap_or(false) { data_type } else { data_type.base() }
     });
     types.collect()
 }
@@ -145,7 +145,7 @@ impl Kind {
     }
 }
 
-/// Refuses all nodes that nobody can run, in one error.
+/// Rejects all unsupported nodes with one error.
 pub(super) fn check(graph: &Graph, library: &FunctionLibrary) -> Result<()> {
     let reason = |node: &tf::Node| -> Option<String> {
         let own = [tf::RETVAL, "_Arg", "VariableV2", "Variable", "VarHandleOp", "ControlTrigger", "_SwitchN"];
@@ -164,18 +164,18 @@ pub(super) fn check(graph: &Graph, library: &FunctionLibrary) -> Result<()> {
         }
         ops::refusal(&node.op).or_else(|| import::unsupported_node(node))
     };
-    let mut found: Vec<String> = Vec::new();
+    let mut reasons: Vec<String> = Vec::new();
     let mut count = 0;
     for node in graph.nodes.values() {
         let Some(reason) = reason(node) else { continue };
         count += 1;
-        if found.len() < NAMED {
-            found.push(format!("node '{}': {reason}", node.name));
+        if reasons.len() < NAMED {
+            reasons.push(format!("node '{}': {reason}", node.name));
         }
     }
     match count {
         0 => Ok(()),
-        1..=NAMED => Err(Error::unsupported(found.join("; "))),
-        _ => Err(Error::unsupported(format!("{}; and {} nodes more", found.join("; "), count - NAMED))),
+        1..=NAMED => Err(Error::unsupported(reasons.join("; "))),
+        _ => Err(Error::unsupported(format!("{}; and {} more nodes", reasons.join("; "), count - NAMED))),
     }
 }

@@ -1,4 +1,4 @@
-//! A graph pruned to what a run wants, with the functions that it calls while it runs.
+//! A graph pruned for a run, with the functions that it calls while it runs.
 
 use crate::device::DeviceId;
 use crate::lock::lock;
@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use support::{Error, Result};
 use tf::{DataType, FunctionLibrary};
 
-/// What a session keeps for each combination of feeds, fetches and targets.
+/// The cached program for one combination of feeds, fetches, and targets.
 #[derive(Debug)]
 pub(crate) struct Program {
     pub(crate) plan: Arc<Plan>,
     pub(crate) library: Arc<FunctionLibrary>,
-    /// The types of the feeds.
+    /// Types of the feeds.
     pub(crate) feed_types: Vec<DataType>,
-    /// The plans of functions that conditionals and loops call, made when they are first called.
+    /// Plans of the functions that conditionals and loops call, built on first call.
     functions: Mutex<BTreeMap<(String, DeviceId), Arc<Plan>>>,
 }
 
@@ -25,7 +25,7 @@ impl Program {
         Self { plan: Arc::new(plan), library: Arc::new(library), feed_types, functions: Mutex::default() }
     }
 
-    /// The plan of a function that runs on a device.
+    /// The plan of a function that runs on `device`.
     pub(crate) fn function(&self, name: &str, device: DeviceId, resources: &Resources) -> Result<Arc<Plan>> {
         let key = (name.to_owned(), device);
         if let Some(plan) = lock(&self.functions).get(&key) {
@@ -34,7 +34,7 @@ impl Program {
         let function = self
             .library
             .get(name)
-            .ok_or_else(|| Error::invalid(format!("there is no function '{name}' in the graph's library")))?;
+            .ok_or_else(|| Error::invalid(format!("the graph's library has no function '{name}'")))?;
         let place = |_: &tf::Node| Ok(device);
         let plan = Arc::new(Plan::of_function(function, &self.library, resources, &place)?);
         Ok(lock(&self.functions).entry(key).or_insert(plan).clone())

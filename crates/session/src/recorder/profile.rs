@@ -1,4 +1,4 @@
-//! What the instructions of a cluster took.
+//! Time spent in the instructions of a cluster.
 
 use crate::lock::lock;
 use compiler::{Compiled, ProfileCounter};
@@ -8,22 +8,22 @@ use std::time::Duration;
 use support::Result;
 use trace::Instruction;
 
-/// What a cluster's code has counted in all runs so far.
+/// Counters of a cluster's code, summed over all runs so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterProfile {
-    /// The node that it was compiled for first.
+    /// Node that the cluster was first compiled for.
     pub node: String,
-    /// What is counted: the whole, then instructions.
+    /// Meaning of each counter: the whole run first, then instructions.
     pub counters: Vec<ProfileCounter>,
-    /// The counters, in ticks of the processor's clock.
+    /// Counter values, in ticks of the processor's clock.
     pub ticks: Vec<i64>,
-    /// How often it ran.
+    /// Number of runs.
     pub runs: u64,
-    /// How long these runs took together.
+    /// Total time of these runs.
     pub time: Duration,
 }
 
-/// A cluster whose code counts.
+/// A cluster whose code has counters.
 #[derive(Debug)]
 pub(crate) struct Profile {
     node: String,
@@ -39,17 +39,17 @@ struct Total {
     time: Duration,
 }
 
-/// Counts of a kernel that traces and profiles show.
+/// Kernel statistics for traces and profiles.
 #[derive(Debug)]
 pub(crate) struct KernelCounts {
-    /// Simple arithmetic and bytes of one run.
+    /// Simple arithmetic operations and bytes moved in one run.
     pub(crate) flops: u64,
     pub(crate) moved_bytes: u64,
-    /// The counters of its code, if it has any.
+    /// Counters of the kernel's code, if any.
     pub(crate) profile: Option<Profile>,
 }
 
-/// Moments, in nanoseconds since the epoch, between which something ran.
+/// Time span in nanoseconds since the epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     pub(crate) begin: u64,
@@ -62,7 +62,7 @@ impl Profile {
         Self { node: node.to_owned(), compiled, total: Mutex::new(total) }
     }
 
-    /// Adds what a run has counted.
+    /// Adds the counters of a run.
     pub(crate) fn add(&self, ticks: &[i64], time: Duration) {
         let total = &mut *lock(&self.total);
         total.ticks.iter_mut().zip(ticks).for_each(|(sum, &ticks)| *sum = sum.saturating_add(ticks));
@@ -81,12 +81,13 @@ impl Profile {
         }
     }
 
-    /// The instructions of a run between two moments, in nanoseconds, with what they counted.
+    /// Instructions of a run during a span, with their counters.
     pub(crate) fn instructions(&self, ticks: &[i64], Span { begin, end }: Span) -> Result<Vec<Instruction>> {
         let module = &self.compiled.module;
         let texts = hlo::text::instruction_texts(module, PrintOptions::short());
         let spans = self.compiled.spans(ticks)?;
-        // The counters add up to a little less than the whole, which has the entry's own work, too.
+        // The counters sum to slightly less than the total, which also includes the entry's own
+        // work.
         let counted = spans.iter().map(|span| span.end).fold(0.0, f64::max);
         let whole = ticks.first().map_or(0.0, |&ticks| ticks as f64).max(counted);
         let tick = end.saturating_sub(begin) as f64 / whole.max(1.0);

@@ -1,19 +1,20 @@
-//! First values of variables, as the graph's own initialisers give them.
+//! Initial values of variables, from the graph's own initializers.
 
 use crate::session::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 use tf::proto::NodeDef;
 
-/// How often what could not be initialised is tried again: initialisers may read other variables.
+/// Maximum number of rounds of initialization: an initializer may read other variables.
 const MAX_ROUNDS: usize = 16;
 
 impl Session {
-    /// Runs the initialisers of the variables that have no value: of each, the assignment that depends on no placeholder,
-    /// the one that TensorFlow names after it first. The answer is the variables that have no such assignment.
+    /// Runs the initializers of all variables without a value. The initializer of a variable is an
+    /// assignment that depends on no placeholder; the one that TensorFlow names after the variable
+    /// is preferred. Returns the variables that have no such assignment.
     ///
     /// # Errors
-    /// What an initialiser says that cannot run, with the variable's name in front.
+    /// The error of an initializer that cannot run, prefixed with the variable's name.
     pub fn initialize(&self) -> Result<Vec<String>> {
         let without_value: Vec<String> = self
             .variables()
@@ -21,28 +22,29 @@ impl Session {
             .filter(|variable| variable.get().is_none())
             .map(|variable| variable.node().to_owned())
             .collect();
-        let initialisers = initialisers(&self.graph().node, &without_value);
-        let (mut waiting, without_initialiser): (Vec<String>, Vec<String>) =
-            without_value.into_iter().partition(|variable| initialisers.contains_key(variable.as_str()));
+        let initializers = initializers(&self.graph().node, &without_value);
+        let (mut waiting, without_initializer): (Vec<String>, Vec<String>) =
+            without_value.into_iter().partition(|variable| initializers.contains_key(variable.as_str()));
         for round in 1.. {
             let mut failed: Vec<(String, Error)> = Vec::new();
             for variable in &waiting {
-                if let Err(error) = self.run(&[], &[], &[initialisers[variable.as_str()]]) {
+                if let Err(error) = self.run(&[], &[], &[initializers[variable.as_str()]]) {
                     failed.push((variable.clone(), error));
                 }
             }
-            // One that reads another variable works in the round behind that one's.
+            // An initializer that reads another variable succeeds one round later than that
+            // variable's.
             let is_stuck = failed.len() == waiting.len() || round == MAX_ROUNDS;
             waiting = failed.iter().map(|(variable, _)| variable.clone()).collect();
             match failed.pop() {
                 None => break,
                 Some((variable, error)) if is_stuck => {
-                    return Err(error.context(format!("variable '{variable}' cannot be initialised")));
+                    return Err(error.context(format!("cannot initialize variable '{variable}'")));
                 }
                 Some(_) => {}
             }
         }
-        Ok(without_initialiser)
+        Ok(without_initializer)
     }
 }
 
@@ -52,29 +54,29 @@ fn producer(input: &str) -> &str {
     input.rsplit_once(':').map_or(input, |(node, _)| node)
 }
 
-/// For each variable the assignment that gives it its first value.
-fn initialisers<'g>(nodes: &'g [NodeDef], variables: &[String]) -> BTreeMap<&'g str, &'g str> {
+/// The initializing assignment of each variable.
+fn initializers<'g>(nodes: &'g [NodeDef], variables: &[String]) -> BTreeMap<&'g str, &'g str> {
     let by_name: BTreeMap<&str, &NodeDef> = nodes.iter().map(|node| (node.name.as_str(), node)).collect();
-    let wanted: BTreeSet<&str> = variables.iter().map(String::as_str).collect();
-    let mut found: BTreeMap<&str, &str> = BTreeMap::new();
+    let uninitialized: BTreeSet<&str> = variables.iter().map(String::as_str).collect();
+    let mut assignments: BTreeMap<&str, &str> = BTreeMap::new();
     for node in nodes {
         if !matches!(node.op.as_str(), "Assign" | "AssignVariableOp") {
             continue;
         }
         let Some(variable) = node.input.first().map(|input| producer(input)) else { continue };
-        if !wanted.contains(variable) || !is_fixed(&by_name, node) {
+        if !uninitialized.contains(variable) || !is_fixed(&by_name, node) {
             continue;
         }
         let is_named = |name: &str| name == format!("{variable}/Assign");
-        let better = found.get(variable).is_none_or(|known| !is_named(known) && is_named(&node.name));
+        let better = assignments.get(variable).is_none_or(|known| !is_named(known) && is_named(&node.name));
         if better {
-            found.insert(variable, &node.name);
+            assignments.insert(variable, &node.name);
         }
     }
-    found
+    assignments
 }
 
-/// Whether what an assignment gives depends on no placeholder and on no file.
+/// True if the assigned value depends on no placeholder and no file.
 fn is_fixed(by_name: &BTreeMap<&str, &NodeDef>, node: &NodeDef) -> bool {
     let mut seen = BTreeSet::new();
     let mut work: Vec<&str> = node.input.iter().map(|input| producer(input)).collect();
@@ -83,8 +85,8 @@ fn is_fixed(by_name: &BTreeMap<&str, &NodeDef>, node: &NodeDef) -> bool {
             continue;
         }
         let Some(node) = by_name.get(name) else { return false };
-        let is_given = node.op.starts_with("Placeholder") && node.op != "PlaceholderWithDefault";
-        if is_given || matches!(node.op.as_str(), "RestoreV2" | "Restore" | "RestoreSlice") {
+        let is_fed = node.op.starts_with("Placeholder") && node.op != "PlaceholderWithDefault";
+        if is_fed || matches!(node.op.as_str(), "RestoreV2" | "Restore" | "RestoreSlice") {
             return false;
         }
         work.extend(node.input.iter().map(|input| producer(input)));

@@ -1,4 +1,4 @@
-//! Handles of state that outlives a node's execution: variables, tensor arrays, stacks.
+//! Handles of state that outlives a node's execution: variables, tensor arrays, and stacks.
 
 use super::{Tensor, Value};
 use crate::lock::lock;
@@ -7,32 +7,33 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use support::{Code, Error, Result};
 use tf::{DataType, PartialShape, Resource};
 
-/// What a handle leads to.
+/// Target of a handle.
 #[derive(Clone, Debug)]
 pub enum Handle {
     /// A variable.
     Variable(Arc<Variable>),
-    /// A tensor array of TensorFlow 1.
+    /// A TensorFlow 1 tensor array.
     TensorArray(Arc<TensorArray>),
-    /// A stack of TensorFlow 1.
+    /// A TensorFlow 1 stack.
     Stack(Arc<Stack>),
 }
 
 /// A variable of a session.
 #[derive(Debug)]
 pub struct Variable {
-    /// Which one it is.
+    /// Identity of the variable.
     resource: Resource,
-    /// The node that was met first.
+    /// First node that named the variable.
     node: String,
     data_type: DataType,
-    /// What its node states.
+    /// Shape that the node declares.
     shape: PartialShape,
     value: Mutex<Option<Value>>,
 }
 
 impl Variable {
-    /// A variable without a value. `node` is the first node that names it, and states its shape.
+    /// Creates a variable without a value. `node` is the first node that names it and declares its
+    /// shape.
     pub(crate) fn new(resource: Resource, node: &str, data_type: DataType, shape: PartialShape) -> Self {
         Self { resource, node: node.to_owned(), data_type, shape, value: Mutex::default() }
     }
@@ -41,39 +42,39 @@ impl Variable {
         &self.resource
     }
 
-    /// The name of its node.
+    /// Name of the variable's node.
     pub fn node(&self) -> &str {
         &self.node
     }
 
-    /// The type of its elements; no reference.
+    /// Element type, never a reference type.
     pub fn data_type(&self) -> DataType {
         self.data_type
     }
 
-    /// Its value now; an error before it has one.
+    /// The current value. Fails if the variable is uninitialized.
     pub(crate) fn read(&self) -> Result<Value> {
         lock(&self.value).clone().ok_or_else(|| self.uninitialized())
     }
 
-    /// Its value, if it has one.
+    /// The value, if there is one.
     pub(crate) fn get(&self) -> Option<Value> {
         lock(&self.value).clone()
     }
 
-    /// Its value, locked against others.
+    /// Locks the value.
     pub(crate) fn hold(&self) -> MutexGuard<'_, Option<Value>> {
         lock(&self.value)
     }
 
     pub(crate) fn uninitialized(&self) -> Error {
         Error::invalid(format!(
-            "Attempting to use uninitialized value {}: run its initialiser first, or restore it from a checkpoint",
+            "Attempting to use uninitialized value {}: run its initializer first, or restore it from a checkpoint",
             self.node
         )).coded(Code::Uninitialized)
     }
 
-    /// Gives it a value. With `check`, of the shape that its node states.
+    /// Assigns a value. With `check`, its type and shape must match the node's declaration.
     pub(crate) fn assign(&self, value: Value, check: bool) -> Result<()> {
         if check {
             self.check(&value)?;
@@ -82,13 +83,13 @@ impl Variable {
         Ok(())
     }
 
-    /// An error for a value that is not of the type and shape that its node states.
+    /// Fails if a value's type or shape does not match the node's declaration.
     pub(crate) fn check(&self, value: &Value) -> Result<()> {
         if let Value::Tensor(tensor) = value {
             let sizes = tensor.shape().sizes();
             if !self.shape.allows(&sizes) {
                 return Err(Error::invalid(format!(
-                    "variable '{}' of shape {} is assigned a value of shape {}",
+                    "variable '{}': expected a value of shape {}, got shape {}",
                     self.node,
                     self.shape,
                     PartialShape::known(&sizes)
@@ -96,7 +97,7 @@ impl Variable {
             }
             if self.data_type.primitive_type() != Some(tensor.shape().element_type) {
                 return Err(Error::invalid(format!(
-                    "variable '{}' of {} is assigned {}",
+                    "variable '{}': expected {}, got {}",
                     self.node,
                     self.data_type,
                     tensor.shape()
@@ -106,55 +107,55 @@ impl Variable {
         Ok(())
     }
 
-    /// Whether what its node states of its shape says anything: TensorFlow 1 states [] where it knows nothing.
+    /// True if the declared shape carries information. TensorFlow 1 declares [] for unknown shapes.
     pub(crate) fn states_shape(&self) -> bool {
         self.shape.rank() != Some(0)
     }
 
-    /// Takes its value away.
+    /// Removes the value. Returns true if there was one.
     pub(crate) fn destroy(&self) -> bool {
         self.hold().take().is_some()
     }
 }
 
-/// A tensor array: places that are written once each, or summed up if it is a gradient.
+/// A tensor array. Each element is written once, or accumulated if the array is a gradient.
 #[derive(Debug)]
 pub struct TensorArray {
     pub(crate) name: String,
     pub(crate) data_type: DataType,
     pub(crate) is_dynamic: bool,
     pub(crate) clear_after_read: bool,
-    /// Whether all elements have the shape of the one that is written first.
+    /// True if all elements have the shape of the first one written.
     pub(crate) is_uniform: bool,
-    /// Whether writing adds to what is there.
+    /// True if a write adds to the existing element.
     pub(crate) sums: bool,
     pub(crate) state: Mutex<TensorArrayState>,
 }
 
-/// What changes of a tensor array.
+/// Mutable part of a tensor array.
 #[derive(Debug)]
 pub(crate) struct TensorArrayState {
     pub(crate) places: Vec<Place>,
     pub(crate) element_shape: PartialShape,
     pub(crate) is_closed: bool,
-    /// Gradients, by their source.
+    /// Gradients by source.
     pub(crate) gradients: BTreeMap<String, Arc<TensorArray>>,
 }
 
 impl TensorArrayState {
-    /// The state of an array that is open and has no gradients yet.
+    /// State of an open array without gradients.
     pub(crate) fn new(places: Vec<Place>, element_shape: PartialShape) -> Self {
         Self { places, element_shape, is_closed: false, gradients: BTreeMap::new() }
     }
 }
 
-/// A place of a tensor array.
+/// An element of a tensor array.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Place {
     pub(crate) value: Option<Tensor>,
-    /// The sizes of what was cleared after it was read.
+    /// True if the element was cleared after a read.
     pub(crate) cleared: bool,
-    /// Its shape, once it was written.
+    /// Sizes of the element, once it has been written.
     pub(crate) sizes: Option<Vec<i64>>,
 }
 
@@ -162,8 +163,8 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub struct Stack {
     pub(crate) name: String,
-    /// The most elements; negative is any number.
+    /// Maximum number of elements; negative means unlimited.
     pub(crate) max_size: i64,
-    /// The elements; `None` once it is closed.
+    /// Elements of the stack; `None` once it is closed.
     pub(crate) elements: Mutex<Option<Vec<Value>>>,
 }

@@ -5,25 +5,25 @@ use std::sync::Arc;
 use support::{Error, Result};
 use tf::{DataType, PartialShape};
 
-/// A list of tensors, of which some may not be set yet.
+/// A list of tensors, some of which may not be set yet.
 #[derive(Clone, Debug)]
 pub struct List {
-    /// The type of its elements; `variant` for lists of lists.
+    /// Type of the elements; `variant` for lists of lists.
     pub(crate) data_type: DataType,
-    /// What is known of their shapes.
+    /// Known part of the elements' shapes.
     pub(crate) element_shape: PartialShape,
-    /// The most elements; negative is any number.
+    /// Maximum number of elements; negative means unlimited.
     pub(crate) max_elements: i64,
-    /// How deep lists lie in it: 0 if no element is a list.
+    /// Nesting depth: 0 if no element is a list.
     pub(crate) depth: usize,
-    /// The elements.
+    /// Elements of the list.
     pub(crate) elements: Vec<Option<Value>>,
 }
 
-/// The list of a value.
+/// The list in a value.
 pub(crate) fn list_of(value: &Value) -> Result<&Arc<List>> {
     match value {
         Value::List(list) => Ok(list),
-        other => Err(Error::invalid(format!("a tensor list is wanted, not {}", other.kind()))),
+        other => Err(Error::invalid(format!("expected a tensor list, got {}", other.kind()))),
     }
 }

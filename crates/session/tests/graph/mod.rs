@@ -11,7 +11,7 @@ use tf::proto::{
     Dim, FunctionDef, FunctionDefLibrary, GraphDef, NameAttrList, NodeDef, TensorProto, TensorShapeProto,
 };
 
-/// A graph that is being written.
+/// A graph under construction.
 #[derive(Default)]
 pub struct Graph {
     pub def: GraphDef,
@@ -58,10 +58,10 @@ pub fn node(name: &str, op: &str, inputs: &[&str], attributes: &[(&str, Attr)]) 
 
 /// A constant.
 pub fn constant(name: &str, value: &Literal) -> NodeDef {
-    let of = value.array_shape();
+    let shape = value.array_shape();
     let data_type =
-        DataType::ALL.iter().find(|t| t.primitive_type() == Some(of.element_type)).expect("a type");
-    let dim = of.sizes().iter().map(|&size| Dim { size, name: String::new() }).collect();
+        DataType::ALL.iter().find(|t| t.primitive_type() == Some(shape.element_type)).expect("a type");
+    let dim = shape.sizes().iter().map(|&size| Dim { size, name: String::new() }).collect();
     let proto = TensorProto {
         dtype: data_type.number(),
         tensor_shape: Some(TensorShapeProto { dim, unknown_rank: false }),
@@ -133,19 +133,19 @@ impl Graph {
         Session::new(self.def.clone(), options).expect("a session")
     }
 
-    /// Fetches one float from a session of its own.
+    /// Fetches one float from a new session.
     pub fn fetch_float(&self, fetch: &str) -> f32 {
         float(&self.session(), &[], fetch)
     }
 }
 
-/// Runs and fetches one float.
+/// Runs the graph and fetches one float.
 pub fn float(session: &Session, feeds: &[(&str, Literal)], fetch: &str) -> f32 {
     let results = session.run(feeds, &[fetch], &[]).expect(fetch);
     results[0].to_vec::<f32>().expect("floats")[0]
 }
 
-/// Runs and fetches floats.
+/// Runs the graph and fetches floats.
 pub fn floats(session: &Session, feeds: &[(&str, Literal)], fetch: &str) -> Vec<f32> {
     let results = session.run(feeds, &[fetch], &[]).expect(fetch);
     results[0].to_vec::<f32>().expect("floats")
@@ -156,7 +156,7 @@ pub fn ints(session: &Session, feeds: &[(&str, Literal)], fetch: &str) -> Vec<i3
     results[0].to_vec::<i32>().expect("ints")
 }
 
-/// The message of a run that fails.
+/// The error message of a run that must fail.
 pub fn failure(session: &Session, feeds: &[(&str, Literal)], fetches: &[&str], targets: &[&str]) -> String {
     session.run(feeds, fetches, targets).expect_err("a failure").to_string()
 }
