@@ -1,4 +1,5 @@
-//! Layers of neural networks: activations, convolutions, pooling, normalization, recurrent cells, losses.
+//! Layers of neural networks: activations, convolutions, pooling, normalization, recurrent cells,
+//! losses.
 
 pub(crate) mod activations;
 pub(crate) mod batch_norm;
@@ -18,7 +19,7 @@ pub(crate) mod windows;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[
     activations::RULES,
     batch_norm::RULES,

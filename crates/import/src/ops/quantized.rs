@@ -7,6 +7,6 @@ pub(crate) mod uniform_quantization;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] =
     &[fake_quantization::RULES, quantization::RULES, uniform_convolution::RULES, uniform_quantization::RULES];

@@ -112,7 +112,7 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
         ("Conv2D", &[image, &[3, 3, 3, 6]], vec![ones.clone(), same.clone()], "multiple of the filter's: 4"),
         ("Conv2D", &[image, &[3, 3, 2, 5]], vec![ones.clone(), same.clone()], "divide into 2 groups"),
         ("Conv2D", &[image, &[3, 0, 4, 6]], vec![ones.clone(), same.clone()], "has no elements"),
-        ("Conv2D", &[&[5, 5, 4], filter], vec![ones.clone(), same.clone()], "must have 4 dimensions"),
+        ("Conv2D", &[&[5, 5, 4], filter], vec![ones.clone(), same.clone()], "expected 4 dimensions"),
         (
             "Conv2D",
             &[image, filter],
@@ -180,7 +180,7 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
             "AvgPool",
             &[image],
             vec![ints("ksize", &[1, 1, 1, 2]), ones.clone(), same.clone()],
-            "means over those are not defined",
+            "means over these dimensions are not defined",
         ),
         ("SpaceToDepth", &[image], vec![int("block_size", 3)], "multiples of block_size 3"),
         ("DepthToSpace", &[image], vec![int("block_size", 3)], "square of block_size 3"),

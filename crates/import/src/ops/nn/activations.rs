@@ -1,4 +1,4 @@
-//! Activation functions and their gradients. NaN is kept throughout.
+//! Activation functions and their gradients. NaN propagates throughout.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -50,7 +50,7 @@ fn leaky_relu(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     leaky_relu_of(cx, x, alpha)
 }
 
-/// The same of any array.
+/// Like [`leaky_relu`], for any array.
 pub(crate) fn leaky_relu_of(
     cx: &mut NodeContext<'_, '_>,
     x: InstructionId,
@@ -79,7 +79,8 @@ fn selu(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.select(positive, scaled, negative)
 }
 
-/// `Softplus(x) = log(1 + exp(x))`: `x` itself where `exp(x)` would swallow the 1, `exp(x)` where the 1 would.
+/// `Softplus(x) = log(1 + exp(x))`. It is `x` if adding 1 to `exp(x)` changes nothing, and `exp(x)`
+/// if that is negligible against 1.
 fn softplus(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let mantissa_bits = match cx.element_type(x) {
@@ -118,7 +119,7 @@ fn sigmoid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.div(one, divisor)
 }
 
-/// Gradients and features or activations, which must have one shape.
+/// Returns gradients and features (or activations), which must have one shape.
 fn gradient_inputs(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, InstructionId)> {
     let (gradients, features) = (cx.input(0)?, cx.input(1)?);
     let (a, b) = (cx.sizes(gradients), cx.sizes(features));

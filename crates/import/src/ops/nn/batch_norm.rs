@@ -1,4 +1,4 @@
-//! Batch normalization, with what is fused to it.
+//! Batch normalization and the ops fused with it.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -27,11 +27,12 @@ pub(crate) const RULES: &[Rule] = &[
 
 const SINGLE: &[tf::DataType] = &[tf::DataType::Float];
 
-/// `FusedBatchNorm(x, scale, offset, mean, variance)`: `scale * (x - mean) / sqrt(variance + epsilon) + offset`, mean
-/// and variance being the batch's own in training.
+/// `FusedBatchNorm(x, scale, offset, mean, variance)`: `scale * (x - mean) / sqrt(variance +
+/// epsilon) + offset`. In training, mean and variance are the batch's own.
 ///
-/// Outputs: the result; mean and variance for later inference (in training the batch's with Bessel's correction, mixed
-/// into the old ones); mean and variance for the gradient; since V3 an empty array.
+/// Outputs: the result; mean and variance for later inference (in training the batch's with
+/// Bessel's correction, averaged with the old ones); mean and variance for the gradient; since V3,
+/// an empty array.
 fn fused_batch_norm(cx: &mut NodeContext<'_, '_>, sixth_output: bool) -> Result<Vec<InstructionId>> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -41,7 +42,7 @@ fn fused_batch_norm(cx: &mut NodeContext<'_, '_>, sixth_output: bool) -> Result<
     check_same(cx, "scale", &cx.sizes(scale), &features)?;
     check_same(cx, "offset", &cx.sizes(offset), &features)?;
     let wide = cx.element_type(scale);
-    // The statistics' type may be wider than the input's; everything is computed in it.
+    // The statistics' type may be wider than the input's. Everything is computed in it.
     let x = cx.convert(x, wide)?;
     let mut outputs = if cx.attributes().bool_or("is_training", true)? {
         training(cx, x, [scale, offset], feature_index)?
@@ -57,7 +58,7 @@ fn fused_batch_norm(cx: &mut NodeContext<'_, '_>, sixth_output: bool) -> Result<
 
 fn feature_index(cx: &NodeContext<'_, '_>, sizes: &[i64]) -> Result<usize> {
     cx.check(matches!(sizes.len(), 4 | 5), || {
-        format!("x must have 4 dimensions, or 5 in 3-D, but has {}", sizes.len())
+        format!("x: expected 4 dimensions, or 5 in 3-D, got {}", sizes.len())
     })?;
     Ok(Format::of_node(cx, sizes.len())?.feature)
 }
@@ -94,7 +95,7 @@ fn training(
     let (mean, variance) = (cx.tuple_element(results, 1)?, cx.tuple_element(results, 2)?);
     let sizes = cx.sizes(x);
     if sizes.contains(&0) {
-        // No sample has no variance, whatever it was before.
+        // An empty batch has no variance, whatever the old one was.
         let nan = cx.splat_like(variance, f64::NAN)?;
         return Ok(vec![y, mean, nan, mean, variance]);
     }
@@ -125,18 +126,19 @@ fn moving_average(
     cx.add(old, new)
 }
 
-/// The same, and `Relu` of it if the attributes say so. A side input is added before `Relu`; without `Relu` it is not, as
-/// in XLA (TensorFlow's optimizer makes no such node).
+/// Like [`fused_batch_norm`], followed by `Relu` if the attributes request it. A side input is
+/// added before `Relu`. Without `Relu` it is ignored, as in XLA; TensorFlow's optimizer creates no
+/// such node.
 fn fused_batch_norm_ex(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let mut outputs = fused_batch_norm(cx, true)?;
     let side_inputs = cx.attributes().int_or("num_side_inputs", 0)?;
     cx.check((0..=1).contains(&side_inputs), || {
-        format!("num_side_inputs must be 0 or 1, but is {side_inputs}")
+        format!("num_side_inputs: expected 0 or 1, got {side_inputs}")
     })?;
     match cx.text_or("activation_mode", "Identity")? {
         "Identity" => return Ok(outputs),
         "Relu" => {}
-        other => return Err(cx.invalid(format!("activation_mode '{other}' is neither Identity nor Relu"))),
+        other => return Err(cx.invalid(format!("activation_mode: expected Identity or Relu, got '{other}'"))),
     }
     if side_inputs == 1 {
         let side = cx.input(5)?;
@@ -148,7 +150,8 @@ fn fused_batch_norm_ex(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId
     Ok(outputs)
 }
 
-/// `FusedBatchNormGrad(gradient, x, scale, mean, variance)`: the gradients of x, scale and offset, and two empty arrays.
+/// `FusedBatchNormGrad(gradient, x, scale, mean, variance)`: the gradients of x, scale, and offset,
+/// and two empty arrays.
 fn fused_batch_norm_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (gradient, x, scale) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let (mean, variance) = (cx.input(3)?, cx.input(4)?);
@@ -173,8 +176,8 @@ fn fused_batch_norm_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruction
     Ok(vec![dx, dscale, doffset, empty, empty])
 }
 
-/// Where mean and variance are constants: `g * scale * r`, `sum(g * (x - mean)) * r` and `sum(g)` with
-/// `r = 1 / sqrt(variance + epsilon)`.
+/// Returns the gradients for constant mean and variance: `g * scale * r`, `sum(g * (x - mean)) *
+/// r`, and `sum(g)`, with `r = 1 / sqrt(variance + epsilon)`.
 fn inference_grad(
     cx: &mut NodeContext<'_, '_>,
     [gradient, x]: [InstructionId; 2],

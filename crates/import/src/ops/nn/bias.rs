@@ -14,14 +14,14 @@ pub(crate) const RULES: &[Rule] = &[
     rule("BiasAddGrad", bias_add_grad).types("T", NUMBERS_AND_QUANTIZED),
 ];
 
-/// `BiasAdd(x, bias)`: one bias for each channel.
+/// `BiasAdd(x, bias)` with one bias for each channel.
 fn bias_add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, bias) = (cx.input(0)?, cx.input(1)?);
     let (sizes, bias_sizes) = (cx.sizes(x), cx.sizes(bias));
     let channel = channel_dimension(cx, sizes.len())?;
     cx.check(bias_sizes == [sizes[channel]], || {
         format!(
-            "there must be as many biases as channels: {} vs. {} (dimension {channel})",
+            "the numbers of biases and channels differ: {} vs. {} (dimension {channel})",
             list(&bias_sizes),
             list(&sizes)
         )
@@ -30,7 +30,7 @@ fn bias_add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.add(x, bias)
 }
 
-/// The sum over all dimensions but the channels'.
+/// Returns the sum over all dimensions except that of the channels.
 fn bias_add_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (rank, element_type) = (cx.rank(x), cx.element_type(x));
@@ -41,12 +41,13 @@ fn bias_add_grad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(sum, element_type)
 }
 
-/// The dimension of the channels: the last, or after the batch with `data_format = "NCHW"`.
+/// Returns the dimension of the channels: the last or, with `data_format = "NCHW"`, the one after
+/// the batch.
 fn channel_dimension(cx: &NodeContext<'_, '_>, rank: usize) -> Result<usize> {
-    cx.check(rank >= 2, || format!("the input must have at least 2 dimensions, but has {rank}"))?;
+    cx.check(rank >= 2, || format!("expected two or more dimensions, got {rank}"))?;
     match cx.text_or("data_format", "NHWC")? {
         "NHWC" => Ok(rank - 1),
         "NCHW" => Ok(1),
-        other => Err(cx.invalid(format!("data_format '{other}' is neither NHWC nor NCHW"))),
+        other => Err(cx.invalid(format!("data_format: expected NHWC or NCHW, got '{other}'"))),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("DepthwiseConv2dNative", depthwise_conv).types("T", FLOATS),
 ];
 
-/// How a convolution moves, all lists with one entry for each dimension of its input.
+/// The attributes of a convolution. Each list has one entry for each dimension of its input.
 #[derive(Clone, Debug)]
 pub(crate) struct ConvAttributes {
     pub(crate) format: Format,
@@ -25,7 +25,7 @@ pub(crate) struct ConvAttributes {
 }
 
 impl ConvAttributes {
-    /// Those of a node whose input has this rank.
+    /// Reads the attributes of a node whose input has this rank.
     pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
         let format = Format::of_node(cx, rank)?;
         let padding = Padding::of_node(cx, rank)?;
@@ -37,12 +37,14 @@ impl ConvAttributes {
         Ok(Self { format, padding, strides, dilations })
     }
 
-    /// What the window does along a spatial dimension of the input, for a filter of that size there.
+    /// Returns the motion of the window along a spatial dimension of the input, for a filter of the
+    /// given size there.
     pub(crate) fn step(&self, dimension: usize, filter: i64) -> WindowStep {
         WindowStep { filter, stride: self.strides[dimension], dilation: self.dilations[dimension] }
     }
 
-    /// Input, a filter `[spatial..., in, out]` and result, the latter as the input.
+    /// Returns the dimension numbers for a filter `[spatial..., in, out]`. The result has the
+    /// format of the input.
     pub(crate) fn dimension_numbers(&self) -> ConvolutionDimensionNumbers {
         let spatial = self.format.spatial.len();
         ConvolutionDimensionNumbers {
@@ -58,28 +60,29 @@ impl ConvAttributes {
         }
     }
 
-    /// In how many groups the features are: how often the filter's input features go into the input's. The filter is
-    /// `[spatial..., in, out]`.
+    /// Returns the number of feature groups: the number of the input's features divided by that of
+    /// the filter's input features. The filter is `[spatial..., in, out]`.
     pub(crate) fn groups(&self, cx: &NodeContext<'_, '_>, input: &[i64], filter: &[i64]) -> Result<i64> {
         let spatial = self.format.spatial.len();
         cx.check_rank("the filter", filter, spatial + 2)?;
         cx.check(filter[..=spatial].iter().all(|&size| size > 0), || {
-            format!("the filter has no elements: its shape is {}", list(filter))
+            format!("the filter has no elements: {}", list(filter))
         })?;
-        let (features, of_filter, out) = (input[self.format.feature], filter[spatial], filter[spatial + 1]);
-        cx.check(features > 0 && features % of_filter == 0, || {
+        let (features, filter_features, out) =
+            (input[self.format.feature], filter[spatial], filter[spatial + 1]);
+        cx.check(features > 0 && features % filter_features == 0, || {
             format!(
-                "the input's features must be a multiple of the filter's: {features} (dimension {} of {}) vs. \
-                 {of_filter} (dimension {spatial} of {})",
+                "the input's features are not a multiple of the filter's: {features} (dimension {} of {}) vs. \
+                 {filter_features} (dimension {spatial} of {})",
                 self.format.feature,
                 list(input),
                 list(filter)
             )
         })?;
-        let groups = features / of_filter;
+        let groups = features / filter_features;
         cx.check(out % groups == 0, || {
             format!(
-                "the filter's {out} output features (shape {}) must divide into {groups} groups: the input has \
+                "the filter's {out} output features (shape {}) do not divide into {groups} groups: the input has \
                  {groups} times its input features",
                 list(filter)
             )
@@ -88,14 +91,15 @@ impl ConvAttributes {
     }
 }
 
-/// A convolution whose attributes are as long as its input's rank.
+/// Builds a convolution whose attributes have one entry for each dimension of its input.
 fn conv_of_rank(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
     let attributes = ConvAttributes::of_node(cx, rank)?;
     convolve(cx, input, filter, &attributes)
 }
 
-/// The convolution of an input and a filter `[spatial..., in, out]`; as many groups as sizes ask for.
+/// Convolves an input with a filter `[spatial..., in, out]`. The sizes determine the number of
+/// groups.
 pub(crate) fn convolve(
     cx: &mut NodeContext<'_, '_>,
     input: InstructionId,
@@ -135,7 +139,8 @@ fn depthwise_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     convolve_depthwise(cx, input, filter)
 }
 
-/// Each feature is convolved with filters of its own; the filter `[h, w, c, m]` as one of `c` groups is `[h, w, 1, c*m]`.
+/// Convolves each feature with its own filters. The filter `[h, w, c, m]` is `[h, w, 1, c*m]` as a
+/// convolution in `c` groups.
 pub(crate) fn convolve_depthwise(
     cx: &mut NodeContext<'_, '_>,
     input: InstructionId,
@@ -150,7 +155,7 @@ pub(crate) fn convolve_depthwise(
     grouped(cx, input, filter, &attributes, sizes[attributes.format.feature])
 }
 
-/// Refuses unless the filter `[h, w, c, m]` has the input's features.
+/// Checks that the filter `[h, w, c, m]` has the input's number of features.
 pub(crate) fn check_depthwise(
     cx: &NodeContext<'_, '_>,
     attributes: &ConvAttributes,
@@ -159,12 +164,12 @@ pub(crate) fn check_depthwise(
 ) -> Result<()> {
     cx.check_rank("the filter", filter, 4)?;
     cx.check(filter[..3].iter().all(|&size| size > 0), || {
-        format!("the filter has no elements: its shape is {}", list(filter))
+        format!("the filter has no elements: {}", list(filter))
     })?;
     let features = input[attributes.format.feature];
     cx.check(features == filter[2], || {
         format!(
-            "a depthwise filter must have the input's features: {features} (dimension {} of {}) vs. {} (dimension 2 \
+            "the depthwise filter and the input have different numbers of features: {features} (dimension {} of {}) vs. {} (dimension 2 \
              of {})",
             attributes.format.feature,
             list(input),
@@ -174,12 +179,13 @@ pub(crate) fn check_depthwise(
     })
 }
 
-/// The shape of a depthwise filter as one of a convolution in groups.
+/// Returns the shape of a depthwise filter as that of a grouped convolution.
 pub(crate) fn depthwise_as_grouped(cx: &NodeContext<'_, '_>, filter: &[i64]) -> Result<[i64; 4]> {
     Ok([filter[0], filter[1], 1, cx.checked_product(&filter[2..4])?])
 }
 
-/// `Conv`: any number of spatial and of batch dimensions, the latter (none, or several) taken together as one.
+/// `Conv` with any number of spatial and batch dimensions. The batch dimensions are merged into
+/// one.
 fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
     let (sizes, filter_sizes) = (cx.sizes(input), cx.sizes(filter));
@@ -189,8 +195,8 @@ fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         filter_sizes.len() >= 2 && batch_dims >= 0 && sizes.len() as i64 == batch_dims + spatial as i64 + 1;
     cx.check(fits, || {
         format!(
-            "an input {} with batch_dims {batch_dims} and a filter {} do not fit: the filter has two dimensions more \
-             than the {spatial} spatial ones, the input the batch_dims and one more",
+            "the input {} with batch_dims {batch_dims} and the filter {} do not match: the filter must have two more dimensions \
+             than the {spatial} spatial ones, and the input batch_dims plus one more",
             list(&sizes),
             list(&filter_sizes)
         )
@@ -200,11 +206,13 @@ fn conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let input = cx.reshape(input, &[&[merged], rest].concat())?;
     let attributes = ConvAttributes::of_node(cx, spatial + 2)?;
     let groups = cx.attributes().int_or("groups", 1)?;
-    let found = attributes.groups(cx, &cx.sizes(input), &filter_sizes)?;
-    cx.check(groups == found || groups == 1, || {
-        format!("groups is {groups}, but the input has {found} times the filter's input features")
+    let inferred_groups = attributes.groups(cx, &cx.sizes(input), &filter_sizes)?;
+    cx.check(groups == inferred_groups || groups == 1, || {
+        format!(
+            "groups: expected {inferred_groups}, the input's features divided by the filter's, got {groups}"
+        )
     })?;
-    let result = grouped(cx, input, filter, &attributes, found)?;
+    let result = grouped(cx, input, filter, &attributes, inferred_groups)?;
     let result_sizes = cx.sizes(result);
     cx.reshape(result, &[batch, &result_sizes[1..]].concat())
 }

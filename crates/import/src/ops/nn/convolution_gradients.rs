@@ -1,4 +1,5 @@
-//! The gradients of convolutions, themselves convolutions. That of the input is the transposed convolution.
+//! The gradients of convolutions, which are themselves convolutions. The input's gradient is the
+//! transposed convolution.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -53,7 +54,7 @@ impl Forward {
         }
         cx.check(gradient == result, || {
             format!(
-                "the gradient's shape must be that of the convolution of {} by {}: {} vs. {}",
+                "the gradient's shape differs from that of the convolution of {} by {}: {} vs. {}",
                 list(input),
                 list(filter),
                 list(gradient),
@@ -64,8 +65,8 @@ impl Forward {
     }
 }
 
-/// `BackpropInput(input_sizes, filter, gradient)`: the gradient, spread by the strides, convolved with the filter
-/// mirrored.
+/// `BackpropInput(input_sizes, filter, gradient)`: the gradient, dilated by the strides, convolved
+/// with the reversed filter.
 fn input_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) -> Result<InstructionId> {
     let (filter, gradient) = (cx.input(1)?, cx.input(2)?);
     let (filter_sizes, gradient_sizes) = (cx.sizes(filter), cx.sizes(gradient));
@@ -110,7 +111,8 @@ fn input_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) ->
     cx.op(op, &[gradient, filter])
 }
 
-/// The shape of the input, from a constant with all its sizes or with the spatial ones only.
+/// Returns the shape of the input, from a constant that contains all sizes or only the spatial
+/// ones.
 fn input_sizes(cx: &mut NodeContext<'_, '_>, filter: &[i64], gradient: &[i64]) -> Result<Vec<i64>> {
     let sizes = cx.constant_sizes(0)?;
     let rank = gradient.len();
@@ -118,7 +120,7 @@ fn input_sizes(cx: &mut NodeContext<'_, '_>, filter: &[i64], gradient: &[i64]) -
         return Ok(sizes);
     }
     cx.check(sizes.len() == rank - 2, || {
-        format!("input_sizes must hold {rank} sizes, one for each dimension, but are {}", list(&sizes))
+        format!("input_sizes: expected {rank} sizes, one for each dimension, got {}", list(&sizes))
     })?;
     let format = crate::ops::nn::windows::Format::of_node(cx, rank)?;
     let mut all = gradient.to_vec();
@@ -129,7 +131,7 @@ fn input_sizes(cx: &mut NodeContext<'_, '_>, filter: &[i64], gradient: &[i64]) -
     Ok(all)
 }
 
-/// A filter `[spatial..., in, groups * out]` as `[spatial..., groups * in, out]`.
+/// Converts a filter `[spatial..., in, groups * out]` to `[spatial..., groups * in, out]`.
 fn inputs_of_all_groups(
     cx: &mut NodeContext<'_, '_>,
     filter: InstructionId,
@@ -145,8 +147,8 @@ fn inputs_of_all_groups(
     cx.reshape(groups_first, &[&sizes[..spatial], &[groups * features, out]].concat())
 }
 
-/// `BackpropFilter(input, filter_sizes, gradient)`: the input convolved with the gradient, which the strides dilate; the
-/// batch is what is summed over, and the groups are groups of the batch.
+/// `BackpropFilter(input, filter_sizes, gradient)`: the input convolved with the gradient, which is
+/// dilated by the strides. The sum runs over the batch, and the groups are groups of the batch.
 fn filter_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) -> Result<InstructionId> {
     let (input, gradient) = (cx.input(0)?, cx.input(2)?);
     let (input_sizes, gradient_sizes) = (cx.sizes(input), cx.sizes(gradient));
@@ -154,7 +156,7 @@ fn filter_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) -
     cx.check_rank("the gradient", &gradient_sizes, rank)?;
     let filter_sizes = cx.constant_sizes(1)?;
     cx.check(filter_sizes.len() == rank, || {
-        format!("filter_sizes must hold {rank} sizes, but are {}", list(&filter_sizes))
+        format!("filter_sizes: expected {rank} sizes, got {}", list(&filter_sizes))
     })?;
     let forward = Forward::new(cx, &input_sizes, &filter_sizes, &gradient_sizes, depthwise)?;
     let element_type = cx.element_type(gradient);
@@ -166,7 +168,7 @@ fn filter_gradient(cx: &mut NodeContext<'_, '_>, rank: usize, depthwise: bool) -
     for (forward_window, &dimension) in forward.windows.iter().zip(&format.spatial) {
         let span = (forward_window.size - 1) * forward_window.window_dilation + 1;
         let spread = (gradient_sizes[dimension] - 1) * forward_window.stride + 1;
-        // Negative where the last elements of the input are in no window.
+        // Negative if no window contains the last elements of the input.
         let total = spread + span - 1 - input_sizes[dimension];
         window.dimensions.push(WindowDimension {
             stride: forward_window.window_dilation,

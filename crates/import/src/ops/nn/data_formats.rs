@@ -1,4 +1,4 @@
-//! Dimensions and sizes in one data format, wanted in another.
+//! Conversion of dimensions and sizes from one data format to another.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
@@ -13,7 +13,7 @@ pub(crate) const RULES: &[Rule] = &[
 
 const POSITIONS: &[tf::DataType] = &[tf::DataType::Int32, tf::DataType::Int64];
 
-/// The letters of both formats: 4 or 5, each once, the same in both.
+/// Returns the letters of both formats: 4 or 5 distinct letters, the same in both.
 fn formats<'p>(cx: &NodeContext<'_, 'p>) -> Result<(&'p [u8], &'p [u8])> {
     let (source, target) = (cx.text_or("src_format", "NHWC")?, cx.text_or("dst_format", "NCHW")?);
     let sorted = |format: &str| {
@@ -24,17 +24,18 @@ fn formats<'p>(cx: &NodeContext<'_, 'p>) -> Result<(&'p [u8], &'p [u8])> {
     let letters = sorted(source);
     let are_letters = matches!(letters.len(), 4 | 5) && letters.windows(2).all(|pair| pair[0] != pair[1]);
     cx.check(are_letters && letters == sorted(target), || {
-        format!("src_format '{source}' and dst_format '{target}' must be the same 4 or 5 different letters")
+        format!("expected src_format and dst_format with the same 4 or 5 distinct letters, got '{source}' and '{target}'")
     })?;
     Ok((source.as_bytes(), target.as_bytes()))
 }
 
-/// Where a letter is.
+/// Returns the position of a letter.
 fn position(format: &[u8], letter: u8) -> Option<usize> {
     format.iter().position(|&other| other == letter)
 }
 
-/// Each dimension number of the source format, negative ones counted from the end, as that of the target format.
+/// Maps each dimension number of the source format to the target format. Negative numbers count
+/// from the end.
 fn dimension_map(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (source, target) = formats(cx)?;
@@ -50,8 +51,8 @@ fn dimension_map(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(result)
 }
 
-/// The rows of a vector or of a matrix of pairs, one for each letter of the source format (or for each but batch and
-/// features), in the order of the target format.
+/// Permutes the rows of a vector or of a matrix of pairs to the order of the target format. There
+/// is one row for each letter of the source format, or one for each spatial letter.
 fn permute(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -60,17 +61,13 @@ fn permute(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let rows = sizes.first().copied().unwrap_or_default() as usize;
     let fits = matches!(sizes[..], [_] | [_, 2]) && (rows == rank || rows == rank - 2);
     cx.check(fits, || {
-        format!(
-            "the input must have {rank} or {} elements, or as many pairs, but has shape {}",
-            rank - 2,
-            list(&sizes)
-        )
+        format!("expected {rank} or {} elements or pairs, got shape {}", rank - 2, list(&sizes))
     })?;
-    let kept = |format: &[u8]| -> Vec<u8> {
+    let row_letters = |format: &[u8]| -> Vec<u8> {
         format.iter().copied().filter(|letter| rows == rank || matches!(letter, b'D' | b'H' | b'W')).collect()
     };
-    let (source, target) = (kept(source), kept(target));
-    cx.check(target.len() == rows, || "the formats have other letters than N, C, D, H and W".to_owned())?;
+    let (source, target) = (row_letters(source), row_letters(target));
+    cx.check(target.len() == rows, || "the formats have letters other than N, C, D, H, and W".to_owned())?;
     let mut parts = Vec::new();
     for letter in target {
         let row = position(&source, letter).unwrap_or_default() as i64;

@@ -1,4 +1,5 @@
-//! Ops that TensorFlow's optimizer makes of several: a product with what is done to it, chains of elementwise ops.
+//! Ops that TensorFlow's optimizer creates from several: products with an epilogue, and chains of
+//! elementwise ops.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -26,10 +27,10 @@ pub(crate) const RULES: &[Rule] = &[
 const FUSED_CONV: &[tf::DataType] =
     &[tf::DataType::Half, tf::DataType::Float, tf::DataType::Double, tf::DataType::Int8, tf::DataType::Qint8];
 
-/// What may follow a product: no further inputs, one output of the same shape.
+/// Ops that may follow a product. They have no further inputs, and one output of the same shape.
 const ACTIVATIONS: &[&str] = &["Relu", "Relu6", "Elu", "Tanh", "Sigmoid"];
 
-/// What a chain of elementwise ops may hold.
+/// Ops that a chain of elementwise ops may contain.
 const UNARY_OPS: &[&str] = &[
     "Abs",
     "Acos",
@@ -67,35 +68,35 @@ const UNARY_OPS: &[&str] = &[
     "Tanh",
 ];
 
-/// The names in a list attribute.
+/// Returns the names in a list attribute.
 fn names(cx: &NodeContext<'_, '_>, attribute: &str) -> Result<Vec<String>> {
     let names = cx.attributes().strings_or(attribute, Vec::new())?;
     Ok(names.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
 }
 
-/// The families of the ops that may follow a product or stand in a chain.
+/// The families of the ops that may follow a product or occur in a chain.
 const FAMILIES: [&[Rule]; 4] = [activations::RULES, arithmetic::RULES, division::RULES, trigonometry::RULES];
 
-/// The rule of such an op.
+/// Returns the rule of such an op.
 fn rule_of(op: &str) -> Option<&'static Rule> {
     FAMILIES.iter().copied().flatten().find(|rule| rule.op == op)
 }
 
-/// The rule of a unary op, applied to an array.
+/// Applies the rule of a unary op to an array.
 fn apply(cx: &mut NodeContext<'_, '_>, op: &str, x: InstructionId) -> Result<InstructionId> {
     let Some(Translation::One(translate)) = rule_of(op).map(|rule| rule.translation) else {
-        return Err(Error::internal(format!("{op} has no rule with one result")));
+        return Err(Error::internal(format!("no rule with one result for {op}")));
     };
     cx.with_inputs(vec![Value::Array(x)], translate)
 }
 
-/// The ops that `op_names` lists, one after the other.
+/// Applies the ops that `op_names` lists, in order.
 fn unary_ops(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mut x = cx.input(0)?;
     for op in names(cx, "op_names")? {
         if !UNARY_OPS.contains(&op.as_str()) {
             return Err(Error::unsupported(format!(
-                "op_names has '{op}', but only unary elementwise ops can be composed: {}",
+                "op_names: '{op}' is not supported; expected unary elementwise ops: {}",
                 UNARY_OPS.join(", ")
             )));
         }
@@ -104,7 +105,7 @@ fn unary_ops(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     Ok(x)
 }
 
-/// What the attribute `fused_ops` does to a product, with the inputs from the third on.
+/// Applies the ops of the attribute `fused_ops` to a product, with the inputs from the third on.
 fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Format) -> Result<InstructionId> {
     let sizes = cx.sizes(product);
     let features = [sizes[format.feature]];
@@ -143,7 +144,7 @@ fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Forma
             op if ACTIVATIONS.contains(&op) => result = apply(cx, op, result)?,
             other => {
                 return Err(Error::unsupported(format!(
-                    "fused_ops has '{other}'; only BiasAdd, Add, FusedBatchNorm, LeakyRelu, {} are supported",
+                    "fused_ops: '{other}' is not supported; expected BiasAdd, Add, FusedBatchNorm, LeakyRelu, {}",
                     ACTIVATIONS.join(", ")
                 )));
             }
@@ -152,7 +153,7 @@ fn epilogue(cx: &mut NodeContext<'_, '_>, product: InstructionId, format: &Forma
     Ok(result)
 }
 
-/// `_FusedConv2D`: a convolution, then what `fused_ops` lists.
+/// `_FusedConv2D`: a convolution followed by the ops in `fused_ops`.
 fn fused_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     if !cx.output_type(0)?.is_floating_point() {
         return fused_conv_of_integers(cx);
@@ -160,14 +161,14 @@ fn fused_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
     let attributes = ConvAttributes::of_node(cx, 4)?;
     cx.check(!attributes.format.vectorized, || {
-        "data_format NCHW_VECT_C is for 8-bit integers; use NHWC or NCHW".to_owned()
+        "data_format NCHW_VECT_C requires 8-bit integers; use NHWC or NCHW".to_owned()
     })?;
     let filter = filter_as_hwio(cx, filter)?;
     let product = convolve(cx, input, filter, &attributes)?;
     epilogue(cx, product, &attributes.format)
 }
 
-/// `_FusedDepthwiseConv2dNative`: the same of a depthwise convolution.
+/// `_FusedDepthwiseConv2dNative`: like `_FusedConv2D`, with a depthwise convolution.
 fn fused_depthwise_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (input, filter) = (cx.input(0)?, cx.input(1)?);
     let product = convolve_depthwise(cx, input, filter)?;
@@ -175,20 +176,20 @@ fn fused_depthwise_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     epilogue(cx, product, &format)
 }
 
-/// `_FusedMatMul`: the same of a product of matrices.
+/// `_FusedMatMul`: like `_FusedConv2D`, with a product of matrices.
 fn fused_mat_mul(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (a, b) = (cx.input(0)?, cx.input(1)?);
     let product = matrices(cx, a, b)?;
     epilogue(cx, product, &Format::channels_last(2))
 }
 
-/// `_FusedConv2D` of 8-bit integers: `activation(scale * conv(input, filter) + bias + side_scale * side)`, rounded and
-/// clamped to 8 bits. The arithmetic is float32's, as in XLA.
+/// `_FusedConv2D` of 8-bit integers: `activation(scale * conv(input, filter) + bias + side_scale *
+/// side)`, rounded and clamped to 8 bits. Computed in float32, as in XLA.
 fn fused_conv_of_integers(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let inputs = cx.inputs_from(0)?;
     let [input, filter, bias, side, scale, side_scale] = inputs[..] else {
         return Err(Error::unsupported(format!(
-            "_FusedConv2D of 8-bit integers takes input, filter, bias, side input and two scales, but has {} inputs",
+            "_FusedConv2D of 8-bit integers: expected input, filter, bias, side input, and two scales, got {} inputs",
             inputs.len()
         )));
     };
@@ -197,7 +198,7 @@ fn fused_conv_of_integers(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId>
         ["BiasAdd", "Relu"] => true,
         ref other => {
             return Err(Error::unsupported(format!(
-                "fused_ops {other:?} of 8-bit integers; only BiasAdd, and Relu after it, are supported"
+                "fused_ops {other:?} of 8-bit integers are not supported; expected BiasAdd, optionally followed by Relu"
             )));
         }
     };
@@ -242,12 +243,12 @@ fn scalar_factor(
     factor: InstructionId,
     sizes: &[i64],
 ) -> Result<InstructionId> {
-    cx.check(cx.rank(factor) == 0, || format!("{what} must be a scalar"))?;
+    cx.check(cx.rank(factor) == 0, || format!("{what}: expected a scalar"))?;
     let factor = cx.convert(factor, PrimitiveType::F32)?;
     cx.broadcast(factor, sizes, &[])
 }
 
-/// A filter as `[h, w, in, out]`, from what the attribute `filter_format` says it is.
+/// Converts a filter from the attribute `filter_format` to `[h, w, in, out]`.
 fn filter_as_hwio(cx: &mut NodeContext<'_, '_>, filter: InstructionId) -> Result<InstructionId> {
     let name = cx.text_or("filter_format", "HWIO")?;
     let (permutation, merged): (&[usize], bool) = match name {
@@ -256,7 +257,9 @@ fn filter_as_hwio(cx: &mut NodeContext<'_, '_>, filter: InstructionId) -> Result
         "OIHW" => (&[2, 3, 1, 0], false),
         "OIHW_VECT_I" => (&[2, 3, 1, 4, 0], true),
         other => {
-            return Err(cx.invalid(format!("filter_format '{other}' is not HWIO, OHWI, OIHW or OIHW_VECT_I")));
+            return Err(cx.invalid(format!(
+                "filter_format: expected HWIO, OHWI, OIHW, or OIHW_VECT_I, got '{other}'"
+            )));
         }
     };
     let sizes = cx.sizes(filter);

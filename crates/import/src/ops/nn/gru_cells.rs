@@ -1,4 +1,4 @@
-//! GRU cells that one op computes, and their gradients.
+//! GRU cells computed by one op, and their gradients.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule_many};
@@ -16,7 +16,7 @@ pub(crate) const RULES: &[Rule] = &[
 const SINGLE: &[tf::DataType] = &[tf::DataType::Float];
 
 /// The inputs `x, h_prev, w_ru, w_c, b_ru, b_c`, checked.
-struct Given {
+struct Inputs {
     x: InstructionId,
     h_prev: InstructionId,
     w_ru: InstructionId,
@@ -28,8 +28,8 @@ struct Given {
     cell: i64,
 }
 
-impl Given {
-    fn of(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
+impl Inputs {
+    fn new(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
         let mut ids = Vec::with_capacity(6);
         let mut sizes = Vec::with_capacity(6);
         for k in 0..6 {
@@ -38,12 +38,12 @@ impl Given {
         }
         let (&[batch, inputs], &[_, cell]) = (&sizes[0][..], &sizes[1][..]) else {
             return Err(cx.invalid(format!(
-                "x and h_prev must be matrices, but are {} and {}",
+                "expected matrices x and h_prev, got {} and {}",
                 list(&sizes[0]),
                 list(&sizes[1])
             )));
         };
-        let wanted: [&[i64]; 6] = [
+        let expected: [&[i64]; 6] = [
             &[batch, inputs],
             &[batch, cell],
             &[inputs + cell, 2 * cell],
@@ -51,18 +51,20 @@ impl Given {
             &[2 * cell],
             &[cell],
         ];
-        for ((name, have), wanted) in
-            ["x", "h_prev", "w_ru", "w_c", "b_ru", "b_c"].iter().zip(&sizes).zip(wanted)
+        for ((name, actual), expected) in
+            ["x", "h_prev", "w_ru", "w_c", "b_ru", "b_c"].iter().zip(&sizes).zip(expected)
         {
-            cx.check(have == wanted, || {
+            cx.check(actual == expected, || {
                 format!(
-                    "{name} must have the shape {} for {batch} rows of {inputs} inputs and a cell of {cell}, but has {}",
-                    list(wanted),
-                    list(have)
+                    "{name}: expected shape {} for {batch} rows of {inputs} inputs and a cell of {cell}, got {}",
+                    list(expected),
+                    list(actual)
                 )
             })?;
         }
-        let [x, h_prev, w_ru, w_c, b_ru, b_c] = ids[..] else { unreachable!("six inputs were read") };
+        let [x, h_prev, w_ru, w_c, b_ru, b_c] = ids[..] else {
+            unreachable!("the number of inputs differs from six")
+        };
         Ok(Self { x, h_prev, w_ru, w_c, b_ru, b_c, batch, inputs, cell })
     }
 
@@ -93,43 +95,44 @@ fn affine(
 /// h = u * (h_prev - c) + c
 /// ```
 fn gru_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let given = Given::of(cx)?;
-    if given.is_empty() {
-        return Ok(vec![given.h_prev; 4]);
+    let inputs = Inputs::new(cx)?;
+    if inputs.is_empty() {
+        return Ok(vec![inputs.h_prev; 4]);
     }
-    let gates = affine(cx, given.x, given.h_prev, given.w_ru, given.b_ru)?;
+    let gates = affine(cx, inputs.x, inputs.h_prev, inputs.w_ru, inputs.b_ru)?;
     let gates = cx.op(Op::Logistic {}, &[gates])?;
-    let r = cx.slice_in(gates, 1, 0, given.cell)?;
-    let u = cx.slice_in(gates, 1, given.cell, 2 * given.cell)?;
-    let kept = cx.mul(given.h_prev, r)?;
-    let c = affine(cx, given.x, kept, given.w_c, given.b_c)?;
+    let r = cx.slice_in(gates, 1, 0, inputs.cell)?;
+    let u = cx.slice_in(gates, 1, inputs.cell, 2 * inputs.cell)?;
+    let reset_state = cx.mul(inputs.h_prev, r)?;
+    let c = affine(cx, inputs.x, reset_state, inputs.w_c, inputs.b_c)?;
     let c = cx.op(Op::Tanh {}, &[c])?;
-    let difference = cx.sub(given.h_prev, c)?;
+    let difference = cx.sub(inputs.h_prev, c)?;
     let moved = cx.mul(u, difference)?;
     let h = cx.add(moved, c)?;
     Ok(vec![r, u, c, h])
 }
 
-/// `GRUBlockCellGrad(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h)`: the gradients of `x` and `h_prev`, and those of `c` and
-/// of `r` and `u` before their functions.
+/// `GRUBlockCellGrad(x, h_prev, w_ru, w_c, b_ru, b_c, r, u, c, d_h)`: the gradients of `x` and
+/// `h_prev`, and the gradients of `c`, and of `r` and `u`, with respect to the arguments of their
+/// functions.
 fn gru_block_cell_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
-    let given = Given::of(cx)?;
-    let state = [given.batch, given.cell];
+    let inputs = Inputs::new(cx)?;
+    let state = [inputs.batch, inputs.cell];
     let mut others = Vec::with_capacity(4);
     for k in 6..10 {
         let id = cx.input(k)?;
-        let have = cx.sizes(id);
-        cx.check(have == state, || {
-            format!("input {k} must have the shape {}, but has {}", list(&state), list(&have))
+        let actual = cx.sizes(id);
+        cx.check(actual == state, || {
+            format!("input {k}: expected shape {}, got {}", list(&state), list(&actual))
         })?;
         others.push(id);
     }
-    let [r, u, c, d_h] = others[..] else { unreachable!("four inputs were read") };
-    if given.is_empty() {
-        let element_type = cx.element_type(given.x);
-        let d_x = cx.splat_like(given.x, 0.0)?;
-        let d_gates = cx.splat(element_type, &[given.batch, 2 * given.cell], 0.0)?;
-        return Ok(vec![d_x, given.h_prev, given.h_prev, d_gates]);
+    let [r, u, c, d_h] = others[..] else { unreachable!("the number of inputs differs from four") };
+    if inputs.is_empty() {
+        let element_type = cx.element_type(inputs.x);
+        let d_x = cx.splat_like(inputs.x, 0.0)?;
+        let d_gates = cx.splat(element_type, &[inputs.batch, 2 * inputs.cell], 0.0)?;
+        return Ok(vec![d_x, inputs.h_prev, inputs.h_prev, d_gates]);
     }
     let slope = |cx: &mut NodeContext<'_, '_>, y| {
         let rest = one_minus(cx, y)?;
@@ -140,22 +143,22 @@ fn gru_block_cell_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId
     let square = cx.mul(c, c)?;
     let c_slope = one_minus(cx, square)?;
     let d_c = cx.mul(from_h, c_slope)?;
-    let difference = cx.sub(given.h_prev, c)?;
+    let difference = cx.sub(inputs.h_prev, c)?;
     let d_u = cx.mul(d_h, difference)?;
     let u_slope = slope(cx, u)?;
     let d_u = cx.mul(d_u, u_slope)?;
-    let through_c = dot(cx, d_c, given.w_c, 0, 1, 1)?;
-    let end = given.inputs + given.cell;
-    let d_kept = cx.slice_in(through_c, 1, given.inputs, end)?;
-    let d_r = cx.mul(d_kept, given.h_prev)?;
+    let through_c = dot(cx, d_c, inputs.w_c, 0, 1, 1)?;
+    let end = inputs.inputs + inputs.cell;
+    let d_reset_state = cx.slice_in(through_c, 1, inputs.inputs, end)?;
+    let d_r = cx.mul(d_reset_state, inputs.h_prev)?;
     let r_slope = slope(cx, r)?;
     let d_r = cx.mul(d_r, r_slope)?;
     let d_gates = cx.concatenate(&[d_r, d_u], 1)?;
-    let through_gates = dot(cx, d_gates, given.w_ru, 0, 1, 1)?;
+    let through_gates = dot(cx, d_gates, inputs.w_ru, 0, 1, 1)?;
     let d_x = cx.add(through_gates, through_c)?;
-    let d_x = cx.slice_in(d_x, 1, 0, given.inputs)?;
-    let direct = cx.slice_in(through_gates, 1, given.inputs, end)?;
-    let (through_r, through_u) = (cx.mul(d_kept, r)?, cx.mul(d_h, u)?);
+    let d_x = cx.slice_in(d_x, 1, 0, inputs.inputs)?;
+    let direct = cx.slice_in(through_gates, 1, inputs.inputs, end)?;
+    let (through_r, through_u) = (cx.mul(d_reset_state, r)?, cx.mul(d_h, u)?);
     let d_h_prev = cx.add(direct, through_r)?;
     let d_h_prev = cx.add(d_h_prev, through_u)?;
     Ok(vec![d_x, d_h_prev, d_c, d_gates])

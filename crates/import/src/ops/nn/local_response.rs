@@ -14,7 +14,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("LRNGrad", lrn_grad).types("T", FLOATS_TO_32_BITS),
 ];
 
-/// Attributes; all arithmetic is float32's, as theirs is.
+/// Attributes. All arithmetic is in float32, as in TensorFlow and XLA.
 struct Response {
     radius: i64,
     bias: f64,
@@ -27,7 +27,7 @@ impl Response {
         let attributes = &cx.attributes();
         let radius = attributes.int_or("depth_radius", 5)?;
         cx.check((0..=i64::from(i32::MAX)).contains(&radius), || {
-            format!("depth_radius must be between 0 and 2^31, but is {radius}")
+            format!("depth_radius: expected 0 to 2^31 - 1, got {radius}")
         })?;
         Ok(Self {
             radius,
@@ -37,7 +37,7 @@ impl Response {
         })
     }
 
-    /// The sum of the features up to `radius` away, along the last dimension.
+    /// Returns the sum of the features up to `radius` away, along the last dimension.
     fn sum_around(&self, cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
         let mut dimensions = vec![WindowDimension::of_size(1); 3];
         dimensions.push(WindowDimension {
@@ -66,9 +66,7 @@ impl Response {
 fn image(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<InstructionId> {
     let x = cx.input(k)?;
     let sizes = cx.sizes(x);
-    cx.check(sizes.len() == 4, || {
-        format!("input {k} must have 4 dimensions, but has shape {}", list(&sizes))
-    })?;
+    cx.check(sizes.len() == 4, || format!("input {k}: expected 4 dimensions, got shape {}", list(&sizes)))?;
     cx.convert(x, PrimitiveType::F32)
 }
 

@@ -17,18 +17,19 @@ pub(crate) const RULES: &[Rule] = &[
         .types("Tlabels", INDICES),
 ];
 
-/// `x - max(x)`, its exponential, and the exponential's sum, all along the last dimension; the sum lacks it.
+/// `x - max(x)`, its exponential, and the sum of the exponential, all along the last dimension. The
+/// sum does not have that dimension.
 struct Shifted {
     shifted: InstructionId,
     exp: InstructionId,
     sum: InstructionId,
-    /// All dimensions but the last.
+    /// All dimensions except the last.
     rows: Vec<usize>,
 }
 
 fn shifted(cx: &mut NodeContext<'_, '_>, logits: InstructionId) -> Result<Shifted> {
     let sizes = cx.sizes(logits);
-    cx.check(!sizes.is_empty(), || "logits must have at least one dimension".to_owned())?;
+    cx.check(!sizes.is_empty(), || "logits: expected one or more dimensions, got a scalar".to_owned())?;
     let last = sizes.len() - 1;
     let rows: Vec<usize> = (0..last).collect();
     let largest = cx.reduce(logits, Reducer::Maximum, &[last])?;
@@ -65,8 +66,9 @@ fn log_softmax(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.sub(parts.shifted, log)
 }
 
-/// The loss of each row and its gradient by the logits: `-sum(labels * log_softmax)` and `softmax - labels`. A label of
-/// 0 counts nothing, even where the logarithm is infinite, as in XLA.
+/// Returns the loss of each row and its gradient with respect to the logits: `-sum(labels *
+/// log_softmax)` and `softmax - labels`. A label of 0 contributes nothing, even if the logarithm is
+/// infinite, as in XLA.
 fn cross_entropy(
     cx: &mut NodeContext<'_, '_>,
     logits: InstructionId,
@@ -89,22 +91,22 @@ fn cross_entropy(
     Ok(vec![loss, backprop])
 }
 
-/// Logits and labels are matrices, broadcast against each other.
+/// Cross entropy of two matrices, logits and labels, which are broadcast against each other.
 fn softmax_cross_entropy(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (logits, labels) = cx.binary_inputs()?;
     let sizes = cx.sizes(logits);
-    cx.check(sizes.len() == 2, || format!("logits must be a matrix, but have shape {}", list(&sizes)))?;
+    cx.check(sizes.len() == 2, || format!("logits: expected a matrix, got shape {}", list(&sizes)))?;
     cross_entropy(cx, logits, labels)
 }
 
-/// Labels are class numbers; one that is out of range makes its row NaN.
+/// Cross entropy with labels that are class numbers. A label out of range makes its row NaN.
 fn sparse_softmax_cross_entropy(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (logits, labels) = (cx.input(0)?, cx.input(1)?);
     let (sizes, label_sizes) = (cx.sizes(logits), cx.sizes(labels));
     let fits = sizes.len() == 2 && label_sizes.len() == 1 && sizes[0] == label_sizes[0] && sizes[1] > 0;
     cx.check(fits, || {
         format!(
-            "logits must be a matrix [batch, classes] and labels a vector [batch], but have shapes {} and {}",
+            "expected a matrix of logits [batch, classes] and a vector of labels [batch], got shapes {} and {}",
             list(&sizes),
             list(&label_sizes)
         )

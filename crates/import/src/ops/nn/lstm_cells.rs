@@ -1,4 +1,4 @@
-//! LSTM cells that one op computes, and their gradients. Sequences of them are in `lstm_sequences`.
+//! LSTM cells computed by one op, and their gradients. Sequences of them are in `lstm_sequences`.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -23,7 +23,7 @@ pub(crate) enum GateOrder {
 }
 
 impl GateOrder {
-    /// The positions of the cell and of the forget gate.
+    /// Returns the positions of the cell and of the forget gate.
     fn cell_and_forget(self) -> (i64, i64) {
         match self {
             Self::Icfo => (1, 2),
@@ -31,7 +31,7 @@ impl GateOrder {
         }
     }
 
-    /// Gates `[i, f, c, o]` in this order.
+    /// Arranges gates `[i, f, c, o]` in this order.
     fn arrange(self, [i, f, c, o]: [InstructionId; 4]) -> [InstructionId; 4] {
         match self {
             Self::Icfo => [i, c, f, o],
@@ -40,16 +40,16 @@ impl GateOrder {
     }
 }
 
-/// What is the same for each step of a cell.
+/// The parameters common to all steps of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cell {
     pub(crate) order: GateOrder,
     pub(crate) forget_bias: f64,
-    /// The state stays within this distance of 0; nothing is clipped if it is not positive.
+    /// The state is clipped to this distance from 0. It is not clipped if this is not positive.
     pub(crate) cell_clip: f64,
 }
 
-/// What a cell computes in one step, `[batch, cell]` each.
+/// The results of one step of a cell, `[batch, cell]` each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
     pub(crate) i: InstructionId,
@@ -60,7 +60,8 @@ pub(crate) struct Step {
     pub(crate) co: InstructionId,
 }
 
-/// How a state acts on the input gate, the forget gate and the output gate, `[cell]` each.
+/// Weights of a state's effect on the input gate, the forget gate, and the output gate, `[cell]`
+/// each.
 pub(crate) type Peepholes = [InstructionId; 3];
 
 /// The sizes of a cell, checked.
@@ -72,8 +73,9 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// From the inputs `[batch, inputs]`, `cs_prev` and what follows it: `h_prev`, `w`, `wci`, `wcf`, `wco`, `b`.
-    pub(crate) fn of(cx: &mut NodeContext<'_, '_>, x: &[i64], first: usize) -> Result<Self> {
+    /// Reads the sizes from the step's input `[batch, inputs]`, and from input `first` of the node
+    /// and its successors: `cs_prev`, `h_prev`, `w`, `wci`, `wcf`, `wco`, `b`.
+    pub(crate) fn new(cx: &mut NodeContext<'_, '_>, x: &[i64], first: usize) -> Result<Self> {
         let names = ["cs_prev", "h_prev", "w", "wci", "wcf", "wco", "b"];
         let mut sizes = Vec::with_capacity(names.len());
         for k in 0..names.len() {
@@ -82,14 +84,14 @@ impl Sizes {
         }
         let (&[batch, inputs], &[_, cell]) = (x, &sizes[0][..]) else {
             return Err(cx.invalid(format!(
-                "x and cs_prev must be matrices in each step, but are {} and {}",
+                "expected matrices x and cs_prev in each step, got {} and {}",
                 list(x),
                 list(&sizes[0])
             )));
         };
         let gates = cell.checked_mul(4).ok_or_else(|| cx.invalid("the cell is too large"))?;
         let state = vec![batch, cell];
-        let wanted = [
+        let expected = [
             state.clone(),
             state,
             vec![inputs + cell, gates],
@@ -98,12 +100,12 @@ impl Sizes {
             vec![cell],
             vec![gates],
         ];
-        for ((name, have), wanted) in names.iter().zip(&sizes).zip(&wanted) {
-            cx.check(have == wanted, || {
+        for ((name, actual), expected) in names.iter().zip(&sizes).zip(&expected) {
+            cx.check(actual == expected, || {
                 format!(
-                    "{name} must have the shape {} for {batch} rows of {inputs} inputs and a cell of {cell}, but has {}",
-                    list(wanted),
-                    list(have)
+                    "{name}: expected shape {} for {batch} rows of {inputs} inputs and a cell of {cell}, got {}",
+                    list(expected),
+                    list(actual)
                 )
             })?;
         }
@@ -116,7 +118,7 @@ impl Sizes {
     }
 }
 
-/// The peepholes at inputs `first` to `first + 2`, if the attribute says that they are used.
+/// Returns the peepholes at inputs `first` to `first + 2`, if the attribute enables them.
 pub(crate) fn peepholes(cx: &mut NodeContext<'_, '_>, first: usize) -> Result<Option<Peepholes>> {
     if !cx.attributes().bool_or("use_peephole", false)? {
         return Ok(None);
@@ -124,7 +126,7 @@ pub(crate) fn peepholes(cx: &mut NodeContext<'_, '_>, first: usize) -> Result<Op
     Ok(Some([cx.input(first)?, cx.input(first + 1)?, cx.input(first + 2)?]))
 }
 
-/// A row for all of a batch, times a state.
+/// Multiplies a state by weights that are the same for the whole batch.
 fn peep(cx: &mut NodeContext<'_, '_>, state: InstructionId, weights: InstructionId) -> Result<InstructionId> {
     let sizes = cx.sizes(state);
     let weights = cx.broadcast(weights, &sizes, &[1])?;
@@ -137,7 +139,7 @@ pub(crate) fn one_minus(cx: &mut NodeContext<'_, '_>, a: InstructionId) -> Resul
     cx.sub(one, a)
 }
 
-/// The product of factors, from the left.
+/// Returns the product of factors, multiplied from left to right.
 fn product(cx: &mut NodeContext<'_, '_>, factors: &[InstructionId]) -> Result<InstructionId> {
     let mut product = factors[0];
     for &factor in &factors[1..] {
@@ -147,7 +149,8 @@ fn product(cx: &mut NodeContext<'_, '_>, factors: &[InstructionId]) -> Result<In
 }
 
 impl Cell {
-    /// One step from gates `[batch, 4 * cell]` before their functions, bias included, and the state before:
+    /// Computes one step from the previous state and from gates `[batch, 4 * cell]`, which include
+    /// the bias but not their functions:
     ///
     /// ```text
     /// i = sigmoid(gates_i + cs_prev * wci)       f = sigmoid(gates_f + forget_bias + cs_prev * wcf)
@@ -178,8 +181,8 @@ impl Cell {
         i = cx.op(Op::Logistic {}, &[i])?;
         f = cx.op(Op::Logistic {}, &[f])?;
         let ci = cx.op(Op::Tanh {}, &[ci])?;
-        let (new, kept) = (cx.mul(i, ci)?, cx.mul(f, cs_prev)?);
-        let mut cs = cx.add(new, kept)?;
+        let (new, remembered) = (cx.mul(i, ci)?, cx.mul(f, cs_prev)?);
+        let mut cs = cx.add(new, remembered)?;
         if self.cell_clip > 0.0 {
             let (low, high) = (cx.splat_like(cs, -self.cell_clip)?, cx.splat_like(cs, self.cell_clip)?);
             cs = cx.op(Op::Clamp {}, &[low, cs, high])?;
@@ -195,8 +198,8 @@ impl Cell {
     }
 }
 
-/// The gradient of one step: that of the gates before their functions, `[batch, 4 * cell]`, and that of the state before.
-/// What was clipped is passed on as if it was not.
+/// Computes the gradient of one step: that of the gates' arguments, `[batch, 4 * cell]`, and that
+/// of the previous state. Clipping is ignored.
 pub(crate) fn backward(
     cx: &mut NodeContext<'_, '_>,
     order: GateOrder,
@@ -240,8 +243,9 @@ pub(crate) fn backward(
     Ok((gates, cs_prev_grad))
 }
 
-/// The gradients of the peepholes, from that of the gates `[..., 4 * cell]` and the states before and behind each step:
-/// sums over everything but the cell. Zeros if there are none.
+/// Returns the gradients of the peepholes, given that of the gates `[..., 4 * cell]` and the states
+/// before and after each step. They are sums over all dimensions except the cell, or zeros if
+/// peepholes are not used.
 pub(crate) fn peephole_gradients(
     cx: &mut NodeContext<'_, '_>,
     order: GateOrder,
@@ -267,11 +271,12 @@ pub(crate) fn peephole_gradients(
     Ok([gradient(0, cs_prev)?, gradient(forget, cs_prev)?, gradient(3, cs)?])
 }
 
-/// `LSTMBlockCell(x, cs_prev, h_prev, w, wci, wcf, wco, b)`: one step; see [`Cell::forward`], with gates `[x, h_prev] . w + b`.
+/// `LSTMBlockCell(x, cs_prev, h_prev, w, wci, wcf, wco, b)`: one step with gates `[x, h_prev] . w +
+/// b`. See [`Cell::forward`].
 fn lstm_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (x, cs_prev, h_prev, w, b) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?, cx.input(7)?);
     let x_sizes = cx.sizes(x);
-    let sizes = Sizes::of(cx, &x_sizes, 1)?;
+    let sizes = Sizes::new(cx, &x_sizes, 1)?;
     let cell = Cell {
         order: GateOrder::Icfo,
         forget_bias: cx.attributes().float_or("forget_bias", 1.0)?.into(),
@@ -291,20 +296,20 @@ fn lstm_block_cell(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(vec![i, cs, f, o, ci, co, h])
 }
 
-/// `LSTMBlockCellGrad(x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad, h_grad)`: the gradients of the
-/// state before, of the gates, and of the peepholes.
+/// `LSTMBlockCellGrad(x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, cs_grad,
+/// h_grad)`: the gradients of the previous state, the gates, and the peepholes.
 fn lstm_block_cell_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (x, cs_prev) = (cx.input(0)?, cx.input(1)?);
     let x_sizes = cx.sizes(x);
-    let sizes = Sizes::of(cx, &x_sizes, 1)?;
-    let mut given = Vec::with_capacity(8);
+    let sizes = Sizes::new(cx, &x_sizes, 1)?;
+    let mut step_values = Vec::with_capacity(8);
     for k in 8..16 {
         let id = cx.input(k)?;
-        let have = cx.sizes(id);
-        cx.check(have == sizes.state(), || {
-            format!("input {k} must have the shape {}, but has {}", list(&sizes.state()), list(&have))
+        let actual = cx.sizes(id);
+        cx.check(actual == sizes.state(), || {
+            format!("input {k}: expected shape {}, got {}", list(&sizes.state()), list(&actual))
         })?;
-        given.push(id);
+        step_values.push(id);
     }
     let peepholes = peepholes(cx, 4)?;
     if sizes.state().contains(&0) {
@@ -313,9 +318,17 @@ fn lstm_block_cell_grad(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
         let row = cx.splat(element_type, &[sizes.cell], 0.0)?;
         return Ok(vec![cs_prev, gates, row, row, row]);
     }
-    let step = Step { i: given[0], cs: given[1], f: given[2], o: given[3], ci: given[4], co: given[5] };
+    let step = Step {
+        i: step_values[0],
+        cs: step_values[1],
+        f: step_values[2],
+        o: step_values[3],
+        ci: step_values[4],
+        co: step_values[5],
+    };
     let order = GateOrder::Icfo;
-    let (gates, cs_prev_grad) = backward(cx, order, &step, cs_prev, given[6], given[7], peepholes)?;
+    let (gates, cs_prev_grad) =
+        backward(cx, order, &step, cs_prev, step_values[6], step_values[7], peepholes)?;
     let [wci, wcf, wco] = peephole_gradients(cx, order, gates, cs_prev, step.cs, peepholes.is_some())?;
     Ok(vec![cs_prev_grad, gates, wci, wcf, wco])
 }

@@ -1,4 +1,5 @@
-//! LSTM cells over a sequence, and their gradients: a loop of steps, with the products that need no state outside of it.
+//! LSTM cells over a sequence, and their gradients: a loop over the steps. Products that do not
+//! depend on the state are outside the loop.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -28,7 +29,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("BlockLSTMGradV2", |cx| block_lstm_grad(cx, GateOrder::Ifco)).types("T", FLOATS_TO_32_BITS),
 ];
 
-/// How many steps of a sequence are computed.
+/// Number of steps of a sequence to compute.
 #[derive(Clone, Copy)]
 enum Steps {
     Known(i32),
@@ -36,23 +37,24 @@ enum Steps {
     Dynamic(InstructionId),
 }
 
-/// The sizes of a sequence and its input `x`, `[time, batch, inputs]`, at input 1; the cell's inputs follow.
+/// Returns the input `x`, `[time, batch, inputs]`, the number of steps, and the sizes. `x` is input
+/// 1; the cell's inputs follow.
 fn sequence(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, i64, Sizes)> {
     let x = cx.input(1)?;
     let x_sizes = cx.sizes(x);
     let &[time, batch, inputs] = &x_sizes[..] else {
-        return Err(cx.invalid(format!("x must be [time, batch, inputs], but is {}", list(&x_sizes))));
+        return Err(cx.invalid(format!("x: expected shape [time, batch, inputs], got {}", list(&x_sizes))));
     };
-    let sizes = Sizes::of(cx, &[batch, inputs], 2)?;
+    let sizes = Sizes::new(cx, &[batch, inputs], 2)?;
     cx.check(i32::try_from(time).is_ok(), || format!("a sequence of {time} steps is too long"))?;
     Ok((x, time, sizes))
 }
 
-/// `seq_len_max`, at input 0, no less than 0 and no more than there is.
+/// Returns `seq_len_max`, input 0, clamped to the length of the sequence.
 fn steps(cx: &mut NodeContext<'_, '_>, time: i64) -> Result<Steps> {
     let length = cx.input(0)?;
-    let have = cx.sizes(length);
-    cx.check(have.is_empty(), || format!("seq_len_max must be a scalar, but has shape {}", list(&have)))?;
+    let actual = cx.sizes(length);
+    cx.check(actual.is_empty(), || format!("seq_len_max: expected a scalar, got shape {}", list(&actual)))?;
     if let Some(known) = cx.fold(length).and_then(|literal| literal.scalar_at(0).as_i64()) {
         return Ok(Steps::Known(known.clamp(0, time) as i32));
     }
@@ -61,7 +63,8 @@ fn steps(cx: &mut NodeContext<'_, '_>, time: i64) -> Result<Steps> {
     Ok(Steps::Dynamic(cx.convert(clamped, PrimitiveType::S32)?))
 }
 
-/// Runs `body` for each step; it gets the number of rounds so far, that of all, and what is carried.
+/// Runs `body` for each step. It receives the number of iterations so far, the total number, and
+/// the carried values.
 fn for_steps<'p>(
     cx: &mut NodeContext<'_, 'p>,
     steps: Steps,
@@ -84,16 +87,16 @@ fn for_steps<'p>(
             let below = |cx: &mut NodeContext<'_, 'p>, index, state: &[InstructionId]| {
                 cx.compare(ComparisonDirection::Lt, index, state[0])
             };
-            let made = cx.bounded_loop(time.max(0) as u64, &initial, below, |cx, index, state| {
+            let results = cx.bounded_loop(time.max(0) as u64, &initial, below, |cx, index, state| {
                 let next = body(cx, index, state[0], &state[1..])?;
                 Ok([&state[..1], &next].concat())
             })?;
-            Ok(made[1..].to_vec())
+            Ok(results[1..].to_vec())
         }
     }
 }
 
-/// The rows of the weights that inputs and state are multiplied with.
+/// Returns the rows of the weights for the inputs, and those for the state.
 fn split_weights(
     cx: &mut NodeContext<'_, '_>,
     w: InstructionId,
@@ -103,8 +106,9 @@ fn split_weights(
     Ok((input, cx.slice_in(w, 0, sizes.inputs, sizes.inputs + sizes.cell)?))
 }
 
-/// `BlockLSTM(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b)`: the steps' `i, cs, f, o, ci, co, h`, each
-/// `[time, batch, cell]`; see [`Cell::forward`]. Behind `seq_len_max` steps everything is 0.
+/// `BlockLSTM(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b)`: the values `i, cs, f, o, ci,
+/// co, h` of all steps, each `[time, batch, cell]`. See [`Cell::forward`]. After `seq_len_max`
+/// steps, everything is 0.
 fn block_lstm(cx: &mut NodeContext<'_, '_>, cell: &Cell) -> Result<Vec<InstructionId>> {
     let (x, time, sizes) = sequence(cx)?;
     let (cs_prev, h_prev, w, b) = (cx.input(2)?, cx.input(3)?, cx.input(4)?, cx.input(8)?);
@@ -131,7 +135,7 @@ fn block_lstm(cx: &mut NodeContext<'_, '_>, cell: &Cell) -> Result<Vec<Instructi
     let mut carried = vec![from_inputs, state_weights, cs_prev, h_prev];
     carried.extend([zeros; 7]);
     carried.extend(peepholes.into_iter().flatten());
-    let made = for_steps(cx, steps, time, &carried, |cx, index, _, state| {
+    let results = for_steps(cx, steps, time, &carried, |cx, index, _, state| {
         let peepholes: Option<Peepholes> = state[11..].try_into().ok();
         let from_inputs = cx.dynamic_row(state[0], index)?;
         let from_state = dot(cx, state[3], state[1], 0, 1, 0)?;
@@ -145,22 +149,22 @@ fn block_lstm(cx: &mut NodeContext<'_, '_>, cell: &Cell) -> Result<Vec<Instructi
         next.extend_from_slice(&state[11..]);
         Ok(next)
     })?;
-    Ok(made[4..11].to_vec())
+    Ok(results[4..11].to_vec())
 }
 
-/// States before each step from the one in front of all and those behind each.
+/// Returns the states before each step, given the one before the first step and those after each.
 fn states_before(
     cx: &mut NodeContext<'_, '_>,
     first: InstructionId,
-    behind: InstructionId,
+    after: InstructionId,
 ) -> Result<InstructionId> {
-    let sizes = cx.sizes(behind);
+    let sizes = cx.sizes(after);
     let first = cx.reshape(first, &[1, sizes[1], sizes[2]])?;
-    let others = cx.slice_in(behind, 0, 0, sizes[0] - 1)?;
+    let others = cx.slice_in(after, 0, 0, sizes[0] - 1)?;
     if sizes[0] == 1 { Ok(first) } else { cx.concatenate(&[first, others], 0) }
 }
 
-/// Zeros in place of what lies behind the last step: what stands there is nobody's.
+/// Replaces the elements after the last step, which are unspecified, with zeros.
 fn without_padding(
     cx: &mut NodeContext<'_, '_>,
     sequence: InstructionId,
@@ -179,7 +183,7 @@ fn without_padding(
     cx.select(is_step, sequence, zeros)
 }
 
-/// The product over time and batch: `[a, b]` of `[time, batch, a]` and `[time, batch, b]`.
+/// Returns the product over time and batch, `[a, b]`, of `[time, batch, a]` and `[time, batch, b]`.
 fn sum_of_products(
     cx: &mut NodeContext<'_, '_>,
     a: InstructionId,
@@ -196,22 +200,23 @@ fn sum_of_products(
     cx.op(Op::Dot { dot_dimension_numbers: numbers }, &[a, b])
 }
 
-/// `BlockLSTMGrad(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad)`: the
-/// gradients of `x, cs_prev, h_prev, w, wci, wcf, wco, b`. The loop goes through the steps backwards and makes the
-/// gradients of the gates; those of the weights are products of whole sequences.
+/// `BlockLSTMGrad(seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h,
+/// cs_grad, h_grad)`: the gradients of `x, cs_prev, h_prev, w, wci, wcf, wco, b`. The loop visits
+/// the steps in reverse order and computes the gradients of the gates. The gradients of the weights
+/// are products of whole sequences.
 fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec<InstructionId>> {
     let (x, time, sizes) = sequence(cx)?;
     let (cs_prev, h_prev, w) = (cx.input(2)?, cx.input(3)?, cx.input(4)?);
     let element_type = cx.element_type(x);
     let result = [time, sizes.batch, sizes.cell];
-    let mut given = Vec::with_capacity(9);
+    let mut step_values = Vec::with_capacity(9);
     for k in 9..18 {
         let id = cx.input(k)?;
-        let have = cx.sizes(id);
-        cx.check(have == result, || {
-            format!("input {k} must have the shape {}, but has {}", list(&result), list(&have))
+        let actual = cx.sizes(id);
+        cx.check(actual == result, || {
+            format!("input {k}: expected shape {}, got {}", list(&result), list(&actual))
         })?;
-        given.push(id);
+        step_values.push(id);
     }
     let peepholes = peepholes(cx, 5)?;
     if result.contains(&0) {
@@ -224,14 +229,14 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
     }
     let steps = steps(cx, time)?;
     let (input_weights, state_weights) = split_weights(cx, w, sizes)?;
-    let cs_before = states_before(cx, cs_prev, given[1])?;
+    let cs_before = states_before(cx, cs_prev, step_values[1])?;
     let no_gradient = cx.splat(element_type, &sizes.state(), 0.0)?;
     let gates = cx.splat(element_type, &[time, sizes.batch, 4 * sizes.cell], 0.0)?;
     let mut carried = vec![gates, no_gradient, no_gradient, state_weights, cs_before];
-    // All but `h`, which nothing here is computed from.
-    carried.extend(given.iter().enumerate().filter(|(k, _)| *k != 6).map(|(_, &id)| id));
+    // All values except `h`, which the loop does not need.
+    carried.extend(step_values.iter().enumerate().filter(|(k, _)| *k != 6).map(|(_, &id)| id));
     carried.extend(peepholes.into_iter().flatten());
-    let made = for_steps(cx, steps, time, &carried, |cx, index, count, state| {
+    let results = for_steps(cx, steps, time, &carried, |cx, index, count, state| {
         let peepholes: Option<Peepholes> = state[13..].try_into().ok();
         let last = cx.add_scalar(count, -1.0)?;
         let position = cx.sub(last, index)?;
@@ -246,7 +251,7 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
         let gates = cx.with_dynamic_row(state[0], gates, position)?;
         Ok([&[gates, cs_prev_grad, h_prev_grad], &state[3..]].concat())
     })?;
-    let (gates, cs_prev_grad, h_prev_grad) = (made[0], made[1], made[2]);
+    let (gates, cs_prev_grad, h_prev_grad) = (results[0], results[1], results[2]);
     let rows = time * sizes.batch;
     let flat = cx.reshape(gates, &[rows, 4 * sizes.cell])?;
     let x_grad = match sizes.inputs {
@@ -256,7 +261,7 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
             cx.reshape(product, &[time, sizes.batch, inputs])?
         }
     };
-    let h_before = states_before(cx, h_prev, given[6])?;
+    let h_before = states_before(cx, h_prev, step_values[6])?;
     let h_before = without_padding(cx, h_before, steps)?;
     let mut w_grad = sum_of_products(cx, h_before, gates)?;
     if sizes.inputs > 0 {
@@ -265,7 +270,8 @@ fn block_lstm_grad(cx: &mut NodeContext<'_, '_>, order: GateOrder) -> Result<Vec
         w_grad = cx.concatenate(&[of_inputs, w_grad], 0)?;
     }
     let b_grad = cx.reduce(gates, Reducer::Add, &[0, 1])?;
-    let (cs_before, cs) = (without_padding(cx, cs_before, steps)?, without_padding(cx, given[1], steps)?);
+    let (cs_before, cs) =
+        (without_padding(cx, cs_before, steps)?, without_padding(cx, step_values[1], steps)?);
     let [wci, wcf, wco] = peephole_gradients(cx, order, gates, cs_before, cs, peepholes.is_some())?;
     Ok(vec![x_grad, cs_prev_grad, h_prev_grad, w_grad, wci, wcf, wco, b_grad])
 }

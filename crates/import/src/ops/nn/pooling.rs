@@ -1,4 +1,4 @@
-//! Pooling: the largest element of each window, or the mean.
+//! Pooling: the maximum or the mean of each window.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -18,7 +18,7 @@ pub(crate) const RULES: &[Rule] = &[
     rule("AvgPool3D", |cx| avg_pool(cx, 5)).types("T", FLOATS),
 ];
 
-/// What the windows of a pooling op are, for an array of some shape.
+/// The windows of a pooling op on an array of a given shape.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolWindows {
     pub(crate) format: Format,
@@ -29,8 +29,8 @@ pub(crate) struct PoolWindows {
 }
 
 impl PoolWindows {
-    /// Those of a node for an array of these sizes. Sizes and strides of the windows are attributes, or inputs `at` and
-    /// `at + 1` if the node has those.
+    /// Reads the windows of a node for an array of these sizes. Sizes and strides of the windows
+    /// are attributes, or inputs `at` and `at + 1` if the node has them.
     pub(crate) fn of_node(cx: &mut NodeContext<'_, '_>, sizes: &[i64], at: usize) -> Result<Self> {
         let rank = sizes.len();
         let (filter, strides) = if cx.inputs().len() > at {
@@ -53,21 +53,21 @@ impl PoolWindows {
         Ok(Self { format, padding, window, result })
     }
 
-    /// Refuses windows that reach over several images or features.
+    /// Rejects windows over several images or features.
     fn check_only_spatial(&self, cx: &NodeContext<'_, '_>) -> Result<()> {
         let alone = |d: usize| self.window.dimensions[d] == WindowDimension::of_size(1);
         cx.check(alone(self.format.batch) && alone(self.format.feature), || {
             format!(
                 "ksize and strides must be 1 for the batch (dimension {}) and the features (dimension {}): means over \
-                 those are not defined",
+                 these dimensions are not defined",
                 self.format.batch, self.format.feature
             )
         })
     }
 }
 
-/// The largest element of each window; -inf (or the smallest integer) where it has none. NaN is passed over, as in
-/// TensorFlow's kernel and in XLA's code.
+/// Returns the maximum of each window, or -inf (or the smallest integer) if the window is empty.
+/// NaN is skipped, as in TensorFlow's kernel and in XLA's code.
 fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let format = Format::of_node(cx, rank)?;
@@ -79,7 +79,7 @@ fn max_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     format.split_blocks(cx, largest, block)
 }
 
-/// The mean of those elements of each window that are in the array; narrow types are summed in float32.
+/// Returns the mean of each window's elements within the array. Narrow types are summed in float32.
 fn avg_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -92,10 +92,11 @@ fn avg_pool(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> 
     cx.convert(mean, element_type)
 }
 
-/// The most positions along one dimension whose windows are counted one by one.
+/// Maximum number of positions along one dimension whose windows are counted individually.
 const MAX_COUNTED: i64 = 1 << 22;
 
-/// Each element, one for each window on an array of `sizes`, divided by how many elements its window has there.
+/// Divides each element by the number of elements in its window. There is one element for each
+/// window on an array of `sizes`.
 pub(crate) fn divide_by_counts(
     cx: &mut NodeContext<'_, '_>,
     sums: InstructionId,
@@ -108,7 +109,7 @@ pub(crate) fn divide_by_counts(
     }
     let element_type = cx.element_type(sums);
     let spatial_sizes: Vec<i64> = pool.format.spatial.iter().map(|&d| result[d]).collect();
-    // Windows that lie within the array are as large as each other, and often all do.
+    // Windows within the array have the same size. Often, this is true of all windows.
     let mut common = 1.0;
     let mut counts: Option<InstructionId> = None;
     for (i, &d) in pool.format.spatial.iter().enumerate() {
@@ -119,7 +120,7 @@ pub(crate) fn divide_by_counts(
         }
         if result[d] > MAX_COUNTED {
             return Err(Error::unsupported(format!(
-                "the result has {} elements along dimension {d}, more than {MAX_COUNTED} is not supported with \
+                "the result has {} elements along dimension {d}, but the maximum is {MAX_COUNTED} with \
                  padding {:?}; pad with a Pad and use VALID",
                 result[d], pool.padding
             )));
@@ -142,7 +143,8 @@ pub(crate) fn divide_by_counts(
     cx.div(sums, counts)
 }
 
-/// How many of each window's elements along a dimension are within an array of that size.
+/// Returns the number of each window's elements along a dimension that are within an array of that
+/// size.
 fn counts_along(element_type: PrimitiveType, positions: i64, size: i64, window: &WindowDimension) -> Literal {
     let count = |position: i64| {
         let begin = position * window.stride - window.padding_low;
@@ -152,7 +154,14 @@ fn counts_along(element_type: PrimitiveType, positions: i64, size: i64, window: 
     Literal::from_scalars(ArrayShape::new(element_type, &[positions]), (0..positions).map(count))
 }
 
-/// Sizes of arrays that must agree, in words.
-pub(crate) fn check_same(cx: &NodeContext<'_, '_>, what: &str, have: &[i64], want: &[i64]) -> Result<()> {
-    cx.check(have == want, || format!("{what} must have shape {}, but has {}", list(want), list(have)))
+/// Checks that an array has the expected sizes.
+pub(crate) fn check_same(
+    cx: &NodeContext<'_, '_>,
+    what: &str,
+    actual: &[i64],
+    expected: &[i64],
+) -> Result<()> {
+    cx.check(actual == expected, || {
+        format!("{what}: expected shape {}, got {}", list(expected), list(actual))
+    })
 }

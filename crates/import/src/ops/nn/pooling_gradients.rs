@@ -24,7 +24,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule("MaxPool3DGradGrad", |cx| max_pool_grad_grad(cx, 5)).types("T", &[tf::DataType::Float]),
 ];
 
-/// `MaxPoolGrad(x, pooled, gradient)`: each window's gradient goes to the first of its largest elements.
+/// `MaxPoolGrad(x, pooled, gradient)`: adds each window's gradient to the first of its largest
+/// elements.
 fn max_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let (x, gradient) = (cx.input(0)?, cx.input(2)?);
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -37,11 +38,11 @@ fn max_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instructio
     let scatter = cx.reducer(Reducer::Add, element_type)?;
     let result =
         cx.op(Op::SelectAndScatter { window: pool.window, select, scatter }, &[x, gradient, zero])?;
-    let wanted = cx.output_type(0)?;
-    cx.convert(result, wanted)
+    let output_type = cx.output_type(0)?;
+    cx.convert(result, output_type)
 }
 
-/// The computation `(x, y) -> x >= y`.
+/// Returns the computation `(x, y) -> x >= y`.
 fn not_less(cx: &mut NodeContext<'_, '_>, element_type: PrimitiveType) -> Result<ComputationId> {
     let module = cx.module_mut();
     let mut builder = ComputationBuilder::new(format!("ge.{element_type}"));
@@ -52,8 +53,8 @@ fn not_less(cx: &mut NodeContext<'_, '_>, element_type: PrimitiveType) -> Result
     Ok(module.add_computation(builder.finish(root)))
 }
 
-/// `AvgPoolGrad(input_sizes, gradient)`: each element's gradient is the sum over the windows that it is in, each
-/// divided by how many elements it has.
+/// `AvgPoolGrad(input_sizes, gradient)`: the gradient of each element is the sum over the windows
+/// that contain it, each divided by the number of its elements.
 fn avg_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let gradient = cx.input(1)?;
     let (gradient_sizes, element_type) = (cx.sizes(gradient), cx.element_type(gradient));
@@ -66,8 +67,8 @@ fn avg_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instructio
     }
     let wide = cx.convert(gradient, accumulation_type(element_type))?;
     let parts = divide_by_counts(cx, wide, &sizes, &pool)?;
-    // The windows that an element is in follow one another, so their sum is one of a window on the gradient, which the
-    // strides spread.
+    // The windows that contain an element are consecutive. Their sum is thus that of a window on
+    // the gradient, dilated by the strides.
     let mut window = Window::default();
     for (d, forward) in pool.window.dimensions.iter().enumerate() {
         let spread = (gradient_sizes[d] - 1) * forward.stride + 1;
@@ -83,7 +84,8 @@ fn avg_pool_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instructio
     cx.convert(sums, element_type)
 }
 
-/// `MaxPoolGradGrad(x, pooled, gradient)`: the gradient at the first of the largest elements of each window.
+/// `MaxPoolGradGrad(x, pooled, gradient)`: the gradient at the first of the largest elements of
+/// each window.
 fn max_pool_grad_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<InstructionId> {
     let (x, gradient) = (cx.input(0)?, cx.input(2)?);
     let (sizes, element_type) = (cx.sizes(x), cx.element_type(x));
@@ -97,7 +99,7 @@ fn max_pool_grad_grad(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<Instr
     cx.tuple_element(pairs, 1)
 }
 
-/// The computation `((x, g), (y, h)) -> x >= y ? (x, g) : (y, h)`.
+/// Returns the computation `((x, g), (y, h)) -> x >= y ? (x, g) : (y, h)`.
 fn larger_of_pairs(cx: &mut NodeContext<'_, '_>, element_type: PrimitiveType) -> Result<ComputationId> {
     let module = cx.module_mut();
     let mut builder = ComputationBuilder::new(format!("larger_of_pairs.{element_type}"));

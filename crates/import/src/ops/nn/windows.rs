@@ -1,18 +1,18 @@
-//! What convolutions, pooling and the like have in common: data formats, padding, windows.
+//! Data formats, padding, and windows, which convolutions, pooling, and similar ops have in common.
 
 use crate::node::context::NodeContext;
 use bounded::list;
 use hlo::{InstructionId, WindowDimension};
 use support::Result;
 
-/// Which dimensions of an array are what.
+/// The roles of an array's dimensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Format {
     pub(crate) batch: usize,
     pub(crate) feature: usize,
     pub(crate) spatial: Vec<usize>,
-    /// Whether the features lie in blocks, the position in the block last (`NCHW_VECT_C`); the dimensions above are
-    /// those of the array with such blocks merged.
+    /// True if the features are stored in blocks, with the position in the block as the last
+    /// dimension (`NCHW_VECT_C`). The dimensions above are those of the array with merged blocks.
     pub(crate) vectorized: bool,
 }
 
@@ -27,24 +27,26 @@ impl Format {
         Self { batch: 0, feature: 1, spatial: (2..rank).collect(), vectorized: false }
     }
 
-    /// What the attribute `data_format` says of an array of this rank, at least 2; absent, features are last.
+    /// Reads the attribute `data_format` for an array of this rank, at least 2. By default,
+    /// features are last.
     pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
         match cx.text_or("data_format", "NHWC")? {
             "NHWC" | "NDHWC" | "CHANNELS_LAST" => Ok(Self::channels_last(rank)),
             "NCHW" | "NCDHW" | "CHANNELS_FIRST" => Ok(Self::channels_first(rank)),
             "NCHW_VECT_C" if rank == 4 => Ok(Self { vectorized: true, ..Self::channels_first(rank) }),
             other => Err(cx.invalid(format!(
-                "data_format '{other}' is not known here; it must be NHWC or NCHW (NDHWC or NCDHW in 3-D)"
+                "data_format: expected NHWC or NCHW (NDHWC or NCDHW in 3-D), got '{other}'"
             ))),
         }
     }
 
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub(crate) fn rank(&self) -> usize {
         self.spatial.len() + 2
     }
 
-    /// The array with blocks of features merged, and the size of a block: `[n, c/b, h, w, b]` becomes `[n, c, h, w]`.
+    /// Merges blocks of features: `[n, c/b, h, w, b]` becomes `[n, c, h, w]`. Also returns the size
+    /// of a block.
     pub(crate) fn merge_blocks(
         &self,
         cx: &mut NodeContext<'_, '_>,
@@ -55,14 +57,14 @@ impl Format {
         }
         let sizes = cx.sizes(x);
         cx.check(sizes.len() == 5, || {
-            format!("an array of data_format NCHW_VECT_C has 5 dimensions, but this has {}", list(&sizes))
+            format!("expected 5 dimensions in data_format NCHW_VECT_C, got shape {}", list(&sizes))
         })?;
         let features = cx.checked_product(&[sizes[1], sizes[4]])?;
         let x = cx.transpose(x, &[0, 1, 4, 2, 3])?;
         Ok((cx.reshape(x, &[sizes[0], features, sizes[2], sizes[3]])?, sizes[4]))
     }
 
-    /// Takes features apart into blocks again.
+    /// Splits features into blocks, the inverse of [`Self::merge_blocks`].
     pub(crate) fn split_blocks(
         &self,
         cx: &mut NodeContext<'_, '_>,
@@ -74,17 +76,18 @@ impl Format {
         }
         let sizes = cx.sizes(x);
         cx.check(block > 0 && sizes[1] % block == 0, || {
-            format!("the {} features of the result do not come in blocks of {block}", sizes[1])
+            format!("the {} features of the result are not a multiple of the block size {block}", sizes[1])
         })?;
         let x = cx.reshape(x, &[sizes[0], sizes[1] / block, block, sizes[2], sizes[3]])?;
         cx.transpose(x, &[0, 1, 3, 4, 2])
     }
 }
 
-/// How the edges of an array are padded.
+/// Padding of the edges of an array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Padding {
-    /// As much as makes the result `ceil(size / stride)`, the odd element at the end.
+    /// Enough for a result of size `ceil(size / stride)`. If the total is odd, the extra element is
+    /// at the end.
     Same,
     /// None.
     Valid,
@@ -93,30 +96,31 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// The attribute `padding`, with `explicit_paddings` for all `rank` dimensions of the array.
+    /// Reads the attribute `padding`, with `explicit_paddings` for all `rank` dimensions of the
+    /// array.
     pub(crate) fn of_node(cx: &NodeContext<'_, '_>, rank: usize) -> Result<Self> {
         match cx.attributes().text("padding")? {
             "SAME" => return Ok(Self::Same),
             "VALID" => return Ok(Self::Valid),
             "EXPLICIT" => {}
             other => {
-                return Err(cx.invalid(format!("padding '{other}' is not SAME, VALID or EXPLICIT")));
+                return Err(cx.invalid(format!("padding: expected SAME, VALID, or EXPLICIT, got '{other}'")));
             }
         }
         let values = cx.attributes().ints_or("explicit_paddings", Vec::new())?;
         cx.check(values.len() == 2 * rank, || {
             format!(
-                "explicit_paddings must hold a pair for each of the {rank} dimensions, but are {}",
+                "explicit_paddings: expected a pair for each of the {rank} dimensions, got {}",
                 list(&values)
             )
         })?;
         cx.check(values.iter().all(|&value| value >= 0), || {
-            format!("explicit_paddings must not be negative, but are {}; crop with a Slice", list(&values))
+            format!("explicit_paddings: expected numbers >= 0, got {}; use a Slice to crop", list(&values))
         })?;
         Ok(Self::Explicit(values.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect()))
     }
 
-    /// Refuses explicit padding of dimensions that are not spatial.
+    /// Rejects explicit padding of dimensions that are not spatial.
     pub(crate) fn check_spatial(&self, cx: &NodeContext<'_, '_>, format: &Format) -> Result<()> {
         let Self::Explicit(pairs) = self else { return Ok(()) };
         cx.check(pairs[format.batch] == (0, 0) && pairs[format.feature] == (0, 0), || {
@@ -128,7 +132,8 @@ impl Padding {
         })
     }
 
-    /// The window along one dimension of an array of that size, and how many positions it has.
+    /// Returns the window along one dimension of an array of that size, and the number of its
+    /// positions.
     pub(crate) fn window(
         &self,
         cx: &NodeContext<'_, '_>,
@@ -137,7 +142,8 @@ impl Padding {
         step: WindowStep,
     ) -> Result<(WindowDimension, i64)> {
         let WindowStep { filter, stride, dilation } = step;
-        // Attributes may be anything; what has passed the checks below fits into 64 bits.
+        // Attributes may be arbitrary, so compute in 128 bits. Values that pass the checks below
+        // fit in 64 bits.
         let span = (i128::from(filter) - 1) * i128::from(dilation) + 1;
         let (wide_size, wide_stride) = (i128::from(size), i128::from(stride));
         let (low, high) = match self {
@@ -157,15 +163,15 @@ impl Padding {
         };
         cx.check(*self == Self::Same || room >= 0, || {
             format!(
-                "the window spans {span} elements along dimension {dimension}, more than the {} there are with \
+                "the window spans {span} elements along dimension {dimension}, which has {} with \
                  padding: use a smaller filter or dilation, or padding SAME",
                 wide_size + low + high
             )
         })?;
         cx.check(span <= MAX_SPAN && wide_size + low + high <= MAX_SPAN, || {
             format!(
-                "the window spans {span} elements along dimension {dimension}, which has {} with padding: at most \
-                 2^60 can be computed with",
+                "the window spans {span} elements along dimension {dimension}, which has {} with padding: the maximum of \
+                 both is 2^60",
                 wide_size + low + high
             )
         })?;
@@ -180,22 +186,23 @@ impl Padding {
     }
 }
 
-/// Larger windows and padded dimensions are refused, so that sums of a few of them fit into 64 bits.
+/// Maximum size of windows and padded dimensions. Sums of a few of these sizes fit in 64 bits.
 const MAX_SPAN: i128 = 1 << 60;
 
-/// How a window of one dimension is made and moved.
+/// Size and motion of a window along one dimension.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowStep {
-    /// Elements of the window.
+    /// Number of elements of the window.
     pub(crate) filter: i64,
-    /// From one position to the next.
+    /// Distance between positions.
     pub(crate) stride: i64,
-    /// From one element of the window to the next.
+    /// Distance between elements of the window.
     pub(crate) dilation: i64,
 }
 
 impl NodeContext<'_, '_> {
-    /// A list attribute with one positive integer for each of the array's dimensions; absent or empty, `default`.
+    /// Reads a list attribute with one positive integer for each of the array's dimensions. An
+    /// absent or empty list means `default`.
     pub(crate) fn positive_ints(&self, name: &str, rank: usize, default: Option<i64>) -> Result<Vec<i64>> {
         let mut values = match default {
             Some(_) => self.attributes().ints_or(name, Vec::new())?,
@@ -208,21 +215,21 @@ impl NodeContext<'_, '_> {
         Ok(values)
     }
 
-    /// Refuses other than one positive integer for each dimension.
+    /// Checks that there is one positive integer for each dimension.
     pub(crate) fn check_positive(&self, name: &str, values: &[i64], rank: usize) -> Result<()> {
         self.check(values.len() == rank && values.iter().all(|&value| value >= 1), || {
             format!(
-                "{name} must hold one positive integer for each of the {rank} dimensions, but is {}",
+                "{name}: expected one positive integer for each of the {rank} dimensions, got {}",
                 list(values)
             )
         })
     }
 
-    /// Refuses steps of the batch or the features.
+    /// Checks that the values of the batch and the features are 1.
     pub(crate) fn check_only_spatial(&self, name: &str, values: &[i64], format: &Format) -> Result<()> {
         self.check(values[format.batch] == 1 && values[format.feature] == 1, || {
             format!(
-                "{name} must be 1 for the batch (dimension {}) and the features (dimension {}), but are {}",
+                "{name}: expected 1 for the batch (dimension {}) and the features (dimension {}), got {}",
                 format.batch,
                 format.feature,
                 list(values)
@@ -230,14 +237,14 @@ impl NodeContext<'_, '_> {
         })
     }
 
-    /// An array of so many dimensions.
+    /// Checks the number of dimensions of an array.
     pub(crate) fn check_rank(&self, what: &str, sizes: &[i64], rank: usize) -> Result<()> {
         self.check(sizes.len() == rank, || {
-            format!("{what} must have {rank} dimensions, but has shape {}", list(sizes))
+            format!("{what}: expected {rank} dimensions, got shape {}", list(sizes))
         })
     }
 
-    /// A product of sizes; an error if it does not fit.
+    /// Returns a product of sizes, or an error if it overflows.
     pub(crate) fn checked_product(&self, sizes: &[i64]) -> Result<i64> {
         let product = sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size));
         product.ok_or_else(|| self.invalid(format!("the product of {} is too large", list(sizes))))

@@ -1,4 +1,5 @@
-//! Fake quantization, and its gradients: floats rounded to the steps that integers of few bits would have.
+//! Fake quantization and its gradients: rounds floats to the steps that integers of few bits would
+//! have.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
@@ -32,42 +33,41 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("FakeQuantWithMinMaxVarsPerChannelGradient", |cx| vars_gradient(cx, true)),
 ];
 
-/// The dimension of the channels, the last one.
+/// Returns the dimension of the channels, the last one.
 fn channel(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<usize> {
-    cx.rank(x)
-        .checked_sub(1)
-        .ok_or_else(|| cx.invalid("an array with channels is needed, but it is a scalar"))
+    cx.rank(x).checked_sub(1).ok_or_else(|| cx.invalid("expected an array with channels, got a scalar"))
 }
 
-/// The smallest and the largest integer.
+/// Returns the smallest and the largest integer.
 fn integers(cx: &NodeContext<'_, '_>) -> Result<(f32, f32)> {
     let bits = cx.attributes().int_or("num_bits", 8)?;
-    cx.check((2..=16).contains(&bits), || format!("num_bits must be between 2 and 16, but is {bits}"))?;
+    cx.check((2..=16).contains(&bits), || format!("num_bits: expected 2 to 16, got {bits}"))?;
     let least = if cx.attributes().bool_or("narrow_range", false)? { 1.0 } else { 0.0 };
     Ok((least, ((1u32 << bits) - 1) as f32))
 }
 
-/// A range moved so that 0 is one of its steps. Scalars, or one for each channel.
+/// A range shifted such that 0 is one of its steps. The fields are scalars, or have one element for
+/// each channel.
 struct Steps {
     low: InstructionId,
     high: InstructionId,
     /// The size of a step.
     scale: InstructionId,
-    /// The number of the step that is 0.
+    /// Index of the step that is 0.
     zero: InstructionId,
-    /// Whether the range is 0 to 0; nothing where it cannot be.
+    /// True if the range is 0 to 0. `None` if it cannot be.
     is_empty: Option<InstructionId>,
-    /// The dimension that channels are.
+    /// The dimension of the channels, if there is one range for each.
     dimensions: Vec<usize>,
 }
 
 impl Steps {
-    /// Of the attributes `min` and `max`, in float32 arithmetic.
+    /// Derives the steps from the attributes `min` and `max`, in float32 arithmetic.
     fn of_attributes(cx: &mut NodeContext<'_, '_>) -> Result<Self> {
         let attributes = &cx.attributes();
         let (min, max) = (attributes.float_or("min", -6.0)?, attributes.float_or("max", 6.0)?);
         cx.check(min < max && (max - min).is_finite(), || {
-            format!("min must be less than max, but they are {min} and {max}")
+            format!("expected min < max, got {min} and {max}")
         })?;
         let (least, most) = integers(cx)?;
         let scale = (max - min) / (most - least);
@@ -85,7 +85,7 @@ impl Steps {
         })
     }
 
-    /// Of inputs `k` and `k + 1`, which have the sizes of some dimensions of `x`.
+    /// Derives the steps from inputs `k` and `k + 1`, which have the sizes of `dimensions` of `x`.
     fn of_inputs(
         cx: &mut NodeContext<'_, '_>,
         k: usize,
@@ -94,14 +94,14 @@ impl Steps {
     ) -> Result<Self> {
         let (min, max) = (cx.input(k)?, cx.input(k + 1)?);
         let sizes = cx.sizes(x);
-        let wanted: Vec<i64> = dimensions.iter().map(|&d| sizes[d]).collect();
-        let have = (cx.sizes(min), cx.sizes(max));
-        cx.check(have.0 == wanted && have.1 == wanted, || {
+        let expected: Vec<i64> = dimensions.iter().map(|&d| sizes[d]).collect();
+        let actual = (cx.sizes(min), cx.sizes(max));
+        cx.check(actual.0 == expected && actual.1 == expected, || {
             format!(
-                "min and max must have the shape {}, but have {} and {}",
-                list(&wanted),
-                list(&have.0),
-                list(&have.1)
+                "min and max: expected shape {}, got {} and {}",
+                list(&expected),
+                list(&actual.0),
+                list(&actual.1)
             )
         })?;
         let (least, most) = integers(cx)?;
@@ -132,7 +132,7 @@ impl Steps {
         cx.broadcast(id, &sizes, &self.dimensions)
     }
 
-    /// The nearest step; halves go up.
+    /// Rounds to the nearest step, halves up.
     fn quantize(&self, cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<InstructionId> {
         let (low, high) = (self.wide(cx, self.low, x)?, self.wide(cx, self.high, x)?);
         let (scale, zero) = (self.wide(cx, self.scale, x)?, self.wide(cx, self.zero, x)?);
@@ -141,7 +141,7 @@ impl Steps {
         let steps = cx.div(from_low, scale)?;
         let raised = cx.add_scalar(steps, 0.5)?;
         let step = cx.op(Op::Floor {}, &[raised])?;
-        // Counted from the step that is 0, so that 0 stays 0.
+        // Count from the step that is 0, so that 0 remains 0.
         let step = cx.sub(step, zero)?;
         let value = cx.mul(step, scale)?;
         let Some(is_empty) = self.is_empty else { return Ok(value) };
@@ -150,7 +150,7 @@ impl Steps {
         cx.select(is_empty, nothing, value)
     }
 
-    /// The gradient where the input lies in the range.
+    /// Returns the gradient at inputs within the range, and 0 elsewhere.
     fn gradient(
         &self,
         cx: &mut NodeContext<'_, '_>,
@@ -169,7 +169,7 @@ impl Steps {
         cx.select(inside, gradient, zero)
     }
 
-    /// The sum of the gradients where the input lies beyond an end.
+    /// Returns the sum of the gradients at inputs beyond an end.
     fn gradient_of_end(
         &self,
         cx: &mut NodeContext<'_, '_>,
@@ -190,21 +190,17 @@ impl Steps {
     }
 }
 
-/// The gradient and the input, which have one shape.
+/// Returns the gradient and the input, which must have one shape.
 fn gradient_inputs(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, InstructionId)> {
     let (gradient, x) = (cx.input(0)?, cx.input(1)?);
     let sizes = (cx.sizes(gradient), cx.sizes(x));
     cx.check(sizes.0 == sizes.1, || {
-        format!(
-            "gradients and inputs must have one shape, but have {} and {}",
-            list(&sizes.0),
-            list(&sizes.1)
-        )
+        format!("gradients and inputs have different shapes: {} and {}", list(&sizes.0), list(&sizes.1))
     })?;
     Ok((gradient, x))
 }
 
-/// The gradients of the input and of both ends.
+/// Returns the gradients of the input and of both ends.
 fn vars_gradient(cx: &mut NodeContext<'_, '_>, per_channel: bool) -> Result<Vec<InstructionId>> {
     let (gradient, x) = gradient_inputs(cx)?;
     let dimensions: Vec<usize> = if per_channel { vec![channel(cx, x)?] } else { Vec::new() };

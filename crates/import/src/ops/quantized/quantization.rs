@@ -1,4 +1,4 @@
-//! Quantization: values rounded to few steps, and back.
+//! Quantization to few steps, and dequantization.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -25,7 +25,8 @@ pub(crate) const RULES: &[Rule] = &[
 const QUANTIZED: &[DataType] =
     &[DataType::Qint8, DataType::Quint8, DataType::Qint16, DataType::Quint16, DataType::Qint32];
 
-/// The range of the values and the steps in it, scalars or one for each slice along an axis.
+/// The range of the values and its steps. The fields are scalars, or have one element for each
+/// slice along an axis.
 struct Steps {
     low: InstructionId,
     high: InstructionId,
@@ -33,8 +34,8 @@ struct Steps {
     inverse: InstructionId,
 }
 
-/// `QuantizeAndDequantize(x, min, max)`: `round(clamp(x) * scale) / scale`. The scale maps the range, given or found, on
-/// the integers of so many bits, such that 0 stays 0.
+/// `QuantizeAndDequantize(x, min, max)`: `round(clamp(x) * scale) / scale`. The scale maps the
+/// range, given or computed, to the integers of the given number of bits, such that 0 remains 0.
 fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let attributes = &cx.attributes();
@@ -44,7 +45,7 @@ fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId
         "HALF_TO_EVEN" => false,
         "HALF_UP" => true,
         other => {
-            return Err(cx.invalid(format!("round_mode must be HALF_TO_EVEN or HALF_UP, but is '{other}'")));
+            return Err(cx.invalid(format!("round_mode: expected HALF_TO_EVEN or HALF_UP, got '{other}'")));
         }
     };
     let (low, high) = if is_given {
@@ -72,7 +73,8 @@ fn quantize_and_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId
     cx.mul(rounded, inverse)
 }
 
-/// The dimension whose slices have ranges of their own; none if all of the array has one.
+/// Returns the dimension whose slices have their own ranges, or `None` if there is one range for
+/// the whole array.
 fn slice_axis(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<Option<usize>> {
     let axis = cx.attributes().int_or("axis", -1)?;
     if axis == -1 {
@@ -80,7 +82,7 @@ fn slice_axis(cx: &NodeContext<'_, '_>, x: InstructionId) -> Result<Option<usize
     }
     let rank = cx.rank(x);
     cx.check((0..rank as i64).contains(&axis), || {
-        format!("axis must be -1 or one of the {rank} dimensions, but is {axis}")
+        format!("axis: expected -1 or one of the {rank} dimensions, got {axis}")
     })?;
     Ok(Some(axis as usize))
 }
@@ -93,14 +95,14 @@ fn check_range(
     axis: Option<usize>,
 ) -> Result<()> {
     let sizes = cx.sizes(x);
-    let wanted: Vec<i64> = axis.map(|axis| sizes[axis]).into_iter().collect();
+    let expected: Vec<i64> = axis.map(|axis| sizes[axis]).into_iter().collect();
     let (low, high) = (cx.sizes(low), cx.sizes(high));
-    cx.check(low == wanted && high == wanted, || {
-        format!("the range must have the shape {}, but has {} and {}", list(&wanted), list(&low), list(&high))
+    cx.check(low == expected && high == expected, || {
+        format!("the range: expected shape {}, got {} and {}", list(&expected), list(&low), list(&high))
     })
 }
 
-/// A number for each slice along an axis, or one for all, as an array like another.
+/// Broadcasts a number for each slice along an axis, or one for all, to the shape of another array.
 fn over_slices(
     cx: &mut NodeContext<'_, '_>,
     id: InstructionId,
@@ -112,7 +114,8 @@ fn over_slices(
     cx.broadcast(id, &sizes, &dimensions)
 }
 
-/// The steps of a range: it is widened on one side so that its ends are the ends of the integers.
+/// Returns the steps of a range. One side of the range is widened such that its ends correspond to
+/// those of the integers.
 fn steps(cx: &mut NodeContext<'_, '_>, low: InstructionId, high: InstructionId) -> Result<Steps> {
     let (least, most) = integer_range(cx, low)?;
     let element_type = cx.element_type(low);
@@ -139,7 +142,8 @@ fn steps(cx: &mut NodeContext<'_, '_>, low: InstructionId, high: InstructionId) 
     })
 }
 
-/// The ends of the integers of as many bits as the node says, like an array.
+/// Returns the smallest and the largest integer with the node's number of bits, in the shape of an
+/// array.
 fn integer_range(
     cx: &mut NodeContext<'_, '_>,
     like: InstructionId,
@@ -155,8 +159,8 @@ fn integer_range(
     };
     if let Some(bits) = known {
         let most = if is_signed { 61 } else { 62 };
-        cx.check((1..=most).contains(&bits), || format!("num_bits must be in [1, {most}], but is {bits}"))?;
-        // As the type holds it: 2^bits - 1 is rounded where the type is narrower.
+        cx.check((1..=most).contains(&bits), || format!("num_bits: expected 1 to {most}, got {bits}"))?;
+        // Use the number as the type represents it: narrow types round 2^bits - 1.
         let element_type = cx.element_type(like);
         let power = 2f64.powi((bits - i64::from(is_signed)) as i32);
         let power = rounded(element_type, power);
@@ -166,7 +170,7 @@ fn integer_range(
     let (element_type, sizes) = (cx.element_type(like), cx.sizes(like));
     let bits = cx.input(3)?;
     let rank = cx.rank(bits);
-    cx.check(rank == 0, || format!("num_bits must be a scalar, but has rank {rank}"))?;
+    cx.check(rank == 0, || format!("num_bits: expected a scalar, got rank {rank}"))?;
     let bits = cx.add_scalar(bits, if is_signed { -1.0 } else { 0.0 })?;
     let bits = cx.convert(bits, element_type)?;
     let two = cx.scalar(element_type, 2.0);
@@ -182,7 +186,7 @@ fn integer_range(
     Ok((least, most))
 }
 
-/// A number as the nearest of a floating-point type.
+/// Rounds a number to a floating-point type.
 fn rounded(element_type: PrimitiveType, value: f64) -> f64 {
     let literal = bounded::scalar_literal(element_type, value);
     match literal.scalar_at(0) {
@@ -191,14 +195,15 @@ fn rounded(element_type: PrimitiveType, value: f64) -> f64 {
     }
 }
 
-/// The gradient of `QuantizeAndDequantizeV4`: passed on inside of the range; the range itself has none.
+/// The gradient of `QuantizeAndDequantizeV4`: the incoming gradient within the range, and 0
+/// elsewhere. The gradient of the range is 0.
 fn quantize_and_dequantize_gradient(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (gradient, x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?, cx.input(3)?);
     let axis = slice_axis(cx, x)?;
     check_range(cx, x, low, high, axis)?;
     let sizes = (cx.sizes(gradient), cx.sizes(x));
     cx.check(sizes.0 == sizes.1, || {
-        format!("gradients and input must have one shape, but have {} and {}", list(&sizes.0), list(&sizes.1))
+        format!("gradients and input have different shapes: {} and {}", list(&sizes.0), list(&sizes.1))
     })?;
     let (low_wide, high_wide) = (over_slices(cx, low, x, axis)?, over_slices(cx, high, x, axis)?);
     let above = cx.compare(ComparisonDirection::Ge, x, low_wide)?;
@@ -208,10 +213,10 @@ fn quantize_and_dequantize_gradient(cx: &mut NodeContext<'_, '_>) -> Result<Vec<
     Ok(vec![cx.select(inside, gradient, zero)?, cx.splat_like(low, 0.0)?, cx.splat_like(high, 0.0)?])
 }
 
-/// `Dequantize(x, min, max)`: integers back to the range that they stand for.
+/// `Dequantize(x, min, max)`: maps integers back to the range that they represent.
 ///
-/// `MIN_COMBINED` maps the type's smallest integer on `min`, its largest on `max`; `MIN_FIRST` does so in steps of which
-/// one is 0; `SCALED` multiplies only.
+/// `MIN_COMBINED` maps the type's smallest integer to `min` and its largest to `max`. `MIN_FIRST`
+/// does so in steps, one of which is 0. `SCALED` only multiplies.
 fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let axis = slice_axis(cx, x)?;
@@ -245,15 +250,15 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         "MIN_FIRST" if axis.is_none() => min_first(cx, numbers, low, range, least, most)?,
         mode => {
             return Err(Error::unsupported(format!(
-                "mode {mode} with axis {axis:?}; only MIN_COMBINED and SCALED, and MIN_FIRST without an axis"
+                "mode {mode} with axis {axis:?} is not supported; expected MIN_COMBINED or SCALED, or MIN_FIRST without an axis"
             )));
         }
     };
-    let wanted = cx.output_type(0)?;
-    cx.convert(values, wanted)
+    let output_type = cx.output_type(0)?;
+    cx.convert(values, output_type)
 }
 
-/// `(round(low / step) * step - least * step) + x * step`: 0 is a step of its own.
+/// `(round(low / step) * step - least * step) + x * step`. One of the steps is 0.
 fn min_first(
     cx: &mut NodeContext<'_, '_>,
     numbers: InstructionId,
@@ -276,8 +281,9 @@ fn min_first(
     cx.select(is_empty, low, values)
 }
 
-/// `XlaDequantize(x)`: four unsigned bytes in each element, the first in its highest bits, spread along the last dimension
-/// and mapped on the range in bfloat16; the dimensions are reversed if `transpose_output` says so.
+/// `XlaDequantize(x)`: unpacks four unsigned bytes from each element, from the highest to the
+/// lowest bits, along the last dimension, and maps them to the range in bfloat16.
+/// `transpose_output` reverses the dimensions.
 fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let attributes = &cx.attributes();
@@ -285,7 +291,10 @@ fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mode = cx.text_or("mode", "MIN_COMBINED")?;
     let (element_type, sizes) = (cx.element_type(x), cx.sizes(x));
     cx.check(mode == "MIN_COMBINED" && element_type == PrimitiveType::U32 && !sizes.is_empty(), || {
-        format!("mode MIN_COMBINED of a uint32 array is needed, not {mode} of {element_type}{}", list(&sizes))
+        format!(
+            "expected mode MIN_COMBINED and a uint32 array, got {mode} and {element_type}{}",
+            list(&sizes)
+        )
     })?;
     let spread = [&sizes[..], &[4]].concat();
     let all: Vec<usize> = (0..sizes.len()).collect();
@@ -315,8 +324,8 @@ fn xla_dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.transpose(values, &reversed)
 }
 
-/// `QuantizeV2(x, min, max)`: floats as integers of a type, and the range that these stand for: the given one, widened to
-/// hold 0 and to be no narrower than `ensure_minimum_range` allows.
+/// `QuantizeV2(x, min, max)`: converts floats to integers of a type. Also returns the range that
+/// these represent: the given one, widened to contain 0 and to satisfy `ensure_minimum_range`.
 fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (x, low, high) = (cx.input(0)?, cx.input(1)?, cx.input(2)?);
     let axis = slice_axis(cx, x)?;
@@ -330,7 +339,7 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         "HALF_TO_EVEN" => Op::RoundNearestEven {},
         other => {
             return Err(cx.invalid(format!(
-                "round_mode must be HALF_AWAY_FROM_ZERO or HALF_TO_EVEN, but is '{other}'"
+                "round_mode: expected HALF_AWAY_FROM_ZERO or HALF_TO_EVEN, got '{other}'"
             )));
         }
     };
@@ -345,8 +354,8 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
             let from_low = cx.sub(inside, wide_low)?;
             let scaled = cx.mul(from_low, scale)?;
             let rounded = if least < 0.0 {
-                let centred = cx.add_scalar(scaled, -(most - least + 1.0) / 2.0)?;
-                cx.op(Op::RoundNearestAfz {}, &[centred])?
+                let centered = cx.add_scalar(scaled, -(most - least + 1.0) / 2.0)?;
+                cx.op(Op::RoundNearestAfz {}, &[centered])?
             } else {
                 let raised = cx.add_scalar(scaled, 0.5)?;
                 cx.op(Op::Floor {}, &[raised])?
@@ -373,11 +382,13 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
             let rounded = cx.op(half_away, &[scaled])?;
             Ok(vec![cx.convert(rounded, target)?, low, high])
         }
-        mode => Err(Error::unsupported(format!("mode {mode}; only MIN_COMBINED and SCALED"))),
+        mode => {
+            Err(Error::unsupported(format!("mode {mode} is not supported; expected MIN_COMBINED or SCALED")))
+        }
     }
 }
 
-/// The range with 0 in it, and wide enough.
+/// Widens the range to contain 0 and to have the minimum width.
 fn ensured_range(
     cx: &mut NodeContext<'_, '_>,
     low: InstructionId,

@@ -3,7 +3,7 @@
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
 use crate::ops::quantized::uniform_quantization::{
-    Quantization, centred, check_factors, dynamic, requantized_product, spread,
+    Quantization, centered, check_factors, dynamic, requantized_product, spread,
 };
 use ::composite::{Expression, Function};
 use bounded::list;
@@ -45,7 +45,7 @@ struct DimensionNumbers {
     output_spatial_dimensions: Vec<i64>,
 }
 
-/// A convolution as HLO has it, but for its operands.
+/// The attributes of an HLO convolution.
 struct Geometry {
     labels: ConvolutionDimensionNumbers,
     window: Window,
@@ -54,12 +54,12 @@ struct Geometry {
 }
 
 impl Geometry {
-    /// From the node's attributes, for operands of these sizes.
+    /// Derives the geometry from the node's attributes, for operands of these sizes.
     fn of_node(cx: &NodeContext<'_, '_>, left: &[i64], right: &[i64]) -> Result<Self> {
         let rank = left.len();
         cx.check(rank > 2 && right.len() == rank, || {
             format!(
-                "lhs and rhs must have the same rank, at least 3, but their shapes are {} and {}",
+                "expected lhs and rhs of the same rank, at least 3, got shapes {} and {}",
                 list(left),
                 list(right)
             )
@@ -84,11 +84,12 @@ impl Geometry {
     }
 }
 
-/// What each dimension is: by the attribute, or batch (output features), features, then the spatial dimensions.
+/// Returns the dimension numbers of the attribute. By default, they are batch (or output features),
+/// features, and spatial dimensions, in this order.
 fn labels(cx: &NodeContext<'_, '_>, rank: usize) -> Result<ConvolutionDimensionNumbers> {
     let bytes = cx.attributes().string_or("dimension_numbers", Default::default())?;
     let numbers = DimensionNumbers::decode(bytes.as_ref()).map_err(|e| {
-        cx.invalid(format!("dimension_numbers is no UniformQuantizedConvolutionDimensionNumbersAttr: {e}"))
+        cx.invalid(format!("dimension_numbers is not a UniformQuantizedConvolutionDimensionNumbersAttr: {e}"))
     })?;
     if numbers.input_spatial_dimensions.is_empty() {
         let spatial: Vec<usize> = (2..rank).collect();
@@ -107,12 +108,14 @@ fn labels(cx: &NodeContext<'_, '_>, rank: usize) -> Result<ConvolutionDimensionN
     let one = |number: i64| {
         let dimension = usize::try_from(number).ok().filter(|&d| d < rank);
         dimension.ok_or_else(|| {
-            cx.invalid(format!("dimension_numbers has the dimension {number}, but there are {rank}"))
+            cx.invalid(format!(
+                "dimension_numbers refers to dimension {number}, but there are {rank} dimensions"
+            ))
         })
     };
     let all = |numbers: &[i64]| {
         cx.check(numbers.len() == rank - 2, || {
-            format!("dimension_numbers must have {} spatial dimensions, but has {}", rank - 2, numbers.len())
+            format!("dimension_numbers: expected {} spatial dimensions, got {}", rank - 2, numbers.len())
         })?;
         numbers.iter().map(|&number| one(number)).collect::<Result<Vec<usize>>>()
     };
@@ -129,7 +132,7 @@ fn labels(cx: &NodeContext<'_, '_>, rank: usize) -> Result<ConvolutionDimensionN
     })
 }
 
-/// The elements that a dimension spans with gaps of `dilation - 1` in between.
+/// Returns the span of `size` elements with gaps of `dilation - 1` between them.
 fn dilated(cx: &NodeContext<'_, '_>, size: i64, dilation: i64) -> Result<i64> {
     let span = (size - 1).max(0).checked_mul(dilation).filter(|&span| span < 1 << 60);
     let span =
@@ -137,7 +140,7 @@ fn dilated(cx: &NodeContext<'_, '_>, size: i64, dilation: i64) -> Result<i64> {
     Ok(if size == 0 { 0 } else { span + 1 })
 }
 
-/// How the kernel moves over the input.
+/// Returns the motion of the kernel over the input.
 fn window(
     cx: &NodeContext<'_, '_>,
     labels: &ConvolutionDimensionNumbers,
@@ -151,15 +154,12 @@ fn window(
     let explicit = cx.attributes().ints_or("explicit_padding", Vec::new())?;
     let mode = cx.attributes().text("padding")?;
     cx.check(["EXPLICIT", "SAME", "VALID"].contains(&mode), || {
-        format!("padding must be EXPLICIT, SAME or VALID, but is '{mode}'")
+        format!("padding: expected EXPLICIT, SAME, or VALID, got '{mode}'")
     })?;
-    let wanted = if mode == "EXPLICIT" { 2 * spatial } else { 0 };
-    let fits = explicit.len() == wanted && explicit.iter().all(|pad| (0..1 << 60).contains(pad));
+    let expected = if mode == "EXPLICIT" { 2 * spatial } else { 0 };
+    let fits = explicit.len() == expected && explicit.iter().all(|pad| (0..1 << 60).contains(pad));
     cx.check(fits, || {
-        format!(
-            "explicit_padding must hold {wanted} numbers that are not negative, but is {}",
-            list(&explicit)
-        )
+        format!("explicit_padding: expected {expected} numbers >= 0, got {}", list(&explicit))
     })?;
     let mut dimensions = Vec::new();
     for d in 0..spatial {
@@ -170,7 +170,7 @@ fn window(
             "EXPLICIT" => (explicit[2 * d], explicit[2 * d + 1]),
             "VALID" => (0, 0),
             _ => {
-                // Strides beyond the input are as good as its size.
+                // A stride beyond the input is equivalent to the input's size.
                 let stride = strides[d].min(input.max(1));
                 let positions = (input + stride - 1) / stride;
                 let total = ((positions - 1) * stride + span - input).max(0);
@@ -189,8 +189,8 @@ fn window(
     Ok(Window { dimensions })
 }
 
-/// `UniformQuantizedConvolution`: rhs may have a scale for each output feature, and then the result too. Padding is the
-/// zero point.
+/// `UniformQuantizedConvolution`. If rhs has a scale for each output feature, the result may have
+/// them too. Padding has the value of the zero point.
 fn convolution(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let (left_sizes, right_sizes) = (cx.sizes(left), cx.sizes(right));
@@ -213,8 +213,8 @@ fn convolve<'f>(
     function.op(geometry.op(), &[left, right], None)
 }
 
-/// `UniformQuantizedConvolutionHybrid(lhs, rhs, rhs_scales, rhs_zero_points)`: lhs is quantized for each entry of the
-/// batch.
+/// `UniformQuantizedConvolutionHybrid(lhs, rhs, rhs_scales, rhs_zero_points)`. Quantizes lhs
+/// separately for each batch element.
 fn convolution_hybrid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let (left_sizes, right_sizes) = (cx.sizes(left), cx.sizes(right));
@@ -224,13 +224,13 @@ fn convolution_hybrid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (batch, features) = (labels.output_batch_dimension, labels.output_feature_dimension);
     check_factors(cx, None, from_right.axis, None, [labels.kernel_output_feature_dimension, features])?;
     cx.check(geometry.batch_group_count == 1, || {
-        "batch_group_count must be 1: each entry of the batch has a scale of its own".to_owned()
+        "batch_group_count must be 1, because each batch element has its own scale".to_owned()
     })?;
     let input_batch = labels.input_batch_dimension;
     cx.composite_one(&[left, right, from_right.scales, from_right.zero_points], |function, operands| {
         let left = dynamic(function, operands[0], input_batch);
-        let right = centred(operands[1], operands[3], from_right.axis);
-        let product = convolve(function, &geometry, left.centred, right).convert(PrimitiveType::F32);
+        let right = centered(operands[1], operands[3], from_right.axis);
+        let product = convolve(function, &geometry, left.centered, right).convert(PrimitiveType::F32);
         let sizes = product.sizes();
         let scales = spread(operands[2], &sizes, from_right.axis.map(|_| features));
         product * left.scales.broadcast(&sizes, &[batch]) * scales

@@ -1,7 +1,8 @@
-//! Uniform quantization: integers with a scale and a zero point, of the whole tensor or of each index of a dimension.
+//! Uniform quantization: integers with a scale and a zero point, for the whole tensor or for each
+//! index of a dimension.
 //!
-//! Rounding is that of TensorFlow's kernels: a ratio of scales is a multiplier of 31 bits and a shift, products are
-//! rounded once. What TensorFlow lets overflow becomes the nearest number that fits, as in XLA.
+//! Rounding is that of TensorFlow's kernels: a ratio of scales is a multiplier of 31 bits and a
+//! shift, and products are rounded once. Values that overflow in TensorFlow saturate, as in XLA.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule};
@@ -37,7 +38,8 @@ pub(crate) struct Quantization {
 }
 
 impl Quantization {
-    /// Of a tensor of these sizes, from the inputs `first` and `first + 1`; the axis is an attribute.
+    /// Reads the quantization of a tensor of these sizes from the inputs `first` and `first + 1`.
+    /// `axis` names the attribute of the axis.
     pub(crate) fn of_inputs(
         cx: &mut NodeContext<'_, '_>,
         first: usize,
@@ -47,7 +49,7 @@ impl Quantization {
         let number = cx.attributes().int_or(axis, -1)?;
         let rank = sizes.len() as i64;
         cx.check((-1..rank).contains(&number), || {
-            format!("{axis} must be -1 or one of the {rank} dimensions, but is {number}")
+            format!("{axis}: expected -1 or one of the {rank} dimensions, got {number}")
         })?;
         let (scales, zero_points) = (cx.input(first)?, cx.input(first + 1)?);
         let axis = usize::try_from(number).ok();
@@ -60,53 +62,54 @@ impl Quantization {
     }
 }
 
-/// Refuses parameters other than scalars without an axis, or vectors as long as the dimension is.
+/// Checks that parameters are scalars if there is no axis, or vectors of the size of that
+/// dimension.
 fn check_parameters(
     cx: &NodeContext<'_, '_>,
     parameters: &[InstructionId],
     sizes: &[i64],
     axis: Option<usize>,
 ) -> Result<()> {
-    let wanted: Vec<i64> = axis.map(|axis| sizes[axis]).into_iter().collect();
+    let expected: Vec<i64> = axis.map(|axis| sizes[axis]).into_iter().collect();
     for &parameter in parameters {
-        let have = cx.sizes(parameter);
-        cx.check(have == wanted, || {
+        let actual = cx.sizes(parameter);
+        cx.check(actual == expected, || {
             format!(
-                "scales, zero points and bounds must have the shape {}, but one has {}",
-                list(&wanted),
-                list(&have)
+                "expected scales, zero points, and bounds of shape {}, got {}",
+                list(&expected),
+                list(&actual)
             )
         })?;
     }
     Ok(())
 }
 
-/// The least and the most that a quantized number may be, attributes of the node.
+/// Returns the least and the largest value of a quantized number, from attributes of the node.
 fn bounds(cx: &NodeContext<'_, '_>, prefix: &str) -> Result<[f64; 2]> {
     let attributes = &cx.attributes();
     let mut ends = [0.0; 2];
     for (end, name) in ends.iter_mut().zip(["min_val", "max_val"]) {
         let name = format!("{prefix}quantization_{name}");
         let value = attributes.int(&name)?;
-        let value =
-            i32::try_from(value).map_err(|_| cx.invalid(format!("{name} must fit int32, but is {value}")))?;
+        let value = i32::try_from(value)
+            .map_err(|_| cx.invalid(format!("{name}: expected an int32, got {value}")))?;
         *end = f64::from(value);
     }
     Ok(ends)
 }
 
-/// A scalar, or a vector along an axis, repeated to sizes.
+/// Broadcasts a scalar, or a vector along an axis.
 pub(crate) fn spread<'f>(parameter: Expression<'f>, sizes: &[i64], axis: Option<usize>) -> Expression<'f> {
     let dimensions: Vec<usize> = axis.into_iter().collect();
     parameter.broadcast(sizes, if parameter.rank() == 0 { &[] } else { &dimensions })
 }
 
-/// Integers of 64 bits between two bounds, as another type.
+/// Clamps 64-bit integers to two bounds and converts them.
 fn clamped(x: Expression<'_>, [least, most]: [f64; 2], element_type: PrimitiveType) -> Expression<'_> {
     x.min(most).max(least).convert(element_type)
 }
 
-/// `floor(x / scale + 0.5) + zero_point`, between two bounds.
+/// `floor(x / scale + 0.5) + zero_point`, clamped to two bounds.
 fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -121,7 +124,7 @@ fn quantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `floor(x * inverse + 0.5) + zero_point`, between two bounds.
+/// `floor(x * inverse + 0.5) + zero_point`, clamped to two bounds.
 fn affine<'f>(
     x: Expression<'f>,
     inverse: Expression<'f>,
@@ -145,13 +148,14 @@ fn dequantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// A ratio of scales, positive `f64`s, as a multiplier in `[2^30, 2^31)` and the number of bits by which its product is
-/// moved to the right: `s64`s. Ratios below `2^-31` count as 0, those from `2^30` on as the largest.
+/// Converts a ratio of scales, a positive `f64`, to a multiplier in `[2^30, 2^31)` and a right
+/// shift of its product, both `s64`. Ratios below `2^-31` become 0, and those from `2^30` on the
+/// largest multiplier.
 fn multiplier(ratio: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     let bits = ratio.bitcast_convert(PrimitiveType::S64);
     let exponent = (bits >> 52.0) - 1022.0;
     let mantissa = (bits & (2f64.powi(52) - 1.0)) | 2f64.powi(52);
-    // 31 bits of the 53, the rest rounded; which may need one bit more.
+    // Round 53 bits to 31. This may carry into another bit.
     let rounded = (mantissa + 2f64.powi(21)) >> 22.0;
     let carried = rounded.equal(2f64.powi(31));
     let rounded = carried.select(rounded.splat(2f64.powi(30)), rounded);
@@ -163,20 +167,20 @@ fn multiplier(ratio: Expression<'_>) -> (Expression<'_>, Expression<'_>) {
     (rounded, 31.0 - exponent)
 }
 
-/// What a requantization takes besides the numbers: scalars, or vectors along one axis.
+/// The parameters of a requantization: scalars, or vectors along one axis.
 struct Requantization<'f> {
-    /// Scale of the numbers over that of the results, `f64`.
+    /// Scale of the numbers divided by that of the results, `f64`.
     ratio: Expression<'f>,
     /// Zero points of the results.
     zero_points: Expression<'f>,
-    /// The axis of vectors among these.
+    /// The axis of those that are vectors.
     axis: Option<usize>,
     bounds: [f64; 2],
     output: PrimitiveType,
 }
 
 impl<'f> Requantization<'f> {
-    /// `x * ratio + zero_point` between two bounds, where `x` are `s32`s with the zero point 0.
+    /// `x * ratio + zero_point`, clamped to two bounds. `x` is `s32` with the zero point 0.
     fn apply(&self, x: Expression<'f>) -> Expression<'f> {
         let sizes = x.sizes();
         let (multiplier, shift) = multiplier(self.ratio);
@@ -190,7 +194,8 @@ impl<'f> Requantization<'f> {
     }
 }
 
-/// The scale of factors over that of the result, in `f64` from the left to the right.
+/// Returns the scale of factors divided by that of the result, computed in `f64` from left to
+/// right.
 fn ratio<'f>(factors: &[Expression<'f>], result: Expression<'f>) -> Expression<'f> {
     let wide = |e: Expression<'f>| e.convert(PrimitiveType::F64);
     let like = factors.iter().chain([&result]).copied().find(|e| e.rank() > 0).unwrap_or(result);
@@ -200,14 +205,14 @@ fn ratio<'f>(factors: &[Expression<'f>], result: Expression<'f>) -> Expression<'
     product.map_or(result, |product| product / result)
 }
 
-/// From one scale and zero point to another.
+/// Converts from one scale and zero point to another.
 fn requantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
     let from = Quantization::of_inputs(cx, 1, "input_quantization_axis", &sizes)?;
     let to = Quantization::of_inputs(cx, 3, "output_quantization_axis", &sizes)?;
     cx.check(from.of_scalars() || to.of_scalars() || from.axis == to.axis, || {
-        "input_quantization_axis and output_quantization_axis must be the same if both are given".to_owned()
+        "input_quantization_axis and output_quantization_axis differ".to_owned()
     })?;
     let bounds = bounds(cx, "output_")?;
     let output = cx.output_type(0)?;
@@ -222,7 +227,7 @@ fn requantize(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `UniformQuantizedAdd`: both operands with the scale of the result, then added.
+/// `UniformQuantizedAdd`: requantizes both operands to the scale of the result, then adds them.
 fn add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let operands = [cx.input(0)?, cx.input(1)?];
     let shapes = operands.map(|id| cx.sizes(id));
@@ -236,10 +241,10 @@ fn add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     for ((id, shape), from) in operands.into_iter().zip(&shapes).zip([left, right]) {
         let axis = from.axis.map(|axis| axis + sizes.len() - shape.len());
         cx.check(axis.is_none() || to.of_scalars() || axis == to.axis, || {
-            "an operand's quantization axis must be the result's if both are given".to_owned()
+            "the quantization axes of an operand and of the result differ".to_owned()
         })?;
         inputs.push(cx.broadcast_to(id, &sizes)?);
-        // One index of a dimension stands for all of them where it is repeated.
+        // A broadcast dimension of size 1 has one scale for all indices.
         let repeated = from.axis.is_some_and(|a| shape[a] == 1);
         for parameter in [from.scales, from.zero_points] {
             inputs.push(if repeated { cx.reshape(parameter, &[])? } else { parameter });
@@ -265,7 +270,8 @@ fn add(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `UniformQuantizedClipByValue(x, min, max, scales, zero_points)`; the bounds are quantized as `x` is.
+/// `UniformQuantizedClipByValue(x, min, max, scales, zero_points)`. The bounds are quantized like
+/// `x`.
 fn clip_by_value(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);
@@ -278,20 +284,18 @@ fn clip_by_value(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// The sizes of two matrices that can be multiplied.
+/// Returns the sizes of two matrices that can be multiplied.
 fn dot_sizes(cx: &NodeContext<'_, '_>, left: InstructionId, right: InstructionId) -> Result<[i64; 3]> {
     match (cx.sizes(left).as_slice(), cx.sizes(right).as_slice()) {
         (&[rows, inner], &[same, columns]) if inner == same => Ok([rows, inner, columns]),
-        (left, right) => Err(cx.invalid(format!(
-            "matrices of the shapes {} and {} have no product",
-            list(left),
-            list(right)
-        ))),
+        (left, right) => {
+            Err(cx.invalid(format!("cannot multiply matrices of shapes {} and {}", list(left), list(right))))
+        }
     }
 }
 
-/// Integers less their zero points, `s32`.
-pub(crate) fn centred<'f>(
+/// Subtracts zero points from integers, as `s32`.
+pub(crate) fn centered<'f>(
     x: Expression<'f>,
     zero_points: Expression<'f>,
     axis: Option<usize>,
@@ -300,15 +304,16 @@ pub(crate) fn centred<'f>(
     x.convert(PrimitiveType::S32) - spread(zero_points, &sizes, axis)
 }
 
-/// `UniformQuantizedDot`: the right operand may have a scale for each column, and then the result too.
+/// `UniformQuantizedDot`. If the right operand has a scale for each column, the result may have
+/// them too.
 fn dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let [rows, _, columns] = dot_sizes(cx, left, right)?;
     requantized_product(cx, &[rows, columns], [1, 1], |_, left, right| left.dot(right, 0))
 }
 
-/// The product of inputs 0 and 1, of these sizes, requantized as inputs 2 to 7 say. `axes` are the dimensions of the right
-/// operand's and of the product's features.
+/// Returns the product of inputs 0 and 1, of these sizes, requantized as inputs 2 to 7 specify.
+/// `axes` are the dimensions of the features in the right operand and in the product.
 pub(crate) fn requantized_product(
     cx: &mut NodeContext<'_, '_>,
     sizes: &[i64],
@@ -333,8 +338,8 @@ pub(crate) fn requantized_product(
         to.zero_points,
     ];
     cx.composite_one(&operands, |function, operands| {
-        let left = centred(operands[0], operands[3], None);
-        let right = centred(operands[1], operands[5], from_right.axis);
+        let left = centered(operands[0], operands[3], None);
+        let right = centered(operands[1], operands[5], from_right.axis);
         let requantization = Requantization {
             ratio: ratio(&[operands[2], operands[4]], operands[6]),
             zero_points: operands[7],
@@ -346,8 +351,8 @@ pub(crate) fn requantized_product(
     })
 }
 
-/// Which axes the factors of a product and the result may be quantized along: none, or for the right operand and the
-/// result the features.
+/// Checks the quantization axes of the factors of a product and of its result. Only the right
+/// operand and the result may have one, that of the features.
 pub(crate) fn check_factors(
     cx: &NodeContext<'_, '_>,
     left: Option<usize>,
@@ -355,29 +360,30 @@ pub(crate) fn check_factors(
     to: Option<usize>,
     [right_features, features]: [usize; 2],
 ) -> Result<()> {
-    cx.check(left.is_none(), || "lhs_quantization_axis must be -1".to_owned())?;
+    cx.check(left.is_none(), || "lhs_quantization_axis: expected -1".to_owned())?;
     cx.check(right.is_none_or(|axis| axis == right_features), || {
         format!(
-            "rhs_quantization_axis must be -1 or {right_features}, the dimension of the output's features"
+            "rhs_quantization_axis: expected -1 or {right_features}, the dimension of the output's features"
         )
     })?;
     cx.check(to.is_none_or(|axis| axis == features && right.is_some()), || {
         format!(
-            "output_quantization_axis must be -1, or {features}, the dimension of the features, if rhs has scales of \
-             its own for them"
+            "output_quantization_axis: expected -1, or {features}, the dimension of the features, if rhs has scales \
+             for them"
         )
     })
 }
 
-/// Numbers of a batch quantized by what each entry of it holds.
+/// A batch of numbers, quantized by the range of each batch element.
 pub(crate) struct Dynamic<'f> {
-    /// `s32`, less their zero points.
-    pub(crate) centred: Expression<'f>,
-    /// `f32`, one for each entry.
+    /// `s32`, with zero points subtracted.
+    pub(crate) centered: Expression<'f>,
+    /// `f32`, one for each batch element.
     pub(crate) scales: Expression<'f>,
 }
 
-/// Numbers as 8 bits, with a scale for each index of the first dimension that fits the range of what is there and 0.
+/// Quantizes numbers to 8 bits. Each index of the dimension `batch` has a scale for the range of
+/// its numbers and 0.
 pub(crate) fn dynamic<'f>(function: &'f Function, x: Expression<'f>, batch: usize) -> Dynamic<'f> {
     const ENDS: [f64; 2] = [-128.0, 127.0];
     let sizes = x.sizes();
@@ -398,10 +404,11 @@ pub(crate) fn dynamic<'f>(function: &'f Function, x: Expression<'f>, batch: usiz
     let along = |e: Expression<'f>| e.broadcast(&sizes, &[batch]);
     let inverse = usable.select(inverse, 0.0);
     let quantized = affine(x, along(inverse), along(zero_point), ENDS, PrimitiveType::S32);
-    Dynamic { centred: quantized - along(zero_point), scales: usable.select(scale, 1.0) }
+    Dynamic { centered: quantized - along(zero_point), scales: usable.select(scale, 1.0) }
 }
 
-/// `UniformQuantizedDotHybrid(lhs, rhs, rhs_scales, rhs_zero_points)`: the left operand is quantized row by row.
+/// `UniformQuantizedDotHybrid(lhs, rhs, rhs_scales, rhs_zero_points)`. Quantizes each row of the
+/// left operand.
 fn dot_hybrid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (left, right) = (cx.input(0)?, cx.input(1)?);
     let [rows, _, columns] = dot_sizes(cx, left, right)?;
@@ -410,8 +417,8 @@ fn dot_hybrid(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     check_factors(cx, None, from_right.axis, None, [1, 1])?;
     cx.composite_one(&[left, right, from_right.scales, from_right.zero_points], |function, operands| {
         let left = dynamic(function, operands[0], 0);
-        let right = centred(operands[1], operands[3], from_right.axis);
-        let product = left.centred.dot(right, 0).convert(PrimitiveType::F32);
+        let right = centered(operands[1], operands[3], from_right.axis);
+        let product = left.centered.dot(right, 0).convert(PrimitiveType::F32);
         let sizes = [rows, columns];
         product * left.scales.broadcast(&sizes, &[0]) * spread(operands[2], &sizes, from_right.axis)
     })
