@@ -6,5 +6,5 @@ pub(crate) mod stateless;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[implicit::RULES, stateful::RULES, stateless::RULES];

@@ -5,5 +5,5 @@ pub(crate) mod variables;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[optimizers::RULES, optimizers::sparse::RULES, variables::RULES];

@@ -1,4 +1,4 @@
-//! XLA's own instructions as ops, and programs of StableHLO inside of a graph.
+//! XLA's own instructions as ops, and StableHLO programs in a graph.
 
 pub(crate) mod call_module;
 pub(crate) mod collectives;
@@ -10,7 +10,7 @@ pub(crate) mod reductions;
 
 use crate::node::rule::Rule;
 
-/// The rules of the files here.
+/// The rules of this folder.
 pub(crate) const FAMILIES: &[&[Rule]] = &[
     call_module::RULES,
     collectives::RULES,

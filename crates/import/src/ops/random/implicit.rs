@@ -1,7 +1,7 @@
-//! Random numbers with a state of the program's own: Philox, from a counter that each run moves on.
+//! Random numbers with implicit state: Philox, with a counter that each run advances.
 //!
-//! Each node has a key of its own, made of its seeds and its place in the graph, so that two nodes differ and two
-//! programs from the same graph agree.
+//! Each node has its own key, derived from its seeds and its position in the graph. Two nodes thus
+//! produce different numbers, and two programs from the same graph produce the same.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -24,10 +24,10 @@ pub(crate) const RULES: &[Rule] = &[
     rule("RandomShuffle", random_shuffle).types("T", ALL).effect(),
 ];
 
-/// Bits of a counter-based generator: blocks of 128.
+/// Size in bits of a block of a counter-based generator.
 const BLOCK_BITS: i64 = 128;
 
-/// The node's key and its counter, which each run moves on by so many blocks.
+/// Returns the node's key and its counter, which each run advances by `blocks`.
 fn stream(cx: &mut NodeContext<'_, '_>, blocks: i64) -> Result<(InstructionId, InstructionId)> {
     let state = cx.op_shaped(
         &Shape::array(PrimitiveType::U64, &[2]),
@@ -37,7 +37,7 @@ fn stream(cx: &mut NodeContext<'_, '_>, blocks: i64) -> Result<(InstructionId, I
     let attributes = &cx.attributes();
     let (seed, seed2) = (attributes.int_or("seed", 0)? as u64, attributes.int_or("seed2", 0)? as u64);
     let stream = cx.next_random_stream();
-    // Odd multipliers keep different seeds different.
+    // Odd multipliers map different seeds to different keys.
     let key = seed
         .wrapping_mul(0x9e37_79b9_7f4a_7c15)
         .wrapping_add(seed2.wrapping_mul(0xbf58_476d_1ce4_e5b9))
@@ -45,19 +45,19 @@ fn stream(cx: &mut NodeContext<'_, '_>, blocks: i64) -> Result<(InstructionId, I
     Ok((cx.literal(Literal::from_elements(&[1], &[key])), state))
 }
 
-/// Random bits of an unsigned type.
+/// Returns random bits of an unsigned type.
 fn random_bits(cx: &mut NodeContext<'_, '_>, bits: PrimitiveType, sizes: &[i64]) -> Result<InstructionId> {
     let count = element_count(sizes).unwrap_or(i64::MAX);
     let blocks =
         count.saturating_mul(i64::from(bits.bit_width())).saturating_add(BLOCK_BITS - 1) / BLOCK_BITS;
     let (key, state) = stream(cx, blocks)?;
     let state = cx.concatenate(&[key, state], 0)?;
-    let wanted = Shape::Tuple(vec![Shape::array(PrimitiveType::U64, &[3]), Shape::array(bits, sizes)]);
-    let pair = cx.op_shaped(&wanted, Op::RngBitGenerator { algorithm: RandomAlgorithm::Philox }, &[state])?;
+    let shape = Shape::Tuple(vec![Shape::array(PrimitiveType::U64, &[3]), Shape::array(bits, sizes)]);
+    let pair = cx.op_shaped(&shape, Op::RngBitGenerator { algorithm: RandomAlgorithm::Philox }, &[state])?;
     cx.tuple_element(pair, 1)
 }
 
-/// Uniform in `[0, 1)`: as many random bits as the type's mantissa has, over a power of 2.
+/// Uniform in `[0, 1)`: as many random bits as the type's mantissa has, divided by a power of 2.
 fn random_uniform(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let element_type = cx.type_attribute("dtype")?;
@@ -76,7 +76,7 @@ fn random_uniform(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(uniform, element_type)
 }
 
-/// Uniform in `[minval, maxval)`, by the remainder of as many random bits as the type has.
+/// Uniform in `[minval, maxval)`: the remainder of as many random bits as the type has.
 fn random_uniform_int(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let (low, high) = (cx.input(1)?, cx.input(2)?);
@@ -84,10 +84,10 @@ fn random_uniform_int(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let bits = if element_type.byte_size() == 8 { PrimitiveType::U64 } else { PrimitiveType::U32 };
     for bound in [low, high] {
         let rank = cx.rank(bound);
-        cx.check(rank == 0, || format!("minval and maxval must be scalars, but one has rank {rank}"))?;
+        cx.check(rank == 0, || format!("minval and maxval: expected scalars, got rank {rank}"))?;
     }
     let random = random_bits(cx, bits, &sizes)?;
-    // In unsigned arithmetic the width of the range is right even where `high - low` overflows.
+    // In unsigned arithmetic, the width of the range is correct even if `high - low` overflows.
     let (low_bits, high_bits) = (cx.convert(low, bits)?, cx.convert(high, bits)?);
     let width = cx.sub(high_bits, low_bits)?;
     let width = cx.broadcast(width, &sizes, &[])?;
@@ -97,7 +97,8 @@ fn random_uniform_int(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(value, element_type)
 }
 
-/// Calls a function of a generator of the node's own and of other operands. `numbers` is how many it draws, of a type.
+/// Calls a function of the node's own generator and of other operands. `numbers` is the number of
+/// draws of the type.
 fn drawn(
     cx: &mut NodeContext<'_, '_>,
     element_type: PrimitiveType,
@@ -115,12 +116,12 @@ fn drawn(
     })
 }
 
-/// The type in which numbers of a floating-point type are drawn.
+/// Returns the type in which numbers of a floating-point type are drawn.
 fn drawn_type(element_type: PrimitiveType) -> PrimitiveType {
     if element_type == PrimitiveType::F64 { element_type } else { PrimitiveType::F32 }
 }
 
-/// Normal with mean 0 and deviation 1.
+/// Normal with mean 0 and standard deviation 1.
 fn random_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let element_type = cx.type_attribute("dtype")?;
@@ -130,7 +131,7 @@ fn random_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     drawn(cx, float, count, &[], |generator, _| generator.normal(float, &sizes).convert(element_type))
 }
 
-/// Normal, within two standard deviations.
+/// Normal, truncated to two standard deviations.
 fn truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
     let element_type = cx.type_attribute("dtype")?;
@@ -142,18 +143,18 @@ fn truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     })
 }
 
-/// `ParameterizedTruncatedNormal(shape, means, stdevs, minvals, maxvals)`: a vector of parameters is one for each index of
-/// the first dimension.
+/// `ParameterizedTruncatedNormal(shape, means, stdevs, minvals, maxvals)`. A vector of parameters
+/// has one element for each index of the first dimension.
 fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let sizes = cx.constant_sizes(0)?;
-    cx.check(!sizes.is_empty(), || "the shape must have at least one dimension".to_owned())?;
+    cx.check(!sizes.is_empty(), || "expected a shape of one or more dimensions".to_owned())?;
     let element_type = cx.type_attribute("dtype")?;
     let float = drawn_type(element_type);
     let mut parameters = Vec::new();
     for k in 1..5 {
         let parameter = cx.input(k)?;
-        let have = cx.sizes(parameter);
-        parameters.push(match have.as_slice() {
+        let actual = cx.sizes(parameter);
+        parameters.push(match actual.as_slice() {
             [] => cx.broadcast(parameter, &sizes, &[])?,
             [1] => {
                 let scalar = cx.reshape(parameter, &[])?;
@@ -162,7 +163,7 @@ fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<Instru
             [count] if *count == sizes[0] => cx.broadcast(parameter, &sizes, &[0])?,
             _ => {
                 return Err(cx.invalid(format!(
-                    "input {k} must be a scalar or a vector of {} elements, one for each index of the first dimension",
+                    "input {k}: expected a scalar or a vector of {} elements, one for each index of the first dimension",
                     sizes[0]
                 )));
             }
@@ -176,7 +177,7 @@ fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<Instru
     })
 }
 
-/// `Multinomial(logits, num_samples)`: the class whose logit is largest once noise of the Gumbel distribution is added.
+/// `Multinomial(logits, num_samples)`: the class whose logit is largest after adding Gumbel noise.
 fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (sizes, samples) = classes(cx)?;
     let logits = cx.input(0)?;
@@ -189,7 +190,7 @@ fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     largest_class(cx, logits, noise)
 }
 
-/// `RandomShuffle(x)`: the rows in an order that random keys give.
+/// `RandomShuffle(x)`: sorts the rows by random keys.
 fn random_shuffle(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let sizes = cx.sizes(x);

@@ -1,4 +1,5 @@
-//! Random numbers whose state is a variable of the graph: a counter and a key, which each draw moves on as XLA does.
+//! Random numbers with explicit state: a variable with a counter and a key. Each draw advances the
+//! counter as in XLA.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -33,7 +34,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("RngReadAndSkip", |cx| skip(cx, true)).effect(),
 ];
 
-/// The generator's variable, its value, and what of it is the counter.
+/// Returns the generator's variable, its value, its algorithm, and the number of words of the
+/// counter.
 fn state(cx: &mut NodeContext<'_, '_>) -> Result<(VariableId, InstructionId, RandomAlgorithm, i64)> {
     let variable = cx.variable(0)?;
     let value = cx.read_variable(variable);
@@ -42,20 +44,20 @@ fn state(cx: &mut NodeContext<'_, '_>) -> Result<(VariableId, InstructionId, Ran
     let fits = shape.element_type == PrimitiveType::S64 && shape.rank() == 1 && shape.size(0) > words;
     cx.check(fits, || {
         format!(
-            "the generator's variable is {shape}; it must be a vector of int64 with at least {} elements",
+            "the generator's variable: expected a vector of int64 with at least {} elements, got {shape}",
             words + 1
         )
     })?;
     Ok((variable, value, algorithm, words))
 }
 
-/// Counter and key of a state.
+/// Returns the counter and the key of a state.
 fn parts(state: Expression<'_>, words: i64) -> (Expression<'_>, Expression<'_>) {
     let state = state.bitcast_convert(PrimitiveType::U64);
     (state.slice_in(0, 0, words), state.slice_in(0, words, words + 1))
 }
 
-/// A state with another counter.
+/// Returns a state with another counter.
 fn with_counter<'f>(state: Expression<'f>, counter: Expression<'f>, words: i64) -> Expression<'f> {
     let size = state.size_from_end(0);
     let rest = state.slice_in(0, words, size);
@@ -83,12 +85,13 @@ fn draw(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<Vec<
     Ok(vec![Value::Array(results[0])])
 }
 
-/// `RngReadAndSkip(resource, alg, delta)`: moves the counter on as if `delta` numbers of 256 blocks each were drawn.
+/// `RngReadAndSkip(resource, alg, delta)`: advances the counter as if `delta` numbers of 256 blocks
+/// each were drawn.
 fn skip(cx: &mut NodeContext<'_, '_>, reads: bool) -> Result<Vec<Value>> {
     let (variable, value, _, words) = state(cx)?;
     let delta = cx.input(2)?;
     let rank = cx.rank(delta);
-    cx.check(rank == 0, || format!("delta must be a scalar, but has rank {rank}"))?;
+    cx.check(rank == 0, || format!("delta: expected a scalar, got rank {rank}"))?;
     let state = cx.composite_one(&[value, delta], |function, operands| {
         let (counter, _) = parts(operands[0], words);
         let delta = operands[1].bitcast_convert(PrimitiveType::U64) * 256.0;
@@ -106,7 +109,7 @@ fn skip(cx: &mut NodeContext<'_, '_>, reads: bool) -> Result<Vec<Value>> {
     if !reads {
         return Ok(Vec::new());
     }
-    // The result has room for the longest counter whatever the algorithm.
+    // The result has the size of the longest counter, regardless of the algorithm.
     let zero = cx.scalar(PrimitiveType::S64, 0.0);
     let read = cx.pad(value, zero, &[(0, 2 - words, 0)])?;
     Ok(vec![Value::Array(read)])

@@ -1,5 +1,6 @@
-//! Random numbers of a seed, or of a key and a counter, that the graph gives: the same numbers in every run. Those of
-//! Philox are TensorFlow's, those of ThreeFry, which TensorFlow's CPU kernels lack, XLA's.
+//! Random numbers derived from a seed, or from a key and a counter, of the graph. They are the same
+//! in every run. Those of Philox are TensorFlow's. Those of ThreeFry, which TensorFlow's CPU
+//! kernels do not support, are XLA's.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -48,7 +49,7 @@ pub(crate) const PHILOX: i64 = 1;
 pub(crate) const THREE_FRY: i64 = 2;
 const AUTO_SELECT: i64 = 3;
 
-/// How numbers are made of bits.
+/// The distribution of the numbers derived from random bits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Distribution {
     Uniform,
@@ -59,7 +60,7 @@ pub(crate) enum Distribution {
 }
 
 impl Distribution {
-    /// Numbers of a type; `range` are the bounds of `UniformInt`.
+    /// Returns numbers of a type. `range` contains the bounds of `UniformInt`.
     pub(crate) fn numbers<'f>(
         self,
         generator: &mut Generator<'f>,
@@ -67,7 +68,7 @@ impl Distribution {
         sizes: &[i64],
         range: &[Expression<'f>],
     ) -> Expression<'f> {
-        // Of `bf16` are the high bits of `f32`.
+        // `bf16` takes the high bits of `f32`.
         let is_bf16 = element_type == PrimitiveType::Bf16;
         let float = if is_bf16 { PrimitiveType::F32 } else { element_type };
         let numbers = match (self, range) {
@@ -87,7 +88,8 @@ impl Distribution {
     }
 }
 
-/// Numbers as TensorFlow's kernels make them of Philox; `range` are the bounds of `UniformInt`.
+/// Returns numbers as TensorFlow's kernels derive them from Philox. `range` contains the bounds of
+/// `UniformInt`.
 fn philox_numbers<'f>(
     distribution: Distribution,
     philox: Philox<'f>,
@@ -108,20 +110,20 @@ fn philox_numbers<'f>(
     }
 }
 
-/// Seeds at an input: two integers.
+/// Returns the seeds at an input: two integers.
 fn seeds(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<InstructionId> {
     let seeds = cx.input(k)?;
     let sizes = cx.sizes(seeds);
-    cx.check(sizes == [2], || format!("the seed must have the shape [2], but has {}", list(&sizes)))?;
+    cx.check(sizes == [2], || format!("the seed: expected shape [2], got {}", list(&sizes)))?;
     Ok(seeds)
 }
 
-/// The bounds of a range at two inputs: scalars.
+/// Returns the bounds of a range at two inputs, which are scalars.
 pub(crate) fn range(cx: &mut NodeContext<'_, '_>, first: usize) -> Result<[InstructionId; 2]> {
     let bounds = [cx.input(first)?, cx.input(first + 1)?];
     for bound in bounds {
         let rank = cx.rank(bound);
-        cx.check(rank == 0, || format!("minval and maxval must be scalars, but one has rank {rank}"))?;
+        cx.check(rank == 0, || format!("minval and maxval: expected scalars, got rank {rank}"))?;
     }
     Ok(bounds)
 }
@@ -143,18 +145,18 @@ fn of_seeds(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<
     })
 }
 
-/// The algorithm that an input names, and the number of words of its counter.
+/// Returns the algorithm that an input names, and the number of words of its counter.
 pub(crate) fn algorithm(cx: &mut NodeContext<'_, '_>, k: usize) -> Result<(RandomAlgorithm, i64)> {
     match cx.constant_i64(k)? {
         PHILOX | AUTO_SELECT => Ok((RandomAlgorithm::Philox, 2)),
         THREE_FRY => Ok((RandomAlgorithm::ThreeFry, 1)),
         other => Err(cx.invalid(format!(
-            "the algorithm {other} is not known: use 1 (Philox), 2 (ThreeFry) or 3 (choose)"
+            "unknown algorithm {other}: expected 1 (Philox), 2 (ThreeFry), or 3 (auto-select)"
         ))),
     }
 }
 
-/// Key, counter and algorithm at inputs 1 to 3.
+/// Returns the key, the counter, and the algorithm at inputs 1 to 3.
 fn key_and_counter(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, InstructionId, RandomAlgorithm)> {
     let (key, counter) = (cx.input(1)?, cx.input(2)?);
     let (algorithm, words) = algorithm(cx, 3)?;
@@ -162,7 +164,7 @@ fn key_and_counter(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, Instr
     let fits = key_sizes == [1] && counter_sizes.len() == 1 && counter_sizes[0] >= words;
     cx.check(fits, || {
         format!(
-            "the key must have the shape [1] and the counter at least {words} elements, but they have {} and {}",
+            "expected a key of shape [1] and a counter of at least {words} elements, got shapes {} and {}",
             list(&key_sizes),
             list(&counter_sizes)
         )
@@ -170,7 +172,7 @@ fn key_and_counter(cx: &mut NodeContext<'_, '_>) -> Result<(InstructionId, Instr
     Ok((key, cx.slice_in(counter, 0, 0, words)?, algorithm))
 }
 
-/// Philox as XLA makes it of two seeds, of which only the low 32 bits count.
+/// Creates a Philox generator from two seeds as XLA does. Only the low 32 bits of each matter.
 fn of_seeds_as_xla(seeds: Expression<'_>) -> Generator<'_> {
     let Philox { key, counter } = Philox::of_seeds(seeds.convert(PrimitiveType::U32));
     Generator { algorithm: RandomAlgorithm::Philox, key, counter }
@@ -203,7 +205,7 @@ fn of_key(cx: &mut NodeContext<'_, '_>, distribution: Distribution) -> Result<In
     })
 }
 
-/// `StatelessRandomGetKeyCounter(seed)`, and with the algorithm as a third result.
+/// `StatelessRandomGetKeyCounter(seed)`, optionally with the algorithm as a third result.
 fn key_counter(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let seeds = seeds(cx, 0)?;
     let mut results = cx.composite(&[seeds], |_, operands| {
@@ -234,8 +236,9 @@ fn parameterized_truncated_normal(cx: &mut NodeContext<'_, '_>) -> Result<Instru
     })
 }
 
-/// `StatelessMultinomial(logits, num_samples, seed)`: where a uniform number times the sum of all `e^logit` falls among the
-/// sums of the first few, as in TensorFlow. Logits that are not finite count for nothing.
+/// `StatelessMultinomial(logits, num_samples, seed)`: the position of a uniform number times the
+/// sum of all `e^logit` among the partial sums, as in TensorFlow. Logits that are not finite are
+/// ignored.
 fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let ([batch, classes], samples) = classes(cx)?;
     let seeds = seeds(cx, 2)?;
@@ -256,29 +259,33 @@ fn multinomial(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
         let sizes = [batch, samples, classes];
         let total = operands[0].slice_in(1, classes - 1, classes).reshape(&[batch]);
         let uniform = Philox::of_seeds(operands[1]).uniform(PrimitiveType::F64, &[batch, samples]);
-        let wanted = uniform * total.broadcast(&[batch, samples], &[0]);
+        let threshold = uniform * total.broadcast(&[batch, samples], &[0]);
         let sums = operands[0].broadcast(&sizes, &[0, 2]);
-        sums.le(wanted.broadcast(&sizes, &[0, 1])).convert(output).sum(&[2])
+        sums.le(threshold.broadcast(&sizes, &[0, 1])).convert(output).sum(&[2])
     })
 }
 
-/// The sizes of the logits at input 0, and the number of samples at input 1.
+/// Returns the sizes of the logits at input 0, and the number of samples at input 1.
 pub(crate) fn classes(cx: &mut NodeContext<'_, '_>) -> Result<([i64; 2], i64)> {
     let logits = cx.input(0)?;
     let sizes = cx.sizes(logits);
     let samples = cx.constant_i64(1)?;
     let &[batch, classes] = sizes.as_slice() else {
-        return Err(cx.invalid(format!("the logits must be a matrix, but have the shape {}", list(&sizes))));
+        return Err(cx.invalid(format!("the logits: expected a matrix, got shape {}", list(&sizes))));
     };
     let counted = samples >= 0 && shape::index::element_count(&[batch, samples, classes]).is_some();
     cx.check(counted, || {
-        format!("num_samples must not be negative, nor {samples} samples of {} too many", list(&sizes))
+        format!(
+            "num_samples: expected a number >= 0 whose result is not too large, got {samples} samples of {}",
+            list(&sizes)
+        )
     })?;
-    cx.check(classes > 0 || batch == 0 || samples == 0, || "there must be at least one class".to_owned())?;
+    cx.check(classes > 0 || batch == 0 || samples == 0, || "expected at least one class".to_owned())?;
     Ok(([batch, classes], samples))
 }
 
-/// The position of the largest of `logits - noise`, where the noise has the samples as its second dimension.
+/// Returns the position of the maximum of `logits - noise`. The samples are the second dimension of
+/// the noise.
 pub(crate) fn largest_class(
     cx: &mut NodeContext<'_, '_>,
     logits: InstructionId,
@@ -295,12 +302,13 @@ pub(crate) fn largest_class(
     let best = cx.broadcast(best, &sizes, &[0, 1])?;
     let is_best = cx.compare(hlo::ComparisonDirection::Eq, scores, best)?;
     let positions = cx.iota(output, &sizes, 2)?;
-    let behind = cx.splat(output, &sizes, (sizes[2] - 1) as f64)?;
-    let candidates = cx.select(is_best, positions, behind)?;
+    let last = cx.splat(output, &sizes, (sizes[2] - 1) as f64)?;
+    let candidates = cx.select(is_best, positions, last)?;
     cx.reduce(candidates, Reducer::Minimum, &[2])
 }
 
-/// `StochasticCastToInt(x, key, counter, alg)`: up or down, with the probability of the fraction.
+/// `StochasticCastToInt(x, key, counter, alg)`: rounds up or down, with probabilities given by the
+/// fraction.
 fn stochastic_cast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let (key, counter, algorithm) = key_and_counter(cx)?;

@@ -1,7 +1,8 @@
-//! Optimisers: ops that update a variable and its slots from a gradient.
+//! Optimizers: ops that update a variable and its slots from a gradient.
 //!
-//! The formulas are those of TensorFlow's CPU kernels, in their order of operations. What depends on scalars only is
-//! computed on scalars. An op of TF 1 takes references and returns that of the variable; one of TF 2 takes handles.
+//! The formulas are those of TensorFlow's CPU kernels, in their order of operations. Values that
+//! depend only on scalars are computed as scalars. An op of TF 1 takes references and returns that
+//! of the variable. An op of TF 2 takes handles.
 
 mod adagrad;
 mod adam;
@@ -65,15 +66,15 @@ pub(crate) const RULES: &[Rule] = &[
     update("ResourceApplyPowerSign", FLOATS, |cx| dense(cx, |u, values| sign_update(u, values, true))),
 ];
 
-/// A node that updates variables; arithmetic in which a scalar meets an array repeats the scalar.
+/// A node that updates variables. Arithmetic on a scalar and an array broadcasts the scalar.
 struct Update<'c, 'i, 'p> {
     cx: &'c mut NodeContext<'i, 'p>,
     element_type: PrimitiveType,
-    /// The sizes of the variables and the gradient; of their rows where only some are updated.
+    /// The sizes of the variables and the gradient, or of their rows if only some are updated.
     sizes: Vec<i64>,
 }
 
-/// The variables at the first `N` inputs, which have one shape, and their values.
+/// Returns the variables at the first `N` inputs, which must have one shape, and their values.
 fn variables<const N: usize>(
     cx: &mut NodeContext<'_, '_>,
 ) -> Result<(PrimitiveType, [VariableId; N], [InstructionId; N])> {
@@ -85,8 +86,8 @@ fn variables<const N: usize>(
         *value = Some(cx.read_variable(id));
         *variable = Some(id);
     }
-    let variables = variables.map(|variable| variable.expect("every one is found"));
-    let values = values.map(|value| value.expect("every one is read"));
+    let variables = variables.map(|variable| variable.expect("a variable is missing"));
+    let values = values.map(|value| value.expect("a value is missing"));
     let sizes = cx.sizes(values[0]);
     for (&variable, &value) in variables.iter().zip(&values) {
         let array = cx.array(value);
@@ -101,7 +102,7 @@ fn variables<const N: usize>(
 }
 
 impl Update<'_, '_, '_> {
-    /// The gradient: an input of the variables' shape.
+    /// Returns the gradient, an input of the variables' shape.
     fn gradient(&mut self, k: usize) -> Result<InstructionId> {
         let gradient = self.cx.input(k)?;
         let sizes = self.cx.sizes(gradient);
@@ -115,18 +116,18 @@ impl Update<'_, '_, '_> {
         Ok(gradient)
     }
 
-    /// The scalars at some inputs.
+    /// Returns `N` scalars from input `first` on.
     fn scalars<const N: usize>(&mut self, first: usize) -> Result<[InstructionId; N]> {
         let mut scalars = [None; N];
         for (i, scalar) in scalars.iter_mut().enumerate() {
             let id = self.cx.input(first + i)?;
             let sizes = self.cx.sizes(id);
             self.cx.check(sizes.is_empty(), || {
-                format!("input {} must be a scalar, but has shape {}", first + i, list(&sizes))
+                format!("input {}: expected a scalar, got shape {}", first + i, list(&sizes))
             })?;
             *scalar = Some(id);
         }
-        Ok(scalars.map(|scalar| scalar.expect("every one is read")))
+        Ok(scalars.map(|scalar| scalar.expect("a scalar is missing")))
     }
 
     fn number(&mut self, value: f64) -> InstructionId {
@@ -172,8 +173,8 @@ impl Update<'_, '_, '_> {
         self.sub(one, a)
     }
 
-    /// `old + (new - old) * weight`: a mean that follows `new`.
-    fn towards(
+    /// `old + (new - old) * weight`: a moving average.
+    fn toward(
         &mut self,
         old: InstructionId,
         new: InstructionId,
@@ -224,18 +225,18 @@ fn dense<const N: usize>(
     assign(cx, variables, values)
 }
 
-/// Gives the variables their new values.
+/// Assigns the new values to the variables.
 fn assign<const N: usize>(
     cx: &mut NodeContext<'_, '_>,
     variables: [VariableId; N],
     values: [InstructionId; N],
 ) -> Result<Vec<Value>> {
-    let mut returned = Vec::new();
+    let mut outputs = Vec::new();
     for (variable, value) in variables.into_iter().zip(values).rev() {
-        returned = cx.assign_variable(variable, value)?;
+        outputs = cx.assign_variable(variable, value)?;
     }
     // The last one assigned is the variable itself, whose reference TF 1's ops return.
-    Ok(returned)
+    Ok(outputs)
 }
 
 /// `var -= grad * alpha`.
@@ -283,15 +284,15 @@ fn proximal_gradient_descent(
     Ok([var])
 }
 
-/// `accum = accum * momentum + grad`; `var -= accum * lr`, with Nesterov's look ahead
-/// `var -= grad * lr + accum * momentum * lr`.
+/// `accum = accum * momentum + grad`; `var -= accum * lr`. With Nesterov momentum, `var -= grad *
+/// lr + accum * momentum * lr`.
 fn momentum(u: &mut Update<'_, '_, '_>, [var, accum]: [InstructionId; 2]) -> Result<[InstructionId; 2]> {
     let is_nesterov = u.cx.attributes().bool_or("use_nesterov", false)?;
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;
-    let kept = u.mul(accum, momentum)?;
-    let accum = u.add(kept, grad)?;
+    let decayed = u.mul(accum, momentum)?;
+    let accum = u.add(decayed, grad)?;
     let step = if is_nesterov {
         let ahead = u.mul(accum, momentum)?;
         u.blend(grad, lr, ahead, lr)?
@@ -302,8 +303,8 @@ fn momentum(u: &mut Update<'_, '_, '_>, [var, accum]: [InstructionId; 2]) -> Res
     Ok([var, accum])
 }
 
-/// `accum = accum * momentum - grad * lr`; `var += accum`, with Nesterov's look ahead
-/// `var += accum * momentum - grad * lr`.
+/// `accum = accum * momentum - grad * lr`; `var += accum`. With Nesterov momentum, `var += accum *
+/// momentum - grad * lr`.
 fn keras_momentum(
     u: &mut Update<'_, '_, '_>,
     [var, accum]: [InstructionId; 2],
@@ -312,9 +313,9 @@ fn keras_momentum(
     let [lr] = u.scalars(2)?;
     let grad = u.gradient(3)?;
     let [momentum] = u.scalars(4)?;
-    let kept = u.mul(accum, momentum)?;
+    let decayed = u.mul(accum, momentum)?;
     let step = u.mul(grad, lr)?;
-    let accum = u.sub(kept, step)?;
+    let accum = u.sub(decayed, step)?;
     let change = if is_nesterov {
         let ahead = u.mul(accum, momentum)?;
         u.sub(ahead, step)?

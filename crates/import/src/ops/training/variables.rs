@@ -31,16 +31,17 @@ pub(crate) const RULES: &[Rule] = &[
     rule_values("AssignSub", |cx| assign_sum(cx, Op::Subtract {})).types("T", NUMBERS).effect(),
 ];
 
-/// The variable of the config that a node declares.
+/// Returns the variable of the config that a node declares.
 fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Result<VariableId> {
     let attributes = &cx.attributes();
     let resource = Resource::of_node(cx.node());
     let variables = &cx.program().variables;
-    let found = variables.iter().position(|variable| variable.resource == resource);
-    let found = found.or_else(|| variables.iter().position(|variable| variable.node_name == cx.node().name));
-    let Some(position) = found else {
+    let position = variables.iter().position(|variable| variable.resource == resource);
+    let position =
+        position.or_else(|| variables.iter().position(|variable| variable.node_name == cx.node().name));
+    let Some(position) = position else {
         return Err(cx.invalid(format!(
-            "Variable: {} not configured: the node '{}' (op '{}') is needed, so list it in the config: variable {{ \
+            "Variable: {} not configured: the fetches need the node '{}' (op '{}'); list it in the config: variable {{ \
              node_name: \"{}\" shape {{ ... }} type: DT_... }}",
             cx.node().name, cx.name(), cx.node().op, cx.node().name
         )));
@@ -60,7 +61,7 @@ fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Resu
         let same = |(d, s): (&Option<i64>, &i64)| d.is_none_or(|d| d == *s);
         declared.len() == variable.shape.len() && declared.iter().zip(&variable.shape).all(same)
     });
-    // TF 1 writes [] where the shape is not known.
+    // TF 1 writes [] for an unknown shape.
     let unknown = attributes.bool_or("_unknown_shape", false)?;
     cx.check(fits || unknown, || {
         format!(
@@ -73,25 +74,25 @@ fn declared_variable(cx: &mut NodeContext<'_, '_>, type_attribute: &str) -> Resu
     Ok(VariableId::from_index(position))
 }
 
-/// The variable's value now.
+/// Returns the current value of the variable.
 fn read(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
     let value = cx.read_variable(variable);
-    let (wanted, have) = (cx.output_type(0)?, cx.element_type(value));
-    cx.check(wanted == have, || {
-        format!("variable '{}' has type {have}, but is read as {wanted}", cx.variable_name(variable))
+    let (requested, actual) = (cx.output_type(0)?, cx.element_type(value));
+    cx.check(requested == actual, || {
+        format!("variable '{}' has type {actual}, but is read as {requested}", cx.variable_name(variable))
     })?;
     Ok(value)
 }
 
-/// Whether the variable has a value: known when it is compiled.
+/// True if the variable has a value. This is known at compile time.
 fn is_initialized(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
     let known = !cx.is_unset(variable);
     Ok(cx.scalar(PrimitiveType::Pred, if known { 1.0 } else { 0.0 }))
 }
 
-/// The sizes of a variable.
+/// Returns the sizes of a variable.
 fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let variable = cx.variable(0)?;
     let value = cx.read_variable(variable);
@@ -100,7 +101,8 @@ fn variable_shape(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
 }
 
 impl NodeContext<'_, '_> {
-    /// Gives the variable at input 0 a new value, of the same type, and of the same shape unless the program may replace it.
+    /// Assigns a value to the variable at input 0. It must have the variable's type and, unless the
+    /// program may replace the variable, its shape.
     pub(crate) fn assign_variable(
         &mut self,
         variable: VariableId,
@@ -112,7 +114,7 @@ impl NodeContext<'_, '_> {
             self.check(old == new, || {
                 format!(
                     "variable '{}' has shape {old}, but is assigned a value of shape {new}; compiled code updates \
-                     variables in place, so their shapes stay",
+                     variables in place, so their shapes cannot change",
                     self.variable_name(variable)
                 )
             })?;
@@ -126,12 +128,12 @@ impl NodeContext<'_, '_> {
         Ok(if returns_reference { vec![Value::Reference(variable)] } else { Vec::new() })
     }
 
-    /// A value that replaces a variable's is of its type.
+    /// Checks that a value that replaces a variable's has its type.
     fn check_replaced(&self, variable: VariableId, value: InstructionId) -> Result<()> {
-        let data_type = self.program().variables.get(variable.index()).map(|of| of.data_type);
-        let (wanted, have) = (data_type.and_then(tf::DataType::primitive_type), self.element_type(value));
-        self.check(wanted == Some(have), || {
-            format!("variable '{}' is assigned a value of type {have}", self.variable_name(variable))
+        let data_type = self.program().variables.get(variable.index()).map(|declared| declared.data_type);
+        let (expected, actual) = (data_type.and_then(tf::DataType::primitive_type), self.element_type(value));
+        self.check(expected == Some(actual), || {
+            format!("variable '{}' is assigned a value of type {actual}", self.variable_name(variable))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Ops of several devices, for a program that runs on one.
+//! Ops for several devices, in a program that runs on one.
 
 use crate::node::context::NodeContext;
 use crate::node::rule::{Rule, rule, rule_many};
@@ -27,45 +27,46 @@ pub(crate) const RULES: &[Rule] = &[
     rule("XlaSendToHost", |cx| Err(other_program(cx))),
 ];
 
-/// `DeviceIndex`: where the CPU stands in a list of kinds of devices; the list's length if it does not.
+/// `DeviceIndex`: the index of the CPU in a list of device types, or the list's length if it is
+/// absent.
 fn device_index(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let names = cx.attributes().strings("device_names")?;
     let position = names.iter().position(|name| name.as_ref() == b"CPU").unwrap_or(names.len());
     cx.integers(PrimitiveType::S32, &[position as i64]).and_then(|id| cx.reshape(id, &[]))
 }
 
-/// `CollectiveReduceV2(x, group_size, ...)` of a group of one: what remains is `x`.
+/// `CollectiveReduceV2(x, group_size, ...)` of a group of one, which is `x`.
 fn collective_reduce(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let size = cx.constant_i64(1)?;
     if size != 1 {
         return Err(Error::unsupported(format!(
-            "it sums over a group of {size} devices, but a compiled program runs on one: build the graph for a group \
+            "a reduction over a group of {size} devices, but a compiled program runs on one: build the graph for a group \
              of one"
         )));
     }
     let merge = cx.text_or("merge_op", "Add")?;
     cx.check(["Add", "Max", "Min", "Mul"].contains(&merge), || {
-        format!("merge_op must be Add, Max, Min or Mul, but is '{merge}'")
+        format!("merge_op: expected Add, Max, Min, or Mul, got '{merge}'")
     })?;
     let last = cx.text_or("final_op", "Id")?;
-    cx.check(["Id", "Div"].contains(&last), || format!("final_op must be Id or Div, but is '{last}'"))?;
+    cx.check(["Id", "Div"].contains(&last), || format!("final_op: expected Id or Div, got '{last}'"))?;
     cx.input(0)
 }
 
-/// `CollectiveAssignGroupV2(assignment, device, base_key)`: the size and the key of the device's group, which is a row of
-/// the assignment.
+/// `CollectiveAssignGroupV2(assignment, device, base_key)`: the size and the key of the device's
+/// group, which is a row of the assignment.
 fn assign_group(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let assignment = cx.constant(0)?;
     let sizes = assignment.array_shape().sizes();
     let &[groups, devices] = sizes.as_slice() else {
-        return Err(cx.invalid(format!("group_assignment must be a matrix, but has shape {}", list(&sizes))));
+        return Err(cx.invalid(format!("group_assignment: expected a matrix, got shape {}", list(&sizes))));
     };
     let members = assignment.to_i64s().unwrap_or_default();
     let (device, base) = (cx.constant_i64(1)?, cx.constant_i64(2)?);
     let row = members.iter().position(|&member| member == device);
     let Some(row) = row.map(|position| position as i64 / devices.max(1)) else {
         return Err(
-            cx.invalid(format!("device {device} is in none of the {groups} groups of group_assignment"))
+            cx.invalid(format!("device {device} is not in any of the {groups} groups of group_assignment"))
         );
     };
     let scalar = |cx: &mut NodeContext<'_, '_>, value: i64| {
@@ -75,11 +76,11 @@ fn assign_group(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     Ok(vec![scalar(cx, devices)?, scalar(cx, key)?])
 }
 
-/// Why nothing can be sent or received.
+/// Returns the error for ops that send or receive.
 fn other_program(cx: &NodeContext<'_, '_>) -> Error {
     Error::unsupported(format!(
-        "{} exchanges a tensor with another program, but a compiled function runs by itself: feed what is received and \
-         fetch what is sent",
+        "{} exchanges a tensor with another program, but a compiled function has no peer: feed received tensors and \
+         fetch sent ones",
         cx.node().op
     ))
 }

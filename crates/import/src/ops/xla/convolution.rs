@@ -1,4 +1,4 @@
-//! XLA's convolution, as an op with all that XLA's has.
+//! XLA's convolution as an op, with all its parameters.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -15,14 +15,14 @@ pub(crate) const RULES: &[Rule] = &[
         .types("preferred_element_type", NUMBERS_AND_QUANTIZED),
 ];
 
-/// `XlaConv(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count)`, computed in the type of
-/// the result unless that is narrower than the operands'.
+/// `XlaConv(lhs, rhs, window_strides, padding, lhs_dilation, rhs_dilation, feature_group_count)`.
+/// Computed in the type of the result, unless it is narrower than the operands'.
 fn xla_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut lhs, mut rhs) = (cx.input(0)?, cx.input(1)?);
     let bytes = cx.attributes().string("dimension_numbers")?;
     let dim_labels = hlo::proto::convolution_dimension_numbers_from_bytes(&bytes).map_err(|error| {
         cx.invalid(format!(
-            "dimension_numbers is no serialized ConvolutionDimensionNumbers: {}",
+            "dimension_numbers is not a serialized ConvolutionDimensionNumbers: {}",
             error.message()
         ))
     })?;
@@ -39,7 +39,7 @@ fn xla_conv(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(result, element_type)
 }
 
-/// The window over a kernel, from the inputs that describe it.
+/// Returns the window over a kernel, from the inputs that describe it.
 fn window(
     cx: &mut NodeContext<'_, '_>,
     kernel: InstructionId,
@@ -48,7 +48,10 @@ fn window(
     let spatial = labels.kernel_spatial_dimensions.len();
     let sizes = cx.sizes(kernel);
     cx.check(labels.kernel_spatial_dimensions.iter().all(|&d| d < sizes.len()), || {
-        format!("dimension_numbers names dimensions that a kernel of shape {} does not have", list(&sizes))
+        format!(
+            "dimension_numbers refers to dimensions that a kernel of shape {} does not have",
+            list(&sizes)
+        )
     })?;
     let strides = cx.constant_i64s(2)?;
     let base_dilations = cx.constant_i64s(4)?;
@@ -59,7 +62,7 @@ fn window(
     let fits = padding_sizes == [spatial as i64, 2] && padding.len() == 2 * spatial;
     cx.check(fits, || {
         format!(
-            "padding must be a matrix [{spatial}, 2], a pair for each spatial dimension, but has shape {}",
+            "padding: expected a matrix [{spatial}, 2] with a pair for each spatial dimension, got shape {}",
             list(&padding_sizes)
         )
     })?;
@@ -71,7 +74,7 @@ fn window(
     for (name, values) in lists {
         cx.check(values.len() == spatial, || {
             format!(
-                "{name} must hold one integer for each of the {spatial} spatial dimensions, but is {}",
+                "{name}: expected one integer for each of the {spatial} spatial dimensions, got {}",
                 list(values)
             )
         })?;

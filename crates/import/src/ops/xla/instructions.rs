@@ -1,5 +1,5 @@
-//! XLA's own instructions as ops: products, slices, pads, gathers. Reductions, sorts and scatters are in `xla_reductions`,
-//! convolutions in `xla_convolution`.
+//! XLA's own instructions as ops: products, slices, pads, and gathers. Reductions, sorts, and
+//! scatters are in `reductions`, and convolutions in `convolution`.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -35,14 +35,15 @@ pub(crate) const RULES: &[Rule] = &[
     rule("XlaSpmdFullToShardShape", |cx| one_shard(cx, "manual_sharding")).types("T", ALL),
     rule("XlaSpmdShardToFullShape", |cx| one_shard(cx, "manual_sharding")).types("T", ALL),
     rule("XlaReplicaId", |cx| Ok(cx.scalar(PrimitiveType::S32, 0.0))),
-    rule_values("XlaCustomCall", refuse_custom_call).effect(),
-    rule_values("XlaCustomCallV2", refuse_custom_call).effect(),
+    rule_values("XlaCustomCall", reject_custom_call).effect(),
+    rule_values("XlaCustomCallV2", reject_custom_call).effect(),
 ];
 
-/// What random bits are made of.
+/// Types of random bits.
 const RANDOM_BITS: &[DataType] = &[DataType::Uint8, DataType::Uint32, DataType::Uint64];
 
-/// `XlaDot(lhs, rhs)`, computed in the type of the result unless that is narrower than the operands'.
+/// `XlaDot(lhs, rhs)`. Computed in the type of the result, unless it is narrower than the
+/// operands'.
 fn xla_dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (mut lhs, mut rhs) = (cx.input(0)?, cx.input(1)?);
     let bytes = cx.attributes().string("dimension_numbers")?;
@@ -57,34 +58,34 @@ fn xla_dot(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.convert(product, element_type)
 }
 
-/// The error of an attribute `dimension_numbers` that is something else.
+/// Returns the error for an invalid attribute `dimension_numbers`.
 pub(crate) fn not_serialized(cx: &NodeContext<'_, '_>, message: &str, error: &Error) -> Error {
-    cx.invalid(format!("dimension_numbers is no serialized {message}: {}", error.message()))
+    cx.invalid(format!("dimension_numbers is not a serialized {message}: {}", error.message()))
 }
 
-/// `XlaPad(x, value, low, high, interior)`; negative edges crop.
+/// `XlaPad(x, value, low, high, interior)`. Negative edges crop.
 fn xla_pad(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, value) = (cx.input(0)?, cx.input(1)?);
     let rank = cx.rank(x);
     let (low, high, interior) = (cx.constant_i64s(2)?, cx.constant_i64s(3)?, cx.constant_i64s(4)?);
     for (name, values) in [("padding_low", &low), ("padding_high", &high), ("padding_interior", &interior)] {
         cx.check(values.len() == rank, || {
-            format!("{name} must hold one integer for each of the {rank} dimensions, but is {}", list(values))
+            format!("{name}: expected one integer for each of the {rank} dimensions, got {}", list(values))
         })?;
     }
     cx.check(interior.iter().all(|&i| i >= 0), || {
-        format!("padding_interior must not be negative, but is {}", list(&interior))
+        format!("padding_interior: expected numbers >= 0, got {}", list(&interior))
     })?;
     let padding: Vec<(i64, i64, i64)> = (0..rank).map(|d| (low[d], high[d], interior[d])).collect();
     cx.pad(x, value, &padding)
 }
 
-/// The elements of a vector of indices: one for each dimension.
+/// Returns the elements of a vector of indices, one for each dimension.
 fn start_indices(cx: &mut NodeContext<'_, '_>, k: usize, rank: usize) -> Result<Vec<InstructionId>> {
     let indices = cx.input(k)?;
     let sizes = cx.sizes(indices);
     cx.check(sizes == [rank as i64], || {
-        format!("the start indices must be a vector of {rank} elements, but have the shape {}", list(&sizes))
+        format!("the start indices: expected a vector of {rank} elements, got shape {}", list(&sizes))
     })?;
     let index = |cx: &mut NodeContext<'_, '_>, d: i64| {
         let index = cx.slice_in(indices, 0, d, d + 1)?;
@@ -93,14 +94,15 @@ fn start_indices(cx: &mut NodeContext<'_, '_>, k: usize, rank: usize) -> Result<
     (0..rank as i64).map(|d| index(cx, d)).collect()
 }
 
-/// `XlaDynamicSlice(x, start_indices, size_indices)`: the start is clamped so that the slice fits.
+/// `XlaDynamicSlice(x, start_indices, size_indices)`. The start is clamped such that the slice
+/// fits.
 fn xla_dynamic_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let rank = cx.rank(x);
     let sizes = cx.constant_sizes(2)?;
-    let have = cx.sizes(x);
-    cx.check(sizes.len() == rank && sizes.iter().zip(&have).all(|(s, h)| s <= h), || {
-        format!("size_indices {} must be within the operand's {}", list(&sizes), list(&have))
+    let actual = cx.sizes(x);
+    cx.check(sizes.len() == rank && sizes.iter().zip(&actual).all(|(s, h)| s <= h), || {
+        format!("size_indices {} exceed the operand's sizes {}", list(&sizes), list(&actual))
     })?;
     let starts = start_indices(cx, 1, rank)?;
     if rank == 0 {
@@ -109,21 +111,21 @@ fn xla_dynamic_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::DynamicSlice { dynamic_slice_sizes: sizes }, &[&[x][..], &starts].concat())
 }
 
-/// `XlaDynamicUpdateSlice(x, update, indices)`: the start is clamped so that the update fits.
+/// `XlaDynamicUpdateSlice(x, update, indices)`. The start is clamped such that the update fits.
 fn xla_dynamic_update_slice(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, update) = (cx.input(0)?, cx.input(1)?);
-    let (have, sizes) = (cx.sizes(x), cx.sizes(update));
-    cx.check(sizes.len() == have.len() && sizes.iter().zip(&have).all(|(s, h)| s <= h), || {
-        format!("an update of shape {} does not fit into {}", list(&sizes), list(&have))
+    let (actual, sizes) = (cx.sizes(x), cx.sizes(update));
+    cx.check(sizes.len() == actual.len() && sizes.iter().zip(&actual).all(|(s, h)| s <= h), || {
+        format!("an update of shape {} does not fit in {}", list(&sizes), list(&actual))
     })?;
-    let starts = start_indices(cx, 2, have.len())?;
-    if have.is_empty() {
+    let starts = start_indices(cx, 2, actual.len())?;
+    if actual.is_empty() {
         return Ok(update);
     }
     cx.op(Op::DynamicUpdateSlice {}, &[&[x, update][..], &starts].concat())
 }
 
-/// `XlaGather(x, start_indices, slice_sizes)`: starts are clamped so that the slices fit.
+/// `XlaGather(x, start_indices, slice_sizes)`. Starts are clamped such that the slices fit.
 fn xla_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, indices) = (cx.input(0)?, cx.input(1)?);
     let slice_sizes = cx.constant_sizes(2)?;
@@ -134,8 +136,8 @@ fn xla_gather(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::Gather { gather_dimension_numbers, slice_sizes, indices_are_sorted }, &[x, indices])
 }
 
-/// `XlaBroadcastHelper(lhs, rhs, broadcast_dims)`: dimension `i` of the one of lower rank becomes dimension
-/// `broadcast_dims[i]`, others come in with size 1.
+/// `XlaBroadcastHelper(lhs, rhs, broadcast_dims)`: reshapes the operand of lower rank. Its
+/// dimension `i` becomes dimension `broadcast_dims[i]`, and the other dimensions have size 1.
 fn xla_broadcast_helper(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let (lhs, rhs) = (cx.input(0)?, cx.input(1)?);
     let (lhs_sizes, rhs_sizes) = (cx.sizes(lhs), cx.sizes(rhs));
@@ -145,7 +147,7 @@ fn xla_broadcast_helper(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
         let fits = lhs_sizes.len() == rhs_sizes.len() || lhs_sizes.is_empty() || rhs_sizes.is_empty();
         cx.check(fits, || {
             format!(
-                "without broadcast_dims the ranks must agree or one be 0, but the shapes are {}",
+                "expected equal ranks or a scalar if there are no broadcast_dims, got shapes {}",
                 shapes()
             )
         })?;
@@ -158,8 +160,8 @@ fn xla_broadcast_helper(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
     let within = dims.iter().all(|d| (0..rank as i64).contains(d));
     cx.check(dims.len() == low_sizes.len() && ascends && within, || {
         format!(
-            "broadcast_dims {} must be ascending dimensions of the larger rank, one for each of the smaller; the shapes \
-             are {}",
+            "broadcast_dims: expected ascending dimensions of the larger rank, one for each of the smaller, got {} for \
+             shapes {}",
             list(&dims),
             shapes()
         )
@@ -172,7 +174,7 @@ fn xla_broadcast_helper(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionI
     Ok(if is_lhs { vec![broadcast, rhs] } else { vec![lhs, broadcast] })
 }
 
-/// `XlaOptimizationBarrier(x...) = x...`, computed before anything that reads one of them.
+/// `XlaOptimizationBarrier(x...) = x...`, computed before any consumer of one of them.
 fn xla_optimization_barrier(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let inputs = cx.inputs_from(0)?;
     if inputs.is_empty() {
@@ -183,15 +185,13 @@ fn xla_optimization_barrier(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruct
     (0..inputs.len()).map(|k| cx.tuple_element(barrier, k)).collect()
 }
 
-/// `XlaReducePrecision(x)`: rounded to a format with fewer bits, in the same type. More bits than the type has change
-/// nothing.
+/// `XlaReducePrecision(x)`: rounds to a format with fewer bits, in the same type. More bits than
+/// the type has make no difference.
 fn xla_reduce_precision(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let attributes = &cx.attributes();
     let (exponent, mantissa) = (attributes.int("exponent_bits")?, attributes.int("mantissa_bits")?);
     cx.check(exponent >= 1 && mantissa >= 0, || {
-        format!(
-            "at least 1 bit of exponent and 0 of mantissa are needed, but they are {exponent} and {mantissa}"
-        )
+        format!("expected at least 1 exponent bit and 0 mantissa bits, got {exponent} and {mantissa}")
     })?;
     let (own_exponent, own_mantissa) = match cx.type_attribute("T")? {
         PrimitiveType::F16 => (5, 10),
@@ -206,7 +206,7 @@ fn xla_reduce_precision(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.unary(Op::ReducePrecision { exponent_bits: exponent_bits as u32, mantissa_bits: mantissa_bits as u32 })
 }
 
-/// `XlaRngBitGenerator(algorithm, state, shape)`: the state moved on, and random bits.
+/// `XlaRngBitGenerator(algorithm, state, shape)`: the advanced state, and random bits.
 fn xla_rng_bit_generator(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let number = cx.constant_i64(0)?;
     let state = cx.input(1)?;
@@ -217,42 +217,42 @@ fn xla_rng_bit_generator(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Instruction
         2 => (RandomAlgorithm::ThreeFry, &[2]),
         3 => (RandomAlgorithm::Default, &[2, 3]),
         _ => {
-            return Err(
-                cx.invalid(format!("algorithm {number} is none of 1 (Philox), 2 (ThreeFry), 3 (either)"))
-            );
+            return Err(cx.invalid(format!(
+                "unknown algorithm {number}: expected 1 (Philox), 2 (ThreeFry), or 3 (auto-select)"
+            )));
         }
     };
-    let have = cx.sizes(state);
-    cx.check(matches!(have[..], [length] if lengths.contains(&length)), || {
+    let actual = cx.sizes(state);
+    cx.check(matches!(actual[..], [length] if lengths.contains(&length)), || {
         format!(
-            "the state of algorithm {number} must have one of the lengths {}, but has the shape {}",
+            "the state of algorithm {number}: expected one of the lengths {}, got shape {}",
             list(lengths),
-            list(&have)
+            list(&actual)
         )
     })?;
-    let wanted = Shape::Tuple(vec![cx.array(state).into(), Shape::array(bits, &sizes)]);
-    let pair = cx.op_shaped(&wanted, Op::RngBitGenerator { algorithm }, &[state])?;
+    let shape = Shape::Tuple(vec![cx.array(state).into(), Shape::array(bits, &sizes)]);
+    let pair = cx.op_shaped(&shape, Op::RngBitGenerator { algorithm }, &[state])?;
     Ok(vec![cx.tuple_element(pair, 0)?, cx.tuple_element(pair, 1)?])
 }
 
-/// The dimension that input 1 names.
+/// Returns the dimension that input 1 names.
 fn dynamic_dimension(cx: &mut NodeContext<'_, '_>, rank: usize) -> Result<usize> {
     let dimension = cx.constant_i64(1)?;
     cx.check((0..rank as i64).contains(&dimension), || {
-        format!("dim_index must be one of the {rank} dimensions, but is {dimension}")
+        format!("dim_index: expected one of the {rank} dimensions, got {dimension}")
     })?;
     Ok(dimension as usize)
 }
 
-/// `XlaSetDynamicDimensionSize(x, dim_index, size)`: the first elements of a dimension, so many of them; of a size that
-/// only a run knows at most all.
+/// `XlaSetDynamicDimensionSize(x, dim_index, size)`: the first `size` elements of a dimension. A
+/// run-time size is clamped to the dimension.
 fn set_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, size) = (cx.input(0)?, cx.input(2)?);
     let sizes = cx.sizes(x);
     let dimension = dynamic_dimension(cx, sizes.len())?;
     if let Some(known) = cx.fold(size).and_then(|literal| literal.scalar_at(0).as_i64()) {
         cx.check((0..=sizes[dimension]).contains(&known), || {
-            format!("size {known} is beyond dimension {dimension} of {}", list(&sizes))
+            format!("size {known} exceeds dimension {dimension} of {}", list(&sizes))
         })?;
         return cx.slice_in(x, dimension, 0, known);
     }
@@ -264,11 +264,11 @@ fn set_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<Instructio
     cx.bounded(bounded.data, &bounded.sizes)
 }
 
-/// `XlaSetBound(x, bound)`: the same value, which the caller promises not to be larger.
+/// `XlaSetBound(x, bound)`: the value, clamped to the bound that the caller promises.
 fn set_bound(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let bound = cx.constant_i64(1)?;
-    cx.check(cx.rank(x) == 0, || "the input must be a scalar".to_owned())?;
+    cx.check(cx.rank(x) == 0, || "expected a scalar".to_owned())?;
     if cx.fold(x).is_some() {
         return Ok(x);
     }
@@ -276,21 +276,22 @@ fn set_bound(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::Minimum {}, &[x, most])
 }
 
-/// `XlaRemoveDynamicDimensionSize(x, dim_index)`: all elements that there are memory for.
+/// `XlaRemoveDynamicDimensionSize(x, dim_index)`: all elements of the dimension, including those
+/// beyond its true size.
 fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let x = cx.input(0)?;
     let rank = cx.rank(x);
-    let wanted = dynamic_dimension(cx, rank)?;
+    let dimension = dynamic_dimension(cx, rank)?;
     if cx.is_bounded(x) {
         let mut bounded = cx.split(x)?;
-        bounded.sizes[wanted] = None;
+        bounded.sizes[dimension] = None;
         return cx.bounded(bounded.data, &bounded.sizes);
     }
     let instruction = &cx.scope_ref().computation()[x];
     let is_set = instruction.metadata().op_type == "XlaSetDynamicDimensionSize";
     let whole = match instruction.op() {
         Op::Slice { slice }
-            if is_set && slice[wanted].limit != cx.sizes(instruction.operands()[0])[wanted] =>
+            if is_set && slice[dimension].limit != cx.sizes(instruction.operands()[0])[dimension] =>
         {
             instruction.operands()[0]
         }
@@ -299,22 +300,22 @@ fn remove_dynamic_dimension_size(cx: &mut NodeContext<'_, '_>) -> Result<Instruc
     Ok(whole)
 }
 
-/// The whole as the only shard, or the other way round.
+/// Converts between the whole array and its only shard, which are the same.
 fn one_shard(cx: &mut NodeContext<'_, '_>, sharding: &str) -> Result<InstructionId> {
     let text = cx.attributes().string(sharding)?;
-    // Without a message the sharding is `REPLICATED`; with one it may name other devices.
+    // An empty string means the sharding `REPLICATED`. A message may name other devices.
     if !text.is_empty() {
         return Err(Error::unsupported(
-            "a manual sharding over several devices; compiled code runs on one: build the graph without it",
+            "a manual sharding over several devices, but compiled code runs on one: build the graph without it",
         ));
     }
     cx.input(0)
 }
 
-/// Custom calls name code that is not in the graph.
-fn refuse_custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
+/// Rejects custom calls, whose code is not in the graph.
+fn reject_custom_call(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let target = cx.text_or("target_name", "a function")?;
     Err(Error::unsupported(format!(
-        "a custom call of {target}: its code is not part of the graph; feed what it computes instead"
+        "a custom call of {target}, whose code is not part of the graph; feed its results instead"
     )))
 }

@@ -1,4 +1,4 @@
-//! Arrays cut into equal blocks along several dimensions, and put together again.
+//! Splits arrays into equal blocks along several dimensions, and concatenates such blocks.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -23,7 +23,8 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("ReadVariableXlaSplitND", read_split).types("T", ALL),
 ];
 
-/// How an array is cut: the number of blocks along each dimension, and how far the last ones reach beyond its end.
+/// The partition of an array: the number of blocks along each dimension, and the padding of the
+/// last ones.
 struct Partition {
     counts: Vec<i64>,
     paddings: Vec<i64>,
@@ -40,7 +41,7 @@ impl Partition {
         let fits = paddings.len() == counts.len() && paddings.iter().all(|&padding| padding >= 0);
         cx.check(fits && counts.iter().all(|&count| count > 0), || {
             format!(
-                "{attribute} {} must be positive, and paddings {} as many and not negative",
+                "expected positive {attribute} and as many paddings >= 0, got {} and {}",
                 list(&counts),
                 list(&paddings)
             )
@@ -48,12 +49,12 @@ impl Partition {
         let blocks = counts.iter().try_fold(1i64, |product, &count| product.checked_mul(count));
         let n = cx.attributes().int("N")?;
         cx.check(blocks == Some(n), || {
-            format!("N is {n}, but {attribute} {} makes another number of blocks", list(&counts))
+            format!("N is {n}, which is not the number of blocks of {attribute} {}", list(&counts))
         })?;
         Ok(Self { counts, paddings, blocks: n })
     }
 
-    /// The position of a block among the blocks, row by row.
+    /// Returns the position of a block, in row-major order.
     fn position(&self, mut block: i64) -> Vec<i64> {
         let mut position = vec![0; self.counts.len()];
         for (at, &count) in position.iter_mut().zip(&self.counts).rev() {
@@ -64,7 +65,7 @@ impl Partition {
     }
 }
 
-/// The blocks of an array; where they reach beyond its end there are zeros.
+/// Splits an array into blocks. Elements beyond its end are zeros.
 fn split(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Vec<InstructionId>> {
     let partition = Partition::of_node(cx, "num_splits")?;
     let sizes = cx.sizes(x);
@@ -75,7 +76,7 @@ fn split(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Vec<Instructi
         });
     cx.check(fits, || {
         format!(
-            "the shape {} with paddings {} cannot be cut into {} equal blocks",
+            "cannot split the shape {} with paddings {} into {} equal blocks",
             list(&sizes),
             list(&partition.paddings),
             list(&partition.counts)
@@ -99,17 +100,17 @@ fn split(cx: &mut NodeContext<'_, '_>, x: InstructionId) -> Result<Vec<Instructi
     Ok(blocks)
 }
 
-/// An array of blocks; the paddings are cut off.
+/// Concatenates blocks to an array, and removes the paddings.
 fn concat(cx: &mut NodeContext<'_, '_>, blocks: &[InstructionId]) -> Result<InstructionId> {
     let partition = Partition::of_node(cx, "num_concats")?;
     let shapes: Vec<Vec<i64>> = blocks.iter().map(|&block| cx.sizes(block)).collect();
-    let Some(size) = shapes.first().cloned() else { return Err(cx.invalid("there must be a block")) };
+    let Some(size) = shapes.first().cloned() else { return Err(cx.invalid("expected at least one block")) };
     let rank = partition.counts.len();
     cx.check(size.len() == rank && shapes.iter().all(|shape| *shape == size), || {
-        format!("all blocks must have one shape of rank {rank}, but the first has {}", list(&size))
+        format!("expected blocks of one shape of rank {rank}; the first has shape {}", list(&size))
     })?;
     cx.check(blocks.len() as i64 == partition.blocks, || {
-        format!("{} blocks are needed, but there are {}", partition.blocks, blocks.len())
+        format!("expected {} blocks, got {}", partition.blocks, blocks.len())
     })?;
     let mut parts = blocks.to_vec();
     for d in (0..rank).rev() {
@@ -124,15 +125,15 @@ fn concat(cx: &mut NodeContext<'_, '_>, blocks: &[InstructionId]) -> Result<Inst
     let sizes = cx.sizes(whole);
     let fits = sizes.iter().zip(&partition.paddings).all(|(size, padding)| padding <= size);
     cx.check(fits, || {
-        format!("paddings {} are more than all of {}", list(&partition.paddings), list(&sizes))
+        format!("the paddings {} exceed the sizes {}", list(&partition.paddings), list(&sizes))
     })?;
-    let kept =
+    let to_slice =
         |(&size, &padding): (&i64, &i64)| SliceDimension { start: 0, limit: size - padding, stride: 1 };
-    let kept: Vec<SliceDimension> = sizes.iter().zip(&partition.paddings).map(kept).collect();
-    cx.slice(whole, kept)
+    let slices: Vec<SliceDimension> = sizes.iter().zip(&partition.paddings).map(to_slice).collect();
+    cx.slice(whole, slices)
 }
 
-/// Blocks become a variable's new value.
+/// Assigns the concatenation of blocks to a variable.
 fn assign_concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     let variable = cx.variable(0)?;
     let blocks = cx.inputs_from(1)?;
@@ -140,11 +141,11 @@ fn assign_concat(cx: &mut NodeContext<'_, '_>) -> Result<Vec<Value>> {
     cx.assign_variable(variable, whole)
 }
 
-/// The blocks of a variable's value.
+/// Splits a variable's value into blocks.
 fn read_split(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let variable = cx.variable(0)?;
     let value = cx.read_variable(variable);
-    let (wanted, have) = (cx.type_attribute("T")?, cx.element_type(value));
-    cx.check(wanted == have, || format!("the variable has type {have}, but is read as {wanted}"))?;
+    let (requested, actual) = (cx.type_attribute("T")?, cx.element_type(value));
+    cx.check(requested == actual, || format!("the variable has type {actual}, but is read as {requested}"))?;
     split(cx, value)
 }

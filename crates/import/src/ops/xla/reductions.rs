@@ -1,4 +1,5 @@
-//! XLA's instructions that apply a function of the graph to elements: reductions, windows, scatters, sorts.
+//! XLA's instructions that apply a function of the graph to elements: reductions, windows,
+//! scatters, and sorts.
 
 use crate::node::context::NodeContext;
 use crate::node::data_types::*;
@@ -28,43 +29,45 @@ pub(crate) const RULES: &[Rule] = &[
     rule_many("XlaVariadicSort", xla_variadic_sort).types("T", ALL),
 ];
 
-/// The element types of arrays.
+/// Returns the element types of arrays.
 fn types(cx: &NodeContext<'_, '_>, ids: &[InstructionId]) -> Vec<PrimitiveType> {
     ids.iter().map(|&id| cx.element_type(id)).collect()
 }
 
-/// The elements of a result: the array itself, or the tuple's.
-fn results(cx: &mut NodeContext<'_, '_>, made: InstructionId, count: usize) -> Result<Vec<InstructionId>> {
+/// Returns the elements of a result: the array itself, or those of the tuple.
+fn results(cx: &mut NodeContext<'_, '_>, result: InstructionId, count: usize) -> Result<Vec<InstructionId>> {
     if count == 1 {
-        return Ok(vec![made]);
+        return Ok(vec![result]);
     }
-    (0..count).map(|k| cx.tuple_element(made, k)).collect()
+    (0..count).map(|k| cx.tuple_element(result, k)).collect()
 }
 
-/// `XlaReduce(x, init)` and its kin of several arrays: `reducer` takes what it has so far of each, then the elements.
+/// `XlaReduce(x, init)` and its variants with several arrays. `reducer` takes the intermediate
+/// results, then the elements.
 fn xla_reduce(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = cx.inputs_from(0)?;
     let count = operands.len() / 2;
     cx.check(count > 0 && operands.len() == 2 * count, || {
-        "there must be an initial value for each array, and at least one array".to_owned()
+        "expected at least one array, and an initial value for each".to_owned()
     })?;
     let rank = cx.rank(operands[0]);
     let mut dimensions = Vec::new();
     for dimension in cx.attributes().ints("dimensions_to_reduce")? {
         let fits = (0..rank as i64).contains(&dimension) && !dimensions.contains(&(dimension as usize));
         cx.check(fits, || {
-            format!("dimensions_to_reduce names {dimension}: each of the {rank} dimensions may come once")
+            format!("dimensions_to_reduce: expected distinct dimensions below {rank}, got {dimension}")
         })?;
         dimensions.push(dimension as usize);
     }
     dimensions.sort_unstable();
     let elements = types(cx, &operands[..count]);
     let to_apply = cx.element_function("reducer", &[&elements[..], &elements].concat(), &elements)?;
-    let made = cx.op(Op::Reduce { dimensions, to_apply }, &operands)?;
-    results(cx, made, count)
+    let result = cx.op(Op::Reduce { dimensions, to_apply }, &operands)?;
+    results(cx, result, count)
 }
 
-/// A window from vectors of integers, one for each dimension, and a matrix of paddings.
+/// Returns a window described by vectors of integers, one for each dimension, and a matrix of
+/// paddings.
 fn window(
     cx: &mut NodeContext<'_, '_>,
     rank: usize,
@@ -81,7 +84,7 @@ fn window(
         let fits = vector.len() == rank && vector.iter().all(|&value| value > 0);
         cx.check(fits, || {
             format!(
-                "{name} must hold a positive integer for each of the {rank} dimensions, but is {}",
+                "{name}: expected a positive integer for each of the {rank} dimensions, got {}",
                 list(&vector)
             )
         })?;
@@ -92,7 +95,7 @@ fn window(
     let edges = edges.to_i64s().unwrap_or_default();
     cx.check(edge_sizes == [rank as i64, 2] && edges.len() == 2 * rank, || {
         format!(
-            "padding must be a matrix [{rank}, 2], a pair for each dimension, but has shape {}",
+            "padding: expected a matrix [{rank}, 2] with a pair for each dimension, got shape {}",
             list(&edge_sizes)
         )
     })?;
@@ -107,7 +110,8 @@ fn window(
     Ok(Window { dimensions: (0..rank).map(dimension).collect() })
 }
 
-/// `XlaReduceWindow(x, init, window_dimensions, window_strides, base_dilations, window_dilations, padding)`.
+/// `XlaReduceWindow(x, init, window_dimensions, window_strides, base_dilations, window_dilations,
+/// padding)`.
 fn xla_reduce_window(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, init) = (cx.input(0)?, cx.input(1)?);
     let rank = cx.rank(x);
@@ -117,8 +121,8 @@ fn xla_reduce_window(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(Op::ReduceWindow { window, to_apply }, &[x, init])
 }
 
-/// `XlaSelectAndScatter(x, window_dimensions, window_strides, padding, source, init)`: each element of `source` goes to
-/// the element of its window that `select` prefers, combined by `scatter`.
+/// `XlaSelectAndScatter(x, window_dimensions, window_strides, padding, source, init)`: adds each
+/// element of `source`, by `scatter`, to the element of its window that `select` prefers.
 fn xla_select_and_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let (x, source, init) = (cx.input(0)?, cx.input(4)?, cx.input(5)?);
     let rank = cx.rank(x);
@@ -129,7 +133,7 @@ fn xla_select_and_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId>
     cx.op(Op::SelectAndScatter { window, select, scatter }, &[x, source, init])
 }
 
-/// `XlaScatter(x, scatter_indices, updates)`: windows that do not fit are left out.
+/// `XlaScatter(x, scatter_indices, updates)`. Windows that do not fit are skipped.
 fn xla_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let operands = [cx.input(0)?, cx.input(1)?, cx.input(2)?];
     let bytes = cx.attributes().string("dimension_numbers")?;
@@ -142,18 +146,18 @@ fn xla_scatter(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     cx.op(op, &operands)
 }
 
-/// `XlaSort(x)` and `XlaKeyValueSort(keys, values)`: ascending along the last dimension; floats by total order, -0 before
-/// 0 and positive NaN last.
+/// `XlaSort(x)` and `XlaKeyValueSort(keys, values)`: sorts along the last dimension in ascending
+/// order. Floats are in total order: -0 before 0, and positive NaN last.
 fn xla_sort(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     let operands = cx.inputs_from(0)?;
     let Some(dimension) = cx.rank(operands[0]).checked_sub(1) else { return Ok(operands) };
     let to_apply = ascending(cx, &operands)?;
-    // Stable, so that the order of what belongs to equal keys is one that can be told.
-    let made = cx.op(Op::Sort { dimension, is_stable: true, to_apply }, &operands)?;
-    results(cx, made, operands.len())
+    // Sort stably, so that the order of values with equal keys is well defined.
+    let result = cx.op(Op::Sort { dimension, is_stable: true, to_apply }, &operands)?;
+    results(cx, result, operands.len())
 }
 
-/// Whether the first of two elements of operand 0 is the smaller one.
+/// True if the first of two elements of operand 0 is less than the second.
 fn ascending(cx: &mut NodeContext<'_, '_>, operands: &[InstructionId]) -> Result<ComputationId> {
     let mut builder = ComputationBuilder::new("ascending");
     let mut sides = Vec::new();
@@ -177,13 +181,13 @@ fn xla_variadic_sort(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>>
     let last = cx.inputs().len().saturating_sub(1);
     let mut operands = cx.inputs_from(0)?;
     operands.truncate(last);
-    cx.check(!operands.is_empty(), || "there must be at least one array".to_owned())?;
+    cx.check(!operands.is_empty(), || "expected at least one array".to_owned())?;
     let dimension = cx.constant_i64(last)?;
     let rank = cx.rank(operands[0]);
     let dimension = cx.dimension(dimension, rank)?;
     let is_stable = cx.attributes().bool_or("is_stable", false)?;
     let pairs: Vec<PrimitiveType> = types(cx, &operands).into_iter().flat_map(|t| [t, t]).collect();
     let to_apply = cx.element_function("comparator", &pairs, &[PrimitiveType::Pred])?;
-    let made = cx.op(Op::Sort { dimension, is_stable, to_apply }, &operands)?;
-    results(cx, made, operands.len())
+    let result = cx.op(Op::Sort { dimension, is_stable, to_apply }, &operands)?;
+    results(cx, result, operands.len())
 }

@@ -1,10 +1,10 @@
-//! Optimisers that divide by the root of what the squares of the gradient add up to.
+//! Optimizers that divide by the root of accumulated squares of the gradient.
 
 use super::{Update, proximal_step};
 use hlo::{InstructionId, Op};
 use support::Result;
 
-/// `accum + grad^2`, unless the attribute `update_slots` says otherwise.
+/// `accum + grad^2`, or `accum` if the attribute `update_slots` is false.
 pub(super) fn squares(
     u: &mut Update<'_, '_, '_>,
     accum: InstructionId,
@@ -63,8 +63,8 @@ pub(super) fn proximal_adagrad(
     Ok([var, accum])
 }
 
-/// `g += grad`; `gg += grad^2`; `var = -lr * x / (l2 * step * lr + sqrt(gg))`, where `x` is `g`, or with `l1 > 0` what is
-/// left of it: `sign(g) * max(|g| - step * l1, 0)`.
+/// `g += grad`; `gg += grad^2`; `var = -lr * x / (l2 * step * lr + sqrt(gg))`. Here `x` is `g` or,
+/// with `l1 > 0`, `sign(g) * max(|g| - step * l1, 0)`.
 pub(super) fn adagrad_da(
     u: &mut Update<'_, '_, '_>,
     [_, sum, squared_sum]: [InstructionId; 3],
@@ -93,8 +93,8 @@ pub(super) fn adagrad_da(
     Ok([var, sum, squared_sum])
 }
 
-/// `accum = accum * rho + grad^2 * (1 - rho)`; `x = sqrt(accum_update + epsilon) * rsqrt(accum + epsilon) * grad`;
-/// `var -= x * lr`; `accum_update = accum_update * rho + x^2 * (1 - rho)`.
+/// `accum = accum * rho + grad^2 * (1 - rho)`; `x = sqrt(accum_update + epsilon) * rsqrt(accum +
+/// epsilon) * grad`; `var -= x * lr`; `accum_update = accum_update * rho + x^2 * (1 - rho)`.
 pub(super) fn adadelta(
     u: &mut Update<'_, '_, '_>,
     [var, accum, accum_update]: [InstructionId; 3],

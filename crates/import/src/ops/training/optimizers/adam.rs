@@ -1,11 +1,11 @@
-//! Optimisers that keep means of the gradient and its squares.
+//! Optimizers that maintain means of the gradient and of its square.
 
 use super::Update;
 use hlo::{InstructionId, Op};
 use support::Result;
 
-/// Adam's learning rate without bias, `lr * sqrt(1 - beta2_power) / (1 - beta1_power)`, from the scalars at inputs from
-/// `first` on.
+/// Returns Adam's bias-corrected learning rate, `lr * sqrt(1 - beta2_power) / (1 - beta1_power)`,
+/// from the scalars at the inputs from `first` on.
 fn unbiased_rate(u: &mut Update<'_, '_, '_>, first: usize) -> Result<InstructionId> {
     let [beta1_power, beta2_power, lr] = u.scalars(first)?;
     let rest = u.one_minus(beta2_power)?;
@@ -15,7 +15,7 @@ fn unbiased_rate(u: &mut Update<'_, '_, '_>, first: usize) -> Result<Instruction
     u.div(scaled, divisor)
 }
 
-/// Adam's means of the gradient and its square, each moved by `1 - beta`.
+/// Updates Adam's means of the gradient and its square, with weights `1 - beta`.
 fn means(
     u: &mut Update<'_, '_, '_>,
     [m, v]: [InstructionId; 2],
@@ -23,10 +23,10 @@ fn means(
     grad: InstructionId,
 ) -> Result<[InstructionId; 2]> {
     let fresh = u.one_minus(beta1)?;
-    let m = u.towards(m, grad, fresh)?;
+    let m = u.toward(m, grad, fresh)?;
     let fresh = u.one_minus(beta2)?;
     let square = u.square(grad)?;
-    let v = u.towards(v, square, fresh)?;
+    let v = u.toward(v, square, fresh)?;
     Ok([m, v])
 }
 
@@ -44,7 +44,8 @@ fn scaled_step(
     u.sub(var, step)
 }
 
-/// `var -= m * alpha / (sqrt(v) + epsilon)`; with Nesterov's look ahead `(grad * (1 - beta1) + beta1 * m) * alpha`.
+/// `var -= m * alpha / (sqrt(v) + epsilon)`. With Nesterov momentum, `(grad * (1 - beta1) + beta1 *
+/// m) * alpha` is the numerator.
 pub(super) fn adam(
     u: &mut Update<'_, '_, '_>,
     [var, m, v]: [InstructionId; 3],
@@ -65,7 +66,7 @@ pub(super) fn adam(
     Ok([var, m, v])
 }
 
-/// Adam, with the greatest `v` so far in the divisor.
+/// Adam with the maximum of all `v` so far in the divisor.
 pub(super) fn adam_with_amsgrad(
     u: &mut Update<'_, '_, '_>,
     [var, m, v, greatest]: [InstructionId; 4],
@@ -89,10 +90,10 @@ pub(super) fn ada_max(
     let [beta1_power, lr, beta1, beta2, epsilon] = u.scalars(3)?;
     let grad = u.gradient(8)?;
     let fresh = u.one_minus(beta1)?;
-    let m = u.towards(m, grad, fresh)?;
-    let kept = u.mul(beta2, v)?;
+    let m = u.toward(m, grad, fresh)?;
+    let decayed = u.mul(beta2, v)?;
     let magnitude = u.unary(Op::Abs {}, grad)?;
-    let v = u.max(kept, magnitude)?;
+    let v = u.max(decayed, magnitude)?;
     let rest = u.one_minus(beta1_power)?;
     let rate = u.div(lr, rest)?;
     let divisor = u.add(v, epsilon)?;
@@ -102,24 +103,25 @@ pub(super) fn ada_max(
     Ok([var, m, v])
 }
 
-/// `mom = mom * momentum + grad * lr / sqrt(mean + epsilon)`; `var -= mom`. The new `var` and `mom`.
+/// `mom = mom * momentum + grad * lr / sqrt(mean + epsilon)`; `var -= mom`. Returns the new `var`
+/// and `mom`.
 fn root_mean_square_step(
     u: &mut Update<'_, '_, '_>,
     [var, mom, mean]: [InstructionId; 3],
     [lr, momentum, epsilon]: [InstructionId; 3],
     grad: InstructionId,
 ) -> Result<[InstructionId; 2]> {
-    let kept = u.mul(mom, momentum)?;
+    let decayed = u.mul(mom, momentum)?;
     let scaled = u.mul(grad, lr)?;
     let shifted = u.add(mean, epsilon)?;
     let root = u.unary(Op::Sqrt {}, shifted)?;
     let step = u.div(scaled, root)?;
-    let mom = u.add(kept, step)?;
+    let mom = u.add(decayed, step)?;
     let var = u.sub(var, mom)?;
     Ok([var, mom])
 }
 
-/// `ms += (grad^2 - ms) * (1 - rho)`, then a step by the root of `ms`.
+/// `ms += (grad^2 - ms) * (1 - rho)`, then a step divided by the root of `ms`.
 pub(super) fn rms_prop(
     u: &mut Update<'_, '_, '_>,
     [var, ms, mom]: [InstructionId; 3],
@@ -128,12 +130,13 @@ pub(super) fn rms_prop(
     let grad = u.gradient(7)?;
     let fresh = u.one_minus(rho)?;
     let square = u.square(grad)?;
-    let ms = u.towards(ms, square, fresh)?;
+    let ms = u.toward(ms, square, fresh)?;
     let [var, mom] = root_mean_square_step(u, [var, mom, ms], [lr, momentum, epsilon], grad)?;
     Ok([var, ms, mom])
 }
 
-/// `ms += (grad^2 - ms) * (1 - rho)`; `mg += (grad - mg) * (1 - rho)`, then a step by the root of `ms - mg^2`.
+/// `ms += (grad^2 - ms) * (1 - rho)`; `mg += (grad - mg) * (1 - rho)`, then a step divided by the
+/// root of `ms - mg^2`.
 pub(super) fn centered_rms_prop(
     u: &mut Update<'_, '_, '_>,
     [var, mg, ms, mom]: [InstructionId; 4],
@@ -142,8 +145,8 @@ pub(super) fn centered_rms_prop(
     let grad = u.gradient(8)?;
     let fresh = u.one_minus(rho)?;
     let square = u.square(grad)?;
-    let ms = u.towards(ms, square, fresh)?;
-    let mg = u.towards(mg, grad, fresh)?;
+    let ms = u.toward(ms, square, fresh)?;
+    let mg = u.toward(mg, grad, fresh)?;
     let square = u.square(mg)?;
     let variance = u.sub(ms, square)?;
     let [var, mom] = root_mean_square_step(u, [var, mom, variance], [lr, momentum, epsilon], grad)?;

@@ -1,10 +1,10 @@
-//! FTRL, and updates by the sign of the gradient.
+//! FTRL, and optimizers that use the sign of the gradient.
 
 use super::Update;
 use hlo::{InstructionId, Op};
 use support::Result;
 
-/// `a ^ -power`; where the power is known to be -1/2, the root.
+/// `a ^ -power`, or the square root if the power is known to be -1/2.
 fn root_or_power(
     u: &mut Update<'_, '_, '_>,
     a: InstructionId,
@@ -18,11 +18,12 @@ fn root_or_power(
     u.binary(Op::Power {}, a, negative)
 }
 
-/// `n = accum + grad^2`; `r = n^-lr_power`;
-/// `linear += g - (r - accum^-lr_power) / lr * var`, where `g` is `grad`, with shrinkage `grad + 2 * l2_shrinkage * var`;
-/// `var = |linear| > l1 ? (l1 * sign(linear) - linear) / (r / lr + 2 * l2) : 0`; `accum = n`.
+/// `n = accum + grad^2`; `r = n^-lr_power`; `linear += g - (r - accum^-lr_power) / lr * var`, where
+/// `g` is `grad` or, with shrinkage, `grad + 2 * l2_shrinkage * var`; `var = |linear| > l1 ? (l1 *
+/// sign(linear) - linear) / (r / lr + 2 * l2) : 0`; `accum = n`.
 ///
-/// With the attribute `multiply_linear_by_lr`, `linear`, `l1` and the divisor are `lr` times as large.
+/// With the attribute `multiply_linear_by_lr`, `linear`, `l1`, and the divisor are multiplied by
+/// `lr`.
 pub(super) fn ftrl(
     u: &mut Update<'_, '_, '_>,
     [var, accum, linear]: [InstructionId; 3],
@@ -73,8 +74,9 @@ pub(super) fn ftrl(
     Ok([var, sum, linear])
 }
 
-/// `m = m * beta + grad * (1 - beta)`; `var -= lr * scale * grad`. `AddSign` scales by
-/// `alpha + sign_decay * sign(grad) * sign(m)`, `PowerSign` by `exp(logbase * sign_decay * sign(grad) * sign(m))`.
+/// `m = m * beta + grad * (1 - beta)`; `var -= lr * scale * grad`. `AddSign` scales by `alpha +
+/// sign_decay * sign(grad) * sign(m)`, `PowerSign` by `exp(logbase * sign_decay * sign(grad) *
+/// sign(m))`.
 pub(super) fn sign_update(
     u: &mut Update<'_, '_, '_>,
     [var, m]: [InstructionId; 2],

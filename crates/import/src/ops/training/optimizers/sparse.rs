@@ -1,5 +1,6 @@
-//! Optimisers that update some rows of variables: one row after the other, so that a row that occurs twice is updated
-//! twice, as TensorFlow's kernels do. Rows out of range are left out.
+//! Optimizers that update some rows of variables. The rows are updated one after another, so that a
+//! row that occurs twice is updated twice, as in TensorFlow's kernels. Rows out of range are
+//! skipped.
 
 use super::adagrad::{adadelta, adagrad, adagrad_da, adagrad_v2, proximal_adagrad};
 use super::adam::{centered_rms_prop, rms_prop};
@@ -49,17 +50,17 @@ pub(crate) const RULES: &[Rule] = &[
     update("ResourceSparseApplyFtrlV2", |cx| sparse(cx, 4, |u, values| ftrl(u, values, true))),
 ];
 
-/// What an input is in the loop.
+/// The representation of an input in the loop.
 #[derive(Clone)]
 enum Inside {
-    /// A number that is known.
+    /// A compile-time constant.
     Known(Literal),
-    /// An element of what the loop carries.
+    /// Index of a value that the loop carries.
     Carried(usize),
 }
 
-/// Updates the rows of variables that the input at `indices_at` names, from the rows of the gradient in front of it. The
-/// other inputs are as those of the op that updates whole variables.
+/// Updates the rows of variables that the input at `indices_at` names. The preceding input contains
+/// the rows of the gradient. The other inputs are those of the op that updates whole variables.
 fn sparse<const N: usize>(
     cx: &mut NodeContext<'_, '_>,
     indices_at: usize,
@@ -73,7 +74,7 @@ fn sparse<const N: usize>(
         fits && gradient_sizes[..1] == index_sizes[..] && gradient_sizes[1..] == sizes[1..],
         || {
             format!(
-                "a row of the gradient {} is needed for each of the row numbers {}, like the rows of the variable {}",
+                "the gradient {} does not have one row for each of the row numbers {}, of the shape of the rows of the variable {}",
                 list(&gradient_sizes),
                 list(&index_sizes),
                 list(&sizes)
@@ -81,7 +82,7 @@ fn sparse<const N: usize>(
         },
     )?;
     let (rows, count) = (sizes[0], index_sizes[0]);
-    let count = i32::try_from(count).map_err(|_| cx.invalid(format!("{count} rows are too many")))?;
+    let count = i32::try_from(count).map_err(|_| cx.invalid(format!("too many rows: {count}")))?;
     if count == 0 || sizes.contains(&0) {
         return assign(cx, variables, values);
     }
@@ -99,13 +100,13 @@ fn sparse<const N: usize>(
             }
         });
     }
-    let made = cx.counted_loop(count, &carried, |cx, number, state| {
+    let results = cx.counted_loop(count, &carried, |cx, number, state| {
         let row = cx.dynamic_row(state[N + 1], number)?;
         let last = cx.splat_like(row, (rows - 1) as f64)?;
         let zero = cx.splat_like(row, 0.0)?;
         let clamped = cx.op(Op::Clamp {}, &[zero, row, last])?;
         let is_row = cx.compare(ComparisonDirection::Eq, row, clamped)?;
-        // In range, so that it fits if the variables are of any size that a machine holds.
+        // Clamp before the conversion, so that it is exact for variables of any feasible size.
         let row = cx.convert(clamped, PrimitiveType::S64)?;
         let mut old = [row; N];
         for (old, &value) in old.iter_mut().zip(state) {
@@ -113,7 +114,7 @@ fn sparse<const N: usize>(
         }
         let number = cx.convert(number, PrimitiveType::S64)?;
         let gradient = cx.dynamic_row(state[N], number)?;
-        // The step sees the inputs of the op that updates whole variables.
+        // The step reads the inputs of the op that updates whole variables.
         let outside = std::mem::take(&mut cx.inputs());
         let mut inputs = outside[..N].to_vec();
         let mut scalars = scalars.iter();
@@ -130,12 +131,12 @@ fn sparse<const N: usize>(
         let mut next = state.to_vec();
         let is_row = cx.broadcast(is_row, &row_sizes, &[])?;
         for (k, new) in new?.into_iter().enumerate() {
-            let kept = cx.select(is_row, new, old[k])?;
-            next[k] = cx.with_dynamic_row(state[k], kept, row)?;
+            let updated = cx.select(is_row, new, old[k])?;
+            next[k] = cx.with_dynamic_row(state[k], updated, row)?;
         }
         Ok(next)
     })?;
     let mut values = values;
-    values.copy_from_slice(&made[..N]);
+    values.copy_from_slice(&results[..N]);
     assign(cx, variables, values)
 }
