@@ -345,8 +345,8 @@ impl State<'_> {
             Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
             None => {
                 let variables = self.program.variables.iter();
-                let mut given = variables.filter(|variable| variable.state != VariableState::Unset);
-                let variable = given.nth(number - self.program.feeds.len());
+                let mut initialized = variables.filter(|variable| variable.state != VariableState::Unset);
+                let variable = initialized.nth(number - self.program.feeds.len());
                 format!("the variable '{}'", variable.map_or("", |variable| &variable.node_name))
             }
         }

@@ -250,13 +250,13 @@ fn convert_choices(
     let mut converted = Vec::new();
     for choice in to {
         let mut start = 0;
-        let found = from.iter().find(|actual| {
+        let matching = from.iter().find(|actual| {
             let fits = choice.join_choice(actual).is_some();
             start += if fits { 0 } else { actual.leaves().len() };
             fits
         });
         let empty = ListType { content: Content::Empty, ..choice.clone() };
-        let (actual, parts) = match found {
+        let (actual, parts) = match matching {
             Some(actual) => (actual, &leaves[start..start + actual.leaves().len()]),
             None => (&empty, &leaves[..0]),
         };
@@ -312,7 +312,7 @@ pub(crate) fn carried(before: &[ValueType], results: &[ValueType]) -> Result<Vec
 /// the body's last results. `Err` holds the index of a list that grows in a loop without a bound.
 pub(crate) fn settle(
     initial: &[ValueType],
-    found: &[ValueType],
+    stable: &[ValueType],
     results: &[ValueType],
     trips: Option<u64>,
 ) -> Result<Vec<ValueType>, usize> {
@@ -321,9 +321,9 @@ pub(crate) fn settle(
     };
     let (starts, ends) = (bounds(initial), bounds(results));
     let mut settled = Vec::new();
-    for (k, (initial, found)) in initial.iter().zip(found).enumerate() {
-        let (ValueType::List(start), ValueType::List(list), Some(end)) = (initial, found, ends[k]) else {
-            settled.push(found.clone());
+    for (k, (initial, stable)) in initial.iter().zip(stable).enumerate() {
+        let (ValueType::List(start), ValueType::List(list), Some(end)) = (initial, stable, ends[k]) else {
+            settled.push(stable.clone());
             continue;
         };
         let (most, peak) = match end.origin {
@@ -400,10 +400,10 @@ mod tests {
 
     /// The effect of an iteration on a list: it ends `most` elements longer and is `peak` longer
     /// meanwhile. It began as the list at `origin`.
-    fn after(found: &ValueType, most: i64, peak: i64, origin: Option<usize>) -> ValueType {
-        let ValueType::List(found) = found else { panic!("not a list") };
-        let bounds = Bounds { most, peak, origin, ..found.bounds };
-        ValueType::List(ListType { bounds, length: None, content: Content::Buffers(()), ..found.clone() })
+    fn after(before: &ValueType, most: i64, peak: i64, origin: Option<usize>) -> ValueType {
+        let ValueType::List(before) = before else { panic!("not a list") };
+        let bounds = Bounds { most, peak, origin, ..before.bounds };
+        ValueType::List(ListType { bounds, length: None, content: Content::Buffers(()), ..before.clone() })
     }
 
     fn capacity(value_type: &ValueType) -> Option<i64> {
@@ -419,10 +419,14 @@ mod tests {
         let opened = open(&initial);
         assert_eq!(capacity(&opened[0]), None, "its capacity is not known yet");
         let results = [after(&opened[0], 1, 1, Some(0))];
-        let found = carried(&opened, &results).expect("both are lists of the same arrays");
-        let settled = settle(&initial, &found, &results, Some(10)).expect("the loop has a bound");
+        let stable = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &stable, &results, Some(10)).expect("the loop has a bound");
         assert_eq!(capacity(&settled[0]), Some(11));
-        assert_eq!(settle(&initial, &found, &results, None), Err(0), "without a bound it would grow forever");
+        assert_eq!(
+            settle(&initial, &stable, &results, None),
+            Err(0),
+            "without a bound it would grow forever"
+        );
     }
 
     #[test]
@@ -444,8 +448,8 @@ mod tests {
         ];
         let opened = open(&initial);
         let results = [after(&opened[0], 0, 0, Some(1)), after(&opened[1], 1, 1, Some(0))];
-        let found = carried(&opened, &results).expect("both are lists of the same arrays");
-        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        let stable = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &stable, &results, Some(6)).expect("the loop has a bound");
         assert!(settled.iter().all(|settled| capacity(settled) == Some(11)), "{settled:?}");
     }
 
@@ -459,8 +463,8 @@ mod tests {
         // if (p) a = push(b) else a = push(a)
         let chosen = join(&after(&opened[0], 1, 1, Some(0)), &after(&opened[1], 1, 1, Some(1)));
         let results = [chosen.expect("lists of the same arrays"), opened[1].clone()];
-        let found = carried(&opened, &results).expect("both are lists of the same arrays");
-        let settled = settle(&initial, &found, &results, Some(6)).expect("the loop has a bound");
+        let stable = carried(&opened, &results).expect("both are lists of the same arrays");
+        let settled = settle(&initial, &stable, &results, Some(6)).expect("the loop has a bound");
         assert!(
             capacity(&settled[0]) >= Some(15),
             "nine elements of b, and one more per iteration: {settled:?}"

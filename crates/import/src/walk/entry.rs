@@ -17,13 +17,13 @@ pub(crate) fn import_once(rules: &'static RuleTable, state: &mut State<'_>) -> R
     let program = state.program();
     let mut walk = Walk::new(program, rules);
     let arguments = add_variables_and_feeds(state)?;
-    let given: BTreeMap<NodeId, Vec<Value>> = program
+    let feed_values: BTreeMap<NodeId, Vec<Value>> = program
         .feeds
         .iter()
         .zip(state.scope_ref().computation().parameters())
         .map(|(feed, &parameter)| (feed.tensor.node, vec![Value::Array(parameter)]))
         .collect();
-    let values = walk.translate_graph(state, &program.graph, given, None, "");
+    let values = walk.translate_graph(state, &program.graph, feed_values, None, "");
     // Prefer the root cause over errors that follow from the missing value.
     let values = values.map_err(|error| uninitialized(state).unwrap_or(error))?;
     check_written(rules, state).coded(Code::Variable)?;

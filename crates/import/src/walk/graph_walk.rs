@@ -207,8 +207,9 @@ impl<'p> Functions<'p> for Walk<'p> {
         prefix: &str,
     ) -> Result<Option<Value>> {
         let FunctionPart { function, output, needed } = *part;
-        let given = function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
-        let values = self.translate_graph(state, &function.graph, given, Some(needed), prefix)?;
+        let argument_values =
+            function.arguments.iter().zip(arguments).map(|(&id, &value)| (id, vec![value])).collect();
+        let values = self.translate_graph(state, &function.graph, argument_values, Some(needed), prefix)?;
         Ok(values.get(&output.node).and_then(|outputs| outputs.get(output.index)).copied())
     }
 

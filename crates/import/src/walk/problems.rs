@@ -29,9 +29,9 @@ pub(crate) fn problems(rules: &'static RuleTable, program: &Program) -> Vec<Prob
         Ok(_) => {
             let parameters = state.scope_ref().computation().parameters().to_vec();
             let feeds = program.feeds.iter().zip(parameters);
-            let given: BTreeMap<NodeId, Vec<Value>> =
+            let feed_values: BTreeMap<NodeId, Vec<Value>> =
                 feeds.map(|(feed, parameter)| (feed.tensor.node, vec![Value::Array(parameter)])).collect();
-            Walk::new(program, rules).translate_graph(&mut state, &program.graph, given, None, "").err()
+            Walk::new(program, rules).translate_graph(&mut state, &program.graph, feed_values, None, "").err()
         }
         Err(error) => Some(error),
     };

@@ -20,7 +20,7 @@ pub(crate) struct Unsupported {
 
 /// Returns every unsupported node, in the graph and in all functions reachable from it.
 pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
-    let mut found = Vec::new();
+    let mut unsupported_nodes = Vec::new();
     let mut waiting = vec![(String::new(), &program.graph, None)];
     let mut seen = BTreeSet::new();
     while let Some((place, graph, needed)) = waiting.pop() {
@@ -30,7 +30,7 @@ pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
             }
             if let Some(reason) = reason(rules, program, node) {
                 let name = format!("{place}{}", node.name);
-                found.push(Unsupported { name, op: node.op.clone(), reason });
+                unsupported_nodes.push(Unsupported { name, op: node.op.clone(), reason });
             }
             for name in called_functions(program, node) {
                 if seen.insert(name.to_owned())
@@ -42,24 +42,24 @@ pub(crate) fn find(rules: &RuleTable, program: &Program) -> Vec<Unsupported> {
             }
         }
     }
-    found
+    unsupported_nodes
 }
 
 /// Returns an error that lists every unsupported node, if there are any.
 pub(crate) fn check(rules: &RuleTable, program: &Program) -> Result<()> {
-    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for node in find(rules, program) {
-        found.entry(node.reason).or_default().push(format!("'{}'", node.name));
+        by_reason.entry(node.reason).or_default().push(format!("'{}'", node.name));
     }
-    if found.is_empty() {
+    if by_reason.is_empty() {
         return Ok(());
     }
-    let count: usize = found.values().map(Vec::len).sum();
+    let count: usize = by_reason.values().map(Vec::len).sum();
     let mut message = match count {
         1 => "1 node of the graph cannot be compiled:".to_owned(),
         count => format!("{count} nodes of the graph cannot be compiled:"),
     };
-    for (reason, nodes) in found {
+    for (reason, nodes) in by_reason {
         let more = nodes.len().saturating_sub(NAMED);
         let named = nodes.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
         let plural = if nodes.len() == 1 { "node" } else { "nodes" };

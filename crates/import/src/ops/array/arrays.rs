@@ -94,11 +94,11 @@ fn squeeze(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     }
     if cx.is_bounded(x) {
         let all = cx.all_sizes(x)?;
-        let kept: Vec<Size> = (0..all.len()).filter(|d| !dropped.contains(d)).map(|d| all[d]).collect();
-        return cx.reshape_to(x, &kept);
+        let remaining: Vec<Size> = (0..all.len()).filter(|d| !dropped.contains(d)).map(|d| all[d]).collect();
+        return cx.reshape_to(x, &remaining);
     }
-    let kept: Vec<i64> = (0..sizes.len()).filter(|d| !dropped.contains(d)).map(|d| sizes[d]).collect();
-    cx.reshape(x, &kept)
+    let remaining: Vec<i64> = (0..sizes.len()).filter(|d| !dropped.contains(d)).map(|d| sizes[d]).collect();
+    cx.reshape(x, &remaining)
 }
 
 /// Returns a permutation given as a vector of integers.

@@ -100,9 +100,9 @@ fn unpack(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
         .map(|i| {
             let part = cx.slice_in(x, axis, i, i + 1)?;
             if cx.is_bounded(part) {
-                let mut kept = cx.all_sizes(part)?;
-                kept.remove(axis);
-                return cx.reshape_to(part, &kept);
+                let mut remaining = cx.all_sizes(part)?;
+                remaining.remove(axis);
+                return cx.reshape_to(part, &remaining);
             }
             cx.reshape(part, &sizes)
         })

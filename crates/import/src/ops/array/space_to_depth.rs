@@ -188,7 +188,7 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
     let batch = sizes[0] / blocks.count;
     let split = [&blocks.sizes, &[batch][..], &sizes[1..]].concat();
     let (mut permutation, mut merged) = (vec![rank], vec![batch]);
-    let mut kept = vec![SliceDimension { start: 0, limit: batch, stride: 1 }];
+    let mut slices = vec![SliceDimension { start: 0, limit: batch, stride: 1 }];
     for d in 0..rank {
         permutation.extend([rank + 1 + d, d]);
         let size = cx.checked_product(&[sizes[d + 1], blocks.sizes[d]])?;
@@ -197,13 +197,13 @@ fn batch_to_blocks(cx: &mut NodeContext<'_, '_>, blocks: Vec<i64>, edges: usize)
         cx.check(low <= size && high <= size - low, || {
             format!("cannot crop {low} and {high} elements from the {size} along dimension {}", d + 1)
         })?;
-        kept.push(SliceDimension { start: low, limit: size - high, stride: 1 });
+        slices.push(SliceDimension { start: low, limit: size - high, stride: 1 });
     }
     permutation.extend(2 * rank + 1..split.len());
     merged.extend(&sizes[rank + 1..]);
-    kept.extend(sizes[rank + 1..].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }));
+    slices.extend(sizes[rank + 1..].iter().map(|&limit| SliceDimension { start: 0, limit, stride: 1 }));
     let apart = cx.reshape(x, &split)?;
     let moved = cx.transpose(apart, &permutation)?;
     let whole = cx.reshape(moved, &merged)?;
-    cx.slice(whole, kept)
+    cx.slice(whole, slices)
 }

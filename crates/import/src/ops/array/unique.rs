@@ -207,8 +207,8 @@ fn refined(cx: &mut NodeContext<'_, '_>, group: InstructionId, keys: Instruction
             shape::ArrayShape::new(element_type, &[]),
             [if element_type.is_signed_integer() { Scalar::Signed(0) } else { Scalar::Unsigned(0) }],
         ));
-        let kept = cx.slice_in(sorted, 0, 0, rows[0] - 1)?;
-        let before = cx.pad(kept, zero, &[(1, 0, 0)])?;
+        let remaining = cx.slice_in(sorted, 0, 0, rows[0] - 1)?;
+        let before = cx.pad(remaining, zero, &[(1, 0, 0)])?;
         let differs = cx.compare(ComparisonDirection::Ne, sorted, before)?;
         begins = cx.op(Op::Or {}, &[begins, differs])?;
     }
@@ -249,8 +249,8 @@ fn list_diff(cx: &mut NodeContext<'_, '_>) -> Result<Vec<InstructionId>> {
     }
     let (x, y) = (cx.constant_i64s(0)?, cx.constant_i64s(1)?);
     let dropped: BTreeSet<i64> = y.into_iter().collect();
-    let kept = (0i64..).zip(x).filter(|(_, value)| !dropped.contains(value));
-    let (positions, values): (Vec<i64>, Vec<i64>) = kept.unzip();
+    let remaining = (0i64..).zip(x).filter(|(_, value)| !dropped.contains(value));
+    let (positions, values): (Vec<i64>, Vec<i64>) = remaining.unzip();
     let (value_type, index_type) = (cx.output_type(0)?, cx.output_type(1)?);
     Ok(vec![cx.integers(value_type, &values)?, cx.integers(index_type, &positions)?])
 }

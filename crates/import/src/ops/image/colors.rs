@@ -165,8 +165,8 @@ fn adjust_contrast(cx: &mut NodeContext<'_, '_>) -> Result<InstructionId> {
     let mean_sizes = cx.sizes(mean);
     let rest = cx.broadcast(rest, &mean_sizes, &[])?;
     let offset = cx.mul(mean, rest)?;
-    let kept: Vec<usize> = (0..rank).filter(|&d| d != rank - 3 && d != rank - 2).collect();
-    let offset = cx.broadcast(offset, &sizes, &kept)?;
+    let dimensions: Vec<usize> = (0..rank).filter(|&d| d != rank - 3 && d != rank - 2).collect();
+    let offset = cx.broadcast(offset, &sizes, &dimensions)?;
     let factor = cx.broadcast(factor, &sizes, &[])?;
     let scaled = cx.mul(x, factor)?;
     cx.add(scaled, offset)

@@ -338,17 +338,17 @@ fn finish(
     let mut outputs = Vec::with_capacity(4);
     for id in [boxes, scores, classes] {
         let sizes = cx.sizes(id);
-        let kept = sizes[1].min(results);
-        let first = cx.slice_in(id, 1, 0, kept)?;
+        let length = sizes[1].min(results);
+        let first = cx.slice_in(id, 1, 0, length)?;
         let zero = cx.scalar(PrimitiveType::F32, 0.0);
         let mut padding = vec![(0, 0, 0); sizes.len()];
-        padding[1] = (0, results - kept, 0);
+        padding[1] = (0, results - length, 0);
         let whole = cx.pad(first, zero, &padding)?;
-        let mut requested = sizes.clone();
-        requested[1] = results;
-        debug_assert_eq!(requested[0], batch);
-        let number = cx.iota(PrimitiveType::S32, &requested, 1)?;
-        let count = cx.broadcast(counts, &requested, &[0])?;
+        let mut result_sizes = sizes.clone();
+        result_sizes[1] = results;
+        debug_assert_eq!(result_sizes[0], batch);
+        let number = cx.iota(PrimitiveType::S32, &result_sizes, 1)?;
+        let count = cx.broadcast(counts, &result_sizes, &[0])?;
         let is_valid = cx.compare(ComparisonDirection::Lt, number, count)?;
         let zeros = cx.splat_like(whole, 0.0)?;
         outputs.push(cx.select(is_valid, whole, zeros)?);

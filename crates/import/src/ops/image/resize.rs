@@ -173,9 +173,9 @@ fn repeat(
     let mut sizes = cx.sizes(x);
     let mut split = sizes.clone();
     split.insert(dimension + 1, times);
-    let kept: Vec<usize> = (0..split.len()).filter(|&d| d != dimension + 1).collect();
+    let dimensions: Vec<usize> = (0..split.len()).filter(|&d| d != dimension + 1).collect();
     sizes[dimension] = cx.checked_product(&[sizes[dimension], times])?;
-    let repeated = cx.broadcast(x, &split, &kept)?;
+    let repeated = cx.broadcast(x, &split, &dimensions)?;
     cx.reshape(repeated, &sizes)
 }
 

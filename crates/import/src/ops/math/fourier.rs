@@ -80,12 +80,12 @@ fn real(cx: &mut NodeContext<'_, '_>, fft_type: FftType, dimensions: usize) -> R
     cx.check(part == input_part, || {
         format!("input and output have parts of different types: {input} and {output}")
     })?;
-    let kept = sizes.iter().zip(&requested).map(|(&size, &requested)| SliceDimension {
+    let slices = sizes.iter().zip(&requested).map(|(&size, &requested)| SliceDimension {
         start: 0,
         limit: size.min(requested),
         stride: 1,
     });
-    x = cx.slice(x, kept.collect())?;
+    x = cx.slice(x, slices.collect())?;
     let padding: Vec<(i64, i64, i64)> =
         sizes.iter().zip(&requested).map(|(&size, &requested)| (0, (requested - size).max(0), 0)).collect();
     let zero = cx.scalar(input, 0.0);

@@ -60,15 +60,16 @@ fn keep_dims(
     if !cx.attributes().bool_or("keep_dims", false)? {
         return Ok(reduced);
     }
-    let kept: Vec<i64> = (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();
+    let full_sizes: Vec<i64> =
+        (0..sizes.len()).map(|d| if axes.contains(&d) { 1 } else { sizes[d] }).collect();
     if !cx.is_bounded(reduced) {
-        return cx.reshape(reduced, &kept);
+        return cx.reshape(reduced, &full_sizes);
     }
     let mut left = cx.all_sizes(reduced)?.into_iter();
-    let kept: Vec<Size> = (0..sizes.len())
+    let full_sizes: Vec<Size> = (0..sizes.len())
         .map(|d| if axes.contains(&d) { Size::known(1) } else { left.next().unwrap_or(Size::known(1)) })
         .collect();
-    cx.reshape_to(reduced, &kept)
+    cx.reshape_to(reduced, &full_sizes)
 }
 
 /// Sum or product, in 32 bits for narrow types.
