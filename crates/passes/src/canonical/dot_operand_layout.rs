@@ -1,7 +1,7 @@
 //! Transposes an operand once if several dots read it along its rows.
 
 use crate::pass::{Changed, Pass};
-use crate::while_loop::operand_layout::{may_be_turned, turn, turned};
+use crate::while_loop::operand_layout::{may_transpose_operand, replace_matrix, transposed_matrix};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::ArrayShape;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ impl Pass for DotOperandLayout {
         for id in crate::query::executed_computations(module) {
             let mut dots: BTreeMap<InstructionId, Vec<InstructionId>> = BTreeMap::new();
             let computation = &module[id];
-            for dot in computation.post_order().into_iter().filter(|&dot| is_turned(computation, dot)) {
+            for dot in computation.post_order().into_iter().filter(|&dot| is_transposable(computation, dot)) {
                 dots.entry(computation[dot].operands()[1]).or_default().push(dot);
             }
             dots.retain(|_, dots| dots.len() > 1);
@@ -36,8 +36,8 @@ impl Pass for DotOperandLayout {
             let computation = module.computation_mut(id);
             for dots in dots.into_values() {
                 // The matrix may be a dot that has just been replaced.
-                let right = turned(computation, computation[dots[0]].operands()[1]);
-                dots.into_iter().for_each(|dot| turn(computation, dot, right));
+                let right = transposed_matrix(computation, computation[dots[0]].operands()[1]);
+                dots.into_iter().for_each(|dot| replace_matrix(computation, dot, right));
             }
             crate::simplify::dce::sweep(computation);
             changed = true;
@@ -46,7 +46,7 @@ impl Pass for DotOperandLayout {
     }
 }
 
-fn is_turned(computation: &Computation, id: InstructionId) -> bool {
+fn is_transposable(computation: &Computation, id: InstructionId) -> bool {
     let Op::Dot { dot_dimension_numbers: numbers } = computation[id].op() else { return false };
     let sizes = |id: InstructionId| {
         computation[id].shape().as_array().filter(|a| a.is_static()).map(ArrayShape::sizes)
@@ -54,5 +54,5 @@ fn is_turned(computation: &Computation, id: InstructionId) -> bool {
     let Some(left) = sizes(computation[id].operands()[0]) else { return false };
     let summed = |d: &usize| numbers.lhs_contracting_dims.contains(d) || numbers.lhs_batch_dims.contains(d);
     let rows: i64 = (0..left.len()).filter(|d| !summed(d)).map(|d| left[d]).product();
-    (2..=MANY_ROWS).contains(&rows) && may_be_turned(computation, id)
+    (2..=MANY_ROWS).contains(&rows) && may_transpose_operand(computation, id)
 }

@@ -1,23 +1,24 @@
-//! Attention fusion: two products, and the walk along rows between them, become one kernel.
+//! Attention fusion: merges two products and the walk along rows between them into one kernel.
 
 use super::chaining::join;
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op};
 use support::Result;
 
-/// Whether an instruction that computes attention should be.
+/// Returns true if an attention instruction should be fused.
 pub type Judge = Box<dyn Fn(&Module, &Computation, InstructionId) -> bool>;
 
-/// Fuses `dot -> softmax -> dot`, each with the elementwise work behind it, where the scores and the weights that become of
-/// them have no other reader. Scale, mask and bias may stand in any order behind the first dot; anything that `row-fusion`
-/// makes one fusion of may stand in between. Exact for every input: each element is computed as before.
+/// Fuses `dot -> softmax -> dot`, each with its epilogue, if the scores and the weights have no
+/// other users. Scale, mask, and bias may follow the first dot in any order. Between the dots,
+/// anything is allowed that `row-fusion` turns into one fusion. Exact for every input: each element
+/// is computed as before.
 pub struct AttentionFusion {
-    /// Judges each candidate.
+    /// Decides about each candidate.
     pub judge: Judge,
 }
 
 impl Default for AttentionFusion {
-    /// Takes all.
+    /// Accepts every candidate.
     fn default() -> Self {
         Self { judge: Box::new(|_, _, _| true) }
     }
@@ -31,18 +32,19 @@ impl Pass for AttentionFusion {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for id in crate::query::executed_computations(module) {
-            let mut is_swept = false;
+            let mut has_candidates = false;
             for last in module[id].post_order() {
                 let Some(chain) = chain(module, id, last) else { continue };
                 let Some(fusion) = join(module, id, &chain, kind) else { continue };
-                // What is not wanted has no users, and is swept; the names after it count on from its own.
-                is_swept = true;
+                // A rejected candidate has no users and is removed by DCE, but it has consumed a
+                // name suffix, so the module did change.
+                has_candidates = true;
                 changed = true;
                 if (self.judge)(module, &module[id], fusion) {
                     module.computation_mut(id).replace_all_uses(last, fusion);
                 }
             }
-            if is_swept {
+            if has_candidates {
                 crate::simplify::dce::sweep(module.computation_mut(id));
             }
         }
@@ -51,27 +53,29 @@ impl Pass for AttentionFusion {
     }
 }
 
-/// What becomes one fusion, in order: the product of queries and keys, what is between, and the product with values, which
-/// is the last. Reshapes may stand in between.
+/// The instructions to fuse, in order: the product of queries and keys, the instructions in
+/// between, and the product with values, `last`. Reshapes may occur in between.
 fn chain(module: &Module, id: ComputationId, last: InstructionId) -> Option<Vec<InstructionId>> {
     let caller = &module[id];
     let weights = contracted(module, caller, last)?;
     let mut chain = vec![last];
-    let softmax = behind_reshapes(caller, weights, last, &mut chain)?;
+    let softmax = before_reshapes(caller, weights, last, &mut chain)?;
     let Op::Fusion { kind: FusionKind::Rows | FusionKind::Reduce, .. } = caller[softmax].op() else {
         return None;
     };
     caller[softmax].shape().as_array()?;
-    // Of what is walked, one array is a product.
-    let mut found = None;
+    // Exactly one of the walked arrays is a product.
+    let mut scores_and_between = None;
     for &operand in caller[softmax].operands() {
         let mut between = vec![softmax];
-        let Some(scores) = behind_reshapes(caller, operand, softmax, &mut between) else { continue };
-        if contracted(module, caller, scores).is_some() && found.replace((scores, between)).is_some() {
+        let Some(scores) = before_reshapes(caller, operand, softmax, &mut between) else { continue };
+        if contracted(module, caller, scores).is_some()
+            && scores_and_between.replace((scores, between)).is_some()
+        {
             return None;
         }
     }
-    let (scores, between) = found?;
+    let (scores, between) = scores_and_between?;
     chain.extend(between);
     chain.push(scores);
     chain.reverse();
@@ -84,7 +88,7 @@ fn kind(dots: &[InstructionId]) -> Option<FusionKind> {
     Some(FusionKind::Attention { scores, values })
 }
 
-/// The left operand of an instruction, or of its body's dot: an operand of the instruction.
+/// The left operand of a dot, or of the dot in a fusion's body if it is an operand of the fusion.
 fn contracted(module: &Module, caller: &Computation, id: InstructionId) -> Option<InstructionId> {
     let instruction = &caller[id];
     match instruction.op() {
@@ -100,9 +104,9 @@ fn contracted(module: &Module, caller: &Computation, id: InstructionId) -> Optio
     }
 }
 
-/// The instruction in front of reshapes that nobody else reads, if nobody but `reader` reads it; the reshapes are added to
-/// the chain.
-fn behind_reshapes(
+/// The instruction upstream of reshapes, if `reader` is its only user and each reshape has one
+/// user. The reshapes are added to the chain.
+fn before_reshapes(
     caller: &Computation,
     operand: InstructionId,
     reader: InstructionId,
@@ -157,20 +161,20 @@ ENTRY main {
 ";
 
     #[test]
-    fn what_is_not_wanted_counts_as_a_change_if_names_go_on_behind_it() {
-        // There are names `fusion` already.
+    fn a_rejected_candidate_is_a_change_if_it_consumes_a_name() {
+        // Names like `fusion` already exist.
         let mut module = hlo::parse(ATTENTION).expect("a module");
         let before = module.clone();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = asked.clone();
+        let calls = Arc::new(AtomicUsize::new(0));
+        let calls_in_judge = calls.clone();
         let judge = move |_: &Module, _: &Computation, _: InstructionId| {
-            counted.fetch_add(1, Ordering::Relaxed);
+            calls_in_judge.fetch_add(1, Ordering::Relaxed);
             false
         };
         let changed = AttentionFusion { judge: Box::new(judge) }.run(&mut module).expect("no error");
-        assert_eq!(asked.load(Ordering::Relaxed), 1, "the chain is a candidate");
+        assert_eq!(calls.load(Ordering::Relaxed), 1, "the chain is a candidate");
         assert_eq!(module.to_text(), before.to_text());
-        assert!(changed == Changed::Yes || module == before, "what is claimed is so");
-        assert!(module != before, "the name of the candidate was counted");
+        assert!(changed == Changed::Yes || module == before, "the reported change is accurate");
+        assert!(module != before, "the candidate consumed a name");
     }
 }

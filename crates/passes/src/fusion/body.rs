@@ -1,4 +1,4 @@
-//! Fused computations under construction.
+//! Builds the bodies of fusions.
 
 use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op, OpMetadata};
 use shape::Shape;
@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// A fused computation under construction: parameters, then copies of instructions.
 pub(super) struct FusedBody {
     computation: Computation,
-    /// The values of the caller, by what they are in here.
+    /// The counterparts, in this body, of the caller's values.
     copies: BTreeMap<InstructionId, InstructionId>,
 }
 
@@ -21,7 +21,7 @@ impl FusedBody {
         body
     }
 
-    /// Adds the next parameter, which stands for a value of the caller.
+    /// Adds the next parameter, which represents a value of the caller.
     pub(super) fn parameter(&mut self, caller: &Computation, operand: InstructionId) -> InstructionId {
         let number = self.computation.parameters().len();
         let (op, shape) = (Op::Parameter { number }, caller[operand].shape().clone());
@@ -31,17 +31,17 @@ impl FusedBody {
         parameter
     }
 
-    /// Returns what stands for a value of the caller, if it is there already.
+    /// Returns the counterpart of a value of the caller, if it exists.
     pub(super) fn get(&self, id: InstructionId) -> Option<InstructionId> {
         self.copies.get(&id).copied()
     }
 
-    /// Makes `copy` stand for a value of the caller.
+    /// Makes `copy` the counterpart of a value of the caller.
     pub(super) fn set(&mut self, id: InstructionId, copy: InstructionId) {
         self.copies.insert(id, copy);
     }
 
-    /// Copies one instruction, given its operands in here.
+    /// Copies one instruction, given its operands in this body.
     pub(super) fn copy_one(
         &mut self,
         from: &Computation,
@@ -53,7 +53,7 @@ impl FusedBody {
         self.computation.add(original.name(), op, shape, operands, original.metadata().clone())
     }
 
-    /// Copies an instruction and everything it needs, operands first, without recursion.
+    /// Copies an instruction and everything upstream of it, operands first, without recursion.
     pub(super) fn copy(&mut self, caller: &Computation, root: InstructionId) -> InstructionId {
         let mut stack = vec![(root, 0)];
         while let Some((id, next)) = stack.pop() {

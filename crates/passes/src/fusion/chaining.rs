@@ -1,4 +1,4 @@
-//! Convolution chaining: neighbouring convolutions become one kernel where that saves time.
+//! Convolution chaining: merges successive convolutions into one kernel if that saves time.
 
 use super::body::{FusedBody, add_fusion};
 use crate::pass::{Changed, Pass};
@@ -6,22 +6,22 @@ use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, Op, OpM
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// What is saved, in any unit, if convolutions, each the only reader of the one before, are computed by one kernel;
-/// nothing if they cannot be, or should not.
+/// The gain, in any unit, of computing convolutions, each the only reader of the previous one, in
+/// one kernel; `None` if that is impossible or undesirable.
 pub type Saving = Box<dyn Fn(&Module, &Computation, &[InstructionId]) -> Option<u64>>;
 
-/// Fuses convolutions, each with the elementwise work behind it, with those that read them. Of all ways to cut a sequence
-/// of convolutions into chains, one that saves most is taken. Exact for every input: each element is computed as before,
-/// some more than once.
+/// Fuses convolutions and their epilogues with the convolutions that read them. Among all divisions
+/// of a sequence of convolutions into chains, the pass chooses one with the largest gain. Exact for
+/// every input: each element is computed as before, some more than once.
 pub struct ConvolutionChaining {
-    /// The most convolutions of a chain.
+    /// Upper bound of the convolutions per chain.
     pub max_stages: usize,
-    /// Judges a chain.
+    /// Estimates the gain of a chain.
     pub saving: Saving,
 }
 
 impl Default for ConvolutionChaining {
-    /// Saves the bytes of what is between convolutions, whatever it costs.
+    /// Counts the bytes of the arrays between convolutions as the gain, regardless of the cost.
     fn default() -> Self {
         let between = |_: &Module, computation: &Computation, chain: &[InstructionId]| {
             let bytes = chain.iter().rev().skip(1).map(|&id| computation[id].shape().byte_size());
@@ -53,28 +53,29 @@ impl Pass for ConvolutionChaining {
 }
 
 impl ConvolutionChaining {
-    /// The chains, of two convolutions and more, that save most together.
+    /// The chains of at least two convolutions with the largest total gain.
     fn best_cut(
         &self,
         module: &Module,
         id: ComputationId,
         sequence: &[InstructionId],
     ) -> Vec<Vec<InstructionId>> {
-        // For each number of convolutions from the begin: what is saved, and how many the last chain has.
+        // For each number of convolutions from the beginning: (largest gain, length of the last
+        // chain).
         let mut best = vec![(0u64, 0usize)];
         for end in 1..=sequence.len() {
-            let (mut most, mut length) = (best[end - 1].0, 1);
+            let (mut gain, mut length) = (best[end - 1].0, 1);
             for stages in 2..=self.max_stages.min(end) {
                 let begin = end - stages;
                 let saving = (self.saving)(module, &module[id], &sequence[begin..end]);
                 if let Some(saving) = saving.filter(|&saving| saving > 0) {
-                    let all = best[begin].0.saturating_add(saving);
-                    if all > most {
-                        (most, length) = (all, stages);
+                    let total = best[begin].0.saturating_add(saving);
+                    if total > gain {
+                        (gain, length) = (total, stages);
                     }
                 }
             }
-            best.push((most, length));
+            best.push((gain, length));
         }
         let (mut chains, mut end) = (Vec::new(), sequence.len());
         while end > 0 {
@@ -88,7 +89,7 @@ impl ConvolutionChaining {
     }
 }
 
-/// Convolutions, each the only reader of the one before; as long as can be.
+/// Maximal sequences of convolutions, each the only reader of the previous one.
 fn sequences(module: &Module, id: ComputationId) -> Vec<Vec<InstructionId>> {
     let computation = &module[id];
     let order = computation.post_order();
@@ -103,18 +104,19 @@ fn sequences(module: &Module, id: ComputationId) -> Vec<Vec<InstructionId>> {
         }
     }
     let followers: BTreeSet<InstructionId> = next.values().copied().collect();
-    let mut found = Vec::new();
+    let mut sequences = Vec::new();
     for &first in order.iter().filter(|i| convolutions.contains(i) && !followers.contains(i)) {
         let sequence: Vec<InstructionId> =
             std::iter::successors(Some(first), |last| next.get(last).copied()).collect();
         if sequence.len() > 1 {
-            found.push(sequence);
+            sequences.push(sequence);
         }
     }
-    found
+    sequences
 }
 
-/// The array that the convolution of an instruction, or of its body, reads: an operand of the instruction.
+/// The array that the convolution of an instruction, or of its body, reads, if it is an operand of
+/// the instruction.
 fn input_of(module: &Module, computation: &Computation, id: InstructionId) -> Option<InstructionId> {
     let instruction = &computation[id];
     match instruction.op() {
@@ -130,15 +132,15 @@ fn input_of(module: &Module, computation: &Computation, id: InstructionId) -> Op
     }
 }
 
-/// Replaces the last instruction of a chain with a fusion of all; the others lose their only reader.
+/// Replaces the last instruction of a chain by a fusion of all. The others lose their only reader.
 fn fuse(module: &mut Module, id: ComputationId, chain: &[InstructionId]) {
     let kind = |heroes: &[InstructionId]| heroes.last().map(|&last| FusionKind::Chain { last });
     let (Some(new), Some(&last)) = (join(module, id, chain, kind), chain.last()) else { return };
     module.computation_mut(id).replace_all_uses(last, new);
 }
 
-/// Adds a fusion of instructions and bodies of fusions, each of which reads those before it; the last one is its result.
-/// `kind` is given the contractions in the new body, in the order of the chain.
+/// Adds a fusion of instructions and bodies of fusions, each of which reads earlier ones; the last
+/// one is the result. `kind` receives the contractions in the new body, in the order of the chain.
 pub(crate) fn join(
     module: &mut Module,
     id: ComputationId,
@@ -164,7 +166,7 @@ pub(crate) fn join(
     Some(add_fusion(module, id, kind, body.finish(&[root]), &operands, metadata))
 }
 
-/// Copies an instruction, or the body of a fusion; returns the copy of its contraction.
+/// Copies an instruction or the body of a fusion. Returns the copy of its contraction.
 fn copy_link(
     module: &Module,
     caller: &Computation,
@@ -191,7 +193,7 @@ fn copy_link(
     kind.hero().map(|hero| copies[&hero])
 }
 
-/// Of the instruction, or of what its body ends with.
+/// Metadata of the instruction, or of its body's root.
 fn metadata(module: &Module, caller: &Computation, id: InstructionId) -> OpMetadata {
     let own = caller[id].metadata();
     match caller[id].op() {

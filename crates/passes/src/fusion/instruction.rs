@@ -1,4 +1,4 @@
-//! Instruction fusion: what is computed together.
+//! Instruction fusion: decides which instructions are computed together.
 
 mod group;
 mod rewrite;
@@ -14,15 +14,17 @@ use support::Result;
 
 /// Fuses producers into their consumers.
 ///
-/// Each instruction belongs to one group, the one that holds all of its users, if each of its elements is needed there at
-/// one position only; else it starts a group of its own, whose result is in memory. So nothing is computed twice but cheap
-/// data movement, which is copied into every group that reads it. Three kinds come out: loops, loops that end in a
-/// reduction, windowed or not (`kInput`), and elementwise work on the tiles of a dot or a convolution (`kOutput`). Small
-/// constants of equal elements that must be in memory become literals. Exact for every input.
+/// Each instruction belongs to one group. It joins the group that holds all of its users, if each
+/// of its elements is needed at only one position there. Otherwise it starts a group of its own,
+/// whose result is in memory. Nothing is therefore computed twice except cheap data movement, which
+/// is copied into every group that reads it. The pass builds three kinds of fusions: loops; loops
+/// that end in a reduction, windowed or not (`kInput`); and elementwise work on the tiles of a dot
+/// or a convolution (`kOutput`). Small constants with equal elements that must be in memory become
+/// literals. Exact for every input.
 pub struct InstructionFusion {
-    /// The most instructions in one fusion; bounds the size of a kernel.
+    /// Upper bound of the instructions per fusion, which bounds the size of a kernel.
     pub max_instructions: usize,
-    /// The most operands of one fusion.
+    /// Upper bound of the operands per fusion.
     pub max_operands: usize,
 }
 
@@ -50,11 +52,12 @@ impl Pass for InstructionFusion {
     }
 }
 
-/// Splats of so many bytes at most become literals where they are needed in memory.
+/// Splats of at most this many bytes become literals if they are needed in memory.
 const MAX_SPLAT_BYTES: u64 = 4096;
 
 impl InstructionFusion {
-    /// Adds the fusions of a computation, which is not changed otherwise; what each root is to be replaced with.
+    /// Adds the fusions of a computation without changing it otherwise. Returns the replacement of
+    /// each root.
     fn fuse(&self, module: &mut Module, id: ComputationId) -> BTreeMap<InstructionId, InstructionId> {
         let mut replaced = BTreeMap::new();
         let bodies = Groups::new(self, &module[id]).bodies();

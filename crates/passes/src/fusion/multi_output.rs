@@ -1,4 +1,4 @@
-//! Multi-output fusion: kernels over one space of elements become one that makes several results.
+//! Multi-output fusion: merges kernels over one space of elements into one with several results.
 
 mod body;
 mod graph;
@@ -11,18 +11,21 @@ use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// Fuses kernels that read the same arrays, or of which one reads the other's result element by element.
+/// Fuses kernels that read the same arrays, or of which one reads the other's result element by
+/// element.
 ///
-/// What it looks at are loops over elements, slice updates, concatenations and reductions over columns, whose elements
-/// have the same dimensions but for those of size 1. They become one fusion with a tuple of results, which has only those
-/// that somebody else reads. So gates of a recurrent cell, what they make and where that is kept are one pass over the
-/// data, and so are a variable and the moments that an optimiser keeps for it, or the two sums of a batch norm's gradient.
-/// Kernels whose results depend on each other through others stay apart, and so do those that could no longer write
-/// where their result belongs. Exact for every input.
+/// Candidates are loops over elements, slice updates, concatenations, and reductions over columns
+/// whose elements have the same dimensions, except for dimensions of size 1. They become one fusion
+/// with a tuple of the results that have other users. Examples of computations that become one pass
+/// over the data are the gates of a recurrent cell with their results and the updates that store
+/// them; a variable with the moments that an optimizer keeps for it; and the two sums of a batch
+/// normalization's gradient. Kernels whose results depend on each other through other instructions
+/// are not merged, nor are those that could then no longer write to their destination in place.
+/// Exact for every input.
 pub struct MultiOutputFusion {
-    /// The most instructions in one fusion.
+    /// Upper bound of the instructions per fusion.
     pub max_instructions: usize,
-    /// The most operands and results of one fusion.
+    /// Upper bound of the operands and results per fusion.
     pub max_arrays: usize,
 }
 
@@ -53,37 +56,38 @@ impl Pass for MultiOutputFusion {
     }
 }
 
-/// Groups that a kernel is tried with, at most: the latest that share something with it.
+/// Maximum number of groups tried for a kernel: the latest groups that share an array with it.
 const MAX_TRIES: usize = 8;
 
-/// Kernels that become one.
+/// Kernels that are merged into one.
 #[derive(Debug, Default)]
 struct Group {
-    /// In the order of their computation.
+    /// The kernels, in order of execution.
     members: Vec<InstructionId>,
     space: Vec<i64>,
-    /// The dimensions of the space that members reduce, if one does.
+    /// True for each dimension of the space that members reduce; `None` if no member is a
+    /// reduction.
     reduced: Option<Vec<bool>>,
     instructions: usize,
     /// Arrays in memory that members read.
     read: BTreeSet<InstructionId>,
-    /// Arrays in memory that members replace, as results or in parts.
+    /// Arrays in memory that members replace, completely or in part.
     replaced: BTreeSet<InstructionId>,
 }
 
-/// The groups of a computation in the making.
+/// The groups of a computation under construction.
 struct Groups<'m> {
     options: &'m MultiOutputFusion,
     computation: &'m Computation,
     graph: Graph<'m>,
     groups: Vec<Group>,
     group_of: BTreeMap<InstructionId, usize>,
-    /// For each array in memory the groups that read it or make it.
+    /// For each array in memory, the groups that read or write it.
     near: BTreeMap<InstructionId, Vec<usize>>,
 }
 
 impl<'m> Groups<'m> {
-    /// The groups of more than one kernel, each in the order of the computation.
+    /// The groups of at least two kernels, each in the order of the computation.
     fn find(
         options: &'m MultiOutputFusion,
         module: &'m Module,
@@ -110,18 +114,19 @@ impl<'m> Groups<'m> {
         several.map(|group| group.members).collect()
     }
 
-    /// Puts a kernel into a group, or into one of its own.
+    /// Adds a kernel to an existing group or to a new one.
     fn add(&mut self, id: InstructionId, kernel: &Kernel) {
-        let mut tried: Vec<usize> = kernel
+        let mut candidates: Vec<usize> = kernel
             .arrays
             .iter()
             .flat_map(|array| self.near.get(array).into_iter().flatten())
             .copied()
             .collect();
-        tried.sort_unstable();
-        tried.dedup();
-        let found = tried.into_iter().rev().take(MAX_TRIES).find(|&number| self.takes(number, id, kernel));
-        let number = found.unwrap_or_else(|| {
+        candidates.sort_unstable();
+        candidates.dedup();
+        let accepting =
+            candidates.into_iter().rev().take(MAX_TRIES).find(|&number| self.takes(number, id, kernel));
+        let number = accepting.unwrap_or_else(|| {
             self.groups.push(Group { space: self.space(kernel), ..Group::default() });
             self.groups.len() - 1
         });
@@ -142,7 +147,8 @@ impl<'m> Groups<'m> {
         }
     }
 
-    /// The space that a kernel's elements have: of one that only places a concatenation, that of its parts.
+    /// The space of a kernel's elements. For a kernel that only places a concatenation, this is the
+    /// space of its parts.
     fn space(&self, kernel: &Kernel) -> Vec<i64> {
         let source = kernel.placed.and_then(|array| self.group_of.get(&array).map(|_| array));
         let is_concatenation =
@@ -153,7 +159,7 @@ impl<'m> Groups<'m> {
         }
     }
 
-    /// Whether a kernel may join a group.
+    /// True if a kernel may join a group.
     fn takes(&self, number: usize, id: InstructionId, kernel: &Kernel) -> bool {
         let group = &self.groups[number];
         let is_member = |array: &InstructionId| self.group_of.get(array) == Some(&number);
@@ -167,7 +173,7 @@ impl<'m> Groups<'m> {
         if !fits {
             return false;
         }
-        // A member's result must be read element by element, and must be elements.
+        // A member's result must be read element by element, and must consist of elements.
         let reads_well = |array: &InstructionId| {
             kernel.on_tile.contains(array) && self.graph.makes_elements(*array)
                 || kernel.placed == Some(*array)
@@ -175,7 +181,7 @@ impl<'m> Groups<'m> {
         if !kernel.arrays.iter().filter(|array| is_member(array)).all(reads_well) {
             return false;
         }
-        // An array that one of them updates in place is not read by the others.
+        // An array that one kernel updates in place must not be read by the others.
         let updated = self.graph.updated_by(id);
         let clash = updated.is_some_and(|buffer| group.read.contains(&buffer) || is_member(&buffer))
             || group.members.iter().any(|&m| {
@@ -186,7 +192,7 @@ impl<'m> Groups<'m> {
             && self.graph.may_join(id, number, &group.replaced)
     }
 
-    /// Whether something large is read once instead of twice.
+    /// True if a large array is read once instead of twice.
     fn is_worth_it(
         &self,
         group: &Group,

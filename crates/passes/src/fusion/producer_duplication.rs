@@ -1,4 +1,4 @@
-//! Large arrays that are cheap to make of one other array are made where they are read.
+//! Recomputes large arrays, which derive cheaply from one other array, at their readers.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op, Traits};
@@ -6,13 +6,14 @@ use shape::{ArrayShape, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// Computes cheap arrays again for each reader, so that each fuses them.
+/// Duplicates cheap arrays for each reader, so that each reader can fuse them.
 ///
-/// `y = x - broadcast(mean)` and its like read one large array that is in memory anyway. To read `x` and subtract costs the
-/// readers of `y` nothing beside what they wait for, and `y` need not be written. Only elementwise arrays of several
-/// readers are copied, all of whose readers can compute them, and only large ones. What is read through a reshape that
-/// splits a dimension, as `tree-reduction-rewriter` makes them, is computed in the dimensions behind it, so that the
-/// reduction fuses it. Exact for every input.
+/// `y = x - broadcast(mean)` and similar instructions read one large array that is in memory
+/// anyway. Reading `x` and subtracting costs the readers of `y` nothing compared with their memory
+/// accesses, and `y` need not be written. Only large elementwise arrays with several readers are
+/// copied, and only if all readers can compute them. An array that is read through a reshape that
+/// splits a dimension, as `tree-reduction-rewriter` adds them, is computed in the dimensions after
+/// the split, so that the reduction fuses it. Exact for every input.
 pub struct ProducerDuplication;
 
 impl Pass for ProducerDuplication {
@@ -24,11 +25,11 @@ impl Pass for ProducerDuplication {
         let mut changed = false;
         for id in crate::query::executed_computations(module) {
             let computation = module.computation_mut(id);
-            let is_changed = duplicate(computation);
-            if is_changed {
+            let changed_here = duplicate(computation);
+            if changed_here {
                 crate::simplify::dce::sweep(computation);
             }
-            changed |= is_changed;
+            changed |= changed_here;
         }
         Ok(changed.into())
     }
@@ -37,17 +38,17 @@ impl Pass for ProducerDuplication {
 /// Smaller arrays stay in the caches.
 const MIN_BYTES: u64 = 256 << 10;
 
-/// An array of more readers is stored.
+/// An array with more readers than this is stored.
 const MAX_READERS: usize = 8;
 
-/// How many copies are made for each instruction that there was, at most.
+/// Upper bound of the copies per original instruction.
 const MAX_GROWTH: usize = 1;
 
 fn duplicate(computation: &mut Computation) -> bool {
     let order = computation.post_order();
     let mut budget = 16 + order.len() * MAX_GROWTH;
     let mut changed = false;
-    // Readers first: what one of their copies reads is looked at later.
+    // Readers come first: the operands of their copies are examined later.
     for id in order.into_iter().rev() {
         if let Some(split) = Split::of(computation, id) {
             let input = computation[id].operands()[0];
@@ -66,7 +67,7 @@ fn duplicate(computation: &mut Computation) -> bool {
     changed
 }
 
-/// A copy for each reader but the first one.
+/// Adds a copy for each reader but the first.
 fn copy_for_readers(computation: &mut Computation, id: InstructionId, budget: &mut usize) -> bool {
     let readers: BTreeSet<InstructionId> = computation[id].users().iter().copied().collect();
     let mut changed = false;
@@ -96,13 +97,13 @@ fn is_elementwise(computation: &Computation, id: InstructionId) -> bool {
     computation[id].op().opcode().traits().contains(Traits::ELEMENTWISE) && array(computation, id).is_some()
 }
 
-/// Whether an instruction may be computed once more, or for its one reader elsewhere.
+/// True if an instruction may be duplicated, or moved to its only reader.
 fn may_compute(computation: &Computation, id: InstructionId) -> bool {
     computation[id].users().len() == 1 || is_cheap(computation, id)
 }
 
-/// Whether an array is large, costs a few operations on one large array that is in memory anyway, and is read by what can
-/// compute it only.
+/// True if an array is large, costs a few operations on one large array that is in memory anyway,
+/// and has only readers that can compute it.
 fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
     let instruction = &computation[id];
     let op = matches!(
@@ -140,7 +141,7 @@ fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
     is_read && fits && computation[source].users().iter().any(|&user| user != id)
 }
 
-/// Whether an array is made of a smaller one, or of nothing.
+/// True if an array derives from a smaller one or from a constant.
 fn is_spread(computation: &Computation, id: InstructionId) -> bool {
     match computation[id].op() {
         Op::Constant { literal } => literal.is_splat(),
@@ -152,12 +153,12 @@ fn is_spread(computation: &Computation, id: InstructionId) -> bool {
 /// A reshape that splits one dimension.
 struct Split {
     dimension: usize,
-    /// The sizes that the dimension becomes.
+    /// The sizes of the two new dimensions.
     sizes: [i64; 2],
 }
 
 impl Split {
-    /// The split that a reshape does before reductions read it.
+    /// The split of a reshape that only reductions read.
     fn of(computation: &Computation, id: InstructionId) -> Option<Self> {
         if !matches!(computation[id].op(), Op::Reshape {}) {
             return None;
@@ -176,7 +177,7 @@ impl Split {
         is_split.then(|| Self { dimension, sizes: [to[dimension], to[dimension + 1]] })
     }
 
-    /// An array behind the split: computed there as far as it is elementwise and nobody else needs it.
+    /// The array after the split. Elementwise instructions without other users are computed there.
     fn apply(
         &self,
         computation: &mut Computation,
@@ -184,31 +185,31 @@ impl Split {
         copies: &mut BTreeMap<InstructionId, InstructionId>,
         budget: &mut usize,
     ) -> InstructionId {
-        // Operands before what they are of, with a stack of its own: chains may be long.
+        // Operands first, with an explicit stack, because chains may be long.
         let mut pending = vec![id];
-        while let Some(&at) = pending.last() {
-            if copies.contains_key(&at) {
+        while let Some(&current) = pending.last() {
+            if copies.contains_key(&current) {
                 pending.pop();
                 continue;
             }
-            let goes_on = is_elementwise(computation, at)
+            let is_computed = is_elementwise(computation, current)
                 && *budget > copies.len()
-                && (at == id || may_compute(computation, at));
-            let operands = if goes_on { computation[at].operands() } else { &[] };
+                && (current == id || may_compute(computation, current));
+            let operands = if is_computed { computation[current].operands() } else { &[] };
             let missing: Vec<InstructionId> =
                 operands.iter().filter(|o| !copies.contains_key(o)).copied().collect();
             if !missing.is_empty() {
                 pending.extend(missing);
                 continue;
             }
-            let copy = self.one(computation, at, goes_on, copies);
-            copies.insert(at, copy);
+            let copy = self.one(computation, current, is_computed, copies);
+            copies.insert(current, copy);
         }
         *budget = budget.saturating_sub(copies.len());
         copies[&id]
     }
 
-    /// One instruction behind the split, given its operands there if it is computed.
+    /// One instruction after the split, given its operands there if it is computed.
     fn one(
         &self,
         computation: &mut Computation,
@@ -250,10 +251,10 @@ impl Split {
         computation.add(&name, Op::Broadcast { dimensions: moved }, shape, &[operand], metadata)
     }
 
-    /// A shape with one of its dimensions split.
-    fn shape(&self, of: &ArrayShape, dimension: usize) -> ArrayShape {
-        let mut sizes = of.sizes();
+    /// A shape with one dimension split.
+    fn shape(&self, original: &ArrayShape, dimension: usize) -> ArrayShape {
+        let mut sizes = original.sizes();
         sizes.splice(dimension..=dimension, self.sizes);
-        ArrayShape::new(of.element_type, &sizes)
+        ArrayShape::new(original.element_type, &sizes)
     }
 }

@@ -1,4 +1,4 @@
-//! Row fusion: reductions along rows and what needs their results, in one fusion.
+//! Row fusion: merges reductions along rows and the instructions that need their results.
 
 mod group;
 mod rewrite;
@@ -9,19 +9,22 @@ use group::Groups;
 use hlo::{ComputationId, Module};
 use support::Result;
 
-/// Fuses row patterns: softmax and its logarithm, cross entropy, normalisation by mean and variance or by a norm.
+/// Fuses row patterns: softmax and its logarithm, cross entropy, and normalization by mean and
+/// variance or by a norm.
 ///
-/// A group is connected: a reduction over the last dimensions of an array, reductions of arrays with the same dimensions,
-/// elementwise work on such arrays and on what has one element for each row, and broadcasts along rows between the two. It
-/// is closed: nothing outside of it lies between two of its instructions. The kernel walks row after row, so what is
-/// computed for a row is in the cache, and is not stored but for the group's results; with several the fusion's value is a
-/// tuple. Exact for every input.
+/// A group is connected. It contains a reduction over the last dimensions of an array, reductions
+/// of arrays with the same dimensions, elementwise work on such arrays and on arrays with one
+/// element per row, and broadcasts along rows between the two. It is also closed: no instruction
+/// outside of it lies between two of its instructions. The kernel walks row after row, so
+/// intermediate values of a row are in the cache, and only the group's results are stored. If there
+/// are several results, the fusion's value is a tuple. Exact for every input.
 pub struct RowFusion {
-    /// The most instructions in one fusion; bounds the size of a kernel.
+    /// Upper bound of the instructions per fusion, which bounds the size of a kernel.
     pub max_instructions: usize,
-    /// The most operands of one fusion.
+    /// Upper bound of the operands per fusion.
     pub max_operands: usize,
-    /// Rows of more bytes are no better walked several times than read from memory, and share out badly.
+    /// Upper bound of the bytes per row. Walking longer rows several times is no better than
+    /// reading from memory, and they distribute badly over workers.
     pub max_row_bytes: u64,
 }
 
@@ -47,7 +50,7 @@ impl Pass for RowFusion {
 
 impl RowFusion {
     fn fuse(&self, module: &mut Module, id: ComputationId) -> bool {
-        let groups = Groups::new(self, module, id).found;
+        let groups = Groups::new(self, module, id).groups;
         let mut replaced = rewrite::Replaced::new();
         for group in &groups {
             rewrite::replace(module, id, group, &mut replaced);

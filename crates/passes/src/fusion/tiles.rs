@@ -7,16 +7,19 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The instructions of a computation that may be computed on tiles.
 #[derive(Debug, Default)]
 pub(super) struct Tiles {
-    /// Contractions, and the instructions that follow one, each the only reader of the one before; and how many steps they
-    /// are away from it.
+    /// Contractions, and the instructions that follow one, each the only reader of the previous
+    /// one, with their distance in steps from the contraction.
     steps: BTreeMap<InstructionId, usize>,
-    /// Those that the reader of several is not computed with. It goes where the fewest steps lead to it, so a sum of many
-    /// products grows in one array, and no product waits in memory for the last.
+    /// Instructions that are not computed with their only reader, because it follows another
+    /// contraction. A reader of several follows the one that is the fewest steps away. A sum of
+    /// many products therefore accumulates in one array, and no product waits in memory for the
+    /// last one.
     apart: BTreeSet<InstructionId>,
 }
 
 impl Tiles {
-    /// Finds them in a post-order. `may_follow` says which instructions can work on tiles.
+    /// Finds the instructions in a post-order. `may_follow` returns true for instructions that can
+    /// work on tiles.
     pub(super) fn new(
         computation: &Computation,
         order: &[InstructionId],
@@ -33,7 +36,7 @@ impl Tiles {
         tiles
     }
 
-    /// Adds an instruction that follows others, if it does.
+    /// Adds an instruction if it follows others.
     fn follow(&mut self, computation: &Computation, id: InstructionId) {
         let sizes = |id: InstructionId| computation[id].shape().as_array().map(ArrayShape::sizes);
         let moves = matches!(computation[id].op(), Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
@@ -44,7 +47,8 @@ impl Tiles {
         };
         let operands: BTreeSet<InstructionId> =
             computation[id].operands().iter().copied().filter(continues).collect();
-        // Of two that are equally near the later one: it need not wait for what the other's array holds.
+        // Among equally near operands, the later one is chosen, because it need not wait for the
+        // other's array.
         let nearest = computation[id].operands().iter().rev().filter(|operand| operands.contains(operand));
         let Some(&nearest) = nearest.min_by_key(|operand| self.steps[operand]) else { return };
         self.steps.insert(id, self.steps[&nearest] + 1);

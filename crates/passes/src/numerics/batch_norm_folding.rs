@@ -1,6 +1,7 @@
-//! Scales and offsets of each channel go into the constants of the contraction before them.
+//! Folds per-channel scales and offsets into the constants of the preceding contraction.
 //!
-//! What is left of convolution, bias and batch normalisation is a convolution with another kernel and one addition.
+//! A convolution with bias and batch normalization becomes a convolution with another kernel and
+//! one addition.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
@@ -8,15 +9,17 @@ use shape::index::row_major_strides;
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use support::Result;
 
-/// Folds constants of each channel that follow a convolution or dot with a constant kernel, for `f32` and `f64`:
+/// Folds per-channel constants that follow a convolution or dot with a constant kernel, for `f32`
+/// and `f64`:
 ///
 /// - `contraction(x, k) * c => contraction(x, k * c)`,
 /// - `(contraction + a) * c => contraction * c + a * c`,
 /// - `(contraction + a) + c => contraction + (a + c)`,
-/// - `x - c => x + -c` where that leads to one of these.
+/// - `x - c => x + -c` if that leads to one of these.
 ///
-/// Changes the rounding: sums are scaled before they are rounded instead of afterwards, and constants are rounded once
-/// more. Kernels and constants that would overflow stay. Nothing else may read what is between.
+/// Changes the rounding: sums are scaled before rounding instead of after it, and constants are
+/// rounded once more. Kernels and constants that would overflow are left unchanged. The
+/// intermediate values must have no other users.
 pub struct BatchNormFolding;
 
 impl Pass for BatchNormFolding {
@@ -28,12 +31,13 @@ impl Pass for BatchNormFolding {
         let mut changed = false;
         for id in crate::query::executed_computations(module) {
             let computation = module.computation_mut(id);
-            // Each rewrite leads to instructions closer to the contraction; later roots see what became of earlier ones.
+            // Each rewrite leads to instructions closer to the contraction; later roots see the
+            // results of earlier rewrites.
             for instruction in computation.post_order() {
                 let mut root = instruction;
                 while let Some(folded) = fold(computation, root) {
                     computation.replace_all_uses(root, folded);
-                    // What is dead must not count as a user.
+                    // Dead instructions must not count as users.
                     remove_unused(computation, root);
                     changed = true;
                     root = folded;
@@ -47,13 +51,13 @@ impl Pass for BatchNormFolding {
     }
 }
 
-/// Removes an instruction that nobody uses, and what only it used.
+/// Removes an unused instruction, and its operands if they become unused.
 fn remove_unused(computation: &mut Computation, id: InstructionId) {
     let mut pending = vec![id];
     while let Some(id) = pending.pop() {
         let Some(instruction) = computation.get(id) else { continue };
-        let is_kept = matches!(instruction.op(), Op::Parameter { .. }) || computation.root() == id;
-        if is_kept || !instruction.users().is_empty() {
+        let must_stay = matches!(instruction.op(), Op::Parameter { .. }) || computation.root() == id;
+        if must_stay || !instruction.users().is_empty() {
             continue;
         }
         pending.extend(instruction.operands());
@@ -69,8 +73,8 @@ struct ChannelConstant {
 }
 
 impl ChannelConstant {
-    /// The numbers of two constants combined, rounded to the type; `None` if they lie along different dimensions or if a
-    /// number is not finite.
+    /// Combines the numbers of two constants, rounded to the type; `None` if they lie along
+    /// different dimensions or if a number is not finite.
     fn combine(
         &self,
         other: &Self,
@@ -82,9 +86,9 @@ impl ChannelConstant {
             return None;
         }
         let count = self.values.len().max(other.values.len());
-        let at = |values: &[f64], k: usize| if values.len() == 1 { values[0] } else { values[k] };
-        let combined =
-            (0..count).map(|k| rounded(element_type, f(at(&self.values, k), at(&other.values, k))));
+        let value_at = |values: &[f64], k: usize| if values.len() == 1 { values[0] } else { values[k] };
+        let combined = (0..count)
+            .map(|k| rounded(element_type, f(value_at(&self.values, k), value_at(&other.values, k))));
         Some(Self { dimension, values: combined.collect::<Option<_>>()? })
     }
 
@@ -99,9 +103,9 @@ fn rounded(element_type: PrimitiveType, value: f64) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// What replaces a multiplication, addition or subtraction.
+/// The replacement of a multiplication, addition, or subtraction.
 fn fold(computation: &mut Computation, root: InstructionId) -> Option<InstructionId> {
-    // An earlier rewrite may have removed it.
+    // An earlier rewrite may have removed the root.
     let element_type = computation.get(root)?.shape().as_array()?.element_type;
     if !matches!(element_type, PrimitiveType::F32 | PrimitiveType::F64) {
         return None;
@@ -114,7 +118,7 @@ fn fold(computation: &mut Computation, root: InstructionId) -> Option<Instructio
                 return Some(scaled);
             }
             let (inner, offset) = offset_contraction(computation, x)?;
-            // Only where the scale does not stay behind, so that nothing is computed twice.
+            // Folds the offset only if the scale disappears, so that nothing is computed twice.
             let scaled = scaled(computation, inner, &constant)?;
             let offset = offset.combine(&constant, element_type, |a, c| a * c)?;
             Some(with_offset(computation, root, scaled, &offset))
@@ -125,14 +129,16 @@ fn fold(computation: &mut Computation, root: InstructionId) -> Option<Instructio
             Some(with_offset(computation, root, inner, &offset))
         }
         Op::Subtract {} => {
-            let leads_on = contraction(computation, x) || offset_contraction(computation, x).is_some();
-            leads_on.then(|| with_offset(computation, root, x, &constant.negated()))
+            let leads_to_rewrite =
+                contraction(computation, x) || offset_contraction(computation, x).is_some();
+            leads_to_rewrite.then(|| with_offset(computation, root, x, &constant.negated()))
         }
         _ => None,
     }
 }
 
-/// The operand that is no constant of the channels, and the one that is. Of a subtraction the constant is subtracted.
+/// The operand that is not a per-channel constant, and the one that is. Of a subtraction, only the
+/// subtrahend may be the constant.
 fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(InstructionId, ChannelConstant)> {
     let op = computation[id].op();
     if !matches!(op, Op::Multiply {} | Op::Add {} | Op::Subtract {}) {
@@ -146,7 +152,8 @@ fn beside_constant(computation: &Computation, id: InstructionId) -> Option<(Inst
     Some((rhs, channel_constant(computation, lhs).filter(|_| !is_subtract)?))
 }
 
-/// The constant that an operand is: a scalar or a vector that is broadcast, or an array of which one dimension is wide.
+/// The constant that an operand represents: a broadcast scalar or vector, or an array with one
+/// dimension of size other than 1.
 fn channel_constant(computation: &Computation, id: InstructionId) -> Option<ChannelConstant> {
     let (source, dimensions) = match computation[id].op() {
         Op::Broadcast { dimensions } => (computation[id].operands()[0], dimensions.clone()),
@@ -164,7 +171,7 @@ fn channel_constant(computation: &Computation, id: InstructionId) -> Option<Chan
     Some(ChannelConstant { dimension, values: values.filter(|v| !v.is_empty())? })
 }
 
-/// The contraction and the constant of a sum of both that one instruction reads.
+/// The contraction and the constant of a sum of both with one user.
 fn offset_contraction(
     computation: &Computation,
     id: InstructionId,
@@ -176,7 +183,7 @@ fn offset_contraction(
     contraction(computation, x).then_some((x, constant))
 }
 
-/// Whether an instruction is a contraction with a constant kernel that one instruction reads.
+/// True if an instruction is a contraction with a constant kernel and one user.
 fn contraction(computation: &Computation, id: InstructionId) -> bool {
     let is_constant = |position: usize| {
         matches!(computation[computation[id].operands()[position]].op(), Op::Constant { .. })
@@ -193,7 +200,7 @@ fn has_one_user(computation: &Computation, id: InstructionId) -> bool {
     computation[id].users().len() == 1 && computation.root() != id
 }
 
-/// A contraction of which each channel of the result is scaled: a copy with a scaled kernel.
+/// A copy of a contraction with a scaled kernel, so that each channel of the result is scaled.
 fn scaled(
     computation: &mut Computation,
     id: InstructionId,
@@ -219,18 +226,18 @@ fn scaled(
     Some(computation.add("", op, shape, &operands, metadata))
 }
 
-/// The operand that is a constant kernel, and its dimension that becomes a dimension of the result; any dimension if all
-/// are scaled alike.
+/// The operand that is a constant kernel, and its dimension that becomes dimension `of_result` of
+/// the result; no dimension if all channels have the same scale.
 fn kernel_dimension(
     computation: &Computation,
     id: InstructionId,
-    of_result: Option<usize>,
+    result_dimension: Option<usize>,
 ) -> Option<(usize, Option<usize>)> {
     let is_constant = |position: usize| {
         matches!(computation[computation[id].operands()[position]].op(), Op::Constant { .. })
     };
     match computation[id].op() {
-        Op::Convolution { dim_labels: labels, .. } => match of_result {
+        Op::Convolution { dim_labels: labels, .. } => match result_dimension {
             None => Some((1, None)),
             Some(d) if d == labels.output_feature_dimension => {
                 Some((1, Some(labels.kernel_output_feature_dimension)))
@@ -238,7 +245,9 @@ fn kernel_dimension(
             Some(_) => None,
         },
         Op::Dot { dot_dimension_numbers: numbers } => {
-            let Some(of_result) = of_result else { return Some((usize::from(is_constant(1)), None)) };
+            let Some(result_dimension) = result_dimension else {
+                return Some((usize::from(is_constant(1)), None));
+            };
             let batch = numbers.lhs_batch_dims.len();
             let sides = [
                 (&numbers.lhs_batch_dims, &numbers.lhs_contracting_dims),
@@ -249,9 +258,9 @@ fn kernel_dimension(
                 let rank = computation[computation[id].operands()[position]].shape().as_array()?.rank();
                 let mut free = (0..rank).filter(|d| !batch.contains(d) && !contracting.contains(d));
                 let count = rank - batch.len() - contracting.len();
-                if (first..first + count).contains(&of_result) {
+                if (first..first + count).contains(&result_dimension) {
                     return free
-                        .nth(of_result - first)
+                        .nth(result_dimension - first)
                         .filter(|_| is_constant(position))
                         .map(|d| (position, Some(d)));
                 }
@@ -263,7 +272,8 @@ fn kernel_dimension(
     }
 }
 
-/// A kernel times a number for each index of a dimension. `None` if a finite product would not be.
+/// A kernel times a number for each index of a dimension. `None` if a product of finite numbers is
+/// not finite.
 fn scaled_literal(kernel: &Literal, dimension: Option<usize>, scale: &[f64]) -> Option<Literal> {
     let shape = kernel.array_shape().clone();
     let (stride, count) = match dimension {
@@ -294,8 +304,8 @@ fn scaled_literal(kernel: &Literal, dimension: Option<usize>, scale: &[f64]) -> 
     Literal::from_bytes(shape, data.into())
 }
 
-/// Elements of `N` bytes times numbers, in runs of so many elements: `scales` has the numbers of a run, one for all or one
-/// for each. `None` if `multiply` does not vouch for a product.
+/// Multiplies elements of `N` bytes by numbers, in runs of `run` elements: `scales` returns the
+/// numbers of a run, one for all elements or one for each. `None` if `multiply` rejects a product.
 fn scaled_bytes<'s, const N: usize>(
     bytes: &[u8],
     run: usize,
@@ -303,27 +313,27 @@ fn scaled_bytes<'s, const N: usize>(
     multiply: impl Fn([u8; N], f64) -> ([u8; N], bool),
 ) -> Option<Vec<u8>> {
     let mut scaled = vec![0u8; bytes.len()];
-    let mut all_fine = true;
+    let mut all_valid = true;
     let length = run.saturating_mul(N).max(N);
     for (number, (to, from)) in scaled.chunks_mut(length).zip(bytes.chunks(length)).enumerate() {
         let elements = to.as_chunks_mut::<N>().0.iter_mut().zip(from.as_chunks::<N>().0);
         match scales(number) {
             &[scale] => elements.for_each(|(to, &from)| {
-                let is_fine;
-                (*to, is_fine) = multiply(from, scale);
-                all_fine &= is_fine;
+                let is_valid;
+                (*to, is_valid) = multiply(from, scale);
+                all_valid &= is_valid;
             }),
             scales => elements.zip(scales).for_each(|((to, &from), &scale)| {
-                let is_fine;
-                (*to, is_fine) = multiply(from, scale);
-                all_fine &= is_fine;
+                let is_valid;
+                (*to, is_valid) = multiply(from, scale);
+                all_valid &= is_valid;
             }),
         }
     }
-    all_fine.then_some(scaled)
+    all_valid.then_some(scaled)
 }
 
-/// `x + constant` in the place of `root`.
+/// Adds `x + constant` as the replacement of `root`.
 fn with_offset(
     computation: &mut Computation,
     root: InstructionId,

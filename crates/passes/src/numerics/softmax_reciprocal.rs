@@ -1,15 +1,15 @@
-//! Divisions by the sum of a softmax, which are one division for each row.
+//! Replaces divisions by the sum of a softmax by one division per row.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
-/// Divides once for each row of a softmax, as TensorFlow's own kernel does.
+/// Divides once per row of a softmax, as TensorFlow's own kernel does.
 ///
-/// `x / broadcast(s) => x * broadcast(1 / s)`, where `s` is a sum of `exp(y - broadcast(max(y)))` over the same elements:
-/// at least 1, or NaN, so its reciprocal neither overflows nor vanishes. Exact but for rounding: two roundings instead of
-/// one.
+/// `x / broadcast(s) => x * broadcast(1 / s)`, where `s` is a sum of `exp(y - broadcast(max(y)))`
+/// over the same elements. Such a sum is at least 1, or NaN, so its reciprocal neither overflows
+/// nor underflows. Exact except for rounding: two roundings instead of one.
 pub struct SoftmaxReciprocal;
 
 impl Pass for SoftmaxReciprocal {
@@ -34,7 +34,7 @@ impl Pass for SoftmaxReciprocal {
     }
 }
 
-/// The sum that an instruction divides by, if it is a softmax's.
+/// The sum by which an instruction divides, if it is that of a softmax.
 fn divisor(module: &Module, computation: &Computation, id: InstructionId) -> Option<InstructionId> {
     let &[_, divisor] = computation[id].operands() else { return None };
     let shape = computation[id].shape().as_array()?;
@@ -42,29 +42,30 @@ fn divisor(module: &Module, computation: &Computation, id: InstructionId) -> Opt
     if !matches!(computation[id].op(), Op::Divide {}) || !is_wide || !shape.is_static() {
         return None;
     }
-    let (sum, kept) = broadcast(computation, divisor)?;
+    let (sum, row_dimensions) = broadcast(computation, divisor)?;
     let (exponentials, dimensions, start) = reduction(module, computation, sum, &Op::Add {})?;
-    if start != 0.0 || !is_kept(computation, exponentials, dimensions, kept) {
+    if start != 0.0 || !keeps_dimensions(computation, exponentials, dimensions, row_dimensions) {
         return None;
     }
     let Op::Exp {} = computation[exponentials].op() else { return None };
     let shifted = computation[exponentials].operands()[0];
     let Op::Subtract {} = computation[shifted].op() else { return None };
     let &[array, shift] = computation[shifted].operands() else { return None };
-    let (most, of_rows) = broadcast(computation, shift)?;
-    let (input, reduced, start) = reduction(module, computation, most, &Op::Maximum {})?;
+    let (maximum, maximum_dimensions) = broadcast(computation, shift)?;
+    let (input, reduced, start) = reduction(module, computation, maximum, &Op::Maximum {})?;
     let is_least = start == f64::NEG_INFINITY;
-    let is_softmax = input == array && is_least && reduced == dimensions && of_rows == kept;
+    let is_softmax =
+        input == array && is_least && reduced == dimensions && maximum_dimensions == row_dimensions;
     is_softmax.then_some(sum)
 }
 
-/// What is broadcast, and to which dimensions.
+/// The operand of a broadcast, and its dimensions in the result.
 fn broadcast(computation: &Computation, id: InstructionId) -> Option<(InstructionId, &[usize])> {
     let Op::Broadcast { dimensions } = computation[id].op() else { return None };
     Some((computation[id].operands()[0], dimensions))
 }
 
-/// The array that a reduction by one opcode reduces, its dimensions, and the number it starts from.
+/// The array that a reduction by one op reduces, its dimensions, and its initial number.
 fn reduction<'c>(
     module: &Module,
     computation: &'c Computation,
@@ -83,10 +84,15 @@ fn reduction<'c>(
     is_op.then_some((array, dimensions, start))
 }
 
-/// Whether `kept` are the dimensions of an array that are not reduced, in their order.
-fn is_kept(computation: &Computation, array: InstructionId, reduced: &[usize], kept: &[usize]) -> bool {
+/// True if `row_dimensions` are the dimensions of an array that are not reduced, in order.
+fn keeps_dimensions(
+    computation: &Computation,
+    array: InstructionId,
+    reduced: &[usize],
+    row_dimensions: &[usize],
+) -> bool {
     let Some(shape) = computation[array].shape().as_array() else { return false };
-    (0..shape.rank()).filter(|d| !reduced.contains(d)).eq(kept.iter().copied())
+    (0..shape.rank()).filter(|d| !reduced.contains(d)).eq(row_dimensions.iter().copied())
 }
 
 fn rewrite(computation: &mut Computation, id: InstructionId, sum: InstructionId) -> InstructionId {

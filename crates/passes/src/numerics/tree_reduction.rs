@@ -1,17 +1,18 @@
-//! Large reductions to few numbers in two steps, so that their work can be shared.
+//! Splits large reductions with few results into two steps, so that workers can share them.
 //!
-//! `reduce([N]) -> []` becomes `reduce([P, N / P]) -> [P]` and `reduce([P]) -> []`: the first is cut into tasks along its
-//! kept dimension. The number of parts is a property of the shapes, so the order of a sum never depends on who computes it.
+//! `reduce([N]) -> []` becomes `reduce([P, N / P]) -> [P]` and `reduce([P]) -> []`. The first step
+//! is divided into tasks along its kept dimension. The number of parts depends only on the shapes,
+//! so the order of a sum never depends on the workers.
 
 use crate::pass::{Changed, Pass};
 use hlo::{Computation, InstructionId, Module, Op};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
-/// Rewrites reductions whose results are too few to share them out.
+/// Splits reductions with too few results to share.
 ///
-/// `reduce(x, c) => reduce(reduce(reshape(x), c), c)`, if `c` changes nothing however often it is combined. Exact but for
-/// rounding: floats are summed in another order.
+/// `reduce(x, c) => reduce(reduce(reshape(x), c), c)`, if combining `c` repeatedly has no effect.
+/// Exact except for rounding: floats are summed in another order.
 pub struct TreeReductionRewriter;
 
 impl Pass for TreeReductionRewriter {
@@ -36,23 +37,24 @@ impl Pass for TreeReductionRewriter {
     }
 }
 
-/// Smaller arrays are reduced at once.
+/// Smaller arrays are reduced in one step.
 const MIN_BYTES: u64 = 1536 << 10;
 
-/// A reduction is shared out by rows, or by so many columns at once; with so many of either it needs no help.
+/// A reduction is shared by rows, or by columns in blocks of this many. With this many rows or
+/// blocks, no split is needed.
 const MANY_PARTS: i64 = 8;
-const COLUMNS_OF_PART: i64 = 128;
+const COLUMNS_PER_PART: i64 = 128;
 
-/// The most parts that a dimension is split into.
+/// Upper bound of the parts into which a dimension is split.
 const MAX_PARTS: i64 = 64;
 
-/// A dimension to split.
+/// A dimension to split, and the number of parts.
 struct Split {
     dimension: usize,
     parts: i64,
 }
 
-/// What to split, if that helps and changes no result.
+/// The dimension to split, if that helps and changes no result except for rounding.
 fn split(module: &Module, computation: &Computation, id: InstructionId) -> Option<Split> {
     let instruction = &computation[id];
     let Op::Reduce { dimensions, to_apply } = instruction.op() else { return None };
@@ -72,7 +74,7 @@ fn split(module: &Module, computation: &Computation, id: InstructionId) -> Optio
     let parts = if dimensions.contains(&last) {
         result.element_count()
     } else {
-        result.element_count() / sizes[last] * (sizes[last] / COLUMNS_OF_PART).max(1)
+        result.element_count() / sizes[last] * (sizes[last] / COLUMNS_PER_PART).max(1)
     };
     if parts >= MANY_PARTS {
         return None;
@@ -86,7 +88,8 @@ fn split(module: &Module, computation: &Computation, id: InstructionId) -> Optio
     })
 }
 
-/// Whether a computation is one operation in which order does not matter, and combining a number once more neither.
+/// True if a computation is one operation whose order is free, and combining the initial number
+/// once more has no effect.
 fn is_neutral(computation: &Computation, initial: &Literal) -> bool {
     let root = &computation[computation.root()];
     let of_parameters = root.operands().len() == 2
@@ -121,15 +124,15 @@ fn rewrite(computation: &mut Computation, id: InstructionId, split: &Split) -> I
     let mut sizes = array.sizes();
     sizes[split.dimension] /= split.parts;
     sizes.insert(split.dimension, split.parts);
-    // Of the two dimensions that one becomes the outer one is kept by the first step.
+    // The split dimension becomes two, of which the first step keeps the outer one.
     let inner: Vec<usize> =
         dimensions.iter().map(|&d| if d >= split.dimension { d + 1 } else { d }).collect();
-    let kept: Vec<i64> = (0..sizes.len()).filter(|d| !inner.contains(d)).map(|d| sizes[d]).collect();
+    let remaining: Vec<i64> = (0..sizes.len()).filter(|d| !inner.contains(d)).map(|d| sizes[d]).collect();
     let place = (0..split.dimension).filter(|d| !inner.contains(d)).count();
     let shape = |sizes: &[i64]| Shape::Array(ArrayShape::new(element_type, sizes));
     let reshape = computation.add("", Op::Reshape {}, shape(&sizes), &[input], metadata.clone());
     let partial = Op::Reduce { dimensions: inner, to_apply };
-    let partial = computation.add("", partial, shape(&kept), &[reshape, initial], metadata.clone());
+    let partial = computation.add("", partial, shape(&remaining), &[reshape, initial], metadata.clone());
     let whole = Op::Reduce { dimensions: vec![place], to_apply };
     computation.add("", whole, result, &[partial, initial], metadata)
 }

@@ -1,4 +1,4 @@
-//! Sums of products over the iterations of a loop become one large product after it.
+//! Turns sums of products over the iterations of a loop into one large product after it.
 
 mod finish;
 mod terms;
@@ -13,14 +13,15 @@ use std::collections::BTreeMap;
 use support::Result;
 use terms::{Accumulator, Term, TermKind};
 
-/// Sinks sums out of loops: where the body adds a product to an element of the state that nothing else reads,
-/// `sum = sum + dot(a, b)`, the loop keeps the iterations' a and b, each in its row of a buffer, and one product over all
-/// rows follows the loop. Operands that are rows of buffers already are not kept twice. Sums over dimensions of what is
-/// kept, or what are rows already, go the same way; other terms stay in the loop.
+/// Sinks sums out of loops. If the body adds a product to a state element without other users, `sum
+/// = sum + dot(a, b)`, the loop stores each iteration's a and b in a row of a buffer, and one
+/// product over all rows follows the loop. Operands that are already rows of buffers are not stored
+/// twice. Sums over dimensions of stored values or of existing rows are sunk in the same way. Other
+/// terms stay in the loop.
 ///
-/// Changes the rounding: sums are added in another order. Rows that no iteration writes are zero in all operands, so they
-/// add nothing: existing buffers are used only where the trip count is known and every row belongs to one iteration. The
-/// buffers take memory, of which there is a limit.
+/// Changes the rounding: sums are added in another order. Rows that no iteration writes are zero in
+/// all operands, so they add nothing. Existing buffers are used only if the trip count is known and
+/// every row belongs to one iteration. The memory of the buffers is limited.
 pub struct WhileLoopAccumulationSinking;
 
 impl Pass for WhileLoopAccumulationSinking {
@@ -31,71 +32,72 @@ impl Pass for WhileLoopAccumulationSinking {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
-            changed |= sink(module, found);
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            changed |= sink(module, site_loop);
         }
         Ok(changed.into())
     }
 }
 
-/// Bytes that the buffers of one loop may take.
+/// Maximum bytes of the buffers of one loop.
 const MAX_BYTES: u64 = 128 << 20;
 
-/// Bytes that each iteration may keep for a byte of a sum.
+/// Maximum bytes that each iteration may store per byte of a sum.
 const MAX_BYTES_PER_BYTE: u64 = 32;
 
-fn sink(module: &mut Module, found: Loop) -> bool {
-    let accumulators = terms::accumulators(module, found);
+fn sink(module: &mut Module, site_loop: Loop) -> bool {
+    let accumulators = terms::accumulators(module, site_loop);
     if accumulators.is_empty() {
         return false;
     }
-    let trip_count = found.trip_count(module);
+    let trip_count = site_loop.trip_count(module);
     let Some(count) = trip_count.bound.and_then(|bound| i64::try_from(bound).ok()) else { return false };
     if count < 2 {
         return false;
     }
-    let rows = Rows::new(module, found);
-    let plan = Plan::new(module, found, &rows, accumulators, trip_count, count);
+    let rows = Rows::new(module, site_loop);
+    let plan = Plan::new(module, site_loop, &rows, accumulators, trip_count, count);
     if plan.accumulators.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    plan.apply(module, found, rows);
+    let site_loop = site_loop.exclusive(module);
+    plan.apply(module, site_loop, rows);
     true
 }
 
-/// What is sunk, and which values have to be kept for it.
+/// The accumulators to sink, and the values to store for them.
 struct Plan {
     accumulators: Vec<Accumulator>,
-    /// The rows: one for each iteration. `None` is a new counter's.
+    /// Existing rows, one per iteration, with their index; `None` if a new counter indexes the
+    /// rows.
     existing: Option<(Row, InstructionId)>,
     count: i64,
-    /// Values of the body that are kept in buffers of their own.
-    kept: Vec<InstructionId>,
+    /// Values of the body that are stored in new buffers.
+    stored: Vec<InstructionId>,
 }
 
 impl Plan {
     fn new(
         module: &Module,
-        found: Loop,
+        site_loop: Loop,
         rows: &Rows,
         accumulators: Vec<Accumulator>,
         trip_count: TripCount,
         count: i64,
     ) -> Self {
-        let body = &module[found.body];
+        let body = &module[site_loop.body];
         let operands = accumulators.iter().flat_map(|a| &a.terms).flat_map(Term::operands);
         let existing = operands.flat_map(|operand| parts(body, operand)).find_map(|part| {
             let Kind::Rows(row, at) = rows.kind(part)? else { return None };
-            (row.count == count && covers_all(module, found, row, trip_count)).then_some((row, at))
+            (row.count == count && covers_all(module, site_loop, row, trip_count)).then_some((row, at))
         });
-        let mut plan = Self { accumulators, existing, count, kept: Vec::new() };
-        plan.choose(&module[found.body], rows);
+        let mut plan = Self { accumulators, existing, count, stored: Vec::new() };
+        plan.choose(&module[site_loop.body], rows);
         plan
     }
 
-    /// Whether an operand is rows of a buffer already.
-    fn is_there(&self, rows: &Rows, operand: InstructionId) -> bool {
+    /// True if an operand is already rows of a buffer.
+    fn has_rows(&self, rows: &Rows, operand: InstructionId) -> bool {
         let is_same = rows.kind(operand) == Some(Kind::Same);
         self.existing.is_some_and(|(row, _)| !is_same && rows.is_of(operand, row))
     }
@@ -109,7 +111,7 @@ impl Plan {
             let mut missing: Vec<InstructionId> = operands
                 .iter()
                 .flat_map(|&operand| self.missing(body, rows, operand))
-                .filter(|operand| !self.kept.contains(operand))
+                .filter(|operand| !self.stored.contains(operand))
                 .collect();
             missing.sort_unstable();
             missing.dedup();
@@ -124,12 +126,12 @@ impl Plan {
                 continue;
             }
             bytes += more;
-            self.kept.extend(missing);
+            self.stored.extend(missing);
         }
-        // Sums come for free where their operand is kept anyway.
+        // Sums are free if their operand is stored anyway.
         for term in accumulators.iter_mut().flat_map(|a| &mut a.terms) {
             if let TermKind::Sum { operand, .. } = term.kind {
-                let is_free = self.missing(body, rows, operand).iter().all(|id| self.kept.contains(id));
+                let is_free = self.missing(body, rows, operand).iter().all(|id| self.stored.contains(id));
                 if !is_free {
                     term.kind = TermKind::Stays;
                 }
@@ -139,20 +141,21 @@ impl Plan {
         self.accumulators = accumulators;
     }
 
-    /// The values to be kept so that an operand can be made after the loop: none if it is rows already, the parts that are
-    /// not if it is a concatenation of some that are, else the operand, before it was brought into another order.
+    /// The values to store so that an operand can be computed after the loop: none if it is already
+    /// rows; for a concatenation with some parts that are rows, the other parts; otherwise the
+    /// operand, before it was reordered.
     fn missing(&self, body: &Computation, rows: &Rows, operand: InstructionId) -> Vec<InstructionId> {
-        if self.is_there(rows, operand) {
+        if self.has_rows(rows, operand) {
             return Vec::new();
         }
-        match self.made_of(body, rows, operand) {
+        match self.recomputed_from(body, rows, operand) {
             Some(parts) => parts.iter().flat_map(|&part| self.missing(body, rows, part)).collect(),
             None => vec![operand],
         }
     }
 
-    /// The operands of an instruction that is made after the loop rather than kept.
-    fn made_of<'a>(
+    /// The operands of an instruction that is recomputed after the loop rather than stored.
+    fn recomputed_from<'a>(
         &self,
         body: &'a Computation,
         rows: &Rows,
@@ -162,42 +165,42 @@ impl Plan {
         match body[id].op() {
             Op::Transpose { .. } | Op::Reshape {} => Some(operands),
             Op::Concatenate { .. } if body[id].users().len() == 1 => {
-                operands.iter().any(|&part| self.is_there(rows, part)).then_some(operands)
+                operands.iter().any(|&part| self.has_rows(rows, part)).then_some(operands)
             }
             _ => None,
         }
     }
 
-    fn apply(self, module: &mut Module, found: Loop, mut rows: Rows) {
+    fn apply(self, module: &mut Module, site_loop: Loop, mut rows: Rows) {
         let index = match self.existing {
             Some((_, index)) => index,
-            None => counter(module, found),
+            None => counter(module, site_loop),
         };
         let mut values: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
         let mut elements = Vec::new();
-        for &value in &self.kept {
-            elements.push((value, keep(module, found, value, index, self.count)));
+        for &value in &self.stored {
+            elements.push((value, store(module, site_loop, value, index, self.count)));
         }
         for (value, element) in elements {
-            values.insert(value, found.after(module, element));
+            values.insert(value, site_loop.after(module, element));
         }
-        // Operands that are rows already are read off the body before it changes.
+        // Operands that are already rows are computed from the body before it changes.
         for accumulator in &self.accumulators {
             for operand in accumulator.terms.iter().flat_map(Term::operands) {
-                self.make(module, found, &mut rows, operand, &mut values);
+                self.make(module, site_loop, &mut rows, operand, &mut values);
             }
         }
         for accumulator in &self.accumulators {
-            finish::accumulator(module, found, accumulator, &values, &rows, self.count);
+            finish::accumulator(module, site_loop, accumulator, &values, &rows, self.count);
         }
-        crate::simplify::dce::sweep(module.computation_mut(found.body));
+        crate::simplify::dce::sweep(module.computation_mut(site_loop.body));
     }
 
     /// All rows of an operand, in the caller.
     fn make(
         &self,
         module: &mut Module,
-        found: Loop,
+        site_loop: Loop,
         rows: &mut Rows,
         operand: InstructionId,
         values: &mut BTreeMap<InstructionId, InstructionId>,
@@ -205,16 +208,19 @@ impl Plan {
         if let Some(&value) = values.get(&operand) {
             return value;
         }
-        if self.is_there(rows, operand) {
-            let (row, _) = self.existing.expect("rows that are there have a number");
+        if self.has_rows(rows, operand) {
+            let (row, _) = self.existing.expect("existing rows without an index");
             let value = rows.batched(module, operand, row);
             values.insert(operand, value);
             return value;
         }
-        let parts = self.made_of(&module[found.body], rows, operand).map(<[_]>::to_vec).unwrap_or_default();
+        let parts = self
+            .recomputed_from(&module[site_loop.body], rows, operand)
+            .map(<[_]>::to_vec)
+            .unwrap_or_default();
         let parts: Vec<InstructionId> =
-            parts.into_iter().map(|part| self.make(module, found, rows, part, values)).collect();
-        let instruction = &module[found.body][operand];
+            parts.into_iter().map(|part| self.make(module, site_loop, rows, part, values)).collect();
+        let instruction = &module[site_loop.body][operand];
         let shape = with_rows(instruction.shape().expect_array(), self.count);
         let (op, metadata) = (instruction.op().clone(), instruction.metadata().clone());
         let value = rows.add(module, super::rows::shifted(op, self.count), shape, &parts, metadata);
@@ -223,7 +229,7 @@ impl Plan {
     }
 }
 
-/// An operand, or what it is made of by concatenation and by moving elements.
+/// An operand, and the parts from which concatenation and reordering derive it.
 fn parts(body: &Computation, operand: InstructionId) -> Vec<InstructionId> {
     let mut parts = vec![operand];
     let mut next = 0;
@@ -238,40 +244,47 @@ fn parts(body: &Computation, operand: InstructionId) -> Vec<InstructionId> {
     parts
 }
 
-/// Parts of an operand that are looked at.
+/// Maximum number of parts of an operand to examine.
 const MAX_PARTS: usize = 64;
 
-/// A new element of the state that counts iterations; its value in the body.
-fn counter(module: &mut Module, found: Loop) -> InstructionId {
-    let zero = index_constant(module.computation_mut(found.caller), PrimitiveType::S32, 0);
-    let element = found.add_element(module, zero);
-    let count = found.read(module, found.body, element);
-    let body = module.computation_mut(found.body);
+/// Adds a state element that counts iterations. Returns its value in the body.
+fn counter(module: &mut Module, site_loop: Loop) -> InstructionId {
+    let zero = index_constant(module.computation_mut(site_loop.caller), PrimitiveType::S32, 0);
+    let element = site_loop.add_element(module, zero);
+    let count = site_loop.read(module, site_loop.body, element);
+    let body = module.computation_mut(site_loop.body);
     let one = index_constant(body, PrimitiveType::S32, 1);
     let shape = body[count].shape().clone();
     let next = body.add("", Op::Add {}, shape, &[count, one], OpMetadata::default());
-    found.set_next(module, element, next);
+    site_loop.set_next(module, element, next);
     count
 }
 
-/// Keeps a value of the body in its row of a new buffer of zeros; the element of the state.
-fn keep(module: &mut Module, found: Loop, value: InstructionId, index: InstructionId, count: i64) -> usize {
-    let shape = module[found.body][value].shape().expect_array().clone();
-    let metadata = module[found.body][value].metadata().clone();
+/// Stores a value of the body in its row of a new buffer of zeros. Returns the state element of the
+/// buffer.
+fn store(
+    module: &mut Module,
+    site_loop: Loop,
+    value: InstructionId,
+    index: InstructionId,
+    count: i64,
+) -> usize {
+    let shape = module[site_loop.body][value].shape().expect_array().clone();
+    let metadata = module[site_loop.body][value].metadata().clone();
     let whole = with_rows(&shape, count);
-    let caller = module.computation_mut(found.caller);
+    let caller = module.computation_mut(site_loop.caller);
     let zero = zero(caller, shape.element_type);
     let op = Op::Broadcast { dimensions: Vec::new() };
     let start = caller.add("", op, whole.clone().into(), &[zero], metadata.clone());
-    let element = found.add_element(module, start);
-    let buffer = found.read(module, found.body, element);
-    let body = module.computation_mut(found.body);
+    let element = site_loop.add_element(module, start);
+    let buffer = site_loop.read(module, site_loop.body, element);
+    let body = module.computation_mut(site_loop.body);
     let slot = body.add("", Op::Reshape {}, with_rows(&shape, 1).into(), &[value], metadata.clone());
     let origin = index_constant(body, body[index].shape().expect_array().element_type, 0);
     let mut operands = vec![buffer, slot, index];
     operands.resize(2 + whole.rank(), origin);
     let next = body.add("", Op::DynamicUpdateSlice {}, whole.into(), &operands, metadata);
-    found.set_next(module, element, next);
+    site_loop.set_next(module, element, next);
     element
 }
 
@@ -287,7 +300,7 @@ fn zero(computation: &mut Computation, element_type: PrimitiveType) -> Instructi
     computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
 }
 
-/// Whether an instruction of the caller is +0 everywhere.
+/// True if all elements of an instruction of the caller are +0.
 fn is_zero(computation: &Computation, id: InstructionId) -> bool {
     let id = match computation[id].op() {
         Op::Broadcast { .. } => computation[id].operands()[0],

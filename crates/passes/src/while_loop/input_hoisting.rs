@@ -1,4 +1,4 @@
-//! Products of a sequence's elements are computed for the whole sequence, before the loop over it.
+//! Computes products of a sequence's elements for the whole sequence, before the loop over it.
 
 use super::rows::{Kind, Row, Rows, index_constant};
 use super::{Loop, split};
@@ -8,15 +8,16 @@ use shape::ArrayShape;
 use std::collections::BTreeSet;
 use support::Result;
 
-/// Computes products (and convolutions) of slices, which a loop takes row by row out of buffers that it keeps, for all rows
-/// at once: one large product before the loop, a slice of it in the body. What is done to a product and can be done to all
-/// rows goes with it. Exact for every input.
+/// Hoists products and convolutions of slices that a loop takes row by row from invariant buffers:
+/// one large product before the loop covers all rows, and the body takes a slice of it. Subsequent
+/// operations on the product that can be applied to all rows are hoisted with it. Exact for every
+/// input.
 ///
-/// A product with a concatenation of such slices and other values is split first: `dot(concatenate(x, h), w) =>
-/// dot(x, w1) + dot(h, w2)`. That changes the rounding.
+/// A product with a concatenation of such slices and other values is split first:
+/// `dot(concatenate(x, h), w) => dot(x, w1) + dot(h, w2)`. That changes the rounding.
 ///
-/// The results for all rows take memory, of which there is a limit, and the loop must be known to run at least half as
-/// often as there are rows.
+/// The results for all rows take memory, which is limited. The loop must be known to run at least
+/// half as many times as there are rows.
 pub struct WhileLoopInputHoisting;
 
 impl Pass for WhileLoopInputHoisting {
@@ -27,57 +28,60 @@ impl Pass for WhileLoopInputHoisting {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
+            let Some(site_loop) = Loop::at(module, site) else { continue };
             let has_products = |computation: &Computation| {
                 computation
                     .instructions()
                     .any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }))
             };
-            if !has_products(&module[found.body]) {
+            if !has_products(&module[site_loop.body]) {
                 continue;
             }
-            let Some(bound) = found.trip_count(module).bound.filter(|&bound| bound >= 2) else { continue };
+            let Some(bound) = site_loop.trip_count(module).bound.filter(|&bound| bound >= 2) else {
+                continue;
+            };
             let is_worth_it =
                 |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
-            changed |= split::split_products(module, found, &is_worth_it);
-            let Some(found) = Loop::at(module, site) else { continue };
-            changed |= hoist(module, found, &is_worth_it);
+            changed |= split::split_products(module, site_loop, &is_worth_it);
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            changed |= hoist(module, site_loop, &is_worth_it);
         }
         Ok(changed.into())
     }
 }
 
-/// Bytes that the results for all rows of one loop may take.
+/// Maximum bytes of the results for all rows of one loop.
 const MAX_BYTES: u64 = 128 << 20;
 
-fn hoist(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let mut rows = Rows::new(module, found);
-    let values = values(&module[found.body], &rows, is_worth_it);
+fn hoist(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let mut rows = Rows::new(module, site_loop);
+    let values = values(&module[site_loop.body], &rows, is_worth_it);
     if values.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    // All of them first: they are read off the body as it is.
+    let site_loop = site_loop.exclusive(module);
+    // All values are computed first, because they are derived from the unmodified body.
     let all: Vec<InstructionId> =
         values.iter().filter_map(|&value| Some(rows.batched(module, value, rows.row(value)?))).collect();
     for (value, all) in values.into_iter().zip(all) {
         let Some(Kind::Rows(_, index)) = rows.kind(value) else { continue };
-        let element = found.add_element(module, all);
-        let buffer = found.read(module, found.body, element);
-        let body = module.computation_mut(found.body);
+        let element = site_loop.add_element(module, all);
+        let buffer = site_loop.read(module, site_loop.body, element);
+        let body = module.computation_mut(site_loop.body);
         let read = read_row(body, buffer, index, value);
         body.replace_all_uses(value, read);
     }
-    crate::simplify::dce::sweep(module.computation_mut(found.body));
+    crate::simplify::dce::sweep(module.computation_mut(site_loop.body));
     true
 }
 
-/// What is to be computed for all rows: products, each with what is done to it alone.
+/// The values to compute for all rows: products, each with its exclusive consumers.
 fn values(body: &Computation, rows: &Rows, is_worth_it: &dyn Fn(Row) -> bool) -> BTreeSet<InstructionId> {
     let mut values = BTreeSet::new();
     let mut inside = BTreeSet::new();
     let mut bytes = 0u64;
-    // From the end, so that a product that another is made of is inside already.
+    // In reverse order, so that a product that is an operand of another one is already marked as
+    // inside.
     for id in body.post_order().into_iter().rev() {
         let is_product = matches!(body[id].op(), Op::Dot { .. } | Op::Convolution { .. });
         let Some(row) = rows.row(id).filter(|&row| is_product && is_worth_it(row)) else { continue };
@@ -97,7 +101,7 @@ fn values(body: &Computation, rows: &Rows, is_worth_it: &dyn Fn(Row) -> bool) ->
     values
 }
 
-/// Everything of rows that a value is made of, as long as nothing else reads it.
+/// Marks all row values from which a value derives and which have no other users.
 fn mark_operands(
     body: &Computation,
     rows: &Rows,
@@ -118,7 +122,8 @@ fn has_one_use(body: &Computation, id: InstructionId) -> bool {
     body.root() != id && body[user].operands().iter().filter(|&&operand| operand == id).count() == 1
 }
 
-/// The last value on the way of a product that is of rows, not larger, and all that is made of the one before.
+/// The last value in the chain of exclusive consumers of a product that is a row value and not
+/// larger.
 fn with_users(body: &Computation, rows: &Rows, product: InstructionId) -> InstructionId {
     let mut value = product;
     while has_one_use(body, value) {
@@ -134,7 +139,7 @@ fn with_users(body: &Computation, rows: &Rows, product: InstructionId) -> Instru
     value
 }
 
-/// `buffer[index]`, in the shape of a value.
+/// Reads `buffer[index]` in the shape of a value.
 fn read_row(
     body: &mut Computation,
     buffer: InstructionId,

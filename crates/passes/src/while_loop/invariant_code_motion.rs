@@ -1,4 +1,4 @@
-//! What is the same in every iteration is computed before the loop.
+//! Computes loop-invariant values before the loop.
 
 use super::Loop;
 use super::outside::{Outside, invariant_instructions};
@@ -7,11 +7,12 @@ use hlo::{Computation, ComputationId, InstructionId, Module, Op, Opcode, Traits}
 use std::collections::BTreeSet;
 use support::Result;
 
-/// Moves instructions that depend on constants and on what the loop keeps before the loop; their results become elements
-/// of the state. Exact for every input.
+/// Moves instructions that depend only on constants and loop invariants before the loop. Their
+/// results become state elements. Exact for every input.
 ///
-/// What is cheaper to make than to keep stays: constants, fills, reshapes, arithmetic on single integers; so does what
-/// would be larger than what it is made of, beyond a limit.
+/// Values that are cheaper to compute than to store stay: constants, fills, reshapes, and
+/// arithmetic on single integers. Values that would be larger than their operands, beyond a limit,
+/// stay, too.
 pub struct WhileLoopInvariantCodeMotion;
 
 impl Pass for WhileLoopInvariantCodeMotion {
@@ -21,22 +22,22 @@ impl Pass for WhileLoopInvariantCodeMotion {
 
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
-        // What leaves an inner loop may leave the outer one next.
+        // Instructions that leave an inner loop may leave the outer one next.
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
-            let kept = found.invariants(module);
-            let in_body = hoisted(&module[found.body], &kept);
-            let in_condition = hoisted(&module[found.condition], &kept);
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            let invariant_elements = site_loop.invariants(module);
+            let in_body = hoisted(&module[site_loop.body], &invariant_elements);
+            let in_condition = hoisted(&module[site_loop.condition], &invariant_elements);
             if in_body.is_empty() && in_condition.is_empty() {
                 continue;
             }
-            let mut found = found.exclusive(module);
+            let mut site_loop = site_loop.exclusive(module);
             for (is_body, hoisted) in [(true, in_body), (false, in_condition)] {
-                let id = if is_body { found.body } else { found.condition };
-                let mut outside = Outside::new(found, id);
+                let id = if is_body { site_loop.body } else { site_loop.condition };
+                let mut outside = Outside::new(site_loop, id);
                 for instruction in hoisted {
                     let value = outside.copy(module, instruction);
-                    hoist(module, &mut found, id, instruction, value);
+                    hoist(module, &mut site_loop, id, instruction, value);
                 }
                 crate::simplify::dce::sweep(module.computation_mut(id));
             }
@@ -46,26 +47,26 @@ impl Pass for WhileLoopInvariantCodeMotion {
     }
 }
 
-/// A result of so many bytes may be larger than what it is made of.
+/// A result of up to this many bytes may be larger than its operands.
 const MAX_INFLATED_BYTES: u64 = 1 << 20;
 
-/// Reads an instruction's value from a new element of the state.
+/// Replaces an instruction by a read of a new state element with its value.
 fn hoist(
     module: &mut Module,
-    found: &mut Loop,
+    site_loop: &mut Loop,
     id: ComputationId,
     instruction: InstructionId,
     value: InstructionId,
 ) {
-    let element = found.add_element(module, value);
-    let read = found.read(module, id, element);
+    let element = site_loop.add_element(module, value);
+    let read = site_loop.read(module, id, element);
     module.computation_mut(id).replace_all_uses(instruction, read);
 }
 
-/// The instructions to be moved: those that others read which are not.
-fn hoisted(computation: &Computation, kept: &BTreeSet<usize>) -> Vec<InstructionId> {
-    let invariant = invariant_instructions(computation, kept);
-    // Those that stay although they could move, since they are cheap.
+/// The instructions to move: invariant instructions that are read by instructions that stay.
+fn hoisted(computation: &Computation, invariant_elements: &BTreeSet<usize>) -> Vec<InstructionId> {
+    let invariant = invariant_instructions(computation, invariant_elements);
+    // Invariant instructions that stay because they are cheap.
     let mut staying = BTreeSet::new();
     let mut hoisted = Vec::new();
     for id in computation.post_order().into_iter().rev().filter(|id| invariant.contains(id)) {
@@ -107,7 +108,7 @@ fn is_worth_it(computation: &Computation, invariant: &BTreeSet<InstructionId>, i
     bytes <= MAX_INFLATED_BYTES || bytes <= leaf_bytes(computation, invariant, id)
 }
 
-/// Bytes of the elements of the state that an invariant instruction is made of.
+/// Bytes of the state elements from which an invariant instruction derives.
 fn leaf_bytes(computation: &Computation, invariant: &BTreeSet<InstructionId>, id: InstructionId) -> u64 {
     let mut seen = BTreeSet::new();
     let mut pending = vec![id];

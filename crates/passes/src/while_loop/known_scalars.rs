@@ -1,4 +1,4 @@
-//! Integers in a loop whose ranges say what they are.
+//! Simplifies integers in a loop by their ranges.
 
 use super::{Loop, scalars};
 use hlo::analysis::{self, Range};
@@ -6,29 +6,29 @@ use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use shape::{Literal, PrimitiveType, Scalar};
 use std::collections::BTreeSet;
 
-/// In condition and body, for integers and predicates of one element:
+/// Replaces integers and predicates of one element in the condition and the body:
 ///
 /// - `x => constant` if its range is one value,
-/// - `maximum(x, y) => x` if x is at least y in all iterations, likewise `minimum`,
-/// - `clamp(l, x, h) => x` if x lies within,
-/// - `dynamic-slice(iota, x) => x` for a line that the loop keeps, if x lies within.
+/// - `maximum(x, y) => x` if x is at least y in all iterations, and likewise for `minimum`,
+/// - `clamp(l, x, h) => x` if x lies within the bounds,
+/// - `dynamic-slice(iota, x) => x` for a loop-invariant one-dimensional iota, if x lies within it.
 ///
-/// Exact for every input. Whether anything changed.
-pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
-    let ranges = found.state_ranges(module);
-    let invariants = found.invariants(module);
+/// Exact for every input. Returns true if anything changed.
+pub(super) fn replace(module: &mut Module, site_loop: Loop) -> bool {
+    let ranges = site_loop.state_ranges(module);
+    let invariants = site_loop.invariants(module);
     // The condition also sees the state after the last iteration.
-    let kept = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
-    let kept: Vec<Range> = (0..ranges.len()).map(kept).collect();
-    let in_condition = replacements(module, found.condition, &kept);
-    // Users come before what they use: an operand that is replaced itself must not come back.
-    let mut in_body = slices_of_iota(module, found, &invariants, &ranges);
-    in_body.extend(replacements(module, found.body, &ranges));
+    let invariant_ranges = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
+    let invariant_ranges: Vec<Range> = (0..ranges.len()).map(invariant_ranges).collect();
+    let in_condition = replacements(module, site_loop.condition, &invariant_ranges);
+    // Users come before their operands, so that a replaced operand does not come back.
+    let mut in_body = slices_of_iota(module, site_loop, &invariants, &ranges);
+    in_body.extend(replacements(module, site_loop.body, &ranges));
     if in_condition.is_empty() && in_body.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    for (id, replacements) in [(found.condition, in_condition), (found.body, in_body)] {
+    let site_loop = site_loop.exclusive(module);
+    for (id, replacements) in [(site_loop.condition, in_condition), (site_loop.body, in_body)] {
         let computation = module.computation_mut(id);
         for (old, new) in replacements {
             let new = match new {
@@ -52,22 +52,22 @@ pub(super) fn replace(module: &mut Module, found: Loop) -> bool {
     true
 }
 
-/// Slices of a line of numbers that the loop keeps, which are their index.
+/// Slices of a loop-invariant iota, which equal their index.
 fn slices_of_iota(
     module: &Module,
-    found: Loop,
+    site_loop: Loop,
     invariants: &BTreeSet<usize>,
     ranges: &[Range],
 ) -> Vec<(InstructionId, Known)> {
-    let (body, caller) = (&module[found.body], &module[found.caller]);
+    let (body, caller) = (&module[site_loop.body], &module[site_loop.caller]);
     let of_leaf = |id: InstructionId| Some(ranges[analysis::state_element(body, id)?]);
     let slice = |id: InstructionId| {
         let &[line, index] = body[id].operands() else { return None };
         let element = analysis::state_element(body, line).filter(|k| invariants.contains(k))?;
-        let start = found.start(module, element);
+        let start = site_loop.start(module, element);
         let is_line =
-            matches!(caller[start].op(), Op::Iota { .. }) && found.array(module, element)?.rank() == 1;
-        let shape = found.array(module, element)?;
+            matches!(caller[start].op(), Op::Iota { .. }) && site_loop.array(module, element)?.rank() == 1;
+        let shape = site_loop.array(module, element)?;
         let is_alike = body[index].shape().as_array()?.element_type == shape.element_type;
         let range = analysis::range_in(module, body, index, &of_leaf);
         let is_within = range.low? >= 0 && range.high? < shape.size(0);
@@ -78,7 +78,7 @@ fn slices_of_iota(
     slices.filter_map(slice).collect()
 }
 
-/// What an instruction is known to be.
+/// A simpler equivalent of an instruction.
 enum Known {
     /// This value.
     Value(Scalar),
@@ -86,25 +86,25 @@ enum Known {
     Same(InstructionId),
 }
 
-/// Scalars of one computation that are looked at.
+/// Maximum number of scalars to examine per computation.
 const MAX_SCALARS: usize = 512;
 
 fn replacements(module: &Module, id: ComputationId, ranges: &[Range]) -> Vec<(InstructionId, Known)> {
     let computation = &module[id];
     let of_leaf = |id: InstructionId| Some(ranges[analysis::state_element(computation, id)?]);
     let range = |id: InstructionId| analysis::range_in(module, computation, id, &of_leaf);
-    let mut found: Vec<(InstructionId, Known)> = Vec::new();
+    let mut results: Vec<(InstructionId, Known)> = Vec::new();
     let scalars = computation.post_order().into_iter().filter(|&id| is_candidate(computation, id));
     for id in scalars.take(MAX_SCALARS) {
         let known = match value(computation, id, range(id)) {
             Some(scalar) => Some(Known::Value(scalar)),
             None => same(computation, id, &range).map(Known::Same),
         };
-        found.extend(known.map(|known| (id, known)));
+        results.extend(known.map(|known| (id, known)));
     }
     // Users first.
-    found.reverse();
-    found
+    results.reverse();
+    results
 }
 
 fn is_candidate(computation: &Computation, id: InstructionId) -> bool {
@@ -126,14 +126,14 @@ fn value(computation: &Computation, id: InstructionId, range: Range) -> Option<S
     }
 }
 
-/// The operand that an instruction always is.
+/// The operand that an instruction always equals.
 fn same(
     computation: &Computation,
     id: InstructionId,
     range: &dyn Fn(InstructionId) -> Range,
 ) -> Option<InstructionId> {
     let at_least = |a: InstructionId, b: InstructionId| matches!((range(a).low, range(b).high), (Some(low), Some(high)) if low >= high);
-    let kept = match (computation[id].op(), computation[id].operands()) {
+    let invariant_ranges = match (computation[id].op(), computation[id].operands()) {
         (Op::Maximum {}, &[x, y]) if at_least(x, y) => x,
         (Op::Maximum {}, &[x, y]) if at_least(y, x) => y,
         (Op::Minimum {}, &[x, y]) if at_least(y, x) => x,
@@ -145,5 +145,5 @@ fn same(
         },
         _ => return None,
     };
-    (computation[kept].shape() == computation[id].shape()).then_some(kept)
+    (computation[invariant_ranges].shape() == computation[id].shape()).then_some(invariant_ranges)
 }

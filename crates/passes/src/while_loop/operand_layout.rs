@@ -1,4 +1,4 @@
-//! What products in loops read again and again is laid out for them once.
+//! Transposes an operand once if products in a loop read it in every iteration.
 
 use super::Loop;
 use super::outside::invariant_instructions;
@@ -8,10 +8,11 @@ use shape::{ArrayShape, PrimitiveType, Shape};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// `dot(x, w) => dot(x, transpose(w))` in loops, where w is the same in every iteration and its rows run along the summands:
-/// products read the right operand along its columns. The transpose is the same in every iteration, too, so
-/// `while-loop-invariant-code-motion` moves it out; without that, this gains nothing. A large w that few rows are multiplied
-/// with stays as it is: reading it takes the time, and along its rows that is as fast. Exact for every input.
+/// `dot(x, w) => dot(x, transpose(w))` in loops, if w is loop-invariant and its rows run along the
+/// summands, because products read the right operand along its columns. The transpose is
+/// loop-invariant, too, so `while-loop-invariant-code-motion` hoists it; without that pass, this
+/// one gains nothing. A large w that is multiplied with few rows is left unchanged: reading it
+/// dominates, and reading along its rows is as fast. Exact for every input.
 pub struct WhileLoopDotOperandLayout;
 
 impl Pass for WhileLoopDotOperandLayout {
@@ -22,26 +23,26 @@ impl Pass for WhileLoopDotOperandLayout {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
-            let kept = found.invariants(module);
-            let invariant = invariant_instructions(&module[found.body], &kept);
-            let body = &module[found.body];
-            let is_turned = |&id: &InstructionId| {
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            let invariants = site_loop.invariants(module);
+            let invariant = invariant_instructions(&module[site_loop.body], &invariants);
+            let body = &module[site_loop.body];
+            let is_transposable = |&id: &InstructionId| {
                 !invariant.contains(&id)
-                    && may_be_turned(body, id)
+                    && may_transpose_operand(body, id)
                     && invariant.contains(&body[id].operands()[1])
             };
-            let dots: Vec<InstructionId> = body.post_order().into_iter().filter(is_turned).collect();
+            let dots: Vec<InstructionId> = body.post_order().into_iter().filter(is_transposable).collect();
             if dots.is_empty() {
                 continue;
             }
-            let found = found.exclusive(module);
-            let body = module.computation_mut(found.body);
+            let site_loop = site_loop.exclusive(module);
+            let body = module.computation_mut(site_loop.body);
             let mut matrices = BTreeMap::new();
             for dot in dots {
                 let matrix = body[dot].operands()[1];
-                let right = *matrices.entry(matrix).or_insert_with(|| turned(body, matrix));
-                turn(body, dot, right);
+                let right = *matrices.entry(matrix).or_insert_with(|| transposed_matrix(body, matrix));
+                replace_matrix(body, dot, right);
             }
             crate::simplify::dce::sweep(body);
             changed = true;
@@ -50,9 +51,9 @@ impl Pass for WhileLoopDotOperandLayout {
     }
 }
 
-/// Whether an instruction is a product with a matrix, no constant, whose last dimension is summed over, and would gain if it
-/// were the first.
-pub(crate) fn may_be_turned(body: &Computation, id: InstructionId) -> bool {
+/// True if an instruction is a product with a matrix, not constant, that sums over the last
+/// dimension of the matrix and would gain from a summed first dimension.
+pub(crate) fn may_transpose_operand(body: &Computation, id: InstructionId) -> bool {
     let Op::Dot { dot_dimension_numbers: numbers } = body[id].op() else { return false };
     let right = body[id].operands()[1];
     let Some(shape) = body[right].shape().as_array() else { return false };
@@ -60,7 +61,7 @@ pub(crate) fn may_be_turned(body: &Computation, id: InstructionId) -> bool {
         && shape.rank() > 1
         && shape.is_static()
         && numbers.rhs_contracting_dims == [shape.rank() - 1];
-    // A right operand without dimensions has no summands to count.
+    // A right operand without other dimensions gains nothing.
     is_plain
         && shape.size(shape.rank() - 1) > 1
         && shape.element_count() > shape.size(shape.rank() - 1)
@@ -68,7 +69,8 @@ pub(crate) fn may_be_turned(body: &Computation, id: InstructionId) -> bool {
         && !is_read_along_rows(body, id)
 }
 
-/// Whether a product of a few rows with a matrix that no core's own cache holds sums along the rows of both.
+/// True if a product of a few rows with a matrix that exceeds a core's own cache sums along the
+/// rows of both.
 fn is_read_along_rows(body: &Computation, dot: InstructionId) -> bool {
     const FEW_ROWS: i64 = 4;
     const MANY_SUMMANDS: i64 = 128;
@@ -87,8 +89,8 @@ fn is_read_along_rows(body: &Computation, dot: InstructionId) -> bool {
         && right.byte_size() > LARGE_BYTES
 }
 
-/// A matrix with its last dimension in front.
-pub(crate) fn turned(body: &mut Computation, matrix: InstructionId) -> InstructionId {
+/// The matrix with its last dimension moved to the front.
+pub(crate) fn transposed_matrix(body: &mut Computation, matrix: InstructionId) -> InstructionId {
     let array = body[matrix].shape().expect_array().clone();
     let rank = array.rank();
     let dimensions: Vec<usize> = std::iter::once(rank - 1).chain(0..rank - 1).collect();
@@ -98,8 +100,8 @@ pub(crate) fn turned(body: &mut Computation, matrix: InstructionId) -> Instructi
     body.add("", Op::Transpose { dimensions }, shape, &[matrix], metadata)
 }
 
-/// Makes a product read the matrix that [`turned`] made of its right operand.
-pub(crate) fn turn(body: &mut Computation, dot: InstructionId, right: InstructionId) {
+/// Makes a product read the result of [`transposed_matrix`] of its right operand.
+pub(crate) fn replace_matrix(body: &mut Computation, dot: InstructionId, right: InstructionId) {
     let Op::Dot { dot_dimension_numbers: numbers } = body[dot].op().clone() else { return };
     let left = body[dot].operands()[0];
     let (shape, metadata) = (body[dot].shape().clone(), body[dot].metadata().clone());

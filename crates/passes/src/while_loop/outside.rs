@@ -1,34 +1,34 @@
-//! Values that are the same in every iteration, computed before the loop.
+//! Computes loop-invariant values before the loop.
 
 use super::Loop;
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Copies of instructions of a loop's condition or body in its caller, each made once.
+/// Copies, in the caller, of instructions of a loop's condition or body. Each is copied once.
 pub(super) struct Outside {
-    found: Loop,
+    site_loop: Loop,
     computation: ComputationId,
     copies: BTreeMap<InstructionId, InstructionId>,
 }
 
 impl Outside {
-    pub(super) fn new(found: Loop, computation: ComputationId) -> Self {
-        Self { found, computation, copies: BTreeMap::new() }
+    pub(super) fn new(site_loop: Loop, computation: ComputationId) -> Self {
+        Self { site_loop, computation, copies: BTreeMap::new() }
     }
 
-    /// The value of an instruction that [`invariant_instructions`] holds.
+    /// The copy of an instruction from [`invariant_instructions`].
     pub(super) fn copy(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
         let mut pending = vec![id];
-        while let Some(&at) = pending.last() {
-            if self.copies.contains_key(&at) {
+        while let Some(&current) = pending.last() {
+            if self.copies.contains_key(&current) {
                 pending.pop();
                 continue;
             }
             let computation = &module[self.computation];
-            let copy = match hlo::analysis::state_element(computation, at) {
-                Some(element) => self.found.start(module, element),
+            let copy = match hlo::analysis::state_element(computation, current) {
+                Some(element) => self.site_loop.start(module, element),
                 None => {
-                    let original: &Instruction = &computation[at];
+                    let original: &Instruction = &computation[current];
                     let missing = original.operands().iter().filter(|o| !self.copies.contains_key(o));
                     let missing: Vec<InstructionId> = missing.copied().collect();
                     if !missing.is_empty() {
@@ -39,24 +39,24 @@ impl Outside {
                         original.operands().iter().map(|o| self.copies[o]).collect();
                     let (name, op) = (original.name().to_owned(), original.op().clone());
                     let (shape, metadata) = (original.shape().clone(), original.metadata().clone());
-                    module.computation_mut(self.found.caller).add(&name, op, shape, &operands, metadata)
+                    module.computation_mut(self.site_loop.caller).add(&name, op, shape, &operands, metadata)
                 }
             };
-            self.copies.insert(at, copy);
+            self.copies.insert(current, copy);
         }
         self.copies[&id]
     }
 }
 
-/// The arrays in a condition or body that are made of constants and the elements that the loop keeps.
+/// The arrays in a condition or body that derive from constants and invariant elements.
 pub(super) fn invariant_instructions(
     computation: &Computation,
-    kept: &BTreeSet<usize>,
+    invariant_elements: &BTreeSet<usize>,
 ) -> BTreeSet<InstructionId> {
     let mut invariant = BTreeSet::new();
     for id in computation.post_order() {
         let is_invariant = match hlo::analysis::state_element(computation, id) {
-            Some(element) => kept.contains(&element),
+            Some(element) => invariant_elements.contains(&element),
             None => {
                 is_movable(&computation[id])
                     && computation[id].operands().iter().all(|operand| invariant.contains(operand))
@@ -70,7 +70,8 @@ pub(super) fn invariant_instructions(
     invariant
 }
 
-/// Whether an instruction may be computed elsewhere. Nothing in HLO traps, so it may be computed in vain too.
+/// True if an instruction may be computed elsewhere. Nothing in HLO traps, so speculative execution
+/// is safe, too.
 fn is_movable(instruction: &Instruction) -> bool {
     let stays = matches!(
         instruction.op(),

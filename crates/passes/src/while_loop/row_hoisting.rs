@@ -1,4 +1,4 @@
-//! Buffers that a loop fills with what is known without it.
+//! Simplifies buffers that a loop fills with values known outside of it.
 
 use super::Loop;
 use super::rows::{Index, Row, Rows, covers_all};
@@ -7,13 +7,15 @@ use hlo::analysis::{self, Affine, Range};
 use hlo::{InstructionId, Module, Op};
 use support::Result;
 
-/// Two rewrites of buffers in the state, each exact for every input. A write that no iteration reads is dropped, where each
-/// iteration writes another row, only reads the one that it writes, and nobody reads the buffer after the loop. And it
-/// computes a buffer outside of the loop that fills it, where each iteration writes its row, each row is written once, the
-/// loop reads none, and what is written is kept by the loop, or follows from its counter or from the same row of what is
-/// kept. Exact for every input.
+/// Rewrites buffers in the state in two ways, each exact for every input. First, it drops a write
+/// that no iteration reads, if each iteration writes another row and reads only the row that it
+/// writes, and the buffer has no users after the loop. Second, it computes a buffer outside of the
+/// loop that fills it. This requires that each iteration writes its row, each row is written once,
+/// the loop reads no row, and the written value is loop-invariant, or follows from the loop's
+/// counter or from the same row of invariant buffers.
 ///
-/// Gradients of loops keep what their backward loop needs, also kernels and masks that are no news in any iteration.
+/// Gradients of loops store the values that their backward loop needs, including kernels and masks
+/// that are the same in every iteration or known in advance.
 pub struct WhileLoopRowHoisting;
 
 impl Pass for WhileLoopRowHoisting {
@@ -24,70 +26,72 @@ impl Pass for WhileLoopRowHoisting {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
-            changed |= drop_writes(module, found);
-            let Some(found) = Loop::at(module, site) else { continue };
-            changed |= hoist(module, found);
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            changed |= drop_writes(module, site_loop);
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            changed |= hoist(module, site_loop);
         }
         Ok(changed.into())
     }
 }
 
-/// An element of the state that is filled row by row.
+/// A state element that is filled row by row.
 struct Filled {
     element: usize,
     row: Row,
-    /// What an iteration writes: the row, with or without a first dimension of size 1.
+    /// The value that an iteration writes: the row, with or without a first dimension of size 1.
     slot: InstructionId,
 }
 
-fn hoist(module: &mut Module, found: Loop) -> bool {
+fn hoist(module: &mut Module, site_loop: Loop) -> bool {
     let candidates: Vec<usize> =
-        (0..found.element_count(module)).filter(|&k| is_only_written(module, found, k)).collect();
+        (0..site_loop.element_count(module)).filter(|&k| is_only_written(module, site_loop, k)).collect();
     if candidates.is_empty() {
         return false;
     }
-    let trip_count = found.trip_count(module);
+    let trip_count = site_loop.trip_count(module);
     if trip_count.exact.is_none() {
         return false;
     }
-    let mut rows = Rows::new(module, found);
+    let mut rows = Rows::new(module, site_loop);
     let filled: Vec<Filled> = candidates
         .into_iter()
-        .filter_map(|element| filled(module, found, &rows, element))
-        .filter(|filled| covers_all(module, found, filled.row, trip_count))
+        .filter_map(|element| filled(module, site_loop, &rows, element))
+        .filter(|filled| covers_all(module, site_loop, filled.row, trip_count))
         .collect();
     let mut changed = false;
     for Filled { element, row, slot } in filled {
-        let shape = found.array(module, element).expect("a buffer is an array").clone();
-        let metadata = module[found.body][slot].metadata().clone();
+        let shape = site_loop.array(module, element).expect("buffer is not an array").clone();
+        let metadata = module[site_loop.body][slot].metadata().clone();
         let all = rows.batched(module, slot, row);
-        let is_whole = *module[found.caller][all].shape().expect_array() == shape;
+        let is_whole = *module[site_loop.caller][all].shape().expect_array() == shape;
         let whole = if is_whole { all } else { rows.add(module, Op::Reshape {}, shape, &[all], metadata) };
-        let caller = module.computation_mut(found.caller);
-        for read in Loop::reads(caller, found.id, element) {
+        let caller = module.computation_mut(site_loop.caller);
+        for read in Loop::reads(caller, site_loop.id, element) {
             caller.replace_all_uses(read, whole);
         }
         changed = true;
     }
     if changed {
-        crate::simplify::dce::sweep(module.computation_mut(found.caller));
+        crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
     }
     changed
 }
 
-/// Whether an element of the state is an array in which the body only writes a slice, and which is read after the loop.
-pub(super) fn is_only_written(module: &Module, found: Loop, element: usize) -> bool {
-    let (body, condition) = (&module[found.body], &module[found.condition]);
-    let next = found.next(module, element);
+/// True if an element of the state is an array in which the body only writes a slice, and which is
+/// read after the loop.
+pub(super) fn is_only_written(module: &Module, site_loop: Loop, element: usize) -> bool {
+    let (body, condition) = (&module[site_loop.body], &module[site_loop.condition]);
+    let next = site_loop.next(module, element);
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
         && analysis::state_element(body, body[next].operands()[0]) == Some(element);
-    let is_read = is_read_after(module, found, element);
+    let is_read = is_read_after(module, site_loop, element);
     let users = |computation: &hlo::Computation| -> Vec<InstructionId> {
         let reads = Loop::reads(computation, computation.parameters()[0], element);
         reads.into_iter().flat_map(|read| computation[read].users().to_vec()).collect()
     };
-    let is_static = found.array(module, element).is_some_and(|shape| shape.is_static() && shape.rank() > 0);
+    let is_static =
+        site_loop.array(module, element).is_some_and(|shape| shape.is_static() && shape.rank() > 0);
     is_static
         && is_write
         && is_read
@@ -96,11 +100,13 @@ pub(super) fn is_only_written(module: &Module, found: Loop, element: usize) -> b
         && body[next].users() == [body.root()]
 }
 
-fn filled(module: &Module, found: Loop, rows: &Rows, element: usize) -> Option<Filled> {
-    let body = &module[found.body];
-    let shape = found.array(module, element)?;
-    let &[_, slot, index, ref rest @ ..] = body[found.next(module, element)].operands() else { return None };
-    // The row is the first dimension, and all of it is written.
+fn filled(module: &Module, site_loop: Loop, rows: &Rows, element: usize) -> Option<Filled> {
+    let body = &module[site_loop.body];
+    let shape = site_loop.array(module, element)?;
+    let &[_, slot, index, ref rest @ ..] = body[site_loop.next(module, element)].operands() else {
+        return None;
+    };
+    // The row is along the first dimension and completely written.
     let slot_shape = body[slot].shape().as_array()?;
     if slot_shape.size(0) != 1
         || slot_shape.sizes()[1..] != shape.sizes()[1..]
@@ -108,7 +114,7 @@ fn filled(module: &Module, found: Loop, rows: &Rows, element: usize) -> Option<F
     {
         return None;
     }
-    let affine = affine(module, found, &found.state_ranges(module), index)?;
+    let affine = affine(module, site_loop, &site_loop.state_ranges(module), index)?;
     let row = Row { index: Index::Affine(affine), count: shape.size(0) };
     let own = body[slot].operands().first().filter(|_| matches!(body[slot].op(), Op::Reshape {}));
     let is_row = |&&id: &&InstructionId| {
@@ -118,49 +124,49 @@ fn filled(module: &Module, found: Loop, rows: &Rows, element: usize) -> Option<F
     rows.is_of(slot, row).then_some(Filled { element, row, slot })
 }
 
-fn is_read_after(module: &Module, found: Loop, element: usize) -> bool {
-    let caller = &module[found.caller];
-    let reads = Loop::reads(caller, found.id, element);
+fn is_read_after(module: &Module, site_loop: Loop, element: usize) -> bool {
+    let caller = &module[site_loop.caller];
+    let reads = Loop::reads(caller, site_loop.id, element);
     reads.iter().any(|&read| !caller[read].users().is_empty() || caller.root() == read)
 }
 
-fn drop_writes(module: &mut Module, found: Loop) -> bool {
+fn drop_writes(module: &mut Module, site_loop: Loop) -> bool {
     let elements: Vec<usize> =
-        (0..found.element_count(module)).filter(|&k| is_written_in_vain(module, found, k)).collect();
+        (0..site_loop.element_count(module)).filter(|&k| is_written_in_vain(module, site_loop, k)).collect();
     if elements.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
+    let site_loop = site_loop.exclusive(module);
     for element in elements {
-        let kept = found.read(module, found.body, element);
-        found.set_next(module, element, kept);
+        let unchanged = site_loop.read(module, site_loop.body, element);
+        site_loop.set_next(module, element, unchanged);
     }
-    crate::simplify::dce::sweep(module.computation_mut(found.body));
+    crate::simplify::dce::sweep(module.computation_mut(site_loop.body));
     true
 }
 
-fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
-    let (body, condition) = (&module[found.body], &module[found.condition]);
-    let next = found.next(module, element);
+fn is_written_in_vain(module: &Module, site_loop: Loop, element: usize) -> bool {
+    let (body, condition) = (&module[site_loop.body], &module[site_loop.condition]);
+    let next = site_loop.next(module, element);
     let &[buffer, slot, index, ..] = body[next].operands() else { return false };
     let is_write = matches!(body[next].op(), Op::DynamicUpdateSlice {})
         && analysis::state_element(body, buffer) == Some(element)
         && body[slot].shape().as_array().is_some_and(|slot| slot.rank() > 0 && slot.size(0) == 1)
         && body[next].users() == [body.root()]
         && body[body.root()].operands().iter().filter(|&&result| result == next).count() == 1;
-    let is_asked = Loop::reads(condition, condition.parameters()[0], element)
+    let is_read_by_condition = Loop::reads(condition, condition.parameters()[0], element)
         .iter()
         .any(|&read| !condition[read].users().is_empty());
-    if !is_write || is_asked || is_read_after(module, found, element) {
+    if !is_write || is_read_by_condition || is_read_after(module, site_loop, element) {
         return false;
     }
     let reads = Loop::reads(body, body.parameters()[0], element);
     let mut users = reads.iter().flat_map(|&read| body[read].users()).filter(|&&user| user != next);
-    let ranges = found.state_ranges(module);
-    let row = affine(module, found, &ranges, index);
+    let ranges = site_loop.state_ranges(module);
+    let row = affine(module, site_loop, &ranges, index);
     let is_same = |other: InstructionId| {
         let is_alike = body[other].shape() == body[index].shape();
-        other == index || is_alike && affine(module, found, &ranges, other) == row
+        other == index || is_alike && affine(module, site_loop, &ranges, other) == row
     };
     let takes_same_row = |&user: &InstructionId| match body[user].op() {
         Op::DynamicSlice { dynamic_slice_sizes: sizes } => {
@@ -169,30 +175,35 @@ fn is_written_in_vain(module: &Module, found: Loop, element: usize) -> bool {
         }
         _ => false,
     };
-    row.is_some() && users.all(takes_same_row) && has_one_row_each(module, found, &ranges, element, index)
+    row.is_some() && users.all(takes_same_row) && has_one_row_each(module, site_loop, &ranges, element, index)
 }
 
 /// An index of the body as a linear function of the state.
-pub(super) fn affine(module: &Module, found: Loop, ranges: &[Range], index: InstructionId) -> Option<Affine> {
+pub(super) fn affine(
+    module: &Module,
+    site_loop: Loop,
+    ranges: &[Range],
+    index: InstructionId,
+) -> Option<Affine> {
     let of_state = |k: usize| ranges.get(k).copied().unwrap_or_default();
-    analysis::affine(module, &module[found.body], index, &of_state)
+    analysis::affine(module, &module[site_loop.body], index, &of_state)
 }
 
-/// Whether an index is another one in each iteration, and lies within an array's first dimension.
+/// True if an index differs in each iteration and lies within an array's first dimension.
 fn has_one_row_each(
     module: &Module,
-    found: Loop,
+    site_loop: Loop,
     ranges: &[Range],
     element: usize,
     index: InstructionId,
 ) -> bool {
-    let body = &module[found.body];
+    let body = &module[site_loop.body];
     let moves = |affine: Affine| analysis::induction_variables(module, body).contains_key(&affine.element);
-    if !affine(module, found, ranges, index).is_some_and(moves) {
+    if !affine(module, site_loop, ranges, index).is_some_and(moves) {
         return false;
     }
     let of_leaf = |id: InstructionId| ranges.get(analysis::state_element(body, id)?).copied();
     let range = analysis::range_in(module, body, index, &of_leaf);
-    let Some(shape) = found.array(module, element).filter(|shape| shape.rank() > 0) else { return false };
+    let Some(shape) = site_loop.array(module, element).filter(|shape| shape.rank() > 0) else { return false };
     range.low.is_some_and(|low| low >= 0) && range.high.is_some_and(|high| high < shape.size(0))
 }

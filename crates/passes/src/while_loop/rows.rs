@@ -1,9 +1,11 @@
-//! What every iteration of a loop reads at its row of a buffer, computed for all rows at once.
+//! Computes the values that the iterations of a loop derive from their rows of buffers, for all
+//! rows at once.
 //!
-//! A value of the body is of *rows* if it is made of slices of size 1 that the body takes out of buffers which the loop
-//! keeps, all at one index, and of what is the same in every iteration. Then the body may as well take the slice out of
-//! the value that is made of the whole buffers. Which rows are taken, and how often, does not matter: the index is clamped
-//! alike, since there are as many rows.
+//! A *row value* of the body derives only from slices of size 1, which the body takes from
+//! loop-invariant buffers at one common index, and from loop-invariant values. The body may then as
+//! well take the slice from the corresponding value of the whole buffers. It does not matter which
+//! rows are taken, or how often: the index is clamped in the same way, because the number of rows
+//! is the same.
 
 use super::Loop;
 use super::outside::{Outside, invariant_instructions};
@@ -15,48 +17,50 @@ use hlo::{
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 
-/// Which row an iteration reads.
+/// The row that an iteration reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Row {
     pub(super) index: Index,
-    /// How many rows there are.
+    /// Number of rows.
     pub(super) count: i64,
 }
 
-/// An index into rows.
+/// An index of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Index {
-    /// A linear function of a state element that neither wraps nor leaves the rows: it is the row's number.
+    /// A linear function of a state element that neither wraps nor leaves the rows, and therefore
+    /// equals the row number.
     Affine(Affine),
-    /// Whatever an instruction of the body computes.
+    /// The result of an instruction of the body.
     Instruction(InstructionId),
 }
 
-/// How a value of the body changes from iteration to iteration.
+/// Dependence of a value of the body on the iteration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// Not at all.
+    /// The value is the same in every iteration.
     Same,
-    /// It follows from the induction variable that is this element of the state.
+    /// The value follows from the induction variable in this element of the state.
     Counter(usize),
-    /// It is of rows; the body computes their index as this instruction.
+    /// The value is a row value; the body computes its index with this instruction.
     Rows(Row, InstructionId),
 }
 
 /// The values of a loop's body that can be computed before the loop.
 pub(super) struct Rows {
-    found: Loop,
+    site_loop: Loop,
     kinds: BTreeMap<InstructionId, Kind>,
     outside: Outside,
-    /// Of the values that follow from an induction variable there may be several, for rows of different numbers.
+    /// A value that follows from an induction variable may have several batched versions, for
+    /// different numbers of rows.
     batched: BTreeMap<(InstructionId, Row), InstructionId>,
 }
 
 impl Rows {
-    pub(super) fn new(module: &Module, found: Loop) -> Self {
-        let ranges = found.state_ranges(module);
-        let body = &module[found.body];
-        let same = invariant_instructions(body, &found.invariants(module));
+    pub(super) fn new(module: &Module, site_loop: Loop) -> Self {
+        let ranges = site_loop.state_ranges(module);
+        let body = &module[site_loop.body];
+        let same = invariant_instructions(body, &site_loop.invariants(module));
         let mut kinds: BTreeMap<InstructionId, Kind> = BTreeMap::new();
         let of_leaf = |id: InstructionId| {
             let element = analysis::state_element(body, id)?;
@@ -81,14 +85,14 @@ impl Rows {
                 kinds.insert(id, kind);
             }
         }
-        Self { found, kinds, outside: Outside::new(found, found.body), batched: BTreeMap::new() }
+        Self { site_loop, kinds, outside: Outside::new(site_loop, site_loop.body), batched: BTreeMap::new() }
     }
 
     pub(super) fn kind(&self, id: InstructionId) -> Option<Kind> {
         self.kinds.get(&id).copied()
     }
 
-    /// Which row a value is of.
+    /// The row of a row value.
     pub(super) fn row(&self, id: InstructionId) -> Option<Row> {
         match self.kind(id)? {
             Kind::Rows(row, _) => Some(row),
@@ -96,7 +100,7 @@ impl Rows {
         }
     }
 
-    /// Whether a value can be made for all of these rows.
+    /// True if a value can be computed for all of these rows.
     pub(super) fn is_of(&self, id: InstructionId, row: Row) -> bool {
         match self.kind(id) {
             Some(Kind::Rows(own, _)) => own == row,
@@ -106,27 +110,29 @@ impl Rows {
         }
     }
 
-    /// A value that is the same in every iteration, in the caller.
+    /// The loop-invariant value in the caller.
     pub(super) fn outside(&mut self, module: &mut Module, id: InstructionId) -> InstructionId {
         self.outside.copy(module, id)
     }
 
-    /// All rows of a value that [`Self::is_of`] them, along a new first dimension, in the caller.
+    /// All rows of a value for which [`Self::is_of`] holds, along a new first dimension, in the
+    /// caller.
     pub(super) fn batched(&mut self, module: &mut Module, id: InstructionId, row: Row) -> InstructionId {
         let mut pending = vec![id];
-        while let Some(&at) = pending.last() {
-            if self.batched.contains_key(&(at, row)) {
+        while let Some(&current) = pending.last() {
+            if self.batched.contains_key(&(current, row)) {
                 pending.pop();
                 continue;
             }
             let is_missing = |o: &&InstructionId| {
                 self.kind(**o) != Some(Kind::Same) && !self.batched.contains_key(&(**o, row))
             };
-            let instruction = &module[self.found.body][at];
-            // A slice takes its row out of what is kept, and an element of the state is counted: no operand is needed.
+            let instruction = &module[self.site_loop.body][current];
+            // A slice takes its row from an invariant buffer, and a counter is computed directly,
+            // so neither needs operands.
             let needed = match instruction.op() {
                 Op::DynamicSlice { .. } | Op::GetTupleElement { .. } => &[],
-                _ if self.kind(at) == Some(Kind::Same) => &[],
+                _ if self.kind(current) == Some(Kind::Same) => &[],
                 _ => instruction.operands(),
             };
             let missing: Vec<InstructionId> = needed.iter().filter(is_missing).copied().collect();
@@ -134,14 +140,14 @@ impl Rows {
                 pending.extend(missing);
                 continue;
             }
-            let value = self.batch(module, at, row);
-            self.batched.insert((at, row), value);
+            let value = self.batch(module, current, row);
+            self.batched.insert((current, row), value);
         }
         self.batched[&(id, row)]
     }
 
     fn batch(&mut self, module: &mut Module, id: InstructionId, row: Row) -> InstructionId {
-        let instruction = &module[self.found.body][id];
+        let instruction = &module[self.site_loop.body][id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
         let shape = instruction.shape().expect_array().clone();
         let shape = with_rows(&shape, row.count);
@@ -162,14 +168,14 @@ impl Rows {
                 let kernel = self.outside(module, operands[1]);
                 let input = self.batched[&(operands[0], row)];
                 let flat = self.merged(module, input, &metadata);
-                let made = without_rows(&shape);
-                let made = with_first(&made, made.size(0) * row.count);
-                let made = self.add(module, op, made, &[flat, kernel], metadata.clone());
-                self.add(module, Op::Reshape {}, shape, &[made], metadata)
+                let flat_result = without_rows(&shape);
+                let flat_result = with_first(&flat_result, flat_result.size(0) * row.count);
+                let flat_result = self.add(module, op, flat_result, &[flat, kernel], metadata.clone());
+                self.add(module, Op::Reshape {}, shape, &[flat_result], metadata)
             }
             op => {
                 let operands: Vec<InstructionId> = match op {
-                    // The initial value and the padding are scalars that stay.
+                    // The initial value and the padding are scalars that remain the same.
                     Op::Reduce { .. } | Op::Pad { .. } => {
                         vec![self.batched[&(operands[0], row)], self.outside(module, operands[1])]
                     }
@@ -180,7 +186,7 @@ impl Rows {
         }
     }
 
-    /// An induction variable in each row: the inverse of the row's number.
+    /// An induction variable for each row: the inverse of the function that gives the row number.
     fn counted(
         &self,
         module: &mut Module,
@@ -189,8 +195,8 @@ impl Rows {
         shape: ArrayShape,
         metadata: &OpMetadata,
     ) -> InstructionId {
-        let (sign, offset) = counts(row, element).expect("the row is counted by this element");
-        let caller = module.computation_mut(self.found.caller);
+        let (sign, offset) = counts(row, element).expect("row index does not derive from this element");
+        let caller = module.computation_mut(self.site_loop.caller);
         let mut add = |op, operands: &[InstructionId]| {
             caller.add("", op, shape.clone().into(), operands, metadata.clone())
         };
@@ -205,7 +211,7 @@ impl Rows {
         caller.add("", Op::Subtract {}, shape.into(), &operands, metadata.clone())
     }
 
-    /// A value with a dimension for the rows, in which it is the same if it is the same in every iteration.
+    /// A value with a dimension for the rows, broadcast along it if the value is loop-invariant.
     fn spread(
         &mut self,
         module: &mut Module,
@@ -217,12 +223,12 @@ impl Rows {
             return batched;
         }
         let value = self.outside(module, id);
-        let shape = module[self.found.caller][value].shape().expect_array().clone();
+        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
         let op = Op::Broadcast { dimensions: (1..=shape.rank()).collect() };
         self.add(module, op, with_rows(&shape, row.count), &[value], metadata.clone())
     }
 
-    /// A buffer with the dimension of its rows first and, behind it, the dimensions of a slice.
+    /// A buffer with the dimension of its rows first, followed by the dimensions of a slice.
     fn rows_first(
         &self,
         module: &mut Module,
@@ -231,8 +237,8 @@ impl Rows {
         shape: ArrayShape,
         metadata: OpMetadata,
     ) -> InstructionId {
-        let whole = module[self.found.caller][buffer].shape().expect_array().clone();
-        let dimension = sliced_dimension(&whole, slice).expect("a slice of rows");
+        let whole = module[self.site_loop.caller][buffer].shape().expect_array().clone();
+        let dimension = sliced_dimension(&whole, slice).expect("slice does not select one row");
         let mut value = buffer;
         if dimension != 0 {
             let order: Vec<usize> =
@@ -244,7 +250,7 @@ impl Rows {
         self.add(module, Op::Reshape {}, shape, &[value], metadata)
     }
 
-    /// One large matrix multiplication where the iterations make small ones.
+    /// One large matrix multiplication in place of a small one per iteration.
     fn batch_dot(
         &mut self,
         module: &mut Module,
@@ -262,9 +268,10 @@ impl Rows {
             (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims)
         };
         let (x, kernel) = (self.batched[&(rows, row)], self.outside(module, other));
-        let x_shape = module[self.found.caller][x].shape().expect_array().clone();
-        let kernel_shape = module[self.found.caller][kernel].shape().expect_array().clone();
-        // What is summed last and everything else before it: then rows and the rest are one dimension.
+        let x_shape = module[self.site_loop.caller][x].shape().expect_array().clone();
+        let kernel_shape = module[self.site_loop.caller][kernel].shape().expect_array().clone();
+        // Summed dimensions are moved to the end, so that rows and the remaining dimensions can be
+        // merged.
         let free: Vec<usize> =
             (0..x_shape.rank()).filter(|&d| d == 0 || !contracting.contains(&(d - 1))).collect();
         let order: Vec<usize> = free.iter().copied().chain(contracting.iter().map(|d| d + 1)).collect();
@@ -278,15 +285,15 @@ impl Rows {
             .filter(|d| !other_contracting.contains(d))
             .map(|d| kernel_shape.size(d))
             .collect();
-        let made: Vec<i64> = std::iter::once(flat[0]).chain(columns.iter().copied()).collect();
+        let flat_result: Vec<i64> = std::iter::once(flat[0]).chain(columns.iter().copied()).collect();
         let numbers = DotDimensionNumbers {
             lhs_contracting_dims: (1..flat.len()).collect(),
             rhs_contracting_dims: other_contracting.clone(),
             ..DotDimensionNumbers::default()
         };
-        let made = ArrayShape::new(element_type, &made);
+        let flat_result = ArrayShape::new(element_type, &flat_result);
         let op = Op::Dot { dot_dimension_numbers: numbers };
-        let product = self.add(module, op, made, &[x, kernel], metadata.clone());
+        let product = self.add(module, op, flat_result, &[x, kernel], metadata.clone());
         let sizes: Vec<i64> = free_sizes.iter().chain(&columns).copied().collect();
         let split = ArrayShape::new(element_type, &sizes);
         let product = self.add(module, Op::Reshape {}, split, &[product], metadata.clone());
@@ -299,15 +306,15 @@ impl Rows {
         self.transposed(module, product, &order, &metadata)
     }
 
-    /// The rows and the first dimension behind them as one.
+    /// Merges the rows and the next dimension.
     fn merged(&self, module: &mut Module, value: InstructionId, metadata: &OpMetadata) -> InstructionId {
-        let shape = module[self.found.caller][value].shape().expect_array().clone();
-        let made = without_rows(&shape);
-        let made = with_first(&made, made.size(0) * shape.size(0));
-        self.add(module, Op::Reshape {}, made, &[value], metadata.clone())
+        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
+        let flat_result = without_rows(&shape);
+        let flat_result = with_first(&flat_result, flat_result.size(0) * shape.size(0));
+        self.add(module, Op::Reshape {}, flat_result, &[value], metadata.clone())
     }
 
-    /// A value of the caller in another order.
+    /// A value of the caller with reordered dimensions.
     pub(super) fn transposed(
         &self,
         module: &mut Module,
@@ -318,7 +325,7 @@ impl Rows {
         if order.is_sorted() {
             return value;
         }
-        let shape = module[self.found.caller][value].shape().expect_array().clone();
+        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
         let sizes: Vec<i64> = order.iter().map(|&d| shape.size(d)).collect();
         let moved = ArrayShape::new(shape.element_type, &sizes);
         self.add(module, Op::Transpose { dimensions: order.to_vec() }, moved, &[value], metadata.clone())
@@ -333,11 +340,11 @@ impl Rows {
         operands: &[InstructionId],
         metadata: OpMetadata,
     ) -> InstructionId {
-        module.computation_mut(self.found.caller).add("", op, shape.into(), operands, metadata)
+        module.computation_mut(self.site_loop.caller).add("", op, shape.into(), operands, metadata)
     }
 }
 
-/// The dimensions behind a first one for the rows.
+/// Prepends a dimension for the rows.
 pub(super) fn with_rows(shape: &ArrayShape, count: i64) -> ArrayShape {
     let sizes: Vec<i64> = std::iter::once(count).chain(shape.sizes()).collect();
     ArrayShape::new(shape.element_type, &sizes)
@@ -353,14 +360,14 @@ fn with_first(shape: &ArrayShape, size: i64) -> ArrayShape {
     ArrayShape::new(shape.element_type, &sizes)
 }
 
-/// The only dimension of which a slice does not take all, if it takes one there.
+/// The only dimension that a slice does not cover completely, if it takes one element along it.
 fn sliced_dimension(whole: &ArrayShape, slice: &[i64]) -> Option<usize> {
     let mut parts = (0..slice.len()).filter(|&d| slice[d] != whole.size(d));
     let dimension = parts.next()?;
     (parts.next().is_none() && slice[dimension] == 1).then_some(dimension)
 }
 
-/// How an instruction changes that is not the same in every iteration.
+/// Dependence on the iteration of an instruction that is not loop-invariant.
 fn kind(
     body: &Computation,
     id: InstructionId,
@@ -373,11 +380,11 @@ fn kind(
     if let Op::DynamicSlice { dynamic_slice_sizes: slice } = instruction.op() {
         let whole = body[operands[0]].shape().as_array()?;
         let dimension = sliced_dimension(whole, slice)?;
-        let at = *operands.get(dimension + 1)?;
-        let is_kept = kinds.get(&operands[0]) == Some(&Kind::Same);
+        let index_operand = *operands.get(dimension + 1)?;
+        let is_invariant = kinds.get(&operands[0]) == Some(&Kind::Same);
         let count = whole.size(dimension);
-        let row = Row { index: index(at, count), count };
-        return is_kept.then_some(Kind::Rows(row, at));
+        let row = Row { index: index(index_operand, count), count };
+        return is_invariant.then_some(Kind::Rows(row, index_operand));
     }
     let operand_kinds: Vec<Kind> = operands.iter().map(|o| kinds.get(o).copied()).collect::<Option<_>>()?;
     let changing: Vec<Kind> = operand_kinds.iter().copied().filter(|&kind| kind != Kind::Same).collect();
@@ -411,7 +418,7 @@ fn kind(
     can.then_some(kind)
 }
 
-/// How a value changes that is made of two.
+/// Dependence on the iteration of a value with two operands.
 fn joined(a: Kind, b: Kind) -> Option<Kind> {
     match (a, b) {
         (Kind::Rows(row, _), Kind::Rows(other, _)) => (row == other).then_some(a),
@@ -422,8 +429,8 @@ fn joined(a: Kind, b: Kind) -> Option<Kind> {
     }
 }
 
-/// Sign and offset with which a row's number follows from an element of the state: `sign * element + offset`. The element is
-/// `row - offset` then, or `offset - row`.
+/// Sign and offset with which a row's number follows from a state element: `sign * element +
+/// offset`. Conversely, the element is `row - offset` or `offset - row`.
 fn counts(row: Row, element: usize) -> Option<(i64, i64)> {
     let Index::Affine(affine) = row.index else { return None };
     if affine.element != element {
@@ -436,13 +443,13 @@ fn counts(row: Row, element: usize) -> Option<(i64, i64)> {
     }
 }
 
-/// An op with its dimensions one further, behind the rows.
+/// The op with its dimensions shifted by one, to make room for the rows.
 pub(super) fn shifted(op: Op, count: i64) -> Op {
     let shift = |dimensions: Vec<usize>| dimensions.into_iter().map(|d| d + 1).collect::<Vec<usize>>();
-    let behind_rows = |dimensions: Vec<usize>| std::iter::once(0).chain(shift(dimensions)).collect();
+    let after_rows = |dimensions: Vec<usize>| std::iter::once(0).chain(shift(dimensions)).collect();
     match op {
-        Op::Transpose { dimensions } => Op::Transpose { dimensions: behind_rows(dimensions) },
-        Op::Broadcast { dimensions } => Op::Broadcast { dimensions: behind_rows(dimensions) },
+        Op::Transpose { dimensions } => Op::Transpose { dimensions: after_rows(dimensions) },
+        Op::Broadcast { dimensions } => Op::Broadcast { dimensions: after_rows(dimensions) },
         Op::Reverse { dimensions } => Op::Reverse { dimensions: shift(dimensions) },
         Op::Concatenate { dimension } => Op::Concatenate { dimension: dimension + 1 },
         Op::Reduce { dimensions, to_apply } => Op::Reduce { dimensions: shift(dimensions), to_apply },
@@ -458,7 +465,7 @@ pub(super) fn shifted(op: Op, count: i64) -> Op {
     }
 }
 
-/// An integer constant of a type in a computation; it wraps like the type.
+/// Adds an integer constant of a type to a computation. The value wraps like the type.
 pub(super) fn index_constant(
     computation: &mut Computation,
     element_type: PrimitiveType,
@@ -475,17 +482,17 @@ pub(super) fn index_constant(
     computation.add("", Op::Constant { literal }, shape.into(), &[], OpMetadata::default())
 }
 
-/// Whether each of the rows belongs to one iteration of a loop whose trip count is known, and none to two.
-pub(super) fn covers_all(module: &Module, found: Loop, row: Row, trip_count: TripCount) -> bool {
+/// True if each row belongs to exactly one iteration of a loop whose trip count is known.
+pub(super) fn covers_all(module: &Module, site_loop: Loop, row: Row, trip_count: TripCount) -> bool {
     let Index::Affine(affine) = row.index else { return false };
-    let steps = analysis::induction_variables(module, &module[found.body]);
-    let start = found.initial_range(module, affine.element).value();
+    let steps = analysis::induction_variables(module, &module[site_loop.body]);
+    let start = site_loop.initial_range(module, affine.element).value();
     let (Some(&step), Some(start)) = (steps.get(&affine.element), start) else { return false };
-    let at = |iteration: i64| {
+    let row_of = |iteration: i64| {
         let moved = i128::from(start) + i128::from(step) * i128::from(iteration);
         moved * i128::from(affine.multiplier) + i128::from(affine.offset)
     };
-    let (first, last) = (at(0), at(row.count - 1));
+    let (first, last) = (row_of(0), row_of(row.count - 1));
     let is_exact = row.count > 0 && trip_count.exact == Some(row.count.unsigned_abs());
     is_exact && first.min(last) == 0 && first.max(last) == i128::from(row.count) - 1
 }

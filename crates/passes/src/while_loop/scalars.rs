@@ -2,7 +2,7 @@
 
 use shape::{ArrayShape, Scalar};
 
-/// A number as an element of a type, if the type has it.
+/// A number as an element of a type, if the type can represent it.
 pub(super) fn integer(shape: &ArrayShape, value: i128) -> Option<Scalar> {
     let (element_type, bits) = (shape.element_type, shape.element_type.bit_width());
     if element_type.is_signed_integer() {

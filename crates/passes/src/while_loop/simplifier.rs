@@ -1,4 +1,4 @@
-//! Loops that run never or once, and state that nobody needs.
+//! Simplifies loops that run never or once, and removes dead state.
 
 use super::scalars::integer;
 use super::{Loop, known_scalars, state};
@@ -11,11 +11,12 @@ use support::Result;
 
 /// Simplifies loops, for every input:
 ///
-/// - one that runs never becomes its operand, one that runs once its body;
-/// - an element that the body passes through is read before the loop instead of after it, and once if it is there twice;
-/// - a counter of a loop whose trip count is known is a constant after it;
-/// - integers in the body whose ranges leave one value become that;
-/// - elements that neither the condition nor what is read after the loop needs are removed.
+/// - A loop that never runs becomes its operand; a loop that runs once becomes its body.
+/// - An element that the body passes through is read before the loop instead of after it, and
+///   duplicates are merged.
+/// - A counter of a loop with a known trip count is a constant after the loop.
+/// - Integers in the body whose ranges leave one value become constants.
+/// - Elements that neither the condition nor the users after the loop need are removed.
 pub struct WhileLoopSimplifier;
 
 impl Pass for WhileLoopSimplifier {
@@ -31,80 +32,80 @@ impl Pass for WhileLoopSimplifier {
                 continue;
             }
             changed |= Loop::canonicalize(module, site);
-            if let Some(found) = Loop::at(module, site) {
-                changed |= simplify(module, found);
+            if let Some(site_loop) = Loop::at(module, site) {
+                changed |= simplify(module, site_loop);
             }
         }
         Ok(changed.into())
     }
 }
 
-fn simplify(module: &mut Module, found: Loop) -> bool {
-    let trip_count = found.trip_count(module);
-    let runs_known = trip_count.exact.filter(|_| !found.has_effects(module));
+fn simplify(module: &mut Module, site_loop: Loop) -> bool {
+    let trip_count = site_loop.trip_count(module);
+    let runs_known = trip_count.exact.filter(|_| !site_loop.has_effects(module));
     let mut changed = match runs_known {
         Some(0) => {
-            replace_by_start(module, found, |_| true);
+            replace_by_start(module, site_loop, |_| true);
             return true;
         }
         Some(1) => {
-            inline(module, found);
+            inline(module, site_loop);
             return true;
         }
-        Some(count) => counters_after(module, found, count),
+        Some(count) => counters_after(module, site_loop, count),
         None => false,
     };
-    let invariants = found.invariants(module);
-    changed |= replace_by_start(module, found, |k| invariants.contains(&k));
+    let invariants = site_loop.invariants(module);
+    changed |= replace_by_start(module, site_loop, |k| invariants.contains(&k));
     // Each of these may give the loop a condition and a body of its own.
-    changed |= merge_invariants(module, found, &invariants);
-    let found = found.current(module);
-    changed |= merge_equals(module, found, &invariants);
-    let found = found.current(module);
-    changed |= known_scalars::replace(module, found);
-    changed | remove_dead(module, found.current(module))
+    changed |= merge_invariants(module, site_loop, &invariants);
+    let site_loop = site_loop.current(module);
+    changed |= merge_equals(module, site_loop, &invariants);
+    let site_loop = site_loop.current(module);
+    changed |= known_scalars::replace(module, site_loop);
+    changed | remove_dead(module, site_loop.current(module))
 }
 
 /// Reads elements before the loop instead of after it.
-fn replace_by_start(module: &mut Module, found: Loop, is_known: impl Fn(usize) -> bool) -> bool {
+fn replace_by_start(module: &mut Module, site_loop: Loop, is_known: impl Fn(usize) -> bool) -> bool {
     let mut changed = false;
-    for element in (0..found.element_count(module)).filter(|&k| is_known(k)) {
-        let start = found.start(module, element);
-        let caller = module.computation_mut(found.caller);
-        for read in Loop::reads(caller, found.id, element) {
+    for element in (0..site_loop.element_count(module)).filter(|&k| is_known(k)) {
+        let start = site_loop.start(module, element);
+        let caller = module.computation_mut(site_loop.caller);
+        for read in Loop::reads(caller, site_loop.id, element) {
             changed |= replace(caller, read, start);
         }
     }
     changed
 }
 
-/// Replaces an instruction; whether anybody used it.
+/// Replaces an instruction. Returns true if it was used.
 fn replace(computation: &mut hlo::Computation, old: InstructionId, new: InstructionId) -> bool {
     let is_used = !computation[old].users().is_empty() || computation.root() == old;
     computation.replace_all_uses(old, new);
     is_used
 }
 
-fn inline(module: &mut Module, found: Loop) {
-    let body = module[found.body].clone();
-    let start = module[found.caller][found.id].operands()[0];
-    module.computation_mut(found.caller).inline(found.id, &body, &[start]);
-    crate::simplify::dce::sweep(module.computation_mut(found.caller));
+fn inline(module: &mut Module, site_loop: Loop) {
+    let body = module[site_loop.body].clone();
+    let start = module[site_loop.caller][site_loop.id].operands()[0];
+    module.computation_mut(site_loop.caller).inline(site_loop.id, &body, &[start]);
+    crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
 }
 
-/// Counters after the last iteration, as constants.
-fn counters_after(module: &mut Module, found: Loop, count: u64) -> bool {
+/// Replaces counters after the last iteration by constants.
+fn counters_after(module: &mut Module, site_loop: Loop, count: u64) -> bool {
     let mut changed = false;
-    for (element, step) in analysis::induction_variables(module, &module[found.body]) {
+    for (element, step) in analysis::induction_variables(module, &module[site_loop.body]) {
         let value = || {
-            let start = found.initial_range(module, element).value()?;
+            let start = site_loop.initial_range(module, element).value()?;
             let moved = i128::from(step).checked_mul(count.into())?.checked_add(start.into())?;
-            let scalar = integer(found.array(module, element)?, moved)?;
-            Some((scalar, found.array(module, element)?.clone()))
+            let scalar = integer(site_loop.array(module, element)?, moved)?;
+            Some((scalar, site_loop.array(module, element)?.clone()))
         };
         let Some((scalar, shape)) = value() else { continue };
-        let caller = module.computation_mut(found.caller);
-        for read in Loop::reads(caller, found.id, element) {
+        let caller = module.computation_mut(site_loop.caller);
+        for read in Loop::reads(caller, site_loop.id, element) {
             let literal = Literal::from_scalars(shape.clone(), [scalar]);
             let metadata = caller[read].metadata().clone();
             if caller[read].users().is_empty() && caller.root() != read {
@@ -118,82 +119,84 @@ fn counters_after(module: &mut Module, found: Loop, count: u64) -> bool {
 }
 
 /// Reads invariants that start as the same instruction from the first of them.
-fn merge_invariants(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) -> bool {
+fn merge_invariants(module: &mut Module, site_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
     let mut first: BTreeMap<InstructionId, usize> = BTreeMap::new();
-    let mut doubles = Vec::new();
+    let mut duplicates = Vec::new();
     for &element in invariants {
-        let start = found.start(module, element);
+        let start = site_loop.start(module, element);
         match first.get(&start) {
-            Some(&other) if is_read(module, found, element) => doubles.push((element, other)),
+            Some(&other) if is_read(module, site_loop, element) => duplicates.push((element, other)),
             Some(_) => {}
             None => {
                 first.insert(start, element);
             }
         }
     }
-    if doubles.is_empty() {
+    if duplicates.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    for (element, other) in doubles {
-        replace_reads(module, found, element, other);
+    let site_loop = site_loop.exclusive(module);
+    for (element, other) in duplicates {
+        replace_reads(module, site_loop, element, other);
     }
     true
 }
 
-/// Reads elements that start alike and change alike from the first of them.
-fn merge_equals(module: &mut Module, found: Loop, invariants: &BTreeSet<usize>) -> bool {
-    let changing: Vec<usize> = (0..found.element_count(module)).filter(|k| !invariants.contains(k)).collect();
-    let mut doubles = Vec::new();
+/// Reads elements that start and change alike from the first of them.
+fn merge_equals(module: &mut Module, site_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
+    let changing: Vec<usize> =
+        (0..site_loop.element_count(module)).filter(|k| !invariants.contains(k)).collect();
+    let mut duplicates = Vec::new();
     for (place, &element) in changing.iter().enumerate().take(MAX_CHANGING) {
-        let is_double = |&other: &usize| {
-            let starts = [element, other].map(|k| found.start(module, k));
-            let nexts = [element, other].map(|k| found.next(module, k));
-            let (caller, body) = (&module[found.caller], &module[found.body]);
-            Comparison { computation: caller, elements: None, left: MAX_EQUAL }.is_equal(starts)
-                && Comparison { computation: body, elements: Some([element, other]), left: MAX_EQUAL }
+        let is_duplicate = |&other: &usize| {
+            let starts = [element, other].map(|k| site_loop.start(module, k));
+            let nexts = [element, other].map(|k| site_loop.next(module, k));
+            let (caller, body) = (&module[site_loop.caller], &module[site_loop.body]);
+            Comparison { computation: caller, elements: None, remaining: MAX_EQUAL }.is_equal(starts)
+                && Comparison { computation: body, elements: Some([element, other]), remaining: MAX_EQUAL }
                     .is_equal(nexts)
         };
-        let other = changing[..place].iter().copied().find(is_double);
-        doubles.extend(other.filter(|_| is_needed(module, found, element)).map(|other| (element, other)));
+        let other = changing[..place].iter().copied().find(is_duplicate);
+        duplicates
+            .extend(other.filter(|_| is_needed(module, site_loop, element)).map(|other| (element, other)));
     }
-    if doubles.is_empty() {
+    if duplicates.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    for (element, other) in doubles {
-        for id in [found.condition, found.body] {
-            let replacement = found.read(module, id, other);
+    let site_loop = site_loop.exclusive(module);
+    for (element, other) in duplicates {
+        for id in [site_loop.condition, site_loop.body] {
+            let replacement = site_loop.read(module, id, other);
             let computation = module.computation_mut(id);
             for read in Loop::reads(computation, computation.parameters()[0], element) {
                 computation.replace_all_uses(read, replacement);
             }
         }
-        let replacement = found.after(module, other);
-        let caller = module.computation_mut(found.caller);
-        for read in Loop::reads(caller, found.id, element) {
+        let replacement = site_loop.after(module, other);
+        let caller = module.computation_mut(site_loop.caller);
+        for read in Loop::reads(caller, site_loop.id, element) {
             caller.replace_all_uses(read, replacement);
         }
     }
     true
 }
 
-/// Elements of a loop that are compared with each other.
+/// Maximum number of elements of a loop to compare with one another.
 const MAX_CHANGING: usize = 128;
-/// Instructions that one comparison looks at.
+/// Maximum number of instructions that one comparison examines.
 const MAX_EQUAL: usize = 16;
 
 /// A search for a difference between two instructions of a computation.
 struct Comparison<'m> {
     computation: &'m hlo::Computation,
-    /// Two elements of the state that are equal.
+    /// Two elements of the state that are assumed to be equal.
     elements: Option<[usize; 2]>,
-    /// The most instructions still to compare.
-    left: usize,
+    /// Maximum number of further instructions to compare.
+    remaining: usize,
 }
 
 impl Comparison<'_> {
-    /// True if two instructions compute the same.
+    /// True if two instructions compute the same value.
     fn is_equal(&mut self, [a, b]: [InstructionId; 2]) -> bool {
         if a == b {
             return true;
@@ -203,10 +206,10 @@ impl Comparison<'_> {
         if self.elements.is_some_and(|elements| read == elements.map(Some)) {
             return true;
         }
-        if self.left == 0 {
+        if self.remaining == 0 {
             return false;
         }
-        self.left -= 1;
+        self.remaining -= 1;
         let (x, y) = (&computation[a], &computation[b]);
         let is_pure = !matches!(x.op(), Op::Parameter { .. } | Op::CustomCall { .. })
             && x.op().called_computations().is_empty()
@@ -216,48 +219,50 @@ impl Comparison<'_> {
     }
 }
 
-/// Whether anything but an element's own next value reads it, in the loop or after it.
-fn is_needed(module: &Module, found: Loop, element: usize) -> bool {
-    let next = found.next(module, element);
-    let caller = &module[found.caller];
-    let is_read_after = Loop::reads(caller, found.id, element)
+/// True if anything but an element's own next value reads it, in the loop or after it.
+fn is_needed(module: &Module, site_loop: Loop, element: usize) -> bool {
+    let next = site_loop.next(module, element);
+    let caller = &module[site_loop.caller];
+    let is_read_after = Loop::reads(caller, site_loop.id, element)
         .into_iter()
         .any(|read| !caller[read].users().is_empty() || caller.root() == read);
-    let body = &module[found.body];
+    let body = &module[site_loop.body];
     let users = Loop::reads(body, body.parameters()[0], element).into_iter();
     let mut users = users.flat_map(|read| body[read].users().iter().copied());
-    let condition = &module[found.condition];
+    let condition = &module[site_loop.condition];
     let mut reads = Loop::reads(condition, condition.parameters()[0], element).into_iter();
     is_read_after
         || users.any(|user| user != next)
         || reads.any(|read| !condition[read].users().is_empty() || condition.root() == read)
 }
 
-/// Whether condition or body use an element, but for passing it through.
-fn is_read(module: &Module, found: Loop, element: usize) -> bool {
-    [found.condition, found.body].into_iter().any(|id| {
+/// True if the condition or the body uses an element other than to pass it through.
+fn is_read(module: &Module, site_loop: Loop, element: usize) -> bool {
+    [site_loop.condition, site_loop.body].into_iter().any(|id| {
         let computation = &module[id];
         let reads = Loop::reads(computation, computation.parameters()[0], element);
         reads.into_iter().any(|read| {
             let users = computation[read].users();
-            users.iter().any(|&user| user != computation.root() || id == found.condition)
+            users.iter().any(|&user| user != computation.root() || id == site_loop.condition)
                 || computation.root() == read
         })
     })
 }
 
-/// Makes condition and body read another element instead. What they return stays as it is.
-pub(super) fn replace_reads(module: &mut Module, found: Loop, element: usize, other: usize) {
-    for id in [found.condition, found.body] {
-        let replacement = found.read(module, id, other);
-        replace_reads_with(module, found, id, element, replacement);
+/// Makes the condition and the body read another element instead. The tuple that the body returns
+/// is unchanged.
+pub(super) fn replace_reads(module: &mut Module, site_loop: Loop, element: usize, other: usize) {
+    for id in [site_loop.condition, site_loop.body] {
+        let replacement = site_loop.read(module, id, other);
+        replace_reads_with(module, site_loop, id, element, replacement);
     }
 }
 
-/// Makes a computation of the loop use an instruction instead of an element; the tuple that it returns keeps it.
+/// Makes a computation of the loop use an instruction instead of an element; the tuple that it
+/// returns still contains the element.
 pub(super) fn replace_reads_with(
     module: &mut Module,
-    found: Loop,
+    site_loop: Loop,
     id: ComputationId,
     element: usize,
     replacement: InstructionId,
@@ -267,52 +272,54 @@ pub(super) fn replace_reads_with(
     for read in Loop::reads(computation, parameter, element) {
         computation.replace_all_uses(read, replacement);
     }
-    if id == found.body {
-        // An invariant stays one.
-        let kept = state::take(computation, parameter, element);
+    if id == site_loop.body {
+        // An invariant remains invariant.
+        let element_read = state::take(computation, parameter, element);
         let root = computation.root();
-        computation.replace_operand(root, element, kept);
+        computation.replace_operand(root, element, element_read);
     }
 }
 
-/// Removes the elements that nobody needs.
-fn remove_dead(module: &mut Module, found: Loop) -> bool {
-    let is_live = module[found.caller].post_order().contains(&found.id);
+/// Removes the elements without users.
+fn remove_dead(module: &mut Module, site_loop: Loop) -> bool {
+    let is_live = module[site_loop.caller].post_order().contains(&site_loop.id);
     if !is_live {
-        // All that is read after it was known without it.
-        return crate::simplify::dce::sweep(module.computation_mut(found.caller));
+        // All values read after the loop were known without it.
+        return crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
     }
-    let live = live_elements(module, found);
-    let dead: BTreeSet<usize> = (0..found.element_count(module)).filter(|k| !live.contains(k)).collect();
+    let live = live_elements(module, site_loop);
+    let dead: BTreeSet<usize> = (0..site_loop.element_count(module)).filter(|k| !live.contains(k)).collect();
     if dead.is_empty() {
         return false;
     }
-    found.exclusive(module).remove_elements(module, &dead);
+    site_loop.exclusive(module).remove_elements(module, &dead);
     true
 }
 
-/// What is read after the loop or by the condition or an effect, and what the body makes that of.
-fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
+/// Elements that are read after the loop, by the condition, or by an effect, and the elements from
+/// which the body computes those.
+fn live_elements(module: &Module, site_loop: Loop) -> BTreeSet<usize> {
     let mut live = BTreeSet::new();
-    let caller: BTreeSet<InstructionId> = module[found.caller].post_order().into_iter().collect();
-    for &read in module[found.caller][found.id].users() {
+    let caller: BTreeSet<InstructionId> = module[site_loop.caller].post_order().into_iter().collect();
+    for &read in module[site_loop.caller][site_loop.id].users() {
         if let (true, Op::GetTupleElement { index }) =
-            (caller.contains(&read), module[found.caller][read].op())
+            (caller.contains(&read), module[site_loop.caller][read].op())
         {
             live.insert(*index);
         }
     }
-    let condition = &module[found.condition];
+    let condition = &module[site_loop.condition];
     for id in condition.post_order() {
         if let Some(element) = state_element(condition, id) {
             live.insert(element);
         }
     }
-    let body = &module[found.body];
+    let body = &module[site_loop.body];
     let has_effect = |instruction: &hlo::Instruction| {
         instruction.has_effect() || !instruction.op().called_computations().is_empty()
     };
-    // What calls others may have an effect inside; it stays with what it needs if anything reads it or it has one.
+    // An instruction that calls others may have an effect inside. It stays, with its operands, if
+    // it is read or has an effect.
     let effects = body.instructions().filter(|(_, i)| has_effect(i) && called_effects(module, i));
     let mut pending: Vec<InstructionId> = effects.map(|(id, _)| id).collect();
     let mut seen = BTreeSet::new();
@@ -331,25 +338,25 @@ fn live_elements(module: &Module, found: Loop) -> BTreeSet<usize> {
         }
         let Some(&next) = live.iter().find(|k| !done.contains(*k)) else { break };
         done.insert(next);
-        pending.push(found.next(module, next));
+        pending.push(site_loop.next(module, next));
     }
     live
 }
 
-/// Whether an instruction or what it calls has an effect.
+/// True if an instruction or its callees have an effect.
 fn called_effects(module: &Module, instruction: &hlo::Instruction) -> bool {
     let is_effect = |i: &hlo::Instruction| i.has_effect();
     let mut pending = instruction.op().called_computations();
     let mut seen = BTreeSet::new();
-    let mut found = is_effect(instruction);
+    let mut has_effect = is_effect(instruction);
     while let Some(id) = pending.pop() {
         if !seen.insert(id) {
             continue;
         }
         for (_, inner) in module[id].instructions() {
-            found |= is_effect(inner);
+            has_effect |= is_effect(inner);
             pending.extend(inner.op().called_computations());
         }
     }
-    found
+    has_effect
 }

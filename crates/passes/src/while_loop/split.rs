@@ -1,4 +1,5 @@
-//! Products with a concatenation, taken apart into what can be computed for all rows at once and the rest.
+//! Splits products with a concatenation into a part that can be computed for all rows at once and
+//! the rest.
 
 use super::Loop;
 use super::rows::{Kind, Row, Rows};
@@ -6,27 +7,34 @@ use super::state::Site;
 use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, OpMetadata, SliceDimension};
 use shape::{ArrayShape, PrimitiveType};
 
-/// `dot(concatenate(x, h), w) => dot(x, w's upper rows) + dot(h, w's lower rows)` in the body of a loop, where x is of rows
-/// of what the loop keeps, w is kept, and h changes otherwise. An addition of something that is kept goes to the first
-/// product. Changes the rounding: sums are added in another order. Whether there was one.
-pub(super) fn split_products(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let changed = split_concatenations(module, found, is_worth_it);
-    let Some(found) = Loop::at(module, Site { caller: found.caller, id: found.id }) else { return changed };
-    changed | gather_terms(module, found, is_worth_it)
+/// `dot(concatenate(x, h), w) => dot(x, w's upper rows) + dot(h, w's lower rows)` in the body of a
+/// loop, where x is a row value, w is loop-invariant, and h changes otherwise. The addition of an
+/// invariant value is applied to the first product. Changes the rounding: sums are added in another
+/// order. Returns true if anything changed.
+pub(super) fn split_products(
+    module: &mut Module,
+    site_loop: Loop,
+    is_worth_it: &dyn Fn(Row) -> bool,
+) -> bool {
+    let changed = split_concatenations(module, site_loop, is_worth_it);
+    let Some(site_loop) = Loop::at(module, Site { caller: site_loop.caller, id: site_loop.id }) else {
+        return changed;
+    };
+    changed | gather_terms(module, site_loop, is_worth_it)
 }
 
-fn split_concatenations(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let rows = Rows::new(module, found);
-    let products: Vec<Product> = module[found.body]
+fn split_concatenations(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let rows = Rows::new(module, site_loop);
+    let products: Vec<Product> = module[site_loop.body]
         .post_order()
         .into_iter()
-        .filter_map(|id| product(&module[found.body], &rows, id, is_worth_it))
+        .filter_map(|id| product(&module[site_loop.body], &rows, id, is_worth_it))
         .collect();
     if products.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    let body = module.computation_mut(found.body);
+    let site_loop = site_loop.exclusive(module);
+    let body = module.computation_mut(site_loop.body);
     for product in &products {
         apply(body, &rows, product);
     }
@@ -34,20 +42,21 @@ fn split_concatenations(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(R
     true
 }
 
-/// `(product + h) + b => h + (product + b)` for a product of rows and b that is kept; in any order. Whether there was one.
-fn gather_terms(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let rows = Rows::new(module, found);
-    let body = &module[found.body];
+/// `(product + h) + b => h + (product + b)`, in any order of operands, for a product of rows and a
+/// loop-invariant b. Returns true if anything changed.
+fn gather_terms(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let rows = Rows::new(module, site_loop);
+    let body = &module[site_loop.body];
     let sums: Vec<[InstructionId; 4]> =
         body.post_order().into_iter().filter_map(|id| sum(body, &rows, id, is_worth_it)).collect();
     if sums.is_empty() {
         return false;
     }
-    let found = found.exclusive(module);
-    let body = module.computation_mut(found.body);
-    for [outer, product, other, kept] in sums {
+    let site_loop = site_loop.exclusive(module);
+    let body = module.computation_mut(site_loop.body);
+    for [outer, product, other, invariant] in sums {
         let (shape, metadata) = (body[outer].shape().clone(), body[outer].metadata().clone());
-        let first = body.add("", Op::Add {}, shape.clone(), &[product, kept], metadata.clone());
+        let first = body.add("", Op::Add {}, shape.clone(), &[product, invariant], metadata.clone());
         let sum = body.add("", Op::Add {}, shape, &[other, first], metadata);
         body.replace_all_uses(outer, sum);
     }
@@ -55,7 +64,7 @@ fn gather_terms(module: &mut Module, found: Loop, is_worth_it: &dyn Fn(Row) -> b
     true
 }
 
-/// The parts of such a sum: itself, the product, the other term and the kept one.
+/// The parts of such a sum: the sum itself, the product, the other term, and the invariant term.
 fn sum(
     body: &Computation,
     rows: &Rows,
@@ -67,7 +76,7 @@ fn sum(
     let (Op::Add {}, &[a, b], true) = (body[outer].op(), body[outer].operands(), is_float) else {
         return None;
     };
-    let (inner, kept) = match (rows.kind(a), rows.kind(b)) {
+    let (inner, invariant) = match (rows.kind(a), rows.kind(b)) {
         (None, Some(Kind::Same)) => (a, b),
         (Some(Kind::Same), None) => (b, a),
         _ => return None,
@@ -84,16 +93,16 @@ fn sum(
         (false, true) => (y, x),
         _ => return None,
     };
-    (body[inner].users() == [outer]).then_some([outer, product, other, kept])
+    (body[inner].users() == [outer]).then_some([outer, product, other, invariant])
 }
 
-/// A product with a concatenation along what is summed.
+/// A product with a concatenation along the summed dimension.
 struct Product {
     dot: InstructionId,
-    /// The operand that is the concatenation: 0 or 1.
+    /// Index of the operand that is the concatenation: 0 or 1.
     side: usize,
-    /// Its parts that are of rows, and where each begins.
-    of_rows: Vec<(InstructionId, i64)>,
+    /// Its parts that are row values, each with its offset.
+    row_parts: Vec<(InstructionId, i64)>,
     rest: Vec<(InstructionId, i64)>,
 }
 
@@ -121,10 +130,10 @@ fn product(
     }
     let parts = body[operands[side]].operands();
     let row = parts.iter().find_map(|&part| rows.row(part).filter(|&row| is_worth_it(row)))?;
-    let mut product = Product { dot: id, side, of_rows: Vec::new(), rest: Vec::new() };
+    let mut product = Product { dot: id, side, row_parts: Vec::new(), rest: Vec::new() };
     let mut offset = 0;
     for &part in parts {
-        let list = if rows.row(part) == Some(row) { &mut product.of_rows } else { &mut product.rest };
+        let list = if rows.row(part) == Some(row) { &mut product.row_parts } else { &mut product.rest };
         list.push((part, offset));
         offset += body[part].shape().as_array()?.size(contracting[side]);
     }
@@ -132,9 +141,9 @@ fn product(
 }
 
 fn apply(body: &mut Computation, rows: &Rows, product: &Product) {
-    let of_rows = partial(body, product, &product.of_rows);
+    let row_parts = partial(body, product, &product.row_parts);
     let rest = partial(body, product, &product.rest);
-    // What is added in every iteration may as well be added to all rows.
+    // An invariant that is added in every iteration can be added to all rows.
     let added = match body[product.dot].users() {
         &[user] if matches!(body[user].op(), Op::Add {}) && body.root() != user => {
             let other = body[user].operands().iter().copied().find(|&o| o != product.dot);
@@ -148,18 +157,18 @@ fn apply(body: &mut Computation, rows: &Rows, product: &Product) {
     };
     let (old, new) = match added {
         Some((user, other)) => {
-            let first = add(of_rows, other, user);
+            let first = add(row_parts, other, user);
             (user, add(first, rest, user))
         }
-        None => (product.dot, add(of_rows, rest, product.dot)),
+        None => (product.dot, add(row_parts, rest, product.dot)),
     };
     body.replace_all_uses(old, new);
 }
 
-/// The product of some parts with their rows of the other operand.
+/// The product of some parts with the corresponding rows of the other operand.
 fn partial(body: &mut Computation, product: &Product, parts: &[(InstructionId, i64)]) -> InstructionId {
     let Op::Dot { dot_dimension_numbers: numbers } = body[product.dot].op().clone() else {
-        unreachable!("products are found at dots")
+        unreachable!("product is not a dot")
     };
     let DotDimensionNumbers { lhs_contracting_dims: lhs, rhs_contracting_dims: rhs, .. } = &numbers;
     let contracting = [lhs[0], rhs[0]];
@@ -180,7 +189,7 @@ fn partial(body: &mut Computation, product: &Product, parts: &[(InstructionId, i
     body.add("", Op::Dot { dot_dimension_numbers: numbers }, shape, &operands, metadata)
 }
 
-/// Where parts begin and end along a dimension, neighbours together.
+/// The ranges of parts along a dimension, with adjacent parts merged.
 fn runs(body: &Computation, parts: &[(InstructionId, i64)], dimension: usize) -> Vec<(i64, i64)> {
     let mut runs: Vec<(i64, i64)> = Vec::new();
     for &(part, start) in parts {

@@ -1,14 +1,16 @@
-//! A loop whose state is a tuple that is made, read and returned element by element, and how it is edited.
+//! A loop whose state is a tuple that is built, read, and returned element by element, and its
+//! editing operations.
 
 use hlo::analysis::{self, Range, TripCount};
 use hlo::{Computation, ComputationId, InstructionId, Module, Op, OpMetadata};
 use shape::{ArrayShape, Shape};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A `while` in this form:
+/// A `while` loop in the canonical form:
 ///
-/// - its operand is a `tuple`, and all its users take elements out of it,
-/// - condition and body only take elements out of their parameter, and the body's root is a `tuple`.
+/// - Its operand is a `tuple`, and all its users take elements from it.
+/// - The condition and the body only take elements from their parameter, and the body's root is a
+///   `tuple`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loop {
     pub(super) caller: ComputationId,
@@ -17,7 +19,7 @@ pub(super) struct Loop {
     pub(super) body: ComputationId,
 }
 
-/// The place of a `while` in a module.
+/// The position of a `while` in a module.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Site {
     pub(super) caller: ComputationId,
@@ -25,7 +27,7 @@ pub(super) struct Site {
 }
 
 impl Loop {
-    /// Every `while` that runs, inner loops first.
+    /// Every `while` that is executed, inner loops first.
     pub(super) fn sites(module: &Module) -> Vec<Site> {
         let mut sites = Vec::new();
         for caller in crate::query::executed_computations(module) {
@@ -36,22 +38,23 @@ impl Loop {
         sites
     }
 
-    /// The loop at a site, if it is still there and has the form.
+    /// The loop at a site, if it still exists and has the canonical form.
     pub(super) fn at(module: &Module, site: Site) -> Option<Self> {
         let Site { caller, id } = site;
         let computation = module.get(caller)?;
         let instruction = computation.get(id)?;
         let Op::While { condition, body } = *instruction.op() else { return None };
-        let found = Self { caller, id, condition, body };
+        let candidate = Self { caller, id, condition, body };
         let is_form = is_tuple(computation, instruction.operands()[0])
             && reads_elements_only(computation, id)
             && reads_elements_only(&module[condition], module[condition].parameters()[0])
             && reads_elements_only(&module[body], module[body].parameters()[0])
             && is_tuple(&module[body], module[body].root());
-        is_form.then_some(found)
+        is_form.then_some(candidate)
     }
 
-    /// Brings a `while` over a tuple into the form. True if anything changed. Exact for every input.
+    /// Brings a `while` over a tuple into the canonical form. Returns true if anything changed.
+    /// Exact for every input.
     pub(super) fn canonicalize(module: &mut Module, site: Site) -> bool {
         let Site { caller, id } = site;
         let Op::While { condition, body } = *module[caller][id].op() else { return false };
@@ -59,27 +62,28 @@ impl Loop {
         if !is_over_tuple || Self::at(module, site).is_some() {
             return false;
         }
-        let found = Self { caller, id, condition, body }.exclusive(module);
+        let candidate = Self { caller, id, condition, body }.exclusive(module);
         let start = module[caller][id].operands()[0];
         if !is_tuple(&module[caller], start) {
-            let start = taken_apart(module.computation_mut(caller), start);
+            let start = rebuilt_tuple(module.computation_mut(caller), start);
             module.computation_mut(caller).replace_operand(id, 0, start);
         }
-        for computation in [found.condition, found.body] {
+        for computation in [candidate.condition, candidate.body] {
             let parameter = module[computation].parameters()[0];
             read_by_elements(module.computation_mut(computation), parameter);
         }
-        let computation = module.computation_mut(found.body);
+        let computation = module.computation_mut(candidate.body);
         let root = computation.root();
         if !is_tuple(computation, root) {
-            let root = taken_apart(computation, root);
+            let root = rebuilt_tuple(computation, root);
             computation.set_root(root);
         }
         read_by_elements(module.computation_mut(caller), id);
         true
     }
 
-    /// The same loop with a condition and a body of its own: others may call what it called until now.
+    /// The same loop with a condition and a body of its own, because other callers may share the
+    /// current ones.
     pub(super) fn exclusive(mut self, module: &mut Module) -> Self {
         for (which, id) in [(0, self.condition), (1, self.body)] {
             let calls = |computation: &Computation| -> usize {
@@ -97,7 +101,7 @@ impl Loop {
         self
     }
 
-    /// The loop as it stands, if it may have got a condition and a body of its own.
+    /// The current state of the loop, which may have received a condition and a body of its own.
     pub(super) fn current(self, module: &Module) -> Self {
         match *module[self.caller][self.id].op() {
             Op::While { condition, body } => Self { condition, body, ..self },
@@ -114,13 +118,13 @@ impl Loop {
         module[self.caller][self.id].shape().get(&[element])?.as_array()
     }
 
-    /// What an element is before the loop, in the caller.
+    /// The initial value of an element, in the caller.
     pub(super) fn start(&self, module: &Module, element: usize) -> InstructionId {
         let tuple = module[self.caller][self.id].operands()[0];
         module[self.caller][tuple].operands()[element]
     }
 
-    /// Gives the loop another value to begin an element with.
+    /// Replaces the initial value of an element.
     pub(super) fn set_start(&self, module: &mut Module, element: usize, start: InstructionId) {
         let caller = module.computation_mut(self.caller);
         let tuple = caller[self.id].operands()[0];
@@ -131,13 +135,13 @@ impl Loop {
         caller.replace_operand(self.id, 0, tuple);
     }
 
-    /// What an element is after an iteration, in the body.
+    /// The value of an element after an iteration, in the body.
     pub(super) fn next(&self, module: &Module, element: usize) -> InstructionId {
         let body = &module[self.body];
         body[body.root()].operands()[element]
     }
 
-    /// An element in the condition or the body.
+    /// Reads an element in the condition or the body.
     pub(super) fn read(
         &self,
         module: &mut Module,
@@ -148,7 +152,7 @@ impl Loop {
         take(module.computation_mut(computation), parameter, element)
     }
 
-    /// An element after the loop, in the caller.
+    /// Reads an element after the loop, in the caller.
     pub(super) fn after(&self, module: &mut Module, element: usize) -> InstructionId {
         take(module.computation_mut(self.caller), self.id, element)
     }
@@ -168,7 +172,7 @@ impl Loop {
         analysis::invariant_elements(module, &module[self.body])
     }
 
-    /// What is known of each integer before the loop.
+    /// Known range of an integer element before the loop.
     pub(super) fn initial_range(&self, module: &Module, element: usize) -> Range {
         let start = self.start(module, element);
         analysis::range_in(module, &module[self.caller], start, &|_| None)
@@ -179,13 +183,13 @@ impl Loop {
         analysis::trip_count(module, &module[self.condition], &module[self.body], &initial)
     }
 
-    /// What is known of each element whenever the body begins.
+    /// Known range of each element at the start of every iteration.
     pub(super) fn state_ranges(&self, module: &Module) -> Vec<Range> {
         let initial = |k: usize| self.initial_range(module, k);
         analysis::state_ranges(module, &module[self.condition], &module[self.body], &initial)
     }
 
-    /// Whether condition or body, or what they call, has an effect beside its result.
+    /// True if the condition, the body, or their callees have an effect besides their result.
     pub(super) fn has_effects(&self, module: &Module) -> bool {
         let mut pending = vec![self.condition, self.body];
         let mut seen = BTreeSet::new();
@@ -203,15 +207,15 @@ impl Loop {
         false
     }
 
-    /// Makes `next` what an element is after an iteration.
+    /// Makes `next` the value of an element after an iteration.
     pub(super) fn set_next(&self, module: &mut Module, element: usize, next: InstructionId) {
         let body = module.computation_mut(self.body);
         let root = body.root();
         body.replace_operand(root, element, next);
     }
 
-    /// Adds an element to the state, which the body passes through; its number. The loop has a condition and a body of its
-    /// own ([`Self::exclusive`]).
+    /// Adds an element to the state, which the body passes through, and returns its index. The loop
+    /// must have a condition and a body of its own ([`Self::exclusive`]).
     pub(super) fn add_element(&self, module: &mut Module, start: InstructionId) -> usize {
         let element = self.element_count(module);
         let mut starts: Vec<InstructionId> = (0..element).map(|k| self.start(module, k)).collect();
@@ -224,15 +228,17 @@ impl Loop {
         element
     }
 
-    /// Removes elements that nobody reads but for the tuple that the body returns. The loop has a condition and a body of
-    /// its own.
+    /// Removes elements that only the body's result tuple reads. The loop must have a condition and
+    /// a body of its own.
     pub(super) fn remove_elements(&self, module: &mut Module, removed: &BTreeSet<usize>) {
-        let kept: Vec<usize> = (0..self.element_count(module)).filter(|k| !removed.contains(k)).collect();
-        let starts: Vec<InstructionId> = kept.iter().map(|&k| self.start(module, k)).collect();
-        let nexts: Vec<InstructionId> = kept.iter().map(|&k| self.next(module, k)).collect();
+        let remaining: Vec<usize> =
+            (0..self.element_count(module)).filter(|k| !removed.contains(k)).collect();
+        let starts: Vec<InstructionId> = remaining.iter().map(|&k| self.start(module, k)).collect();
+        let nexts: Vec<InstructionId> = remaining.iter().map(|&k| self.next(module, k)).collect();
         let shape = tuple_shape(&module[self.caller], &starts);
         self.set_tuples(module, &shape, &starts, &nexts);
-        let places: BTreeMap<usize, usize> = kept.iter().enumerate().map(|(new, &old)| (old, new)).collect();
+        let places: BTreeMap<usize, usize> =
+            remaining.iter().enumerate().map(|(new, &old)| (old, new)).collect();
         let sites = [
             (self.condition, module[self.condition].parameters()[0]),
             (self.body, module[self.body].parameters()[0]),
@@ -243,7 +249,7 @@ impl Loop {
             crate::simplify::dce::sweep(computation);
             for user in computation[tuple].users().to_vec() {
                 let Op::GetTupleElement { index } = *computation[user].op() else { continue };
-                let index = places.get(&index).copied().expect("removed elements are not read");
+                let index = places.get(&index).copied().expect("removed element is still read");
                 computation.set_op(user, Op::GetTupleElement { index });
             }
         }
@@ -297,31 +303,31 @@ fn reads_elements_only(computation: &Computation, tuple: InstructionId) -> bool 
     computation.root() != tuple && computation[tuple].users().iter().all(is_read)
 }
 
-/// An element of a tuple: the instruction that takes it out, or a new one.
+/// An element of a tuple: an existing read or a new one.
 pub(super) fn take(computation: &mut Computation, tuple: InstructionId, element: usize) -> InstructionId {
     if let Some(&read) = Loop::reads(computation, tuple, element).first() {
         return read;
     }
-    let shape = computation[tuple].shape().get(&[element]).expect("an element of the tuple").clone();
+    let shape = computation[tuple].shape().get(&[element]).expect("tuple has no such element").clone();
     let metadata = computation[tuple].metadata().clone();
     computation.add("", Op::GetTupleElement { index: element }, shape, &[tuple], metadata)
 }
 
 /// A tuple of all elements of a tuple.
-fn taken_apart(computation: &mut Computation, tuple: InstructionId) -> InstructionId {
+fn rebuilt_tuple(computation: &mut Computation, tuple: InstructionId) -> InstructionId {
     let shape = computation[tuple].shape().clone();
     let count = shape.as_tuple().map_or(0, <[_]>::len);
     let elements: Vec<InstructionId> = (0..count).map(|k| take(computation, tuple, k)).collect();
     computation.add("", Op::Tuple {}, shape, &elements, OpMetadata::default())
 }
 
-/// Makes whoever reads a tuple as a whole read it through its elements.
+/// Makes users of a whole tuple read it through its elements.
 fn read_by_elements(computation: &mut Computation, tuple: InstructionId) {
     if reads_elements_only(computation, tuple) {
         return;
     }
     let users = computation[tuple].users().to_vec();
-    let whole = taken_apart(computation, tuple);
+    let whole = rebuilt_tuple(computation, tuple);
     for user in users {
         if matches!(computation[user].op(), Op::GetTupleElement { .. }) {
             continue;

@@ -1,4 +1,4 @@
-//! Buffers that a loop fills before anybody reads them need nothing in them when it begins.
+//! Leaves buffers uninitialized if a loop fills them before they are read.
 
 use super::Loop;
 use super::row_hoisting::{affine, is_only_written};
@@ -7,11 +7,11 @@ use crate::pass::{Changed, Pass};
 use hlo::{Module, Op};
 use support::Result;
 
-/// `while((.., broadcast(0), ..)) => while((.., AllocateBuffer(), ..))`, where the body only writes rows into the element,
-/// each of its rows in one iteration.
+/// `while((.., broadcast(0), ..)) => while((.., AllocateBuffer(), ..))`, if the body only writes
+/// rows of the element and each row in exactly one iteration.
 ///
-/// `AllocateBuffer` is XLA's own call for an array of any content. It needs no code; what filled the buffer, and the copies
-/// of that if several buffers begin with it, are gone. Exact for every input.
+/// `AllocateBuffer` is XLA's custom call for an uninitialized array. It needs no code. The fill of
+/// the buffer disappears, and so do its copies if several buffers share it. Exact for every input.
 pub struct WhileLoopUninitializedBuffers;
 
 /// XLA's name of the call.
@@ -25,12 +25,12 @@ impl Pass for WhileLoopUninitializedBuffers {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(found) = Loop::at(module, site) else { continue };
-            let elements: Vec<usize> = (0..found.element_count(module))
-                .filter(|&element| is_written_whole(module, found, element))
+            let Some(site_loop) = Loop::at(module, site) else { continue };
+            let elements: Vec<usize> = (0..site_loop.element_count(module))
+                .filter(|&element| is_written_whole(module, site_loop, element))
                 .collect();
             for element in elements {
-                let shape = module[found.caller][found.id].shape().get(&[element]).cloned();
+                let shape = module[site_loop.caller][site_loop.id].shape().get(&[element]).cloned();
                 let Some(shape) = shape else { continue };
                 let op = Op::CustomCall {
                     custom_call_target: TARGET.to_owned(),
@@ -38,39 +38,41 @@ impl Pass for WhileLoopUninitializedBuffers {
                     custom_call_has_side_effect: false,
                     attributes: hlo::RawAttributes::default(),
                 };
-                let caller = module.computation_mut(found.caller);
-                let metadata = caller[found.id].metadata().clone();
+                let caller = module.computation_mut(site_loop.caller);
+                let metadata = caller[site_loop.id].metadata().clone();
                 let buffer = caller.add("buffer", op, shape, &[], metadata);
-                found.set_start(module, element, buffer);
+                site_loop.set_start(module, element, buffer);
                 changed = true;
             }
             if changed {
-                crate::simplify::dce::sweep(module.computation_mut(found.caller));
+                crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
             }
         }
         Ok(changed.into())
     }
 }
 
-/// Whether the loop writes every row of an element, reads none, and begins with a value that is made for it.
-fn is_written_whole(module: &Module, found: Loop, element: usize) -> bool {
-    let start = found.start(module, element);
-    let is_fill = matches!(module[found.caller][start].op(), Op::Broadcast { .. } | Op::Constant { .. });
-    if !is_fill || !is_only_written(module, found, element) {
+/// True if the loop writes every row of an element, reads none, and the element starts as a fill.
+fn is_written_whole(module: &Module, site_loop: Loop, element: usize) -> bool {
+    let start = site_loop.start(module, element);
+    let is_fill = matches!(module[site_loop.caller][start].op(), Op::Broadcast { .. } | Op::Constant { .. });
+    if !is_fill || !is_only_written(module, site_loop, element) {
         return false;
     }
-    let body = &module[found.body];
-    let Some(shape) = found.array(module, element) else { return false };
-    let &[_, slot, index, ref rest @ ..] = body[found.next(module, element)].operands() else { return false };
+    let body = &module[site_loop.body];
+    let Some(shape) = site_loop.array(module, element) else { return false };
+    let &[_, slot, index, ref rest @ ..] = body[site_loop.next(module, element)].operands() else {
+        return false;
+    };
     let Some(slot) = body[slot].shape().as_array() else { return false };
     let is_row = slot.rank() == shape.rank()
         && slot.size(0) == 1
         && slot.sizes()[1..] == shape.sizes()[1..]
         && rest.len() + 1 == shape.rank();
-    let affine = affine(module, found, &found.state_ranges(module), index);
+    let affine = affine(module, site_loop, &site_loop.state_ranges(module), index);
     is_row
         && affine.is_some_and(|affine| {
             let row = Row { index: Index::Affine(affine), count: shape.size(0) };
-            covers_all(module, found, row, found.trip_count(module))
+            covers_all(module, site_loop, row, site_loop.trip_count(module))
         })
 }

@@ -1,4 +1,4 @@
-//! Which instructions are computed together.
+//! Decides which instructions are computed together.
 
 use super::InstructionFusion;
 use crate::fusion::tiles::Tiles;
@@ -6,32 +6,33 @@ use hlo::{CACHE_LINE, Computation, InstructionId, Op, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where in the loop of its group an instruction's elements are needed.
+/// Access to an instruction's elements in the loop of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
-    /// Element `i` where element `i` of the root is made.
+    /// Element `i` is needed where element `i` of the root is computed.
     OnTile,
-    /// Each element at most once, where this reindexing instruction or reduction reads it.
+    /// Each element is needed at most once, where this reindexing instruction or reduction reads
+    /// it.
     Through(InstructionId),
     /// A scalar, which is computed outside of the loops.
     Scalar,
-    /// Some elements more than once.
+    /// Some elements are needed more than once.
     Repeated,
 }
 
-/// Instructions that are computed together; only the root is read by others.
+/// Instructions that are computed together. Only the root has users outside.
 #[derive(Debug, Default)]
 struct Group {
     members: BTreeSet<InstructionId>,
     has_contraction: bool,
 }
 
-/// What a fusion is made of.
+/// The content of a fusion.
 #[derive(Debug, Default)]
 pub(super) struct Body {
     /// The instructions that are computed.
     pub(super) members: BTreeSet<InstructionId>,
-    /// What is read from memory, in the order in which the members read it first.
+    /// Arrays read from memory, in the order in which the members first read them.
     pub(super) operands: Vec<InstructionId>,
 }
 
@@ -44,12 +45,12 @@ pub(super) struct Groups<'c> {
     root_of: BTreeMap<InstructionId, InstructionId>,
     access: BTreeMap<InstructionId, Access>,
     tiles: Tiles,
-    /// Members of which a slice update's element `i` needs only element `i`, as they lie in memory.
+    /// Members of which element `i` of a slice update needs only element `i`, in memory order.
     aligned: BTreeSet<InstructionId>,
 }
 
 impl<'c> Groups<'c> {
-    /// Groups what the computation needs, users before operands.
+    /// Groups the live instructions of the computation, users before operands.
     pub(super) fn new(options: &'c InstructionFusion, computation: &'c Computation) -> Self {
         let order = computation.post_order();
         let tiles = Tiles::new(computation, &order, |id| may_follow(computation, id));
@@ -77,7 +78,7 @@ impl<'c> Groups<'c> {
         groups
     }
 
-    /// The root of the group that an instruction joins, and how it is read there.
+    /// The root of the group that an instruction joins, and its access there.
     fn joins(&self, id: InstructionId) -> Option<(InstructionId, Access)> {
         let instruction = &self.computation[id];
         let is_contraction = is_contraction(self.computation, id);
@@ -85,7 +86,7 @@ impl<'c> Groups<'c> {
         if self.computation.root() == id || !may_join || self.tiles.is_apart(id) {
             return None;
         }
-        // Users that are not grouped are dead.
+        // Users without a group are dead.
         let mut users = instruction.users().iter().filter(|user| self.root_of.contains_key(user));
         let first = users.next()?;
         let root = self.root_of[first];
@@ -101,7 +102,8 @@ impl<'c> Groups<'c> {
         let fits = group.members.len() < self.options.max_instructions
             && self.operand_count(group) + instruction.operands().len() <= self.options.max_operands;
         let is_good = match access {
-            // What follows a contraction costs nothing on its tiles, so it goes nowhere else.
+            // An epilogue costs nothing on the tiles of its contraction, so it does not join
+            // another group.
             _ if self.tiles.contains(id) && !self.is_on_tile(access) => false,
             _ if is_update(self.computation, root) && !self.leaves_buffer(id, root) => false,
             _ if is_contraction => {
@@ -115,10 +117,10 @@ impl<'c> Groups<'c> {
         (fits && is_good).then_some((root, access))
     }
 
-    /// How `user` reads `id`; `None` if it must be in memory.
+    /// The access of `user` to `id`; `None` if `id` must be in memory.
     fn access_by(&self, id: InstructionId, user: InstructionId) -> Option<Access> {
         let array = |id: InstructionId| self.computation[id].shape().as_array();
-        let (read, made) = (array(id)?, array(user));
+        let (read, result) = (array(id)?, array(user));
         let operands = self.computation[user].operands();
         let only_first = operands.first() == Some(&id) && !operands[1..].contains(&id);
         let outer = self.access[&user];
@@ -150,22 +152,22 @@ impl<'c> Groups<'c> {
                     _ => return None,
                 }
             }
-            _ if read.rank() == 0 && made.is_some_and(|made| made.rank() > 0) => Access::Scalar,
+            _ if read.rank() == 0 && result.is_some_and(|result| result.rank() > 0) => Access::Scalar,
             Op::Broadcast { .. } => Access::Repeated,
-            Op::Gather { .. } => match made {
-                Some(made) if only_first && made.element_count() <= read.element_count() => through,
+            Op::Gather { .. } => match result {
+                Some(result) if only_first && result.element_count() <= read.element_count() => through,
                 _ => Access::Repeated,
             },
             Op::DynamicSlice { .. } | Op::Pad { .. } if !only_first => Access::Repeated,
-            // Reshapes keep the elements' numbers.
+            // Reshapes preserve the elements' linear indices.
             Op::Reshape {} | Op::Bitcast {} => outer,
             _ if op.is_elementwise() => outer,
             _ => through,
         })
     }
 
-    /// Whether each element of a windowed reduction's operand is read once: windows do not overlap, or a running total serves
-    /// them all.
+    /// True if each element of a windowed reduction's operand is read once: windows do not overlap,
+    /// or a running total serves all of them.
     fn reads_once(&self, id: InstructionId, window: &Window) -> bool {
         let sizes = |id: InstructionId| {
             self.computation[id].shape().leaves().first().map(|(_, leaf)| leaf.sizes()).unwrap_or_default()
@@ -175,7 +177,8 @@ impl<'c> Groups<'c> {
             || window.running_dimension(&sizes(operand), &sizes(id)).is_some()
     }
 
-    /// Whether what is read so may be made tile by tile: each element goes to one place, whose rows are a tile's rows.
+    /// True if values with this access may be computed tile by tile: each element has one
+    /// destination, whose rows are rows of a tile.
     fn is_on_tile(&self, access: Access) -> bool {
         match access {
             Access::OnTile => true,
@@ -188,7 +191,8 @@ impl<'c> Groups<'c> {
         }
     }
 
-    /// Whether element `i` of a slice update needs only element `i` of an instruction, as they lie in memory.
+    /// True if element `i` of a slice update needs only element `i` of an instruction, in memory
+    /// order.
     fn is_aligned(&self, id: InstructionId, root: InstructionId) -> bool {
         let count =
             |id: InstructionId| self.computation[id].shape().as_array().map(ArrayShape::element_count);
@@ -200,8 +204,8 @@ impl<'c> Groups<'c> {
         })
     }
 
-    /// Whether a slice update may still be in place with this instruction inside of its kernel: it reads nothing of the
-    /// array that is updated but the slice that the update replaces.
+    /// True if a slice update can still be in place with this instruction in its kernel: from the
+    /// updated array, the instruction reads only the slice that the update replaces.
     fn leaves_buffer(&self, id: InstructionId, root: InstructionId) -> bool {
         let update = self.computation[root].operands();
         let buffer = origin(self.computation, update[0]);
@@ -217,13 +221,13 @@ impl<'c> Groups<'c> {
             && self.is_aligned(id, root)
     }
 
-    /// Operands that members read from outside.
+    /// Number of operands that members read from outside.
     fn operand_count(&self, group: &Group) -> usize {
         let read = group.members.iter().flat_map(|&m| self.computation[m].operands());
         read.filter(|o| !group.members.contains(o)).collect::<BTreeSet<_>>().len()
     }
 
-    /// The body of each group whose result somebody reads from memory, operands before users.
+    /// The body of each group whose result is read from memory, operands before users.
     pub(super) fn bodies(&self) -> Vec<(InstructionId, Body)> {
         let mut needed: BTreeSet<InstructionId> = BTreeSet::from([self.computation.root()]);
         let mut bodies = Vec::new();
@@ -244,11 +248,12 @@ impl<'c> Groups<'c> {
         bodies
     }
 
-    /// A group, with copies of the cheap ones that it reads.
+    /// A group with copies of the cheap groups that it reads.
     fn body(&self, root: InstructionId) -> Body {
         let group = &self.groups[&root];
         let mut body = Body { members: group.members.clone(), operands: Vec::new() };
-        // A contraction reads its operands many times, so they are in memory even if they are cheap.
+        // A contraction reads its operands many times, so they are in memory even if they are
+        // cheap.
         let contractions = group.members.iter().filter(|&&m| is_contraction(self.computation, m));
         let in_memory: BTreeSet<InstructionId> =
             contractions.flat_map(|&m| self.computation[m].operands()).copied().collect();
@@ -280,19 +285,21 @@ impl<'c> Groups<'c> {
         body
     }
 
-    /// Whether the group of a root is cheap as a whole, so that it may be copied into a body of so many members.
+    /// True if the group of a root is cheap as a whole, so that it may be copied into a body with
+    /// this many members.
     fn is_copyable(&self, root: InstructionId, members: usize) -> bool {
         let group = &self.groups[&root];
         members + group.members.len() <= 2 * self.options.max_instructions
             && group.members.iter().all(|&member| self.is_cheap(member))
     }
 
-    /// Whether an instruction only moves or makes data, so that doing it again costs no more than reading the result.
+    /// True if an instruction only moves or generates data, so that repeating it costs no more than
+    /// reading the result.
     fn is_cheap(&self, id: InstructionId) -> bool {
         match self.computation[id].op() {
-            // Reading late would keep an array from being updated in place.
+            // A late read would prevent an in-place update of the array.
             Op::DynamicSlice { .. } => {
-                is_passed_on(self.computation, self.computation[id].operands()[0])
+                is_passed_through(self.computation, self.computation[id].operands()[0])
                     && is_inner(self.computation, id)
             }
             _ => is_cheap(self.computation, id),
@@ -300,8 +307,8 @@ impl<'c> Groups<'c> {
     }
 }
 
-/// Whether an array is an element of a loop's state that the body returns as it is.
-fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
+/// True if an array is an element of a loop's state that the body returns unchanged.
+fn is_passed_through(computation: &Computation, id: InstructionId) -> bool {
     let (parameter, path) = origin(computation, id);
     let root = &computation[computation.root()];
     match (computation[parameter].op(), root.op(), &path[..]) {
@@ -313,16 +320,16 @@ fn is_passed_on(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// True if an instruction can be computed on the tiles that it reads: elementwise instructions, reshapes, and transposes
-/// that leave rows whole.
+/// True if an instruction can be computed on the tiles that it reads: elementwise instructions, and
+/// reshapes and transposes that keep rows whole.
 fn may_follow(computation: &Computation, id: InstructionId) -> bool {
     let op = computation[id].op();
     let moves = matches!(op, Op::Reshape {} | Op::Bitcast {} | Op::Transpose { .. });
     is_static(computation, id) && (op.is_elementwise() || moves && keeps_rows(computation, id))
 }
 
-/// Whether an instruction moves rows of the innermost dimension, or pieces of whole cache lines, as they are: a reshape or a
-/// transpose that vectors along them need not know of.
+/// True if an instruction moves whole rows of the innermost dimension, or pieces of whole cache
+/// lines: a reshape or transpose that does not affect vectors along them.
 fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
     let innermost = |id: InstructionId| {
         let array = computation[id].shape().as_array()?;
@@ -345,17 +352,17 @@ fn keeps_rows(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// Whether an instruction is computed by tiles, on which elementwise work may follow.
+/// True if an instruction is computed by tiles, to which elementwise work can be applied.
 pub(super) fn is_contraction(computation: &Computation, id: InstructionId) -> bool {
     computation[id].op().is_contraction()
 }
 
-/// Whether an instruction writes a slice into an array.
+/// True if an instruction writes a slice into an array.
 fn is_update(computation: &Computation, id: InstructionId) -> bool {
     matches!(computation[id].op(), Op::DynamicUpdateSlice {})
 }
 
-/// True if an instruction writes a slice at a place that is known, a part along one dimension.
+/// True if an instruction writes a slice at a constant position, a part along one dimension.
 fn writes_constant_slice(computation: &Computation, id: InstructionId) -> bool {
     if !is_update(computation, id) || !is_static(computation, id) {
         return false;
@@ -367,7 +374,8 @@ fn writes_constant_slice(computation: &Computation, id: InstructionId) -> bool {
     hlo::constant_starts(&whole, &part, starts).is_some() && hlo::cut_dimension(&whole, &part).is_some()
 }
 
-/// The array in memory that an instruction stands for: what it is seen through, and the element of a tuple.
+/// The array in memory that an instruction represents: the instruction below reshapes and tuples,
+/// and the path to the tuple element.
 fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, Vec<usize>) {
     let mut path = Vec::new();
     loop {
@@ -387,14 +395,14 @@ fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, V
     }
 }
 
-/// Whether an instruction makes and reads arrays of known sizes only.
+/// True if an instruction returns and reads only arrays of static shapes.
 fn is_static(computation: &Computation, id: InstructionId) -> bool {
     let is_static =
         |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
     is_static(&id) && computation[id].operands().iter().all(is_static)
 }
 
-/// True if an instruction may be inside a fusion: it is fusible, and computing it there pays.
+/// True if an instruction may be inside a fusion: it is fusible, and computing it there pays off.
 fn is_inner(computation: &Computation, id: InstructionId) -> bool {
     let op = computation[id].op();
     let pays = match op {
@@ -409,7 +417,7 @@ fn is_inner(computation: &Computation, id: InstructionId) -> bool {
     pays && op.is_fusible() && is_static(computation, id)
 }
 
-/// Whether a reshape only adds or drops dimensions of size 1: indices then need no division.
+/// True if a reshape only adds or drops dimensions of size 1, so that indices need no division.
 fn adds_only_ones(computation: &Computation, id: InstructionId) -> bool {
     let wide = |id: InstructionId| {
         let array = computation[id].shape().as_array()?;
@@ -419,7 +427,8 @@ fn adds_only_ones(computation: &Computation, id: InstructionId) -> bool {
     wide(id) == wide(computation[id].operands()[0])
 }
 
-/// Whether an instruction may be the root of a fusion. A reshape of memory is no work, so it is none.
+/// True if an instruction may be the root of a fusion. A reshape of memory takes no work, so it may
+/// not.
 fn is_root(computation: &Computation, id: InstructionId) -> bool {
     let is_static =
         |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
@@ -431,7 +440,7 @@ fn is_root(computation: &Computation, id: InstructionId) -> bool {
     }
 }
 
-/// Whether an instruction makes data, or moves data at constant places.
+/// True if an instruction generates data, or moves data at constant positions.
 fn is_cheap(computation: &Computation, id: InstructionId) -> bool {
     let is_scalar = || computation[id].shape().as_array().is_some_and(|s| s.rank() == 0);
     match computation[id].op() {

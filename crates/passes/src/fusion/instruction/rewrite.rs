@@ -4,7 +4,7 @@ use super::group::{Body, is_contraction};
 use crate::fusion::body::FusedBody;
 use hlo::{Computation, FusionKind, InstructionId, OpMetadata};
 
-/// A fusion that is not in its module yet.
+/// A fusion that has not been added to its module.
 pub(super) struct Fused {
     pub(super) computation: Computation,
     pub(super) kind: FusionKind,
@@ -29,7 +29,8 @@ impl Fused {
     }
 }
 
-/// The contraction's origin if there is one, else the root's, else the first member's that has one.
+/// Metadata of the contraction if there is one, otherwise of the root, otherwise of the first
+/// member that has some.
 fn metadata(caller: &Computation, first: [Option<InstructionId>; 2], body: &Body) -> OpMetadata {
     let candidates = first.into_iter().flatten().chain(body.members.iter().copied());
     let mut metadata = candidates.map(|id| caller[id].metadata());

@@ -1,27 +1,27 @@
-//! What a kernel does, as far as it matters to who computes it together with others.
+//! Properties of a kernel that matter for merging it with others.
 
 use hlo::{Computation, InstructionId, Module, Op, is_associative};
 use shape::ArrayShape;
 use std::collections::BTreeSet;
 
-/// A kernel that may be computed with others.
+/// A kernel that may be merged with others.
 #[derive(Debug)]
 pub(super) struct Kernel {
-    /// The sizes of its elements' dimensions, but those of size 1.
+    /// The sizes of its elements' dimensions, without those of size 1.
     pub(super) space: Vec<i64>,
-    /// Which dimensions of the space it reduces, if it is a reduction.
+    /// True for each dimension of the space that it reduces; `None` if it is not a reduction.
     pub(super) reduced: Option<Vec<bool>>,
-    /// How many instructions it has.
+    /// Number of instructions.
     pub(super) instructions: usize,
     /// The arrays in memory that it reads, seen through reshapes and tuples.
     pub(super) arrays: BTreeSet<InstructionId>,
-    /// Those of which it reads only the element that it computes.
+    /// Arrays of which it reads only the element that it computes.
     pub(super) on_tile: BTreeSet<InstructionId>,
-    /// The array that it only puts somewhere, if it does nothing else.
+    /// The array that it only places, if it does nothing else.
     pub(super) placed: Option<InstructionId>,
 }
 
-/// The body of a fusion, or an instruction alone.
+/// The body of a fusion, or a single instruction.
 pub(super) struct Body<'m> {
     pub(super) computation: &'m Computation,
     pub(super) root: InstructionId,
@@ -42,7 +42,8 @@ impl<'m> Body<'m> {
         }
     }
 
-    /// The caller's array that an instruction of the body stands for, if it is none of the kernel's own.
+    /// The caller's array that an instruction of the body represents, if the kernel does not
+    /// compute it.
     pub(super) fn outside(&self, id: InstructionId) -> Option<InstructionId> {
         match self.computation[id].op() {
             Op::Parameter { number } if self.is_fused => {
@@ -65,12 +66,12 @@ impl<'m> Body<'m> {
         self.computation[id].shape().as_array().filter(|shape| shape.is_static())
     }
 
-    /// The sizes of an array's dimensions but those of size 1.
+    /// The sizes of an array's dimensions, without those of size 1.
     fn wide(&self, id: InstructionId) -> Option<Vec<i64>> {
         Some(self.array(id)?.sizes().into_iter().filter(|&size| size != 1).collect())
     }
 
-    /// What is computed in each element, below what only places it.
+    /// The values that are computed per element, upstream of the instructions that only place them.
     fn values(&self) -> Vec<InstructionId> {
         let mut values = Vec::new();
         let mut pending = vec![(self.root, true)];
@@ -92,7 +93,7 @@ impl<'m> Body<'m> {
 }
 
 impl Kernel {
-    /// The kernel of an instruction, if it is of a kind that may be computed with others.
+    /// The kernel of an instruction, if its kind may be merged with others.
     pub(super) fn of(module: &Module, caller: &Computation, id: InstructionId) -> Option<Self> {
         let body = Body::of(module, caller, id);
         let values = body.values();
@@ -124,17 +125,18 @@ impl Kernel {
         if let (true, &[value]) = (is_update, &values[..]) {
             kernel.placed = body.outside(value).map(|array| memory(caller, array));
         }
-        // Places that are known are parts of an array that several updates make; they stay as they are.
-        if is_update && has_known_place(&body) {
+        // Updates at constant positions build an array together and are left unchanged.
+        if is_update && has_constant_position(&body) {
             return None;
         }
-        // An update that reads more of its array than what it replaces is in place by a right that it would lose.
+        // An update that reads more of its array than the replaced slice would no longer be in
+        // place after the merge.
         let buffer = body.computation[body.root].operands().first().and_then(|&o| body.outside(o));
         let reads_buffer = is_update && buffer.is_some_and(|b| kernel.arrays.contains(&memory(caller, b)));
         (!reads_buffer).then_some(kernel)
     }
 
-    /// Notes which arrays are read, and how.
+    /// Records which arrays are read, and how.
     fn read(&mut self, body: &Body<'_>, values: &[InstructionId]) {
         let mut off_tile = BTreeSet::new();
         let mut seen = BTreeSet::new();
@@ -170,7 +172,8 @@ impl Kernel {
     }
 }
 
-/// The instruction whose memory an array is: what reshapes are of. Elements of tuples stand for themselves.
+/// The instruction whose memory an array uses, seen through reshapes. Elements of tuples represent
+/// themselves.
 pub(super) fn memory(computation: &Computation, mut id: InstructionId) -> InstructionId {
     while let Op::Reshape {} | Op::Bitcast {} = computation[id].op() {
         id = computation[id].operands()[0];
@@ -178,7 +181,8 @@ pub(super) fn memory(computation: &Computation, mut id: InstructionId) -> Instru
     id
 }
 
-/// Whether an instruction that is no fusion is a kernel of its own that only computes or joins elements.
+/// True if an instruction that is not a fusion is a kernel of its own that only computes or joins
+/// elements.
 fn computes_alone(caller: &Computation, id: InstructionId) -> bool {
     let instruction = &caller[id];
     let has_array =
@@ -189,7 +193,7 @@ fn computes_alone(caller: &Computation, id: InstructionId) -> bool {
             || matches!(op, Op::Concatenate { .. } | Op::DynamicUpdateSlice {} | Op::Reduce { .. }))
 }
 
-/// Whether an instruction can be computed element by element in the loops of others.
+/// True if an instruction can be computed element by element in the loops of others.
 fn is_computable(body: &Body<'_>, id: InstructionId, is_value: bool) -> bool {
     let instruction = &body.computation[id];
     let Some(array) = body.array(id) else { return false };
@@ -203,14 +207,15 @@ fn is_computable(body: &Body<'_>, id: InstructionId, is_value: bool) -> bool {
         Op::Slice { .. } | Op::DynamicSlice { .. } | Op::Iota { .. } => true,
         Op::DynamicUpdateSlice {} => id == body.root && body.outside(instruction.operands()[0]).is_some(),
         Op::Reduce { .. } => id == body.root,
-        // One that places the results; others are computed by choosing.
+        // A concatenation is allowed only if it places the results; others are computed by
+        // selection.
         Op::Concatenate { .. } => !is_value && body.root == id,
         op => op.is_elementwise(),
     }
 }
 
-/// Whether a slice update writes at constant indices.
-fn has_known_place(body: &Body<'_>) -> bool {
+/// True if a slice update writes at constant indices.
+fn has_constant_position(body: &Body<'_>) -> bool {
     let starts = &body.computation[body.root].operands()[2..];
     starts.iter().all(|&start| {
         let outside = body.outside(start);
@@ -219,7 +224,8 @@ fn has_known_place(body: &Body<'_>) -> bool {
     })
 }
 
-/// Which dimensions of the space a reduction over columns reduces; `None` if it is of another kind.
+/// For each dimension of the space, true if a reduction over columns reduces it; `None` for other
+/// reductions.
 fn reduced(module: &Module, body: &Body<'_>) -> Option<Vec<bool>> {
     let root = &body.computation[body.root];
     let Op::Reduce { dimensions, to_apply } = root.op() else { return None };

@@ -1,10 +1,10 @@
-//! Who waits for whom among kernels, some of which have become one.
+//! Dependencies among kernels, some of which have been merged.
 
 use super::body::{Body, memory};
 use hlo::{AliasKind, Computation, ComputationId, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Instructions looked at for one question, at most; what is not known by then is taken for the worse.
+/// Upper bound of the instructions visited per query; beyond it, the query assumes the worst.
 const MAX_VISITS: usize = 4096;
 
 /// The dependencies of a computation.
@@ -13,7 +13,8 @@ pub(super) struct Graph<'m> {
     computation: &'m Computation,
     group_of: BTreeMap<InstructionId, usize>,
     members: Vec<Vec<InstructionId>>,
-    /// By the instruction that makes a root's element: the array whose memory it belongs in.
+    /// For each instruction that computes an element of the root, the arrays whose memory it should
+    /// reuse.
     homes: BTreeMap<InstructionId, Vec<InstructionId>>,
     /// The kernels that read an array.
     readers: BTreeMap<InstructionId, Vec<InstructionId>>,
@@ -41,7 +42,7 @@ impl<'m> Graph<'m> {
         graph
     }
 
-    /// Notes that a kernel is in a group.
+    /// Records that a kernel is in a group.
     pub(super) fn join(&mut self, id: InstructionId, group: usize) {
         self.group_of.insert(id, group);
         if self.members.len() <= group {
@@ -50,7 +51,7 @@ impl<'m> Graph<'m> {
         self.members[group].push(id);
     }
 
-    /// Whether a kernel's result is its elements, each made where it is computed.
+    /// True if a kernel's result consists of its elements, each stored where it is computed.
     pub(super) fn makes_elements(&self, id: InstructionId) -> bool {
         let body = Body::of(self.module, self.computation, id);
         !matches!(
@@ -71,14 +72,14 @@ impl<'m> Graph<'m> {
         }
     }
 
-    /// The arrays whose memory a kernel's result is to take over.
+    /// The arrays whose memory a kernel's result should reuse.
     pub(super) fn replaced_by(&self, id: InstructionId) -> Vec<InstructionId> {
         let homes = self.homes.get(&id).into_iter().flatten().copied();
         homes.chain(self.updated_by(id)).collect()
     }
 
-    /// Whether a kernel, the latest so far, may join a group: nothing else stands between them, and nobody who must read
-    /// what either of them replaces waits for the other.
+    /// True if a kernel, the latest so far, may join a group: no other kernel lies between them,
+    /// and no reader of an array that either of them replaces depends on the other.
     pub(super) fn may_join(
         &self,
         id: InstructionId,
@@ -101,12 +102,13 @@ impl<'m> Graph<'m> {
         !self.reaches(&waiting, is_joined)
     }
 
-    /// Whether any of these is, or needs, what is looked for; groups are needed as a whole.
-    fn reaches(&self, from: &[InstructionId], is_wanted: impl Fn(InstructionId) -> bool) -> bool {
+    /// True if any of these instructions is, or depends on, an instruction for which `is_target` is
+    /// true. Groups are treated as a whole.
+    fn reaches(&self, from: &[InstructionId], is_target: impl Fn(InstructionId) -> bool) -> bool {
         let mut pending = from.to_vec();
         let mut seen = BTreeSet::new();
         while let Some(id) = pending.pop() {
-            if is_wanted(id) {
+            if is_target(id) {
                 return true;
             }
             if !seen.insert(id) {
@@ -128,8 +130,9 @@ impl<'m> Graph<'m> {
     }
 }
 
-/// For each instruction that makes an element of the root, the arrays whose memory it belongs in: a parameter that the
-/// result is aliased to, or the state of the loop that the computation is the body of.
+/// For each instruction that computes an element of the root, the arrays whose memory it should
+/// reuse: a parameter to which the result is aliased, or the state of the loop whose body the
+/// computation is.
 fn homes(module: &Module, id: ComputationId) -> BTreeMap<InstructionId, Vec<InstructionId>> {
     let computation = &module[id];
     let mut homes: BTreeMap<InstructionId, Vec<InstructionId>> = BTreeMap::new();
@@ -137,14 +140,14 @@ fn homes(module: &Module, id: ComputationId) -> BTreeMap<InstructionId, Vec<Inst
     if !matches!(root.op(), Op::Tuple {}) {
         return homes;
     }
-    for (element, &made) in root.operands().iter().enumerate() {
-        let made = memory(computation, made);
+    for (element, &result) in root.operands().iter().enumerate() {
+        let result = memory(computation, result);
         if id == module.entry() {
             if let Some(alias) = module.alias_of(&[element])
                 && alias.kind == AliasKind::Must
                 && alias.parameter_index.is_empty()
             {
-                homes.entry(made).or_default().push(computation.parameters()[alias.parameter_number]);
+                homes.entry(result).or_default().push(computation.parameters()[alias.parameter_number]);
             }
             continue;
         }
@@ -152,7 +155,7 @@ fn homes(module: &Module, id: ComputationId) -> BTreeMap<InstructionId, Vec<Inst
         let same = state.copied().filter(
             |&user| matches!(computation[user].op(), Op::GetTupleElement { index } if *index == element),
         );
-        homes.entry(made).or_default().extend(same);
+        homes.entry(result).or_default().extend(same);
     }
     homes
 }

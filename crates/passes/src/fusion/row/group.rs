@@ -1,4 +1,4 @@
-//! Which instructions are walked together.
+//! Decides which instructions are walked together.
 
 use super::RowFusion;
 use super::rows::Rows;
@@ -6,14 +6,14 @@ use crate::fusion::tiles::Tiles;
 use hlo::{Computation, ComputationId, InstructionId, Module, Op};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What becomes one fusion.
+/// The content of one fusion.
 #[derive(Debug, Default)]
 pub(super) struct Group {
-    /// What is computed.
+    /// The instructions that are computed.
     pub(super) members: BTreeSet<InstructionId>,
     /// Cheap instructions outside that are computed again inside.
     pub(super) copied: BTreeSet<InstructionId>,
-    /// What is read from memory, in the order in which the members read it first.
+    /// Arrays read from memory, in the order in which the members first read them.
     pub(super) operands: Vec<InstructionId>,
     /// Members that are read outside.
     pub(super) results: Vec<InstructionId>,
@@ -25,38 +25,39 @@ pub(super) struct Groups<'m> {
     module: &'m Module,
     computation: &'m Computation,
     order: Vec<InstructionId>,
-    /// The places of live instructions in the order.
+    /// Positions of live instructions in the order.
     place: BTreeMap<InstructionId, usize>,
     tiles: Tiles,
-    taken: BTreeSet<InstructionId>,
-    pub(super) found: Vec<Group>,
+    grouped: BTreeSet<InstructionId>,
+    pub(super) groups: Vec<Group>,
 }
 
-/// So many users of a group's instructions are looked at.
+/// Maximum number of users of a group's instructions to examine.
 const MAX_VISITS: usize = 1024;
 
-/// With shorter rows what has one element for each row is better computed in vectors of its own.
-const MIN_COLUMNS_OF_ONE_WALK: i64 = 32;
+/// With shorter rows than this, arrays with one element per row are better computed with vectors
+/// across rows.
+const MIN_COLUMNS_FOR_ONE_WALK: i64 = 32;
 
 impl<'m> Groups<'m> {
-    /// Groups what the computation needs, from its first reduction on.
+    /// Groups the live instructions of the computation, starting at its first reduction.
     pub(super) fn new(options: &'m RowFusion, module: &'m Module, id: ComputationId) -> Self {
         let computation = &module[id];
         let order = computation.post_order();
         let place = order.iter().enumerate().map(|(k, &id)| (id, k)).collect();
         let tiles = Tiles::new(computation, &order, |id| computation[id].op().is_elementwise());
-        let (taken, found) = (BTreeSet::new(), Vec::new());
-        let mut groups = Self { options, module, computation, order, place, tiles, taken, found };
+        let (grouped, all) = (BTreeSet::new(), Vec::new());
+        let mut groups = Self { options, module, computation, order, place, tiles, grouped, groups: all };
         for k in 0..groups.order.len() {
             let seed = groups.order[k];
-            if groups.taken.contains(&seed) {
+            if groups.grouped.contains(&seed) {
                 continue;
             }
             if let Some(rows) = groups.rows(seed)
                 && let Some(group) = groups.group(seed, &rows)
             {
-                groups.taken.extend(&group.members);
-                groups.found.push(group);
+                groups.grouped.extend(&group.members);
+                groups.groups.push(group);
             }
         }
         groups
@@ -67,7 +68,7 @@ impl<'m> Groups<'m> {
     }
 
     fn admits(&self, rows: &Rows, id: InstructionId, members: &BTreeSet<InstructionId>) -> bool {
-        if self.taken.contains(&id) || self.tiles.contains(id) {
+        if self.grouped.contains(&id) || self.tiles.contains(id) {
             return false;
         }
         match self.computation[id].op() {
@@ -88,22 +89,23 @@ impl<'m> Groups<'m> {
         let is_reduction = |id: &&InstructionId| matches!(self.computation[**id].op(), Op::Reduce { .. });
         let reductions = || group.members.iter().filter(is_reduction);
         // A broadcast that is read outside is computed there.
-        let is_taken = |id: &InstructionId| self.live_users(*id).any(|user| group.members.contains(&user));
+        let is_used = |id: &InstructionId| self.live_users(*id).any(|user| group.members.contains(&user));
         let walks = reductions().count()
             + group.results.iter().filter(|&&id| rows.is_whole(self.computation, id)).count();
-        let is_good = reductions().any(is_taken)
-            && (walks > 1 || rows.columns >= MIN_COLUMNS_OF_ONE_WALK)
+        let is_good = reductions().any(is_used)
+            && (walks > 1 || rows.columns >= MIN_COLUMNS_FOR_ONE_WALK)
             && !group.results.is_empty()
             && group.operands.len() <= self.options.max_operands;
         is_good.then_some(group)
     }
 
-    /// The reduction and what needs it, as far as nothing that cannot be a member comes in between.
+    /// The reduction and its consumers, as long as no instruction that cannot be a member lies in
+    /// between.
     fn downstream(&self, seed: InstructionId, rows: &Rows) -> BTreeSet<InstructionId> {
         let mut members = BTreeSet::from([seed]);
         let mut others: BTreeSet<InstructionId> = BTreeSet::new();
         let users = |id: InstructionId| self.live_users(id).map(|user| (self.place[&user], user));
-        // Users of either, in the order in which they are computed.
+        // Users of members and of others, in order of execution.
         let mut pending: BTreeSet<(usize, InstructionId)> = users(seed).collect();
         for _ in 0..MAX_VISITS {
             let Some((_, id)) = pending.pop_first() else { break };
@@ -119,7 +121,7 @@ impl<'m> Groups<'m> {
         members
     }
 
-    /// Adds what only members read, each for its own row.
+    /// Adds instructions that only members read, each for its own row.
     fn add_upstream(&self, rows: &Rows, members: &mut BTreeSet<InstructionId>) {
         let read = |id: InstructionId| self.computation[id].operands().iter().map(|&o| (self.place[&o], o));
         let mut pending: BTreeSet<(usize, InstructionId)> = members.iter().flat_map(|&id| read(id)).collect();
@@ -136,13 +138,13 @@ impl<'m> Groups<'m> {
         }
     }
 
-    /// Whether a member may take the value of another one.
+    /// True if a member may use the value of another one.
     fn takes(&self, rows: &Rows, user: InstructionId, id: InstructionId) -> bool {
         let is_reduction = matches!(self.computation[user].op(), Op::Reduce { .. });
         is_reduction || rows.admits(self.computation, user, |operand| operand == id)
     }
 
-    /// The results, the operands, and the cheap instructions that are copied.
+    /// Determines the results, the operands, and the cheap instructions that are copied.
     fn finished(&self, members: BTreeSet<InstructionId>) -> Group {
         let mut group = Group::default();
         let mut outside: BTreeSet<InstructionId> = BTreeSet::new();
@@ -153,18 +155,18 @@ impl<'m> Groups<'m> {
             if id != self.computation.root() && !self.live_users(id).any(is_read) {
                 continue;
             }
-            let is_moving = matches!(
+            let only_moves = matches!(
                 self.computation[id].op(),
                 Op::Broadcast { .. } | Op::Reshape {} | Op::Bitcast {} | Op::Iota { .. }
             );
-            if is_moving && id != self.computation.root() {
+            if only_moves && id != self.computation.root() {
                 outside.insert(id);
             } else {
                 group.results.push(id);
             }
         }
         group.results.reverse();
-        // What only outside instructions read is no member.
+        // Instructions that are read only by outside instructions are not members.
         group.members = members;
         for &id in ordered.iter().rev() {
             let is_used = |user: InstructionId| group.members.contains(&user);
@@ -191,7 +193,7 @@ impl<'m> Groups<'m> {
         group
     }
 
-    /// Whether an instruction makes data, so that making it again costs no more than reading it.
+    /// True if an instruction generates data, so that repeating it costs no more than reading it.
     fn is_cheap(&self, id: InstructionId) -> bool {
         let Some(shape) = self.computation[id].shape().as_array().filter(|s| s.is_static()) else {
             return false;

@@ -1,11 +1,11 @@
-//! Puts a group into a computation of its own.
+//! Copies a group into a computation of its own.
 
 use super::group::Group;
 use crate::fusion::body::{FusedBody, add_fusion, replace_results};
 use hlo::{Computation, ComputationId, FusionKind, InstructionId, Module, OpMetadata};
 use std::collections::BTreeMap;
 
-/// What results of groups have become.
+/// The replacements of groups' results.
 pub(super) type Replaced = BTreeMap<InstructionId, InstructionId>;
 
 /// Replaces the results of a group by those of its fusion. The members are left without users.
@@ -21,7 +21,7 @@ pub(super) fn replace(module: &mut Module, id: ComputationId, group: &Group, rep
     replaced.extend(group.results.iter().copied().zip(new));
 }
 
-/// The last result's origin, else the last member's that has one.
+/// Metadata of the last result that has some, otherwise of the last such member.
 fn metadata(caller: &Computation, group: &Group) -> OpMetadata {
     let candidates = group.results.iter().rev().chain(group.members.iter().rev());
     let mut metadata = candidates.map(|&id| caller[id].metadata());

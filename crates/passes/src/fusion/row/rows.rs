@@ -1,4 +1,4 @@
-//! Rows: the last dimensions of an array, and the shapes of what belongs to them.
+//! Rows: the last dimensions of an array, and the shapes of the arrays that belong to them.
 
 use super::RowFusion;
 use hlo::{Computation, InstructionId, Module, Op, is_associative};
@@ -7,21 +7,21 @@ use shape::ArrayShape;
 /// The dimensions of arrays whose rows are walked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Rows {
-    /// Of the whole arrays.
+    /// Sizes of the whole arrays.
     sizes: Vec<i64>,
-    /// The dimensions that are not 1 and lie outside of rows.
-    kept: Vec<usize>,
-    /// Elements of a row.
+    /// Dimensions of size other than 1 outside of rows.
+    row_dimensions: Vec<usize>,
+    /// Elements per row.
     pub(super) columns: i64,
 }
 
-/// So much work is shared out among workers, by rows.
+/// Work of at least this many bytes is shared among workers, by rows.
 const SHARED_BYTES: u64 = 1 << 20;
-/// Fewer rows would leave workers without work.
+/// Fewer rows would leave workers idle.
 const MIN_SHARED_ROWS: i64 = 16;
 
 impl Rows {
-    /// Those that a reduction walks, if a row walk could.
+    /// The rows of a reduction, if a row walk can compute it.
     pub(super) fn of(
         options: &RowFusion,
         module: &Module,
@@ -39,29 +39,30 @@ impl Rows {
         let sizes = array.sizes();
         let is_wide = |&d: &usize| sizes[d] != 1;
         let wide: Vec<usize> = (0..sizes.len()).filter(is_wide).collect();
-        let kept: Vec<usize> = wide.iter().copied().filter(|d| !dimensions.contains(d)).collect();
-        let is_row = kept.len() < wide.len() && wide[..kept.len()] == kept[..];
-        let columns = wide[kept.len()..].iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
-        let rows = kept.iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
+        let row_dimensions: Vec<usize> = wide.iter().copied().filter(|d| !dimensions.contains(d)).collect();
+        let is_row = row_dimensions.len() < wide.len() && wide[..row_dimensions.len()] == row_dimensions[..];
+        let columns = wide[row_dimensions.len()..].iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
+        let rows = row_dimensions.iter().fold(1i64, |n, &d| n.saturating_mul(sizes[d]));
         let bytes = (columns as u64).saturating_mul(array.element_type.byte_size() as u64);
         let is_shared = rows >= MIN_SHARED_ROWS || array.byte_size() < SHARED_BYTES;
         let fits = is_row && is_shared && bytes <= options.max_row_bytes && array.element_count() > 0;
-        fits.then_some(Self { sizes, kept, columns })
+        fits.then_some(Self { sizes, row_dimensions, columns })
     }
 
-    /// Whether an instruction has an element for each element of the rows.
+    /// True if an instruction has an element for each element of the rows.
     pub(super) fn is_whole(&self, computation: &Computation, id: InstructionId) -> bool {
         computation[id].shape().as_array().is_some_and(|shape| shape.sizes() == self.sizes)
     }
 
-    /// Whether an instruction has an element for each row.
+    /// True if an array has one element per row.
     fn is_of_rows(&self, shape: &ArrayShape) -> bool {
         let sizes = shape.sizes();
         let wide = sizes.iter().filter(|&&size| size != 1);
-        wide.eq(self.kept.iter().map(|&d| &self.sizes[d]))
+        wide.eq(self.row_dimensions.iter().map(|&d| &self.sizes[d]))
     }
 
-    /// Whether an instruction can be computed in a walk, given that `is_member` of its operands are.
+    /// True if an instruction can be computed in a walk, given that the operands for which
+    /// `is_member` is true are.
     pub(super) fn admits(
         &self,
         computation: &Computation,
@@ -80,12 +81,12 @@ impl Rows {
                 is_of_rows && real(computation, operands[0]).is_some_and(|s| self.is_of_rows(s))
             }
             Op::Broadcast { dimensions } => {
-                // A value of a row goes to that row; others come from memory.
+                // A value of a row is broadcast to that row; other values come from memory.
                 let from = computation[operands[0]].shape().expect_array().sizes();
                 let wide = dimensions.iter().zip(&from).filter(|(_, size)| **size != 1).map(|(&d, _)| d);
                 let sizes = shape.sizes();
                 let of_rows: Vec<usize> = if is_whole {
-                    self.kept.clone()
+                    self.row_dimensions.clone()
                 } else {
                     (0..sizes.len()).filter(|&d| sizes[d] != 1).collect()
                 };
@@ -96,7 +97,7 @@ impl Rows {
     }
 }
 
-/// The shape of an array whose sizes are known, of numbers that are not complex.
+/// The shape of a static array of real numbers.
 fn real(computation: &Computation, id: InstructionId) -> Option<&ArrayShape> {
     computation[id].shape().as_array().filter(|shape| shape.is_static() && !shape.element_type.is_complex())
 }

@@ -1,4 +1,4 @@
-//! Sums that a loop's body only adds to, taken apart into their terms.
+//! Splits sums to which a loop's body only adds into their terms.
 
 use crate::while_loop::Loop;
 use hlo::analysis::state_element;
@@ -6,19 +6,19 @@ use hlo::{Computation, DotDimensionNumbers, InstructionId, Module, Op, Opcode};
 use shape::PrimitiveType;
 use std::collections::BTreeSet;
 
-/// An element of the state to which each iteration adds terms, and that nothing else in the loop reads.
+/// A state element to which each iteration adds terms, and that nothing else in the loop reads.
 #[derive(Debug)]
 pub(super) struct Accumulator {
     pub(super) element: usize,
     pub(super) terms: Vec<Term>,
 }
 
-/// What one iteration adds.
+/// A term that one iteration adds.
 #[derive(Debug)]
 pub(super) struct Term {
     /// The term in the body.
     pub(super) id: InstructionId,
-    /// What is done to the product or sum, last first: reshapes and transposes.
+    /// Reshapes and transposes applied to the product or sum, last first.
     pub(super) moves: Vec<InstructionId>,
     pub(super) kind: TermKind,
 }
@@ -27,14 +27,14 @@ pub(super) struct Term {
 pub(super) enum TermKind {
     /// A product that sums over some dimensions.
     Dot { operands: [InstructionId; 2], numbers: DotDimensionNumbers },
-    /// The sum of an operand over some dimensions, none perhaps.
+    /// The sum of an operand over some dimensions, possibly none.
     Sum { operand: InstructionId, dimensions: Vec<usize> },
-    /// Anything that is added in the loop, as before.
+    /// A term that is still added in the loop.
     Stays,
 }
 
 impl Term {
-    /// What has to be known of all iterations.
+    /// The values needed from all iterations.
     pub(super) fn operands(&self) -> Vec<InstructionId> {
         match &self.kind {
             TermKind::Dot { operands, .. } => operands.to_vec(),
@@ -44,25 +44,25 @@ impl Term {
     }
 }
 
-/// Additions that one sum is taken apart into.
+/// Maximum number of terms into which one sum is split.
 const MAX_TERMS: usize = 64;
 
-/// The accumulators of a loop that have a term which might be sunk.
-pub(super) fn accumulators(module: &Module, found: Loop) -> Vec<Accumulator> {
-    let elements = 0..found.element_count(module);
-    elements.filter_map(|element| accumulator(module, found, element)).collect()
+/// The accumulators of a loop with at least one term that might be sunk.
+pub(super) fn accumulators(module: &Module, site_loop: Loop) -> Vec<Accumulator> {
+    let elements = 0..site_loop.element_count(module);
+    elements.filter_map(|element| accumulator(module, site_loop, element)).collect()
 }
 
-fn accumulator(module: &Module, found: Loop, element: usize) -> Option<Accumulator> {
-    let shape = found.array(module, element)?;
+fn accumulator(module: &Module, site_loop: Loop, element: usize) -> Option<Accumulator> {
+    let shape = site_loop.array(module, element)?;
     let can_be_reordered = matches!(shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
         || shape.element_type.is_integer();
     if !can_be_reordered || !shape.is_static() || shape.element_count() == 0 {
         return None;
     }
-    let body = &module[found.body];
-    let next = found.next(module, element);
-    let condition = &module[found.condition];
+    let body = &module[site_loop.body];
+    let next = site_loop.next(module, element);
+    let condition = &module[site_loop.condition];
     if Loop::reads(condition, condition.parameters()[0], element)
         .iter()
         .any(|&read| !condition[read].users().is_empty())
@@ -83,11 +83,11 @@ fn accumulator(module: &Module, found: Loop, element: usize) -> Option<Accumulat
     }
     let mut terms: Vec<Term> =
         leaves.into_iter().filter(|&leaf| leaf != sum).map(|leaf| term(module, body, leaf)).collect();
-    // The same term twice is added twice; kept simple, it stays.
+    // A term that occurs twice is added twice. For simplicity, it stays.
     let mut seen = BTreeSet::new();
-    let doubles: BTreeSet<InstructionId> =
+    let duplicates: BTreeSet<InstructionId> =
         terms.iter().map(|term| term.id).filter(|&id| !seen.insert(id)).collect();
-    for term in terms.iter_mut().filter(|term| doubles.contains(&term.id)) {
+    for term in terms.iter_mut().filter(|term| duplicates.contains(&term.id)) {
         term.kind = TermKind::Stays;
     }
     let is_hopeful = terms.iter().any(|term| !matches!(term.kind, TermKind::Stays));
@@ -98,7 +98,7 @@ fn uses(body: &Computation, user: InstructionId, operand: InstructionId) -> usiz
     body[user].operands().iter().filter(|&&o| o == operand).count()
 }
 
-/// What a tree of additions adds, where nothing else reads what is between.
+/// The terms of a tree of additions whose intermediate sums have no other user.
 fn leaves(body: &Computation, root: InstructionId) -> Option<Vec<InstructionId>> {
     if !matches!(body[root].op(), Op::Add {}) {
         return None;
@@ -119,18 +119,18 @@ fn leaves(body: &Computation, root: InstructionId) -> Option<Vec<InstructionId>>
 
 fn term(module: &Module, body: &Computation, id: InstructionId) -> Term {
     let mut moves = Vec::new();
-    let mut at = id;
-    while matches!(body[at].op(), Op::Reshape {} | Op::Transpose { .. } | Op::Copy {}) {
-        moves.push(at);
-        at = body[at].operands()[0];
+    let mut current = id;
+    while matches!(body[current].op(), Op::Reshape {} | Op::Transpose { .. } | Op::Copy {}) {
+        moves.push(current);
+        current = body[current].operands()[0];
     }
-    let kind = match body[at].op() {
+    let kind = match body[current].op() {
         Op::Dot { dot_dimension_numbers: numbers } => {
-            let same_type = body[at].operands().iter().all(|&operand| {
+            let same_type = body[current].operands().iter().all(|&operand| {
                 body[operand].shape().as_array().map(|s| s.element_type)
-                    == body[at].shape().as_array().map(|s| s.element_type)
+                    == body[current].shape().as_array().map(|s| s.element_type)
             });
-            let operands = [body[at].operands()[0], body[at].operands()[1]];
+            let operands = [body[current].operands()[0], body[current].operands()[1]];
             let is_plain = numbers.lhs_batch_dims.is_empty();
             if same_type && is_plain {
                 TermKind::Dot { operands, numbers: numbers.clone() }
@@ -138,10 +138,10 @@ fn term(module: &Module, body: &Computation, id: InstructionId) -> Term {
                 TermKind::Stays
             }
         }
-        Op::Reduce { dimensions, to_apply } if is_sum(module, *to_apply) && starts_at_zero(body, at) => {
-            TermKind::Sum { operand: body[at].operands()[0], dimensions: dimensions.clone() }
+        Op::Reduce { dimensions, to_apply } if is_sum(module, *to_apply) && starts_at_zero(body, current) => {
+            TermKind::Sum { operand: body[current].operands()[0], dimensions: dimensions.clone() }
         }
-        _ => TermKind::Sum { operand: at, dimensions: Vec::new() },
+        _ => TermKind::Sum { operand: current, dimensions: Vec::new() },
     };
     Term { id, moves, kind }
 }
