@@ -1,7 +1,8 @@
-//! One opcode on elements in registers: the meaning of every elementwise opcode, for every element type.
+//! Single opcodes on elements in registers: the semantics of every elementwise opcode for every
+//! element type.
 //!
-//! Lanes are independent; all operands have the same number of them. Results are in register form, rounded or wrapped
-//! to their type, so that each instruction rounds by itself.
+//! Lanes are independent, and all operands have the same number of them. Results are in register
+//! form, rounded or wrapped to their type: each instruction rounds separately.
 
 mod comparison;
 mod complex;
@@ -24,7 +25,8 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
-/// The result of an elementwise opcode. `types` are the operands' element types, `result` the result's.
+/// Emits an elementwise opcode. `types` are the element types of the operands, and `result` is that
+/// of the result.
 pub fn emit(
     b: &mut FunctionBuilder,
     target: &Target,
@@ -65,7 +67,7 @@ pub fn emit(
             Ok(Element::Real(from_bits(b, result, bits)))
         }
         movement_ops!() | calling_ops!() | numeric_ops!() | value_ops!() | carried_ops!() => {
-            Err(Error::unsupported(format!("opcode {} element by element", op.opcode().name())))
+            Err(Error::unsupported(format!("opcode {} as an elementwise operation", op.opcode().name())))
         }
     }
 }
@@ -88,7 +90,7 @@ fn unary(
             let value = real::unary(b, target, op, operand.real())?;
             let is_rounded = match op {
                 Op::IsFinite {} => true,
-                // Of the bits, only the sign's changes, a NaN's too.
+                // These change only the sign bit, even of NaN.
                 Op::Abs {} | Op::Negate {} => narrow::has_negatives(t),
                 _ => false,
             };
@@ -116,7 +118,7 @@ fn binary(
     }
 }
 
-/// Arithmetic of truth values is that of integers, with "not zero" as the result.
+/// Arithmetic on truth values is integer arithmetic whose result is compared with zero.
 fn pred_binary(b: &mut FunctionBuilder, op: &Op, x: ValueId, y: ValueId) -> Result<ValueId> {
     Ok(match op {
         Op::Add {} | Op::Maximum {} | Op::Or {} => b.or(x, y),
@@ -130,12 +132,12 @@ fn pred_binary(b: &mut FunctionBuilder, op: &Op, x: ValueId, y: ValueId) -> Resu
     })
 }
 
-/// An opcode that has no meaning for an element type.
+/// Returns the error for an opcode that is not defined for an element type.
 fn undefined(op: &Op, element_type: PrimitiveType) -> Error {
     Error::unsupported(format!("opcode {} of {element_type}", op.opcode().name()))
 }
 
-/// Element `linear` of a constant array, in so many lanes.
+/// Returns element `linear` of a constant array in `lanes` lanes.
 pub fn constant(
     b: &mut FunctionBuilder,
     literal: &shape::Literal,
@@ -144,7 +146,7 @@ pub fn constant(
 ) -> Result<Element> {
     let element_type = match literal {
         shape::Literal::Array { shape, .. } => shape.element_type,
-        shape::Literal::Tuple(_) => return Err(Error::internal("a tuple constant in registers")),
+        shape::Literal::Tuple(_) => return Err(Error::internal("expected an array constant, got a tuple")),
     };
     let ty = Type::vector(register_type(element_type), lanes);
     Ok(match literal.scalar_at(linear) {

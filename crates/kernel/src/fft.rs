@@ -1,5 +1,5 @@
-//! Fourier transforms: the passes of one dimension, from memory through the worker's scratch to memory. Each dimension is a kernel of
-//! its own, which reads what the one before it has written.
+//! Fourier transforms: the passes along one dimension, from memory through the worker's scratch to
+//! memory. Each dimension is a separate kernel that reads the results of the one before.
 
 mod butterfly;
 mod lines;
@@ -16,15 +16,17 @@ use real::Walk;
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Transforms along the dimension of a step.
+/// Emits the transforms along the dimension of one step.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) -> Result<()> {
-    let step = plan.steps.get(number).ok_or_else(|| Error::internal("a step of the transform"))?;
-    let table = *cx.packed().get(number).ok_or_else(|| Error::internal("the table of roots is missing"))?;
+    let step = plan.steps.get(number).ok_or_else(|| Error::internal("missing step of a transform"))?;
+    let table = *cx.packed().get(number).ok_or_else(|| Error::internal("missing table of roots of unity"))?;
     let (from, to) = (place(cx, plan, step.from)?, place(cx, plan, step.to)?);
     let scalar = match step.part {
         PrimitiveType::F32 => ScalarType::F32,
         PrimitiveType::F64 => ScalarType::F64,
-        other => return Err(Error::internal(format!("a transform of {other:?}"))),
+        other => {
+            return Err(Error::internal(format!("expected a transform of f32 or f64 parts, got {other:?}")));
+        }
     };
     let emitter = Emitter { step, scalar, table, from, to };
     let (units, tasks) = (step.units(), cx.plan().tasks);
@@ -35,7 +37,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &FftPlan, number: usize) ->
     })
 }
 
-/// The first byte of an array.
+/// Returns the address of an array.
 fn place(cx: &mut KernelContext<'_>, plan: &FftPlan, place: FftPlace) -> Result<ValueId> {
     Ok(match place {
         FftPlace::Operand => {
@@ -44,15 +46,17 @@ fn place(cx: &mut KernelContext<'_>, plan: &FftPlan, place: FftPlace) -> Result<
         }
         FftPlace::Result => cx.results()[0].pointer,
         FftPlace::Scratch(number) => {
-            let scratch = cx.scratch().ok_or_else(|| Error::internal("arrays between steps are missing"))?;
+            let scratch = cx
+                .scratch()
+                .ok_or_else(|| Error::internal("missing scratch for the arrays between steps"))?;
             cx.offset_bytes(scratch, number as i64 * plan.array_bytes as i64)
         }
     })
 }
 
-/// The moves of a line's points: from one buffer to the other, at last to memory.
+/// The moves of a line's points: between two buffers, and finally to memory.
 struct Moves {
-    /// The place of the points.
+    /// Current line of points.
     current: Line,
     buffers: [Line; 2],
     target: Line,
@@ -61,7 +65,7 @@ struct Moves {
 }
 
 impl Moves {
-    /// The lines that the next move reads and writes.
+    /// Returns the lines that the next move reads and writes.
     fn next(&mut self) -> (Line, Line) {
         self.done += 1;
         let to = if self.done == self.count { self.target } else { self.buffers[(self.done + 1) % 2] };
@@ -69,7 +73,7 @@ impl Moves {
     }
 }
 
-/// A step in the making.
+/// Emitter for a step.
 struct Emitter<'a> {
     step: &'a FftStep,
     scalar: ScalarType,
@@ -79,13 +83,14 @@ struct Emitter<'a> {
 }
 
 impl Emitter<'_> {
-    /// The lines, or groups of lines, of a task.
+    /// Emits the lines of a task, or groups of them.
     fn units(&self, cx: &mut KernelContext<'_>, span: Span, scratch: Option<ValueId>) -> Result<()> {
         let FftStep { outer, inner, .. } = *self.step;
         let together = self.step.side_by_side();
         let size = self.scalar.byte_size() as i64;
         let [read, written] = self.step.numbers();
-        // Bytes of the first element of a line, from the number of the line in front and of the column.
+        // Addresses of a line's first elements in both arrays, given the number of the line and the
+        // column.
         let lines = |b: &mut FunctionBuilder, row: ValueId, column: ValueId| {
             let mut first = |array: ValueId, numbers: i64| {
                 let row = b.offset(array, row, numbers * inner * size);
@@ -119,7 +124,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Runs the body for groups of so many neighbors; the last group may begin within the one before it.
+    /// Runs the body for groups of `together` neighbors. The last group may overlap the one before.
     fn groups(
         &self,
         cx: &mut KernelContext<'_>,
@@ -132,7 +137,7 @@ impl Emitter<'_> {
         let (begin, end) = match span {
             Span::All(_) => (cx.index(0), cx.index(all)),
             Span::Part { begin, end, .. } => {
-                // What is left belongs to the task of the group that it overlaps.
+                // The remainder belongs to the task of the group that it overlaps.
                 let steps = cx.index(whole);
                 let is_last = cx.compare(Predicate::Equal, end, steps);
                 let is_some = cx.compare(Predicate::Less, begin, end);
@@ -151,7 +156,7 @@ impl Emitter<'_> {
         .map(|_| ())
     }
 
-    /// All that is done with a line, or a group of them.
+    /// Emits the whole transform of a line, or of a group of lines.
     fn line(
         &self,
         b: &mut FunctionBuilder,
@@ -198,7 +203,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A buffer in the scratch of a worker.
+    /// Returns a buffer in a worker's scratch.
     fn buffer(&self, b: &mut FunctionBuilder, scratch: ValueId, number: i64) -> Line {
         let part = self.step.part_bytes();
         let re = b.offset_bytes(scratch, 2 * number * part);
@@ -212,7 +217,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A line of an operand or of the result.
+    /// Returns a line of the operand or of the result.
     fn outside(&self, first: ValueId, is_real: bool) -> Line {
         Line {
             parts: if is_real { Parts::Reals(first) } else { Parts::Pairs(first) },
@@ -223,7 +228,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// One pass for each radix.
+    /// Emits one pass per radix.
     fn passes(&self, b: &mut FunctionBuilder, moves: &mut Moves) -> Result<()> {
         let step = self.step;
         let mut done = 1;

@@ -1,9 +1,10 @@
-//! Elementary functions of `F32` and `F64` lanes, in arithmetic alone: no library is called.
+//! Elementary functions of `F32` and `F64` lanes, in arithmetic only. No library is called.
 //!
-//! Each takes and returns values of one type, of any number of lanes. Special values are C's (annex F). Results are
-//! within 2 units in the last place in `F32` and within 2.5 in `F64`; remainders are exact. The arithmetic is written
-//! so that a multiply-add may be fused or not. What is frequent has `F32` arithmetic of its own; the other functions of
-//! `F32` are computed in `F64` and rounded.
+//! Each function takes and returns values of one type, with any number of lanes. Special values are
+//! those of C (Annex F). Results are within 2 units in the last place for `F32` and within 2.5 for
+//! `F64`; remainders are exact. The arithmetic is valid whether or not multiply-adds are fused.
+//! Frequent functions have separate `F32` arithmetic. The other functions of `F32` are computed in
+//! `F64` and rounded.
 
 mod error_function;
 mod exact;
@@ -61,7 +62,7 @@ direct! {
     tanh = exponential::tanh;
     /// The error function.
     erf = error_function::erf;
-    /// `1 + erf(x)` of `F32`, to 2 units in the last place of 1.
+    /// `1 + erf(x)` for `F32`, to 2 units in the last place of 1.
     one_plus_erf = error_function::one_plus_erf;
     /// `e^x - 1`.
     expm1 = exponential::expm1;
@@ -99,19 +100,19 @@ pub fn atan2(b: &mut FunctionBuilder, target: &Target, y: ValueId, x: ValueId) -
     build(b, target, &[y, x], |v| inverse_trigonometric::atan2(v[0], v[1]))
 }
 
-/// `x^y`, as C's `pow`.
+/// `x^y`, like C's `pow`.
 pub fn pow(b: &mut FunctionBuilder, target: &Target, x: ValueId, y: ValueId) -> Result<ValueId> {
     build(b, target, &[x, y], |v| {
         if v[0].is_single() { power::pow_of_singles(v[0], v[1]) } else { power::pow(v[0], v[1]) }
     })
 }
 
-/// The remainder of `x / y` rounded towards zero, exactly, as C's `fmod`.
+/// The exact remainder of `x / y` truncated toward zero, like C's `fmod`.
 pub fn fmod(b: &mut FunctionBuilder, target: &Target, x: ValueId, y: ValueId) -> Result<ValueId> {
     build(b, target, &[x, y], |arguments| in_double(arguments, |v| remainder::fmod(v[0], v[1])))
 }
 
-/// A function of `F64` applied to either type.
+/// Applies a function of `F64` to either type.
 fn in_double<'s>(arguments: &[Lanes<'s>], function: impl FnOnce(&[Lanes<'s>]) -> Lanes<'s>) -> Lanes<'s> {
     if !arguments[0].is_single() {
         return function(arguments);

@@ -1,4 +1,4 @@
-//! Comparisons, partial and total.
+//! Comparisons by partial and total order.
 
 use super::undefined;
 use crate::element::Element;
@@ -7,7 +7,7 @@ use nest::{BinaryOp, ConvertOp, FunctionBuilder, Predicate, ScalarType, ValueId}
 use shape::PrimitiveType;
 use support::Result;
 
-/// A comparison of two elements of one type: a `Bool`.
+/// Compares two elements of the same type. Returns a `Bool`.
 pub fn compare(
     b: &mut FunctionBuilder,
     direction: ComparisonDirection,
@@ -58,7 +58,8 @@ fn predicate(direction: ComparisonDirection, is_unsigned: bool) -> Predicate {
     }
 }
 
-/// A signed integer that orders floats as IEEE's total order does: the bits, the lower ones flipped below zero.
+/// Returns a signed integer that orders floats by IEEE's total order: the bits, with those below
+/// the sign flipped for negative numbers.
 pub fn total_order_key(b: &mut FunctionBuilder, x: ValueId) -> ValueId {
     let ty = b.ty(x);
     let int = ty.with_scalar(if ty.scalar == ScalarType::F64 { ScalarType::I64 } else { ScalarType::I32 });

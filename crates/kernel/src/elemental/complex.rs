@@ -10,7 +10,7 @@ use shape::PrimitiveType;
 use support::Result;
 use target::Target;
 
-/// A complex number, whose parts have one type.
+/// A complex number. Both parts have the same type.
 #[derive(Clone, Copy)]
 pub(super) struct Complex {
     pub(super) re: ValueId,
@@ -30,8 +30,8 @@ pub(super) struct Arithmetic<'b> {
     pub(super) ty: Type,
 }
 
-/// A function of one complex number. All but the simplest are computed in `F64`, where squares of `F32` neither
-/// overflow nor vanish.
+/// Emits a function of one complex number. All but the simplest ones are computed in `F64`, in
+/// which squares of `F32` numbers neither overflow nor underflow.
 pub(super) fn unary(
     b: &mut FunctionBuilder,
     target: &Target,
@@ -81,7 +81,7 @@ pub(super) fn unary(
     Ok(narrow_parts(b, element_type, value))
 }
 
-/// A function of two complex numbers.
+/// Emits a function of two complex numbers.
 pub(super) fn binary(
     b: &mut FunctionBuilder,
     target: &Target,
@@ -137,7 +137,7 @@ impl Arithmetic<'_> {
         self.b.float(self.ty, value)
     }
 
-    /// A real number as a complex one.
+    /// Returns a real number as a complex one.
     pub(super) fn real(&mut self, value: f64) -> Complex {
         Complex::new(self.float(value), self.float(0.0))
     }
@@ -191,7 +191,8 @@ impl Arithmetic<'_> {
         Complex::new(re, self.negated(im))
     }
 
-    /// The larger magnitude times the root of one plus the squared ratio; infinite if a part is, 0 at 0.
+    /// The larger magnitude times the square root of one plus the squared ratio. Infinite if a part
+    /// is infinite, and 0 at 0.
     pub(super) fn abs(&mut self, Complex { re, im }: Complex) -> ValueId {
         let (x, y) = (self.magnitude(re), self.magnitude(im));
         let is_less = self.b.compare(Predicate::Less, x, y);
@@ -202,7 +203,8 @@ impl Arithmetic<'_> {
         let sum = self.b.add(one, square);
         let root = self.b.unary(UnaryOp::Sqrt, sum);
         let product = self.b.mul(large, root);
-        // 0 / 0 is no number, but the sum of two zeros is the answer, and that of zero and NaN too.
+        // The product is NaN if both parts are zeros. The sum is the result then, and also for zero
+        // and NaN.
         let is_zero = self.test(Predicate::Equal, large, 0.0);
         let both = self.b.add(large, small);
         let product = self.b.select(is_zero, both, product);
@@ -225,12 +227,14 @@ impl Arithmetic<'_> {
         self.choose(is_zero, zero, unit)
     }
 
-    /// Smith's method. A zero or infinite divisor, or an infinite dividend, gives the limit as in C's Annex G.
+    /// Smith's method. A zero or infinite divisor or an infinite dividend gives the limit, as in
+    /// C's Annex G.
     pub(super) fn divide(&mut self, x: Complex, y: Complex) -> Complex {
         let (Complex { re: a, im: b }, Complex { re: c, im: d }) = (x, y);
         let (c_size, d_size) = (self.magnitude(c), self.magnitude(d));
         let c_is_less = self.b.compare(Predicate::Less, c_size, d_size);
-        // With the larger part as `p` and the smaller as `q`: ratio q/p, denominator p + q * ratio.
+        // With `p` as the larger and `q` as the smaller part: the ratio is q/p, and the denominator
+        // is p + q * ratio.
         let (p, q) = (self.b.select(c_is_less, d, c), self.b.select(c_is_less, c, d));
         let ratio = self.quotient(q, p);
         let correction = self.b.mul(q, ratio);
@@ -262,7 +266,7 @@ impl Arithmetic<'_> {
         let large = Complex::new(self.b.mul(infinity, large.re), self.b.mul(infinity, large.im));
         let small = self.times_conjugate(x, y_unit);
         let small = Complex::new(self.scale(small.re, 0.0), self.scale(small.im, 0.0));
-        // Of two infinities nothing can be said.
+        // The quotient of two infinities is undefined.
         let large = self.choose(y_infinite, otherwise, large);
         let small = self.choose(y_infinite, small, otherwise);
         let result = self.choose(x_infinite, large, small);
@@ -274,7 +278,7 @@ impl Arithmetic<'_> {
         self.multiply(x, conjugate)
     }
 
-    /// 1 for an infinite part and 0 for others, with their signs. That of a NaN means nothing.
+    /// Returns 1 for infinite parts and 0 for others, with their signs. NaN gives positive 0.
     fn unit(&mut self, Complex { re, im }: Complex) -> Complex {
         let (one, zero, infinity) = (self.float(1.0), self.float(0.0), self.float(f64::INFINITY));
         let mut part = |x: ValueId| {
@@ -300,10 +304,11 @@ impl Arithmetic<'_> {
         self.b.or(first, second)
     }
 
-    /// The root with a non-negative real part; the imaginary part has the operand's sign.
+    /// The square root with a nonnegative real part. The imaginary part has the operand's sign.
     ///
-    /// `root = sqrt((|re| + |z|) / 2)` and `im / (2 root)` are its parts, in the order that the sign of `re` wants. The
-    /// operand is scaled down where the sum would overflow and up where it would vanish.
+    /// Its parts are `root = sqrt((|re| + |z|) / 2)` and `im / (2 root)`, in the order given by the
+    /// sign of `re`. The operand is scaled down if the sum would overflow and up if it would
+    /// underflow.
     pub(super) fn sqrt(&mut self, Complex { re, im }: Complex) -> Complex {
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let larger = self.b.compare(Predicate::Greater, re_size, im_size);
@@ -335,7 +340,7 @@ impl Arithmetic<'_> {
 
     fn sqrt_at_the_edge(&mut self, Complex { re, im }: Complex, otherwise: Complex) -> Complex {
         let (zero, infinity) = (self.float(0.0), self.float(f64::INFINITY));
-        // Neither part is 0 if one is NaN.
+        // The sum is not 0 if one part is NaN.
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let both = self.b.add(re_size, im_size);
         let is_zero = self.test(Predicate::Equal, both, 0.0);

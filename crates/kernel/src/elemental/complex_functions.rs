@@ -1,4 +1,4 @@
-//! Complex exponentials, logarithms, circular and hyperbolic functions, from the real ones.
+//! Complex exponentials, logarithms, and circular and hyperbolic functions, based on the real ones.
 
 use super::complex::{Arithmetic, Complex};
 use super::real::copy_sign;
@@ -8,7 +8,8 @@ use std::f64::consts::{FRAC_PI_2, LN_2};
 use support::Result;
 
 impl Arithmetic<'_> {
-    /// `magnitude * (cos angle, sin angle)`, exact on the real axis even for an infinite magnitude.
+    /// `magnitude * (cos angle, sin angle)`. Exact on the real axis, even for an infinite
+    /// magnitude.
     fn polar(&mut self, magnitude: ValueId, angle: ValueId) -> Result<Complex> {
         let (cos, sin) = (self.math(math::cos, angle)?, self.math(math::sin, angle)?);
         let general = Complex::new(self.b.mul(magnitude, cos), self.b.mul(magnitude, sin));
@@ -19,7 +20,7 @@ impl Arithmetic<'_> {
     pub(super) fn exp(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let magnitude = self.math(math::exp, re)?;
         let value = self.polar(magnitude, im)?;
-        // Nothing times a direction that is none.
+        // The result is 0 for a zero magnitude, even without a direction.
         let zero = self.real(0.0);
         let vanishes = self.test(Predicate::Equal, re, f64::NEG_INFINITY);
         let distance = self.b.sub(im, im);
@@ -28,7 +29,7 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_nothing, zero, value))
     }
 
-    /// `expm1(re) cos im - 2 sin(im/2)^2` is `e^re cos im - 1` without cancellation.
+    /// `expm1(re) cos im - 2 sin(im/2)^2` equals `e^re cos im - 1` without cancellation.
     pub(super) fn expm1(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (minus_one, exp) = (self.math(math::expm1, re)?, self.math(math::exp, re)?);
         let half = self.scale(im, 0.5);
@@ -46,7 +47,7 @@ impl Arithmetic<'_> {
         Ok(Complex::new(self.log_abs(Complex { re, im })?, self.angle(im, re)?))
     }
 
-    /// The logarithm of the magnitude, also where that is no normal number.
+    /// The logarithm of the magnitude, even if the magnitude is not a normal number.
     fn log_abs(&mut self, Complex { re, im }: Complex) -> Result<ValueId> {
         let (re_size, im_size) = (self.magnitude(re), self.magnitude(im));
         let larger = self.b.compare(Predicate::Greater, re_size, im_size);
@@ -66,7 +67,8 @@ impl Arithmetic<'_> {
         Ok(self.b.add(log, shift))
     }
 
-    /// Whether a number is so large that inverse functions come near the logarithm of twice the number.
+    /// True if a number is so large that inverse functions approach the logarithm of twice the
+    /// number.
     fn is_far(&mut self, Complex { re, im }: Complex) -> ValueId {
         let (re, im) = (self.magnitude(re), self.magnitude(im));
         let first = self.test(Predicate::Greater, re, 2f64.powi(500));
@@ -80,14 +82,14 @@ impl Arithmetic<'_> {
         Ok(self.b.add(log, two))
     }
 
-    /// A magnitude with the sign of `x`; a NaN counts as positive.
+    /// Returns a magnitude with the sign of `x`. NaN counts as positive.
     fn with_sign(&mut self, magnitude: ValueId, x: ValueId) -> ValueId {
         let is_nan = self.is_nan(x);
         let signed = copy_sign(self.b, magnitude, x);
         self.b.select(is_nan, magnitude, signed)
     }
 
-    /// Near zero `log |1 + z|` is half of `log1p(re (2 + re) + im^2)`.
+    /// Near zero, `log |1 + z|` is half of `log1p(re (2 + re) + im^2)`.
     pub(super) fn log1p(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (one, two) = (self.float(1.0), self.float(2.0));
         let shifted = self.b.add(re, one);
@@ -126,7 +128,7 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_real, Complex::new(sinh, im), general))
     }
 
-    /// An infinity times the zero of the other axis is that zero, and so is NaN.
+    /// On an axis, infinity or NaN times the zero of the other part is that zero.
     pub(super) fn cosh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let (sinh, cosh) = (self.math(math::sinh, re)?, self.math(math::cosh, re)?);
         let (sin, cos) = (self.math(math::sin, im)?, self.math(math::cos, im)?);
@@ -145,7 +147,8 @@ impl Arithmetic<'_> {
         Ok(Complex::new(self.b.mul(cosh, cos), self.b.select(im_is_zero, on_axis, product)))
     }
 
-    /// Kahan's formula; where `sinh` would overflow, the limit: 1 with a vanishing imaginary part.
+    /// Kahan's formula. Where `sinh` would overflow, the limit is 1 with a vanishing imaginary
+    /// part.
     pub(super) fn tanh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let tangent = self.math(math::tan, im)?;
@@ -176,7 +179,8 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_far, far, general))
     }
 
-    /// Far from zero the limit has no direction if `im` has none: at infinity it is taken, before it there is none.
+    /// Returns the limit far from zero. If `im` has no direction, it is the limit at infinity and
+    /// NaN before it.
     fn far_tanh(&mut self, re: ValueId, limit: Complex) -> Complex {
         let without_direction = self.is_nan(limit.im);
         let size = self.magnitude(re);
@@ -203,7 +207,7 @@ impl Arithmetic<'_> {
         Ok(self.over_i(value))
     }
 
-    /// The roots of `1 + z` and `1 - z`.
+    /// Returns the square roots of `1 + z` and `1 - z`.
     fn roots(&mut self, Complex { re, im }: Complex) -> (Complex, Complex) {
         let one = self.float(1.0);
         let sum = self.b.add(one, re);
@@ -212,7 +216,8 @@ impl Arithmetic<'_> {
         (self.sqrt(Complex::new(sum, im)), self.sqrt(Complex::new(difference, negated)))
     }
 
-    /// Kahan: `acos z = (2 atan2(Re sqrt(1-z), Re sqrt(1+z)), asinh(Im(conj(sqrt(1+z)) sqrt(1-z))))`.
+    /// Kahan: `acos z = (2 atan2(Re sqrt(1-z), Re sqrt(1+z)), asinh(Im(conj(sqrt(1+z))
+    /// sqrt(1-z))))`.
     pub(super) fn acos(&mut self, z: Complex) -> Result<Complex> {
         let (plus, minus) = self.roots(z);
         let angle = self.angle(minus.re, plus.re)?;
@@ -258,7 +263,7 @@ impl Arithmetic<'_> {
         Ok(self.times_i(value))
     }
 
-    /// `(log1p z - log1p(-z)) / 2`, its real part without cancellation.
+    /// `(log1p z - log1p(-z)) / 2`, with a real part without cancellation.
     pub(super) fn atanh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let difference = self.b.sub(one, re);
@@ -285,7 +290,8 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_far, limit, Complex::new(quarter, half)))
     }
 
-    /// `z^w = e^(w log z)`, but 1 for exponent 0 or base 1, and powers of 0 and of positive infinity taken as limits.
+    /// `z^w = e^(w log z)`, except that the result is 1 for exponent 0 or base 1, and powers of 0
+    /// and positive infinity are limits.
     pub(super) fn power(&mut self, base: Complex, exponent: Complex) -> Result<Complex> {
         let logarithm = self.log(base)?;
         let Complex { re: log_magnitude, im: angle } = self.multiply(exponent, logarithm);
@@ -304,7 +310,7 @@ impl Arithmetic<'_> {
         let is_infinite = is(self, base, f64::INFINITY);
         let is_infinite = self.b.and(is_infinite, real_exponent);
         let result = self.choose(is_infinite, of_infinity, general);
-        // Infinite, but nobody knows in which direction.
+        // An infinity in an unknown direction.
         let unsigned = Complex::new(self.float(f64::INFINITY), self.float(f64::NAN));
         let of_zero = self.choose(real_exponent, unsigned, nan);
         let of_zero = self.choose(positive, zero, of_zero);

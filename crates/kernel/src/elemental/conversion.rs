@@ -9,8 +9,8 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
-/// XLA's `convert`: integers wrap, floats saturate to integers with NaN as 0, `pred` asks for "not zero", a complex
-/// number becomes its real part.
+/// XLA's `convert`. Integers wrap. Floats saturate to integers, with NaN as 0. Conversion to `pred`
+/// compares with zero. A complex number becomes its real part.
 pub fn convert(
     b: &mut FunctionBuilder,
     from: PrimitiveType,
@@ -58,7 +58,7 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
             let value = b.convert(ConvertOp::ZeroExtend, x, register.scalar);
             return normalize(b, to, value);
         }
-        // Powers of two have no zero.
+        // Formats of powers of two have no zero.
         let none = if narrow::is_from_f32(to) { f64::NAN } else { 0.0 };
         let (one, none) = (b.float(register, 1.0), b.float(register, none));
         return b.select(x, one, none);
@@ -76,7 +76,7 @@ fn convert_real(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType,
 
 fn integer_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveType, x: ValueId) -> ValueId {
     let is_narrow = to.byte_size() < 4;
-    // The way over F64 keeps the bits that decide about a tie in the narrow format.
+    // Converting through F64 keeps the bits that decide ties in the narrow format.
     let by_f64 = is_narrow && from.bit_width() >= 32 && !narrow::is_from_f32(to);
     let over = if by_f64 { ScalarType::F64 } else { register_type(to) };
     let wide = if b.ty(x).scalar.byte_size() < 4 { integer::resize(b, from, ScalarType::I32, x) } else { x };
@@ -109,8 +109,8 @@ fn float_to_integer(b: &mut FunctionBuilder, to: PrimitiveType, x: ValueId) -> V
     if to.bit_width() >= 8 { value } else { clip(b, value, (1 << to.bit_width()) - 1, Predicate::Above) }
 }
 
-/// XLA's `stochastic-convert` to signed integers: away from zero if the fraction, as an unsigned integer of the random number's
-/// width, exceeds the random number.
+/// XLA's `stochastic-convert` to signed integers. It rounds away from zero if the fraction, as an
+/// unsigned integer of the random number's width, exceeds the random number.
 pub fn stochastic(
     b: &mut FunctionBuilder,
     target: &Target,
@@ -130,7 +130,7 @@ pub fn stochastic(
     let fraction = b.mul(fraction, scale);
     let fraction = b.convert(ConvertOp::FloatToUnsigned, fraction, bits.scalar);
     let moves_on = b.compare(Predicate::Above, fraction, random);
-    // What is beyond the ends stays there.
+    // Numbers beyond the limits are clamped to them.
     let end = 2f64.powi(to.bit_width() as i32 - 1);
     let (least, greatest) = (b.float(ty, -end), b.float(ty, end - 1.0));
     let is_above = b.compare(Predicate::Greater, x, least);
@@ -147,7 +147,7 @@ pub fn stochastic(
     Ok(b.add(toward_zero, step))
 }
 
-/// The limit, where the value is beyond it.
+/// Returns the limit where the value is beyond it.
 fn clip(b: &mut FunctionBuilder, value: ValueId, limit: i64, beyond: Predicate) -> ValueId {
     let limit = b.integer(b.ty(value), limit);
     let is_beyond = b.compare(beyond, value, limit);
@@ -169,7 +169,7 @@ fn float_to_float(b: &mut FunctionBuilder, from: PrimitiveType, to: PrimitiveTyp
     }
 }
 
-/// The bits of an element as an integer of its size in memory.
+/// Returns the bits of an element as an integer of its size in memory.
 pub fn bits_of(b: &mut FunctionBuilder, element_type: PrimitiveType, value: ValueId) -> ValueId {
     let encoded = encode(b, element_type, value);
     let ty = b.ty(encoded);
@@ -180,7 +180,7 @@ pub fn bits_of(b: &mut FunctionBuilder, element_type: PrimitiveType, value: Valu
     }
 }
 
-/// The element of these bits, an integer of the element's size in memory.
+/// Returns the element with these bits, given as an integer of its size in memory.
 pub fn from_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, bits: ValueId) -> ValueId {
     let raw = b.ty(bits).with_scalar(memory_type(element_type));
     let raw = b.bitcast(bits, raw);

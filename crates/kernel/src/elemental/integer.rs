@@ -1,4 +1,4 @@
-//! Integers of every width, signed and unsigned.
+//! Integers of all widths, signed and unsigned.
 
 use super::undefined;
 use crate::element::normalize;
@@ -9,7 +9,7 @@ use nest::{
 use shape::PrimitiveType;
 use support::Result;
 
-/// A function of one integer.
+/// Emits a function of one integer.
 pub(super) fn unary(
     b: &mut FunctionBuilder,
     op: &Op,
@@ -57,7 +57,7 @@ pub(super) fn unary(
     Ok(normalize(b, element_type, value))
 }
 
-/// The bits of the type alone: without the sign extension of types narrower than a byte.
+/// Returns only the bits of the type, without the sign extension of types narrower than a byte.
 fn low_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) -> ValueId {
     if element_type.bit_width() >= 8 {
         return x;
@@ -66,7 +66,7 @@ fn low_bits(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId) ->
     b.and(x, mask)
 }
 
-/// A function of two integers.
+/// Emits a function of two integers.
 pub(super) fn binary(
     b: &mut FunctionBuilder,
     op: &Op,
@@ -103,7 +103,7 @@ pub(super) fn binary(
             shift(b, element_type, BinaryOp::ShiftRightLogical, bits, y, zero)
         }
         Op::ShiftRightArithmetic {} => {
-            // An unsigned operand is shifted as the signed number of the same bits.
+            // An unsigned operand is shifted like the signed number with the same bits.
             let signed = sign_extended(b, element_type, x);
             let all = b.integer(b.ty(x), b.ty(x).scalar.byte_size() as i64 * 8 - 1);
             let sign = b.binary(BinaryOp::ShiftRightArithmetic, signed, all);
@@ -123,7 +123,7 @@ fn sign_extended(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueI
     }
 }
 
-/// A shift; a distance of the width and more (or negative) gives `beyond`.
+/// Shifts by a distance. Distances of at least the width, or negative ones, give `beyond`.
 fn shift(
     b: &mut FunctionBuilder,
     element_type: PrimitiveType,
@@ -140,7 +140,8 @@ fn shift(
     b.select(is_within, shifted, beyond)
 }
 
-/// A divisor that never traps: 1 for 0, and for -1 if that overflows (the quotient wraps to the dividend then).
+/// A divisor that never traps: 1 instead of 0, and instead of -1 if the quotient would overflow.
+/// The quotient then wraps to the dividend.
 struct Divisor {
     is_zero: ValueId,
     safe: ValueId,
@@ -162,7 +163,8 @@ fn safe_divisor(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId
     Divisor { is_zero, safe: b.select(unsafe_divisor, one, y) }
 }
 
-/// The quotient towards zero; by 0 it is -1 (all ones), and the least number by -1 is itself.
+/// The quotient, truncated toward zero. Division by 0 gives -1 (all ones); the smallest number
+/// divided by -1 is itself.
 fn divide(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
     let divisor = safe_divisor(b, is_signed, x, y);
     let op = if is_signed { BinaryOp::DivideSigned } else { BinaryOp::DivideUnsigned };
@@ -171,7 +173,7 @@ fn divide(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> V
     b.select(divisor.is_zero, ones, quotient)
 }
 
-/// The remainder with the dividend's sign; by 0 it is the dividend.
+/// The remainder with the dividend's sign. The remainder by 0 is the dividend.
 fn remainder(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -> ValueId {
     let divisor = safe_divisor(b, is_signed, x, y);
     let op = if is_signed { BinaryOp::RemainderSigned } else { BinaryOp::RemainderUnsigned };
@@ -179,13 +181,14 @@ fn remainder(b: &mut FunctionBuilder, is_signed: bool, x: ValueId, y: ValueId) -
     b.select(divisor.is_zero, x, rest)
 }
 
-/// The power by repeated squaring, wrapping; with a negative exponent those of 1 and -1, else 0.
+/// The power by repeated squaring, wrapping. Negative exponents give the powers of 1 and -1, and 0
+/// for other bases.
 fn power(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId, y: ValueId) -> Result<ValueId> {
     let ty = b.ty(x);
     let (zero, one) = (b.integer(ty, 0), b.integer(ty, 1));
     let (begin, end) = (b.index(0), b.index(i64::from(element_type.bit_width())));
     let results = b.for_carrying(begin, end, 1, &[one, x, y], |b, _, carried| {
-        let [result, square, rest] = carried[..] else { unreachable!("three values are carried") };
+        let [result, square, rest] = carried[..] else { unreachable!("expected three carried values") };
         let low = b.and(rest, one);
         let is_odd = b.compare(Predicate::NotEqual, low, zero);
         let product = b.mul(result, square);
@@ -210,7 +213,7 @@ fn power(b: &mut FunctionBuilder, element_type: PrimitiveType, x: ValueId, y: Va
     Ok(b.select(is_negative, reciprocal, results[0]))
 }
 
-/// An integer as another integer type, wrapped.
+/// Converts an integer to another integer type, wrapping.
 pub(super) fn resize(b: &mut FunctionBuilder, from: PrimitiveType, to: ScalarType, x: ValueId) -> ValueId {
     let have = b.ty(x).scalar;
     if have.byte_size() >= to.byte_size() {

@@ -1,4 +1,4 @@
-//! Floating-point numbers: `F32` (which the narrower types are computed in) and `F64`.
+//! Floating-point numbers: `F32`, which also computes the narrower types, and `F64`.
 
 use crate::math;
 use hlo::Op;
@@ -7,7 +7,7 @@ use shape::PrimitiveType;
 use support::{Error, Result};
 use target::Target;
 
-/// A function of one number; not yet rounded to a narrower type.
+/// Emits a function of one number. The result is not yet rounded to a narrower type.
 pub(super) fn unary(b: &mut FunctionBuilder, target: &Target, op: &Op, x: ValueId) -> Result<ValueId> {
     match op {
         Op::Abs {} => Ok(b.unary(UnaryOp::Abs, x)),
@@ -48,7 +48,7 @@ pub(super) fn unary(b: &mut FunctionBuilder, target: &Target, op: &Op, x: ValueI
     }
 }
 
-/// A function of two numbers; not yet rounded to a narrower type.
+/// Emits a function of two numbers. The result is not yet rounded to a narrower type.
 pub(super) fn binary(
     b: &mut FunctionBuilder,
     target: &Target,
@@ -70,17 +70,18 @@ pub(super) fn binary(
     }
 }
 
-/// The larger; NaN if either is.
+/// Returns the larger number, or NaN if either is NaN.
 pub fn maximum(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     extremum(b, Predicate::Greater, x, y)
 }
 
-/// The smaller; NaN if either is.
+/// Returns the smaller number, or NaN if either is NaN.
 pub fn minimum(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     extremum(b, Predicate::Less, x, y)
 }
 
-/// A comparison with NaN is false and then takes the second choice, so a constant that is no NaN comes first.
+/// A comparison with NaN is false and selects the second operand, so a constant other than NaN
+/// comes first.
 fn extremum(b: &mut FunctionBuilder, better: Predicate, x: ValueId, y: ValueId) -> ValueId {
     let (first, second) = if is_number(b, x) { (x, y) } else { (y, x) };
     let is_better = b.compare(better, first, second);
@@ -92,7 +93,7 @@ fn extremum(b: &mut FunctionBuilder, better: Predicate, x: ValueId, y: ValueId) 
     b.select(is_nan, first, chosen)
 }
 
-/// Whether a value is known not to be NaN.
+/// True if a value is known not to be NaN.
 fn is_number(b: &FunctionBuilder, x: ValueId) -> bool {
     match (b.known_constant(x), b.ty(x).scalar) {
         (Some(Constant::FloatBits(bits)), ScalarType::F32) => !f32::from_bits(bits as u32).is_nan(),
@@ -101,7 +102,7 @@ fn is_number(b: &FunctionBuilder, x: ValueId) -> bool {
     }
 }
 
-/// -1, 1, or the operand itself if it is a zero or NaN.
+/// Returns -1, 1, or the operand itself if it is zero or NaN.
 fn sign(b: &mut FunctionBuilder, x: ValueId) -> ValueId {
     let ty = b.ty(x);
     let (zero, one, minus_one) = (b.float(ty, 0.0), b.float(ty, 1.0), b.float(ty, -1.0));
@@ -111,7 +112,8 @@ fn sign(b: &mut FunctionBuilder, x: ValueId) -> ValueId {
     b.select(is_positive, one, not_positive)
 }
 
-/// Adding the number just below one half, with the operand's sign, and cutting: ties go away from zero.
+/// Adds the number just below one half, with the operand's sign, and truncates: ties round away
+/// from zero.
 fn round_away_from_zero(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
     let ty = b.ty(x);
     let below_half = match ty.scalar {
@@ -125,7 +127,7 @@ fn round_away_from_zero(b: &mut FunctionBuilder, target: &Target, x: ValueId) ->
     Ok(copy_sign(b, rounded, x))
 }
 
-/// The magnitude of one number with the sign of another.
+/// Returns the magnitude of one number with the sign of another.
 pub(super) fn copy_sign(b: &mut FunctionBuilder, magnitude: ValueId, sign: ValueId) -> ValueId {
     let ty = b.ty(magnitude);
     let bits = ty.with_scalar(if ty.scalar == ScalarType::F32 { ScalarType::I32 } else { ScalarType::I64 });
@@ -138,8 +140,9 @@ pub(super) fn copy_sign(b: &mut FunctionBuilder, magnitude: ValueId, sign: Value
     b.bitcast(signed, ty)
 }
 
-/// `rounded`, or, below the smallest normal number `2^least` of a type that is computed in `F32`, multiples of what its last of so
-/// many digits is there: it has fewer.
+/// Returns `rounded`, except for numbers that are subnormal in a type that is computed in `F32`.
+/// These are rounded to multiples of the type's smallest subnormal. The smallest normal number is
+/// `2^least`, and `digits` is the type's precision.
 fn round_subnormal(
     b: &mut FunctionBuilder,
     x: ValueId,
@@ -152,7 +155,7 @@ fn round_subnormal(
     let size = b.unary(UnaryOp::Abs, x);
     let smallest = b.float(ty, 2f64.powi(least));
     let is_subnormal = b.compare(Predicate::Less, size, smallest);
-    // The last digit of this number of `F32` is that one.
+    // The last digit of this `F32` number is the smallest subnormal.
     let shift = b.float(ty, 2f64.powi(least - digits + 23));
     let sum = b.add(size, shift);
     let near = b.sub(sum, shift);
@@ -161,8 +164,8 @@ fn round_subnormal(
     b.select(is_subnormal, near, rounded)
 }
 
-/// XLA's `reduce-precision`: the mantissa rounds to nearest even; what the exponent cannot hold becomes an infinity or
-/// zero (there are no subnormals in the narrow format).
+/// XLA's `reduce-precision`. The mantissa rounds to nearest even. Numbers outside the range of the
+/// exponent become infinity or zero; the narrow format has no subnormals.
 pub(super) fn reduce_precision(
     b: &mut FunctionBuilder,
     element_type: PrimitiveType,
@@ -170,7 +173,7 @@ pub(super) fn reduce_precision(
     mantissa_bits: u32,
     x: ValueId,
 ) -> ValueId {
-    let source = element_type.float_format().expect("reduce-precision is one of floats");
+    let source = element_type.float_format().expect("expected a floating-point operand of reduce-precision");
     let ty = b.ty(x);
     let (width, register_mantissa, register_bias) = match ty.scalar {
         ScalarType::F64 => (64u32, 52u32, 1023i64),
@@ -208,7 +211,7 @@ pub(super) fn reduce_precision(
         bits = b.select(overflows, infinity, bits);
         bits = b.select(underflows, sign, bits);
     }
-    // Without mantissa bits there is no NaN either.
+    // A format without mantissa bits has no NaN.
     let kept = if mantissa_bits > 0 { original } else { infinity };
     let is_nan = b.compare(Predicate::NotEqual, x, x);
     let bits = b.select(is_nan, kept, bits);

@@ -1,9 +1,9 @@
-//! Forward transforms of a few points in registers, straight line.
+//! Forward transforms of a few points in registers, as straight-line code.
 
 use nest::{FunctionBuilder, Type, UnaryOp, ValueId};
 use plan::root_of_unity;
 
-/// Real and imaginary parts of a point, in each lane.
+/// Real and imaginary parts of a point, per lane.
 #[derive(Clone, Copy)]
 pub(super) struct Point {
     pub(super) re: ValueId,
@@ -19,7 +19,7 @@ impl Point {
         Self { re: b.sub(self.re, other.re), im: b.sub(self.im, other.im) }
     }
 
-    /// The product.
+    /// Returns the product.
     pub(super) fn times(self, b: &mut FunctionBuilder, other: Self) -> Self {
         let re = b.mul(self.re, other.re);
         let minus = b.unary(UnaryOp::Negate, self.im);
@@ -27,17 +27,17 @@ impl Point {
         Self { re: b.multiply_add(minus, other.im, re), im: b.multiply_add(self.im, other.re, im) }
     }
 
-    /// The sum with `-i` times another point.
+    /// Returns the sum with `-i` times another point.
     fn plus_turned(self, b: &mut FunctionBuilder, other: Self) -> Self {
         Self { re: b.add(self.re, other.im), im: b.sub(self.im, other.re) }
     }
 
-    /// The sum with `i` times another point.
+    /// Returns the sum with `i` times another point.
     fn plus_turned_back(self, b: &mut FunctionBuilder, other: Self) -> Self {
         Self { re: b.sub(self.re, other.im), im: b.add(self.im, other.re) }
     }
 
-    /// Turned by `-p / n`, with `p < n / 2`.
+    /// Rotates by `-p / n` of a full turn, with `p < n / 2`.
     fn turned(self, b: &mut FunctionBuilder, p: usize, n: usize) -> Self {
         let ty = b.ty(self.re);
         if p == 0 {
@@ -48,7 +48,7 @@ impl Point {
         }
         let (re, im) = root_of_unity(p as i64, n as i64);
         if 8 * p == n || 8 * p == 3 * n {
-            // Both parts of the root have one magnitude.
+            // Both parts of the root have the same magnitude.
             let (sum, difference) = (b.add(self.re, self.im), b.sub(self.im, self.re));
             let (magnitude, minus) = (b.float(ty, -im), b.float(ty, im));
             return if 8 * p == n {
@@ -62,12 +62,13 @@ impl Point {
     }
 }
 
-/// The transform of so many points.
+/// Transforms a few points.
 pub(super) fn butterfly(b: &mut FunctionBuilder, points: &[Point]) -> Vec<Point> {
     if points.len().is_power_of_two() { power_of_two(b, points) } else { odd(b, points) }
 }
 
-/// The even frequencies are those of the sums of opposite points, the odd ones those of the differences, turned.
+/// The even frequencies are those of the sums of opposite points. The odd ones are those of the
+/// differences, rotated.
 fn power_of_two(b: &mut FunctionBuilder, points: &[Point]) -> Vec<Point> {
     let (n, half) = (points.len(), points.len() / 2);
     match points {
@@ -95,8 +96,8 @@ fn power_of_two(b: &mut FunctionBuilder, points: &[Point]) -> Vec<Point> {
     even.into_iter().zip(odd).flat_map(|(even, odd)| [even, odd]).collect()
 }
 
-/// Frequencies `k` and `n - k` are sum and difference of two sums: over the sums of points `j` and `n - j` with cosines, and over
-/// their differences with sines.
+/// Frequencies `k` and `n - k` are the sum and the difference of two sums: a cosine sum over the
+/// sums of points `j` and `n - j`, and a sine sum over their differences.
 fn odd(b: &mut FunctionBuilder, points: &[Point]) -> Vec<Point> {
     let (n, half) = (points.len(), points.len() / 2);
     let ty = b.ty(points[0].re);

@@ -1,23 +1,23 @@
-//! Where the points of a transform lie, how they are read and written, and roots of unity.
+//! Memory layouts of the points of a transform, with their loads and stores, and roots of unity.
 
 use super::butterfly::Point;
 use nest::{BinaryOp, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
 use plan::Roots;
 use support::Result;
 
-/// How the parts of points lie.
+/// Layout of the parts of points.
 #[derive(Clone, Copy)]
 pub(super) enum Parts {
-    /// In two arrays.
+    /// Two arrays.
     Split {
-        /// Real parts.
+        /// Address of the real parts.
         re: ValueId,
-        /// Imaginary ones.
+        /// Address of the imaginary parts.
         im: ValueId,
     },
-    /// Side by side.
+    /// Alternating real and imaginary parts.
     Pairs(ValueId),
-    /// Real parts only; others are zeros, and not written.
+    /// Real parts only. Imaginary parts load as zero and are not stored.
     Reals(ValueId),
 }
 
@@ -25,13 +25,13 @@ pub(super) enum Parts {
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     pub(super) parts: Parts,
-    /// Points in memory from one point of the transform to the next.
+    /// Distance in memory between points of the transform, in points.
     pub(super) stride: i64,
-    /// What is added to a point's place: the first of some columns.
+    /// Added to a point's place: the first of several columns.
     pub(super) column: Option<ValueId>,
-    /// Whether real parts stand where imaginary ones are expected.
+    /// True if real and imaginary parts are exchanged.
     pub(super) is_exchanged: bool,
-    /// The type of parts.
+    /// Type of the parts.
     pub(super) scalar: ScalarType,
 }
 
@@ -40,7 +40,7 @@ impl Line {
         if self.is_exchanged { Point { re: point.im, im: point.re } } else { point }
     }
 
-    /// The place of a point.
+    /// Returns the place of a point.
     fn place(&self, b: &mut FunctionBuilder, point: ValueId) -> ValueId {
         let first = b.mul_constant(point, self.stride);
         match self.column {
@@ -49,13 +49,13 @@ impl Line {
         }
     }
 
-    /// The address of the number at a distance from the first one.
+    /// Returns the address and the alignment of the number at a distance from the first one.
     fn address(&self, b: &mut FunctionBuilder, first: ValueId, number: ValueId) -> (ValueId, u32) {
         let size = self.scalar.byte_size() as u32;
         (b.offset(first, number, i64::from(size)), size)
     }
 
-    /// Reads neighbors in memory, from a point of the transform on.
+    /// Loads neighbors in memory, from a point of the transform on.
     pub(super) fn load(&self, b: &mut FunctionBuilder, point: ValueId, lanes: u32) -> Point {
         let ty = Type::vector(self.scalar, lanes);
         let at = self.place(b, point);
@@ -73,8 +73,8 @@ impl Line {
                 let number = b.mul_constant(at, 2);
                 let (address, alignment) = self.address(b, first, number);
                 let low = b.load(ty, address, alignment);
-                let behind = b.offset_bytes(address, i64::from(lanes * alignment));
-                let high = b.load(ty, behind, alignment);
+                let second = b.offset_bytes(address, i64::from(lanes * alignment));
+                let high = b.load(ty, second, alignment);
                 if lanes == 1 {
                     Point { re: low, im: high }
                 } else {
@@ -87,7 +87,7 @@ impl Line {
         self.exchanged(point)
     }
 
-    /// The same in reversed order, ending with a point.
+    /// Loads neighbors in reverse order, starting at a point and going back.
     pub(super) fn load_backward(&self, b: &mut FunctionBuilder, point: ValueId, lanes: u32) -> Point {
         let first = if self.stride == 1 { b.add_constant(point, 1 - i64::from(lanes)) } else { point };
         let point = self.load(b, first, lanes);
@@ -98,7 +98,7 @@ impl Line {
         Point { re: reversed(point.re), im: reversed(point.im) }
     }
 
-    /// Writes neighbors.
+    /// Stores neighbors.
     pub(super) fn store(&self, b: &mut FunctionBuilder, point: ValueId, value: Point) {
         let value = self.exchanged(value);
         let lanes = b.ty(value.re).lanes;
@@ -117,16 +117,16 @@ impl Line {
             Parts::Pairs(first) => {
                 let number = b.mul_constant(at, 2);
                 let (address, alignment) = self.address(b, first, number);
-                let behind = b.offset_bytes(address, i64::from(lanes * alignment));
+                let second = b.offset_bytes(address, i64::from(lanes * alignment));
                 let [low, high] = if lanes == 1 { [value.re, value.im] } else { zip(b, value.re, value.im) };
                 b.store(low, address, alignment);
-                b.store(high, behind, alignment);
+                b.store(high, second, alignment);
             }
         }
     }
 }
 
-/// Lanes of two vectors by turns.
+/// Interleaves the lanes of two vectors.
 fn zip(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> [ValueId; 2] {
     let lanes = b.ty(x).lanes;
     [0, lanes / 2].map(|first| {
@@ -135,7 +135,7 @@ fn zip(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> [ValueId; 2] {
     })
 }
 
-/// As many vectors of the lanes of some vectors by turns: lane 0 of each, lane 1 of each, and so on.
+/// Interleaves the lanes of any number of vectors: lane 0 of each, lane 1 of each, and so on.
 pub(super) fn by_turns(b: &mut FunctionBuilder, vectors: &[ValueId]) -> Vec<ValueId> {
     let (count, lanes) = (vectors.len(), b.ty(vectors[0]).lanes as usize);
     if lanes == 1 || count == 1 {
@@ -154,7 +154,8 @@ pub(super) fn by_turns(b: &mut FunctionBuilder, vectors: &[ValueId]) -> Vec<Valu
             sources.dedup();
             let first = sources[0];
             let mut vector = vectors[first];
-            // The first shuffle takes from both; later ones leave what is in its place.
+            // The first shuffle reads both vectors. Later ones keep the lanes that are already in
+            // place.
             for (k, &next) in sources[1..].iter().enumerate() {
                 let pick = |lane: usize| match source(lane) {
                     (from, at) if from == next => lanes + at,
@@ -178,7 +179,8 @@ pub(super) struct RootTable {
 }
 
 impl RootTable {
-    /// The roots of a line at a position and those behind it, a lane for each; or that of the position in each lane.
+    /// Returns the roots of a line at consecutive positions, one per lane, or the root at
+    /// `position` in all lanes.
     pub(super) fn load(
         &self,
         b: &mut FunctionBuilder,
@@ -205,8 +207,8 @@ impl RootTable {
                 let far = b.binary(BinaryOp::ShiftRightLogical, position, shift);
                 let within = b.and(position, mask);
                 let near = read(b, offset, width, within, loaded);
-                let behind = offset + 2 * self.lines * width;
-                let far = read(b, behind, self.roots.far(), far, 1);
+                let far_offset = offset + 2 * self.lines * width;
+                let far = read(b, far_offset, self.roots.far(), far, 1);
                 let far = Point { re: b.splat(far.re, loaded), im: b.splat(far.im, loaded) };
                 near.times(b, far)
             }
@@ -215,8 +217,8 @@ impl RootTable {
     }
 }
 
-/// Runs the body for `0, step, ...` below a count; the last index may be less than `step` behind the one before it, so that
-/// `step` indices from it on are below the count.
+/// Runs the body for `0, step, ...` below a count. The last index may be less than `step` after the
+/// one before, so that all `step` indices from it on are below the count.
 pub(super) fn for_blocks(
     b: &mut FunctionBuilder,
     count: i64,

@@ -1,28 +1,30 @@
-//! One pass of a transform: butterflies of points that are far apart, turned, to points in the order of the frequencies.
+//! One pass of a transform: butterflies of distant points, followed by rotations. The results are
+//! in the order of the frequencies.
 
 use super::butterfly::{Point, butterfly};
 use super::lines::{Line, Parts, RootTable, by_turns, for_blocks};
 use nest::{FunctionBuilder, ValueId};
 use support::Result;
 
-/// A pass: `done * radix * rest` points, point `i + done (p + rest k)` to point `i + done (radix p + k)`.
+/// A pass over `done * radix * rest` points. Point `i + done (p + rest k)` moves to `i + done
+/// (radix p + k)`.
 #[derive(Clone, Copy)]
 pub(super) struct Pass {
     pub(super) radix: i64,
-    /// Transforms that the passes before have done.
+    /// Size of the transforms that the passes before have completed.
     pub(super) done: i64,
-    /// Points of each that are left.
+    /// Number of remaining points of each transform.
     pub(super) rest: i64,
-    /// What results are turned by, but in the last pass.
+    /// Roots that rotate the results. `None` in the last pass.
     pub(super) roots: Option<RootTable>,
-    /// What results are multiplied with.
+    /// Factor of the results.
     pub(super) scale: f64,
     pub(super) from: Line,
     pub(super) to: Line,
 }
 
 impl Pass {
-    /// Of points side by side, so many if there are.
+    /// Emits the pass with neighboring points in lanes, at most `most` of them.
     pub(super) fn along(&self, b: &mut FunctionBuilder, most: u32) -> Result<()> {
         let fit = |count: i64| most.min(1 << count.ilog2().min(16));
         if self.done == 1 {
@@ -42,7 +44,7 @@ impl Pass {
         })
     }
 
-    /// Of the same points of several lines, side by side.
+    /// Emits the pass with the same point of several lines in lanes.
     pub(super) fn columns(&self, b: &mut FunctionBuilder, lanes: u32, vectors: i64) -> Result<()> {
         for_blocks(b, self.rest, 1, |b, p| {
             for_blocks(b, self.done, 1, |b, i| {
@@ -64,7 +66,8 @@ impl Pass {
         let results = self.results(b, from, lanes);
         let within = b.mul_constant(p, self.done * self.radix);
         let to = b.add(i, within);
-        // One after the other: turned ones take as many registers again.
+        // Results are rotated one at a time: holding all rotated ones would double the register
+        // use.
         for (k, result) in results.into_iter().enumerate() {
             let result = self.turned(b, k, p, result, true);
             let to = b.add_constant(to, k as i64 * self.done);
@@ -73,7 +76,7 @@ impl Pass {
         Ok(())
     }
 
-    /// Not turned yet.
+    /// Returns the results before rotation.
     fn results(&self, b: &mut FunctionBuilder, from: ValueId, lanes: u32) -> Vec<Point> {
         let mut points = Vec::with_capacity(self.radix as usize);
         for k in 0..self.radix {
@@ -83,7 +86,8 @@ impl Pass {
         butterfly(b, &points)
     }
 
-    /// Result `k` turned and multiplied; `p` is the same for all lanes or that of the first one.
+    /// Rotates and scales result `k`. `p` is either the same for all lanes or that of the first
+    /// lane.
     fn turned(&self, b: &mut FunctionBuilder, k: usize, p: ValueId, result: Point, is_splat: bool) -> Point {
         let ty = b.ty(result.re);
         let mut result = result;
@@ -98,7 +102,7 @@ impl Pass {
         Point { re: b.mul(result.re, scale), im: b.mul(result.im, scale) }
     }
 
-    /// Results of the first pass: those of each `p` are neighbors.
+    /// Stores results of the first pass. Those of each `p` are neighbors.
     fn store_by_turns(&self, b: &mut FunctionBuilder, p: ValueId, results: &[Point]) {
         let first = b.mul_constant(p, self.radix);
         let lanes = i64::from(b.ty(results[0].re).lanes);
@@ -111,7 +115,7 @@ impl Pass {
     }
 }
 
-/// Transposes `lanes` rows of so many numbers, which follow each other in memory, into lines of points.
+/// Transposes `lanes` contiguous rows of `numbers` numbers into lines of points.
 pub(super) fn into_lines(
     b: &mut FunctionBuilder,
     rows: ValueId,
@@ -138,7 +142,7 @@ pub(super) fn into_lines(
     })
 }
 
-/// The same backwards.
+/// The inverse of [`into_lines`].
 pub(super) fn out_of_lines(
     b: &mut FunctionBuilder,
     from: &Line,
@@ -165,8 +169,8 @@ pub(super) fn out_of_lines(
     })
 }
 
-/// The address of the number `k` behind an even one, in the lines of points: of real numbers, or of real and imaginary parts by
-/// turns.
+/// Returns the address of the number `k` after an even one in the lines of points. The numbers are
+/// real, or they alternate between real and imaginary parts.
 fn number_of_line(b: &mut FunctionBuilder, line: &Line, number: ValueId, k: i64, is_real: bool) -> ValueId {
     let size = line.scalar.byte_size() as i64;
     let (Parts::Split { re, .. } | Parts::Pairs(re) | Parts::Reals(re)) = line.parts;
@@ -174,7 +178,7 @@ fn number_of_line(b: &mut FunctionBuilder, line: &Line, number: ValueId, k: i64,
         Parts::Split { im, .. } if !is_real && k % 2 == 1 => (im, 2),
         _ => (re, if is_real { 1 } else { 2 }),
     };
-    // Twice the point's number, if the numbers are parts by turns.
+    // If the numbers are alternating parts, they count twice per point.
     let first = b.offset(first, number, line.stride * size / per_point);
     b.offset_bytes(first, k / per_point * line.stride * size)
 }

@@ -1,22 +1,23 @@
-//! Real signals: a signal of even length is a complex one of half the length, whose spectrum holds those of the elements at even and
-//! at odd places.
+//! Real signals. A signal of even length is treated as a complex one of half the length. Its
+//! spectrum contains those of the even and the odd elements.
 
 use super::butterfly::Point;
 use super::lines::{Line, RootTable, for_blocks};
 use nest::{FunctionBuilder, Predicate, ScalarType, ValueId};
 use support::Result;
 
-/// How points of a step are walked.
+/// Order in which the points of a step are processed.
 #[derive(Clone, Copy)]
 pub(super) struct Walk {
-    /// Points side by side, or lines.
+    /// Number of lanes: neighboring points, or lines.
     pub(super) lanes: u32,
-    /// Whether points are side by side.
+    /// True if lanes hold neighboring points.
     pub(super) is_along: bool,
 }
 
 impl Walk {
-    /// Runs the body for the points below a count: the first of those side by side, and how many lanes there are.
+    /// Runs the body for the points below a count. It receives the first point in the lanes and the
+    /// number of lanes.
     fn for_points(
         self,
         b: &mut FunctionBuilder,
@@ -37,14 +38,15 @@ impl Walk {
         roots.load(b, 0, point, lanes, !self.is_along)
     }
 
-    /// The points whose numbers and those of the points from here make `sum`.
+    /// Loads the mirror images of some points. The numbers of a point and its image add up to
+    /// `sum`.
     fn mirrored(b: &mut FunctionBuilder, from: &Line, sum: i64, point: ValueId, lanes: u32) -> Point {
         let sum = b.index(sum);
         let there = b.sub(sum, point);
         from.load_backward(b, there, lanes)
     }
 
-    /// Zero in the lanes of the points below a number, else a value.
+    /// Returns zero in the lanes of the points below a number, and a value in the others.
     fn zero_below(self, b: &mut FunctionBuilder, point: ValueId, number: i64, value: ValueId) -> ValueId {
         let ty = b.ty(value);
         let zero = b.float(ty, 0.0);
@@ -60,7 +62,8 @@ impl Walk {
         b.select(is_below, zero, value)
     }
 
-    /// The first `half + 1` frequencies of a real signal from the spectrum of `half` points of its pairs.
+    /// Computes the first `half + 1` frequencies of a real signal from the spectrum of its `half`
+    /// pairs.
     pub(super) fn spectrum_of_pairs(
         self,
         b: &mut FunctionBuilder,
@@ -69,7 +72,7 @@ impl Walk {
         from: &Line,
         to: &Line,
     ) -> Result<()> {
-        // Frequency `half` is frequency 0 again.
+        // Frequency `half` equals frequency 0.
         let (zero, last) = (b.index(0), b.index(half));
         let first = from.load(b, zero, if self.is_along { 1 } else { self.lanes });
         from.store(b, last, first);
@@ -88,8 +91,8 @@ impl Walk {
         })
     }
 
-    /// The spectrum of `half` pairs of a real signal from the signal's first `half + 1` frequencies, of which the first and the
-    /// last one are taken for real.
+    /// Computes the spectrum of the `half` pairs of a real signal from the signal's first `half +
+    /// 1` frequencies. The first and the last one are treated as real.
     pub(super) fn pairs_of_spectrum(
         self,
         b: &mut FunctionBuilder,
@@ -114,8 +117,8 @@ impl Walk {
         })
     }
 
-    /// The spectrum of a real signal of so many elements from its first half, in which what is its own mirror image is taken for
-    /// real.
+    /// Computes the spectrum of a real signal of length `length` from its first half. Frequencies
+    /// that are their own mirror images are treated as real.
     pub(super) fn whole_spectrum(
         self,
         b: &mut FunctionBuilder,
@@ -126,7 +129,7 @@ impl Walk {
         let half = length / 2 + 1;
         self.for_points(b, half, |b, point, lanes| {
             let mut here = from.load(b, point, lanes);
-            // Of a length of 2, both frequencies.
+            // With a length of 2, both frequencies are real.
             here.im = self.zero_below(b, point, if length == 2 { 2 } else { 1 }, here.im);
             to.store(b, point, here);
             Ok(())
@@ -140,7 +143,7 @@ impl Walk {
         })
     }
 
-    /// So many points as they are.
+    /// Copies `count` points.
     pub(super) fn copy(self, b: &mut FunctionBuilder, count: i64, from: &Line, to: &Line) -> Result<()> {
         self.for_points(b, count, |b, point, lanes| {
             let value = from.load(b, point, lanes);

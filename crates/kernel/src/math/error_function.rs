@@ -1,13 +1,13 @@
 //! The error function.
 //!
-//! `F32`: near 0 `erf(x) = x + x E(x^2)`, beyond `1 - exp(-P(x))`, with minimax polynomials. `F64`: the rational
-//! approximations of FreeBSD's msun, on the same intervals.
+//! In `F32`, `erf(x) = x + x E(x^2)` near 0 and `1 - exp(-P(x))` beyond, with minimax polynomials.
+//! In `F64`, the rational approximations of FreeBSD's msun, on the same intervals.
 
 use super::exact::{two_product, two_sum};
 use super::exponential::{exp_of_sum, exp_within};
 use super::lanes::Lanes;
 
-/// Where the two approximations of `F32` meet.
+/// Boundary between the two approximations of `F32`.
 const SINGLE_BOUND: f64 = 0.875;
 const SINGLE_NEAR: &[f64] =
     &[1.2837915e-1, -3.7612504e-1, 1.1281922e-1, -2.6770486e-2, 4.9989275e-3, -6.020482e-4];
@@ -23,12 +23,13 @@ pub(super) fn erf(x: Lanes<'_>) -> Lanes<'_> {
 
 fn erf_single<'s>(x: Lanes<'s>, magnitude: Lanes<'s>) -> Lanes<'s> {
     let near = (x * x).polynomial(SINGLE_NEAR).mul_add(x, x);
-    // At 3.93 the result has been 1 for a while.
+    // The result is 1 well before 3.93.
     let far = 1.0 - exp_within(-magnitude.at_most_bound(3.93).polynomial(SINGLE_FAR));
     magnitude.below(SINGLE_BOUND).choose(near, far.with_sign_of(x))
 }
 
-/// `-log(1 - erf(x)) = x (C(x^2) + x D(x^2))` for `x` from 0 on: two halves, which are computed side by side.
+/// `-log(1 - erf(x)) = x (C(x^2) + x D(x^2))` for nonnegative `x`. The two halves are computed
+/// independently.
 const SINGLE_COMPLEMENT_EVEN: &[f64] = &[
     1.1283806562423706,
     0.10292758792638779,
@@ -44,10 +45,12 @@ const SINGLE_COMPLEMENT_ODD: &[f64] = &[
     8.885795250535011e-05,
     5.685769224328396e-07,
 ];
-/// Here that is 88: `e^-88` comes out as 0, for its power of two has no normal number.
+/// At this bound, the polynomial is 88. `e^-88` is computed as 0 because its power of two is not a
+/// normal number.
 const SINGLE_COMPLEMENT_BOUND: f64 = 9.2305;
 
-/// `1 + erf(x)` of `F32`: with one polynomial, and small results are not differences of large numbers.
+/// `1 + erf(x)` for `F32`, with one polynomial. Small results are not computed as differences of
+/// large numbers.
 pub(super) fn one_plus_erf(x: Lanes<'_>) -> Lanes<'_> {
     let magnitude = x.abs().at_most_bound(SINGLE_COMPLEMENT_BOUND);
     let square = magnitude * magnitude;
@@ -57,7 +60,7 @@ pub(super) fn one_plus_erf(x: Lanes<'_>) -> Lanes<'_> {
     x.below(0.0).choose(rest, 2.0 - rest)
 }
 
-/// `erf(x) = x + x P / Q` in `x^2`, up to 0.84375.
+/// `erf(x) = x + x P / Q`, with polynomials in `x^2`, up to 0.84375.
 const NEAR_P: &[f64] = &[
     0.12837916709551256,
     -0.3250421072470015,
@@ -73,7 +76,7 @@ const NEAR_Q: &[f64] = &[
     0.00013249473800432164,
     -3.960228278775368e-06,
 ];
-/// `erf(x) = 0.845.. + P / Q` in `x - 1`, up to 1.25.
+/// `erf(x) = 0.845.. + P / Q`, with polynomials in `x - 1`, up to 1.25.
 const MIDDLE: f64 = 0.8450629115104675;
 const MIDDLE_P: &[f64] = &[
     -0.0023621185607526594,
@@ -93,7 +96,8 @@ const MIDDLE_Q: &[f64] = &[
     0.01363708391202905,
     0.011984499846799107,
 ];
-/// `erf(x) = 1 - exp(-x^2 - 0.5625 + R / S) / x` in `1 / x^2`, up to 1/0.35 and beyond.
+/// `erf(x) = 1 - exp(-x^2 - 0.5625 + R / S) / x`, with polynomials in `1 / x^2`, up to 1/0.35 and
+/// beyond.
 const FAR_R: &[f64] = &[
     -0.009864944034847148,
     -0.6938585727071818,
@@ -143,7 +147,7 @@ fn erf_double<'s>(x: Lanes<'s>, magnitude: Lanes<'s>) -> Lanes<'s> {
     let ratio = p / q;
     let near = ratio.mul_add(magnitude, magnitude);
     let near = is_near.choose(near, ratio + MIDDLE);
-    // From 6 on the result is 1.
+    // The result is 1 from 6 on.
     let far = magnitude.at_most_bound(6.0).at_least_bound(1.25);
     let square = two_product(far, far);
     let s = 1.0 / square.high;

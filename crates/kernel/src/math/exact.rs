@@ -1,8 +1,8 @@
-//! Sums and products with what rounding takes away, and pairs of floats that hold twice the digits.
+//! Sums and products with their rounding errors, and pairs of floats with twice the precision.
 
 use super::lanes::Lanes;
 
-/// `high + low`, `low` at most half a unit in the last place of `high`.
+/// `high + low`, where `low` is at most half a unit in the last place of `high`.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'s> {
     pub(super) high: Lanes<'s>,
@@ -17,13 +17,14 @@ pub(super) fn two_sum<'s>(a: Lanes<'s>, b: Lanes<'s>) -> Pair<'s> {
     Pair { high, low }
 }
 
-/// `a + b` exactly where `a` is 0 or has at least the magnitude of `b` (Dekker).
+/// `a + b` exactly if `a` is 0 or its magnitude is at least that of `b` (Dekker).
 pub(super) fn quick_two_sum<'s>(a: Lanes<'s>, b: Lanes<'s>) -> Pair<'s> {
     let high = a + b;
     Pair { high, low: b - (high - a) }
 }
 
-/// `a * b`, the low part to its own precision at least. Without fused multiply-add by halves of the digits.
+/// `a * b`, with the low part at least to its own precision. Without a fused multiply-add, the
+/// operands are split into halves.
 pub(super) fn two_product<'s>(a: Lanes<'s>, b: Lanes<'s>) -> Pair<'s> {
     let high = a * b;
     if a.has_fma() {
@@ -34,7 +35,8 @@ pub(super) fn two_product<'s>(a: Lanes<'s>, b: Lanes<'s>) -> Pair<'s> {
     Pair { high, low }
 }
 
-/// The leading digits and the rest. Products of leading digits are exact, and products of one with a rest.
+/// Splits a number into leading digits and a remainder. Products of leading digits with leading
+/// digits or remainders are exact.
 pub(super) fn halves(x: Lanes<'_>) -> (Lanes<'_>, Lanes<'_>) {
     let rest: i64 = if x.is_single() { 0xFFF } else { 0x7FF_FFFF };
     let high = (x.bits() & !rest).as_float();
@@ -42,13 +44,13 @@ pub(super) fn halves(x: Lanes<'_>) -> (Lanes<'_>, Lanes<'_>) {
 }
 
 impl<'s> Pair<'s> {
-    /// The sum with a smaller pair.
+    /// Returns the sum with a smaller pair.
     pub(super) fn plus(self, other: Self) -> Self {
         let sum = two_sum(self.high, other.high);
         quick_two_sum(sum.high, sum.low + (self.low + other.low))
     }
 
-    /// The product with a pair.
+    /// Returns the product with a pair.
     pub(super) fn times(self, other: Self) -> Self {
         let product = two_product(self.high, other.high);
         quick_two_sum(product.high, product.low + (self.high * other.low + self.low * other.high))

@@ -1,7 +1,7 @@
 //! Inverse trigonometric functions.
 //!
-//! Minimax polynomials: `atan(t) = t + t z A(z)` for `|t| <= tan(pi/8)` (of `F32` for `|t| <= 1`) and
-//! `asin(t) = t + t z S(z)` for `|t| <= 1/2`, with `z = t^2`.
+//! Minimax polynomials with `z = t^2`: `atan(t) = t + t z A(z)` for `|t| <= tan(pi/8)` (in `F32`
+//! for `|t| <= 1`), and `asin(t) = t + t z S(z)` for `|t| <= 1/2`.
 
 use super::exact::{Pair, quick_two_sum, two_product};
 use super::lanes::Lanes;
@@ -52,7 +52,7 @@ const ASIN_SINGLE: &[f64] = &[
     0.024184778332710266,
     0.042158305644989014,
 ];
-/// The nearest number of `F32` to `pi/2`, and the rest.
+/// The nearest `F32` number to `pi/2`, and the remainder.
 const HALF_PI_SINGLE: f64 = 1.5707963705062866;
 const HALF_PI_SINGLE_LOW: f64 = -4.371139000186243e-8;
 const HALF_PI: f64 = std::f64::consts::FRAC_PI_2;
@@ -60,7 +60,7 @@ const HALF_PI_LOW: f64 = 6.123233995736766e-17;
 /// `tan(pi/8)`.
 const TAN_EIGHTH: f64 = std::f64::consts::SQRT_2 - 1.0;
 
-/// The arc tangent of a number at least 0, in two parts.
+/// The arc tangent of a nonnegative number, in two parts.
 fn atan_of_magnitude(x: Lanes<'_>) -> Pair<'_> {
     let is_large = x.above(1.0 / TAN_EIGHTH);
     let is_middle = x.above(TAN_EIGHTH);
@@ -90,7 +90,7 @@ pub(super) fn atan(x: Lanes<'_>) -> Lanes<'_> {
     (angle.high + angle.low).with_sign_of(x)
 }
 
-/// The arc tangent of a number of `F32` from -1 to 1.
+/// The arc tangent of an `F32` number from -1 to 1.
 fn atan_of_ratio(t: Lanes<'_>) -> Lanes<'_> {
     let z = t * t;
     (t * z).mul_add(z.polynomial(ATAN_SINGLE), t)
@@ -101,7 +101,7 @@ pub(super) fn atan2<'s>(y: Lanes<'s>, x: Lanes<'s>) -> Lanes<'s> {
     let (height, width) = (y.abs(), x.abs());
     let is_steep = height.above(width);
     let (least, most) = (is_steep.choose(width, height), is_steep.choose(height, width));
-    // 0/0 counts as 0 and inf/inf as 1.
+    // 0/0 counts as 0, and inf/inf as 1.
     let ratio = least.equals(0.0).choose(least, least / most);
     let both_infinite = least.equals(f64::INFINITY);
     let ratio = both_infinite.choose(x.number(1.0), ratio);
@@ -109,14 +109,15 @@ pub(super) fn atan2<'s>(y: Lanes<'s>, x: Lanes<'s>) -> Lanes<'s> {
         return turned_single(y, x, is_steep, atan_of_ratio(ratio));
     }
     let angle = atan_of_magnitude(ratio);
-    // The angle's complement where it is steep, its supplement where x is negative.
+    // The complement of the angle if it is steep, and its supplement if x is negative.
     let is_negative = x.sign_bits().differs(0);
     let turned = is_steep | is_negative;
     let base = |part: f64| {
         let upright = is_negative.choose(x.number(2.0 * part), 0.0);
         is_steep.choose(x.number(part), upright)
     };
-    // Measured from the vertical, the angle grows to the left; from the negative axis it shrinks.
+    // Measured from the vertical, the angle grows to the left. Measured from the negative axis, it
+    // shrinks.
     let is_subtracted = is_steep ^ is_negative;
     let sign = |value: Lanes<'s>| is_subtracted.choose(-value, value);
     let sum = quick_two_sum(base(HALF_PI), sign(angle.high));
@@ -128,7 +129,7 @@ pub(super) fn atan2<'s>(y: Lanes<'s>, x: Lanes<'s>) -> Lanes<'s> {
     y.differs(y).choose(y, value)
 }
 
-/// The angle of `F32` in its quadrant, made of that from the nearer axis.
+/// The `F32` angle in its quadrant, computed from the angle to the nearer axis.
 fn turned_single<'s>(y: Lanes<'s>, x: Lanes<'s>, is_steep: Lanes<'s>, angle: Lanes<'s>) -> Lanes<'s> {
     let is_negative = x.sign_bits().differs(0);
     let base = |part: f64| {
@@ -141,7 +142,7 @@ fn turned_single<'s>(y: Lanes<'s>, x: Lanes<'s>, is_steep: Lanes<'s>, angle: Lan
     y.differs(y).choose(y, value)
 }
 
-/// As [`arc`], of `F32`, without what `s` lost.
+/// Like [`arc`], for `F32`, without the rounding error of `s`.
 fn arc_single(magnitude: Lanes<'_>) -> Arc<'_> {
     let is_large = magnitude.above(0.5);
     let complement = (1.0 - magnitude) * 0.5;
@@ -150,11 +151,12 @@ fn arc_single(magnitude: Lanes<'_>) -> Arc<'_> {
     Arc { is_large, s, rest: (s * z) * z.polynomial(ASIN_SINGLE) }
 }
 
-/// Of a magnitude up to 1: the arc sine of `s`, which is the magnitude itself up to 1/2 and `sqrt((1 - it) / 2)` beyond.
+/// The arc sine of `s` for a magnitude up to 1. Up to 1/2, `s` is the magnitude `m`. Beyond, it is
+/// `sqrt((1 - m) / 2)`.
 struct Arc<'s> {
     is_large: Lanes<'s>,
     s: Lanes<'s>,
-    /// What `s` lost to rounding, and the arc sine's part beyond `s`.
+    /// Rounding error of `s`, plus the difference between the arc sine and `s`.
     rest: Lanes<'s>,
 }
 
@@ -175,7 +177,8 @@ fn arc(magnitude: Lanes<'_>) -> Arc<'_> {
 pub(super) fn asin(x: Lanes<'_>) -> Lanes<'_> {
     if x.is_single() {
         let Arc { is_large, s, rest } = arc_single(x.abs());
-        // The difference may lie above 1 where the arc sine lies below: half a unit of one is a whole one of the other.
+        // The difference may be above 1 and the arc sine below it. Half a unit in the last place is
+        // then a whole one of the result.
         let sum = quick_two_sum(x.number(HALF_PI_SINGLE), s * -2.0);
         let large = sum.high + (sum.low + (HALF_PI_SINGLE_LOW - 2.0 * rest));
         return is_large.choose(large, s + rest).with_sign_of(x);
@@ -201,7 +204,7 @@ pub(super) fn acos(x: Lanes<'_>) -> Lanes<'_> {
     let (s_signed, rest_signed) = (s.flip_sign(x.sign_bits()), rest.flip_sign(x.sign_bits()));
     let sum = quick_two_sum(x.number(HALF_PI), -s_signed);
     let small = sum.high + (sum.low + (HALF_PI_LOW - rest_signed));
-    // Near 1: twice the arc sine of s; near -1 that from pi.
+    // Near 1: twice the arc sine of s. Near -1: pi minus that.
     let near_one = 2.0 * (s + rest);
     let sum = quick_two_sum(x.number(2.0 * HALF_PI), s * -2.0);
     let near_minus_one = sum.high + (sum.low + (2.0 * HALF_PI_LOW - 2.0 * rest));

@@ -1,7 +1,8 @@
 //! Values as operands of Rust's operators, so that a function reads like its formula.
 //!
-//! A [`Scope`] borrows the builder for one region; every [`Lanes`] of it is a value that the region sees. Constants are
-//! plain Rust numbers: `1.0 - x * 0.5` has the lanes and the type of `x`.
+//! A [`Scope`] borrows the builder for one region. Each of its [`Lanes`] is a value that is
+//! available in the region. Constants are plain Rust numbers: `1.0 - x * 0.5` has the lanes and the
+//! type of `x`.
 
 use super::rounding;
 use nest::{
@@ -12,13 +13,13 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Neg, Not, Sub};
 use support::Result;
 use target::Target;
 
-/// The region that is being built.
+/// The region under construction.
 pub(super) struct Scope<'s> {
     builder: RefCell<&'s mut FunctionBuilder>,
     target: &'s Target,
 }
 
-/// A value: a scalar or some lanes.
+/// A value: a scalar or a vector.
 #[derive(Clone, Copy)]
 pub(super) struct Lanes<'s> {
     scope: &'s Scope<'s>,
@@ -47,9 +48,9 @@ fn build_all(
     function(&arguments).iter().map(|value| value.id).collect()
 }
 
-/// What stands on the other side of an operator: a value, or a number for every lane.
+/// The other operand of an operator: a value, or a number for every lane.
 pub(super) trait Operand<'s> {
-    /// As a value of the type of another.
+    /// Returns the operand as a value of the same type as `other`.
     fn like(self, other: Lanes<'s>) -> Lanes<'s>;
 }
 
@@ -111,7 +112,7 @@ integer_operator!(BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor);
 
 impl Neg for Lanes<'_> {
     type Output = Self;
-    /// Of floats.
+    /// Negates floats.
     fn neg(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Negate, self.id))
     }
@@ -119,7 +120,7 @@ impl Neg for Lanes<'_> {
 
 impl Not for Lanes<'_> {
     type Output = Self;
-    /// Of integers and masks.
+    /// Inverts integers and masks.
     fn not(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Not, self.id))
     }
@@ -139,17 +140,17 @@ macro_rules! comparison {
 
 impl<'s> Lanes<'s> {
     comparison!(
-        /// A mask: equal.
+        /// Mask of equal lanes.
         equals Equal,
-        /// A mask: not equal; true with NaN.
+        /// Mask of different lanes. True for NaN.
         differs NotEqual,
-        /// A mask: less; integers signed.
+        /// Mask of lesser lanes. Integers are signed.
         below Less,
-        /// A mask: greater; integers signed.
+        /// Mask of greater lanes. Integers are signed.
         above Greater,
-        /// A mask: greater or equal; integers signed.
+        /// Mask of greater or equal lanes. Integers are signed.
         at_least GreaterEqual,
-        /// A mask: less or equal; integers signed.
+        /// Mask of lesser or equal lanes. Integers are signed.
         at_most LessEqual
     );
 
@@ -157,42 +158,43 @@ impl<'s> Lanes<'s> {
         Self { scope: self.scope, id: build(&mut self.scope.builder.borrow_mut()) }
     }
 
-    /// The type.
+    /// Returns the type.
     pub(super) fn ty(self) -> Type {
         self.scope.builder.borrow().ty(self.id)
     }
 
-    /// Whether the lanes are `F32`.
+    /// True if the lanes are `F32`.
     pub(super) fn is_single(self) -> bool {
         self.ty().scalar == ScalarType::F32
     }
 
-    /// Whether a multiply-add of the target is fused.
+    /// True if the target fuses multiply-adds.
     pub(super) fn has_fma(self) -> bool {
         self.scope.target.has_fma
     }
 
-    /// Whether the target has [`Self::scale`], [`Self::exponent`], [`Self::mantissa`] and the estimates.
+    /// True if the target supports [`Self::scale`], [`Self::exponent`], [`Self::mantissa`], and the
+    /// estimates.
     pub(super) fn has_parts(self) -> bool {
         self.scope.target.has_float_parts
     }
 
-    /// This times 2 to an integral power, rounded once.
+    /// Multiplies by 2 to an integral power, rounding once.
     pub(super) fn scale(self, power: Self) -> Self {
         self.make(|b| b.binary(BinaryOp::Scale, self.id, power.id))
     }
 
-    /// The exponent as a float, see [`UnaryOp::Exponent`].
+    /// Returns the exponent as a float. See [`UnaryOp::Exponent`].
     pub(super) fn exponent(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Exponent, self.id))
     }
 
-    /// The mantissa, see [`UnaryOp::Mantissa`].
+    /// Returns the mantissa. See [`UnaryOp::Mantissa`].
     pub(super) fn mantissa(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Mantissa, self.id))
     }
 
-    /// `1 / self` to 14 bits at least: what a step of Newton's makes right.
+    /// `1 / self` to at least 14 bits, to be refined by a Newton step.
     pub(super) fn reciprocal_estimate(self) -> Self {
         if self.has_parts() {
             return self.make(|b| b.unary(UnaryOp::ReciprocalEstimate, self.id));
@@ -200,7 +202,7 @@ impl<'s> Lanes<'s> {
         1.0 / self
     }
 
-    /// `1 / sqrt(self)` to 14 bits, see [`UnaryOp::ReciprocalRootEstimate`].
+    /// `1 / sqrt(self)` to 14 bits. See [`UnaryOp::ReciprocalRootEstimate`].
     pub(super) fn reciprocal_root_estimate(self) -> Self {
         self.make(|b| b.unary(UnaryOp::ReciprocalRootEstimate, self.id))
     }
@@ -213,11 +215,13 @@ impl<'s> Lanes<'s> {
 
     /// `c[0] + c[1] * self + c[2] * self^2 + ..`.
     pub(super) fn polynomial(self, coefficients: &[f64]) -> Self {
-        let (&last, rest) = coefficients.split_last().expect("a polynomial has a coefficient");
+        let (&last, rest) =
+            coefficients.split_last().expect("expected a polynomial with at least one coefficient");
         rest.iter().rev().fold(last.like(self), |sum, &c| sum.mul_add(self, c))
     }
 
-    /// As [`Self::polynomial`], with the first coefficients where a mask holds and the second ones elsewhere.
+    /// Like [`Self::polynomial`], with the first coefficients where a mask holds and the second
+    /// ones elsewhere.
     pub(super) fn polynomial_of(self, mask: Self, first: &[f64], second: &[f64]) -> Self {
         let pick = |k: usize| {
             let coefficient = |table: &[f64]| table.get(k).copied().unwrap_or(0.0).like(self);
@@ -227,40 +231,40 @@ impl<'s> Lanes<'s> {
         (0..degree).rev().fold(pick(degree), |sum, k| sum.mul_add(self, pick(k)))
     }
 
-    /// The magnitude.
+    /// Returns the magnitude.
     pub(super) fn abs(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Abs, self.id))
     }
 
-    /// The square root.
+    /// Returns the square root.
     pub(super) fn sqrt(self) -> Self {
         self.make(|b| b.unary(UnaryOp::Sqrt, self.id))
     }
 
-    /// The integral value next towards zero.
+    /// Truncates toward zero.
     pub(super) fn trunc(self) -> Self {
         let target = self.scope.target;
-        self.make(|b| rounding::trunc(b, target, self.id).expect("rounding is defined for every target"))
+        self.make(|b| rounding::trunc(b, target, self.id).expect("rounding fails for no target"))
     }
 
-    /// Of a mask: `a` where it holds, `b` elsewhere. One of the two is a value.
+    /// Selects by a mask: `a` where it holds, `b` elsewhere.
     pub(super) fn choose(self, a: Lanes<'s>, b: impl Operand<'s>) -> Self {
         let other = b.like(a);
         self.make(|b| b.select(self.id, a.id, other.id))
     }
 
-    /// A number in lanes like these.
+    /// Broadcasts a number to the lanes and type of this value.
     pub(super) fn number(self, value: impl Operand<'s>) -> Self {
         value.like(self)
     }
 
-    /// The smaller of this and a bound; NaN stays NaN.
+    /// Returns the smaller of the value and a bound. NaN stays NaN.
     pub(super) fn at_most_bound(self, bound: f64) -> Self {
         let limit = bound.like(self);
         self.above(limit).choose(limit, self)
     }
 
-    /// The larger of this and a bound; NaN stays NaN.
+    /// Returns the larger of the value and a bound. NaN stays NaN.
     pub(super) fn at_least_bound(self, bound: f64) -> Self {
         let limit = bound.like(self);
         self.below(limit).choose(limit, self)
@@ -270,31 +274,31 @@ impl<'s> Lanes<'s> {
         if self.is_single() { ScalarType::I32 } else { ScalarType::I64 }
     }
 
-    /// The bits of floats, as integers of the same size.
+    /// Returns the bits of floats as integers of the same size.
     pub(super) fn bits(self) -> Self {
         let ty = self.ty().with_scalar(self.integer_type());
         self.make(|b| b.bitcast(self.id, ty))
     }
 
-    /// The floats of some bits.
+    /// Returns the floats with these bits.
     pub(super) fn as_float(self) -> Self {
         let ty = self.ty();
         let scalar = if ty.scalar == ScalarType::I32 { ScalarType::F32 } else { ScalarType::F64 };
         self.make(|b| b.bitcast(self.id, ty.with_scalar(scalar)))
     }
 
-    /// Only the sign bit of floats, as integers.
+    /// Returns the sign bits of floats as integers, with all other bits 0.
     pub(super) fn sign_bits(self) -> Self {
         let bits = self.bits();
         bits & (i64::MIN >> (64 - 8 * bits.ty().scalar.byte_size()))
     }
 
-    /// The sign flipped where bits of [`Self::sign_bits`] are set.
+    /// Flips the sign where bits of [`Self::sign_bits`] are set.
     pub(super) fn flip_sign(self, sign_bits: Self) -> Self {
         (self.bits() ^ sign_bits).as_float()
     }
 
-    /// The magnitude of this with the sign of another.
+    /// Returns the magnitude of this value with the sign of another.
     pub(super) fn with_sign_of(self, other: Self) -> Self {
         (self.abs().bits() | other.sign_bits()).as_float()
     }
@@ -304,37 +308,37 @@ impl<'s> Lanes<'s> {
         self.make(|b| b.binary(op, self.id, count.id))
     }
 
-    /// Integers shifted left, by less than their width.
+    /// Shifts integers left by less than their width.
     pub(super) fn shl(self, count: impl Operand<'s>) -> Self {
         self.shift(BinaryOp::ShiftLeft, count)
     }
 
-    /// Integers shifted right, zeros coming in.
+    /// Shifts integers right, filling with zeros.
     pub(super) fn shr(self, count: impl Operand<'s>) -> Self {
         self.shift(BinaryOp::ShiftRightLogical, count)
     }
 
-    /// Integers shifted right, the sign coming in.
+    /// Shifts integers right, filling with the sign.
     pub(super) fn sar(self, count: impl Operand<'s>) -> Self {
         self.shift(BinaryOp::ShiftRightArithmetic, count)
     }
 
-    /// Floats as `F64`.
+    /// Converts floats to `F64`.
     pub(super) fn to_double(self) -> Self {
         self.make(|b| b.convert(ConvertOp::FloatExtend, self.id, ScalarType::F64))
     }
 
-    /// Floats as `F32`, rounded.
+    /// Rounds floats to `F32`.
     pub(super) fn to_single(self) -> Self {
         self.make(|b| b.convert(ConvertOp::FloatTruncate, self.id, ScalarType::F32))
     }
 
-    /// The low half of `I64` lanes.
+    /// Returns the low half of `I64` lanes.
     pub(super) fn to_i32(self) -> Self {
         self.make(|b| b.convert(ConvertOp::Truncate, self.id, ScalarType::I32))
     }
 
-    /// Of a mask: a scalar that says whether it holds in some lane.
+    /// Returns a scalar condition: true if a mask holds in any lane.
     pub(super) fn any(self) -> Self {
         let lanes = self.ty().lanes;
         if lanes == 1 {
@@ -344,10 +348,11 @@ impl<'s> Lanes<'s> {
         (0..lanes.div_ceil(64))
             .map(|part| self.any_of_64(zeros, 64 * part))
             .reduce(|a, b| a | b)
-            .expect("there is a lane")
+            .expect("expected at least one lane")
     }
 
-    /// Whether one of up to 64 lanes holds: their bits as one integer.
+    /// Returns a scalar condition: true if a mask holds in any of up to 64 lanes. It compares their
+    /// bits as one integer.
     fn any_of_64(self, zeros: Self, first: u32) -> Self {
         let lanes = self.ty().lanes;
         let (scalar, width) = match lanes - first {
@@ -361,7 +366,8 @@ impl<'s> Lanes<'s> {
         whole.make(|b| b.bitcast(whole.id, Type::scalar(scalar))).differs(0)
     }
 
-    /// Of a scalar condition: one region or the other. Both get `inputs` and return as many values of the same types.
+    /// Branches on a scalar condition. Both regions receive `inputs` and return the same number of
+    /// values of the same types.
     pub(super) fn if_else(
         self,
         inputs: &[Lanes<'s>],
@@ -378,7 +384,8 @@ impl<'s> Lanes<'s> {
         self.all(results)
     }
 
-    /// Repeats a body while a scalar condition holds; both see the carried values and some others.
+    /// Repeats a body while a scalar condition holds. Both receive the carried values and the
+    /// `others`.
     pub(super) fn while_loop(
         carried: &[Lanes<'s>],
         others: &[Lanes<'s>],
@@ -400,7 +407,7 @@ impl<'s> Lanes<'s> {
     }
 
     fn all(self, ids: Result<Vec<ValueId>>) -> Vec<Self> {
-        let ids = ids.expect("regions of arithmetic alone do not fail");
+        let ids = ids.expect("a region of arithmetic failed to build");
         ids.into_iter().map(|id| Self { scope: self.scope, id }).collect()
     }
 }

@@ -5,10 +5,11 @@ use super::exponential::{exp, exp_of_sum};
 use super::lanes::Lanes;
 use super::logarithm::{Split, log_of_normal, split};
 
-/// `ln 2`: the part whose products with exponents are exact, and the rest.
+/// `ln 2`: a part whose products with exponents are exact, and the remainder.
 const LN2_HIGH: f64 = 0.6931471805598903;
 const LN2_LOW: f64 = 5.497923018708371e-14;
-/// `log((1 + s) / (1 - s)) = 2 s + s z (2/3 + z L(z))` with `z = s^2`, minimax for `|s| <= 0.1716`.
+/// `log((1 + s) / (1 - s)) = 2 s + s z (2/3 + z L(z))` with `z = s^2`. `L` is a minimax polynomial
+/// for `|s| <= 0.1716`.
 const LOG: &[f64] = &[
     0.40000000000002256,
     0.28571428570098506,
@@ -19,16 +20,17 @@ const LOG: &[f64] = &[
     0.1319651585723645,
 ];
 
-/// `x^y` of `F32`, computed in `F64`, whose precision is enough for every exponent.
+/// `x^y` for `F32`, computed in `F64`, which is precise enough for all exponents.
 pub(super) fn pow_of_singles<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
     let exponent = y.to_double() * log_of_normal(x.abs().to_double());
     with_special_cases(x, y, exp(exponent).to_single())
 }
 
-/// `x^y` of `F64`.
+/// `x^y` for `F64`.
 pub(super) fn pow<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
     let log = extended_log(x.abs());
-    // Exponents of at least 2^65 change the result no more: the logarithm of what is not 1 is at least 2^-53.
+    // Larger exponents than 2^65 do not change the result: the logarithm of any other number than 1
+    // is at least 2^-53.
     let bounded = y.at_most_bound(2f64.powi(65)).at_least_bound(-2f64.powi(65));
     let product = two_product(log.high, bounded);
     let sum = quick_two_sum(product.high, product.low + log.low * bounded);
@@ -37,7 +39,7 @@ pub(super) fn pow<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
     with_special_cases(x, y, value)
 }
 
-/// The logarithm of a positive finite number to about 68 digits.
+/// The logarithm of a positive finite number to about 68 bits.
 fn extended_log(x: Lanes<'_>) -> Pair<'_> {
     let Split { k, f } = split(x);
     // s = f / (2 + f), in two parts.
@@ -58,7 +60,7 @@ fn extended_log(x: Lanes<'_>) -> Pair<'_> {
     quick_two_sum(sum.high, sum.low + (log.low + k * LN2_LOW))
 }
 
-/// `|x|^y` of ordinary numbers made right for all, as C's `pow` has it.
+/// Corrects `|x|^y` for special operands, like C's `pow`.
 fn with_special_cases<'s>(x: Lanes<'s>, y: Lanes<'s>, value: Lanes<'s>) -> Lanes<'s> {
     let magnitude = x.abs();
     let is_integer = y.trunc().equals(y);
@@ -70,7 +72,7 @@ fn with_special_cases<'s>(x: Lanes<'s>, y: Lanes<'s>, value: Lanes<'s>) -> Lanes
     let value = is_extreme.choose(extreme, value);
     let one = x.number(1.0);
     let value = magnitude.equals(1.0).choose(one, value);
-    // Negative numbers have integral powers only, infinity and zero aside.
+    // Negative numbers have only integral powers, except for infinity and zero.
     let is_undefined = x.below(0.0) & magnitude.below(f64::INFINITY) & !is_integer;
     let nan = x.number(f64::NAN);
     let value = is_undefined.choose(nan, value);
@@ -84,17 +86,18 @@ fn with_special_cases<'s>(x: Lanes<'s>, y: Lanes<'s>, value: Lanes<'s>) -> Lanes
 const INVERSE_ROOT: &[f64] =
     &[1.8772127399139118, -1.8893462827496894, 1.6269453808105336, -0.7613777095687971, 0.14656588482634117];
 
-/// The cube root of `F64`.
+/// The cube root for `F64`.
 pub(super) fn cbrt(x: Lanes<'_>) -> Lanes<'_> {
     let magnitude = x.abs();
     let is_subnormal = magnitude.below(f64::MIN_POSITIVE);
     let scaled = is_subnormal.choose(magnitude * 2f64.powi(54), magnitude);
-    // A third of the exponent and the leading bits: within 4 percent of the root (the constants are msun's).
+    // A third of the exponent and the leading bits gives the root to within 4 percent. The
+    // constants are msun's.
     let third = (scaled.bits().shr(32i64) * 0x5555_5556i64).shr(32i64);
     let guess = (third + 715094163i64).shl(32i64).as_float();
     let ratio = guess * guess * (guess / scaled);
     let root = guess * ratio.polynomial(INVERSE_ROOT);
-    // Short enough that its square is exact; then one step of Halley's method.
+    // Truncate the root so that its square is exact, then apply one step of Halley's method.
     let (root, _) = halves(root);
     let quotient = scaled / (root * root);
     let root = root + root * ((quotient - root) / (root + root + quotient));
@@ -108,8 +111,9 @@ pub(super) fn rsqrt(x: Lanes<'_>) -> Lanes<'_> {
     if !x.has_parts() {
         return 1.0 / x.sqrt();
     }
-    // With an estimate y and e = 1 - x y^2 it is y (1 + e/2 + 3/8 e^2 + ..), which triples the digits. What x y loses when it is
-    // rounded counts as much as the last rounding of a single.
+    // With an estimate y and e = 1 - x y^2, the result is y (1 + e/2 + 3/8 e^2 + ..), which triples
+    // the number of digits. In `F32`, the rounding error of x y matters as much as the final
+    // rounding.
     let estimate = x.reciprocal_root_estimate();
     let product = x * estimate;
     let mut e = (-product).mul_add(estimate, 1.0);
@@ -122,6 +126,6 @@ pub(super) fn rsqrt(x: Lanes<'_>) -> Lanes<'_> {
         let e = (-(x * value)).mul_add(value, 1.0);
         value = (value * 0.5).mul_add(e, value);
     }
-    // The estimates of 0 and infinity are the result.
+    // For 0 and infinity, the estimate is the result.
     value.equals(value).choose(value, estimate)
 }

@@ -3,10 +3,10 @@
 use super::exact::halves;
 use super::lanes::Lanes;
 
-/// At most so many bits of the quotient come of one step.
+/// Maximum number of quotient bits per step.
 const STEP_BITS: i64 = 25;
 
-/// C's `fmod` of `F64`: `x - trunc(x / y) y` without rounding, with the sign of `x`.
+/// C's `fmod` for `F64`: `x - trunc(x / y) y` without rounding, with the sign of `x`.
 pub(super) fn fmod<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
     let (dividend, divisor) = (x.abs(), y.abs());
     let is_defined = dividend.below(f64::INFINITY) & divisor.above(0.0);
@@ -20,26 +20,27 @@ pub(super) fn fmod<'s>(x: Lanes<'s>, y: Lanes<'s>) -> Lanes<'s> {
     is_defined.choose(rest, f64::NAN).with_sign_of(x)
 }
 
-/// Subtracts a multiple of the divisor; what remains is congruent, not negative, and less than the divisor or smaller
-/// by a factor of `2^STEP_BITS`.
+/// Subtracts a multiple of the divisor. The result is congruent, nonnegative, and either less than
+/// the divisor or smaller than before by a factor of `2^STEP_BITS`.
 fn step<'s>(rest: Lanes<'s>, divisor: Lanes<'s>) -> Lanes<'s> {
     let excess = exponent(rest) - exponent(divisor) + (-STEP_BITS);
     let shift = excess.above(0i64).choose(excess, 0i64);
-    // In four factors: a shift has more bits than a float's exponent.
+    // Four factors, because the shift can exceed the range of a float's exponent.
     let quarter = shift.shr(2i64);
     let power = |n: Lanes<'s>| (n + 1023i64).shl(52i64).as_float();
     let factor = power(quarter);
     let scaled = divisor * factor * factor * factor * power(shift - quarter - quarter - quarter);
-    // The quotient has so few bits that its products with the halves are exact, and then the differences are.
+    // The quotient has few enough bits that its products with the halves are exact. The differences
+    // are then exact too.
     let quotient = (rest / scaled).trunc();
     let (high, low) = halves(scaled);
     let difference = (rest - quotient * high) - quotient * low;
-    // Rounding may have raised the quotient to the next integer.
+    // Rounding may have increased the quotient to the next integer.
     let difference = difference.below(0.0).choose(difference + scaled, difference);
     rest.at_least(divisor).choose(difference, rest)
 }
 
-/// The biased exponent, as if subnormal numbers were normal.
+/// Returns the biased exponent, treating subnormal numbers as normal ones.
 fn exponent(x: Lanes<'_>) -> Lanes<'_> {
     let is_small = x.below(2f64.powi(-900));
     let scaled = is_small.choose(x * 2f64.powi(100), x);

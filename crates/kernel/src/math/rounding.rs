@@ -1,12 +1,14 @@
-//! Rounding to integral values, with one instruction where there is one and with arithmetic elsewhere.
+//! Rounding to integral values, with one instruction where the target has one, and with arithmetic
+//! elsewhere.
 //!
-//! NaN stays NaN, infinities and numbers without a fraction stay themselves, and a zero result has the operand's sign.
+//! NaN stays NaN. Infinities and integral numbers are unchanged. A zero result has the operand's
+//! sign.
 
 use nest::{BinaryOp, FunctionBuilder, Predicate, ScalarType, UnaryOp, ValueId};
 use support::Result;
 use target::Target;
 
-/// The largest integral value not above.
+/// Largest integral value that is not greater than the operand.
 pub fn floor(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
     if target.has_rounding {
         return Ok(b.unary(UnaryOp::Floor, x));
@@ -19,7 +21,7 @@ pub fn floor(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Val
     Ok(with_sign_of(b, floor, x))
 }
 
-/// The smallest integral value not below.
+/// Smallest integral value that is not less than the operand.
 pub fn ceil(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
     if target.has_rounding {
         return Ok(b.unary(UnaryOp::Ceil, x));
@@ -32,7 +34,7 @@ pub fn ceil(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Valu
     Ok(with_sign_of(b, ceil, x))
 }
 
-/// The integral value next towards zero.
+/// Nearest integral value toward zero.
 pub fn trunc(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
     if target.has_rounding {
         return Ok(b.unary(UnaryOp::Truncate, x));
@@ -46,7 +48,7 @@ pub fn trunc(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<Val
     Ok(with_sign_of(b, truncated, x))
 }
 
-/// The nearest integral value, of two equally near the even one.
+/// Nearest integral value. Ties round to even.
 pub fn round_even(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Result<ValueId> {
     if target.has_rounding {
         return Ok(b.unary(UnaryOp::RoundEven, x));
@@ -55,7 +57,8 @@ pub fn round_even(b: &mut FunctionBuilder, target: &Target, x: ValueId) -> Resul
     Ok(with_sign_of(b, nearest, x))
 }
 
-/// Adding `2^(mantissa bits)` leaves no room for a fraction; numbers at least as large have none, NaN stays.
+/// Adds `2^(mantissa bits)`, which leaves no bits for a fraction. Larger numbers and NaN are
+/// unchanged.
 fn nearest_even(b: &mut FunctionBuilder, x: ValueId) -> ValueId {
     let ty = b.ty(x);
     let limit = if ty.scalar == ScalarType::F32 { 2f64.powi(23) } else { 2f64.powi(52) };

@@ -1,7 +1,8 @@
-//! `sin`, `cos`, `tan`.
+//! `sin`, `cos`, and `tan`.
 //!
-//! The angle is reduced by multiples of `pi/2`; minimax polynomials do the rest, for `|r| <= 0.786` and `z = r^2`:
-//! `sin(r) = r + r z S(z)`, `cos(r) = 1 - z/2 + z^2 C(z)`, `tan(r) = r + r z T(z)`.
+//! The angle is reduced by multiples of `pi/2`. Minimax polynomials approximate the rest, for `|r|
+//! <= 0.786` and `z = r^2`: `sin(r) = r + r z S(z)`, `cos(r) = 1 - z/2 + z^2 C(z)`, `tan(r) = r + r
+//! z T(z)`.
 
 use super::exact::two_product;
 use super::lanes::Lanes;
@@ -34,7 +35,7 @@ const COS_DOUBLE: &[f64] = &[
     -1.1359500677944522e-11,
 ];
 
-/// Sine and cosine of a reduced angle.
+/// Returns the sine and the cosine of a reduced angle.
 fn sin_cos<'s>(reduced: &Reduced<'s>) -> (Lanes<'s>, Lanes<'s>) {
     let Reduced { angle, tail, .. } = *reduced;
     let z = angle * angle;
@@ -51,7 +52,7 @@ fn sin_cos<'s>(reduced: &Reduced<'s>) -> (Lanes<'s>, Lanes<'s>) {
     (sin, cos)
 }
 
-/// The sine of a reduced angle, its quadrants counted from one.
+/// Returns the sine of a reduced angle, with an offset to its quadrant.
 fn sin_from<'s>(reduced: &Reduced<'s>, first_quadrant: i64) -> Lanes<'s> {
     let (sin, cos) = sin_cos(reduced);
     let quadrant = if first_quadrant == 0 { reduced.quadrant } else { reduced.quadrant + first_quadrant };
@@ -82,12 +83,13 @@ pub(super) fn tan(x: Lanes<'_>) -> Lanes<'_> {
     value.flip_sign(x.sign_bits())
 }
 
-/// In odd quadrants `-1 / t`, where `t = tan(r)` has a rest of what its sum lost.
+/// In odd quadrants, this is `-1 / t`, where `t = tan(r)` is corrected by the rounding error of its
+/// sum.
 fn tan_single(x: Lanes<'_>) -> Lanes<'_> {
     let Reduced { quadrant, angle, tail } = reduce(x.abs());
     let z = angle * angle;
     let more = (angle * z).mul_add(z.polynomial(TAN_SINGLE), tail);
-    // The tangent of a sum: the tail counts 1 + t^2 times.
+    // Tangent of a sum: the tail contributes 1 + t^2 times.
     let tangent = angle + more;
     let more = tail.mul_add(tangent * tangent, more);
     let tangent = angle + more;
