@@ -1,5 +1,5 @@
-//! Facts about a graph that clustering decides by: what must be constant, when nodes are live, which accesses to variables must
-//! stay apart, and where contracting an edge would close a cycle.
+//! Analyses that clustering is based on: required constants, liveness of nodes, variable accesses
+//! that must stay apart, and edges whose contraction would create a cycle.
 
 pub(crate) mod constants;
 pub(crate) mod cycle_graph;

@@ -1,4 +1,4 @@
-//! Candidates: the nodes that may be in clusters at all.
+//! Candidates: the nodes that may be part of a cluster.
 
 pub(crate) mod compilability;
 pub(crate) mod op_groups;
@@ -17,52 +17,54 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::{Id, IdVec, Result};
 use tf::proto::attr_value::Value;
 
-/// The attribute that asks for a cluster, or forbids one.
+/// Attribute that requests or forbids a cluster.
 pub(crate) const COMPILE: &str = "_XlaCompile";
-/// The attribute of functions that must be compiled.
+/// Attribute of functions that must be compiled.
 pub(crate) const MUST_COMPILE: &str = "_XlaMustCompile";
 
-/// What everything here looks at.
+/// Inputs of the search for candidates.
 pub(crate) struct Context<'a> {
     pub(crate) options: &'a Options,
     pub(crate) library: &'a Library<'a>,
     pub(crate) kernels: &'a dyn Kernels,
     pub(crate) constants: &'a constants::Analysis<'a>,
-    /// The same of XLA, which decides what is a candidate: a compiler that wants less constant has the same clusters.
+    /// The same analysis with XLA's rules, which determine the candidates: a compiler that needs
+    /// fewer constants still produces the same clusters.
     pub(crate) constants_of_xla: &'a constants::Analysis<'a>,
-    /// Whether the JIT level is on.
+    /// True if the JIT level is on.
     pub(crate) is_on: bool,
-    /// Nodes that stay as they are.
+    /// Nodes that must stay unchanged.
     pub(crate) pinned: &'a BTreeSet<&'a str>,
 }
 
 /// The candidates of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Candidates {
-    /// By node.
+    /// For each node, true if it is a candidate.
     pub(crate) is_candidate: IdVec<NodeId, bool>,
-    /// The candidates, in the order of their numbers.
+    /// Candidates in increasing order.
     pub(crate) nodes: Vec<NodeId>,
-    /// The device of each node; of gaps and the ends of the graph, that of any other.
+    /// Device of each node; arbitrary for gaps, the source, and the sink.
     pub(crate) device_of: IdVec<NodeId, DeviceId>,
     pub(crate) devices: Devices,
-    /// Whether nodes on a CPU were left out that the level asks for.
-    pub(crate) left_cpu_out: bool,
+    /// True if nodes were excluded only because they are on a CPU.
+    pub(crate) excluded_cpu: bool,
 }
 
 impl Context<'_> {
-    /// Whether `_XlaCompile` stands on the node or the function it calls, or, if the level is on, `_XlaMustCompile`.
+    /// True if `_XlaCompile` is set on the node or on its callee, or, if the level is on,
+    /// `_XlaMustCompile`.
     pub(crate) fn is_asked_for(&self, node: &Node) -> bool {
-        self.says(node, COMPILE) || (self.is_on && self.says(node, MUST_COMPILE))
+        self.has_attribute(node, COMPILE) || (self.is_on && self.has_attribute(node, MUST_COMPILE))
     }
 
-    /// Whether an attribute is true on the node or on the function it calls.
-    pub(crate) fn says(&self, node: &Node, name: &str) -> bool {
+    /// True if an attribute is true on the node or on its callee.
+    pub(crate) fn has_attribute(&self, node: &Node, name: &str) -> bool {
         bool_attribute(&node.def.attr, name) == Some(true)
             || self.library.definitions.callee_attribute(&node.def, name) == Some(&Value::B(true))
     }
 
-    /// Whether `_XlaCompile=false` stands on the node or, if that says nothing, on the function it calls.
+    /// True if `_XlaCompile` is false on the node or, if the node does not have it, on its callee.
     fn is_forbidden(&self, node: &Node) -> bool {
         let own = bool_attribute(&node.def.attr, COMPILE);
         match own {
@@ -75,7 +77,7 @@ impl Context<'_> {
         self.options.devices.get(kind)
     }
 
-    /// Whether clusters on a kind of device are compiled.
+    /// True if clusters on a device of this kind are compiled.
     pub(crate) fn should_compile(&self, is_asked_for: bool, kind: &str, registration: &Registration) -> bool {
         is_asked_for
             || match registration.policy {
@@ -93,43 +95,43 @@ impl Context<'_> {
         report: &mut Report,
     ) -> Result<Candidates> {
         let flags = &self.options.flags;
-        let wanted_ops = op_groups::ops(&flags.ops_to_cluster, self.kernels)?;
+        let allowed_ops = op_groups::ops(&flags.ops_to_cluster, self.kernels)?;
         let excluded = op_groups::excluded(&flags.cluster_exclude_ops, self.kernels)?;
         let must_be_constant = self.constants_of_xla.of_graph(graph, &|_| true)?.nodes;
-        let mut found = Candidates {
+        let mut candidates = Candidates {
             is_candidate: graph.node_table(false),
             device_of: graph.node_table(DeviceId::from_index(0)),
             ..Candidates::default()
         };
         for id in graph.ids() {
             let at_node = |e: support::Error| e.context(format!("node '{}'", graph[id].name()));
-            found.device_of[id] = found.devices.id(&graph[id].def.device).map_err(at_node)?;
+            candidates.device_of[id] = candidates.devices.id(&graph[id].def.device).map_err(at_node)?;
         }
         let mut checkers: BTreeMap<String, Checker<'_>> = BTreeMap::new();
         for id in graph.ids() {
             let node = &graph[id];
-            let kind = found.devices.kind(found.device_of[id]).to_owned();
+            let kind = candidates.devices.kind(candidates.device_of[id]).to_owned();
             let why_not = if state.fuel_used >= flags.clustering_fuel {
-                Some("--tf_xla_clustering_fuel is used up".to_owned())
-            } else if !wanted_ops.is_empty() && !wanted_ops.contains(node.op()) {
+                Some("--tf_xla_clustering_fuel is exhausted".to_owned())
+            } else if !allowed_ops.is_empty() && !allowed_ops.contains(node.op()) {
                 Some("--tf_xla_ops_to_cluster does not list its op".to_owned())
             } else {
-                self.why_not(graph, id, &kind, &excluded, &mut checkers, &mut found)
+                self.why_not(graph, id, &kind, &excluded, &mut checkers, &mut candidates)
             };
             let why_not = why_not
                 .or_else(|| {
                     (must_be_constant[id] && node.is_stateful && !works_on_list(node.op())).then(|| {
-                        "its value must be known when what it leads to is compiled, but differs from run to run".to_owned()
+                        "its value must be a compile-time constant, but it changes between runs".to_owned()
                     })
                 })
                 .or_else(|| {
                     drives_constants_of_loop(graph, id)
-                        .then(|| "a loop's condition would have to wait for its body".to_owned())
+                        .then(|| "the loop's condition would depend on its body".to_owned())
                 });
             match why_not {
                 None => {
-                    found.is_candidate[id] = true;
-                    found.nodes.push(id);
+                    candidates.is_candidate[id] = true;
+                    candidates.nodes.push(id);
                     state.fuel_used += 1;
                 }
                 Some(reason) => {
@@ -140,7 +142,7 @@ impl Context<'_> {
                 }
             }
         }
-        Ok(found)
+        Ok(candidates)
     }
 
     fn why_not<'c>(
@@ -150,22 +152,22 @@ impl Context<'_> {
         kind: &str,
         excluded: &'c BTreeSet<String>,
         checkers: &mut BTreeMap<String, Checker<'c>>,
-        found: &mut Candidates,
+        candidates: &mut Candidates,
     ) -> Option<String> {
         let node = &graph[id];
         if self.pinned.contains(node.name()) {
-            return Some("the caller feeds it".to_owned());
+            return Some("it is fed by the caller".to_owned());
         }
         if self.is_forbidden(node) {
             return Some(format!("{COMPILE} is false"));
         }
         let Some((name, registration)) = self.options.devices.get_key_value(kind) else {
-            return Some(format!("devices of kind '{kind}' have no compiler"));
+            return Some(format!("no compiler supports devices of kind '{kind}'"));
         };
         if !self.should_compile(self.is_asked_for(node), kind, registration) {
-            found.left_cpu_out |= kind == "CPU" && self.is_on;
+            candidates.excluded_cpu |= kind == "CPU" && self.is_on;
             return Some(if self.is_on {
-                format!("the JIT level does not hold for devices of kind '{kind}'")
+                format!("the JIT level does not apply to devices of kind '{kind}'")
             } else {
                 "the JIT is off".to_owned()
             });
@@ -177,12 +179,14 @@ impl Context<'_> {
     }
 }
 
-/// Whether an op works on a tensor array or a stack: its values must be in the cluster that they are made in.
+/// True if an op works on a tensor array or a stack. These cannot leave the cluster that creates
+/// them.
 fn works_on_list(op: &str) -> bool {
     access(op).is_some_and(|(_, kind)| kind != ResourceKind::Variable)
 }
 
-/// Whether an `Identity` behind the continuing side of a loop's switch is there for constants to wait for.
+/// True for an `Identity` on the continuing side of a loop's switch that only serves as a control
+/// input of constants.
 fn drives_constants_of_loop(graph: &Graph, id: NodeId) -> bool {
     if !graph[id].is_identity() {
         return false;
@@ -197,8 +201,8 @@ fn drives_constants_of_loop(graph: &Graph, id: NodeId) -> bool {
         && graph.out_edges(id).any(|e| e.is_control() && graph[e.dst].is_constant())
 }
 
-/// Whether a graph was clustered before, or made for another compiler.
-pub(crate) fn is_to_be_left(graph: &Graph) -> bool {
+/// True if a graph must not be clustered: it was clustered before, or targets another compiler.
+pub(crate) fn must_skip(graph: &Graph) -> bool {
     graph.ids().any(|id| {
         attribute(&graph[id].def.attr, "_XlaAlreadyClustered").is_some()
             || matches!(graph[id].op(), "TPUExecute" | "TPUExecuteAndUpdateVariables")

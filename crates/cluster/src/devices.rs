@@ -1,46 +1,46 @@
-//! Devices: their names, and what may be clustered on each kind.
+//! Device names, and the clustering rules of each kind of device.
 
 use std::collections::{BTreeMap, HashMap};
 use support::{Error, IdVec, Result};
 
-/// When nodes of a kind of device are clustered.
+/// Condition for clustering nodes on a kind of device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
-    /// Only where `_XlaCompile` asks for it.
+    /// Only if `_XlaCompile` requests it.
     IfExplicitlyRequested,
-    /// There, and if the JIT level is on.
+    /// If `_XlaCompile` requests it, or if the JIT level is on.
     IfEnabledGlobally,
-    /// Whatever is placed there must be compiled.
+    /// Always: everything on the device must be compiled.
     Always,
 }
 
-/// What may be clustered on a kind of device; the names are those of XLA's `DeviceRegistration`.
+/// Clustering rules of a kind of device, with the field names of XLA's `DeviceRegistration`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registration {
-    /// When.
+    /// Condition for clustering.
     pub policy: Policy,
-    /// Whether the order of reads and writes of variables is left to the cluster.
+    /// Clusters may reorder reads and writes of variables.
     pub cluster_resource_variable_ops_unsafely: bool,
-    /// Stacks.
+    /// Cluster ops on stacks.
     pub cluster_stack_ops: bool,
-    /// Tensor arrays.
+    /// Cluster ops on tensor arrays.
     pub cluster_tensor_array_ops: bool,
-    /// Random numbers with state.
+    /// Cluster stateful random ops.
     pub cluster_stateful_rng_ops: bool,
-    /// `ControlTrigger`, which is live when its inputs are dead.
+    /// Cluster `ControlTrigger`, which is live even if its inputs are dead.
     pub cluster_control_trigger: bool,
-    /// `Assert` and `CheckNumerics`, which a cluster leaves out.
+    /// Cluster `Assert` and `CheckNumerics`, which compiled code drops.
     pub elide_assert_and_checknumerics: bool,
-    /// What makes or takes variants.
+    /// Cluster ops with variant operands or results.
     pub cluster_variant_ops: bool,
-    /// Ops that XLA is slow at.
+    /// Cluster ops that are slow in XLA.
     pub cluster_slow_ops: bool,
-    /// Ops that XLA is inaccurate at.
+    /// Cluster ops that are inaccurate in XLA.
     pub cluster_inaccurate_ops: bool,
 }
 
 impl Registration {
-    /// A plain device, where clusters must not be noticed.
+    /// A regular device, on which clusters must not change behavior.
     pub fn plain(policy: Policy) -> Self {
         Self {
             policy,
@@ -73,7 +73,7 @@ impl Registration {
     }
 }
 
-/// TensorFlow's kinds of devices that have a JIT: `CPU`, `GPU`, `XLA_CPU`, `XLA_GPU`.
+/// TensorFlow's kinds of devices with a JIT: `CPU`, `GPU`, `XLA_CPU`, `XLA_GPU`.
 pub fn registrations(cpu_global_jit: bool) -> BTreeMap<String, Registration> {
     let cpu = if cpu_global_jit { Policy::IfEnabledGlobally } else { Policy::IfExplicitlyRequested };
     BTreeMap::from([
@@ -84,24 +84,24 @@ pub fn registrations(cpu_global_jit: bool) -> BTreeMap<String, Registration> {
     ])
 }
 
-/// A device's name, taken apart: `/job:worker/replica:0/task:0/device:CPU:0`, each part optional.
+/// A parsed device name: `/job:worker/replica:0/task:0/device:CPU:0`, with every part optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceName {
     job: Option<String>,
     replica: Option<u32>,
     task: Option<u32>,
-    /// `CPU`.
+    /// Kind of device, such as `CPU`.
     pub kind: Option<String>,
-    /// Which of its kind.
+    /// Index among the devices of its kind.
     pub index: Option<u32>,
 }
 
 impl DeviceName {
-    /// Reads a name; also the older `/cpu:0` and `/gpu:*`.
+    /// Parses a device name. Also accepts the older forms `/cpu:0` and `/gpu:*`.
     pub fn parse(name: &str) -> Result<Self> {
         let wrong = || {
             Error::invalid(format!(
-                "'{name}' is no device name; one looks like /device:CPU:0 or /job:localhost/replica:0/task:0/device:CPU:0"
+                "invalid device name '{name}'; expected a name like /device:CPU:0 or /job:localhost/replica:0/task:0/device:CPU:0"
             ))
         };
         let mut parsed = Self::default();
@@ -131,7 +131,7 @@ impl DeviceName {
         Ok(parsed)
     }
 
-    /// Whether both may name one device.
+    /// True if both can name the same device.
     fn is_compatible(&self, other: &Self) -> bool {
         fn agree<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
             one.is_none() || other.is_none() || one == other
@@ -143,7 +143,7 @@ impl DeviceName {
             && agree(&self.index, &other.index)
     }
 
-    /// Whether every device that `self` may name is one that `other` may name.
+    /// True if `other` matches every device that `self` matches.
     fn is_within(&self, other: &Self) -> bool {
         fn within<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
             other.is_none() || one == other
@@ -167,7 +167,7 @@ support::id_type!(
     "s"
 );
 
-/// A device's name as text, and taken apart.
+/// Name of a device, as text and parsed.
 #[derive(Debug)]
 struct Device {
     text: String,
@@ -178,11 +178,12 @@ struct Device {
 #[derive(Debug)]
 struct Members {
     devices: Vec<DeviceId>,
-    /// The device that a cluster of such nodes runs on, if they go together.
-    chosen: Option<DeviceId>,
+    /// Device that a cluster of such nodes runs on, if they are compatible.
+    cluster_device: Option<DeviceId>,
 }
 
-/// The devices of a graph by number, and sets of them, each with the device that a cluster of its nodes runs on.
+/// The devices of a graph, and sets of them, each with the device that a cluster of its nodes runs
+/// on.
 #[derive(Debug, Default)]
 pub(crate) struct Devices {
     all: IdVec<DeviceId, Device>,
@@ -207,12 +208,12 @@ impl Devices {
         &self.all[id].text
     }
 
-    /// `CPU`; empty if the name says none.
+    /// Kind of a device, such as `CPU`; empty if the name states none.
     pub(crate) fn kind(&self, id: DeviceId) -> &str {
         self.all[id].name.kind.as_deref().unwrap_or("")
     }
 
-    /// The set of one device.
+    /// The set that contains only this device.
     pub(crate) fn set(&mut self, id: DeviceId) -> DeviceSet {
         self.intern(vec![id])
     }
@@ -234,18 +235,18 @@ impl Devices {
         set
     }
 
-    /// The device on which a cluster with nodes on all of these runs: one GPU before one CPU; `None` if they do not go
-    /// together.
-    pub(crate) fn chosen(&self, set: DeviceSet) -> Option<DeviceId> {
-        self.sets[set].chosen
+    /// Device of a cluster with nodes on all of these devices. A GPU takes precedence over a CPU.
+    /// `None` if the devices are incompatible.
+    pub(crate) fn cluster_device(&self, set: DeviceSet) -> Option<DeviceId> {
+        self.sets[set].cluster_device
     }
 
     fn intern(&mut self, members: Vec<DeviceId>) -> DeviceSet {
         if let Some(&set) = self.by_members.get(&members) {
             return set;
         }
-        let chosen = self.pick(&members);
-        let set = self.sets.push(Members { devices: members.clone(), chosen });
+        let cluster_device = self.pick(&members);
+        let set = self.sets.push(Members { devices: members.clone(), cluster_device });
         self.by_members.insert(members, set);
         set
     }
@@ -266,7 +267,7 @@ impl Devices {
         }
     }
 
-    /// Of two names that may be one device, the one that says more; `None` if they cannot be one.
+    /// The more specific of two names that can be the same device; `None` if they cannot.
     fn more_specific(&self, id: DeviceId, other: Option<DeviceId>) -> Option<DeviceId> {
         let Some(other) = other else { return Some(id) };
         let (one, two) = (&self.all[id].name, &self.all[other].name);
@@ -287,7 +288,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_devices_are_taken_apart() {
+    fn device_names_are_parsed() {
         let name = DeviceName::parse("/job:worker/replica:0/task:3/device:XLA_CPU:1").expect("a name");
         assert_eq!((name.kind.as_deref(), name.index, name.task), (Some("XLA_CPU"), Some(1), Some(3)));
         assert_eq!(DeviceName::parse("/cpu:0"), DeviceName::parse("/device:CPU:0"));
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cluster_runs_on_the_gpu_or_on_what_is_said_most_exactly() {
+    fn a_cluster_runs_on_the_gpu_or_on_the_most_specific_device() {
         let mut devices = Devices::default();
         let names = [
             "/device:CPU:0",
@@ -307,19 +308,19 @@ mod tests {
             "/job:a/task:0/device:CPU:0",
         ];
         let ids: Vec<DeviceId> = names.iter().map(|name| devices.id(name).expect("a name")).collect();
-        let mut chosen = |members: &[usize]| {
+        let mut cluster_device = |members: &[usize]| {
             let mut set = devices.set(ids[members[0]]);
             for &member in &members[1..] {
                 let one = devices.set(ids[member]);
                 set = devices.union(set, one);
             }
-            devices.chosen(set)
+            devices.cluster_device(set)
         };
-        assert_eq!(chosen(&[0, 1]), Some(ids[1]));
-        assert_eq!(chosen(&[1, 2]), None);
-        assert_eq!(chosen(&[0, 3]), None);
-        assert_eq!(chosen(&[1, 3]), None);
-        assert_eq!(chosen(&[3]), Some(ids[3]));
-        assert_eq!(chosen(&[0, 4]), Some(ids[4]));
+        assert_eq!(cluster_device(&[0, 1]), Some(ids[1]));
+        assert_eq!(cluster_device(&[1, 2]), None);
+        assert_eq!(cluster_device(&[0, 3]), None);
+        assert_eq!(cluster_device(&[1, 3]), None);
+        assert_eq!(cluster_device(&[3]), Some(ids[3]));
+        assert_eq!(cluster_device(&[0, 4]), Some(ids[4]));
     }
 }

@@ -1,46 +1,48 @@
-//! The caller's fetches and targets, kept alive while clusters are made.
+//! Keeps the caller's fetches and targets alive during clustering.
 
 use crate::graph::body::result;
 use crate::graph::{Edge, Graph, Node, NodeId, OutputArgument, OutputTensor};
 use crate::options::Options;
-use crate::rewrite::encapsulate::Moved;
+use crate::rewrite::encapsulate::Replacements;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 use tf::DataType;
 use tf::proto::attr_value::Value;
 use tf::proto::{ListValue, NodeDef};
 
-/// Node that a fetch or a target names.
+/// Node named by a fetch or a target.
 #[derive(Clone, Copy)]
 struct NamedNode {
     id: NodeId,
-    /// Number of its first outputs that are fetched.
+    /// Number of leading outputs up to the last one fetched.
     outputs: usize,
 }
 
-/// Nodes that keep fetched tensors alive while clusters are made.
+/// Nodes that keep fetched tensors alive during clustering.
 pub(crate) struct Fetches {
     results: Vec<NodeId>,
-    /// How many of them are of fetches, which come first.
-    fetched: usize,
+    /// Number of `results` that belong to fetches. These come first.
+    fetch_count: usize,
     targets: Vec<NodeId>,
-    /// By name.
+    /// Named nodes by name.
     named: BTreeMap<String, NamedNode>,
 }
 
-/// Puts nodes in the place of named nodes that are in clusters: they hand on the cluster's results.
+/// Adds nodes with the original names in place of named nodes that are now in clusters. They
+/// forward the cluster's results.
 fn keep_names(
     graph: &mut Graph,
     options: &Options,
     named: &BTreeMap<String, NamedNode>,
-    moved: &Moved,
+    replacements: &Replacements,
 ) -> Result<()> {
     for (name, &NamedNode { id: node, outputs }) in named {
-        let Some(&launch) = moved.nodes.get(&node) else { continue };
-        let sources: Option<Vec<OutputTensor>> =
-            (0..outputs).map(|output| moved.outputs.get(&OutputTensor { node, output }).copied()).collect();
+        let Some(&launch) = replacements.nodes.get(&node) else { continue };
+        let sources: Option<Vec<OutputTensor>> = (0..outputs)
+            .map(|output| replacements.outputs.get(&OutputTensor { node, output }).copied())
+            .collect();
         let sources = sources.ok_or_else(|| {
-            Error::internal(format!("an output of '{name}', which is wanted, is no result of its cluster"))
+            Error::internal(format!("a required output of '{name}' is not a result of its cluster"))
         })?;
         let types: Vec<DataType> =
             sources.iter().map(|source| graph[source.node].output_types[source.output]).collect();
@@ -76,7 +78,7 @@ fn keep_names(
 }
 
 impl Fetches {
-    /// Adds those nodes to a graph.
+    /// Adds the nodes that keep fetches alive to a graph.
     pub(crate) fn add(graph: &mut Graph, options: &Options) -> Result<Self> {
         let by_name: BTreeMap<String, NodeId> =
             graph.ids().map(|id| (graph[id].name().to_owned(), id)).collect();
@@ -96,7 +98,9 @@ impl Fetches {
                     let output = output.parse();
                     (
                         name,
-                        output.map_err(|_| Error::invalid(format!("the fetch '{fetch}' names no output")))?,
+                        output.map_err(|_| {
+                            Error::invalid(format!("the fetch '{fetch}' has an invalid output number"))
+                        })?,
                     )
                 }
                 None => (fetch.as_str(), 0),
@@ -118,9 +122,9 @@ impl Fetches {
             named.entry(graph[id].name().to_owned()).or_insert(NamedNode { id, outputs: 0 });
             targets.push(id);
         }
-        let fetched = results.len();
+        let fetch_count = results.len();
         if options.keeps_names {
-            // A node that hands on one output hands on those before it.
+            // A node that forwards one output also forwards all outputs before it.
             for &NamedNode { id, outputs } in named.values() {
                 for output in 0..outputs {
                     let tensor = OutputTensor { node: id, output };
@@ -129,10 +133,10 @@ impl Fetches {
             }
         }
         graph.fix_source_and_sink();
-        Ok(Self { results, fetched, targets, named })
+        Ok(Self { results, fetch_count, targets, named })
     }
 
-    /// A node that keeps an output alive.
+    /// Adds a node that keeps an output alive.
     fn keep(
         graph: &mut Graph,
         tensor: OutputTensor,
@@ -151,16 +155,16 @@ impl Fetches {
         Ok(node)
     }
 
-    /// Removes those nodes again. Returns the names that the fetches and the targets have now.
+    /// Removes these nodes again. Returns the current names of the fetches and the targets.
     pub(crate) fn remove(
         self,
         graph: &mut Graph,
         options: &Options,
-        moved: &Moved,
+        replacements: &Replacements,
     ) -> Result<(Vec<String>, Vec<String>)> {
         let mut fetches = Vec::new();
         for (place, id) in self.results.into_iter().enumerate() {
-            if let Some(tensor) = graph.input(id, 0).filter(|_| place < self.fetched) {
+            if let Some(tensor) = graph.input(id, 0).filter(|_| place < self.fetch_count) {
                 fetches.push(graph.tensor_name(tensor));
             }
             for edge in graph[id].in_edges.iter().chain(&graph[id].out_edges).copied().collect::<Vec<_>>() {
@@ -169,10 +173,10 @@ impl Fetches {
             graph.nodes[id] = None;
         }
         if options.keeps_names {
-            keep_names(graph, options, &self.named, moved)?;
+            keep_names(graph, options, &self.named, replacements)?;
             return Ok((options.fetches.clone(), options.targets.clone()));
         }
-        let name = |&id: &NodeId| graph[moved.node(id)].name().to_owned();
+        let name = |&id: &NodeId| graph[replacements.node(id)].name().to_owned();
         Ok((fetches, self.targets.iter().map(name).collect()))
     }
 }

@@ -2,16 +2,16 @@
 
 use support::{Error, Result};
 
-/// `--tf_xla_auto_jit`: levels for graphs on one GPU and for all others.
+/// `--tf_xla_auto_jit`: JIT levels for graphs on a single GPU and for all others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AutoJit {
-    /// For graphs with nodes on exactly one GPU; 0 leaves it to the session.
+    /// Level for graphs whose nodes are on exactly one GPU; 0 leaves the choice to the session.
     pub single_gpu: i32,
-    /// For all others.
+    /// Level for all other graphs.
     pub general: i32,
 }
 
-/// The flags of TensorFlow's JIT that mean something here, with TensorFlow's defaults.
+/// Flags of TensorFlow's JIT that apply here, with TensorFlow's defaults.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the flags', without tf_xla_")]
 pub struct Flags {
@@ -74,9 +74,9 @@ impl Default for Flags {
     }
 }
 
-/// Flags that TensorFlow takes in the same variable and that are about what does not exist here: other bridges, other
-/// accelerators, other runtimes.
-const WITHOUT_MEANING: &[&str] = &[
+/// Flags that TensorFlow accepts in the same variable, but that concern other bridges,
+/// accelerators, and runtimes. They are ignored.
+const IGNORED: &[&str] = &[
     "tf_xla_sparse_core_disable_table_stacking",
     "tf_xla_sparse_core_minibatch_max_division_level",
     "tf_xla_sparse_core_stacking_mem_limit_bytes",
@@ -102,20 +102,20 @@ const WITHOUT_MEANING: &[&str] = &[
 ];
 
 impl Flags {
-    /// Takes one flag of `TF_XLA_FLAGS`: its name without dashes, and what stands behind `=`. The answer is whether it is one of
-    /// these; an error if its value is none that it can have.
+    /// Applies one flag of `TF_XLA_FLAGS`, given its name without dashes and its value after `=`.
+    /// Returns true if the flag is one of TensorFlow's JIT. Fails if the value is invalid.
     pub fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool> {
-        let taken = self.take_switch(name, value)? || self.take_value(name, value)?;
-        Ok(taken || WITHOUT_MEANING.contains(&name))
+        let is_known = self.take_switch(name, value)? || self.take_value(name, value)?;
+        Ok(is_known || IGNORED.contains(&name))
     }
 
-    /// All flags of a text; flags that `is_other` takes are none of these. A word that is no flag, or a flag that nobody
-    /// knows, is an error that names it.
+    /// Parses all flags of a text. `is_other` returns true for flags of other owners. A word that
+    /// is not a flag, or an unknown flag, is an error that names it.
     pub fn parse(text: &str, mut is_other: impl FnMut(&str, Option<&str>) -> Result<bool>) -> Result<Self> {
         let mut flags = Self::default();
         for word in text.split_whitespace() {
             let flag = word.strip_prefix("--").or_else(|| word.strip_prefix('-')).ok_or_else(|| {
-                Error::invalid(format!("TF_XLA_FLAGS holds '{word}', which is no flag: flags begin with --"))
+                Error::invalid(format!("invalid flag '{word}' in TF_XLA_FLAGS: flags begin with --"))
             })?;
             let (name, value) =
                 flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));
@@ -129,7 +129,8 @@ impl Flags {
         Ok(flags)
     }
 
-    /// The flags that differ from their defaults and make no difference here, where there is one kind of device.
+    /// Flags that differ from their defaults, but have no effect here because there is only one
+    /// kind of device.
     pub fn without_effect(&self) -> Vec<&'static str> {
         let flags = [
             ("tf_xla_disable_constant_folding", self.disable_constant_folding),
@@ -225,8 +226,8 @@ impl Flags {
     }
 }
 
-fn wrong(name: &str, value: &str, wanted: &str) -> Error {
-    Error::invalid(format!("--tf_xla_{name}={value} in TF_XLA_FLAGS: {wanted} is wanted"))
+fn wrong(name: &str, value: &str, expected: &str) -> Error {
+    Error::invalid(format!("--tf_xla_{name}={value} in TF_XLA_FLAGS: expected {expected}"))
 }
 
 #[cfg(test)]
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_said_means_tensorflows_defaults() {
+    fn an_empty_text_means_tensorflows_defaults() {
         let flags = parse("").expect("empty");
         assert_eq!(flags, Flags::default());
         assert!(flags.without_effect().is_empty());
@@ -258,7 +259,7 @@ mod tests {
         assert_eq!(level("fusible"), Ok((both(1), "FUSIBLE".to_owned())));
         assert_eq!(level("single-gpu(2)"), Ok((AutoJit { single_gpu: 2, general: 0 }, String::new())));
         for wrong in ["on", "single-gpu()", "single-gpu(2", ""] {
-            let error = level(wrong).expect_err("no level");
+            let error = level(wrong).expect_err("not a level");
             assert!(error.message().contains("a level"), "{error}");
         }
     }
@@ -277,17 +278,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_wrong_is_named() {
-        for (text, wanted) in [
+    fn unknown_and_invalid_flags_are_named() {
+        for (text, expected) in [
             ("--tf_xla_min_cluster_sise=1", "--tf_xla_min_cluster_sise"),
             ("--tf_xla_min_cluster_size=few", "a whole number"),
             ("--tf_xla_max_cluster_size=99999999999", "a whole number of 32 bits"),
             ("--tf_xla_min_cluster_size", "needs a value"),
             ("--tf_xla_cpu_global_jit=perhaps", "true or false"),
-            ("tf_xla_auto_jit=2", "'tf_xla_auto_jit=2', which is no flag"),
+            ("tf_xla_auto_jit=2", "invalid flag 'tf_xla_auto_jit=2'"),
         ] {
             let error = parse(text).expect_err("wrong");
-            assert!(error.message().contains(wanted), "{error}");
+            assert!(error.message().contains(expected), "{error}");
         }
     }
 }

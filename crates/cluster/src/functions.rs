@@ -1,9 +1,10 @@
-//! Clusters within the bodies of functions that the executor runs.
+//! Clusters in the bodies of functions that the executor runs.
 //!
-//! TensorFlow clusters a function's body when the function is instantiated for a call. Here all of them are clustered with
-//! the graph: a function that some node outside of clusters calls, or that is a side of a conditional or a part of a loop
-//! outside of clusters, gets a clustered copy, which those nodes call instead. The function itself stays as it is, for
-//! clusters may call it too.
+//! TensorFlow clusters a function's body when the function is instantiated for a call. Here all
+//! function bodies are clustered together with the graph. If a function is called outside clusters,
+//! or is a branch of a conditional or part of a loop outside clusters, it gets a clustered copy,
+//! and those nodes call the copy instead. The function itself stays unchanged, because clusters may
+//! call it, too.
 
 use crate::candidates::{COMPILE, Context, MUST_COMPILE};
 use crate::graph::attributes::{function_attribute, function_list};
@@ -17,18 +18,19 @@ use support::Result;
 use tf::proto::attr_value::Value;
 use tf::proto::{FunctionDef, NameAttrList};
 
-/// Whether any body could hold a cluster.
+/// True if any body could contain a cluster.
 pub(crate) fn may_be_clustered(context: &Context<'_>, library: &[FunctionDef]) -> bool {
-    let asks = |name: &String| [COMPILE, MUST_COMPILE, COMPILE_ID].contains(&name.as_str());
+    let is_request = |name: &String| [COMPILE, MUST_COMPILE, COMPILE_ID].contains(&name.as_str());
     context.is_on
         || context.options.devices.values().any(|r| r.policy == crate::devices::Policy::Always)
             && library.iter().flat_map(|f| &f.node_def).any(|node| node.device.contains("XLA_"))
-        || library
-            .iter()
-            .any(|f| f.attr.keys().any(asks) || f.node_def.iter().any(|node| node.attr.keys().any(asks)))
+        || library.iter().any(|f| {
+            f.attr.keys().any(is_request) || f.node_def.iter().any(|node| node.attr.keys().any(is_request))
+        })
 }
 
-/// Lets the nodes of a graph call clustered copies. Whether any does.
+/// Redirects the nodes of a graph to clustered copies of their callees. Returns true if any copy is
+/// used.
 pub(crate) fn cluster_callees(
     graph: &mut Graph,
     context: &Context<'_>,
@@ -75,7 +77,7 @@ pub(crate) fn cluster_callees(
     Ok(has_changed)
 }
 
-/// The clustered copy of a function, if that differs from the function.
+/// The clustered copy of a function, or `None` if nothing in it is clustered.
 fn copy_of(
     callee: &NameAttrList,
     context: &Context<'_>,
@@ -98,7 +100,7 @@ fn copy_of(
     work.copies.insert(key.clone(), None);
     let mut graph = body.graph.clone();
     let by_name: BTreeMap<String, NodeId> = graph.ids().map(|id| (graph[id].name().to_owned(), id)).collect();
-    let (is_clustered, moved) = rewrite(&mut graph, context, &callee.name, work)?;
+    let (is_clustered, replacements) = rewrite(&mut graph, context, &callee.name, work)?;
     let has_callees = cluster_callees(&mut graph, context, work, depth + 1)?;
     if !is_clustered && !has_callees {
         return Ok(None);
@@ -106,18 +108,18 @@ fn copy_of(
     let mut control_ret = BTreeMap::new();
     for (key, node) in &original.control_ret {
         if let Some(id) = by_name.get(node) {
-            control_ret.insert(key.clone(), graph[moved.node(*id)].name().to_owned());
+            control_ret.insert(key.clone(), graph[replacements.node(*id)].name().to_owned());
         }
     }
     let mut name = format!("{}__clustered", callee.name);
     let mut number = 0;
-    while !work.used.insert(name.clone()) {
+    while !work.used_names.insert(name.clone()) {
         number += 1;
         name = format!("{}__clustered_{number}", callee.name);
     }
-    let made = to_function(&graph, original, &name, control_ret)
+    let copy = to_function(&graph, original, &name, control_ret)
         .map_err(|e| e.context(format!("function '{name}'")))?;
-    work.made.push(made);
+    work.functions.push(copy);
     work.copies.insert(key, Some(name.clone()));
     Ok(Some(name))
 }

@@ -1,5 +1,5 @@
-//! A graph that can be changed: nodes with numbered edges, a source before and a sink behind all of them, as in
-//! TensorFlow's own passes.
+//! A mutable graph: nodes with numbered edges, a source before all nodes, and a sink after all of
+//! them, as in TensorFlow's passes.
 
 pub(crate) mod assembly;
 pub(crate) mod attributes;
@@ -26,9 +26,9 @@ support::id_type!(
     "e"
 );
 
-/// The node before all others.
+/// Node before all others.
 pub(crate) const SOURCE: NodeId = NodeId(0);
-/// The node behind all others.
+/// Node after all others.
 pub(crate) const SINK: NodeId = NodeId(1);
 
 /// Output `output` of node `node`.
@@ -41,9 +41,9 @@ pub(crate) struct OutputTensor {
 /// Kind of an edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EdgeKind {
-    /// An output of the one node is an input of the other.
+    /// An output of the source node is an input of the destination.
     Data { output: usize, input: usize },
-    /// The one node waits for the other.
+    /// The destination waits for the source.
     Control,
 }
 
@@ -89,14 +89,14 @@ impl Edge {
 #[derive(Clone, Debug)]
 pub(crate) struct OutputArgument {
     pub(crate) name: String,
-    /// Index of its first output.
+    /// Index of the argument's first output.
     pub(crate) start: usize,
 }
 
 /// A node.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// The node without its inputs, which are edges.
+    /// Definition of the node. Its inputs are stored as edges instead.
     pub(crate) def: NodeDef,
     pub(crate) input_types: Vec<DataType>,
     pub(crate) output_types: Vec<DataType>,
@@ -106,7 +106,7 @@ pub(crate) struct Node {
     pub(crate) out_edges: Vec<EdgeId>,
 }
 
-/// The kinds of nodes that are looked at in themselves.
+/// Queries about a single node.
 impl Node {
     pub(crate) fn op(&self) -> &str {
         &self.def.op
@@ -116,7 +116,7 @@ impl Node {
         &self.def.name
     }
 
-    /// A copy that nothing leads to or comes from.
+    /// A copy of the node without edges.
     pub(crate) fn without_edges(&self) -> Self {
         Self {
             def: self.def.clone(),
@@ -174,7 +174,7 @@ impl Node {
     }
 }
 
-/// Nodes and edges; what was removed leaves a gap, so that numbers stay.
+/// Nodes and edges. Removed ones leave gaps, so that IDs stay valid.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     pub(crate) nodes: IdVec<NodeId, Option<Node>>,
@@ -185,18 +185,18 @@ impl std::ops::Index<NodeId> for Graph {
     type Output = Node;
 
     fn index(&self, id: NodeId) -> &Node {
-        self.nodes[id].as_ref().expect("nodes that edges and lists name exist")
+        self.nodes[id].as_ref().expect("the node was removed")
     }
 }
 
 impl std::ops::IndexMut<NodeId> for Graph {
     fn index_mut(&mut self, id: NodeId) -> &mut Node {
-        self.nodes[id].as_mut().expect("nodes that edges and lists name exist")
+        self.nodes[id].as_mut().expect("the node was removed")
     }
 }
 
 impl Graph {
-    /// The source and the sink alone.
+    /// A graph with only the source and the sink.
     pub(crate) fn new() -> Self {
         let named = |name: &str| {
             Some(Node { def: NodeDef { name: name.to_owned(), ..NodeDef::default() }, ..Node::default() })
@@ -211,7 +211,7 @@ impl Graph {
         self.nodes.push(Some(node))
     }
 
-    /// Adds a data edge. An error if the source has no such output.
+    /// Adds a data edge. Fails if the source does not have the output.
     pub(crate) fn connect(&mut self, edge: Edge) -> Result<()> {
         let source = &self[edge.src];
         let outputs = source.output_types.len();
@@ -229,15 +229,16 @@ impl Graph {
         Ok(())
     }
 
-    /// Makes a node wait for another, if it does not yet.
+    /// Adds a control edge unless it already exists.
     pub(crate) fn connect_control(&mut self, src: NodeId, dst: NodeId) {
-        // The shorter list is searched; a hostile star is long on one side only.
-        let waits = if self[src].out_edges.len() < self[dst].in_edges.len() {
+        // Searching the shorter list keeps this cheap for a star-shaped graph, which is long on one
+        // side only.
+        let exists = if self[src].out_edges.len() < self[dst].in_edges.len() {
             self.out_edges(src).any(|e| e.is_control() && e.dst == dst)
         } else {
             self.in_edges(dst).any(|e| e.is_control() && e.src == src)
         };
-        if !waits {
+        if !exists {
             self.push_edge(Edge::control(src, dst));
         }
     }
@@ -260,7 +261,7 @@ impl Graph {
         remove(&mut self[edge.dst].in_edges);
     }
 
-    /// Connects what has no input to the source, and what nothing follows to the sink.
+    /// Connects nodes without inputs to the source, and nodes without users to the sink.
     pub(crate) fn fix_source_and_sink(&mut self) {
         for id in self.nodes.ids() {
             let Some(node) = &self.nodes[id] else { continue };
@@ -274,13 +275,13 @@ impl Graph {
         }
     }
 
-    /// The nodes but source and sink.
+    /// All nodes except source and sink.
     pub(crate) fn ids(&self) -> impl DoubleEndedIterator<Item = NodeId> + '_ {
         self.nodes.ids().skip(2).filter(|&id| self.nodes[id].is_some())
     }
 
     pub(crate) fn edge(&self, id: EdgeId) -> Edge {
-        self.edges[id].expect("lists of edges name edges that exist")
+        self.edges[id].expect("the edge was removed")
     }
 
     pub(crate) fn in_edges(&self, id: NodeId) -> impl Iterator<Item = Edge> + '_ {
@@ -296,17 +297,18 @@ impl Graph {
         self.in_edges(id).find(|e| e.input() == Some(input))
     }
 
-    /// The tensor that a data input gets.
+    /// The tensor at a data input.
     pub(crate) fn input(&self, id: NodeId, input: usize) -> Option<OutputTensor> {
         self.input_edge(id, input)?.tensor()
     }
 
-    /// A table with a value for each node.
+    /// Creates a table with a value for each node.
     pub(crate) fn node_table<T: Clone>(&self, value: T) -> IdVec<NodeId, T> {
         IdVec::filled(value, self.nodes.len())
     }
 
-    /// All nodes, source first; inputs before users, but for the edges that leave `NextIteration`.
+    /// All nodes in topological order, starting with the source. Edges that leave `NextIteration`
+    /// are ignored.
     pub(crate) fn forward_order(&self) -> Vec<NodeId> {
         let mut waits = self.node_table(0usize);
         for edge in self.edges.values().flatten().filter(|e| !self[e.src].is_next_iteration()) {
@@ -330,23 +332,23 @@ impl Graph {
         order
     }
 
-    /// The names of all nodes.
+    /// Names of all nodes.
     pub(crate) fn names(&self) -> HashSet<String> {
         self.ids().map(|id| self[id].name().to_owned()).collect()
     }
 
-    /// The graph as a file holds it, with the library left to the caller.
+    /// The nodes as a `GraphDef` stores them. The caller adds the library.
     pub(crate) fn to_nodes(&self) -> Vec<NodeDef> {
         self.ids().map(|id| self.node_def(id, |tensor| self.tensor_name(tensor))).collect()
     }
 
-    /// A tensor as a graph's file writes it.
+    /// Name of a tensor in a `GraphDef`.
     pub(crate) fn tensor_name(&self, tensor: OutputTensor) -> String {
         let name = self[tensor.node].name();
         if tensor.output == 0 { name.to_owned() } else { format!("{name}:{}", tensor.output) }
     }
 
-    /// A node with its inputs, each data input as `write` puts it.
+    /// Definition of a node with its inputs. `write` converts each data input to text.
     pub(crate) fn node_def(&self, id: NodeId, write: impl Fn(OutputTensor) -> String) -> NodeDef {
         let node = &self[id];
         let mut data: BTreeMap<usize, String> = BTreeMap::new();

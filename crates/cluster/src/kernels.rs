@@ -7,42 +7,43 @@ pub use constant_inputs::compile_time_constant_inputs;
 use tf::DataType;
 use tf::proto::NodeDef;
 
-/// A node about which the compiler is asked.
+/// A node that the compiler is asked about.
 #[derive(Clone, Copy, Debug)]
 pub struct Candidate<'a> {
-    /// The node; its inputs are left out.
+    /// Definition of the node, without its inputs.
     pub node: &'a NodeDef,
-    /// The types of its inputs.
+    /// Types of its inputs.
     pub input_types: &'a [DataType],
-    /// The types of its outputs.
+    /// Types of its outputs.
     pub output_types: &'a [DataType],
 }
 
-/// What a just-in-time compiler can compile.
+/// Abilities of a just-in-time compiler.
 ///
-/// Calls of functions and what conditionals and loops do inside is not asked: clustering follows functions itself.
+/// The compiler is not asked about function calls or about the bodies of conditionals and loops:
+/// clustering follows functions itself.
 pub trait Kernels {
-    /// Whether the op is compiled on a kind of device (`CPU`) for these types and attributes. The error is the reason why
-    /// not, for reports.
+    /// Checks that the op can be compiled for these types and attributes on a kind of device, such
+    /// as `CPU`. The error is the reason, for reports.
     fn compiles(&self, candidate: Candidate<'_>, device: &str) -> Result<(), String>;
 
-    /// Whether the compiler knows the op at all, for whatever types.
+    /// True if the compiler supports the op for at least some types.
     fn knows(&self, op: &str) -> bool;
 
-    /// The names of the input arguments whose values a program of this op is compiled for. XLA's answer, unless told
-    /// otherwise.
+    /// Names of the input arguments whose values must be known at compile time. By default, these
+    /// are XLA's.
     fn compile_time_constant_inputs(&self, op: &str) -> &[&str] {
         compile_time_constant_inputs(op)
     }
 
-    /// Whether a `StridedSlice`, or its gradient, of known length is compiled without knowing where it begins. XLA's answer is
-    /// no.
+    /// True if a `StridedSlice` of known length, or its gradient, can be compiled without knowing
+    /// where it begins. In XLA it cannot.
     fn slices_from_run_time(&self) -> bool {
         false
     }
 }
 
-/// A compiler as XLA's passes know theirs: what it wants constant is what XLA wants.
+/// A compiler with XLA's rules about compile-time constants.
 pub(crate) struct LikeXla<'a>(pub(crate) &'a dyn Kernels);
 
 impl Kernels for LikeXla<'_> {
@@ -55,7 +56,7 @@ impl Kernels for LikeXla<'_> {
     }
 }
 
-/// Whether an op looks at its inputs' shapes only: then it does not matter to it whether they are constant.
+/// True if an op only reads the shapes of its inputs, which therefore need not be constant.
 pub(crate) fn is_metadata_op(op: &str) -> bool {
     matches!(
         op,
@@ -69,9 +70,9 @@ pub(crate) fn is_metadata_op(op: &str) -> bool {
     )
 }
 
-/// Ops that no program holds, whoever compiles: they steer the executor, stand for something outside of the graph, or
-/// make what lives longer than a run.
-pub(crate) fn is_of_the_executor(op: &str) -> bool {
+/// True if no compiler handles the op: it controls the executor, represents something outside the
+/// graph, or creates state that outlives a run.
+pub(crate) fn is_executor_op(op: &str) -> bool {
     matches!(
         op,
         "Switch"

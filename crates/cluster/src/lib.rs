@@ -1,13 +1,16 @@
-//! Clusters: parts of a TensorFlow graph that are compiled just in time, each of which becomes one node.
+//! Clusters: parts of a TensorFlow graph that are compiled just in time, each of which becomes one
+//! node.
 //!
-//! [`cluster()`] takes a placed graph and returns one in which each cluster is a node of op `_XlaLaunch` that runs a
-//! function. It follows TensorFlow's passes step by step: `candidates` decides which nodes may be clustered, `analysis` when
-//! each is live, which reads and writes of variables stay apart, and where a cycle would arise, and `rewrite` contracts edges,
-//! keeps the clusters that are worth it, and makes them functions. What can be compiled is asked through [`Kernels`]. Nothing
-//! here compiles, runs, or knows HLO.
+//! [`cluster()`] takes a placed graph and returns one in which each cluster is a node of op
+//! `_XlaLaunch` that runs a function. It follows TensorFlow's passes step by step. `candidates`
+//! selects the nodes that may be clustered. `analysis` determines when each is live, which reads
+//! and writes of variables must stay apart, and where a cycle would arise. `rewrite` contracts
+//! edges, keeps the profitable clusters, and converts them to functions. [`Kernels`] tells what can
+//! be compiled. This crate compiles nothing, runs nothing, and does not depend on HLO.
 //!
-//! Work is bounded: searches for cycles, formulas of deadness and pairs of variables' users have budgets, beyond which edges
-//! are left alone. That only makes for more clusters than there need be.
+//! Work is bounded: the search for cycles, deadness formulas, and pairs of variable users have
+//! budgets. Edges beyond the budget are not contracted, which only results in more clusters than
+//! necessary.
 
 mod analysis;
 mod candidates;

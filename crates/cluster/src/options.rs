@@ -1,25 +1,25 @@
-//! What clustering is told.
+//! Options, state, and observers of clustering.
 
 use crate::devices::Registration;
 use crate::flags::Flags;
 use std::collections::BTreeMap;
 
-/// `OptimizerOptions.GlobalJitLevel`: how much is clustered without being asked for.
+/// `OptimizerOptions.GlobalJitLevel`: which nodes are clustered without an explicit request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum JitLevel {
-    /// Nothing.
+    /// None.
     Off,
-    /// What the session thinks best, which is nothing.
+    /// The default of the session, which is none.
     #[default]
     Default,
-    /// What very likely gains.
+    /// Nodes that very likely benefit.
     On1,
-    /// Everything.
+    /// All nodes.
     On2,
 }
 
 impl JitLevel {
-    /// The level of a number: negative is off, 0 the default, 1 and more is on.
+    /// The level of a number: negative is off, 0 is the default, and 1 or more is on.
     pub fn from_number(number: i32) -> Self {
         match number {
             i32::MIN..=-1 => Self::Off,
@@ -30,41 +30,44 @@ impl JitLevel {
     }
 }
 
-/// What clustering is told beside the graph.
+/// Options of clustering.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The level that the session's configuration asks for. `--tf_xla_auto_jit` goes before it.
+    /// Level from the session's configuration. `--tf_xla_auto_jit` takes precedence over it.
     pub level: JitLevel,
     /// `TF_XLA_FLAGS`.
     pub flags: Flags,
-    /// Whether the session's configuration says that the level holds for CPUs too (`cpu_global_jit`), as
-    /// `--tf_xla_cpu_global_jit` does.
+    /// True if the session's configuration applies the level to CPUs, too (`cpu_global_jit`), like
+    /// `--tf_xla_cpu_global_jit`.
     pub cpu_global_jit: bool,
-    /// The device of nodes that name none.
+    /// Device of nodes that do not name one.
     pub default_device: String,
-    /// The kinds of devices that have a compiler, by name. [`registrations`](crate::registrations) lists TensorFlow's.
+    /// Kinds of devices that have a compiler, by name. [`registrations`](crate::registrations)
+    /// lists TensorFlow's.
     pub devices: BTreeMap<String, Registration>,
-    /// What clusters are called; `cluster` if empty.
+    /// Prefix of the names of clusters; `cluster` if empty.
     pub name_prefix: String,
-    /// Nodes whose outputs the caller feeds: they stay as they are.
+    /// Nodes whose outputs the caller feeds. They stay unchanged.
     pub feeds: Vec<String>,
-    /// The tensors (`name` or `name:output`) that the caller wants.
+    /// Tensors (`name` or `name:output`) that the caller fetches.
     pub fetches: Vec<String>,
-    /// The nodes that the caller runs for their effects.
+    /// Nodes that the caller runs for their side effects.
     pub targets: Vec<String>,
-    /// Whether what neither fetches nor targets need is left out. A cluster runs as a whole, so it must hold nothing that has an
-    /// effect that is not wanted: a graph with initialisers or savers is either pruned before or here.
+    /// Removes everything that neither fetches nor targets need. A cluster runs as a whole, so it
+    /// must not contain unwanted side effects: a graph with initializers or savers must be pruned,
+    /// either here or before.
     pub prunes: bool,
-    /// Whether what the caller wants keeps its name: a node of that name then hands on what the cluster makes.
+    /// Keeps the names of fetched tensors and targets: a node of that name forwards the cluster's
+    /// results.
     pub keeps_names: bool,
-    /// Whether the bodies of functions that stay outside of clusters are clustered too.
+    /// Also clusters the bodies of functions that are called outside clusters.
     pub cluster_functions: bool,
-    /// Whether the report lists every node and edge that was refused.
+    /// Lists every refused node and edge in the report.
     pub reports_refusals: bool,
 }
 
 impl Options {
-    /// TensorFlow's choices for some flags and a level.
+    /// TensorFlow's settings for these flags and this level.
     pub fn new(level: JitLevel, flags: Flags) -> Self {
         Self {
             level,
@@ -84,32 +87,33 @@ impl Options {
     }
 }
 
-/// What goes on from one graph of a session to the next.
+/// State that persists across the graphs of a session.
 #[derive(Clone, Debug, Default)]
 pub struct State {
-    /// How many nodes have become candidates.
+    /// Number of nodes that have become candidates.
     pub(crate) fuel_used: i64,
-    /// How many clusters have a name, by the fingerprint of their graph.
+    /// Number of named clusters, by the fingerprint of their graph.
     pub(crate) sequence: BTreeMap<u64, u64>,
-    /// Whether it was said that CPUs are left out.
+    /// True if the warning about excluded CPUs has been issued.
     pub(crate) has_warned: bool,
 }
 
-/// What clustering tells while it works.
+/// Receives events during clustering.
 pub trait Observer {
-    /// Whether graphs are wanted.
+    /// True if the observer needs graphs.
     fn wants_graphs(&self) -> bool {
         false
     }
 
-    /// A graph, under the name that TensorFlow gives its dump: `before_mark_for_compilation`.
+    /// Called with a graph, under TensorFlow's name for its dump, such as
+    /// `before_mark_for_compilation`.
     fn graph(&mut self, _name: &str, _graph: &tf::proto::GraphDef) {}
 
-    /// Something the user should know.
+    /// Called with a warning for the user.
     fn warning(&mut self, _text: &str) {}
 }
 
-/// Tells nobody.
+/// Ignores all events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

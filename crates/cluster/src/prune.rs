@@ -1,4 +1,4 @@
-//! The part of a graph that the caller's fetches and targets need.
+//! Prunes a graph to the part that the caller's fetches and targets need.
 
 use crate::graph::definitions::Definitions;
 use crate::options::Options;
@@ -8,9 +8,9 @@ use tf::node_types;
 use tf::proto::attr_value::Value;
 use tf::proto::{GraphDef, NodeDef};
 
-/// The graph without what nobody needs: a cluster runs as a whole, so it must hold nothing else. A node of one output that is fed
-/// becomes a placeholder, for what it would be computed from is not needed.
-pub(crate) fn pruned(graph: &GraphDef, options: &Options, definitions: &Definitions<'_>) -> Result<GraphDef> {
+/// Removes all unneeded nodes, because a cluster runs as a whole. A fed node with one output
+/// becomes a placeholder, since its inputs are not needed.
+pub(crate) fn prune(graph: &GraphDef, options: &Options, definitions: &Definitions<'_>) -> Result<GraphDef> {
     let node_of = |text: &str| {
         let text = text.strip_prefix('^').unwrap_or(text);
         text.split(':').next().unwrap_or(text).to_owned()
@@ -40,7 +40,7 @@ pub(crate) fn pruned(graph: &GraphDef, options: &Options, definitions: &Definiti
             work.extend(node.input.iter().map(|input| node_of(input)));
         }
     }
-    let kept = graph.node.iter().filter(|node| needed.contains(&node.name));
-    let node = kept.filter_map(|node| nodes.remove(node.name.as_str())).collect();
+    let remaining = graph.node.iter().filter(|node| needed.contains(&node.name));
+    let node = remaining.filter_map(|node| nodes.remove(node.name.as_str())).collect();
     Ok(GraphDef { node, versions: graph.versions.clone(), library: graph.library.clone() })
 }

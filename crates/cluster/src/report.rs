@@ -1,73 +1,75 @@
-//! What clustering did, and why not more.
+//! Report about the clusters, and about refused nodes and edges.
 
 use std::collections::BTreeMap;
 
 /// A cluster that became one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterReport {
-    /// The name of the node, and of the function that it runs.
+    /// Name of the node and of the function that it runs.
     pub name: String,
-    /// The graph: empty for the main graph, else the function in whose body the cluster is.
+    /// Function whose body contains the cluster; empty for the main graph.
     pub function: String,
-    /// The device that it runs on.
+    /// Device that the cluster runs on.
     pub device: String,
-    /// The nodes of the graph that it holds.
+    /// Nodes of the graph that the cluster contains.
     pub nodes: Vec<String>,
-    /// How many of them count: constants and identities do not.
+    /// Number of these nodes except constants and identities.
     pub effective_size: usize,
 }
 
 /// A node that is in no cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedNode {
-    /// Its name.
+    /// Name of the node.
     pub node: String,
-    /// Its op.
+    /// Op of the node.
     pub op: String,
-    /// Why.
+    /// Reason for the refusal.
     pub reason: String,
 }
 
-/// An edge whose ends are in different clusters although both could be compiled.
+/// An edge between different clusters whose ends could both be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedEdge {
-    /// A node of the cluster that the edge leaves, and how many others the cluster holds.
+    /// A node of the source cluster, and the number of other nodes in it.
     pub from: String,
-    /// The same of the one that it reaches.
+    /// A node of the destination cluster, and the number of other nodes in it.
     pub to: String,
-    /// Why.
+    /// Reason for the refusal.
     pub reason: String,
 }
 
-/// The most refusals of each kind that are listed.
+/// Maximum number of refusals listed of each kind.
 pub(crate) const MAX_REFUSALS: usize = 10_000;
 
-/// What was done to a graph and its functions.
+/// Report about a graph and its functions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The clusters, by name of the function that they are in, then in the order in which they were named.
+    /// Clusters, sorted by the function that contains them, then in the order of naming.
     pub clusters: Vec<ClusterReport>,
-    /// Functions that are compiled as a whole because `_XlaMustCompile` says so: the node, and the function.
+    /// Functions compiled as a whole because of `_XlaMustCompile`: the calling node and the
+    /// function.
     pub must_compile: Vec<(String, String)>,
-    /// Nodes that could not be clustered, if that was asked for.
+    /// Nodes that could not be clustered, if requested.
     pub refused_nodes: Vec<RefusedNode>,
-    /// Edges that were not contracted, if that was asked for.
+    /// Edges that were not contracted, if requested.
     pub refused_edges: Vec<RefusedEdge>,
-    /// How many nodes are in no cluster, by op.
+    /// Number of nodes outside clusters, by op.
     pub unclustered: BTreeMap<String, usize>,
-    /// Whether the search for cycles was given up: then there may be more clusters than there need be.
+    /// True if the search for cycles exceeded its budget, which can result in more clusters than
+    /// necessary.
     pub gave_up: bool,
 }
 
 impl Report {
-    /// A summary: a line for each cluster, then the ops outside.
+    /// A summary: one line per cluster, then the ops outside.
     pub fn summary(&self) -> String {
         use std::fmt::Write as _;
         let mut out = String::new();
         let clustered: usize = self.clusters.iter().map(|cluster| cluster.nodes.len()).sum();
         let outside: usize = self.unclustered.values().sum();
         let _ =
-            writeln!(out, "{} clusters of {clustered} nodes; {outside} nodes outside", self.clusters.len());
+            writeln!(out, "{} clusters with {clustered} nodes; {outside} nodes outside", self.clusters.len());
         for cluster in &self.clusters {
             let place = match cluster.function.as_str() {
                 "" => String::new(),
@@ -75,7 +77,7 @@ impl Report {
             };
             let _ = writeln!(
                 out,
-                "  {}{place}: {} nodes, {} that count, on {}",
+                "  {}{place}: {} nodes, effective size {}, on {}",
                 cluster.name,
                 cluster.nodes.len(),
                 cluster.effective_size,

@@ -1,4 +1,4 @@
-//! The passes over one graph, the main one or a function's body, that make its clusters launches.
+//! Passes that convert the clusters of one graph, the main one or a function's body, to launches.
 
 mod decluster;
 pub(crate) mod encapsulate;
@@ -12,7 +12,7 @@ use crate::graph::{Edge, Graph, SINK};
 use crate::options::{Observer, State};
 use crate::report::Report;
 use decluster::decluster;
-use encapsulate::{Moved, encapsulate};
+use encapsulate::{Replacements, encapsulate};
 use mark::{CLUSTER, mark, show};
 use must_compile::launch_functions;
 use preparation::{clone_small_constants, scope_pipeline_stages};
@@ -20,19 +20,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 use tf::proto::FunctionDef;
 
-/// The attribute of nodes that `xla.compile` put together.
+/// Attribute of the nodes of one `xla.compile` call.
 pub(crate) const COMPILE_ID: &str = "_xla_compile_id";
 
-/// State that all graphs and functions share while they are clustered.
+/// State shared by all graphs and functions during clustering.
 pub(crate) struct Work<'w> {
     pub(crate) state: &'w mut State,
     pub(crate) report: &'w mut Report,
     pub(crate) observer: &'w mut dyn Observer,
-    /// Names of functions that exist.
-    pub(crate) used: BTreeSet<String>,
-    /// Functions that were made.
-    pub(crate) made: Vec<FunctionDef>,
-    /// The clustered copy of a function for values of its attributes; `None` where nothing is clustered, or while it is made.
+    /// Names of existing functions.
+    pub(crate) used_names: BTreeSet<String>,
+    /// New functions.
+    pub(crate) functions: Vec<FunctionDef>,
+    /// Clustered copy of a function, by function and attribute values. `None` if nothing in it is
+    /// clustered, or while it is being created.
     pub(crate) copies: BTreeMap<Vec<u8>, Option<String>>,
 }
 
@@ -41,20 +42,21 @@ impl<'w> Work<'w> {
         state: &'w mut State,
         report: &'w mut Report,
         observer: &'w mut dyn Observer,
-        used: BTreeSet<String>,
+        used_names: BTreeSet<String>,
     ) -> Self {
-        Self { state, report, observer, used, made: Vec::new(), copies: BTreeMap::new() }
+        Self { state, report, observer, used_names, functions: Vec::new(), copies: BTreeMap::new() }
     }
 }
 
-/// Runs the passes over the main graph or a body. Returns whether anything became a launch, and where nodes went.
+/// Runs the passes over the main graph or a body. Returns true if anything became a launch, and the
+/// replacements of nodes.
 pub(crate) fn rewrite(
     graph: &mut Graph,
     context: &Context<'_>,
     function: &str,
     work: &mut Work<'_>,
-) -> Result<(bool, Moved)> {
-    let (computations, _) = encapsulate(graph, COMPILE_ID, context.constants, &mut work.used)?;
+) -> Result<(bool, Replacements)> {
+    let (computations, _) = encapsulate(graph, COMPILE_ID, context.constants, &mut work.used_names)?;
     drop_cluster_outputs(graph)?;
     if context.is_on {
         clone_small_constants(graph)?;
@@ -62,18 +64,19 @@ pub(crate) fn rewrite(
     }
     mark(graph, context, function, work.state, work.report, work.observer)?;
     if context.options.flags.clustering_debug && work.observer.wants_graphs() {
-        // The pass of this name makes sizes of slices known; here begins of slices are operands anyway.
+        // In TensorFlow, the pass of this name makes slice sizes static. Here slice starts are
+        // operands anyway.
         show(graph, "before_increase_dynamism_for_auto_jit_pass", work.observer, |name, _| name.to_owned());
     }
     decluster(graph, context, work.report)?;
-    let (clusters, moved) = encapsulate(graph, CLUSTER, context.constants, &mut work.used)?;
-    let whole = launch_functions(graph, context, &mut work.used, work.report)?;
+    let (clusters, replacements) = encapsulate(graph, CLUSTER, context.constants, &mut work.used_names)?;
+    let whole = launch_functions(graph, context, &mut work.used_names, work.report)?;
     let has_launches = !(computations.is_empty() && clusters.is_empty() && whole.is_empty());
-    work.made.extend(computations.into_iter().chain(clusters).chain(whole));
-    Ok((has_launches, moved))
+    work.functions.extend(computations.into_iter().chain(clusters).chain(whole));
+    Ok((has_launches, replacements))
 }
 
-/// Lets users of `XlaClusterOutput`, which only marks what an `xla.compile` returns, take what it gets.
+/// Replaces uses of `XlaClusterOutput`, which only marks a result of `xla.compile`, by its operand.
 fn drop_cluster_outputs(graph: &mut Graph) -> Result<()> {
     for id in graph.ids().filter(|&id| graph[id].op() == "XlaClusterOutput").collect::<Vec<_>>() {
         let Some(input) = graph.input(id, 0) else { continue };

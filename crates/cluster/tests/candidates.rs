@@ -1,5 +1,5 @@
-//! Which nodes may be in clusters, and what becomes of them: rule by rule, one graph where it holds and one where it does
-//! not. The graphs and answers are those of TensorFlow's own tests where it has one.
+//! Candidate rules one by one, each with a graph where it applies and one where it does not. The
+//! graphs and results are those of TensorFlow's tests where they exist.
 
 use crate::build::{
     Builder, Compiler, Listener, UNCOMPILABLE, XLA_CPU, XLA_GPU0, cluster_of, names, options, run, sets, why,
@@ -22,10 +22,10 @@ fn chain() -> Builder {
 }
 
 #[test]
-fn what_cannot_be_compiled_separates_clusters() {
+fn uncompilable_nodes_separate_clusters() {
     assert_eq!(sets(&chain(), &options()), names(&[&["B", "C"], &["E", "F"]]));
     let clustered = run(&chain(), &options());
-    assert_eq!(why(&clustered, "D"), format!("nobody compiles {UNCOMPILABLE}"));
+    assert_eq!(why(&clustered, "D"), format!("the compiler does not support {UNCOMPILABLE}"));
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn the_level_decides() {
     assert_eq!(at(JitLevel::Default, unset), 0);
     assert_eq!(at(JitLevel::On1, unset), 2);
     assert_eq!(at(JitLevel::On2, unset), 2);
-    // The flag goes before the session's level, unless it is 0.
+    // The flag overrides the session's level unless it is 0.
     assert_eq!(at(JitLevel::Off, AutoJit { single_gpu: 2, general: 2 }), 2);
     assert_eq!(at(JitLevel::On2, AutoJit { single_gpu: -1, general: -1 }), 0);
     // No node is on a GPU.
@@ -60,30 +60,32 @@ fn single_gpu_is_a_graph_with_nodes_on_exactly_one() {
 }
 
 #[test]
-fn cpus_are_left_out_unless_told_and_a_warning_says_so_once() {
+fn cpus_are_excluded_by_default_with_a_single_warning() {
     let flags = Flags { cpu_global_jit: false, ..options().flags };
-    let mut told = Options::new(JitLevel::On1, flags);
-    told.flags.min_cluster_size = 2;
+    let mut options = Options::new(JitLevel::On1, flags);
+    options.flags.min_cluster_size = 2;
     let mut state = State::default();
     let mut listener = Listener::default();
     for _ in 0..2 {
-        let done = cluster(&chain().def, &told, &Compiler, &mut state, &mut listener).expect("well-formed");
-        assert!(done.report.clusters.is_empty());
+        let clustered =
+            cluster(&chain().def, &options, &Compiler, &mut state, &mut listener).expect("well-formed");
+        assert!(clustered.report.clusters.is_empty());
     }
     assert_eq!(listener.warnings.len(), 1);
     assert!(listener.warnings[0].contains("--tf_xla_cpu_global_jit"));
-    // The session's own option does the same as the flag.
-    told.cpu_global_jit = true;
-    let done = cluster(&chain().def, &told, &Compiler, &mut state, &mut listener).expect("well-formed");
-    assert_eq!(done.report.clusters.len(), 2);
+    // The session's own option has the same effect as the flag.
+    options.cpu_global_jit = true;
+    let clustered =
+        cluster(&chain().def, &options, &Compiler, &mut state, &mut listener).expect("well-formed");
+    assert_eq!(clustered.report.clusters.len(), 2);
     let mut silent = Listener::default();
-    let off = Options { level: JitLevel::Off, cpu_global_jit: false, ..told };
+    let off = Options { level: JitLevel::Off, cpu_global_jit: false, ..options };
     cluster(&chain().def, &off, &Compiler, &mut State::default(), &mut silent).expect("well-formed");
-    assert!(silent.warnings.is_empty(), "nobody asked for clusters");
+    assert!(silent.warnings.is_empty(), "no clusters were requested");
 }
 
 #[test]
-fn clusters_have_a_least_and_a_largest_size() {
+fn clusters_have_a_minimum_and_a_maximum_size() {
     let sized = |min_cluster_size, max_cluster_size| {
         let flags = Flags { min_cluster_size, max_cluster_size, ..options().flags };
         let mut graph = Builder::new();
@@ -117,7 +119,7 @@ fn constants_and_identities_do_not_count() {
 }
 
 #[test]
-fn fuel_bounds_how_many_nodes_become_candidates() {
+fn fuel_limits_the_number_of_candidates() {
     let with = |clustering_fuel: i64| {
         let flags = Flags { clustering_fuel, ..options().flags };
         sets(&chain(), &Options { flags, ..options() })
@@ -125,7 +127,7 @@ fn fuel_bounds_how_many_nodes_become_candidates() {
     assert_eq!(with(2), names(&[&["B", "C"]]));
     assert_eq!(with(1), names(&[]));
     assert_eq!(with(4), names(&[&["B", "C"], &["E", "F"]]));
-    // It is not filled up again for the next graph.
+    // The fuel is not replenished for the next graph.
     let flags = Flags { clustering_fuel: 4, ..options().flags };
     let (options, mut state) = (Options { flags, ..options() }, State::default());
     let mut clusters =
@@ -145,8 +147,9 @@ fn only_listed_ops_are_clustered_if_a_list_is_given() {
         graph.node("exp", "Exp", &["matmul"]);
         let flags = Flags { ops_to_cluster: list.to_owned(), min_cluster_size: 1, ..options().flags };
         cluster(&graph.def, &Options { flags, ..options() }, &Compiler, &mut State::default(), &mut Silent)
-            .map(|done| {
-                let mut sets: Vec<Vec<String>> = done.report.clusters.into_iter().map(|c| c.nodes).collect();
+            .map(|clustered| {
+                let mut sets: Vec<Vec<String>> =
+                    clustered.report.clusters.into_iter().map(|c| c.nodes).collect();
                 sets.sort();
                 sets
             })
@@ -184,28 +187,28 @@ fn excluded_ops_stay_outside() {
         nodes
     };
     assert_eq!(nodes(""), ["shape", "tanh", "where"]);
-    // The node behind it begins no cluster, as it only looks at a shape.
+    // The node after it does not start a cluster, because it only reads a shape.
     assert_eq!(nodes("Where"), ["tanh"]);
     let error = with("NoSuchOp").expect_err("unknown").message().to_owned();
     assert!(error.contains("'NoSuchOp' passed to --tf_xla_cluster_exclude_ops is not supported"), "{error}");
 }
 
 #[test]
-fn an_attribute_asks_for_a_cluster_or_forbids_it() {
-    // Without a level, whatever the size; neighbours that nobody asked for stay outside.
+fn an_attribute_requests_or_forbids_a_cluster() {
+    // Without a level, requested nodes are clustered regardless of size. Neighbors stay outside.
     let off = Options { level: JitLevel::Off, ..options() };
     let mut graph = chain();
     assert_eq!(sets(&graph, &off), names(&[]));
     graph.def.node[1].attr.insert("_XlaCompile".to_owned(), Value::B(true).into());
     assert_eq!(sets(&graph, &off), names(&[&["B"]]));
-    // With a level, everything but what is forbidden.
+    // With a level, everything is clustered except forbidden nodes.
     graph.def.node[1].attr.insert("_XlaCompile".to_owned(), Value::B(false).into());
     assert_eq!(sets(&graph, &options()), names(&[&["E", "F"]]));
     assert_eq!(why(&run(&graph, &options()), "B"), "_XlaCompile is false");
 }
 
 #[test]
-fn the_attribute_counts_on_the_function_that_is_called() {
+fn the_attribute_applies_through_the_called_function() {
     let with = |attribute: Option<bool>| {
         let mut graph = Builder::new();
         graph.placeholder("a");
@@ -247,7 +250,7 @@ fn a_call_is_a_candidate_if_all_of_the_function_is() {
 }
 
 #[test]
-fn a_function_that_calls_itself_is_none() {
+fn a_recursive_function_is_not_a_candidate() {
     let mut graph = Builder::new();
     graph.placeholder("A");
     graph.node("B", "Endless", &["A"]);
@@ -261,7 +264,7 @@ fn a_function_that_calls_itself_is_none() {
 }
 
 #[test]
-fn scopes_of_the_user_hold_only_without_a_level() {
+fn user_scopes_apply_only_without_a_level() {
     let graph = || {
         let mut graph = Builder::new();
         graph.constant("A", DataType::Float, &[100]).flag("_XlaCompile", true).text("_XlaScope", "Scope1");
@@ -278,7 +281,7 @@ fn scopes_of_the_user_hold_only_without_a_level() {
 }
 
 #[test]
-fn scopes_of_passes_hold_only_with_a_level() {
+fn pass_scopes_apply_only_with_a_level() {
     let graph = || {
         let mut graph = Builder::new();
         graph.placeholder("A");
@@ -309,7 +312,7 @@ fn stages_of_a_pipeline_stay_apart() {
     assert_eq!(clusters["add0"], clusters["relu0"]);
     assert_eq!(clusters["add1"], clusters["relu1"]);
     assert_ne!(clusters["add0"], clusters["add1"]);
-    // Without stages, one large constant holds both together.
+    // Without stages, a shared large constant connects both.
     let mut plain = Builder::new();
     plain.constant("b", DataType::Float, &[100]);
     for side in ["0", "1"] {
@@ -322,7 +325,7 @@ fn stages_of_a_pipeline_stay_apart() {
 }
 
 #[test]
-fn small_constants_do_not_tie_clusters_together() {
+fn small_constants_do_not_connect_clusters() {
     let graph = |size: i64| {
         let mut graph = Builder::new();
         graph.constant("b", DataType::Float, &[size]);
@@ -338,7 +341,7 @@ fn small_constants_do_not_tie_clusters_together() {
 }
 
 #[test]
-fn a_graph_that_was_clustered_before_is_left_alone() {
+fn a_clustered_graph_is_not_clustered_again() {
     let mut graph = chain();
     assert_eq!(sets(&graph, &options()).len(), 2);
     graph.def.node[5].attr.insert("_XlaAlreadyClustered".to_owned(), Value::B(true).into());
@@ -346,21 +349,21 @@ fn a_graph_that_was_clustered_before_is_left_alone() {
 }
 
 #[test]
-fn devices_without_a_compiler_are_left_alone() {
+fn devices_without_a_compiler_are_ignored() {
     let mut graph = chain();
     for node in ["B", "C"] {
         graph.place(node, "/device:FPGA:0");
     }
     assert_eq!(sets(&graph, &options()), names(&[&["E", "F"]]));
-    assert_eq!(why(&run(&graph, &options()), "B"), "devices of kind 'FPGA' have no compiler");
+    assert_eq!(why(&run(&graph, &options()), "B"), "no compiler supports devices of kind 'FPGA'");
     graph.place("B", "nowhere");
     let error = cluster(&graph.def, &options(), &Compiler, &mut State::default(), &mut Silent)
-        .expect_err("no device");
-    assert!(error.message().contains("node 'B': 'nowhere' is no device name"), "{error}");
+        .expect_err("an invalid device");
+    assert!(error.message().contains("node 'B': invalid device name 'nowhere'"), "{error}");
 }
 
 #[test]
-fn random_numbers_with_state_are_clustered_only_where_everything_is() {
+fn stateful_random_ops_are_clustered_only_where_everything_is() {
     let graph = |device: &str| {
         let mut graph = Builder::new();
         graph.constant("shape", DataType::Int32, &[2]).device(device);
@@ -378,7 +381,7 @@ fn random_numbers_with_state_are_clustered_only_where_everything_is() {
 }
 
 #[test]
-fn what_a_shape_depends_on_must_not_differ_from_run_to_run() {
+fn shapes_must_not_depend_on_values_that_change_between_runs() {
     let graph = |is_random: bool| {
         let mut graph = Builder::new();
         let int = DataType::Int32;
@@ -431,7 +434,7 @@ fn tensor_arrays_keep_their_values_in_their_cluster() {
 }
 
 #[test]
-fn checks_are_left_out_only_where_everything_is_compiled() {
+fn checks_are_dropped_only_where_everything_is_compiled() {
     let graph = |device: &str| {
         let mut graph = Builder::new();
         graph.placeholder("a");
@@ -498,7 +501,7 @@ fn some_attributes_and_ops_keep_nodes_outside() {
 }
 
 #[test]
-fn references_are_not_handed_on_by_clusters() {
+fn clusters_do_not_forward_references() {
     let mut graph = Builder::new();
     graph.node("variable", "Variable", &[]).ty("dtype", DataType::Float);
     graph.node("read", "Identity", &["variable"]);
@@ -509,7 +512,7 @@ fn references_are_not_handed_on_by_clusters() {
 }
 
 #[test]
-fn the_identity_that_constants_of_a_loop_wait_for_stays_outside() {
+fn the_control_input_of_loop_constants_stays_outside() {
     let graph = |condition: &str| {
         let mut graph = Builder::new();
         graph.placeholder("cond").ty("dtype", DataType::Bool);
@@ -528,13 +531,13 @@ fn the_identity_that_constants_of_a_loop_wait_for_stays_outside() {
     loops.def.node[2].attr.clear();
     let clusters = cluster_of(&loops, &options());
     assert!(!clusters.contains_key("identity") && clusters.contains_key("add"), "{clusters:?}");
-    // Behind a plain switch it goes with the rest.
+    // After a regular switch it is clustered with the other nodes.
     let clusters = cluster_of(&graph("Identity"), &options());
     assert_eq!(clusters["identity"], clusters["add"]);
 }
 
 #[test]
-fn what_the_caller_feeds_stays_outside() {
+fn fed_nodes_stay_outside() {
     let mut options = options();
     assert_eq!(sets(&chain(), &options), names(&[&["B", "C"], &["E", "F"]]));
     options.feeds = vec!["C:0".to_owned()];

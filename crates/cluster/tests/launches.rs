@@ -1,4 +1,4 @@
-//! What becomes of a cluster: one node, a function, operands in their order.
+//! The result of clustering: one node per cluster, its function, and the order of its operands.
 
 use crate::build::{Builder, Compiler, Listener, UNCOMPILABLE, XLA_CPU, options, run};
 use cluster::{Clustered, Flags, JitLevel, Options, State, cluster};
@@ -13,8 +13,8 @@ fn node<'g>(graph: &'g GraphDef, name: &str) -> &'g NodeDef {
 
 fn function<'g>(graph: &'g GraphDef, name: &str) -> &'g FunctionDef {
     let functions = &graph.library.as_ref().expect("a library").function;
-    let found = functions.iter().find(|f| f.signature.as_ref().is_some_and(|s| s.name == name));
-    found.unwrap_or_else(|| panic!("no function '{name}'"))
+    let function = functions.iter().find(|f| f.signature.as_ref().is_some_and(|s| s.name == name));
+    function.unwrap_or_else(|| panic!("no function '{name}'"))
 }
 
 fn launches(clustered: &Clustered) -> Vec<&NodeDef> {
@@ -52,18 +52,18 @@ fn operands_are_constants_then_arguments_then_resources() {
     let body = function(&clustered.graph, "cluster_0");
     let names: BTreeSet<&str> = body.node_def.iter().map(|n| n.name.as_str()).collect();
     assert_eq!(names, BTreeSet::from(["add", "read", "sum", "write"]));
-    let sum = body.node_def.iter().find(|n| n.name == "sum").expect("it is inside");
+    let sum = body.node_def.iter().find(|n| n.name == "sum").expect("the node is in the body");
     let arguments: Vec<&str> =
         body.signature.as_ref().expect("one").input_arg.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(sum.input, ["add:z:0", arguments[0]]);
-    // Both the value and the effect are the launch's now.
+    // The launch provides both the value and the side effect now.
     assert_eq!(node(&clustered.graph, "late").input, ["cluster_0", "^cluster_0"]);
     assert!(body.control_ret.contains_key("write"), "{:?}", body.control_ret);
 }
 
 #[test]
-fn what_must_be_constant_stays_an_argument_only_if_it_comes_from_outside() {
-    // The sizes are computed outside, and whatever they come from does not matter to the cluster.
+fn required_constants_are_arguments_only_if_they_come_from_outside() {
+    // The sizes are computed outside the cluster, regardless of their source.
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.placeholder("n").ty("dtype", DataType::Int32);
@@ -75,7 +75,7 @@ fn what_must_be_constant_stays_an_argument_only_if_it_comes_from_outside() {
     assert_eq!(clustered.report.clusters[0].nodes, ["reshape", "tanh", "exp"]);
     assert_eq!(launches(&clustered)[0].input, ["m", "x"]);
     assert_eq!(node(&clustered.graph, "m").op, "AddV2");
-    // Computed from what the cluster makes, they stay inside: there they are known.
+    // Sizes computed from the cluster's own values stay inside, where they are known.
     let mut inner = Builder::new();
     inner.placeholder("x");
     inner.node("tanh", "Tanh", &["x"]);
@@ -88,24 +88,24 @@ fn what_must_be_constant_stays_an_argument_only_if_it_comes_from_outside() {
 }
 
 #[test]
-fn a_shape_of_what_comes_from_outside_is_looked_at_outside() {
-    let graph = |of: &str| {
+fn the_shape_of_an_outside_value_is_read_outside() {
+    let graph = |source: &str| {
         let mut graph = Builder::new();
         graph.placeholder("x");
         graph.node("tanh", "Tanh", &["x"]);
-        graph.node("shape", "Shape", &[of]);
+        graph.node("shape", "Shape", &[source]);
         graph.node("cast", "Cast", &["shape"]).ty("SrcT", DataType::Int32).ty("DstT", DataType::Float);
         graph.node("reshape", "AddV2", &["tanh", "cast"]);
         graph
     };
     let inside =
-        |of: &str| run(&graph(of), &options()).report.clusters[0].nodes.contains(&"shape".to_owned());
+        |source: &str| run(&graph(source), &options()).report.clusters[0].nodes.contains(&"shape".to_owned());
     assert!(inside("tanh"));
     assert!(!inside("x"));
 }
 
 #[test]
-fn a_fill_that_only_others_need_stays_outside() {
+fn a_fill_with_only_outside_users_stays_outside() {
     let graph = |user: &str| {
         let mut graph = Builder::new();
         graph.placeholder("sizes").ty("dtype", DataType::Int32);
@@ -123,7 +123,7 @@ fn a_fill_that_only_others_need_stays_outside() {
 }
 
 #[test]
-fn large_constants_that_others_need_stay_outside() {
+fn large_constants_with_outside_users_stay_outside() {
     let graph = |size: i64, user: &str| {
         let mut graph = Builder::new();
         graph.placeholder("a");
@@ -141,7 +141,7 @@ fn large_constants_that_others_need_stay_outside() {
 }
 
 #[test]
-fn loops_and_conditionals_are_kept_below_the_least_size() {
+fn loops_and_conditionals_are_kept_below_the_minimum_size() {
     let graph = |op: &str| {
         let mut graph = Builder::new();
         graph.placeholder("c").ty("dtype", DataType::Bool);
@@ -160,7 +160,7 @@ fn loops_and_conditionals_are_kept_below_the_least_size() {
     let flags = Flags { min_cluster_size: 4, ..options().flags };
     let clustered = run(&graph("StatelessIf"), &Options { flags: flags.clone(), ..options() });
     assert_eq!(clustered.report.clusters[0].nodes, ["node"]);
-    // What is no function is not.
+    // Nodes that are not control flow are not.
     let mut select = Builder::new();
     select.placeholder("x");
     select.node("node", "Relu", &["x"]);
@@ -168,7 +168,7 @@ fn loops_and_conditionals_are_kept_below_the_least_size() {
 }
 
 #[test]
-fn fetches_and_targets_get_the_names_that_they_have_now() {
+fn fetches_and_targets_return_their_current_names() {
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.variable("v");
@@ -185,25 +185,25 @@ fn fetches_and_targets_get_the_names_that_they_have_now() {
     assert_eq!(clustered.fetches[2], "out");
     let body = function(&clustered.graph, "cluster_0");
     let results = &body.signature.as_ref().expect("one").output_arg;
-    for (fetch, wanted) in [(1, "a:y:0"), (3, "b:y:0")] {
+    for (fetch, expected) in [(1, "a:y:0"), (3, "b:y:0")] {
         let text = &clustered.fetches[fetch];
         let index: usize = text.split(':').nth(1).map_or(0, |i| i.parse().expect("a number"));
         assert!(text.starts_with("cluster_0"), "{text}");
-        assert_eq!(body.ret[&results[index].name], wanted);
+        assert_eq!(body.ret[&results[index].name], expected);
     }
-    // Nobody fetches: then `a` is nobody else's.
-    let mut nobody = crate::build::options();
-    nobody.targets = vec!["train".to_owned()];
-    let clustered = run(&graph, &nobody);
+    // Without fetches, no outside node uses `a`.
+    let mut without_fetches = crate::build::options();
+    without_fetches.targets = vec!["train".to_owned()];
+    let clustered = run(&graph, &without_fetches);
     assert_eq!(types(launches(&clustered)[0], "Tresults").len(), 1);
     let wrong = Options { fetches: vec!["nothing:0".to_owned()], ..crate::build::options() };
     let error = cluster(&graph.def, &wrong, &Compiler, &mut State::default(), &mut cluster::Silent)
-        .expect_err("none");
+        .expect_err("no such node");
     assert!(error.message().contains("'nothing'"), "{error}");
 }
 
 #[test]
-fn wanted_nodes_keep_their_names_if_that_is_asked_for() {
+fn fetched_nodes_keep_their_names_if_requested() {
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.variable("v");
@@ -224,22 +224,23 @@ fn wanted_nodes_keep_their_names_if_that_is_asked_for() {
     assert_eq!(node(&clustered.graph, "train").input, ["^cluster_0"]);
     let body = function(&clustered.graph, "cluster_0");
     let results = &body.signature.as_ref().expect("one").output_arg;
-    let of = |input: &str| {
+    let body_output = |input: &str| {
         let index: usize = input.split(':').nth(1).map_or(0, |i| i.parse().expect("a number"));
         body.ret[&results[index].name].clone()
     };
-    assert_eq!(of(&node(&clustered.graph, "a").input[0]), "a:y:0");
-    let two: Vec<String> = node(&clustered.graph, "two").input.iter().map(|input| of(input)).collect();
+    assert_eq!(body_output(&node(&clustered.graph, "a").input[0]), "a:y:0");
+    let two: Vec<String> =
+        node(&clustered.graph, "two").input.iter().map(|input| body_output(input)).collect();
     assert_eq!(two, ["two:output:0", "two:output:1"]);
 }
 
 #[test]
-fn what_nobody_wants_is_in_no_cluster_if_that_is_asked_for() {
+fn unneeded_nodes_are_pruned_if_requested() {
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.variable("v");
     graph.constant("zero", DataType::Float, &[100]);
-    graph.node("initialise", "AssignVariableOp", &["v", "zero"]).ty("dtype", DataType::Float);
+    graph.node("initialize", "AssignVariableOp", &["v", "zero"]).ty("dtype", DataType::Float);
     graph.node("a", "Add", &["x", "zero"]);
     graph.node("b", "Exp", &["a"]);
     graph.node("c", "Tanh", &["b"]);
@@ -249,9 +250,9 @@ fn what_nobody_wants_is_in_no_cluster_if_that_is_asked_for() {
         options.feeds = feeds.iter().map(|&feed| feed.to_owned()).collect();
         run(&graph, &options)
     };
-    assert!(with(false, &[]).report.clusters[0].nodes.contains(&"initialise".to_owned()));
+    assert!(with(false, &[]).report.clusters[0].nodes.contains(&"initialize".to_owned()));
     assert_eq!(with(true, &[]).report.clusters[0].nodes, ["zero", "a", "b", "c"]);
-    // What a fed node would be computed from is not needed.
+    // The inputs of a fed node are not needed.
     let fed = with(true, &["a:0"]);
     let names: Vec<&str> = fed.graph.node.iter().map(|n| n.name.as_str()).collect();
     assert_eq!(node(&fed.graph, "a").op, "Placeholder");
@@ -260,21 +261,22 @@ fn what_nobody_wants_is_in_no_cluster_if_that_is_asked_for() {
 }
 
 #[test]
-fn names_of_clusters_are_numbered_over_the_graphs_of_a_session() {
+fn cluster_names_are_numbered_across_the_graphs_of_a_session() {
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.node("a", "Tanh", &["x"]);
     graph.node("b", "Exp", &["a"]);
     let name = |state: &mut State, options: &Options| {
-        let done = cluster(&graph.def, options, &Compiler, state, &mut cluster::Silent).expect("fine");
-        done.report.clusters[0].name.clone()
+        let clustered = cluster(&graph.def, options, &Compiler, state, &mut cluster::Silent).expect("fine");
+        clustered.report.clusters[0].name.clone()
     };
     let mut state = State::default();
     assert_eq!(name(&mut state, &options()), "cluster_0");
     assert_eq!(name(&mut state, &options()), "cluster_1");
     let prefixed = Options { name_prefix: "session".to_owned(), ..options() };
     assert_eq!(name(&mut state, &prefixed), "session_2");
-    // With deterministic names the graph's fingerprint is part of them, and the number counts graphs of that fingerprint.
+    // Deterministic names include the graph's fingerprint. The number counts graphs with that
+    // fingerprint.
     let flags = Flags { deterministic_cluster_names: true, ..options().flags };
     let deterministic = Options { flags, ..options() };
     let (one, two) = (name(&mut state, &deterministic), name(&mut state, &deterministic));
@@ -286,13 +288,13 @@ fn names_of_clusters_are_numbered_over_the_graphs_of_a_session() {
     other.placeholder("x");
     other.node("a", "Tanh", &["x"]);
     other.node("c", "Exp", &["a"]);
-    let done =
+    let clustered =
         cluster(&other.def, &deterministic, &Compiler, &mut state, &mut cluster::Silent).expect("fine");
-    assert_ne!(parts(&done.report.clusters[0].name)[1], one[1]);
+    assert_ne!(parts(&clustered.report.clusters[0].name)[1], one[1]);
 }
 
 #[test]
-fn a_name_that_exists_is_not_given_again() {
+fn existing_names_are_not_reused() {
     let mut graph = Builder::new();
     graph.placeholder("cluster_0");
     graph.node("a", "Tanh", &["cluster_0"]);
@@ -319,7 +321,7 @@ fn a_function_that_must_be_compiled_becomes_one_launch() {
         graph.function("Step", &["v:resource", "x", "n:int32"], &["out=shaped:output:0"], body);
         graph
     };
-    // The JIT is off; what must be compiled is.
+    // The JIT is off, but functions that must be compiled still are.
     let off = Options { level: JitLevel::Off, ..options() };
     let clustered = run(&graph("_XlaMustCompile", "Reshape"), &off);
     assert_eq!(clustered.report.must_compile, [("call".to_owned(), "Step".to_owned())]);
@@ -332,13 +334,13 @@ fn a_function_that_must_be_compiled_becomes_one_launch() {
     let arguments: Vec<&str> =
         caller.signature.as_ref().expect("one").input_arg.iter().map(|a| a.name.as_str()).collect();
     assert_eq!(arguments, ["arg_2", "arg_1", "arg_0"]);
-    // Any other attribute says nothing.
+    // Any other attribute has no effect.
     let clustered = run(&graph("_SomethingElse", "Reshape"), &off);
     assert_eq!(node(&clustered.graph, "call").op, "StatefulPartitionedCall");
 }
 
 #[test]
-fn bodies_of_functions_outside_of_clusters_are_clustered_in_a_copy() {
+fn bodies_of_functions_outside_clusters_are_clustered_in_a_copy() {
     let graph = || {
         let mut graph = Builder::new();
         graph.placeholder("x");
@@ -356,18 +358,18 @@ fn bodies_of_functions_outside_of_clusters_are_clustered_in_a_copy() {
     let ops: Vec<&str> = copy.node_def.iter().map(|n| n.op.as_str()).collect();
     assert_eq!(ops, [UNCOMPILABLE, "_XlaLaunch"]);
     assert_eq!(clustered.report.clusters[0].function, "Partly");
-    // The function itself is as it was.
+    // The function itself is unchanged.
     assert_eq!(function(&clustered.graph, "Partly"), function(&graph().def, "Partly"));
     let only_main = Options { cluster_functions: false, ..options() };
     assert_eq!(node(&run(&graph(), &only_main).graph, "call").op, "Partly");
 }
 
 #[test]
-fn a_loop_outside_of_clusters_runs_a_clustered_body() {
+fn a_loop_outside_clusters_runs_a_clustered_body() {
     let mut graph = Builder::new();
     graph.placeholder("x");
-    let node_of = graph.node("loop", "While", &["x"]).types("T", &[DataType::Float]);
-    node_of.function("cond", "More").function("body", "Step");
+    let while_node = graph.node("loop", "While", &["x"]).types("T", &[DataType::Float]);
+    while_node.function("cond", "More").function("body", "Step");
     let mut body = Builder::new();
     body.constant("limit", DataType::Float, &[]);
     body.node("less", "Less", &["x", "limit:output:0"]);
@@ -386,7 +388,7 @@ fn a_loop_outside_of_clusters_runs_a_clustered_body() {
 }
 
 #[test]
-fn what_xla_compile_put_together_is_one_launch() {
+fn nodes_of_one_xla_compile_call_are_one_launch() {
     let graph = |id: &str| {
         let mut graph = Builder::new();
         graph.placeholder("x");
@@ -405,22 +407,22 @@ fn what_xla_compile_put_together_is_one_launch() {
 }
 
 #[test]
-fn graphs_are_told_under_tensorflows_names_if_that_is_asked_for() {
+fn graphs_are_reported_under_tensorflows_names_if_requested() {
     let mut graph = Builder::new();
     graph.variable("v");
     graph.placeholder("x");
     graph.node("a", "Tanh", &["x"]);
     graph.node("b", "Exp", &["a"]);
     graph.node("w", "AssignVariableOp", &["v", "b"]).ty("dtype", DataType::Float);
-    let told = |clustering_debug: bool| {
+    let reported_graphs = |clustering_debug: bool| {
         let flags = Flags { clustering_debug, ..options().flags };
         let mut listener = Listener::default();
         let options = Options { flags, ..options() };
         cluster(&graph.def, &options, &Compiler, &mut State::default(), &mut listener).expect("fine");
         listener.graphs
     };
-    assert!(told(false).is_empty());
-    let graphs = told(true);
+    assert!(reported_graphs(false).is_empty());
+    let graphs = reported_graphs(true);
     let names: Vec<&str> = graphs.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(
         names,
@@ -459,7 +461,7 @@ fn everything_on_a_device_that_must_compile_is_clustered_without_a_level() {
 }
 
 #[test]
-fn the_report_says_what_was_done() {
+fn the_report_summarizes_the_clusters() {
     let mut graph = Builder::new();
     graph.placeholder("x");
     graph.node("a", "Tanh", &["x"]);
@@ -469,7 +471,7 @@ fn the_report_says_what_was_done() {
     assert_eq!(
         report.summary(),
         format!(
-            "1 clusters of 2 nodes; 1 nodes outside\n  cluster_0: 2 nodes, 2 that count, on {}\n  outside: 1 Placeholder\n",
+            "1 clusters with 2 nodes; 1 nodes outside\n  cluster_0: 2 nodes, effective size 2, on {}\n  outside: 1 Placeholder\n",
             crate::build::CPU
         )
     );

@@ -1,4 +1,5 @@
-//! Which edges are contracted, rule by rule, with a graph where the rule holds an edge back and one where it does not.
+//! Rules for contracting edges one by one, each with a graph where the rule prevents a contraction
+//! and one where it does not.
 
 use crate::build::{
     Builder, CPU, GPU0, GPU1, UNCOMPILABLE, XLA_GPU0, XLA_GPU1, cluster_of, names, options, run, sets,
@@ -7,7 +8,7 @@ use cluster::{Flags, Options};
 use tf::DataType;
 
 #[test]
-fn a_path_around_an_edge_keeps_it() {
+fn another_path_prevents_a_contraction() {
     let graph = |between: &str| {
         let mut graph = Builder::new();
         graph.constant("A", DataType::Float, &[100]);
@@ -23,8 +24,8 @@ fn a_path_around_an_edge_keeps_it() {
 }
 
 #[test]
-fn a_loop_of_tensorflow_1_is_a_path_too() {
-    // What leads into the loop and what it leads to must not be one.
+fn a_tensorflow_1_loop_is_another_path() {
+    // The source of the loop's input and the user of its output must not be merged.
     let mut graph = Builder::new();
     graph.placeholder("A");
     graph.placeholder("B");
@@ -37,7 +38,7 @@ fn a_loop_of_tensorflow_1_is_a_path_too() {
 }
 
 #[test]
-fn a_loop_that_is_entered_behind_its_end_keeps_the_graph_as_it_is() {
+fn a_loop_that_is_entered_after_its_end_prevents_clustering() {
     let graph = |second: &str| {
         let mut graph = Builder::new();
         graph.placeholder("A");
@@ -53,7 +54,7 @@ fn a_loop_that_is_entered_behind_its_end_keeps_the_graph_as_it_is() {
     assert_eq!(sets(&graph("other"), &one), names(&[&["tanh"]]));
 }
 
-/// Two values behind switches on conditions.
+/// Two values after switches on these conditions.
 fn switched(conditions: [&str; 2]) -> Builder {
     let mut graph = Builder::new();
     graph.placeholder("cond_a").ty("dtype", DataType::Bool);
@@ -65,7 +66,7 @@ fn switched(conditions: [&str; 2]) -> Builder {
 }
 
 #[test]
-fn nodes_that_are_live_at_different_times_stay_apart() {
+fn nodes_with_different_liveness_stay_apart() {
     let graph = |conditions: [&str; 2]| {
         let mut graph = switched(conditions);
         for side in ["a", "b"] {
@@ -88,13 +89,13 @@ fn nodes_that_are_live_at_different_times_stay_apart() {
             .any(|e| e.reason == "the two have mismatching deadness: *cond_a and (*cond_a & *cond_b)"),
         "{refused:?}"
     );
-    // Unless someone wants it wrong.
+    // Disabling the safety check merges them anyway.
     let flags = Flags { disable_deadness_safety_checks_for_debugging: true, ..options().flags };
     assert_eq!(sets(&graph(["cond_a", "cond_b"]), &Options { flags, ..options() }), names(&[all]));
 }
 
 #[test]
-fn nodes_that_are_live_together_go_together_whatever_their_inputs() {
+fn nodes_with_equal_liveness_merge_whatever_their_inputs() {
     let mut graph = switched(["cond_a", "cond_b"]);
     graph.node("add_a", "Add", &["switch_a:1", "switch_b:1"]);
     graph.node("add_b", "Add", &["switch_b:1", "switch_a:1"]);
@@ -103,7 +104,7 @@ fn nodes_that_are_live_together_go_together_whatever_their_inputs() {
 }
 
 #[test]
-fn behind_a_conditional_everything_is_as_live_as_before_it() {
+fn liveness_after_a_conditional_equals_that_before_it() {
     let mut graph = Builder::new();
     graph.placeholder("cond").ty("dtype", DataType::Bool);
     graph.placeholder("value");
@@ -118,7 +119,7 @@ fn behind_a_conditional_everything_is_as_live_as_before_it() {
     assert_eq!(sets(&graph, &one), names(&[&["before"], &["no"], &["yes"], &["after0", "after1"]]));
 }
 
-/// A loop of TensorFlow 1: `while i < 10: i, x = i + 1, f(x)`.
+/// A TensorFlow 1 loop: `while i < 10: i, x = i + 1, f(x)`.
 fn counted_loop(graph: &mut Builder, prefix: &str, input: &str) {
     let name = |part: &str| format!("{prefix}{part}");
     let int = DataType::Int32;
@@ -152,7 +153,7 @@ fn counted_loop(graph: &mut Builder, prefix: &str, input: &str) {
 }
 
 #[test]
-fn a_loops_body_is_a_cluster_and_so_is_what_is_around_it() {
+fn a_loops_body_and_its_surroundings_are_separate_clusters() {
     let mut graph = Builder::new();
     graph.placeholder("in");
     graph.node("a", "Tanh", &["in"]);
@@ -167,28 +168,29 @@ fn a_loops_body_is_a_cluster_and_so_is_what_is_around_it() {
     let different: std::collections::BTreeSet<&String> =
         ["a", "w/x/tanh", "c"].iter().map(|n| &clusters[*n]).collect();
     assert_eq!(different.len(), 3);
-    // The condition runs once more often than the body.
+    // The condition runs once more than the body.
     assert_ne!(clusters.get("w/less"), clusters.get("w/x/tanh"));
-    // Both variables of the loop are live together, so their parts of the body could be one; nothing connects them.
+    // Both loop variables are live together, so their parts of the body could merge, but no edge
+    // connects them.
     assert!(graph.def.node.len() > clusters.len());
 }
 
 #[test]
-fn what_two_loops_carry_is_live_together_only_within_each() {
+fn values_are_live_together_only_within_one_loop() {
     let mut graph = Builder::new();
     graph.placeholder("in");
     counted_loop(&mut graph, "v/", "in");
     counted_loop(&mut graph, "w/", "in");
     graph.node("sum", "Add", &["v/x/exit", "w/x/exit"]);
     graph.node("tanh", "Tanh", &["sum"]);
-    // Behind both, everything is live as before them.
+    // After both loops, liveness equals that before them.
     let clusters = cluster_of(&graph, &options());
     assert_eq!(clusters["sum"], clusters["tanh"]);
     assert_ne!(clusters["v/x/exp"], clusters["w/x/exp"]);
 }
 
 #[test]
-fn a_read_behind_a_write_is_in_another_cluster() {
+fn a_read_after_a_write_is_in_another_cluster() {
     let graph = |first: &str, second: &str| {
         let mut graph = Builder::new();
         graph.read("R");
@@ -206,7 +208,7 @@ fn a_read_behind_a_write_is_in_another_cluster() {
 }
 
 #[test]
-fn reads_and_writes_in_turn_make_one_cluster_for_each_read_and_write() {
+fn alternating_reads_and_writes_form_clusters_of_a_read_and_a_write() {
     let mut graph = Builder::new();
     graph.write("W0");
     graph.constant("N0", DataType::Float, &[]);
@@ -237,7 +239,7 @@ fn functions_count_as_reads_and_writes() {
     let mut body = Builder::new();
     body.node("y", "AddV2", &["x", "x"]);
     graph.function("Twice", &["x"], &["out=y:z:0"], body);
-    // A read before, a write behind it: all is well. A read behind it is not.
+    // A read before the call and a write after it are permitted. A read after it is not.
     let all: &[&str] = &["ReadR", "call", "relu", "AssignmentW", "ValueToAssignW"];
     assert_eq!(sets(&graph, &options()), names(&[all]));
     graph.read("Late");
@@ -250,7 +252,7 @@ fn functions_count_as_reads_and_writes() {
 }
 
 #[test]
-fn a_step_counter_and_the_end_of_a_group_come_last() {
+fn a_step_counter_and_a_group_sink_merge_last() {
     let mut graph = Builder::new();
     let int = DataType::Int64;
     graph.variable("iter").ty("dtype", int);
@@ -285,7 +287,7 @@ fn a_step_counter_and_the_end_of_a_group_come_last() {
 }
 
 #[test]
-fn what_only_looks_at_shapes_joins_what_it_looks_at() {
+fn shape_readers_merge_with_their_operands() {
     let graph = |op: &str| {
         let mut graph = Builder::new();
         graph.placeholder("a");
@@ -298,16 +300,16 @@ fn what_only_looks_at_shapes_joins_what_it_looks_at() {
     let clusters = cluster_of(&graph("Size"), &options());
     assert_eq!(clusters["x"], clusters["y"]);
     assert_ne!(clusters.get("z"), clusters.get("y"));
-    // Any other op joins what uses it, for users are looked at first.
+    // Any other op merges with its user, because users are visited first.
     let mut other = graph("Size");
-    let cast = other.def.node.iter_mut().find(|n| n.name == "y").expect("it exists");
+    let cast = other.def.node.iter_mut().find(|n| n.name == "y").expect("no node 'y'");
     "Cast".clone_into(&mut cast.op);
     for (name, data_type) in [("SrcT", DataType::Float), ("DstT", DataType::Int32)] {
         cast.attr.insert(name.to_owned(), tf::proto::attr_value::Value::Type(data_type.number()).into());
     }
     let clusters = cluster_of(&other, &options());
     assert_eq!(clusters["y"], clusters["z"]);
-    // Where nothing keeps them apart, all are one.
+    // On a single device all of them merge.
     let mut together = graph("Size");
     for node in ["x", "y", "z"] {
         together.place(node, CPU);
@@ -316,7 +318,7 @@ fn what_only_looks_at_shapes_joins_what_it_looks_at() {
 }
 
 #[test]
-fn a_gpu_takes_nodes_of_a_cpu_and_of_no_other_gpu() {
+fn a_gpu_cluster_may_include_cpu_nodes_but_no_other_gpu() {
     let graph = |x: &str, y: &str| {
         let mut graph = Builder::new();
         graph.placeholder("a");
@@ -345,12 +347,12 @@ fn variables_stay_on_the_device_of_their_cluster() {
         graph
     };
     assert_eq!(sets(&graph(GPU0, CPU), &options()), names(&[&["Readr", "b"]]));
-    // The cluster would run on the GPU, and the variable is on the CPU.
+    // The cluster would run on the GPU, but the variable is on the CPU.
     assert_eq!(sets(&graph(CPU, GPU0), &options()), names(&[]));
 }
 
 #[test]
-fn no_device_is_made_to_wait_for_another() {
+fn clusters_add_no_cross_device_dependency() {
     let graph = |combined: &str| {
         let mut graph = Builder::new();
         for (device, side) in [(XLA_GPU0, "0"), (XLA_GPU1, "1")] {
@@ -371,7 +373,7 @@ fn no_device_is_made_to_wait_for_another() {
         refused.iter().any(|e| e.reason == "the new cluster would introduce a cross device dependency"),
         "{refused:?}"
     );
-    // On one device all of it is one cluster.
+    // On a single device everything is one cluster.
     let mut one = graph(XLA_GPU0);
     for node in ["const1", "tanh1", "matmul1"] {
         one.place(node, XLA_GPU0);
@@ -380,7 +382,7 @@ fn no_device_is_made_to_wait_for_another() {
 }
 
 #[test]
-fn a_cycle_that_is_no_loop_is_an_error() {
+fn a_cycle_that_is_not_a_loop_is_an_error() {
     let mut graph = Builder::new();
     graph.node("a", "NoOp", &["^c"]);
     graph.node("b", "NoOp", &["^a"]);
@@ -393,5 +395,5 @@ fn a_cycle_that_is_no_loop_is_an_error() {
         &mut cluster::Silent,
     );
     let error = error.expect_err("a cycle");
-    assert!(error.message().contains("3 nodes in a cycle: 'b' -> 'c' -> 'a'"), "{error}");
+    assert!(error.message().contains("3 nodes form a cycle: 'b' -> 'c' -> 'a'"), "{error}");
 }

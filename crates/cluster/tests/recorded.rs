@@ -1,7 +1,9 @@
-//! Graphs whose clusters TensorFlow 2.15.1 itself made (on CPUs, level 2, clusters of two nodes and more).
+//! Compares clusters with those of TensorFlow 2.15.1 (on CPUs, level 2, clusters of at least two
+//! nodes).
 //!
-//! Each file of `tests/recorded` is the dump `mark_for_compilation` of a session's graph, without what clustering does not
-//! look at: elements of constants, shapes, the one device. `ops.txt` lists the ops that XLA compiles.
+//! Each file of `tests/recorded` is the dump `mark_for_compilation` of a session's graph, reduced
+//! to the parts that clustering reads: without elements of constants, shapes, and the only device.
+//! `ops.txt` lists the ops that XLA compiles.
 
 use cluster::{Candidate, Flags, JitLevel, Kernels, Options, Silent, State, cluster};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +12,7 @@ use tf::DataType;
 use tf::proto::attr_value::Value;
 use tf::proto::{GraphDef, NodeDef};
 
-/// What XLA compiles.
+/// A compiler that supports XLA's ops.
 struct Xla(BTreeSet<String>);
 
 impl Kernels for Xla {
@@ -35,7 +37,7 @@ fn read(name: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// Takes the recorded clusters off a graph: its nodes by cluster.
+/// Removes the recorded clusters from a graph and returns the nodes of each.
 fn take_clusters(graph: &mut GraphDef) -> BTreeSet<BTreeSet<String>> {
     let mut clusters: BTreeMap<Vec<u8>, BTreeSet<String>> = BTreeMap::new();
     for node in &mut graph.node {
@@ -46,13 +48,13 @@ fn take_clusters(graph: &mut GraphDef) -> BTreeSet<BTreeSet<String>> {
     clusters.into_values().collect()
 }
 
-/// The constant that a copy was made of, which clustering makes first of all.
+/// The original of a cloned constant. Clustering creates the clones first.
 fn original(name: &str) -> Option<&str> {
     let (name, number) = name.rsplit_once("/clone_")?;
     number.bytes().all(|b| b.is_ascii_digit()).then_some(name)
 }
 
-/// Takes the copies of constants out again, so that ours come in the same order.
+/// Removes the clones of constants, so that ours are created in the same order.
 fn without_copies(graph: &mut GraphDef) {
     graph.node.retain(|node| original(&node.name).is_none());
     for input in graph.node.iter_mut().flat_map(|node| &mut node.input) {
@@ -62,11 +64,11 @@ fn without_copies(graph: &mut GraphDef) {
     }
 }
 
-/// Our clusters as the pass that marks them leaves them, before nodes are taken out again.
-fn marked(graph: &GraphDef) -> BTreeSet<BTreeSet<String>> {
+/// Our clusters as the marking pass creates them, before declustering.
+fn mark_clusters(graph: &GraphDef) -> BTreeSet<BTreeSet<String>> {
     #[derive(Default)]
-    struct Marked(GraphDef);
-    impl cluster::Observer for Marked {
+    struct MarkedGraph(GraphDef);
+    impl cluster::Observer for MarkedGraph {
         fn wants_graphs(&self) -> bool {
             true
         }
@@ -80,17 +82,17 @@ fn marked(graph: &GraphDef) -> BTreeSet<BTreeSet<String>> {
     let flags =
         Flags { min_cluster_size: 2, cpu_global_jit: true, clustering_debug: true, ..Flags::default() };
     let options = Options { cluster_functions: false, ..Options::new(JitLevel::On2, flags) };
-    let mut observer = Marked::default();
+    let mut observer = MarkedGraph::default();
     cluster(graph, &options, &Xla(ops), &mut State::default(), &mut observer)
         .unwrap_or_else(|e| panic!("{e}"));
     cluster(graph, &options, &Xla(BTreeSet::new()), &mut State::default(), &mut Silent)
-        .map(|none| assert!(none.report.clusters.is_empty(), "nothing can be compiled"))
+        .map(|none| assert!(none.report.clusters.is_empty(), "a compiler without ops must yield no clusters"))
         .unwrap_or_else(|e| panic!("{e}"));
     take_clusters(&mut observer.0)
 }
 
-/// Clustering what was clustered changes nothing.
-fn stays(graph: &GraphDef, name: &str) {
+/// Verifies that clustering a clustered graph changes nothing.
+fn check_idempotent(graph: &GraphDef, name: &str) {
     let ops = String::from_utf8(read("ops.txt")).expect("text").lines().map(str::to_owned).collect();
     let flags = Flags { min_cluster_size: 2, cpu_global_jit: true, ..Flags::default() };
     let (options, xla) = (Options::new(JitLevel::On2, flags), Xla(ops));
@@ -101,7 +103,7 @@ fn stays(graph: &GraphDef, name: &str) {
     assert!(!once.report.clusters.is_empty(), "{name}");
     let twice = again(&once.graph);
     assert!(twice.report.clusters.is_empty(), "{name}: {:?}", twice.report.clusters);
-    // The order of nodes says nothing.
+    // The order of nodes is irrelevant.
     let nodes = |graph: &GraphDef| -> BTreeMap<String, NodeDef> {
         graph.node.iter().map(|node| (node.name.clone(), node.clone())).collect()
     };
@@ -109,17 +111,20 @@ fn stays(graph: &GraphDef, name: &str) {
     assert!(twice.graph.library == once.graph.library, "{name} has other functions");
 }
 
-fn agrees(name: &str) {
+fn check_clusters(name: &str) {
     let file = format!("{name}.pbtxt");
     let mut graph = tf::source::parse_graph_def(read(&file).into(), &file).unwrap_or_else(|e| panic!("{e}"));
     let recorded = take_clusters(&mut graph);
     assert!(!recorded.is_empty(), "{name} has clusters");
     without_copies(&mut graph);
-    let ours = marked(&graph);
-    stays(&graph, name);
+    let ours = mark_clusters(&graph);
+    check_idempotent(&graph, name);
     let missing: Vec<_> = recorded.difference(&ours).collect();
     let more: Vec<_> = ours.difference(&recorded).collect();
-    assert!(missing.is_empty() && more.is_empty(), "{name}: TensorFlow has {missing:#?}, we have {more:#?}");
+    assert!(
+        missing.is_empty() && more.is_empty(),
+        "{name}: missing clusters: {missing:#?}, extra clusters: {more:#?}"
+    );
 }
 
 macro_rules! recorded {
@@ -127,7 +132,7 @@ macro_rules! recorded {
         $(
             #[test]
             fn $name() {
-                agrees(stringify!($name));
+                check_clusters(stringify!($name));
             }
         )*
     };

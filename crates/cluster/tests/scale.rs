@@ -1,16 +1,17 @@
-//! Large graphs, and graphs made to be slow.
+//! Large graphs, and graphs designed to be slow.
 
 use crate::build::{Builder, UNCOMPILABLE, options, run};
 use tf::DataType;
 
-/// How many nodes the largest graphs have. Whatever takes steps in proportion to its square takes minutes to hours.
+/// Number of nodes of the largest graphs. An algorithm with quadratic cost would take minutes to
+/// hours.
 const MANY: usize = if cfg!(debug_assertions) { 20_000 } else { 100_000 };
 
 #[test]
 fn a_long_chain_is_one_cluster() {
     let mut graph = Builder::new();
     graph.placeholder("n0");
-    // The file holds it backwards.
+    // The file lists the nodes in reverse order.
     for i in (1..MANY).rev() {
         graph.node(&format!("n{i}"), "Relu", &[&format!("n{}", i - 1)]);
     }
@@ -20,7 +21,8 @@ fn a_long_chain_is_one_cluster() {
     assert!(!report.gave_up);
 }
 
-/// A constant that all nodes of a chain take is copied for each of them, and the copies stand behind all of the chain.
+/// A constant used by all nodes of a chain is cloned for each of them, and the clones come after
+/// the whole chain.
 #[test]
 fn a_chain_that_shares_a_constant_is_one_cluster() {
     let mut graph = Builder::new();
@@ -79,7 +81,7 @@ fn many_writers_and_readers_in_turn_end() {
             graph.wait(&read, &format!("write{}", i - 1));
         }
     }
-    // Each read with its write, and no two of those.
+    // Each read is clustered with its write, but no two such pairs merge.
     let report = run(&graph, &options()).report;
     assert_eq!(report.clusters.len(), rounds);
 }
@@ -96,7 +98,7 @@ fn conditions_within_conditions_end() {
         graph.node(&format!("x{}", i + 1), "Exp", &[&format!("t{i}")]);
     }
     let report = run(&graph, &options()).report;
-    // Each pair lives under its own condition; if there are too many to tell, nothing is clustered.
+    // Each pair has its own condition. If the formulas exceed the budget, nothing is clustered.
     assert!(report.clusters.len() == depth || report.clusters.is_empty(), "{}", report.clusters.len());
 }
 

@@ -1,11 +1,11 @@
-//! Slices that begin where a run says: what of them is constant when their cluster is compiled.
+//! Slices with a dynamic start: the constants among the operands of their cluster.
 
 use crate::build::{Builder, Compiler, UNCOMPILABLE, options};
 use cluster::{Candidate, Kernels, Silent, State, cluster};
 use tf::DataType;
 use tf::proto::attr_value::Value;
 
-/// The compiler of the other tests, which slices from anywhere, or not.
+/// The compiler of the other tests; the flag tells whether it supports a dynamic start.
 struct Slicing(bool);
 
 impl Kernels for Slicing {
@@ -22,17 +22,18 @@ impl Kernels for Slicing {
     }
 }
 
-/// How `x[from:to]` is made.
+/// Form of the slice `x[from:to]`.
 #[derive(Clone, Copy, Default)]
 struct Way {
-    /// The element, not the range.
+    /// Selects one element instead of a range.
     is_index: bool,
-    /// `to` is `from` and so much.
+    /// If set, `to` is `from` plus this value.
     by: Option<&'static str>,
     stride: i32,
 }
 
-/// The constants among the operands of the cluster with the slice, of a graph with the values `from`, `to` and `length`.
+/// The constant operands of the cluster that contains the slice, in a graph with the inputs `from`,
+/// `to`, and `length`.
 fn constants(way: Way, kernels: &dyn Kernels) -> Vec<String> {
     let int = DataType::Int32;
     let mut graph = Builder::new();
@@ -42,7 +43,7 @@ fn constants(way: Way, kernels: &dyn Kernels) -> Vec<String> {
     }
     graph.constant("strides", int, &[1]);
     if let Some(Value::Tensor(strides)) =
-        &mut graph.def.node.last_mut().expect("it").attr.get_mut("value").expect("one").value
+        &mut graph.def.node.last_mut().expect("a node").attr.get_mut("value").expect("a value").value
     {
         strides.int_val = vec![way.stride];
     }
@@ -68,7 +69,7 @@ fn constants(way: Way, kernels: &dyn Kernels) -> Vec<String> {
         .node
         .iter()
         .find(|node| node.op == "_XlaLaunch" && node.input.iter().any(|input| input == "x"));
-    let launch = launch.expect("a launch of what slices x");
+    let launch = launch.expect("a launch with operand x");
     match &launch.attr["Tconstants"].value {
         Some(Value::List(list)) => launch.input[..list.r#type.len()].to_vec(),
         other => panic!("{other:?}"),
@@ -76,29 +77,30 @@ fn constants(way: Way, kernels: &dyn Kernels) -> Vec<String> {
 }
 
 #[test]
-fn an_index_comes_from_the_run() {
+fn an_index_may_be_dynamic() {
     let way = Way { is_index: true, stride: 1, ..Way::default() };
     assert_eq!(constants(way, &Slicing(true)), [""; 0]);
-    // For XLA both ends are constants, and what they are made of is computed outside.
+    // For XLA both ends are constants, and their sources are computed outside.
     assert_eq!(constants(way, &Slicing(false)), ["begins", "ends"]);
 }
 
 #[test]
-fn a_range_comes_from_the_run_if_its_length_does_not() {
+fn the_start_of_a_range_may_be_dynamic_if_its_length_is_known() {
     let by = |length| Way { by: Some(length), stride: 1, ..Way::default() };
     assert_eq!(constants(by("length"), &Slicing(true)), ["length"]);
     assert_eq!(constants(by("from"), &Slicing(true)), ["from"]);
-    // What lies between two values that have nothing to do with each other is any length.
+    // The distance between two unrelated values is unknown.
     let between = Way { stride: 1, ..Way::default() };
     assert_eq!(constants(between, &Slicing(true)), ["begins", "ends"]);
-    // Of every second element, so many as the begin says.
+    // With a stride of 2, the number of elements depends on the start.
     let strided = Way { by: Some("length"), stride: 2, ..Way::default() };
     assert_eq!(constants(strided, &Slicing(true)), ["begins", "ends"]);
 }
 
-/// XLA would compile the cluster for each value of the variable, so TensorFlow reads it outside.
+/// XLA would compile the cluster for each value of the variable, so TensorFlow reads the variable
+/// outside.
 #[test]
-fn a_variable_that_says_where_a_slice_begins_is_read_outside_as_in_tensorflow() {
+fn a_variable_with_the_start_of_a_slice_is_read_outside_as_in_tensorflow() {
     let int = DataType::Int32;
     for slices_from_run_time in [true, false] {
         let mut graph = Builder::new();
@@ -113,8 +115,8 @@ fn a_variable_that_says_where_a_slice_begins_is_read_outside_as_in_tensorflow() 
         let kernels = Slicing(slices_from_run_time);
         let clustered =
             cluster(&graph.def, &options(), &kernels, &mut State::default(), &mut Silent).expect("clusters");
-        let [found] = &clustered.report.clusters[..] else { panic!("{:?}", clustered.report.clusters) };
-        assert!(found.nodes.contains(&"slice".to_owned()), "{found:?}");
-        assert!(!found.nodes.contains(&"at".to_owned()), "{found:?}");
+        let [cluster] = &clustered.report.clusters[..] else { panic!("{:?}", clustered.report.clusters) };
+        assert!(cluster.nodes.contains(&"slice".to_owned()), "{cluster:?}");
+        assert!(!cluster.nodes.contains(&"at".to_owned()), "{cluster:?}");
     }
 }

@@ -1,4 +1,5 @@
-//! Byte buffers at 64-byte boundaries, as compiled code wants its temps, results and constants.
+//! Byte buffers aligned to 64 bytes, as compiled code requires for temporaries, results, and
+//! constants.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::fmt;
@@ -7,32 +8,29 @@ use std::ptr::NonNull;
 
 use support::{Error, Result};
 
-/// Bytes.
+/// Alignment in bytes.
 pub const ALIGNMENT: usize = 64;
 
-/// A fixed number of bytes, zero at first, that begin at a multiple of [`ALIGNMENT`].
+/// A fixed number of bytes, initially zero, at a multiple of [`ALIGNMENT`].
 pub struct AlignedBytes {
     start: NonNull<u8>,
     len: usize,
 }
 
 impl AlignedBytes {
-    /// So many zero bytes. An error for more than there are to be had.
+    /// `len` zero bytes. Fails if the memory cannot be allocated.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let too_large = || {
-            Error::unsupported(format!(
-                "running this wants a buffer of {len} bytes, which cannot be had here: give more memory"
-            ))
-        };
+        let too_large =
+            || Error::unsupported(format!("cannot allocate a buffer of {len} bytes; provide more memory"));
         let layout = layout(len).ok_or_else(too_large)?;
-        // SAFETY: the layout is never of size 0.
+        // SAFETY: the size of the layout is never 0.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
         let start = unsafe { alloc_zeroed(layout) };
         let start = NonNull::new(start).ok_or_else(too_large)?;
         Ok(Self { start, len })
     }
 
-    /// A copy.
+    /// A copy of `bytes`.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let mut aligned = Self::zeroed(bytes.len())?;
         aligned.copy_from_slice(bytes);
@@ -40,14 +38,14 @@ impl AlignedBytes {
     }
 }
 
-/// At least one byte, so that every buffer has an address of its own.
+/// Layout of a buffer. It has at least one byte, so that every buffer has a distinct address.
 fn layout(len: usize) -> Option<Layout> {
     Layout::from_size_align(len.max(1), ALIGNMENT).ok()
 }
 
 impl Drop for AlignedBytes {
     fn drop(&mut self) {
-        let layout = layout(self.len).expect("it was valid when the buffer was made");
+        let layout = layout(self.len).expect("the layout of an existing buffer is invalid");
         // SAFETY: allocated with the same layout by `zeroed`, freed once.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
         unsafe {
@@ -59,7 +57,7 @@ impl Drop for AlignedBytes {
 impl Deref for AlignedBytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
-        // SAFETY: `len` initialised bytes that this owns.
+        // SAFETY: `len` initialized bytes that this owns.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
         unsafe {
             std::slice::from_raw_parts(self.start.as_ptr(), self.len)
@@ -75,7 +73,7 @@ impl AsRef<[u8]> for AlignedBytes {
 
 impl DerefMut for AlignedBytes {
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: `len` initialised bytes that this owns, borrowed uniquely.
+        // SAFETY: `len` initialized bytes that this owns, borrowed uniquely.
         #[expect(unsafe_code, reason = "an allocation with an alignment of our own")]
         unsafe {
             std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len)

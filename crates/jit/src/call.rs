@@ -1,4 +1,4 @@
-//! One call of loaded code on buffers that the caller chooses.
+//! A single call of loaded code on the caller's buffers.
 
 use crate::instance::{Executable, alignment, bytes};
 use crate::{ALIGNMENT, Frame, Workers};
@@ -7,34 +7,36 @@ use std::sync::Arc;
 use support::{Error, Result};
 use tfcompile_runtime::{ParallelFor, parallel_for};
 
-/// The memory of an argument.
+/// Memory of an argument.
 #[derive(Debug)]
 pub enum Operand<'a> {
-    /// Only read. Others may read it meanwhile.
+    /// Memory that is only read. Others may read it at the same time.
     Read(&'a [u8]),
-    /// Read and written: of an argument that a result lives in.
+    /// Memory that is read and written, for an argument aliased by a result.
     Write(&'a mut [u8]),
 }
 
-/// The buffers of one call; each may be larger than the interface asks for.
+/// The buffers of one call. Each may be larger than the interface requires.
 pub struct Call<'c, 'm> {
-    /// One for each argument.
+    /// One operand for each argument.
     pub arguments: &'c mut [Operand<'m>],
-    /// One for each result that lives in no argument, in order. They begin at multiples of [`ALIGNMENT`].
+    /// One buffer for each result that does not alias an argument, in order, at multiples of
+    /// [`ALIGNMENT`].
     pub results: &'c mut [&'m mut [u8]],
-    /// Temps, at a multiple of [`ALIGNMENT`]; what persists from call to call stands at their beginning, zero at first.
+    /// Temporaries, at a multiple of [`ALIGNMENT`]. Persistent state is at the beginning and must
+    /// initially be zero.
     pub temps: &'c mut [u8],
-    /// Scratch for each worker.
+    /// Scratch memory for all workers.
     pub scratch: &'c mut [u8],
-    /// Who shares the work.
+    /// Workers that share the work; `None` runs it on the calling thread.
     pub workers: Option<&'c Arc<dyn Workers>>,
-    /// The true sizes of bounded dimensions are written here.
+    /// Receives the true sizes of bounded dimensions.
     pub dynamic_sizes: &'c mut [i64],
-    /// What the code counts is added here.
+    /// Counters to which the code adds its profile.
     pub profile_counters: &'c mut [i64],
 }
 
-/// Addresses that mostly fit on the stack.
+/// Addresses, usually few enough to fit on the stack.
 struct Addresses {
     few: [*mut c_void; Self::FEW],
     many: Vec<*mut c_void>,
@@ -55,8 +57,11 @@ impl Addresses {
 }
 
 impl Executable {
-    /// Runs the code once on these buffers. Errors: buffers that are too few, too small or misaligned, or the code's own
-    /// message.
+    /// Runs the code once on these buffers.
+    ///
+    /// # Errors
+    /// Fails if there are too few buffers, if a buffer is too small or misaligned, or with the
+    /// code's own message.
     pub fn run(&self, call: &mut Call<'_, '_>) -> Result<()> {
         let (interface, memory) = (self.interface(), self.memory());
         let workers = call.workers.map_or(1, |workers| workers.count().max(1));
@@ -67,7 +72,7 @@ impl Executable {
             && call.dynamic_sizes.len() >= interface.size_count()
             && call.profile_counters.len() >= memory.profile_counters;
         if !fits {
-            return Err(Error::internal("the buffers of a call are not what the code's interface says"));
+            return Err(Error::internal("the buffers of a call do not match the code's interface"));
         }
         let mut arguments = Addresses::new(interface.arguments().len());
         for (k, (operand, argument)) in call.arguments.iter_mut().zip(interface.arguments()).enumerate() {
@@ -88,10 +93,12 @@ impl Executable {
                 Some(argument) => match &mut call.arguments[argument] {
                     Operand::Write(bytes) => bytes.as_mut_ptr().cast(),
                     Operand::Read(_) => {
-                        return Err(Error::internal(format!("argument {argument} must be writable")));
+                        return Err(Error::internal(format!(
+                            "argument {argument} is aliased by a result, but not writable"
+                        )));
                     }
                 },
-                None => match own.next().filter(|given| fits_result(given, bytes(&result.shape))) {
+                None => match own.next().filter(|buffer| fits_result(buffer, bytes(&result.shape))) {
                     Some(bytes) => bytes.as_mut_ptr().cast(),
                     None => return Err(Error::internal(format!("result {k} is too small or misaligned"))),
                 },
@@ -112,10 +119,10 @@ impl Executable {
             profile_counters: call.profile_counters.as_mut_ptr(),
             ..Frame::empty()
         };
-        // SAFETY: sizes and alignments were held against the interface above; what is written is borrowed uniquely, what
-        // is only read may be shared, for the code writes to results, temps, scratch, sizes and counters
-        // alone; the workers'
-        // `Arc` outlives the call.
+        // SAFETY: sizes and alignments were checked against the interface above. Written memory is
+        // borrowed uniquely. Memory that is only read may be shared, because the code writes only
+        // to aliased arguments, results, temporaries, scratch memory, sizes, and counters. The
+        // workers' `Arc` outlives the call.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
         unsafe {
             self.enter(&mut frame)
@@ -123,10 +130,10 @@ impl Executable {
     }
 }
 
-fn fits(bytes: &[u8], wanted: usize) -> bool {
-    wanted == 0 || fits_result(bytes, wanted)
+fn fits(bytes: &[u8], required: usize) -> bool {
+    required == 0 || fits_result(bytes, required)
 }
 
-fn fits_result(bytes: &[u8], wanted: usize) -> bool {
-    bytes.len() >= wanted && (wanted == 0 || bytes.as_ptr().addr().is_multiple_of(ALIGNMENT))
+fn fits_result(bytes: &[u8], required: usize) -> bool {
+    bytes.len() >= required && (required == 0 || bytes.as_ptr().addr().is_multiple_of(ALIGNMENT))
 }

@@ -1,4 +1,4 @@
-//! Loaded code and the buffers it runs on.
+//! Loaded code and its buffers.
 
 use std::ffi::{CStr, c_void};
 use std::sync::Arc;
@@ -11,23 +11,24 @@ use support::{Code, Error, Result};
 use crate::{ALIGNMENT, AlignedBytes, Frame, Workers, thread_pool};
 use tfcompile_runtime::{ParallelFor, parallel_for};
 
-/// The memory that an entry function expects in its frame beside arguments, results and their true sizes.
+/// Memory that an entry function expects in its frame besides arguments, results, and their true
+/// sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of temps.
+    /// Size of the temporaries in bytes.
     pub temps_bytes: usize,
-    /// Bytes of scratch for each worker.
+    /// Size of the scratch memory per worker in bytes.
     pub scratch_bytes: usize,
     /// Number of profile counters.
     pub profile_counters: usize,
 }
 
-/// The size in bytes of an array.
+/// Size of an array in bytes.
 pub(crate) fn bytes(shape: &ArrayShape) -> usize {
     shape.byte_size() as usize
 }
 
-/// The divisor of an argument's address: the element type's alignment.
+/// Required alignment of an argument: that of its element type.
 pub(crate) fn alignment(argument: &Argument) -> usize {
     argument.shape.element_type.real_part().byte_size()
 }
@@ -37,11 +38,11 @@ pub struct Executable {
     object: LoadedObject,
     interface: Interface,
     memory: Memory,
-    /// Constants that the object does not carry.
+    /// Constants that are not embedded in the object.
     constants: Option<Constants>,
 }
 
-/// A block of constants in whoever's memory: of this process, or of a file that several map. Begins at a multiple of
+/// A block of constants, owned by this process or by a shared file mapping, at a multiple of
 /// [`ALIGNMENT`].
 pub type Constants = Box<dyn AsRef<[u8]> + Send + Sync>;
 
@@ -52,8 +53,9 @@ impl std::fmt::Debug for Executable {
 }
 
 impl Executable {
-    /// Loads an object for this machine. The code is trusted: it must be the compiler's, and `interface` and `memory` what
-    /// it was compiled for. Constants that are not embedded in the object are given beside it.
+    /// Loads an object for this machine. The code is trusted: it must come from the compiler, with
+    /// the same `interface` and `memory`. Constants that are not embedded in the object are passed
+    /// separately.
     pub fn load(
         object: &[u8],
         entry_point: &str,
@@ -65,7 +67,7 @@ impl Executable {
         Self::load_with(object, entry_point, interface, memory, constants)
     }
 
-    /// The same with constants in whoever's memory.
+    /// Like [`Self::load`], with constants in memory of any kind.
     pub fn load_with(
         object: &[u8],
         entry_point: &str,
@@ -76,7 +78,7 @@ impl Executable {
         if let Some(block) = &constants
             && !(**block).as_ref().as_ptr().addr().is_multiple_of(ALIGNMENT)
         {
-            return Err(Error::internal("the constants do not begin at a multiple of 64 bytes"));
+            return Err(Error::internal("the address of the constants is not a multiple of 64 bytes"));
         }
         for (k, result) in interface.results().iter().enumerate() {
             if let Some(alias) = result.alias
@@ -88,17 +90,17 @@ impl Executable {
         Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants })
     }
 
-    /// The arguments and results of the entry function.
+    /// Arguments and results of the entry function.
     pub fn interface(&self) -> &Interface {
         &self.interface
     }
 
-    /// The other memory that the entry function expects.
+    /// Other memory that the entry function expects.
     pub fn memory(&self) -> Memory {
         self.memory
     }
 
-    /// Buffers of its own for one user of the code.
+    /// Creates a set of buffers for one user of the code.
     pub fn instance(&self) -> Result<Instance<'_>> {
         let buffer = |result: &Output| match result.alias {
             Some(_) => AlignedBytes::zeroed(0),
@@ -115,36 +117,37 @@ impl Executable {
         })
     }
 
-    /// Calls the entry function; returns what it returns.
+    /// Calls the entry function and returns its status.
     ///
     /// # Safety
-    /// The frame's addresses must be valid for the sizes and alignments of the interface, distinct except where the
-    /// interface says that a result is an argument, and nobody else may use the memory behind them meanwhile.
+    /// The frame's addresses must be valid for the sizes and alignments of the interface. They must
+    /// be distinct, except where a result aliases an argument. Nothing else may access their memory
+    /// during the call.
     #[expect(unsafe_code, reason = "generated code follows raw addresses")]
     pub unsafe fn call(&self, frame: &mut Frame) -> i32 {
-        // SAFETY: `load` was promised an object of ours, whose entry has this signature.
+        // SAFETY: `load` requires an object of the compiler, whose entry has this signature.
         let entry = unsafe {
             std::mem::transmute::<*mut (), unsafe extern "C" fn(*mut Frame) -> i32>(
                 self.object.entry_address().as_ptr(),
             )
         };
-        // SAFETY: the caller's promise.
+        // SAFETY: required of the caller.
         unsafe { entry(frame) }
     }
 
-    /// As [`Executable::call`]; an error with the code's message if it does not return 0.
+    /// Like [`Executable::call`]. A status other than 0 becomes an error with the code's message.
     ///
     /// # Safety
-    /// That of [`Executable::call`].
+    /// As for [`Executable::call`].
     #[expect(unsafe_code, reason = "generated code follows raw addresses")]
     pub(crate) unsafe fn enter(&self, frame: &mut Frame) -> Result<()> {
-        // SAFETY: the caller's promise.
+        // SAFETY: required of the caller.
         let status = unsafe { self.call(frame) };
         if status == 0 {
             return Ok(());
         }
         if frame.error.is_null() {
-            return Err(Error::internal(format!("the code returned {status}")));
+            return Err(Error::internal(format!("the code returned status {status} without a message")));
         }
         // SAFETY: the code sets `error` to a static NUL-terminated message.
         let message = unsafe { CStr::from_ptr(frame.error) };
@@ -159,7 +162,8 @@ impl Executable {
     }
 }
 
-/// The results, the temps and the counters of one user. Persistent parts of temps live as long as this.
+/// Results, temporaries, and counters of one user of the code. Persistent state in the temporaries
+/// lives as long as this.
 pub struct Instance<'e> {
     executable: &'e Executable,
     results: Vec<AlignedBytes>,
@@ -171,7 +175,8 @@ pub struct Instance<'e> {
 }
 
 impl Instance<'_> {
-    /// Runs on so many threads from now on, the caller's included; 1 is serial. Errors: none or too many.
+    /// Uses `count` threads from now on, including the caller's; 1 means serial execution. Fails
+    /// for 0 or too many threads.
     pub fn set_threads(&mut self, count: usize) -> Result<()> {
         match count {
             1 => self.set_workers(None),
@@ -179,7 +184,8 @@ impl Instance<'_> {
         }
     }
 
-    /// Shares parallel loops out to these workers from now on, which other instances may use as well; none is serial.
+    /// Uses these workers for parallel loops from now on. Other instances may share them. `None`
+    /// means serial execution.
     pub fn set_workers(&mut self, workers: Option<Arc<dyn Workers>>) -> Result<()> {
         let count = workers.as_ref().map_or(1, |workers| workers.count().max(1));
         let bytes = self.executable.memory.scratch_bytes.checked_mul(count);
@@ -188,28 +194,30 @@ impl Instance<'_> {
         Ok(())
     }
 
-    /// Runs the code once. Variables among the arguments get their new values. Errors: an argument of the wrong size
-    /// or alignment, or the code's own message.
+    /// Runs the code once. Variables among the arguments receive their new values.
+    ///
+    /// # Errors
+    /// Fails if the size or alignment of an argument is wrong, or with the code's own message.
     pub fn run(&mut self, arguments: &mut [&mut [u8]]) -> Result<()> {
         let interface = &self.executable.interface;
         if arguments.len() != interface.arguments().len() {
             return Err(Error::invalid(format!(
-                "{} arguments, but the code takes {}",
+                "got {} arguments, but the code expects {}",
                 arguments.len(),
                 interface.arguments().len()
             )));
         }
-        for (k, (given, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
+        for (k, (operand, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
             let (bytes, alignment) = (bytes(&argument.shape), alignment(argument));
-            if given.len() != bytes {
+            if operand.len() != bytes {
                 return Err(Error::invalid(format!(
-                    "argument {k} has {} bytes, but the code takes {bytes}",
-                    given.len()
+                    "argument {k} has {} bytes, but the code expects {bytes}",
+                    operand.len()
                 )));
             }
-            if bytes > 0 && !given.as_ptr().addr().is_multiple_of(alignment) {
+            if bytes > 0 && !operand.as_ptr().addr().is_multiple_of(alignment) {
                 return Err(Error::invalid(format!(
-                    "argument {k} does not begin at a multiple of {alignment} bytes"
+                    "the address of argument {k} is not a multiple of {alignment} bytes"
                 )));
             }
         }
@@ -238,21 +246,22 @@ impl Instance<'_> {
             dynamic_sizes: self.dynamic_sizes.as_mut_ptr(),
             ..Frame::empty()
         };
-        // SAFETY: arguments were checked against the interface and are borrowed uniquely; results, temps, scratch (for as
-        // many workers) and counters are of the interface's sizes and borrowed uniquely through `self`; constants are only
-        // read; the context is a reference to the workers, which `self` keeps.
+        // SAFETY: arguments were checked against the interface and are borrowed uniquely. Results,
+        // temporaries, scratch memory (for all workers), and counters have the interface's sizes
+        // and are borrowed uniquely through `self`. Constants are only read. The context is a
+        // reference to the workers, which `self` owns.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
         unsafe {
             self.executable.enter(&mut frame)
         }
     }
 
-    /// How many workers share the work.
+    /// Number of workers that share the work.
     pub fn workers(&self) -> usize {
         self.workers.as_ref().map_or(1, |workers| workers.count())
     }
 
-    /// A result's bytes. Empty for one that is written to an argument.
+    /// Bytes of a result; empty if the result is written to an argument.
     pub fn result(&self, index: usize) -> &[u8] {
         self.results.get(index).map_or(&[], |buffer| buffer)
     }

@@ -1,7 +1,8 @@
 //! Runs compiled code in this process.
 //!
-//! An [`Executable`] is a loaded object with its [`Interface`](hlo::Interface); an [`Instance`] owns what one user of it needs: results,
-//! temps and the frame, like the generated C++ class.
+//! An [`Executable`] is a loaded object with its [`Interface`](hlo::Interface). An [`Instance`]
+//! owns the buffers of one user of it: results, temporaries, and the frame, like the generated C++
+//! class.
 
 mod aligned;
 mod call;
@@ -14,7 +15,7 @@ pub use tfcompile_runtime::{Frame, Part, ThreadPool, Workers};
 
 use support::{Error, Result};
 
-/// A pool of `count` workers, the caller included. Errors: none or too many.
+/// Creates a pool of `count` workers, including the caller. Fails for 0 or too many threads.
 pub fn thread_pool(count: usize) -> Result<ThreadPool> {
-    ThreadPool::new(count).map_err(|e| Error::invalid(format!("{count} threads: {e}")))
+    ThreadPool::new(count).map_err(|e| Error::invalid(format!("cannot start {count} threads: {e}")))
 }

@@ -1,4 +1,5 @@
-//! Every arithmetic operation of the loop-nest language, compiled and run, against Rust's own arithmetic.
+//! Compiles and runs every arithmetic operation of the loop-nest language and compares it with
+//! Rust's own arithmetic.
 
 mod harness;
 
@@ -64,10 +65,16 @@ macro_rules! integer_tests {
             #[test]
             fn division() {
                 use BinaryOp::*;
-                let fine = |x: $signed, y: $signed| y != 0 && !(x == <$signed>::MIN && y == -1);
+                let is_defined = |x: $signed, y: $signed| y != 0 && !(x == <$signed>::MIN && y == -1);
                 let nonzero = |_: $unsigned, y: $unsigned| y != 0;
-                binary("divide_signed", &S, fine, |b, x, y| b.binary(DivideSigned, x, y), |x, y| x / y);
-                binary("remainder_signed", &S, fine, |b, x, y| b.binary(RemainderSigned, x, y), |x, y| x % y);
+                binary("divide_signed", &S, is_defined, |b, x, y| b.binary(DivideSigned, x, y), |x, y| x / y);
+                binary(
+                    "remainder_signed",
+                    &S,
+                    is_defined,
+                    |b, x, y| b.binary(RemainderSigned, x, y),
+                    |x, y| x % y,
+                );
                 binary(
                     "divide_unsigned",
                     &U,
@@ -110,19 +117,19 @@ macro_rules! integer_tests {
                 use BinaryOp::*;
                 let mut values = S.to_vec();
                 values.extend([3, BITS as $signed - 1]);
-                let fine = |_: $signed, y: $signed| (0..BITS as i64).contains(&(y as i64));
-                binary("shift_left", &values, fine, |b, x, y| b.binary(ShiftLeft, x, y), |x, y| x << y);
+                let is_defined = |_: $signed, y: $signed| (0..BITS as i64).contains(&(y as i64));
+                binary("shift_left", &values, is_defined, |b, x, y| b.binary(ShiftLeft, x, y), |x, y| x << y);
                 binary(
                     "shift_right_logical",
                     &values,
-                    fine,
+                    is_defined,
                     |b, x, y| b.binary(ShiftRightLogical, x, y),
                     |x, y| ((x as $unsigned) >> y) as $signed,
                 );
                 binary(
                     "shift_right_arithmetic",
                     &values,
-                    fine,
+                    is_defined,
                     |b, x, y| b.binary(ShiftRightArithmetic, x, y),
                     |x, y| x >> y,
                 );
@@ -220,7 +227,7 @@ macro_rules! float_tests {
                 unary("sqrt", &$values, |b, x| b.unary(UnaryOp::Sqrt, x), <$float>::sqrt);
             }
 
-            /// The sign bit, of NaN too.
+            /// Checks the sign bit, including that of NaN.
             #[test]
             fn signs() {
                 let mut values = $values.to_vec();
@@ -274,9 +281,10 @@ macro_rules! float_tests {
                 }
             }
 
-            /// A product and a sum that are written apart stay apart; a multiply-add may be either.
+            /// A separate product and sum are never contracted. A multiply-add may be rounded once
+            /// or twice.
             #[test]
-            fn contraction_only_where_written() {
+            fn only_explicit_multiply_adds_are_contracted() {
                 let values = [0.1 as $float, 1.0 / 3.0, -7.7, 1e-3, 1.0 + <$float>::EPSILON];
                 binary(
                     "multiply, add",
@@ -298,7 +306,7 @@ macro_rules! float_tests {
                             let product = b.mul(x, y);
                             let negative = b.unary(UnaryOp::Negate, product);
                             let sum = b.multiply_add(x, y, negative);
-                            // Is it one of the two answers?
+                            // The sum must be one of the two permitted values.
                             let ty = b.ty(sum);
                             let (zero, exact) = (b.float(ty, 0.0), b.float(ty, f64::from(fused)));
                             let rounded_twice = b.compare(Predicate::Equal, sum, zero);
@@ -312,7 +320,7 @@ macro_rules! float_tests {
             }
 
             #[test]
-            fn rounding_where_the_target_has_it() {
+            fn rounding_on_targets_that_support_it() {
                 let ops: [(UnaryOp, fn($float) -> $float); 4] = [
                     (UnaryOp::Floor, <$float>::floor),
                     (UnaryOp::Ceil, <$float>::ceil),
@@ -368,7 +376,7 @@ fn selection() {
     };
     binary("select f32", &F32, |_, _| true, smaller, |x, y| if x < y { x } else { y });
     binary("select i8", &[1i8, -1, 5, i8::MIN], |_, _| true, smaller, |x, y| if x < y { x } else { y });
-    // A scalar condition over whole vectors.
+    // A scalar condition applies to whole vectors.
     for truth in [0, 1] {
         binary(
             "select by scalar",

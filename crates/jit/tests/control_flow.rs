@@ -1,4 +1,5 @@
-//! Loops, branches and calls of the loop-nest language, compiled and run, against Rust's own loops.
+//! Compiles and runs loops, branches, and calls of the loop-nest language and compares them with
+//! Rust's own loops.
 
 mod harness;
 
@@ -20,7 +21,8 @@ fn store_index(b: &mut FunctionBuilder, value: ValueId, array: ValueId, i: i64) 
     b.store(value, address, 8);
 }
 
-/// `out[0] = sum of the indices`, `out[1] = how often`, for bounds that come in at run time.
+/// `out[0]` is the sum of the indices, `out[1]` the number of iterations, for bounds known only at
+/// run time.
 fn counting_loop(step: i64) -> Program {
     entry_program(1, 1, |b, args, outs| {
         let (begin, end) = (load_index(b, args[0], 0), load_index(b, args[0], 1));
@@ -35,7 +37,7 @@ fn counting_loop(step: i64) -> Program {
 }
 
 #[test]
-fn loops_with_bounds_of_run_time() {
+fn loops_with_runtime_bounds() {
     for target in targets() {
         for step in [1, 3, 16] {
             let program = counting_loop(step);
@@ -70,9 +72,9 @@ fn loops_with_constant_bounds() {
     }
 }
 
-/// Swapping carried values shows whether phis read each other's old values.
+/// Swapped carried values reveal whether phis read each other's old values.
 #[test]
-fn carried_values_are_replaced_at_once() {
+fn carried_values_are_replaced_simultaneously() {
     let program = entry_program(1, 1, |b, args, outs| {
         let (zero, end) = (b.index(0), load_index(b, args[0], 0));
         let one = b.index(1);
@@ -89,7 +91,7 @@ fn carried_values_are_replaced_at_once() {
 
 #[test]
 fn while_loops_test_before_they_run() {
-    // Collatz: how many steps from n to 1.
+    // Collatz: the number of steps from n to 1.
     let program = entry_program(1, 1, |b, args, outs| {
         let (n, zero) = (load_index(b, args[0], 0), b.index(0));
         let results = b.while_carrying(
@@ -127,7 +129,8 @@ fn while_loops_test_before_they_run() {
 
 #[test]
 fn nested_loops_and_branches() {
-    // out[i * 5 + j] = j < i ? i * 10 + j : -(i + j), with the count of the first kind last.
+    // out[i * 5 + j] = j < i ? i * 10 + j : -(i + j), followed by the number of values of the first
+    // kind.
     let program = entry_program(0, 1, |b, _, outs| {
         let (zero, four, five) = (b.index(0), b.index(4), b.index(5));
         let count = b.for_carrying(zero, four, 1, &[zero], |b, i, outer| {
@@ -169,9 +172,9 @@ fn nested_loops_and_branches() {
     }
 }
 
-/// Reduces with a vector of partial sums, then lane by lane, as lowered reductions do.
+/// Reduces with a vector of partial sums, then lane by lane, like lowered reductions.
 #[test]
-fn vectors_are_carried_too() {
+fn loops_carry_vectors() {
     let values: Vec<f32> = (0..48).map(|i| i as f32 * 0.5).collect();
     for lanes in [2, 4, 8, 16] {
         let program = entry_program(1, 1, |b, args, outs| {
@@ -197,7 +200,7 @@ fn vectors_are_carried_too() {
     }
 }
 
-/// A callee with vector, scalar and address parameters; linkages differ in nothing but inlining.
+/// A callee with vector, scalar, and address parameters. Linkages differ only in inlining.
 #[test]
 fn calls() {
     for linkage in [Linkage::Internal, Linkage::Inline] {
@@ -233,7 +236,8 @@ fn calls() {
     }
 }
 
-/// The addresses of two functions differ, and an address converts to an integer and back.
+/// The addresses of two functions differ, and an address survives conversion to an integer and
+/// back.
 #[test]
 fn function_addresses() {
     let mut program = Program::default();

@@ -1,4 +1,4 @@
-//! Loads, stores, lanes and blocks of bytes, compiled and run.
+//! Compiles and runs loads, stores, lane operations, and byte blocks.
 
 mod harness;
 
@@ -12,7 +12,7 @@ use nest::{
 };
 use shape::{ArrayShape, PrimitiveType};
 
-/// `out = a` in the lanes below a count, for every count; bytes beyond must not be touched.
+/// `out = a` in the lanes below a count, for every count. Other bytes must not change.
 #[test]
 fn masks() {
     for scalar in [ScalarType::I8, ScalarType::I16, ScalarType::I32, ScalarType::F32, ScalarType::F64] {
@@ -26,19 +26,19 @@ fn masks() {
                 let mask = b.compare(Predicate::Less, iota, count);
                 let x = b.load_masked(ty, args[0], size as u32, mask);
                 b.store_masked(x, outs[0], size as u32, mask);
-                // All of it, to see the zeros.
-                let beyond = b.offset_bytes(outs[0], 16 * size as i64);
-                b.store(x, beyond, size as u32);
+                // Store all lanes to verify that masked-out lanes are zero.
+                let second_half = b.offset_bytes(outs[0], 16 * size as i64);
+                b.store(x, second_half, size as u32);
                 Ok(())
             });
             let values: Vec<u8> = (1..=lanes as usize * size).map(|i| i as u8).collect();
             for target in targets() {
                 for count in 0..=lanes as i32 {
                     let out = run(&program, &target, &[&values, &bytes_of(&[count])], &[32 * size]);
-                    let kept = count as usize * size;
+                    let active_bytes = count as usize * size;
                     let mut expected = vec![0; 32 * size];
-                    expected[..kept].copy_from_slice(&values[..kept]);
-                    expected[16 * size..16 * size + kept].copy_from_slice(&values[..kept]);
+                    expected[..active_bytes].copy_from_slice(&values[..active_bytes]);
+                    expected[16 * size..16 * size + active_bytes].copy_from_slice(&values[..active_bytes]);
                     assert_eq!(out[0], expected, "{count} of {lanes} {scalar:?}, cpu '{}'", target.cpu);
                 }
             }
@@ -46,7 +46,7 @@ fn masks() {
     }
 }
 
-/// A masked-out lane may lie on a page that does not exist.
+/// A masked-out lane may lie on an unmapped page.
 #[test]
 fn masked_lanes_are_not_touched() {
     let program = entry_program(0, 1, |b, _, outs| {
@@ -111,7 +111,7 @@ fn splats_iota_and_bitcasts() {
         let iota = b.iota(ScalarType::I16, 8);
         let sum = b.add(splat, iota);
         b.store(sum, outs[0], 2);
-        // Eight conditions as the bits of one byte, lane 0 the lowest.
+        // Eight conditions as the bits of a byte, with lane 0 lowest.
         let three = b.integer(Type::vector(ScalarType::I16, 8), 3);
         let low = b.compare(Predicate::Less, iota, three);
         let bits = b.bitcast(low, Type::scalar(ScalarType::I8));
@@ -187,8 +187,8 @@ fn stack_slots_keep_their_contents_and_alignment() {
     let address = b.bitcast(slot, Type::I64);
     let mask = b.index(63);
     let misalignment = b.and(address, mask);
-    let kept = b.load(Type::I64, other, 8);
-    for (k, value) in [misalignment, kept].into_iter().enumerate() {
+    let other_value = b.load(Type::I64, other, 8);
+    for (k, value) in [misalignment, other_value].into_iter().enumerate() {
         let place = b.offset_bytes(to, 800 + 8 * k as i64);
         b.store(value, place, 8);
     }
@@ -207,7 +207,8 @@ fn stack_slots_keep_their_contents_and_alignment() {
     }
 }
 
-/// An entry that copies 16 bytes of constants at an offset to its result, and adds 1 to a variable.
+/// An entry that copies 16 bytes of the constants at an offset to its first result and adds 1 to a
+/// variable.
 fn constants_program(offset: i64) -> Program {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
@@ -226,7 +227,7 @@ fn constants_program(offset: i64) -> Program {
     program
 }
 
-/// What [`constants_program`] takes and returns; the variable's new value takes the memory of this argument.
+/// Interface of [`constants_program`]. The variable's new value aliases argument `alias`.
 fn constants_interface(alias: usize) -> Interface {
     let variable = ArrayShape::new(PrimitiveType::S64, &[]);
     let interface =
@@ -237,7 +238,7 @@ fn constants_interface(alias: usize) -> Interface {
 }
 
 #[test]
-fn constants_in_the_object_and_beside_it() {
+fn constants_in_the_object_and_separate() {
     let block: Vec<u8> = (0..200_000u64).map(|i| ((i * i) >> 3) as u8).collect();
     let interface = constants_interface(0);
     let options = CodegenOptions::new("weights");
@@ -246,25 +247,29 @@ fn constants_in_the_object_and_beside_it() {
         let (first, second) = block.split_at(70_000);
         let chunks = vec![(70_000, second), (0, first)];
         let embedded = Constants { size: block.len() as u64, chunks };
-        for beside in [false, true] {
-            let constants = if beside { Constants::default() } else { embedded.clone() };
+        for is_separate in [false, true] {
+            let constants = if is_separate { Constants::default() } else { embedded.clone() };
             let compiled = codegen::compile(&program, &targets()[0], &options, &constants).expect("compiles");
-            let given = beside.then(|| AlignedBytes::from_bytes(&block).expect("a buffer"));
+            let separate = is_separate.then(|| AlignedBytes::from_bytes(&block).expect("a buffer"));
             let executable =
-                Executable::load(&compiled.object, "weights", interface.clone(), Memory::default(), given)
+                Executable::load(&compiled.object, "weights", interface.clone(), Memory::default(), separate)
                     .expect("loads");
             let mut instance = executable.instance().expect("buffers");
             let mut variable = AlignedBytes::from_bytes(&bytes_of(&[41i64])).expect("a buffer");
             instance.run(&mut [&mut variable]).expect("runs");
             instance.run(&mut [&mut variable]).expect("runs again");
-            assert_eq!(instance.result(0), &block[offset..offset + 16], "offset {offset}, beside: {beside}");
+            assert_eq!(
+                instance.result(0),
+                &block[offset..offset + 16],
+                "offset {offset}, separate: {is_separate}"
+            );
             assert_eq!(values_of::<i64>(&variable), [43]);
         }
     }
 }
 
 #[test]
-fn wrong_arguments_are_refused() {
+fn invalid_arguments_are_rejected() {
     let program = constants_program(0);
     let compiled =
         codegen::compile(&program, &targets()[0], &CodegenOptions::new("e"), &Constants::default())
@@ -280,11 +285,11 @@ fn wrong_arguments_are_refused() {
     assert!(instance.run(&mut [&mut buffer[1..9]]).is_err());
     instance.run(&mut [&mut buffer[8..16]]).expect("the right size and alignment");
     assert!(load(&compiled.object, "e", 1).is_err());
-    assert!(load(b"no object", "e", 0).is_err());
+    assert!(load(b"not an object", "e", 0).is_err());
     assert!(load(&compiled.object, "other", 0).is_err());
 }
 
-/// Conversions in the middle of a vector's life keep lanes apart.
+/// Conversions between widths keep lanes apart.
 #[test]
 fn mixed_widths() {
     let values: Vec<i8> = (-8..8).collect();

@@ -1,5 +1,5 @@
-//! Which nodes and arguments must be constant when a graph is compiled: the values that shapes and the like depend on,
-//! followed back to where they come from.
+//! Finds the nodes and arguments that must be constant when a graph is compiled: values that shapes
+//! and similar properties depend on, traced back to their sources.
 
 use crate::analysis::slices;
 use crate::graph::attributes::{attribute, function_attribute, function_list};
@@ -14,16 +14,16 @@ use tf::node_types;
 use tf::proto::attr_value::Value;
 use tf::proto::{AttrValue, NameAttrList};
 
-/// What must be constant.
+/// Nodes and arguments that must be constant.
 #[derive(Debug, Default)]
 pub(crate) struct Constants {
-    /// By node.
+    /// For each node, true if it must be constant.
     pub(crate) nodes: IdVec<NodeId, bool>,
-    /// The indices of arguments.
+    /// Indices of the arguments.
     pub(crate) arguments: BTreeSet<usize>,
 }
 
-/// Finds what must be constant; remembers what it found for functions.
+/// Finds required constants. Caches the results for functions.
 pub(crate) struct Analysis<'a> {
     library: &'a Library<'a>,
     kernels: &'a dyn Kernels,
@@ -35,49 +35,54 @@ impl<'a> Analysis<'a> {
         Self { library, kernels, functions: RefCell::default() }
     }
 
-    /// What must be constant in a graph, as seen along the edges for which `follows` answers yes.
+    /// The required constants of a graph. Only edges accepted by `follows` are traced.
     pub(crate) fn of_graph(&self, graph: &Graph, follows: &dyn Fn(&Edge) -> bool) -> Result<Constants> {
-        self.backwards(graph, follows, 0)
+        self.trace_backward(graph, follows, 0)
     }
 
     /// The arguments of a function that must be constant.
     pub(crate) fn of_function(
         &self,
         name: &str,
-        given: &BTreeMap<String, AttrValue>,
+        attributes: &BTreeMap<String, AttrValue>,
     ) -> Result<BTreeSet<usize>> {
-        self.arguments(name, given, 0)
+        self.arguments(name, attributes, 0)
     }
 
     fn arguments(
         &self,
         name: &str,
-        given: &BTreeMap<String, AttrValue>,
+        attributes: &BTreeMap<String, AttrValue>,
         depth: usize,
     ) -> Result<BTreeSet<usize>> {
         if depth > MAX_DEPTH {
             return Ok(BTreeSet::new());
         }
-        let key = NameAttrList { name: name.to_owned(), attr: given.clone() }.encode_to_vec();
-        if let Some(found) = self.functions.borrow().get(&key) {
-            return Ok(found.clone());
+        let key = NameAttrList { name: name.to_owned(), attr: attributes.clone() }.encode_to_vec();
+        if let Some(inputs) = self.functions.borrow().get(&key) {
+            return Ok(inputs.clone());
         }
-        let body = self.library.body(name, given)?;
-        // A function that calls itself is asked again meanwhile.
+        let body = self.library.body(name, attributes)?;
+        // A recursive function looks itself up before its result is known.
         self.functions.borrow_mut().insert(key.clone(), BTreeSet::new());
-        let found = self.backwards(&body.graph, &|_| true, depth + 1)?.arguments;
-        self.functions.borrow_mut().insert(key, found.clone());
-        Ok(found)
+        let inputs = self.trace_backward(&body.graph, &|_| true, depth + 1)?.arguments;
+        self.functions.borrow_mut().insert(key, inputs.clone());
+        Ok(inputs)
     }
 
-    fn backwards(&self, graph: &Graph, follows: &dyn Fn(&Edge) -> bool, depth: usize) -> Result<Constants> {
+    fn trace_backward(
+        &self,
+        graph: &Graph,
+        follows: &dyn Fn(&Edge) -> bool,
+        depth: usize,
+    ) -> Result<Constants> {
         let mut constants = Constants { nodes: graph.node_table(false), arguments: BTreeSet::new() };
         for id in graph.forward_order().into_iter().rev() {
             let node = &graph[id];
             if is_metadata_op(node.op()) {
                 continue;
             }
-            let wanted: Option<BTreeSet<usize>> = if constants.nodes[id] {
+            let required_inputs: Option<BTreeSet<usize>> = if constants.nodes[id] {
                 if node.op() == "_Arg" {
                     if let Some(&Value::I(index)) = attribute(&node.def.attr, "index") {
                         constants.arguments.extend(usize::try_from(index));
@@ -85,20 +90,20 @@ impl<'a> Analysis<'a> {
                     continue;
                 }
                 None
-            } else if let Some((inputs, lengths)) = self.begins_anywhere(graph, id, follows) {
+            } else if let Some((inputs, lengths)) = self.dynamic_start(graph, id, follows) {
                 lengths.into_iter().for_each(|node| constants.nodes[node] = true);
                 Some(inputs)
             } else {
                 Some(self.inputs(node, depth)?)
             };
-            if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+            if required_inputs.as_ref().is_some_and(BTreeSet::is_empty) {
                 continue;
             }
             for edge in graph.in_edges(id).filter(|e| !e.is_control()) {
-                let counts = wanted
+                let is_required = required_inputs
                     .as_ref()
                     .is_none_or(|inputs| edge.input().is_some_and(|input| inputs.contains(&input)));
-                if counts && let Some(source) = origin(graph, edge, follows) {
+                if is_required && let Some(source) = origin(graph, edge, follows) {
                     constants.nodes[source] = true;
                 }
             }
@@ -106,11 +111,11 @@ impl<'a> Analysis<'a> {
         Ok(constants)
     }
 
-    /// The inputs of a node that must be constant by themselves.
+    /// The inputs of a node that must be constant because of the node itself.
     fn inputs(&self, node: &Node, depth: usize) -> Result<BTreeSet<usize>> {
         let attributes = &node.def.attr;
-        let of = |func: &NameAttrList| self.arguments(&func.name, &func.attr, depth);
-        let behind_first = |found: BTreeSet<usize>| found.into_iter().map(|input| input + 1).collect();
+        let of_callee = |func: &NameAttrList| self.arguments(&func.name, &func.attr, depth);
+        let after_first = |inputs: BTreeSet<usize>| inputs.into_iter().map(|input| input + 1).collect();
         match node.op() {
             "While" | "StatelessWhile" => {
                 let (Some(condition), Some(body)) =
@@ -118,32 +123,32 @@ impl<'a> Analysis<'a> {
                 else {
                     return Ok(BTreeSet::new());
                 };
-                let mut found = of(condition)?;
-                found.extend(of(body)?);
-                if !found.is_empty() {
+                let mut inputs = of_callee(condition)?;
+                inputs.extend(of_callee(body)?);
+                if !inputs.is_empty() {
                     let body = self.library.body(&body.name, &body.attr)?;
-                    found.retain(|&index| self.is_invariant(&body, index, depth));
+                    inputs.retain(|&index| self.is_invariant(&body, index, depth));
                 }
-                Ok(found)
+                Ok(inputs)
             }
             "If" | "StatelessIf" => {
-                let mut found = BTreeSet::new();
+                let mut inputs = BTreeSet::new();
                 for name in ["then_branch", "else_branch"] {
                     if let Some(branch) = function_attribute(attributes, name) {
-                        found.extend(of(branch)?);
+                        inputs.extend(of_callee(branch)?);
                     }
                 }
-                Ok(behind_first(found))
+                Ok(after_first(inputs))
             }
             "Case" | "StatelessCase" => {
-                let mut found = BTreeSet::new();
+                let mut inputs = BTreeSet::new();
                 for branch in function_list(attributes, "branches") {
-                    found.extend(of(branch)?);
+                    inputs.extend(of_callee(branch)?);
                 }
-                Ok(behind_first(found))
+                Ok(after_first(inputs))
             }
             "PartitionedCall" | "StatefulPartitionedCall" => match function_attribute(attributes, "f") {
-                Some(callee) => of(callee),
+                Some(callee) => of_callee(callee),
                 None => Ok(BTreeSet::new()),
             },
             op if self.library.definitions.function(op).is_some() => self.arguments(op, attributes, depth),
@@ -151,9 +156,9 @@ impl<'a> Analysis<'a> {
         }
     }
 
-    /// For a slice that may begin anywhere: the inputs that must be constant all the same, and the nodes that its length
-    /// depends on.
-    fn begins_anywhere(
+    /// For a slice whose start can be dynamic: the inputs that still must be constant, and the
+    /// nodes that its length depends on.
+    fn dynamic_start(
         &self,
         graph: &Graph,
         id: NodeId,
@@ -169,7 +174,7 @@ impl<'a> Analysis<'a> {
         Some((inputs, lengths?))
     }
 
-    /// The inputs that an op's own kernel wants constant.
+    /// The inputs that an op's own kernel requires to be constant.
     fn registered(&self, op: &str, attributes: &BTreeMap<String, AttrValue>) -> Result<BTreeSet<usize>> {
         let listed: Vec<String> = match attribute(attributes, "_XlaCompileTimeConstantInputs") {
             Some(Value::List(list)) => {
@@ -181,16 +186,16 @@ impl<'a> Analysis<'a> {
             return Ok(BTreeSet::new());
         };
         let types = node_types(signature, &signature.input_arg, attributes)?;
-        let mut found = BTreeSet::new();
+        let mut inputs = BTreeSet::new();
         for (arg, bounds) in signature.input_arg.iter().zip(types.starts.windows(2)) {
             if listed.contains(&arg.name) {
-                found.extend(bounds[0]..bounds[1]);
+                inputs.extend(bounds[0]..bounds[1]);
             }
         }
-        Ok(found)
+        Ok(inputs)
     }
 
-    /// Whether a loop's body returns an argument unchanged.
+    /// True if a loop's body returns an argument unchanged.
     fn is_invariant(&self, body: &Body, index: usize, depth: usize) -> bool {
         if depth > MAX_DEPTH {
             return false;
@@ -203,7 +208,7 @@ impl<'a> Analysis<'a> {
         let Some(mut tensor) = graph.ids().find(is_result).and_then(|id| graph.input(id, 0)) else {
             return false;
         };
-        // Each step goes to an earlier node, but for back edges.
+        // Each step leads to an earlier node, except across back edges.
         for _ in 0..graph.nodes.len() {
             let node = &graph[tensor.node];
             let is_passed_on = match node.op() {
@@ -225,7 +230,8 @@ impl<'a> Analysis<'a> {
     }
 }
 
-/// The node from which a value comes, behind nodes that only hand on what they get, output by output.
+/// The node that produces a value, looking through nodes that forward their inputs output by
+/// output.
 fn origin(graph: &Graph, edge: Edge, follows: &dyn Fn(&Edge) -> bool) -> Option<NodeId> {
     let mut edge = Some(edge).filter(follows)?;
     for _ in 0..graph.nodes.len() {

@@ -1,4 +1,5 @@
-//! The graph in which cycles are looked for: each loop of TensorFlow 1 is cut out of the graph around it, and open.
+//! The graph for cycle detection. Each TensorFlow 1 loop becomes a single vertex of the enclosing
+//! graph, and its back edges are removed.
 
 use crate::analysis::cycles::{Cycles, Vertex};
 use crate::graph::frames::frames;
@@ -6,18 +7,19 @@ use crate::graph::{Graph, NodeId};
 use std::collections::BTreeMap;
 use support::{Error, Id, Result};
 
-/// Steps that the searches for cycles may take for each node and edge.
+/// Search steps allowed per node and edge.
 const WORK_EACH: u64 = 2_000;
 
-/// Steps that the searches may take in the smallest graph.
+/// Minimum search budget in steps, for small graphs.
 const MIN_WORK: u64 = 20_000_000;
 
-/// The most steps, whatever the size. As many may be taken to find the order in which TensorFlow would go over the nodes; beyond,
-/// they are in some order that fits.
+/// Maximum search budget in steps. Computing TensorFlow's visiting order has the same budget.
+/// Beyond it, nodes get some other topological order.
 const MAX_WORK: u64 = 400_000_000;
 
-/// One node for each of the graph, of the same number, and one for each loop, which stands for it in the graph around.
-/// `None` if that has a cycle: a loop that is entered again behind its end.
+/// Builds a graph with one vertex for each node, with the same number, and one vertex for each
+/// loop, which represents the loop in the enclosing graph. `None` if the enclosing graph has a
+/// cycle, because a loop is entered again after its end.
 pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
     let frames = frames(graph)?;
     let size = (graph.nodes.len() + graph.edges.len()) as u64;
@@ -37,7 +39,7 @@ pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
             }
         } else if !graph[edge.src].is_next_iteration() && !cycles.insert_edge(src, dst) {
             return Err(Error::invalid(format!(
-                "the edge from '{}' to '{}' closes a cycle that is no loop",
+                "the edge from '{}' to '{}' closes a cycle that is not a loop",
                 graph[edge.src].name(),
                 graph[edge.dst].name()
             )));
@@ -47,7 +49,7 @@ pub(crate) fn cycle_graph(graph: &Graph) -> Result<Option<Cycles>> {
     if is_ordered || !loops.is_empty() {
         Ok(is_ordered.then_some(cycles))
     } else {
-        Err(Error::invalid("the graph has a cycle that is no loop"))
+        Err(Error::invalid("the graph has a cycle that is not a loop"))
     }
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn vertex(node: NodeId) -> Vertex {
     Vertex::from_index(node.index())
 }
 
-/// The node of a vertex that stands for no loop.
+/// The node of a vertex, unless it represents a loop.
 pub(crate) fn node_of(vertex: Vertex, graph: &Graph) -> Option<NodeId> {
     (vertex.index() < graph.nodes.len()).then(|| NodeId::from_index(vertex.index()))
 }

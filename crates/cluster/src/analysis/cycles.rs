@@ -1,5 +1,5 @@
-//! A graph without cycles that keeps a topological order while edges are added and contracted: the algorithm of Pearce
-//! and Kelly.
+//! An acyclic graph that maintains a topological order while edges are added and contracted, by the
+//! algorithm of Pearce and Kelly.
 
 mod order;
 mod set;
@@ -13,7 +13,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 use support::IdVec;
 
 support::id_type!(
-    /// Node of the graph in which cycles are looked for.
+    /// Vertex of the graph for cycle detection.
     Vertex,
     "v"
 );
@@ -24,7 +24,7 @@ struct Links {
     outputs: OrderedSet,
 }
 
-/// Along edges or against them.
+/// Direction of a search: along edges or against them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Ahead,
@@ -39,7 +39,7 @@ impl Side {
         }
     }
 
-    /// Whether a place is on this side of another.
+    /// True if a place is on this side of another.
     fn is_past(self, place: Place, other: Place) -> bool {
         match self {
             Self::Ahead => place > other,
@@ -57,34 +57,35 @@ impl Links {
     }
 }
 
-/// What share of the nodes between two a search may find before it looks at all of them.
+/// A search that has found more than 1/`DENSE` of the nodes in its range scans the whole range
+/// instead.
 const DENSE: usize = 16;
 
-/// Why an edge was not contracted.
+/// Reason why an edge was not contracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Another path leads from one to the other.
+pub(crate) enum Refusal {
+    /// Another path connects the two ends.
     Cycle,
-    /// Too much was searched already to find out whether there is one.
+    /// The search budget is exhausted, so the existence of another path is unknown.
     TooMuchWork,
 }
 
-/// Nodes and edges, and the nodes in an order in which each is behind its inputs.
+/// A graph with its nodes in topological order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cycles {
     order: Order,
     links: IdVec<Vertex, Links>,
-    /// Marks of the searches: the number of the search that saw the node last, along edges and against them.
+    /// Number of the last search that visited each node, along edges and against them.
     seen: [IdVec<Vertex, u32>; 2],
     search: u32,
-    /// How many more steps searches may take.
+    /// Number of remaining search steps.
     work_left: u64,
-    /// Whether edges were added when no more steps were left, so that nodes may be out of order.
+    /// True if edges were added after the budget was exhausted, so that nodes may be out of order.
     is_stale: bool,
 }
 
 impl Cycles {
-    /// Nodes without edges, in this order.
+    /// Creates a graph of nodes without edges, in this order.
     pub(crate) fn new(nodes: usize, work: u64) -> Self {
         let mut cycles = Self { work_left: work, ..Self::default() };
         for _ in 0..nodes {
@@ -93,7 +94,7 @@ impl Cycles {
         cycles
     }
 
-    /// A new node, behind all others.
+    /// Adds a node at the end of the order.
     pub(crate) fn add_node(&mut self) -> Vertex {
         self.order.push();
         for seen in &mut self.seen {
@@ -110,20 +111,21 @@ impl Cycles {
         self.links[node].inputs.members()
     }
 
-    /// Counts steps; whether more may be taken.
+    /// Counts search steps. Returns true if the budget is not exhausted.
     pub(crate) fn work(&mut self, steps: u64) -> bool {
         self.work_left = self.work_left.saturating_sub(steps);
         self.work_left > 0
     }
 
-    /// Ends the building of a graph: orders the nodes, if that took too many steps to do edge by edge, and allows so many steps
-    /// from here on. `false` if there is a cycle.
+    /// Finishes building a graph: orders the nodes if doing so edge by edge exceeded the budget,
+    /// and sets the budget for further steps. Returns false if there is a cycle.
     pub(crate) fn finish(&mut self, work: u64) -> bool {
         self.work_left = work;
-        self.order_anew()
+        self.restore_order()
     }
 
-    /// Adds an edge. `false`, and no edge, if it would close a cycle; with no steps left, that is not looked for.
+    /// Adds an edge, unless it would close a cycle. Then it returns false. With an exhausted
+    /// budget, cycles are not detected here.
     pub(crate) fn insert_edge(&mut self, from: Vertex, to: Vertex) -> bool {
         if from == to {
             return false;
@@ -140,13 +142,13 @@ impl Cycles {
             self.is_stale = true;
             return true;
         }
-        if self.moves_alone(from, to) {
+        if self.move_alone(from, to) {
             return true;
         }
-        // Only nodes between the two can be out of order now.
-        let ahead = self.reached(to, from, Side::Ahead);
-        let found = ahead.and_then(|ahead| Some((self.reached(from, to, Side::Behind)?, ahead)));
-        let Some((behind, ahead)) = found else {
+        // The search for out-of-order nodes can be limited to those between the two.
+        let ahead = self.reach(to, from, Side::Ahead);
+        let ranges = ahead.and_then(|ahead| Some((self.reach(from, to, Side::Behind)?, ahead)));
+        let Some((behind, ahead)) = ranges else {
             self.remove_edge(from, to);
             return false;
         };
@@ -154,10 +156,11 @@ impl Cycles {
         true
     }
 
-    /// Moves a node right before another that leads to all nodes between the two, if none of those leads to the node. A search
-    /// would do the same, but look at all of them: thousands, for the constant of a chain that was made behind it. `false` if they
-    /// are none such.
-    fn moves_alone(&mut self, node: Vertex, first: Vertex) -> bool {
+    /// Moves `node` directly before `first` if `first` leads to all nodes between the two and none
+    /// of these leads to `node`. A search would do the same, but visit all of these nodes, which
+    /// can be thousands for the constant of a chain that was created after the chain. Returns false
+    /// if the condition does not hold.
+    fn move_alone(&mut self, node: Vertex, first: Vertex) -> bool {
         let Links { inputs, outputs } = &self.links[node];
         let (inputs, outputs) = (inputs.members(), outputs.members());
         let mut steps = inputs.len() as u64;
@@ -178,8 +181,9 @@ impl Cycles {
         self.order.remove_input(to, from);
     }
 
-    /// What a search finds from `start` to one side without going past `bound`, in their order; `None` if it comes to that.
-    fn reached(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
+    /// The nodes that a search reaches from `start` on one side without passing `bound`, in
+    /// topological order. `None` if it reaches `bound`.
+    fn reach(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
         self.search += 1;
         let end = self.order.place(bound);
         let between = match side {
@@ -198,7 +202,7 @@ impl Cycles {
             steps += 1 + next.len() as u64;
             if found.len() > between / DENSE {
                 self.work(steps);
-                return self.swept(start, bound, side);
+                return self.sweep(start, bound, side);
             }
             for &next in next {
                 if next == bound {
@@ -216,8 +220,9 @@ impl Cycles {
         Some(found)
     }
 
-    /// The same, by a look at all nodes between: where many of them are reached, that is less than a search and a sort.
-    fn swept(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
+    /// Like [`Self::reach`], but scans all nodes in the range. If many of them are reached, this is
+    /// cheaper than a search and a sort.
+    fn sweep(&mut self, start: Vertex, bound: Vertex, side: Side) -> Option<Vec<Vertex>> {
         self.search += 1;
         self.seen[0][start] = self.search;
         let mut between = match side {
@@ -247,7 +252,8 @@ impl Cycles {
         Some(between)
     }
 
-    /// Gives the nodes behind an edge the first of all their places; each group is, and stays, in order.
+    /// Moves the nodes of the backward search before those of the forward search, within their
+    /// combined places. Each group keeps its order.
     fn reorder(&mut self, mut behind: Vec<Vertex>, ahead: Vec<Vertex>) {
         let place = |node: Vertex| self.order.place(node);
         let mut sorted = Vec::with_capacity(behind.len() + ahead.len());
@@ -264,9 +270,9 @@ impl Cycles {
         self.work(sorted.len() as u64);
     }
 
-    /// Puts nodes in order again if edges were added without: of those whose inputs are all there, the one that was first is next.
-    /// `false` if there is a cycle.
-    fn order_anew(&mut self) -> bool {
+    /// Restores the order after edges were added without it. Among the nodes whose inputs are all
+    /// placed, the one that came first is next. Returns false if there is a cycle.
+    fn restore_order(&mut self) -> bool {
         if !std::mem::take(&mut self.is_stale) {
             return true;
         }
@@ -292,8 +298,8 @@ impl Cycles {
         is_whole
     }
 
-    /// Whether a path leads from one node to another. Searches from both ends, so that it costs what the smaller side
-    /// does; `None` if that is more than may be spent.
+    /// True if a path leads from one node to another. Searches from both ends, so that the cost is
+    /// that of the smaller side. `None` if it exceeds the budget.
     fn is_reachable(&mut self, from: Vertex, to: Vertex) -> Option<bool> {
         let (low, high) = (self.order.place(from), self.order.place(to));
         if low >= high {
@@ -303,21 +309,21 @@ impl Cycles {
         let mut fronts: [Vec<Vertex>; 2] = [vec![from], vec![to]];
         self.seen[0][from] = self.search;
         self.seen[1][to] = self.search;
-        // Steps that each side has taken. The one goes on that has then taken fewer.
-        let mut taken = [0u64; 2];
+        // Steps taken by each side. The side with fewer steps continues.
+        let mut side_steps = [0u64; 2];
         loop {
             let (Some(&ahead), Some(&behind)) = (fronts[0].last(), fronts[1].last()) else {
                 return Some(false);
             };
-            // Looking at one node counts as a step even if it has no edges.
+            // Visiting a node counts as a step even if it has no edges.
             let costs =
                 [self.links[ahead].outputs.len() as u64 + 1, self.links[behind].inputs.len() as u64 + 1];
-            let side = usize::from(taken[1] + costs[1] < taken[0] + costs[0]);
+            let side = usize::from(side_steps[1] + costs[1] < side_steps[0] + costs[0]);
             let at = [ahead, behind][side];
             fronts[side].pop();
             let next = self.links[at].on([Side::Ahead, Side::Behind][side]);
             let steps = costs[side];
-            taken[side] += steps;
+            side_steps[side] += steps;
             self.work_left = self.work_left.saturating_sub(steps);
             if self.work_left == 0 {
                 return None;
@@ -335,52 +341,53 @@ impl Cycles {
         }
     }
 
-    /// Makes the two ends of an edge one node, if that closes no cycle: the number of the node that stays, which is one of
-    /// the two.
-    pub(crate) fn contract_edge(&mut self, from: Vertex, to: Vertex) -> Result<Vertex, Refused> {
+    /// Merges the two ends of an edge into one node unless that closes a cycle. Returns the
+    /// remaining node, which is one of the two.
+    pub(crate) fn contract_edge(&mut self, from: Vertex, to: Vertex) -> Result<Vertex, Refusal> {
         if self.work_left == 0 {
-            return Err(Refused::TooMuchWork);
+            return Err(Refusal::TooMuchWork);
         }
         self.remove_edge(from, to);
-        let refused = match self.is_reachable(from, to) {
+        let refusal = match self.is_reachable(from, to) {
             Some(false) => None,
-            Some(true) => Some(Refused::Cycle),
-            None => Some(Refused::TooMuchWork),
+            Some(true) => Some(Refusal::Cycle),
+            None => Some(Refusal::TooMuchWork),
         };
-        if let Some(refused) = refused {
+        if let Some(refusal) = refusal {
             self.insert_edge(from, to);
-            return Err(refused);
+            return Err(refusal);
         }
         let degree = |node: Vertex| self.links[node].inputs.len() + self.links[node].outputs.len();
-        // The one with fewer edges goes.
-        let (stays, goes) = if degree(to) > degree(from) { (to, from) } else { (from, to) };
-        let links = std::mem::take(&mut self.links[goes]);
+        // The node with more edges survives.
+        let (survivor, absorbed) = if degree(to) > degree(from) { (to, from) } else { (from, to) };
+        let links = std::mem::take(&mut self.links[absorbed]);
         for &next in links.outputs.members() {
-            self.links[next].inputs.remove(goes);
-            self.order.remove_input(next, goes);
+            self.links[next].inputs.remove(absorbed);
+            self.order.remove_input(next, absorbed);
         }
         for &next in links.inputs.members() {
-            self.links[next].outputs.remove(goes);
+            self.links[next].outputs.remove(absorbed);
         }
-        self.order.remove(goes);
+        self.order.remove(absorbed);
         for &next in links.outputs.members() {
-            self.insert_edge(stays, next);
+            self.insert_edge(survivor, next);
         }
         for &next in links.inputs.members() {
-            self.insert_edge(next, stays);
+            self.insert_edge(next, survivor);
         }
-        self.order_anew();
-        Ok(stays)
+        self.restore_order();
+        Ok(survivor)
     }
 
-    /// The nodes that are left, users before what they use.
+    /// The remaining nodes, users before their inputs.
     pub(crate) fn post_order(&self) -> Vec<Vertex> {
         self.order.nodes().rev().collect()
     }
 
-    /// The nodes on a path between two nodes that is no edge between them; empty if there is none, or if it is not found soon.
+    /// Inner nodes of another path between two adjacent nodes. Empty if there is none, or if it is
+    /// not found quickly.
     pub(crate) fn other_path(&self, from: Vertex, to: Vertex) -> Vec<Vertex> {
-        let mut behind: HashMap<Vertex, Vertex> = HashMap::new();
+        let mut next_on_path: HashMap<Vertex, Vertex> = HashMap::new();
         let mut queue = VecDeque::from([to]);
         let mut steps = 0;
         while let Some(at) = queue.pop_front() {
@@ -391,17 +398,17 @@ impl Cycles {
                 }
                 if next == from && at != to {
                     let mut path = vec![at];
-                    while let Some(&node) = behind.get(&path[path.len() - 1]) {
+                    while let Some(&node) = next_on_path.get(&path[path.len() - 1]) {
                         path.push(node);
                     }
                     path.pop();
                     return path;
                 }
                 if next != from
-                    && !behind.contains_key(&next)
+                    && !next_on_path.contains_key(&next)
                     && self.order.place(next) > self.order.place(from)
                 {
-                    behind.insert(next, at);
+                    next_on_path.insert(next, at);
                     queue.push_back(next);
                 }
             }
@@ -410,5 +417,5 @@ impl Cycles {
     }
 }
 
-/// The most steps of a search whose result only somebody reads.
+/// Maximum number of steps of a search that is only used for reports.
 const MAX_PATH_STEPS: usize = 2000;

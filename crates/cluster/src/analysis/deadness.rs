@@ -1,12 +1,15 @@
-//! Which nodes are live when: a formula for each node's outputs and for the node itself.
+//! Determines when nodes are live: computes a formula for each node's outputs and for the node
+//! itself.
 //!
-//! An output of `Switch` is dead in one of the two cases, and what gets a dead input is dead itself; a cluster is one node,
-//! so all its nodes must be live together. Loops are followed twice. The first time a `Merge` that a loop closes is a
-//! symbol; the second time its formula is read off what comes back: `symbol & step` makes it a recurrence. At first all of
-//! a frame's merges are one symbol, for they usually are live together; if that does not come out, each is its own.
+//! An output of `Switch` is dead in one of the two cases, and a node with a dead input is dead
+//! itself. A cluster is a single node, so all of its nodes must be live together. Loops are visited
+//! twice. In the first visit, a `Merge` that closes a loop is a symbol. In the second, its formula
+//! is derived from the value of its back edge: `symbol & step` makes it a recurrence. At first, all
+//! merges of a frame share one symbol, because they usually are live together. If that turns out to
+//! be wrong, each gets its own.
 //!
-//! A graph whose formulas become too many is not decided: then every node is live on a condition of its own, and nothing
-//! is clustered with anything else.
+//! If a graph's formulas exceed the budget, the analysis gives up: every node then gets its own
+//! condition, which prevents all clustering.
 
 mod order;
 mod predicate;
@@ -29,7 +32,7 @@ pub(crate) struct Deadness {
 }
 
 impl Deadness {
-    /// Analyses a graph.
+    /// Analyzes a graph.
     pub(crate) fn new(graph: &Graph) -> Result<Self> {
         let frames = frames(graph)?;
         let order = order::by_root_frame(graph, &frames)?;
@@ -57,18 +60,18 @@ impl Deadness {
         Ok(deadness)
     }
 
-    /// When the node itself is live.
+    /// The condition under which the node is live.
     pub(crate) fn node(&self, id: NodeId) -> Option<PredicateId> {
         self.nodes[id]
     }
 
-    /// A formula as text.
+    /// Text of a formula.
     pub(crate) fn text(&self, predicate: PredicateId, graph: &Graph) -> String {
         self.predicates.text(predicate, &|node| graph[node].name().to_owned())
     }
 }
 
-/// The formulas of a node, as far as they are known.
+/// The known formulas of a node.
 #[derive(Clone, Debug, Default)]
 struct Outputs {
     data: Vec<Option<PredicateId>>,
@@ -80,12 +83,12 @@ struct Analysis<'g> {
     frames: &'g IdVec<NodeId, Frame>,
     predicates: Predicates,
     outputs: IdVec<NodeId, Outputs>,
-    /// The merge that stands for all of a frame.
+    /// The merge that represents all merges of a frame.
     representatives: HashMap<Rc<str>, NodeId>,
 }
 
 impl Analysis<'_> {
-    /// Finds the formulas of nodes that follow each other, all in the same outermost loop or in none.
+    /// Computes the formulas of consecutive nodes, all in the same outermost loop or outside loops.
     fn populate(&mut self, order: &[NodeId], is_loop: bool) -> Result<()> {
         if is_loop {
             self.pass_twice(order, true)?;
@@ -120,7 +123,7 @@ impl Analysis<'_> {
         Ok(())
     }
 
-    /// Whether all merges of each frame that a loop closes are one recurrence.
+    /// True if, in each frame, all merges that close a loop are the same recurrence.
     fn has_converged(&self, order: &[NodeId]) -> Result<bool> {
         let mut by_frame: BTreeMap<&str, PredicateId> = BTreeMap::new();
         for &id in order.iter().filter(|&&id| self.graph[id].is_merge()) {
@@ -169,17 +172,17 @@ impl Analysis<'_> {
         }
     }
 
-    fn inputs(&self, id: NodeId, wanted: impl Fn(&Edge) -> bool) -> Result<Vec<PredicateId>> {
+    fn inputs(&self, id: NodeId, is_included: impl Fn(&Edge) -> bool) -> Result<Vec<PredicateId>> {
         let known = |edge: Edge| {
             self.known(edge).ok_or_else(|| {
                 Error::internal(format!(
-                    "deadness analysis: '{}' was reached before its input '{}'",
+                    "deadness analysis: visited '{}' before its input '{}'",
                     self.graph[id].name(),
                     self.graph[edge.src].name()
                 ))
             })
         };
-        self.graph.in_edges(id).filter(wanted).map(known).collect()
+        self.graph.in_edges(id).filter(is_included).map(known).collect()
     }
 
     fn visit(&mut self, id: NodeId, again: Again<'_>, is_optimistic: bool) -> Result<()> {
@@ -200,7 +203,7 @@ impl Analysis<'_> {
         }
         let mut inputs = self.inputs(id, |_| true)?;
         if matches!(op.as_str(), "_Recv" | "_HostRecv") {
-            // It is dead too if what was sent is.
+            // A receive is also dead if the sent value is.
             inputs.push(self.predicates.symbol(OutputTensor { node: id, output: 0 }, false));
         }
         let predicate = self.predicates.and(&inputs);
@@ -261,7 +264,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// A merge is live if one of its data inputs is; control inputs do not matter.
+    /// A merge is live if any of its data inputs is. Control inputs do not matter.
     fn visit_merge(&mut self, id: NodeId, again: &mut Again<'_>, is_optimistic: bool) -> Result<()> {
         let Some(current) = self.outputs[id].data.first().copied().flatten() else {
             let is_back = |edge: &Edge| !edge.is_control() && self.graph[edge.src].is_next_iteration();
@@ -303,7 +306,7 @@ impl Analysis<'_> {
     fn back_edge(&self, id: NodeId) -> Result<Option<Edge>> {
         let mut edges = self.graph.in_edges(id).filter(|edge| self.graph[edge.src].is_next_iteration());
         match (edges.next(), edges.next()) {
-            (found, None) => Ok(found),
+            (edge, None) => Ok(edge),
             (_, Some(_)) => Err(Error::invalid(format!(
                 "node '{}' (op {}) has more than one NextIteration among its inputs",
                 self.graph[id].name(),
@@ -312,7 +315,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// `step`, if what comes back is `symbol & step` and the step does not hold the symbol itself.
+    /// Returns `step` if the value of the back edge is `symbol & step` and the step does not
+    /// contain the symbol.
     fn step(&mut self, symbol: PredicateId, returned: PredicateId) -> Option<PredicateId> {
         let Predicate::And(operands) = self.predicates.get(returned) else { return None };
         let rest: Vec<PredicateId> = operands.iter().copied().filter(|&p| p != symbol).collect();
@@ -323,10 +327,10 @@ impl Analysis<'_> {
     }
 }
 
-/// The nodes to look at once more, in the second pass.
+/// Nodes to visit again in the second pass.
 type Again<'a> = Option<&'a mut std::collections::HashSet<NodeId>>;
 
-/// Whether a node is one of the graph's, not its source or sink.
+/// True unless the node is the graph's source or sink.
 fn is_op(id: NodeId) -> bool {
     id != SOURCE && id != SINK
 }

@@ -1,7 +1,8 @@
-//! What ops do to variables, stacks and tensor arrays, and which of them one cluster cannot hold.
+//! Accesses of ops to variables, stacks, and tensor arrays, and pairs of accesses that one cluster
+//! cannot contain.
 //!
-//! A cluster reads all its variables when it begins and writes them when it ends. So whatever leads from a write to a read
-//! must not be within one: the pairs of which that is true are not put together.
+//! A cluster reads all of its variables when it begins and writes them when it ends. A path from a
+//! write to a read must therefore not lie within one cluster.
 
 use crate::analysis::cycles::Cycles;
 use crate::graph::definitions::Definitions;
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use support::{Id, IdVec};
 use tf::DataType;
 
-/// What an op does to a resource.
+/// Kind of access to a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -18,7 +19,7 @@ pub(crate) enum Access {
     ReadWrite,
 }
 
-/// What a resource is.
+/// Kind of resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResourceKind {
     Variable,
@@ -26,7 +27,7 @@ pub(crate) enum ResourceKind {
     TensorArray,
 }
 
-/// What the ops do that XLA knows.
+/// Accesses of the ops that XLA supports.
 pub(crate) fn access(op: &str) -> Option<(Access, ResourceKind)> {
     use Access::{Read, ReadWrite, Write};
     use ResourceKind::{Stack, TensorArray, Variable};
@@ -72,29 +73,30 @@ pub(crate) fn access(op: &str) -> Option<(Access, ResourceKind)> {
 }
 
 support::id_type!(
-    /// Node that writes, among those that do.
+    /// Number of a writing node among all writing nodes.
     WriterId,
     "w"
 );
 
-/// The most memory for what reaches what.
+/// Maximum memory in bytes for reachability sets.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Which pairs of candidates must not be in one cluster.
+/// Pairs of candidates that must not be in one cluster.
 #[derive(Debug, Default)]
 pub(crate) struct Safety {
-    /// The number of each node that writes.
+    /// Writer number of each node that writes.
     writers: IdVec<NodeId, Option<WriterId>>,
-    /// Which writers reach a node that reads, one bit for each; `None` for nodes that do not read.
+    /// For each node that reads, a bit set of the writers that reach it; `None` for other nodes.
     reached_by: IdVec<NodeId, Option<Rc<[u64]>>>,
-    /// Whether there are so many writers that each is taken to reach each reader.
+    /// True if there are too many writers for the sets. Then every writer is assumed to reach every
+    /// reader.
     is_unknown: bool,
     count: usize,
 }
 
 impl Safety {
-    /// What writes and reads in a graph. Only nodes that may be clustered count; those for which `is_ignored` answers yes
-    /// do not.
+    /// Collects the writers and readers of a graph. Only candidates for which `is_ignored` is false
+    /// count.
     pub(crate) fn new(
         graph: &Graph,
         definitions: &Definitions<'_>,
@@ -108,11 +110,11 @@ impl Safety {
             let node = &graph[id];
             let takes_handle = || node.input_types.contains(&DataType::Resource);
             let known = access(node.op()).map(|(access, _)| access);
-            // Functions may do anything; so may ops that XLA does not know.
-            let found = known
+            // Functions can do anything, and so can ops that XLA does not support.
+            let access = known
                 .or_else(|| (definitions.may_call(&node.def) || takes_handle()).then_some(Access::ReadWrite));
-            accesses[id] = found;
-            if matches!(found, Some(Access::Write | Access::ReadWrite)) {
+            accesses[id] = access;
+            if matches!(access, Some(Access::Write | Access::ReadWrite)) {
                 safety.writers[id] = Some(WriterId::from_index(safety.count));
                 safety.count += 1;
             }
@@ -148,18 +150,18 @@ impl Safety {
         safety
     }
 
-    /// The number of a node that writes.
+    /// Writer number of a node.
     pub(crate) fn writer(&self, id: NodeId) -> Option<WriterId> {
         self.writers[id]
     }
 
-    /// Whether a node reads.
+    /// True if a node reads a resource.
     pub(crate) fn reads(&self, id: NodeId) -> bool {
         self.reached_by[id].is_some()
     }
 
-    /// Whether one of these writers leads to one of these nodes that read. Counts its steps; if there are too many, the
-    /// answer is yes.
+    /// True if any of these writers reaches any of these readers. Counts its steps and returns true
+    /// if the budget is exhausted.
     pub(crate) fn is_broken_by(&self, writers: &[WriterId], readers: &[NodeId], cycles: &mut Cycles) -> bool {
         if writers.is_empty() || readers.is_empty() {
             return false;
@@ -167,13 +169,13 @@ impl Safety {
         if self.is_unknown || !cycles.work(writers.len() as u64) {
             return true;
         }
-        let mut wanted = vec![0u64; self.count.div_ceil(64)];
+        let mut writer_set = vec![0u64; self.count.div_ceil(64)];
         for &writer in writers {
-            wanted[writer.index() / 64] |= 1 << (writer.index() % 64);
+            writer_set[writer.index() / 64] |= 1 << (writer.index() % 64);
         }
         for reached_by in readers.iter().filter_map(|&id| self.reached_by[id].as_ref()) {
-            if !cycles.work(wanted.len() as u64)
-                || wanted.iter().zip(reached_by.iter()).any(|(a, b)| a & b != 0)
+            if !cycles.work(writer_set.len() as u64)
+                || writer_set.iter().zip(reached_by.iter()).any(|(a, b)| a & b != 0)
             {
                 return true;
             }

@@ -1,19 +1,22 @@
-//! Strided slices whose length is known though not where they begin: for a compiler that takes the begin from the run.
+//! Strided slices whose length is known although their start is not, for compilers that support a
+//! dynamic start.
 
 use crate::graph::attributes::attribute;
 use crate::graph::scalars;
 use crate::graph::{Edge, Graph, NodeId};
 use tf::proto::attr_value::Value;
 
-/// The inputs of `StridedSlice` and `StridedSliceGrad` of these names.
+/// Inputs of `StridedSlice` and `StridedSliceGrad`.
 const BEGIN: usize = 1;
 const END: usize = 2;
 const STRIDES: usize = 3;
 
-/// What the sizes of such a node's result depend on beside its strides, if the values of its begin and end do not matter, as
-/// far as the graph shows: each dimension is an index, has ends that are constant or left out, or goes from some value to the
-/// same value plus another. Those others are the answer. Strides that the graph does not show count as 1; they must be
-/// constant anyway, so the compiler sees whether they are. Only edges for which `follows` answers yes are looked along.
+/// The nodes that determine the sizes of a slice's result besides its strides, if the values of
+/// begin and end do not matter otherwise. That is the case if each dimension is an index, has
+/// constant or omitted ends, or goes from a value to the same value plus another. The function
+/// returns these other values, or `None` if the graph shows no such form. Strides that the graph
+/// does not show count as 1; they must be constant anyway, so the compiler detects other values.
+/// Only edges accepted by `follows` are traced.
 pub(crate) fn known_length(
     graph: &Graph,
     id: NodeId,
@@ -49,7 +52,7 @@ pub(crate) fn known_length(
     Some(lengths)
 }
 
-/// How many elements an input has.
+/// Number of elements of an input.
 fn length(graph: &Graph, id: NodeId, input: usize) -> Option<usize> {
     let source = &graph[graph.input(id, input)?.node];
     match source.op() {
@@ -59,11 +62,11 @@ fn length(graph: &Graph, id: NodeId, input: usize) -> Option<usize> {
     }
 }
 
-/// What is known of an element of a vector.
+/// Knowledge about an element of a vector.
 #[derive(Debug)]
 enum Element {
     Constant,
-    /// It is this scalar.
+    /// The element is this scalar.
     From(Edge),
     Unknown,
 }
@@ -83,7 +86,7 @@ fn element(graph: &Graph, id: NodeId, input: usize, k: usize, follows: &dyn Fn(&
     }
 }
 
-/// What is added to `begin` to give `end`: nothing, or a node.
+/// The summand that is added to `begin` to get `end`: nothing, or a node.
 fn difference(
     graph: &Graph,
     begin: &Element,
@@ -99,10 +102,10 @@ fn difference(
         return None;
     }
     let (a, b) = (graph.input_edge(end.src, 0)?, graph.input_edge(end.src, 1)?);
-    let added = match (is_begin(&a), is_begin(&b)) {
+    let summand = match (is_begin(&a), is_begin(&b)) {
         (true, _) => b,
         (_, true) => a,
         _ => return None,
     };
-    Some(Some(added).filter(follows).map(|edge| edge.src))
+    Some(Some(summand).filter(follows).map(|edge| edge.src))
 }

@@ -1,10 +1,10 @@
-//! The groups of ops that `--tf_xla_ops_to_cluster` names.
+//! The groups of ops that `--tf_xla_ops_to_cluster` can name.
 
 use crate::kernels::Kernels;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// Each group with its ops.
+/// Ops of each group.
 const GROUPS: &[(&str, &[&str])] = &[
     (
         "PW",
@@ -204,17 +204,17 @@ const GROUPS: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The ops that a list of groups and op names means; `FUSIBLE` is all groups. An op that is in no group must be one that
-/// the compiler knows.
+/// The ops selected by a list of groups and op names. `FUSIBLE` selects all groups. An op that is
+/// in no group must be known to the compiler.
 pub(crate) fn ops(list: &str, kernels: &dyn Kernels) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+    let mut selected = BTreeSet::new();
     for word in list.split(',').filter(|word| !word.is_empty()) {
         let mut is_group = false;
         for (name, ops) in GROUPS {
-            // Earlier versions called the group MISC by another name.
+            // Earlier versions named the MISC group SMALL.
             if word == "FUSIBLE" || word == *name || (word == "SMALL" && *name == "MISC") {
                 is_group = true;
-                found.extend(ops.iter().map(|&op| op.to_owned()));
+                selected.extend(ops.iter().map(|&op| op.to_owned()));
             }
         }
         if is_group {
@@ -225,21 +225,21 @@ pub(crate) fn ops(list: &str, kernels: &dyn Kernels) -> Result<BTreeSet<String>>
                 "The operation '{word}' passed to --tf_xla_ops_to_cluster is not supported by XLA."
             )));
         }
-        found.insert(word.to_owned());
+        selected.insert(word.to_owned());
     }
-    Ok(found)
+    Ok(selected)
 }
 
-/// The ops that `--tf_xla_cluster_exclude_ops` lists; each must be one that the compiler knows.
+/// The ops listed in `--tf_xla_cluster_exclude_ops`. The compiler must know each of them.
 pub(crate) fn excluded(list: &str, kernels: &dyn Kernels) -> Result<BTreeSet<String>> {
-    let mut found = BTreeSet::new();
+    let mut ops = BTreeSet::new();
     for op in list.split(',').filter(|op| !op.is_empty()) {
         if !kernels.knows(op) {
             return Err(Error::invalid(format!(
                 "The operation '{op}' passed to --tf_xla_cluster_exclude_ops is not supported by XLA."
             )));
         }
-        found.insert(op.to_owned());
+        ops.insert(op.to_owned());
     }
-    Ok(found)
+    Ok(ops)
 }

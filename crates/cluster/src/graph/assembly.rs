@@ -1,4 +1,4 @@
-//! Building a graph from a list of nodes whose inputs name other nodes of the list.
+//! Builds a graph from a list of nodes whose inputs name other nodes of the list.
 
 use super::definitions::Definitions;
 use crate::graph::{Edge, Graph, Node, OutputArgument, OutputTensor, SOURCE};
@@ -14,7 +14,7 @@ support::id_type!(
     "p"
 );
 
-/// Input as a `NodeDef` writes it.
+/// Parsed input of a `NodeDef`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Input {
     /// Output `output` of node `node`.
@@ -34,7 +34,7 @@ impl Input {
 }
 
 impl Graph {
-    /// The graph of a file. Nodes without a device are on `device`.
+    /// Builds the graph of a `GraphDef`. Nodes without a device are placed on `device`.
     pub(crate) fn from_def(def: &GraphDef, definitions: &Definitions<'_>, device: &str) -> Result<Self> {
         let mut names: HashMap<&str, Position> = HashMap::with_capacity(def.node.len());
         for (i, node) in def.node.iter().enumerate() {
@@ -60,12 +60,13 @@ impl Graph {
             if copy.device.is_empty() {
                 device.clone_into(&mut copy.device);
             }
-            nodes.push(typed(copy, definitions)?);
+            nodes.push(typed_node(copy, definitions)?);
         }
         Self::assemble(nodes, &inputs)
     }
 
-    /// Numbers nodes so that inputs come first, as TensorFlow does when it reads a graph, and connects them.
+    /// Numbers nodes so that inputs come first, as TensorFlow does when it reads a graph, and
+    /// connects them.
     pub(crate) fn assemble(
         nodes: IdVec<Position, Node>,
         inputs: &IdVec<Position, Vec<Input>>,
@@ -75,7 +76,7 @@ impl Graph {
         let mut graph = Self::new();
         let mut nodes: IdVec<Position, Option<Node>> = nodes.into_values().map(Some).collect();
         for &at in &order {
-            ids[at] = graph.add(nodes[at].take().expect("each node stands in the order once"));
+            ids[at] = graph.add(nodes[at].take().expect("a node occurs twice in the order"));
         }
         let mut back = Vec::new();
         for &at in &order {
@@ -86,7 +87,7 @@ impl Graph {
                     Input::Data { node, output } => {
                         let edge = Edge::data(OutputTensor { node: ids[node], output }, ids[at], data);
                         data += 1;
-                        // Edges that close loops come last.
+                        // Edges that close loops are added last.
                         if ids[node] > ids[at] { back.push(edge) } else { graph.connect(edge)? }
                     }
                 }
@@ -94,7 +95,7 @@ impl Graph {
             let node = &graph[ids[at]];
             if data != node.input_types.len() {
                 return Err(Error::invalid(format!(
-                    "node '{}' (op {}) has {data} inputs, but its signature and attributes want {}",
+                    "node '{}' (op {}) has {data} inputs, but its signature and attributes require {}",
                     node.name(),
                     node.op(),
                     node.input_types.len()
@@ -109,8 +110,8 @@ impl Graph {
     }
 }
 
-/// A node with the types that its signature gives it.
-pub(crate) fn typed(def: NodeDef, definitions: &Definitions<'_>) -> Result<Node> {
+/// Creates a node with the types from its signature.
+pub(crate) fn typed_node(def: NodeDef, definitions: &Definitions<'_>) -> Result<Node> {
     let at_node = |e: Error| e.context(format!("node '{}' (op {})", def.name, def.op));
     let signature: &OpDef = definitions.signature(&def.op).ok_or_else(|| {
         Error::invalid(format!(
@@ -149,16 +150,16 @@ fn parse_input(text: &str, node: &str, names: &HashMap<&str, Position>) -> Resul
     match text.rsplit_once(':') {
         Some((name, output)) => match output.parse() {
             Ok(output) => Ok(Input::Data { node: find(name)?, output }),
-            Err(_) => {
-                Err(Error::invalid(format!("node '{node}' has the input '{text}', which names no output")))
-            }
+            Err(_) => Err(Error::invalid(format!(
+                "node '{node}' has the input '{text}', whose output number is invalid"
+            ))),
         },
         None => Ok(Input::Data { node: find(text)?, output: 0 }),
     }
 }
 
-/// The order in which nodes get their numbers: what is ready first, the first of the file. The back edges of loops are
-/// not waited for. A cycle is an error that names some of its nodes.
+/// Order in which nodes get their numbers: always the ready node that comes first in the file. Back
+/// edges of loops are ignored. A cycle is an error that names some of its nodes.
 fn read_order(nodes: &IdVec<Position, Node>, inputs: &IdVec<Position, Vec<Input>>) -> Result<Vec<Position>> {
     let source = |input: &Input| input.node();
     let counts = |at: Position, src: Position| !(nodes[at].is_merge() && nodes[src].is_next_iteration());
@@ -185,7 +186,7 @@ fn read_order(nodes: &IdVec<Position, Node>, inputs: &IdVec<Position, Vec<Input>
     if order.len() == nodes.len() {
         return Ok(order);
     }
-    // Whatever still waits has an input that still waits, so the walk must come back.
+    // Every waiting node has a waiting input, so the walk must revisit a node.
     let mut seen = IdVec::filled(false, nodes.len());
     let mut path = Vec::new();
     let mut at = nodes.ids().find(|&at| waits[at] > 0);
@@ -200,7 +201,7 @@ fn read_order(nodes: &IdVec<Position, Node>, inputs: &IdVec<Position, Vec<Input>
         cycle.iter().rev().take(8).map(|&id| format!("'{}'", nodes[id].name())).collect();
     let more = if cycle.len() > 8 { " -> ..." } else { "" };
     Err(Error::invalid(format!(
-        "{} nodes in a cycle: {}{more}; only loops made of Enter, Merge, Switch, NextIteration and Exit may lead back",
+        "{} nodes form a cycle: {}{more}; only loops of Enter, Merge, Switch, NextIteration, and Exit are supported",
         cycle.len(),
         names.join(" -> ")
     )))

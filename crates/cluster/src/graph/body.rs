@@ -1,6 +1,6 @@
-//! Functions as graphs.
+//! Converts functions to graphs.
 
-use super::assembly::{Input, Position, typed};
+use super::assembly::{Input, Position, typed_node};
 use super::definitions::Definitions;
 use crate::graph::{Graph, Node, OutputArgument};
 use std::collections::BTreeMap;
@@ -10,24 +10,25 @@ use tf::proto::attr_value::Value;
 use tf::proto::{AttrValue, FunctionDef, NameAttrList, NodeDef, OpDef};
 use tf::{DataType, node_types};
 
-/// What a name stands for in a body.
-enum Named {
-    /// Arguments: nodes that follow each other.
+/// Meaning of a name in a body.
+enum NamedItem {
+    /// Arguments, as a range of consecutive nodes.
     Arguments(Range<usize>),
     Node(Position),
 }
 
-/// The graph of a function for values of its attributes: arguments and results are nodes `_Arg` and `_Retval`.
+/// The graph of a function for these attribute values. Arguments and results are nodes `_Arg` and
+/// `_Retval`.
 pub(crate) fn instantiate(
     function: &FunctionDef,
     values: &BTreeMap<String, AttrValue>,
     definitions: &Definitions<'_>,
     device: &str,
 ) -> Result<Graph> {
-    let signature = function.signature.as_ref().expect("the library holds functions that have names");
+    let signature = function.signature.as_ref().expect("a library function has no signature");
     let mut nodes: IdVec<Position, Node> = IdVec::new();
     let mut inputs: IdVec<Position, Vec<Input>> = IdVec::new();
-    let mut named: BTreeMap<&str, Named> = BTreeMap::new();
+    let mut named: BTreeMap<&str, NamedItem> = BTreeMap::new();
     let types = node_types(signature, &signature.input_arg, values)?;
     for (arg, bounds) in signature.input_arg.iter().zip(types.starts.windows(2)) {
         let (first, end) = (bounds[0], bounds[1]);
@@ -37,11 +38,11 @@ pub(crate) fn instantiate(
             nodes.push(argument(&name, index, types.types[index], device));
             inputs.push(Vec::new());
         }
-        named.insert(&arg.name, Named::Arguments(first..end));
+        named.insert(&arg.name, NamedItem::Arguments(first..end));
     }
     for def in &function.node_def {
-        if named.insert(&def.name, Named::Node(nodes.next_id())).is_some() {
-            return Err(Error::invalid(format!("two nodes or arguments have the name '{}'", def.name)));
+        if named.insert(&def.name, NamedItem::Node(nodes.next_id())).is_some() {
+            return Err(Error::invalid(format!("two nodes or arguments are named '{}'", def.name)));
         }
         let mut copy = NodeDef { input: Vec::new(), ..def.clone() };
         for value in copy.attr.values_mut() {
@@ -50,14 +51,14 @@ pub(crate) fn instantiate(
         if copy.device.is_empty() {
             device.clone_into(&mut copy.device);
         }
-        nodes.push(typed(copy, definitions)?);
+        nodes.push(typed_node(copy, definitions)?);
         inputs.push(Vec::new());
     }
     for (i, def) in function.node_def.iter().enumerate() {
         let at = Position::from_index(types.types.len() + i);
         for text in &def.input {
-            let found = resolve(text, &def.name, &nodes, &named)?;
-            inputs[at].extend(found);
+            let tensors = resolve(text, &def.name, &nodes, &named)?;
+            inputs[at].extend(tensors);
         }
     }
     add_results(function, signature, values, device, &named, &mut nodes, &mut inputs)?;
@@ -69,28 +70,30 @@ fn add_results(
     signature: &OpDef,
     values: &BTreeMap<String, AttrValue>,
     device: &str,
-    named: &BTreeMap<&str, Named>,
+    named: &BTreeMap<&str, NamedItem>,
     nodes: &mut IdVec<Position, Node>,
     inputs: &mut IdVec<Position, Vec<Input>>,
 ) -> Result<()> {
     let results = node_types(signature, &signature.output_arg, values)?;
     for (arg, bounds) in signature.output_arg.iter().zip(results.starts.windows(2)) {
-        let text = function
-            .ret
-            .get(&arg.name)
-            .ok_or_else(|| Error::invalid(format!("nothing is said to be the result '{}'", arg.name)))?;
-        let found = resolve(text, &arg.name, nodes, named)?;
-        let wanted = bounds[1] - bounds[0];
-        if found.len() != wanted {
+        let text = function.ret.get(&arg.name).ok_or_else(|| {
+            Error::invalid(format!("the function does not define the result '{}'", arg.name))
+        })?;
+        let tensors = resolve(text, &arg.name, nodes, named)?;
+        let expected = bounds[1] - bounds[0];
+        if tensors.len() != expected {
             return Err(Error::invalid(format!(
-                "the result '{}' has {wanted} tensors, but '{text}' {}",
+                "expected {expected} tensors for the result '{}', but '{text}' has {}",
                 arg.name,
-                found.len()
+                tensors.len()
             )));
         }
-        for (k, input) in found.into_iter().enumerate() {
-            let name =
-                if wanted == 1 { format!("{}_RetVal", arg.name) } else { format!("{}_{k}_RetVal", arg.name) };
+        for (k, input) in tensors.into_iter().enumerate() {
+            let name = if expected == 1 {
+                format!("{}_RetVal", arg.name)
+            } else {
+                format!("{}_{k}_RetVal", arg.name)
+            };
             let index = bounds[0] + k;
             nodes.push(result(&name, index, results.types[index], device));
             inputs.push(vec![input]);
@@ -99,21 +102,21 @@ fn add_results(
     Ok(())
 }
 
-fn indexed(data_type: DataType, index: usize) -> BTreeMap<String, AttrValue> {
+fn index_attributes(data_type: DataType, index: usize) -> BTreeMap<String, AttrValue> {
     BTreeMap::from([
         ("T".to_owned(), Value::Type(data_type.number()).into()),
         ("index".to_owned(), Value::I(index as i64).into()),
     ])
 }
 
-/// A node `_Arg`.
+/// Creates a node `_Arg`.
 pub(crate) fn argument(name: &str, index: usize, data_type: DataType, device: &str) -> Node {
     let def = NodeDef {
         name: name.to_owned(),
         op: "_Arg".to_owned(),
         input: Vec::new(),
         device: device.to_owned(),
-        attr: indexed(data_type, index),
+        attr: index_attributes(data_type, index),
     };
     Node {
         def,
@@ -124,30 +127,32 @@ pub(crate) fn argument(name: &str, index: usize, data_type: DataType, device: &s
     }
 }
 
-/// A node `_Retval`.
+/// Creates a node `_Retval`.
 pub(crate) fn result(name: &str, index: usize, data_type: DataType, device: &str) -> Node {
     let def = NodeDef {
         name: name.to_owned(),
         op: "_Retval".to_owned(),
         input: Vec::new(),
         device: device.to_owned(),
-        attr: indexed(data_type, index),
+        attr: index_attributes(data_type, index),
     };
     Node { def, input_types: vec![data_type], is_stateful: true, ..Node::default() }
 }
 
-/// The tensors that an input of a body names: `argument`, `node:output_argument:index`, `node:output_argument`, `^node`.
+/// Tensors that an input of a body names: `argument`, `node:output_argument:index`,
+/// `node:output_argument`, or `^node`.
 fn resolve(
     text: &str,
     user: &str,
     nodes: &IdVec<Position, Node>,
-    named: &BTreeMap<&str, Named>,
+    named: &BTreeMap<&str, NamedItem>,
 ) -> Result<Vec<Input>> {
-    let wrong = || Error::invalid(format!("'{user}' has the input '{text}', which the body does not have"));
+    let wrong =
+        || Error::invalid(format!("'{user}' has the input '{text}', which does not exist in the body"));
     if let Some(name) = text.strip_prefix('^') {
         return match named.get(name) {
-            Some(Named::Node(at)) => Ok(vec![Input::Control(*at)]),
-            Some(Named::Arguments(range)) => {
+            Some(NamedItem::Node(at)) => Ok(vec![Input::Control(*at)]),
+            Some(NamedItem::Arguments(range)) => {
                 Ok(range.clone().map(|at| Input::Control(Position::from_index(at))).collect())
             }
             None => Err(wrong()),
@@ -157,16 +162,16 @@ fn resolve(
     let name = parts.next().unwrap_or("");
     let (argument, index) = (parts.next(), parts.next());
     match named.get(name).ok_or_else(wrong)? {
-        Named::Arguments(range) => {
+        NamedItem::Arguments(range) => {
             let first_output = |at: usize| Input::Data { node: Position::from_index(at), output: 0 };
-            // An argument of one tensor may be written with an index too.
+            // A single-tensor argument may also be written with an index.
             match argument.map(str::parse::<usize>) {
                 None => Ok(range.clone().map(first_output).collect()),
                 Some(Ok(k)) if k < range.len() => Ok(vec![first_output(range.start + k)]),
                 Some(_) => Err(wrong()),
             }
         }
-        Named::Node(at) => {
+        NamedItem::Node(at) => {
             let node = &nodes[*at];
             let output = |output: usize| Input::Data { node: *at, output };
             let Some(argument) = argument else {
@@ -188,7 +193,8 @@ fn resolve(
     }
 }
 
-/// Replaces a placeholder by the value of the function's attribute, also in functions among the attributes.
+/// Replaces a placeholder by the value of the function's attribute, including in function
+/// attributes.
 fn substitute(value: &mut AttrValue, values: &BTreeMap<String, AttrValue>, node: &str) -> Result<()> {
     let in_function = |func: &mut NameAttrList| -> Result<()> {
         func.attr.values_mut().try_for_each(|inner| substitute_placeholder(inner, values, node))
@@ -207,9 +213,7 @@ fn substitute_placeholder(
 ) -> Result<()> {
     if let Some(Value::Placeholder(name)) = &value.value {
         *value = values.get(name).cloned().ok_or_else(|| {
-            Error::invalid(format!(
-                "node '{node}' refers to the attribute '{name}', for which nobody gave a value"
-            ))
+            Error::invalid(format!("node '{node}' refers to the attribute '{name}', which has no value"))
         })?;
     }
     Ok(())

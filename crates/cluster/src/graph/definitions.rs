@@ -1,4 +1,4 @@
-//! The functions of a graph's library by name, and signatures.
+//! Library functions by name, and op signatures.
 
 use super::attributes::attribute;
 use std::collections::BTreeMap;
@@ -7,21 +7,21 @@ use tf::op_signature;
 use tf::proto::attr_value::Value;
 use tf::proto::{AttrValue, FunctionDef, GraphDef, NodeDef, OpDef};
 
-/// Definitions of the functions of a graph's library; registered ops are known anyway.
+/// Functions of a graph's library. Lookups of signatures also find registered ops.
 #[derive(Debug)]
 pub(crate) struct Definitions<'a> {
     functions: BTreeMap<&'a str, &'a FunctionDef>,
 }
 
 impl<'a> Definitions<'a> {
-    /// The definitions of a graph.
+    /// Collects the functions of a graph.
     pub(crate) fn new(graph: &'a GraphDef) -> Result<Self> {
         let mut functions = BTreeMap::new();
         for function in graph.library.iter().flat_map(|library| &library.function) {
             let name = function.signature.as_ref().map_or("", |signature| signature.name.as_str());
             if name.is_empty() || functions.insert(name, function).is_some() {
                 return Err(Error::invalid(format!(
-                    "the name '{name}' of a function of the library is empty or not unique"
+                    "the name '{name}' of a library function is empty or not unique"
                 )));
             }
         }
@@ -37,7 +37,7 @@ impl<'a> Definitions<'a> {
         self.function(op).and_then(|f| f.signature.as_ref()).or_else(|| op_signature(op))
     }
 
-    /// An attribute of the function that a node calls by its op or, for a call through `PartitionedCall`, by `f`.
+    /// An attribute of the function that a node calls, by its op or, for `PartitionedCall`, by `f`.
     pub(crate) fn callee_attribute(&self, node: &NodeDef, name: &str) -> Option<&'a Value> {
         let callee = match (node.op.as_str(), attribute(&node.attr, "f")) {
             ("PartitionedCall" | "StatefulPartitionedCall", Some(Value::Func(func))) => func.name.as_str(),
@@ -46,7 +46,7 @@ impl<'a> Definitions<'a> {
         attribute(&self.function(callee)?.attr, name)
     }
 
-    /// Whether a node may call functions: its op is one, or an attribute names one.
+    /// True if a node may call functions: its op is one, or an attribute names one.
     pub(crate) fn may_call(&self, node: &NodeDef) -> bool {
         let names = |value: &AttrValue| matches!(value.value, Some(Value::Func(_)));
         self.function(&node.op).is_some() || node.attr.values().any(names)

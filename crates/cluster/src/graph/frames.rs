@@ -1,23 +1,23 @@
-//! Which loop of TensorFlow 1 each node belongs to.
+//! Assigns each node to its TensorFlow 1 loop.
 
 use crate::graph::attributes::string_attribute;
 use crate::graph::{Graph, NodeId, SINK, SOURCE};
 use std::collections::{BTreeMap, VecDeque};
 use support::{Error, IdVec, Result};
 
-/// Where a node is.
+/// Loop that a node is in.
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
-    /// The `Enter` through which the node was first reached; the source outside of loops.
+    /// The `Enter` through which the loop was first reached; the source for nodes outside loops.
     pub(crate) frame: NodeId,
-    /// The same of the loop around.
+    /// The `Enter` of the enclosing loop.
     pub(crate) parent: NodeId,
-    /// Empty outside of loops.
+    /// Name of the loop; empty for nodes outside loops.
     pub(crate) name: std::rc::Rc<str>,
     is_visited: bool,
 }
 
-/// The frame of each node, by number. An error if a node has inputs of different frames.
+/// The frame of each node. Fails if a node has inputs from different frames.
 pub(crate) fn frames(graph: &Graph) -> Result<IdVec<NodeId, Frame>> {
     let outside = Frame { frame: SOURCE, parent: SOURCE, name: "".into(), is_visited: false };
     let mut frames = graph.node_table(outside);
@@ -34,11 +34,11 @@ pub(crate) fn frames(graph: &Graph) -> Result<IdVec<NodeId, Frame>> {
             if next == SINK {
                 continue;
             }
-            let wanted = if graph[next].is_enter() {
+            let frame = if graph[next].is_enter() {
                 let name = string_attribute(&graph[next].def.attr, "frame_name");
                 if name.is_empty() {
                     return Err(Error::invalid(format!(
-                        "node '{}' (op Enter) has no frame name",
+                        "node '{}' (op Enter) has an empty frame name",
                         graph[next].name()
                     )));
                 }
@@ -54,7 +54,7 @@ pub(crate) fn frames(graph: &Graph) -> Result<IdVec<NodeId, Frame>> {
                 Frame { is_visited: true, ..current.clone() }
             };
             if !frames[next].is_visited {
-                frames[next] = wanted;
+                frames[next] = frame;
                 first_input[next] = at;
                 queue.push_back(next);
             }
@@ -62,7 +62,7 @@ pub(crate) fn frames(graph: &Graph) -> Result<IdVec<NodeId, Frame>> {
     }
     if let Some(id) = graph.ids().find(|&id| !frames[id].is_visited) {
         return Err(Error::invalid(format!(
-            "node '{}' (op {}) is reached from no node without inputs",
+            "node '{}' (op {}) can never run: no path leads to it from a node without inputs",
             graph[id].name(),
             graph[id].op()
         )));
@@ -81,7 +81,7 @@ fn mixed(graph: &Graph, node: NodeId, one: NodeId, other: NodeId) -> Error {
     ))
 }
 
-/// A frame is within one other frame only, and has one condition.
+/// Checks that every frame has a single parent and a single condition.
 fn check_parents(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Result<()> {
     let mut parents: BTreeMap<&str, &str> = BTreeMap::new();
     let mut conditions: BTreeMap<&str, NodeId> = BTreeMap::new();
@@ -89,14 +89,14 @@ fn check_parents(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Result<()> {
         let (name, parent) = (&*frames[id].name, &*frames[frames[id].parent].name);
         if *parents.entry(name).or_insert(parent) != parent {
             return Err(Error::invalid(format!(
-                "node '{}' (op {}): the loop '{name}' is within '{}' and within '{parent}'",
+                "node '{}' (op {}): the loop '{name}' is nested in both '{}' and '{parent}'",
                 graph[id].name(),
                 graph[id].op(),
                 parents[name]
             )));
         }
         if graph[id].op() == "LoopCond" {
-            // The counters that gradients add run in the frame of the loop they count.
+            // Gradients add counters that run in the frame of the loop they count.
             let counts = |id: NodeId| graph[id].name().contains("LoopCounter");
             if let Some(&other) = conditions.get(name)
                 && !counts(id)

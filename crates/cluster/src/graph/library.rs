@@ -1,4 +1,4 @@
-//! The functions of a graph's library as graphs.
+//! Library functions as graphs.
 
 use super::body::instantiate;
 use super::definitions::Definitions;
@@ -11,19 +11,19 @@ use support::{Error, Result};
 use tf::node_types;
 use tf::proto::{AttrValue, GraphDef, NameAttrList};
 
-/// The depth to which functions are followed into each other, as in TensorFlow.
+/// Maximum depth to which nested function calls are followed, as in TensorFlow.
 pub(crate) const MAX_DEPTH: usize = 50;
 
-/// The most nodes that all instantiated bodies together may have.
+/// Maximum total number of nodes in all instantiated bodies.
 const MAX_NODES: usize = 4_000_000;
 
-/// A function with values for its attributes, as a graph whose arguments and results are nodes `_Arg` and `_Retval`.
+/// An instantiated function. Its arguments and results are nodes `_Arg` and `_Retval`.
 #[derive(Debug)]
 pub(crate) struct Body {
     pub(crate) graph: Graph,
 }
 
-/// A graph's functions by name.
+/// Functions of a graph by name.
 #[derive(Debug)]
 pub(crate) struct Library<'a> {
     pub(crate) definitions: Definitions<'a>,
@@ -33,23 +33,25 @@ pub(crate) struct Library<'a> {
 }
 
 impl<'a> Library<'a> {
-    /// The library of a graph. Nodes of bodies that have no device are on `default_device`.
+    /// Creates the library of a graph. Nodes of bodies without a device are placed on
+    /// `default_device`.
     pub(crate) fn new(graph: &'a GraphDef, default_device: &'a str) -> Result<Self> {
         let definitions = Definitions::new(graph)?;
         let nodes_left = Cell::new(MAX_NODES);
         Ok(Self { definitions, bodies: RefCell::default(), nodes_left, default_device })
     }
 
-    /// The body of a function for values of its attributes; made on first use.
-    pub(crate) fn body(&self, name: &str, given: &BTreeMap<String, AttrValue>) -> Result<Rc<Body>> {
+    /// The body of a function for these attribute values, created on first use.
+    pub(crate) fn body(&self, name: &str, attributes: &BTreeMap<String, AttrValue>) -> Result<Rc<Body>> {
         let function = self
             .definitions
             .function(name)
             .ok_or_else(|| Error::invalid(format!("the library has no function '{name}'")))?;
-        let signature = function.signature.as_ref().expect("the library holds functions that have names");
+        let signature = function.signature.as_ref().expect("a library function has no signature");
         let mut values = BTreeMap::new();
         for attr in &signature.attr {
-            let value = given.get(&attr.name).filter(|v| v.value.is_some()).or(attr.default_value.as_ref());
+            let value =
+                attributes.get(&attr.name).filter(|v| v.value.is_some()).or(attr.default_value.as_ref());
             if let Some(value) = value {
                 values.insert(attr.name.clone(), value.clone());
             }
@@ -58,12 +60,12 @@ impl<'a> Library<'a> {
         if let Some(body) = self.bodies.borrow().get(&key) {
             return Ok(body.clone());
         }
-        // Arguments and results are nodes too.
+        // Arguments and results are nodes, too.
         let arity = node_types(signature, &signature.input_arg, &values)?.types.len();
         let left = self.nodes_left.get().checked_sub(function.node_def.len() + arity);
         self.nodes_left.set(left.ok_or_else(|| {
             Error::invalid(format!(
-                "the functions have more than {MAX_NODES} nodes in all their instances, at '{name}'"
+                "the instances of all functions have more than {MAX_NODES} nodes in total, reached at '{name}'"
             ))
         })?);
         let graph = instantiate(function, &values, &self.definitions, self.default_device)

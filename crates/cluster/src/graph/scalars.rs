@@ -1,4 +1,4 @@
-//! The values of scalar constants.
+//! Values of scalar constants.
 
 use crate::graph::attributes::attribute;
 use tf::proto::attr_value::Value;
@@ -11,7 +11,7 @@ fn tensor(node: &NodeDef) -> Option<&TensorProto> {
     }
 }
 
-/// The number of elements of a `Const`'s value; `None` if it is not said.
+/// Number of elements of a `Const`'s value; `None` if unknown.
 pub(crate) fn elements(node: &NodeDef) -> Option<i64> {
     let shape = tensor(node)?.tensor_shape.as_ref()?;
     if shape.unknown_rank {
@@ -20,28 +20,28 @@ pub(crate) fn elements(node: &NodeDef) -> Option<i64> {
     shape.dim.iter().try_fold(1i64, |elements, dim| elements.checked_mul(dim.size))
 }
 
-/// Whether a `Const`'s value has no dimensions.
+/// True if a `Const`'s value is a scalar.
 pub(crate) fn is_scalar(node: &NodeDef) -> bool {
     tensor(node).is_some_and(|tensor| {
         tensor.tensor_shape.as_ref().is_none_or(|shape| shape.dim.is_empty() && !shape.unknown_rank)
     })
 }
 
-/// A bool scalar's value.
+/// Value of a bool scalar.
 pub(crate) fn bool_of(node: &NodeDef) -> Option<bool> {
     const BOOL: i32 = 10;
     let tensor = tensor(node).filter(|tensor| tensor.dtype == BOOL)?;
     if let Some(&value) = tensor.bool_val.first() {
         return Some(value);
     }
-    // No stored value means zero.
+    // A missing value means zero.
     Some(tensor.tensor_content.first().is_some_and(|&byte| byte != 0))
 }
 
-/// The most elements that [`ints_of`] makes of a value.
+/// Maximum number of elements that [`ints_of`] returns.
 const MAX_INTS: i64 = 64;
 
-/// The elements of a `Const` of few `int32` or `int64`.
+/// Elements of a small `Const` of type `int32` or `int64`.
 pub(crate) fn ints_of(node: &NodeDef) -> Option<Vec<i64>> {
     const INT32: i32 = 3;
     const INT64: i32 = 9;
@@ -50,7 +50,7 @@ pub(crate) fn ints_of(node: &NodeDef) -> Option<Vec<i64>> {
     }
     let count = elements(node).filter(|count| (0..=MAX_INTS).contains(count))? as usize;
     let tensor = tensor(node)?;
-    let (given, width): (Vec<i64>, usize) = match tensor.dtype {
+    let (stored, width): (Vec<i64>, usize) = match tensor.dtype {
         INT32 => (tensor.int_val.iter().map(|&value| i64::from(value)).collect(), 4),
         INT64 => (tensor.int64_val.clone(), 8),
         _ => return None,
@@ -59,14 +59,18 @@ pub(crate) fn ints_of(node: &NodeDef) -> Option<Vec<i64>> {
         [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
         _ => i64::from_le_bytes(bytes.try_into().unwrap_or_default()),
     };
-    let given =
-        if given.is_empty() { tensor.tensor_content.chunks_exact(width).map(read).collect() } else { given };
-    // The last value stands for all that are left; no stored value means zero.
-    let last = given.last().copied().unwrap_or_default();
-    Some((0..count).map(|k| given.get(k).copied().unwrap_or(last)).collect())
+    let stored = if stored.is_empty() {
+        tensor.tensor_content.chunks_exact(width).map(read).collect()
+    } else {
+        stored
+    };
+    // The last stored value also stands for all remaining elements. If none is stored, they are
+    // zero.
+    let last = stored.last().copied().unwrap_or_default();
+    Some((0..count).map(|k| stored.get(k).copied().unwrap_or(last)).collect())
 }
 
-/// An `int32` scalar's value.
+/// Value of an `int32` scalar.
 pub(crate) fn int_of(node: &NodeDef) -> Option<i32> {
     const INT32: i32 = 3;
     let tensor = tensor(node).filter(|tensor| tensor.dtype == INT32)?;

@@ -1,6 +1,6 @@
-//! The inputs whose values XLA's programs are compiled for.
+//! The inputs whose values XLA needs at compile time.
 
-/// Ops, sorted by name, with the names of the input arguments that XLA wants as constants when it compiles.
+/// Ops, sorted by name, with the input arguments that must be constants when XLA compiles them.
 const CONSTANT_INPUTS: &[(&str, &[&str])] = &[
     ("All", &["reduction_indices"]),
     ("Any", &["reduction_indices"]),
@@ -187,7 +187,7 @@ const CONSTANT_INPUTS: &[(&str, &[&str])] = &[
     ("_FusedConv2D", &["host_args"]),
 ];
 
-/// The names of the input arguments of an op that XLA wants as constants when it compiles.
+/// Names of the input arguments of an op that must be constants when XLA compiles it.
 pub fn compile_time_constant_inputs(op: &str) -> &'static [&'static str] {
     let row = CONSTANT_INPUTS.binary_search_by_key(&op, |(name, _)| name);
     row.map_or(&[], |row| CONSTANT_INPUTS[row].1)

@@ -1,4 +1,5 @@
-//! Takes nodes out of their clusters again that would make them be compiled too often, or that only look at shapes.
+//! Removes nodes from their clusters if they would cause frequent recompilation or only read
+//! shapes.
 
 use crate::candidates::Context;
 use crate::devices::{DeviceName, Policy};
@@ -13,8 +14,9 @@ fn cluster(node: &Node) -> Option<&str> {
     Some(string_attribute(&node.def.attr, CLUSTER)).filter(|name| !name.is_empty())
 }
 
-/// Takes nodes out whose values must be known when their cluster is compiled, from the cluster's beginning on: computed outside,
-/// fewer different values reach it. Then nodes that look at shapes of what comes from outside.
+/// First removes nodes whose values must be compile-time constants, starting at the inputs of their
+/// cluster: computed outside, they present fewer distinct values to the cluster. Then removes nodes
+/// that only read shapes of external inputs.
 pub(crate) fn decluster(graph: &mut Graph, context: &Context<'_>, report: &mut Report) -> Result<()> {
     let is_within =
         |e: &Edge| cluster(&graph[e.src]).is_some_and(|name| cluster(&graph[e.dst]) == Some(name));
@@ -27,7 +29,8 @@ pub(crate) fn decluster(graph: &mut Graph, context: &Context<'_>, report: &mut R
         if !must_be_constant[id] || comes_from_inside || must_compile(&graph[id], context) {
             continue;
         }
-        // A constant may stay, unless it waits for another device, as loops over several devices make it.
+        // A constant may stay unless it waits for another device, as in loops that span several
+        // devices.
         let waits_elsewhere = || {
             graph.in_edges(id).any(|e| {
                 let device = &graph[e.src].def.device;

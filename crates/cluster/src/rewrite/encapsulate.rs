@@ -1,4 +1,4 @@
-//! Makes a function of each cluster, and one node of the cluster's nodes, which runs it.
+//! Converts each cluster to a function and replaces its nodes by one node that runs the function.
 
 use crate::analysis::constants;
 use crate::graph::attributes::{attribute, string_attribute};
@@ -10,76 +10,77 @@ use tf::DataType;
 use tf::proto::attr_value::Value;
 use tf::proto::{ArgDef, AttrValue, FunctionDef, ListValue, NameAttrList, NodeDef, OpDef};
 
-/// The op of a node that runs a cluster.
+/// Op of a node that runs a cluster.
 pub(crate) const LAUNCH: &str = "_XlaLaunch";
 
-/// A cluster on its way to a function.
+/// A cluster that is being converted to a function.
 #[derive(Default)]
 struct Part {
     members: Vec<NodeId>,
-    /// Outputs of other nodes that come in, in the order in which they are met.
+    /// Outputs of outside nodes that the cluster uses, in order of first use.
     arguments: Vec<OutputTensor>,
     argument_of: BTreeMap<OutputTensor, usize>,
-    /// Outputs of its nodes that others need.
+    /// Outputs of the cluster's nodes that outside nodes use.
     results: Vec<OutputTensor>,
     result_of: BTreeMap<OutputTensor, usize>,
-    /// Nodes that others wait for.
+    /// Nodes with outgoing control edges.
     control_results: BTreeSet<NodeId>,
 }
 
-/// Replaces the nodes of each cluster, which an attribute names, by one node of op `_XlaLaunch` and returns the functions that
-/// those run. `used` are names that functions must not have. The second answer says where each node went.
+/// Replaces the nodes of each cluster, identified by an attribute, by one node of op `_XlaLaunch`,
+/// and returns the functions that these nodes run. `used_names` are names that functions must not
+/// have. The second result maps nodes to their replacements.
 pub(crate) fn encapsulate(
     graph: &mut Graph,
     group_attribute: &str,
     analysis: &constants::Analysis<'_>,
-    used: &mut BTreeSet<String>,
-) -> Result<(Vec<FunctionDef>, Moved)> {
+    used_names: &mut BTreeSet<String>,
+) -> Result<(Vec<FunctionDef>, Replacements)> {
     let mut parts = parts(graph, group_attribute)?;
     let mut functions = Vec::new();
-    let mut moved = Moved::default();
+    let mut replacements = Replacements::default();
     let mut names = graph.names();
     for (group, part) in &mut parts {
         let mut name = group.clone();
         let mut number = 0;
         let members: BTreeSet<&str> = part.members.iter().map(|&id| graph[id].name()).collect();
-        while used.contains(&name) || (names.contains(&name) && !members.contains(name.as_str())) {
+        while used_names.contains(&name) || (names.contains(&name) && !members.contains(name.as_str())) {
             number += 1;
             name = format!("{group}_{number}");
         }
-        used.insert(name.clone());
+        used_names.insert(name.clone());
         names.insert(name.clone());
         let counts = order_arguments(graph, part, group_attribute, analysis)?;
         functions.push(function(graph, part, &name, group_attribute)?);
         let launch = launch(graph, part, &name, counts);
         let id = graph.add(launch);
         for &member in &part.members {
-            moved.nodes.insert(member, id);
+            replacements.nodes.insert(member, id);
         }
         for (output, &result) in part.results.iter().enumerate() {
-            moved.outputs.insert(result, OutputTensor { node: id, output });
+            replacements.outputs.insert(result, OutputTensor { node: id, output });
         }
     }
-    rewire(graph, &parts, &moved)?;
-    Ok((functions, moved))
+    rewire(graph, &parts, &replacements)?;
+    Ok((functions, replacements))
 }
 
-/// Where nodes of clusters went.
+/// Replacements of clustered nodes and their outputs.
 #[derive(Debug, Default)]
-pub(crate) struct Moved {
-    /// The launch of each node.
+pub(crate) struct Replacements {
+    /// Launch that replaces each node.
     pub(crate) nodes: BTreeMap<NodeId, NodeId>,
-    /// The result of a launch that each output became, for outputs that anyone outside needs.
+    /// Launch result that replaces each output used_names outside.
     pub(crate) outputs: BTreeMap<OutputTensor, OutputTensor>,
 }
 
-impl Moved {
-    /// The node that a node became.
+impl Replacements {
+    /// The replacement of a node, or the node itself.
     pub(crate) fn node(&self, id: NodeId) -> NodeId {
         self.nodes.get(&id).copied().unwrap_or(id)
     }
 
-    /// The tensor that a tensor became.
+    /// The replacement of a tensor, or the tensor itself.
     fn output(&self, tensor: OutputTensor) -> OutputTensor {
         self.outputs.get(&tensor).copied().unwrap_or(tensor)
     }
@@ -130,26 +131,27 @@ fn parts(graph: &Graph, group_attribute: &str) -> Result<BTreeMap<String, Part>>
     Ok(parts)
 }
 
-/// The types that the arguments have inside: a reference is read when it comes in.
+/// Type of an argument inside the cluster. A reference is read on entry.
 fn argument_type(graph: &Graph, tensor: OutputTensor) -> DataType {
     graph[tensor.node].output_types[tensor.output].base()
 }
 
-/// How many arguments must be constant, and how many are resources.
+/// Number of arguments that must be constant, and number of resources.
 #[derive(Clone, Copy)]
 pub(crate) struct Counts {
     pub(crate) constants: usize,
     pub(crate) resources: usize,
 }
 
-/// Order of a launch's arguments: those that must be constant, then the others, then resources.
+/// Order of a launch's arguments: constants, then other values, then resources.
 pub(crate) struct LaunchOrder {
     pub(crate) order: Vec<usize>,
     pub(crate) counts: Counts,
 }
 
 impl LaunchOrder {
-    /// The order of arguments of these types. `constants` are the indices of those that must be constant.
+    /// Order of arguments of these types. `constants` are the indices of those that must be
+    /// constant.
     pub(crate) fn new(types: &[DataType], constants: &BTreeSet<usize>) -> Self {
         let rank = |index: usize| match (types[index] == DataType::Resource, constants.contains(&index)) {
             (true, _) => 2,
@@ -158,13 +160,13 @@ impl LaunchOrder {
         };
         let mut order: Vec<usize> = (0..types.len()).collect();
         order.sort_by_key(|&index| rank(index));
-        let count = |wanted: u8| order.iter().filter(|&&index| rank(index) == wanted).count();
+        let count = |kind: u8| order.iter().filter(|&&index| rank(index) == kind).count();
         let counts = Counts { constants: count(0), resources: count(2) };
         Self { order, counts }
     }
 }
 
-/// Puts the arguments of a cluster in the order of its launch.
+/// Reorders the arguments of a cluster for its launch.
 fn order_arguments(
     graph: &Graph,
     part: &mut Part,
@@ -180,7 +182,7 @@ fn order_arguments(
     Ok(counts)
 }
 
-/// The cluster's nodes as a graph of their own, with nodes for its arguments, in which constants are looked for.
+/// The cluster's nodes as a separate graph with argument nodes, for the analysis of constants.
 fn body_graph(graph: &Graph, part: &Part, group_attribute: &str) -> Result<Graph> {
     let mut body = Graph::new();
     let mut images: BTreeMap<NodeId, NodeId> = BTreeMap::new();
@@ -216,7 +218,7 @@ fn typed_arg(name: String, data_type: DataType) -> ArgDef {
     ArgDef { name, r#type: data_type.number(), ..ArgDef::default() }
 }
 
-/// A node of the body as a function writes it: its inputs are `node:argument:index`.
+/// A node in the form of a function body: its inputs are `node:argument:index`.
 fn body_node(
     graph: &Graph,
     part: &Part,
@@ -229,7 +231,7 @@ fn body_node(
         _ => output_text(&graph[tensor.node], tensor.output),
     };
     let mut def = graph.node_def(id, write);
-    // Control edges from outside are the launch's.
+    // Control edges from outside lead to the launch instead.
     let names: BTreeSet<&str> = graph
         .in_edges(id)
         .filter(|e| e.is_control() && inside.contains(&e.src))
@@ -239,15 +241,16 @@ fn body_node(
     def
 }
 
-/// `node:argument:index`.
+/// Text `node:argument:index` of an output.
 pub(crate) fn output_text(node: &Node, output: usize) -> String {
     let place = node.output_arguments.partition_point(|a| a.start <= output).saturating_sub(1);
     let OutputArgument { name, start } = &node.output_arguments[place];
     format!("{}:{name}:{}", node.name(), output - start)
 }
 
-/// Letters, digits and underscores, lower case, beginning with a letter, not yet taken: what arguments may be called.
-fn argument_name(text: &str, taken: &mut BTreeSet<String>) -> String {
+/// An unused argument name made from a text: lowercase letters, digits, and underscores, starting
+/// with a letter.
+fn argument_name(text: &str, reserved: &mut BTreeSet<String>) -> String {
     let mut name: String =
         text.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
@@ -255,7 +258,7 @@ fn argument_name(text: &str, taken: &mut BTreeSet<String>) -> String {
     }
     let base = name.clone();
     let mut number = 0;
-    while !taken.insert(name.clone()) {
+    while !reserved.insert(name.clone()) {
         number += 1;
         name = format!("{base}_{number}");
     }
@@ -264,20 +267,20 @@ fn argument_name(text: &str, taken: &mut BTreeSet<String>) -> String {
 
 fn function(graph: &Graph, part: &Part, name: &str, group_attribute: &str) -> Result<FunctionDef> {
     let inside: BTreeSet<NodeId> = part.members.iter().copied().collect();
-    let mut taken: BTreeSet<String> = part.members.iter().map(|&id| graph[id].name().to_owned()).collect();
+    let mut reserved: BTreeSet<String> = part.members.iter().map(|&id| graph[id].name().to_owned()).collect();
     let mut signature = OpDef { name: name.to_owned(), is_stateful: true, ..OpDef::default() };
     let mut argument_names = Vec::new();
     for &tensor in &part.arguments {
         let text = format!("{}_{}_arg", graph[tensor.node].name(), tensor.output);
-        let argument = argument_name(&text, &mut taken);
+        let argument = argument_name(&text, &mut reserved);
         signature.input_arg.push(typed_arg(argument.clone(), argument_type(graph, tensor)));
         argument_names.push(argument);
     }
     let mut ret = BTreeMap::new();
-    let mut taken_results = BTreeSet::new();
+    let mut reserved_results = BTreeSet::new();
     for &tensor in &part.results {
         let text = format!("{}_{}_retval", graph[tensor.node].name(), tensor.output);
-        let result = argument_name(&text, &mut taken_results);
+        let result = argument_name(&text, &mut reserved_results);
         signature.output_arg.push(typed_arg(result.clone(), argument_type(graph, tensor)));
         ret.insert(result, output_text(&graph[tensor.node], tensor.output));
     }
@@ -301,7 +304,7 @@ fn types(types: impl Iterator<Item = DataType>) -> AttrValue {
     Value::List(Box::new(list)).into()
 }
 
-/// The attributes of a launch.
+/// Attributes of a launch.
 pub(crate) fn launch_attributes(
     function: &str,
     arguments: &[DataType],
@@ -335,20 +338,20 @@ fn launch(graph: &Graph, part: &Part, name: &str, counts: Counts) -> Node {
     }
 }
 
-/// Connects the launches in place of their nodes, which go.
-fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, moved: &Moved) -> Result<()> {
+/// Connects the launches in place of their nodes, which are removed.
+fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, replacements: &Replacements) -> Result<()> {
     let is_end = |id: NodeId| id == SOURCE || id == SINK;
     let crossing: Vec<Edge> = graph
         .edges
         .values()
         .flatten()
         .filter(|edge| {
-            let (from, to) = (moved.nodes.get(&edge.src), moved.nodes.get(&edge.dst));
+            let (from, to) = (replacements.nodes.get(&edge.src), replacements.nodes.get(&edge.dst));
             (from.is_some() || to.is_some()) && from != to
         })
         .copied()
         .collect();
-    let members: BTreeSet<NodeId> = moved.nodes.keys().copied().collect();
+    let members: BTreeSet<NodeId> = replacements.nodes.keys().copied().collect();
     for id in graph.edges.ids() {
         if graph.edges[id].is_some_and(|edge| members.contains(&edge.src) || members.contains(&edge.dst)) {
             graph.edges[id] = None;
@@ -363,33 +366,33 @@ fn rewire(graph: &mut Graph, parts: &BTreeMap<String, Part>, moved: &Moved) -> R
         graph.nodes[id] = None;
     }
     for edge in crossing {
-        let dst = moved.node(edge.dst);
+        let dst = replacements.node(edge.dst);
         match edge.kind {
             EdgeKind::Control => {
-                let src = moved.node(edge.src);
+                let src = replacements.node(edge.src);
                 if !is_end(src) && !is_end(dst) {
                     graph.connect_control(src, dst);
                 }
             }
-            // The inputs of launches come below, each argument once.
+            // Launch inputs are connected below, once per argument.
             EdgeKind::Data { output, input } if dst == edge.dst => {
-                let src = moved.output(OutputTensor { node: edge.src, output });
+                let src = replacements.output(OutputTensor { node: edge.src, output });
                 graph.connect(Edge::data(src, dst, input))?;
             }
             EdgeKind::Data { .. } => {}
         }
     }
     for part in parts.values() {
-        let launch = moved.nodes[&part.members[0]];
+        let launch = replacements.nodes[&part.members[0]];
         for (index, &argument) in part.arguments.iter().enumerate() {
-            graph.connect(Edge::data(moved.output(argument), launch, index))?;
+            graph.connect(Edge::data(replacements.output(argument), launch, index))?;
         }
     }
     graph.fix_source_and_sink();
     Ok(())
 }
 
-/// A graph as the body of a function that has the same arguments and results as before, under another name.
+/// Converts a graph to a function with the arguments and results of `original`, but another name.
 pub(crate) fn to_function(
     graph: &Graph,
     original: &FunctionDef,
@@ -400,7 +403,7 @@ pub(crate) fn to_function(
         Some(&Value::I(index)) => usize::try_from(index).unwrap_or(usize::MAX),
         _ => usize::MAX,
     };
-    let mut taken: BTreeSet<String> = graph.names().into_iter().collect();
+    let mut reserved: BTreeSet<String> = graph.names().into_iter().collect();
     let mut signature = OpDef {
         name: name.to_owned(),
         is_stateful: original.signature.as_ref().is_some_and(|s| s.is_stateful),
@@ -410,8 +413,8 @@ pub(crate) fn to_function(
     arguments.sort_by_key(|&id| index(id));
     let mut names: BTreeMap<NodeId, String> = BTreeMap::new();
     for &id in &arguments {
-        taken.remove(graph[id].name());
-        let argument = argument_name(graph[id].name(), &mut taken);
+        reserved.remove(graph[id].name());
+        let argument = argument_name(graph[id].name(), &mut reserved);
         signature.input_arg.push(typed_arg(argument.clone(), graph[id].output_types[0]));
         names.insert(id, argument);
     }
@@ -422,11 +425,11 @@ pub(crate) fn to_function(
     let mut results: Vec<NodeId> = graph.ids().filter(|&id| graph[id].op() == "_Retval").collect();
     results.sort_by_key(|&id| index(id));
     let mut ret = BTreeMap::new();
-    let mut taken_results = BTreeSet::new();
+    let mut reserved_results = BTreeSet::new();
     for &id in &results {
-        let result = argument_name(graph[id].name(), &mut taken_results);
+        let result = argument_name(graph[id].name(), &mut reserved_results);
         signature.output_arg.push(typed_arg(result.clone(), graph[id].input_types[0]));
-        let tensor = graph.input(id, 0).ok_or_else(|| Error::internal("a result without a value"))?;
+        let tensor = graph.input(id, 0).ok_or_else(|| Error::internal("a result has no value"))?;
         ret.insert(result, write(tensor));
     }
     let by_name: BTreeMap<&str, &String> =

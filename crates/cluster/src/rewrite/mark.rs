@@ -1,6 +1,6 @@
-//! Marks the nodes of each cluster that is worth it with the cluster's name.
+//! Marks the nodes of each profitable cluster with the cluster's name.
 
-use crate::candidates::{Candidates, Context, is_to_be_left};
+use crate::candidates::{Candidates, Context, must_skip};
 use crate::graph::attributes::string_attribute;
 use crate::graph::scalars;
 use crate::graph::{Graph, Node, NodeId};
@@ -13,26 +13,26 @@ use support::Result;
 use tf::proto::GraphDef;
 use tf::proto::attr_value::Value;
 
-/// The attribute that says which cluster a node is in.
+/// Attribute with the name of a node's cluster.
 pub(crate) const CLUSTER: &str = "_XlaCluster";
-/// The attribute of nodes that clustering has seen.
+/// Attribute of nodes that have been clustered.
 const ALREADY_CLUSTERED: &str = "_XlaAlreadyClustered";
 
-/// A constant of more elements is not copied into clusters while others need it outside.
+/// Larger constants stay outside clusters if an outside node uses them.
 const LARGE_CONSTANT: i64 = 16384;
 
-/// What a user reads who turned the JIT on and whose nodes are on a CPU.
+/// Warning for users who enabled the JIT, but whose nodes are on a CPU.
 const CPU_LEFT_OUT: &str = "(One-time warning): Not using XLA:CPU for clusters. If you want XLA:CPU, do one of the following: set \
                             TF_XLA_FLAGS to include --tf_xla_cpu_global_jit, set cpu_global_jit in the session's \
                             OptimizerOptions, use experimental_jit_scope, or use tf.function(jit_compile=True).";
 
-/// A cluster that is kept.
-struct Kept {
+/// A profitable cluster.
+struct NamedCluster {
     name: String,
     members: Vec<NodeId>,
 }
 
-/// Finds clusters and marks their nodes. A graph that was clustered before stays as it is.
+/// Finds clusters and marks their nodes. A graph that was clustered before stays unchanged.
 pub(crate) fn mark(
     graph: &mut Graph,
     context: &Context<'_>,
@@ -41,11 +41,11 @@ pub(crate) fn mark(
     report: &mut Report,
     observer: &mut dyn Observer,
 ) -> Result<()> {
-    if is_to_be_left(graph) {
+    if must_skip(graph) {
         return Ok(());
     }
     let mut candidates = context.candidates(graph, state, report)?;
-    if candidates.left_cpu_out && !state.has_warned {
+    if candidates.excluded_cpu && !state.has_warned {
         state.has_warned = true;
         observer.warning(CPU_LEFT_OUT);
     }
@@ -53,8 +53,8 @@ pub(crate) fn mark(
     if dumps {
         show(graph, "before_mark_for_compilation", observer, |name, _| name.to_owned());
     }
-    let kept = find(graph, context, function, &mut candidates, state, report)?;
-    for cluster in &kept {
+    let clusters = find(graph, context, function, &mut candidates, state, report)?;
+    for cluster in &clusters {
         for &id in &cluster.members {
             let attributes = &mut graph[id].def.attr;
             attributes.insert(CLUSTER.to_owned(), Value::S(cluster.name.clone().into()).into());
@@ -63,12 +63,12 @@ pub(crate) fn mark(
     }
     if dumps {
         show(graph, "mark_for_compilation", observer, |name, _| name.to_owned());
-        show(graph, "mark_for_compilation_annotated", observer, annotated);
+        show(graph, "mark_for_compilation_annotated", observer, annotated_name);
     }
     Ok(())
 }
 
-/// Tells a graph whose nodes get other names.
+/// Passes a graph with renamed nodes to the observer.
 pub(crate) fn show(
     graph: &Graph,
     name: &str,
@@ -83,8 +83,8 @@ pub(crate) fn show(
     observer.graph(name, &GraphDef { node: renamed.to_nodes(), versions: None, library: None });
 }
 
-/// A name behind that of the node's cluster.
-fn annotated(name: &str, node: &Node) -> String {
+/// Prefixes a node's name with that of its cluster.
+fn annotated_name(name: &str, node: &Node) -> String {
     match string_attribute(&node.def.attr, CLUSTER) {
         "" if node.op() == "VarHandleOp" => format!("varhandle/{name}"),
         "" => format!("unclustered/{name}"),
@@ -99,7 +99,7 @@ fn find(
     candidates: &mut Candidates,
     state: &mut State,
     report: &mut Report,
-) -> Result<Vec<Kept>> {
+) -> Result<Vec<NamedCluster>> {
     if candidates.nodes.is_empty() {
         return Ok(Vec::new());
     }
@@ -109,10 +109,10 @@ fn find(
     };
     clusters.grow(report)?;
     let members = clusters.members(&candidates.nodes);
-    let outside = left_outside(graph, &clusters, &members);
+    let outside = excluded_nodes(graph, &clusters, &members);
     let flags = &context.options.flags;
     let fingerprint = if flags.deterministic_cluster_names { fingerprint(graph) } else { 0 };
-    let mut kept = Vec::new();
+    let mut named = Vec::new();
     for Members { cluster: id, nodes: mut members } in members {
         members.retain(|node| !outside.contains(node));
         let cluster = clusters.get(id);
@@ -135,12 +135,12 @@ fn find(
             nodes: members.iter().map(|&node| graph[node].name().to_owned()).collect(),
             effective_size: cluster.effective_size,
         });
-        kept.push(Kept { name, members });
+        named.push(NamedCluster { name, members });
     }
-    Ok(kept)
+    Ok(named)
 }
 
-/// The next cluster's name: `cluster_3`, or with the graph's fingerprint.
+/// Name of the next cluster: `cluster_3`, or a name with the graph's fingerprint.
 fn next_name(context: &Context<'_>, fingerprint: u64, state: &mut State) -> String {
     let prefix = match context.options.name_prefix.as_str() {
         "" => "cluster",
@@ -156,21 +156,21 @@ fn next_name(context: &Context<'_>, fingerprint: u64, state: &mut State) -> Stri
     name
 }
 
-/// Nodes that are better left outside of the cluster that they are in: large constants that are needed outside too, and
-/// `Fill`s that only others need. Inside, both would only live longer.
-fn left_outside(graph: &Graph, clusters: &Clusters<'_>, members: &[Members]) -> BTreeSet<NodeId> {
+/// Nodes that should not be in their cluster: large constants that are also used outside, and
+/// `Fill` nodes that are only used outside. Clustering them would only extend their lifetime.
+fn excluded_nodes(graph: &Graph, clusters: &Clusters<'_>, members: &[Members]) -> BTreeSet<NodeId> {
     let mut outside = BTreeSet::new();
     for Members { cluster, nodes } in members {
         let is_elsewhere = |user: NodeId| clusters.of_node(user) != Some(*cluster);
         for &id in nodes {
             let mut users = graph.out_edges(id).map(|edge| edge.dst);
             let is_large = || scalars::elements(&graph[id].def).is_some_and(|n| n > LARGE_CONSTANT);
-            let leaves = match graph[id].op() {
+            let is_excluded = match graph[id].op() {
                 "Const" => is_large() && users.any(is_elsewhere),
                 "Fill" => users.all(is_elsewhere),
                 _ => false,
             };
-            if leaves {
+            if is_excluded {
                 outside.insert(id);
             }
         }
@@ -178,7 +178,7 @@ fn left_outside(graph: &Graph, clusters: &Clusters<'_>, members: &[Members]) -> 
     outside
 }
 
-/// A number that depends on the graph alone (FNV-1a over its encoding).
+/// A number that depends only on the graph (FNV-1a hash of its encoding).
 fn fingerprint(graph: &Graph) -> u64 {
     let bytes = GraphDef { node: graph.to_nodes(), versions: None, library: None }.encode_to_vec();
     bytes

@@ -1,7 +1,7 @@
-//! Clusters grow: edges between candidates are contracted, one after the other.
+//! Grows clusters by contracting edges between candidates one by one.
 
 use crate::analysis::cycle_graph::{cycle_graph, node_of, vertex};
-use crate::analysis::cycles::{Cycles, Refused, Vertex};
+use crate::analysis::cycles::{Cycles, Refusal, Vertex};
 use crate::analysis::deadness::{Deadness, PredicateId};
 use crate::analysis::resources::{Safety, WriterId};
 use crate::candidates::{Candidates, Context};
@@ -16,23 +16,23 @@ use tf::DataType;
 use tf::proto::attr_value::Value;
 
 support::id_type!(
-    /// Cluster while it grows.
+    /// Cluster under construction.
     ClusterId,
     "c"
 );
 
-/// Nodes that will be one.
+/// Nodes that will become a single node.
 #[derive(Debug)]
 pub(crate) struct Cluster {
-    /// The node of the cycle graph that stands for it.
+    /// Vertex of the cycle graph that represents the cluster.
     vertex: Vertex,
     pub(crate) size: usize,
     pub(crate) effective_size: usize,
     pub(crate) has_functional_control_flow: bool,
     pub(crate) devices: DeviceSet,
-    /// The device of its nodes that work on resources.
+    /// Device of the nodes that use resources.
     resource_device: Option<DeviceId>,
-    /// Unless deadness is ignored.
+    /// Condition under which the cluster is live; `None` if deadness is ignored.
     deadness: Option<PredicateId>,
     pub(crate) is_asked_for: bool,
     scope: Option<String>,
@@ -53,33 +53,35 @@ pub(crate) struct Clusters<'g> {
     cycles: Cycles,
     deadness: Option<Deadness>,
     safety: Safety,
-    /// By number; clusters that were merged into others are empty.
+    /// Clusters by ID. Those that were merged into others are empty.
     all: IdVec<ClusterId, Cluster>,
-    /// The cluster of each node when it began, and which cluster each was merged into.
+    /// Initial cluster of each node; `merged_into` leads to the current one.
     of_node: IdVec<NodeId, Option<ClusterId>>,
     merged_into: IdVec<ClusterId, ClusterId>,
     max_size: i64,
     ignores_resources: bool,
-    /// Whether all candidates are on one device.
+    /// True if all candidates are on one device.
     has_one_device: bool,
     reports: bool,
 }
 
-/// What edges a phase contracts.
+/// Selection of edges that a phase contracts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Those to nodes that only look at shapes: they give little and would take much.
+    /// Edges to nodes that only read shapes: clustering these gains little and could prevent better
+    /// merges.
     ShapeConsumers,
-    /// All but those that spoil what may follow: into the end of a group of updates, and out of a step counter.
+    /// All edges except those that could prevent later merges: into the sink of an update group,
+    /// and out of a step counter.
     Most,
-    /// The rest.
+    /// All other edges.
     Rest,
-    /// Once more, to see that nothing is left.
+    /// All edges again, to verify that none is left.
     Check,
 }
 
 impl<'g> Clusters<'g> {
-    /// Each candidate by itself. `None` if the graph's loops cannot be told apart.
+    /// Starts with one cluster per candidate. `None` if the graph's loops cannot be distinguished.
     pub(crate) fn new(
         graph: &'g Graph,
         context: &Context<'_>,
@@ -122,7 +124,7 @@ impl<'g> Clusters<'g> {
 
     fn single(&mut self, id: NodeId, context: &Context<'_>, device: DeviceId) -> Cluster {
         let node = &self.graph[id];
-        // The user's scopes hold if the user asks for clusters; those of our own passes if we do.
+        // User scopes apply to requested clusters, scopes from our own passes to automatic ones.
         let scope = if context.is_on { "_XlaInternalScope" } else { "_XlaScope" };
         let scope = string_attribute(&node.def.attr, scope);
         Cluster {
@@ -140,7 +142,7 @@ impl<'g> Clusters<'g> {
         }
     }
 
-    /// The cluster that a node is in.
+    /// The current cluster of a node.
     pub(crate) fn of_node(&self, id: NodeId) -> Option<ClusterId> {
         let mut at = self.of_node[id]?;
         while self.merged_into[at] != at {
@@ -153,31 +155,33 @@ impl<'g> Clusters<'g> {
         &self.all[id]
     }
 
-    /// The cluster that a node of the cycle graph stands for.
+    /// The current cluster of a vertex of the cycle graph.
     fn at(&mut self, vertex: Vertex) -> Option<ClusterId> {
         let node = node_of(vertex, self.graph)?;
-        let found = self.of_node(node)?;
-        // Later searches are short.
-        self.of_node[node] = Some(found);
-        Some(found)
+        let cluster = self.of_node(node)?;
+        // Compress the path to shorten later lookups.
+        self.of_node[node] = Some(cluster);
+        Some(cluster)
     }
 
-    /// Contracts all edges that can be, in TensorFlow's order, which decides what clusters come out where there is a choice.
+    /// Contracts all permitted edges in TensorFlow's order, which determines the result where there
+    /// is a choice.
     pub(crate) fn grow(&mut self, report: &mut Report) -> Result<()> {
         for phase in [Phase::ShapeConsumers, Phase::Most, Phase::Rest] {
             self.pass(phase, report);
         }
-        // A larger cluster makes no edge that leaves it more contractible, so one pass over the users of everything before it
-        // leaves nothing. What a search could not decide may be left, though.
+        // Growing a cluster never permits more contractions of its outgoing edges. One pass that
+        // visits users first therefore finds all of them, except those for which a search exceeded
+        // its budget.
         if self.pass(Phase::Check, report) && !report.gave_up {
             return Err(Error::internal(
-                "clustering: a second pass found edges that the first should have contracted",
+                "clustering: a second pass contracted edges that the first one missed",
             ));
         }
         Ok(())
     }
 
-    /// Goes over all edges, users first. Whether any was contracted.
+    /// Visits all edges, users first. Returns true if any was contracted.
     fn pass(&mut self, phase: Phase, report: &mut Report) -> bool {
         let mut has_changed = false;
         for vertex in self.cycles.post_order() {
@@ -201,13 +205,13 @@ impl<'g> Clusters<'g> {
         }
     }
 
-    /// The node of a cluster that has only one.
+    /// The node of a single-node cluster.
     fn only_node(&self, id: ClusterId) -> Option<NodeId> {
         let cluster = &self.all[id];
         if cluster.size == 1 { node_of(cluster.vertex, self.graph) } else { None }
     }
 
-    /// Whether a cluster is a `NoOp` that nothing waits for.
+    /// True if a cluster is a `NoOp` without users.
     fn is_sink_like(&self, id: ClusterId) -> bool {
         self.only_node(id).is_some_and(|node| {
             let mut edges = self.graph.out_edges(node);
@@ -217,7 +221,7 @@ impl<'g> Clusters<'g> {
         })
     }
 
-    /// Whether a cluster is `i += constant` on an integer scalar variable.
+    /// True if a cluster is `i += constant` on an integer scalar variable.
     fn is_step_counter(&self, id: ClusterId) -> bool {
         let Some(node) = self.only_node(id) else { return false };
         if !matches!(self.graph[node].op(), "AssignAddVariableOp" | "AssignSubVariableOp") {
@@ -239,13 +243,13 @@ impl<'g> Clusters<'g> {
                     self.merge(from, to, vertex);
                     return true;
                 }
-                Err(refused) => Reason::Search(refused),
+                Err(refusal) => Reason::Search(refusal),
             },
         };
-        if reason == Reason::Search(Refused::TooMuchWork) {
+        if reason == Reason::Search(Refusal::TooMuchWork) {
             report.gave_up = true;
         }
-        // The last pass meets every edge that is left.
+        // The last pass visits every remaining edge.
         if phase == Phase::Check && self.reports && report.refused_edges.len() < MAX_REFUSALS {
             let text = self.text(&reason, from, to);
             let (from, to) = (self.describe(from), self.describe(to));
@@ -254,7 +258,7 @@ impl<'g> Clusters<'g> {
         false
     }
 
-    /// Why two clusters must not become one, but for cycles.
+    /// Reason not to merge two clusters, apart from cycles.
     fn why_not(&mut self, from: ClusterId, to: ClusterId) -> Option<Reason> {
         let (a, b) = (&self.all[from], &self.all[to]);
         if a.deadness != b.deadness {
@@ -282,15 +286,17 @@ impl<'g> Clusters<'g> {
         None
     }
 
-    /// Whether there is a device for both, and it is the one of their variables.
+    /// True if a device supports both clusters and is also the device of their variables.
     fn are_devices_compatible(&mut self, one: ClusterId, other: ClusterId) -> bool {
         let set = self.devices.union(self.all[one].devices, self.all[other].devices);
-        let Some(chosen) = self.devices.chosen(set) else { return false };
-        [one, other].into_iter().all(|id| self.all[id].resource_device.is_none_or(|device| device == chosen))
+        let Some(cluster_device) = self.devices.cluster_device(set) else { return false };
+        [one, other]
+            .into_iter()
+            .all(|id| self.all[id].resource_device.is_none_or(|device| device == cluster_device))
     }
 
-    /// Whether something that leads to `to` is on a device that does not go with one of the two: together they would wait for
-    /// it where `from` alone does not.
+    /// True if `to` has a predecessor on a device that is incompatible with one of the two
+    /// clusters. A merged cluster would wait for that device, although `from` alone does not.
     fn would_wait_for_other_device(&mut self, from: ClusterId, to: ClusterId) -> bool {
         let predecessors = self.cycles.predecessors(self.all[to].vertex).to_vec();
         if !self.cycles.work(predecessors.len() as u64) {
@@ -305,26 +311,27 @@ impl<'g> Clusters<'g> {
 
     fn merge(&mut self, from: ClusterId, to: ClusterId, vertex: Vertex) {
         let devices = self.devices.union(self.all[from].devices, self.all[to].devices);
-        // The larger list takes the smaller, whichever cluster is named first.
-        let (stays, goes) = if self.all[from].size >= self.all[to].size { (from, to) } else { (to, from) };
-        let other = &mut self.all[goes];
+        // Extend the larger list by the smaller one, whichever end it belongs to.
+        let (survivor, absorbed) =
+            if self.all[from].size >= self.all[to].size { (from, to) } else { (to, from) };
+        let other = &mut self.all[absorbed];
         let (writers, readers) = (std::mem::take(&mut other.writers), std::mem::take(&mut other.readers));
         let scope = other.scope.take();
         let (size, effective_size) = (other.size, other.effective_size);
-        let (flow, asked, device) =
+        let (flow, is_requested, device) =
             (other.has_functional_control_flow, other.is_asked_for, other.resource_device);
-        let cluster = &mut self.all[stays];
+        let cluster = &mut self.all[survivor];
         cluster.vertex = vertex;
         cluster.size += size;
         cluster.effective_size += effective_size;
         cluster.has_functional_control_flow |= flow;
-        cluster.is_asked_for |= asked;
+        cluster.is_asked_for |= is_requested;
         cluster.devices = devices;
         cluster.resource_device = cluster.resource_device.or(device);
         cluster.scope = cluster.scope.take().or(scope);
         cluster.writers.extend(writers);
         cluster.readers.extend(readers);
-        self.merged_into[goes] = stays;
+        self.merged_into[absorbed] = survivor;
     }
 
     fn describe(&self, id: ClusterId) -> String {
@@ -345,13 +352,13 @@ impl<'g> Clusters<'g> {
                 };
                 return format!("the two have mismatching deadness: {} and {}", text(from), text(to));
             }
-            Reason::Search(Refused::Cycle) => {
+            Reason::Search(Refusal::Cycle) => {
                 let path = self.cycles.other_path(self.all[from].vertex, self.all[to].vertex);
                 let names: Vec<&str> =
                     path.iter().take(8).map(|&vertex| self.name_of_vertex(vertex)).collect();
                 return format!("contracting the edge would create a cycle via [{}]", names.join(", "));
             }
-            Reason::Search(Refused::TooMuchWork) => "the search for cycles was given up",
+            Reason::Search(Refusal::TooMuchWork) => "the search for cycles exceeded its budget",
             Reason::Devices => "the two have incompatible devices",
             Reason::Scopes => "the two have mismatching XLA scopes",
             Reason::Size => "the new cluster would be larger than the max cluster size",
@@ -369,8 +376,8 @@ impl<'g> Clusters<'g> {
     /// The device that a cluster runs on.
     pub(crate) fn device(&self, id: ClusterId) -> Result<DeviceId> {
         self.devices
-            .chosen(self.all[id].devices)
-            .ok_or_else(|| Error::internal(format!("cluster of '{}' has no device", self.describe(id))))
+            .cluster_device(self.all[id].devices)
+            .ok_or_else(|| Error::internal(format!("the cluster of '{}' has no device", self.describe(id))))
     }
 
     /// The clusters with their nodes, in the order of their first nodes.
@@ -389,7 +396,7 @@ impl<'g> Clusters<'g> {
     }
 }
 
-/// Why an edge stays.
+/// Reason why an edge is not contracted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
     Deadness,
@@ -398,7 +405,7 @@ enum Reason {
     Size,
     CrossDevice,
     Resources,
-    Search(Refused),
+    Search(Refusal),
 }
 
 fn is_integer(data_type: DataType) -> bool {

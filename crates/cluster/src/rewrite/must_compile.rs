@@ -10,25 +10,25 @@ use support::Result;
 use tf::DataType;
 use tf::proto::{ArgDef, FunctionDef, NodeDef, OpDef};
 
-/// The op of a node that runs such a function.
+/// Op of a node that runs such a function.
 const LAUNCH: &str = "XlaLaunch";
 
-/// Makes a launch of every call of such a function. A launch has its arguments in an order of its own, so it runs a function
-/// that only calls the other; those are returned.
+/// Replaces every call of such a function by a launch. A launch has its own argument order, so it
+/// runs a new function that only calls the other. Returns these new functions.
 pub(crate) fn launch_functions(
     graph: &mut Graph,
     context: &Context<'_>,
-    used: &mut BTreeSet<String>,
+    used_names: &mut BTreeSet<String>,
     report: &mut Report,
 ) -> Result<Vec<FunctionDef>> {
     let mut functions = Vec::new();
     for id in graph.ids().collect::<Vec<_>>() {
         let node = &graph[id];
-        if context.pinned.contains(node.name()) || !context.says(node, MUST_COMPILE) {
+        if context.pinned.contains(node.name()) || !context.has_attribute(node, MUST_COMPILE) {
             continue;
         }
         let attributes = &node.def.attr;
-        let (callee, given) = match function_attribute(attributes, "f") {
+        let (callee, values) = match function_attribute(attributes, "f") {
             Some(func) if matches!(node.op(), "PartitionedCall" | "StatefulPartitionedCall") => {
                 (func.name.as_str(), &func.attr)
             }
@@ -37,12 +37,12 @@ pub(crate) fn launch_functions(
         if context.library.definitions.function(callee).is_none() {
             continue;
         }
-        let constants = context.constants.of_function(callee, given)?;
+        let constants = context.constants.of_function(callee, values)?;
         let types: Vec<DataType> = node.input_types.iter().map(|t| t.base()).collect();
         let LaunchOrder { order, counts } = LaunchOrder::new(&types, &constants);
         let mut name = format!("{callee}_xla");
         let mut number = 0;
-        while !used.insert(name.clone()) {
+        while !used_names.insert(name.clone()) {
             number += 1;
             name = format!("{callee}_xla_{number}");
         }
@@ -53,7 +53,7 @@ pub(crate) fn launch_functions(
     Ok(functions)
 }
 
-/// A function that calls what the node calls, with arguments in another order.
+/// A function that calls the node's callee with reordered arguments.
 fn caller(node: &Node, name: &str, order: &[usize], types: &[DataType]) -> FunctionDef {
     let mut signature = OpDef { name: name.to_owned(), is_stateful: node.is_stateful, ..OpDef::default() };
     let arg =
@@ -84,7 +84,7 @@ fn caller(node: &Node, name: &str, order: &[usize], types: &[DataType]) -> Funct
     }
 }
 
-/// Makes the node a launch of the function.
+/// Replaces the node by a launch of the function.
 fn replace(
     graph: &mut Graph,
     id: NodeId,

@@ -1,4 +1,4 @@
-//! Preparation of a graph for clustering: small constants are cloned, pipeline stages scoped.
+//! Prepares a graph for clustering: clones small constants and scopes pipeline stages.
 
 use crate::graph::attributes::string_attribute;
 use crate::graph::scalars;
@@ -6,18 +6,19 @@ use crate::graph::{Edge, Graph, NodeId};
 use support::Result;
 use tf::proto::attr_value::Value;
 
-/// Constants of fewer elements are copied.
+/// Constants with fewer elements are cloned.
 const SMALL_CONSTANT: i64 = 16;
 
-/// The attribute that keeps nodes of different scopes in different clusters.
+/// Attribute that keeps nodes of different scopes in different clusters.
 const INTERNAL_SCOPE: &str = "_XlaInternalScope";
 
-/// Gives every user of a small constant its own, so that a constant ties no clusters together.
+/// Gives every user of a small constant its own copy, so that shared constants do not connect
+/// clusters.
 pub(crate) fn clone_small_constants(graph: &mut Graph) -> Result<()> {
     let nodes: Vec<NodeId> = graph.ids().collect();
     let in_place = |op: &str| matches!(op, "InplaceUpdate" | "InplaceAdd" | "InplaceSub");
     if nodes.iter().any(|&id| in_place(graph[id].op())) {
-        // Those change what constants hold.
+        // In-place ops would modify the shared constants.
         return Ok(());
     }
     let mut names = graph.names();
@@ -52,15 +53,17 @@ pub(crate) fn clone_small_constants(graph: &mut Graph) -> Result<()> {
             }
         }
     }
-    // A constant whose users all have their own is still there, as the session fetched it or not; nothing follows it.
+    // A constant whose users all have copies remains without users, because the session may fetch
+    // it.
     graph.fix_source_and_sink();
     Ok(())
 }
 
-/// The most nodes that scopes are written to, over all stages.
+/// Maximum number of scope assignments over all stages.
 const MAX_SCOPED: usize = 2_000_000;
 
-/// Keeps the stages of a pipeline apart: what leads to a `Stage` and what comes from an `Unstage` get scopes.
+/// Keeps pipeline stages apart: assigns scopes to the nodes upstream of a `Stage` and downstream of
+/// an `Unstage`.
 pub(crate) fn scope_pipeline_stages(graph: &mut Graph) {
     let mut number = 0;
     let mut left = MAX_SCOPED;

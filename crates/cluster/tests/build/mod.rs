@@ -1,4 +1,4 @@
-//! Graphs for tests, built node by node, and a compiler that takes what XLA takes.
+//! Graphs for tests, built node by node, and a compiler that supports the same ops as XLA.
 
 #![allow(dead_code, reason = "each test uses a part")]
 
@@ -11,7 +11,7 @@ use tf::proto::{
 };
 use tf::{DataType, op_signature};
 
-/// A device of each kind.
+/// One or two devices of each kind.
 pub const CPU: &str = "/job:worker/replica:0/task:0/device:CPU:0";
 pub const GPU0: &str = "/job:worker/replica:0/task:0/device:GPU:0";
 pub const GPU1: &str = "/job:worker/replica:0/task:0/device:GPU:1";
@@ -19,10 +19,10 @@ pub const XLA_CPU: &str = "/job:worker/replica:0/task:0/device:XLA_CPU:0";
 pub const XLA_GPU0: &str = "/job:worker/replica:0/task:0/device:XLA_GPU:0";
 pub const XLA_GPU1: &str = "/job:worker/replica:0/task:0/device:XLA_GPU:1";
 
-/// The op that nobody compiles and that takes a float.
+/// An op on floats that the compiler does not support.
 pub const UNCOMPILABLE: &str = "Rint";
 
-/// A compiler of everything but a few ops.
+/// A compiler that supports all but a few ops.
 pub struct Compiler;
 
 impl Kernels for Compiler {
@@ -31,10 +31,10 @@ impl Kernels for Compiler {
         let op = candidate.node.op.as_str();
         match op {
             UNCOMPILABLE | "EncodeBase64" | "StringSplit" | "Print" | "Stage" | "Unstage" | "Variable" => {
-                Err(format!("nobody compiles {op}"))
+                Err(format!("the compiler does not support {op}"))
             }
             _ if candidate.input_types.iter().chain(candidate.output_types).any(is_string) => {
-                Err("it works on strings".to_owned())
+                Err("its operands or results include strings".to_owned())
             }
             _ => Ok(()),
         }
@@ -88,7 +88,7 @@ pub struct Builder {
     pub def: GraphDef,
 }
 
-/// A node whose type attributes that nobody sets are floats, or what the op's first allowed type is.
+/// A node whose attributes have default values. Types are float.
 fn new_node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
     let mut node = NodeDef {
         name: name.to_owned(),
@@ -128,7 +128,7 @@ impl Builder {
         NodeBuilder(self.def.node.last_mut().expect("just pushed"))
     }
 
-    /// A node of float that the caller feeds.
+    /// A float node that the caller feeds.
     pub fn placeholder(&mut self, name: &str) -> NodeBuilder<'_> {
         self.node(name, "Placeholder", &[])
     }
@@ -165,14 +165,14 @@ impl Builder {
             .ty("dtype", DataType::Float)
     }
 
-    /// Makes a node wait for another.
+    /// Adds a control edge.
     pub fn wait(&mut self, node: &str, before: &str) {
-        let node = self.def.node.iter_mut().find(|n| n.name == node).expect("it exists");
+        let node = self.def.node.iter_mut().find(|n| n.name == node).expect("no such node");
         node.input.push(format!("^{before}"));
     }
 
     pub fn place(&mut self, node: &str, device: &str) {
-        let node = self.def.node.iter_mut().find(|n| n.name == node).expect("it exists");
+        let node = self.def.node.iter_mut().find(|n| n.name == node).expect("no such node");
         device.clone_into(&mut node.device);
     }
 
@@ -208,7 +208,7 @@ impl Builder {
     }
 }
 
-/// TensorFlow's tests ask for clusters of two nodes and more, on all devices.
+/// Options of TensorFlow's tests: clusters of at least two nodes, on all devices.
 pub fn options() -> Options {
     let flags = Flags { min_cluster_size: 2, cpu_global_jit: true, ..Flags::default() };
     let mut options = Options::new(JitLevel::On2, flags);
@@ -217,7 +217,7 @@ pub fn options() -> Options {
     options
 }
 
-/// Remembers what it is told.
+/// Records all events.
 #[derive(Default)]
 pub struct Listener {
     pub graphs: Vec<(String, GraphDef)>,
@@ -238,7 +238,7 @@ impl Observer for Listener {
     }
 }
 
-/// The answer for a graph.
+/// Clusters a graph and checks the result.
 pub fn run(graph: &Builder, options: &Options) -> Clustered {
     let clustered =
         cluster::cluster(&graph.def, options, &Compiler, &mut State::default(), &mut cluster::Silent)
@@ -247,7 +247,7 @@ pub fn run(graph: &Builder, options: &Options) -> Clustered {
     clustered
 }
 
-/// The nodes of each cluster, sorted, the clusters in the order of their first names.
+/// Sorted node names of each cluster, sorted by their first names.
 pub fn sets(graph: &Builder, options: &Options) -> Vec<BTreeSet<String>> {
     let mut sets: Vec<BTreeSet<String>> = run(graph, options)
         .report
@@ -261,7 +261,7 @@ pub fn sets(graph: &Builder, options: &Options) -> Vec<BTreeSet<String>> {
     sets
 }
 
-/// The same, of names.
+/// The same form from string literals.
 pub fn names(sets: &[&[&str]]) -> Vec<BTreeSet<String>> {
     let mut sets: Vec<BTreeSet<String>> =
         sets.iter().map(|set| set.iter().map(|&name| name.to_owned()).collect()).collect();
@@ -276,13 +276,14 @@ pub fn cluster_of(graph: &Builder, options: &Options) -> BTreeMap<String, String
     pairs.collect()
 }
 
-/// Why a node is in no cluster.
+/// Reason why a node is in no cluster.
 pub fn why(clustered: &Clustered, node: &str) -> String {
     let refused = clustered.report.refused_nodes.iter().find(|r| r.node == node);
-    refused.map_or_else(|| "it is not refused".to_owned(), |r| r.reason.clone())
+    refused.map_or_else(|| "not refused".to_owned(), |r| r.reason.clone())
 }
 
-/// A graph is well-formed: unique names, inputs that exist, functions that exist, launches that agree with their functions.
+/// Checks that a graph is well-formed: names are unique, inputs and functions exist, and launches
+/// match their functions.
 pub fn check(graph: &GraphDef) {
     let empty = FunctionDefLibrary::default();
     let library = graph.library.as_ref().unwrap_or(&empty);
@@ -291,7 +292,7 @@ pub fn check(graph: &GraphDef) {
         let signature = function.signature.as_ref().expect("a signature");
         assert!(
             functions.insert(signature.name.as_str(), signature).is_none(),
-            "two functions {}",
+            "duplicate function {}",
             signature.name
         );
     }
@@ -318,7 +319,7 @@ pub fn check(graph: &GraphDef) {
 fn check_nodes(nodes: &[NodeDef], arguments: &BTreeSet<&str>, functions: &BTreeMap<&str, &OpDef>) {
     let names: BTreeSet<&str> =
         nodes.iter().map(|n| n.name.as_str()).chain(arguments.iter().copied()).collect();
-    assert_eq!(names.len(), nodes.len() + arguments.len(), "names are unique");
+    assert_eq!(names.len(), nodes.len() + arguments.len(), "duplicate node names");
     for node in nodes {
         for input in &node.input {
             let source = input.trim_start_matches('^').split(':').next().expect("a part");
@@ -334,14 +335,14 @@ fn check_nodes(nodes: &[NodeDef], arguments: &BTreeSet<&str>, functions: &BTreeM
         let Some(Value::I(resources)) = node.attr["Nresources"].value else { panic!("Nresources") };
         let Some(Value::Func(callee)) = &node.attr["function"].value else { panic!("function") };
         let signature = functions[callee.name.as_str()];
-        let mut wanted = list("Tconstants");
-        wanted.extend(list("Targs"));
-        wanted.extend(std::iter::repeat_n(DataType::Resource.number(), resources as usize));
-        let given: Vec<i32> = signature.input_arg.iter().map(|a| a.r#type).collect();
-        assert_eq!(given, wanted, "arguments of {}", node.name);
+        let mut expected = list("Tconstants");
+        expected.extend(list("Targs"));
+        expected.extend(std::iter::repeat_n(DataType::Resource.number(), resources as usize));
+        let actual: Vec<i32> = signature.input_arg.iter().map(|a| a.r#type).collect();
+        assert_eq!(actual, expected, "arguments of {}", node.name);
         let results: Vec<i32> = signature.output_arg.iter().map(|a| a.r#type).collect();
         assert_eq!(results, list("Tresults"), "results of {}", node.name);
         let data = node.input.iter().filter(|input| !input.starts_with('^')).count();
-        assert_eq!(data, wanted.len(), "operands of {}", node.name);
+        assert_eq!(data, expected.len(), "operands of {}", node.name);
     }
 }

@@ -1,4 +1,4 @@
-//! Compiles small programs for this machine and runs them over arrays.
+//! Compiles small programs for this machine and runs them on arrays.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
@@ -9,16 +9,16 @@ use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 use target::Target;
 
-/// The offsets of the frame's fields.
+/// Offsets of the frame's fields.
 pub const ARGS: i64 = 16;
 pub const RESULTS: i64 = 24;
 pub const TEMPS: i64 = 32;
 pub const CONSTANTS: i64 = 40;
 
-/// The numbers of lanes that every operation is tried with.
+/// Numbers of lanes that every operation is tested with.
 pub const LANES: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// This machine at its baseline and as it is.
+/// This machine with its baseline features and with all features.
 pub fn targets() -> Vec<Target> {
     let triple = codegen::host_triple();
     let (cpu, features) = codegen::host_target();
@@ -27,13 +27,13 @@ pub fn targets() -> Vec<Target> {
     targets
 }
 
-/// A field of the frame that is an address.
+/// Loads an address from a field of the frame.
 pub fn field(b: &mut FunctionBuilder, frame: ValueId, offset: i64) -> ValueId {
     let address = b.offset_bytes(frame, offset);
     b.load(Type::PTR, address, 8)
 }
 
-/// Element `k` of a table of addresses.
+/// Loads element `k` of a table of addresses.
 pub fn element(b: &mut FunctionBuilder, table: ValueId, k: i64) -> ValueId {
     let address = b.offset_bytes(table, 8 * k);
     b.load(Type::PTR, address, 8)
@@ -57,7 +57,7 @@ pub fn entry_program(
     program
 }
 
-/// Compiles, loads and runs a program once; returns the results' bytes.
+/// Compiles, loads, and runs a program once. Returns the results' bytes.
 pub fn run(program: &Program, target: &Target, arguments: &[&[u8]], results: &[usize]) -> Vec<Vec<u8>> {
     nest::verify(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     let compiled =
@@ -77,15 +77,15 @@ pub fn run(program: &Program, target: &Target, arguments: &[&[u8]], results: &[u
     (0..results.len()).map(|k| instance.result(k).to_vec()).collect()
 }
 
-/// A value that arrays are made of.
+/// An array element.
 pub trait Element: Copy + PartialEq + std::fmt::Debug {
-    /// Its type in the language.
+    /// Type of the element in the loop-nest language.
     const SCALAR: ScalarType;
-    /// Its bytes.
+    /// Bytes of the element.
     fn bytes(self) -> Vec<u8>;
-    /// From its bytes.
+    /// Creates the element from its bytes.
     fn from_bytes(bytes: &[u8]) -> Self;
-    /// Whether it is the same value, NaN being NaN.
+    /// True if the values are equal. All NaNs are equal.
     fn same(self, other: Self) -> bool {
         self == other
     }
@@ -119,25 +119,26 @@ element!(u64, I64);
 element!(f32, F32, |a, b| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()));
 element!(f64, F64, |a, b| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()));
 
-/// The bytes of an array.
+/// Bytes of an array.
 pub fn bytes_of<T: Element>(values: &[T]) -> Vec<u8> {
     values.iter().flat_map(|v| v.bytes()).collect()
 }
 
-/// The array of some bytes.
+/// Array with these bytes.
 pub fn values_of<T: Element>(bytes: &[u8]) -> Vec<T> {
     bytes.chunks_exact(size_of::<T>()).map(T::from_bytes).collect()
 }
 
-/// An array repeated to a multiple of 16 elements.
+/// Repeats an array to a multiple of 16 elements.
 fn padded<T: Element>(values: &[T]) -> Vec<T> {
     let len = values.len().next_multiple_of(16);
     values.iter().copied().cycle().take(len).collect()
 }
 
-/// Builds `out[i] = op(a[i], b[i], ..)` for every number of lanes and target, and compares.
+/// Builds `out[i] = op(a[i], b[i], ..)` for every number of lanes and target, and compares the
+/// results.
 fn check(
-    wanted: impl Fn(&Target) -> bool,
+    is_supported: impl Fn(&Target) -> bool,
     what: &str,
     inputs: &[(ScalarType, Vec<u8>)],
     output: ScalarType,
@@ -145,7 +146,7 @@ fn check(
     op: impl Fn(&mut FunctionBuilder, &[ValueId]) -> ValueId,
     compare: impl Fn(&[u8], &str),
 ) {
-    for target in targets().into_iter().filter(|target| wanted(target)) {
+    for target in targets().into_iter().filter(|target| is_supported(target)) {
         for lanes in LANES {
             let program = entry_program(inputs.len(), 1, |b, args, outs| {
                 let (zero, end) = (b.index(0), b.index(count as i64));
@@ -181,7 +182,7 @@ fn compare_all<T: Element>(got: &[u8], expected: &[T], context: &str, operands: 
     }
 }
 
-/// One operand.
+/// Tests an operation with one operand.
 pub fn unary<A: Element, R: Element>(
     what: &str,
     a: &[A],
@@ -191,9 +192,9 @@ pub fn unary<A: Element, R: Element>(
     unary_where(|_| true, what, a, op, expected);
 }
 
-/// One operand, on targets that have the operation.
+/// Tests an operation with one operand on the targets that support it.
 pub fn unary_where<A: Element, R: Element>(
-    wanted: impl Fn(&Target) -> bool,
+    is_supported: impl Fn(&Target) -> bool,
     what: &str,
     a: &[A],
     op: impl Fn(&mut FunctionBuilder, ValueId) -> ValueId,
@@ -202,7 +203,7 @@ pub fn unary_where<A: Element, R: Element>(
     let a = padded(a);
     let expected: Vec<R> = a.iter().map(|&x| expected(x)).collect();
     check(
-        wanted,
+        is_supported,
         what,
         &[(A::SCALAR, bytes_of(&a))],
         R::SCALAR,
@@ -212,7 +213,8 @@ pub fn unary_where<A: Element, R: Element>(
     );
 }
 
-/// Two operands: every pair of the values, save those that `defined` excludes.
+/// Tests an operation with two operands on every pair of the values for which `defined` returns
+/// true.
 pub fn binary<A: Element, R: Element>(
     what: &str,
     values: &[A],

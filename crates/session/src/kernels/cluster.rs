@@ -22,8 +22,8 @@ use support::{Error, ErrorKind, Result};
 
 /// Number of requests for a shape before the cluster is compiled for it.
 const REQUESTS: u64 = 2;
-/// A cluster with more compilations than this and fewer than [`RUNS_FOR_EACH`] runs per compilation is
-/// megamorphic: it is not compiled again.
+/// A cluster with more compilations than this and fewer than [`RUNS_FOR_EACH`] runs per compilation
+/// is megamorphic: it is not compiled again.
 const MANY_COMPILATIONS: u64 = 10;
 /// Minimum number of runs per compilation of a cluster that has been compiled often.
 const RUNS_FOR_EACH: u64 = 50;

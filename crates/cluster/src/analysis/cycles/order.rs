@@ -1,12 +1,13 @@
-//! The order of nodes, in blocks, so that moving one node past thousands costs a look at a few blocks.
+//! A node order stored in blocks, so that moving a node past thousands of others visits only a few
+//! blocks.
 
 use super::{Links, Vertex};
 use support::IdVec;
 
-/// Blocks have so many nodes when they are made, and at most twice as many.
+/// Initial number of nodes in a block. A block has at most twice as many.
 const BLOCK: usize = 128;
 
-/// Where a node is: its block, and behind that its offset there. Places compare as the order has it.
+/// Place of a node: its block and its offset in the block. Places compare by order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place(u64);
 
@@ -27,24 +28,25 @@ impl Place {
 #[derive(Clone, Debug, Default)]
 struct Block {
     nodes: Vec<Vertex>,
-    /// The first block that has the nearest known input of one of its nodes; if that is known.
+    /// First block that contains a nearest known input of one of the nodes, if known.
     lowest: Option<u32>,
 }
 
-/// Nodes in an order.
+/// Nodes in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Order {
     blocks: Vec<Block>,
-    /// By node; of one that was removed, nothing that means anything.
+    /// Place of each node; meaningless for removed nodes.
     places: IdVec<Vertex, Place>,
-    /// For each node an input of it, the nearest one where somebody looked; or none.
+    /// An input of each node, or `None`. It is the nearest input if it was computed by
+    /// [`Self::leads_to_all`].
     nearest: IdVec<Vertex, Option<Vertex>>,
-    /// How many nodes there are.
+    /// Number of nodes.
     len: usize,
 }
 
 impl Order {
-    /// Adds the next node, which is the last in the order.
+    /// Adds the next node at the end of the order.
     pub(super) fn push(&mut self) {
         if self.blocks.last().is_none_or(|block| block.nodes.len() >= BLOCK) {
             self.blocks.push(Block::default());
@@ -58,17 +60,17 @@ impl Order {
         self.len += 1;
     }
 
-    /// Where a node is; other nodes move when one does.
+    /// Place of a node. Moving any node can change it.
     pub(super) fn place(&self, node: Vertex) -> Place {
         self.places[node]
     }
 
-    /// All nodes.
+    /// All nodes in order.
     pub(super) fn nodes(&self) -> impl DoubleEndedIterator<Item = Vertex> + '_ {
         self.blocks.iter().flat_map(|block| block.nodes.iter().copied())
     }
 
-    /// The part of each block from one node to another, both included.
+    /// The parts of blocks from one node to another, inclusive.
     fn parts(&self, first: Vertex, last: Vertex) -> impl Iterator<Item = &[Vertex]> {
         let (from, to) = (self.places[first], self.places[last]);
         (from.block()..=to.block()).map(move |at| {
@@ -79,23 +81,23 @@ impl Order {
         })
     }
 
-    /// How many nodes there are from one to another, both included.
+    /// Number of nodes from one node to another, inclusive.
     pub(super) fn distance(&self, first: Vertex, last: Vertex) -> usize {
         self.parts(first, last).map(<[Vertex]>::len).sum()
     }
 
-    /// The nodes from one to another, both included.
+    /// The nodes from one node to another, inclusive.
     pub(super) fn span(&self, first: Vertex, last: Vertex) -> Vec<Vertex> {
-        let mut found = Vec::with_capacity(self.distance(first, last));
-        self.parts(first, last).for_each(|part| found.extend_from_slice(part));
-        found
+        let mut nodes = Vec::with_capacity(self.distance(first, last));
+        self.parts(first, last).for_each(|part| nodes.extend_from_slice(part));
+        nodes
     }
 
     fn block_of(&mut self, node: Vertex) -> &mut Block {
         &mut self.blocks[self.places[node].block()]
     }
 
-    /// Says that a node has a new input, which is before it.
+    /// Records a new input of a node, which comes before the node.
     pub(super) fn add_input(&mut self, node: Vertex, input: Vertex) {
         if self.nearest[node].is_none_or(|nearest| self.places[nearest] < self.places[input]) {
             self.nearest[node] = Some(input);
@@ -103,7 +105,7 @@ impl Order {
         }
     }
 
-    /// Says that a node has lost an input.
+    /// Records that a node lost an input.
     pub(super) fn remove_input(&mut self, node: Vertex, input: Vertex) {
         if self.nearest[node] == Some(input) {
             self.nearest[node] = None;
@@ -111,8 +113,8 @@ impl Order {
         }
     }
 
-    /// Whether each node between two has an input that is not before the first one, so that this one leads to all of them. Counts
-    /// its steps.
+    /// True if each node between the two has an input that is not before `first`, so that `first`
+    /// leads to all of them. Counts its steps.
     pub(super) fn leads_to_all(
         &mut self,
         first: Vertex,
@@ -130,14 +132,15 @@ impl Order {
             let end = if at == high.block() { high.offset() } else { self.blocks[at].nodes.len() };
             *steps += (end - start) as u64;
             for &node in &self.blocks[at].nodes[start..end] {
-                let is_behind = |input: Option<Vertex>| input.is_some_and(|input| self.places[input] >= low);
-                if is_behind(self.nearest[node]) {
+                let is_not_before =
+                    |input: Option<Vertex>| input.is_some_and(|input| self.places[input] >= low);
+                if is_not_before(self.nearest[node]) {
                     continue;
                 }
                 let inputs = links[node].inputs.members().iter().copied();
                 *steps += inputs.len() as u64;
                 let nearest = inputs.max_by_key(|&input| self.places[input]);
-                if !is_behind(nearest) {
+                if !is_not_before(nearest) {
                     return false;
                 }
                 self.nearest[node] = nearest;
@@ -150,7 +153,7 @@ impl Order {
         true
     }
 
-    /// The first block that has the nearest known input of a node of this block.
+    /// First block that contains a nearest known input of a node of this block.
     fn lowest(&mut self, at: usize, steps: &mut u64) -> usize {
         let block = &self.blocks[at];
         let lowest = block.lowest.unwrap_or_else(|| {
@@ -163,11 +166,11 @@ impl Order {
         lowest as usize
     }
 
-    /// Removes a node for good.
+    /// Removes a node permanently.
     pub(super) fn remove(&mut self, node: Vertex) {
         self.take(node);
         self.len -= 1;
-        // Blocks that are empty would be looked at for ever.
+        // Merge blocks before empty ones dominate the cost of scans.
         if self.blocks.len() > 4 * (self.len / BLOCK + 1) {
             self.spread();
         }
@@ -179,15 +182,15 @@ impl Order {
         self.renumber(place);
     }
 
-    /// Tells the nodes of a block from a place on where they are.
+    /// Updates the places of the nodes of a block from `place` on.
     fn renumber(&mut self, place: Place) {
         for (offset, &node) in self.blocks[place.block()].nodes.iter().enumerate().skip(place.offset()) {
             self.places[node] = Place::new(place.block(), offset);
         }
     }
 
-    /// Moves a node right before another, which was before it. `outputs` are the nodes that it is an input of. The answer counts the
-    /// steps.
+    /// Moves a node directly before another that preceded it. `outputs` are the users of the node.
+    /// Returns the number of steps.
     pub(super) fn move_before(&mut self, node: Vertex, other: Vertex, outputs: &[Vertex]) -> u64 {
         self.take(node);
         let place = self.places[other];
@@ -207,13 +210,13 @@ impl Order {
         steps
     }
 
-    /// Makes all blocks equally long.
+    /// Redistributes the nodes to blocks of equal length.
     fn spread(&mut self) {
         let nodes: Vec<Vertex> = self.nodes().collect();
         self.lay(&nodes);
     }
 
-    /// Orders the nodes anew.
+    /// Sets a new order.
     pub(super) fn set(&mut self, nodes: &[Vertex]) {
         self.lay(nodes);
     }
@@ -228,7 +231,8 @@ impl Order {
         }
     }
 
-    /// Gives nodes, in the order of `nodes`, the places of `sorted`, which are the same nodes as they are ordered.
+    /// Assigns to `nodes`, in this order, the places of `sorted`, which are the same nodes in the
+    /// current order.
     pub(super) fn permute(&mut self, nodes: &[Vertex], sorted: &[Vertex]) {
         let places: Vec<Place> = sorted.iter().map(|&node| self.places[node]).collect();
         for (&node, place) in nodes.iter().zip(places) {
@@ -238,7 +242,8 @@ impl Order {
         self.blocks.iter_mut().for_each(|block| block.lowest = None);
     }
 
-    /// Whether what is kept of each node agrees with the rest, and no block is said to have nearer inputs than it has.
+    /// Verifies that places and nearest inputs are consistent and that no block claims nearer
+    /// inputs than it has.
     #[cfg(test)]
     pub(super) fn check(&self, links: &IdVec<Vertex, Links>) {
         for (at, block) in self.blocks.iter().enumerate() {
@@ -248,7 +253,7 @@ impl Order {
                 let nearest = self.nearest[node];
                 assert!(
                     nearest.is_none_or(|nearest| inputs.contains(&nearest)),
-                    "{nearest:?} is no input of {node}"
+                    "{nearest:?} is not an input of {node}"
                 );
                 let inputs = inputs.iter().map(|&input| self.places[input].block());
                 assert!(block.lowest.unwrap_or(0) as usize <= inputs.max().unwrap_or(0), "{node}");

@@ -1,16 +1,16 @@
-//! Sets of nodes whose order depends only on what was done to them, as that of TensorFlow's does.
+//! Sets of nodes whose order depends only on the operations performed, as in TensorFlow.
 
 use super::Vertex;
 use std::collections::HashMap;
 
-/// The most members that are searched one by one.
+/// Maximum number of members for linear search.
 const SMALL: usize = 16;
 
-/// Distinct nodes, in an order that decides in which order clusters are merged.
+/// Distinct nodes. Their order determines the order in which clusters are merged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OrderedSet {
     members: Vec<Vertex>,
-    /// Where members are; only for sets that are not small.
+    /// Positions of members; only for larger sets.
     places: Option<HashMap<Vertex, u32>>,
 }
 
@@ -34,7 +34,7 @@ impl OrderedSet {
         self.place(member).is_some()
     }
 
-    /// Whether the member is new.
+    /// Inserts a member. Returns true if it is new.
     pub(super) fn insert(&mut self, member: Vertex) -> bool {
         if self.contains(member) {
             return false;
@@ -49,7 +49,7 @@ impl OrderedSet {
         true
     }
 
-    /// The last member takes the place of the one that goes.
+    /// Removes a member. The last member takes its position.
     pub(super) fn remove(&mut self, member: Vertex) {
         let Some(place) = self.place(member) else { return };
         self.members.swap_remove(place);

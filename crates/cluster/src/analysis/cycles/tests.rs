@@ -1,4 +1,5 @@
-//! The order against a plain one, contraction against a plain search, and what both cost.
+//! Tests of the order against a plain algorithm, of contraction against a plain search, and of
+//! their costs.
 
 use super::*;
 use support::Id;
@@ -9,7 +10,7 @@ fn insert(cycles: &mut Cycles, from: usize, to: usize) -> bool {
     cycles.insert_edge(Vertex::from_index(from), Vertex::from_index(to))
 }
 
-fn contract(cycles: &mut Cycles, from: usize, to: usize) -> Result<usize, Refused> {
+fn contract(cycles: &mut Cycles, from: usize, to: usize) -> Result<usize, Refusal> {
     cycles.contract_edge(Vertex::from_index(from), Vertex::from_index(to)).map(Id::index)
 }
 
@@ -21,7 +22,7 @@ fn has_edge(cycles: &Cycles, from: usize, to: usize) -> bool {
     cycles.links[Vertex::from_index(from)].outputs.contains(Vertex::from_index(to))
 }
 
-/// Nodes are behind their inputs, and the two lists of an edge agree.
+/// Nodes come after their inputs, and both ends of an edge list it.
 fn check(cycles: &Cycles) {
     for (node, links) in cycles.links.iter() {
         for &next in links.outputs.members() {
@@ -32,7 +33,7 @@ fn check(cycles: &Cycles) {
     cycles.order.check(&cycles.links);
 }
 
-/// A small generator: the same numbers in each run, each below what is asked for.
+/// A small deterministic generator of numbers less than the argument.
 fn draws() -> impl FnMut(usize) -> usize {
     let mut state = 1u64;
     move |below| {
@@ -41,7 +42,7 @@ fn draws() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// The algorithm as Pearce and Kelly wrote it down, with a rank for each node.
+/// The original algorithm of Pearce and Kelly, with a rank for each node.
 struct Plain {
     ranks: Vec<usize>,
     inputs: Vec<Vec<usize>>,
@@ -67,19 +68,19 @@ impl Plain {
         let mut all = Vec::new();
         let mut nodes = Vec::new();
         for (start, lists) in [(from, &self.inputs), (to, &self.outputs)] {
-            let mut found = vec![start];
+            let mut nodes_found = vec![start];
             let mut at = 0;
-            while at < found.len() && low < high {
-                for &next in &lists[found[at]] {
-                    if (low..=high).contains(&self.ranks[next]) && !found.contains(&next) {
-                        found.push(next);
+            while at < nodes_found.len() && low < high {
+                for &next in &lists[nodes_found[at]] {
+                    if (low..=high).contains(&self.ranks[next]) && !nodes_found.contains(&next) {
+                        nodes_found.push(next);
                     }
                 }
                 at += 1;
             }
-            found.sort_by_key(|&node| self.ranks[node]);
-            all.extend(found.iter().map(|&node| self.ranks[node]));
-            nodes.extend(found);
+            nodes_found.sort_by_key(|&node| self.ranks[node]);
+            all.extend(nodes_found.iter().map(|&node| self.ranks[node]));
+            nodes.extend(nodes_found);
         }
         if low < high {
             all.sort_unstable();
@@ -89,23 +90,23 @@ impl Plain {
 
     fn remove_edge(&mut self, from: usize, to: usize) {
         let remove = |list: &mut Vec<usize>, node: usize| {
-            let place = list.iter().position(|&other| other == node).expect("both ends know the edge");
+            let place = list.iter().position(|&other| other == node).expect("the edge is missing at one end");
             list.swap_remove(place);
         };
         remove(&mut self.outputs[from], to);
         remove(&mut self.inputs[to], from);
     }
 
-    /// The two ends of an edge become one of the two, the other goes.
-    fn contract(&mut self, from: usize, to: usize, stays: usize) {
-        let goes = if stays == from { to } else { from };
+    /// Merges the two ends of an edge. One of them survives.
+    fn contract(&mut self, from: usize, to: usize, survivor: usize) {
+        let absorbed = if survivor == from { to } else { from };
         self.remove_edge(from, to);
-        let (inputs, outputs) = (self.inputs[goes].clone(), self.outputs[goes].clone());
-        outputs.iter().for_each(|&next| self.remove_edge(goes, next));
-        inputs.iter().for_each(|&next| self.remove_edge(next, goes));
-        self.ranks[goes] = usize::MAX;
-        outputs.into_iter().for_each(|next| self.insert_edge(stays, next));
-        inputs.into_iter().for_each(|next| self.insert_edge(next, stays));
+        let (inputs, outputs) = (self.inputs[absorbed].clone(), self.outputs[absorbed].clone());
+        outputs.iter().for_each(|&next| self.remove_edge(absorbed, next));
+        inputs.iter().for_each(|&next| self.remove_edge(next, absorbed));
+        self.ranks[absorbed] = usize::MAX;
+        outputs.into_iter().for_each(|next| self.insert_edge(survivor, next));
+        inputs.into_iter().for_each(|next| self.insert_edge(next, survivor));
     }
 
     fn post_order(&self) -> Vec<usize> {
@@ -116,10 +117,10 @@ impl Plain {
     }
 }
 
-/// Graphs that are mostly chains behind which constants were made, of which each part is small and large: the order is that of
-/// the plain algorithm after each edge, and after each contraction.
+/// Graphs that mostly consist of chains with constants created after them, both small and large.
+/// The order must equal that of the plain algorithm after each edge and after each contraction.
 #[test]
-fn the_order_is_that_of_a_plain_search() {
+fn the_order_equals_that_of_a_plain_search() {
     let mut draw = draws();
     for round in 0..60 {
         let (chains, length) = (1 + draw(3), if round % 10 == 0 { 400 } else { 2 + draw(30) });
@@ -128,7 +129,7 @@ fn the_order_is_that_of_a_plain_search() {
         let mut edges: Vec<(usize, usize)> = (chains..length).map(|node| (node - chains, node)).collect();
         edges.extend((0..length).map(|node| (length + draw(length), node)));
         edges.extend((0..draw(length)).map(|_| (draw(size), draw(size))));
-        // The last of all was made first.
+        // An edge against the order comes early.
         edges.insert(draw(edges.len()), (length - 1, length / 2));
         for (k, (from, to)) in edges.into_iter().enumerate() {
             if insert(&mut cycles, from, to) {
@@ -146,7 +147,7 @@ fn the_order_is_that_of_a_plain_search() {
                     continue;
                 }
                 match contract(&mut cycles, from, to) {
-                    Ok(stays) => plain.contract(from, to, stays),
+                    Ok(survivor) => plain.contract(from, to, survivor),
                     Err(_) => {
                         plain.remove_edge(from, to);
                         plain.insert_edge(from, to);
@@ -162,12 +163,12 @@ fn the_order_is_that_of_a_plain_search() {
     }
 }
 
-/// Each node of a chain takes a constant that was made behind the chain: each has to pass half of it.
+/// Each node of a chain uses a constant created after the chain, which must move past half of it.
 #[test]
 fn constants_of_a_chain_cost_few_steps_each() {
     let length = 20_000;
     let mut cycles = Cycles::new(2 * length + 1, 2_000 * length as u64);
-    // What is behind all else was made first.
+    // The last node of the order is created first.
     let (end, first) = (0, 1);
     for node in first + 1..first + length {
         assert!(insert(&mut cycles, node - 1, node));
@@ -179,13 +180,13 @@ fn constants_of_a_chain_cost_few_steps_each() {
     assert!(cycles.work(0), "{length} edges took more than 2,000 steps each");
     let mut order = post_order(&cycles);
     order.reverse();
-    let wanted = (first..first + length).flat_map(|node| [node + length, node]).chain([end]);
-    assert!(order.into_iter().eq(wanted));
+    let expected = (first..first + length).flat_map(|node| [node + length, node]).chain([end]);
+    assert!(order.into_iter().eq(expected));
 }
 
-/// Two chains side by side, of which each node of one moves past half of all.
+/// Two parallel chains, in which each node of one moves past half of all nodes.
 #[test]
-fn with_no_steps_left_nodes_are_in_some_order_that_fits() {
+fn with_an_exhausted_budget_nodes_are_in_some_topological_order() {
     let size = 2_000;
     let mut cycles = Cycles::new(2 * size, 20 * size as u64);
     for node in 2..size {
@@ -204,7 +205,7 @@ fn with_no_steps_left_nodes_are_in_some_order_that_fits() {
 }
 
 #[test]
-fn edges_against_the_order_are_taken_unless_they_close_a_cycle() {
+fn edges_against_the_order_are_added_unless_they_close_a_cycle() {
     let mut cycles = Cycles::new(5, ENOUGH);
     for (from, to) in [(4, 3), (3, 2), (2, 1), (1, 0)] {
         assert!(insert(&mut cycles, from, to));
@@ -216,14 +217,14 @@ fn edges_against_the_order_are_taken_unless_they_close_a_cycle() {
     assert_eq!(post_order(&cycles), [0, 1, 2, 3, 4]);
 }
 
-/// Chains whose later nodes are ranked below what leads to them: the ranks are those of the general way.
+/// Chains whose later nodes rank below their inputs must get the ranks of the general algorithm.
 #[test]
-fn what_is_ranked_in_front_of_a_chain_has_the_rank_of_a_search() {
+fn nodes_moved_before_a_chain_have_the_ranks_of_a_search() {
     let mut cycles = Cycles::new(9, ENOUGH);
     for node in 0..5 {
         assert!(insert(&mut cycles, node, node + 1));
     }
-    // 8 has an input in front of the chain, 7 one within it, 6 none.
+    // Node 8 has an input before the chain, node 7 an input in it, and node 6 none.
     for (from, to) in [(0, 8), (8, 2), (3, 7), (7, 5), (6, 4)] {
         assert!(insert(&mut cycles, from, to));
         check(&cycles);
@@ -242,17 +243,17 @@ fn an_edge_beside_another_path_is_not_contracted() {
     for (from, to) in [(0, 1), (1, 2), (0, 2)] {
         assert!(insert(&mut cycles, from, to));
     }
-    assert_eq!(contract(&mut cycles, 0, 2), Err(Refused::Cycle));
+    assert_eq!(contract(&mut cycles, 0, 2), Err(Refusal::Cycle));
     assert!(has_edge(&cycles, 0, 2));
     assert_eq!(cycles.other_path(Vertex::from_index(0), Vertex::from_index(2)), [Vertex::from_index(1)]);
-    let stays = contract(&mut cycles, 0, 1).expect("no other path");
+    let survivor = contract(&mut cycles, 0, 1).expect("no other path");
     check(&cycles);
-    assert!(has_edge(&cycles, stays, 2));
-    assert!(contract(&mut cycles, stays, 2).is_ok());
+    assert!(has_edge(&cycles, survivor, 2));
+    assert!(contract(&mut cycles, survivor, 2).is_ok());
     assert_eq!(post_order(&cycles).len(), 1);
 }
 
-/// Against a search that knows no ranks, on graphs drawn from a small generator.
+/// Compares with a search without ranks, on random graphs.
 #[test]
 fn contraction_agrees_with_a_plain_search() {
     let mut draw = draws();
@@ -272,15 +273,15 @@ fn contraction_agrees_with_a_plain_search() {
         while let Some(&(from, to)) = edges.get(draw(edges.len().max(1))) {
             let other = path(&edges, from, to, Some((from, to)));
             match contract(&mut cycles, from, to) {
-                Err(Refused::Cycle) => {
+                Err(Refusal::Cycle) => {
                     assert!(other);
                     edges.retain(|&edge| edge != (from, to));
                     cycles.remove_edge(Vertex::from_index(from), Vertex::from_index(to));
                 }
-                Err(Refused::TooMuchWork) => panic!("there was enough"),
-                Ok(stays) => {
+                Err(Refusal::TooMuchWork) => panic!("the budget is exhausted"),
+                Ok(survivor) => {
                     assert!(!other);
-                    let image = |node: usize| if node == from || node == to { stays } else { node };
+                    let image = |node: usize| if node == from || node == to { survivor } else { node };
                     edges =
                         edges.iter().map(|&(a, b)| (image(a), image(b))).filter(|(a, b)| a != b).collect();
                     edges.sort_unstable();

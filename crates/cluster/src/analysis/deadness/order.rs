@@ -1,4 +1,4 @@
-//! An order in which inputs come first and the nodes of an outermost loop stand together.
+//! A topological order in which the nodes of an outermost loop are consecutive.
 
 use super::is_op;
 use crate::graph::frames::Frame;
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use support::{Error, IdVec, Result};
 
-/// The most loops within each other.
+/// Maximum nesting depth of loops.
 const MAX_DEPTH: usize = 5000;
 
-/// The name of the outermost loop that a node is in; empty if it is in none.
+/// Name of the outermost loop that contains a node; empty for nodes outside loops.
 pub(super) fn root_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Rc<str> {
     let mut at = id;
     for _ in 0..MAX_DEPTH {
@@ -22,7 +22,7 @@ pub(super) fn root_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Rc<str> {
     frames[at].name.clone()
 }
 
-/// The names of all loops that a node is in, the innermost first.
+/// Names of all loops that contain a node, innermost first.
 pub(super) fn full_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Vec<Rc<str>> {
     let mut names = Vec::new();
     let mut at = id;
@@ -33,7 +33,7 @@ pub(super) fn full_frame(frames: &IdVec<NodeId, Frame>, id: NodeId) -> Vec<Rc<st
     names
 }
 
-/// The order. While a loop is walked through, nothing of what follows it is.
+/// Computes the order. A loop is visited completely before any of its users.
 pub(super) fn by_root_frame(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Result<Vec<NodeId>> {
     let is_root = |id: NodeId| frames[id].parent == SOURCE;
     let mut enters: BTreeMap<&str, usize> = BTreeMap::new();
@@ -52,7 +52,7 @@ pub(super) fn by_root_frame(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Res
     let mut ready = VecDeque::from([SOURCE]);
     let mut ready_enters: BTreeMap<&str, Vec<NodeId>> = BTreeMap::new();
     let mut ready_exits: Vec<NodeId> = Vec::new();
-    // Frames all of whose entries are ready, in the order in which they became so.
+    // Frames whose entries are all ready, in the order in which they became ready.
     let mut complete: VecDeque<&str> = VecDeque::new();
     loop {
         while let Some(id) = ready.pop_front() {
@@ -93,7 +93,7 @@ pub(super) fn by_root_frame(graph: &Graph, frames: &IdVec<NodeId, Frame>) -> Res
     }
     let names: Vec<&str> = ready_enters.into_keys().take(5).collect();
     Err(Error::invalid(format!(
-        "loops that are entered again behind their own end, or that enter each other in turn: {}",
+        "loops are entered again after their own end, or enter each other in turn: {}",
         names.join(", ")
     )))
 }

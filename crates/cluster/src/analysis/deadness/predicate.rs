@@ -1,4 +1,5 @@
-//! Logical formulas about which values are live, simplified as they are made; equal formulas have equal numbers.
+//! Logical formulas about liveness. They are simplify on construction, and equal formulas have
+//! equal IDs.
 
 use crate::graph::{NodeId, OutputTensor};
 use std::collections::{HashMap, HashSet};
@@ -13,12 +14,13 @@ support::id_type!(
 /// A formula.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Predicate {
-    /// All of these; true if there are none.
+    /// All of these; true if empty.
     And(Vec<PredicateId>),
-    /// One of these; false if there are none.
+    /// Any of these; false if empty.
     Or(Vec<PredicateId>),
     Not(PredicateId),
-    /// Live in round n of a loop if `start` is and `step` was in all rounds before: `start`, `start & step`, ...
+    /// Live in iteration n of a loop if `start` is and `step` was in all previous iterations:
+    /// `start`, `start & step`, ...
     AndRecurrence {
         start: PredicateId,
         step: PredicateId,
@@ -29,17 +31,17 @@ pub(crate) enum Predicate {
         tensor: OutputTensor,
         must_be_true: bool,
     },
-    /// The tensor is live and has the value.
+    /// The tensor is live and has this value.
     IntSymbol {
         tensor: OutputTensor,
         value: i32,
     },
 }
 
-/// To this depth formulas are simplified within each other.
+/// Maximum nesting depth to which formulas are simplify.
 const MAX_SIMPLIFIED_DEPTH: usize = 8;
 
-/// The most operands that may be looked at while formulas are made.
+/// Maximum number of operands visited during construction.
 const MAX_OPERANDS: usize = 4_000_000;
 
 /// All formulas.
@@ -49,7 +51,7 @@ pub(crate) struct Predicates {
     ids: HashMap<Predicate, PredicateId>,
     negations: HashMap<PredicateId, PredicateId>,
     depth: usize,
-    /// Operands looked at.
+    /// Number of operands visited.
     operands: usize,
 }
 
@@ -58,7 +60,7 @@ impl Predicates {
         &self.all[id]
     }
 
-    /// Whether there are so many that no more should be made.
+    /// True if the budget is exhausted and no more formulas should be created.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.operands > MAX_OPERANDS
     }
@@ -97,7 +99,7 @@ impl Predicates {
             return negation;
         }
         self.depth += 1;
-        let negation = if self.depth < MAX_SIMPLIFIED_DEPTH { self.pushed_inwards(operand) } else { None };
+        let negation = if self.depth < MAX_SIMPLIFIED_DEPTH { self.push_inward(operand) } else { None };
         self.depth -= 1;
         let negation = negation.unwrap_or_else(|| self.intern(Predicate::Not(operand)));
         self.negations.insert(operand, negation);
@@ -105,7 +107,7 @@ impl Predicates {
     }
 
     /// `~(a & b) => ~a | ~b`, `~(a | b) => ~a & ~b`, `~~a => a`.
-    fn pushed_inwards(&mut self, operand: PredicateId) -> Option<PredicateId> {
+    fn push_inward(&mut self, operand: PredicateId) -> Option<PredicateId> {
         let (operands, is_and) = match self.get(operand) {
             Predicate::And(operands) => (operands.clone(), true),
             Predicate::Or(operands) => (operands.clone(), false),
@@ -126,7 +128,7 @@ impl Predicates {
         id
     }
 
-    /// The operands, if the formula is an `And` (or an `Or`).
+    /// The operands if the formula is an `And` (or, if `is_and` is false, an `Or`).
     fn operands_if(&self, id: PredicateId, is_and: bool) -> Option<&[PredicateId]> {
         match (self.get(id), is_and) {
             (Predicate::And(operands), true) | (Predicate::Or(operands), false) => Some(operands),
@@ -134,7 +136,7 @@ impl Predicates {
         }
     }
 
-    fn interned_and_or(&mut self, mut operands: Vec<PredicateId>, is_and: bool) -> PredicateId {
+    fn intern_and_or(&mut self, mut operands: Vec<PredicateId>, is_and: bool) -> PredicateId {
         operands.sort_unstable();
         self.intern(if is_and { Predicate::And(operands) } else { Predicate::Or(operands) })
     }
@@ -150,15 +152,15 @@ impl Predicates {
         }
         self.depth += 1;
         let result = if self.depth >= MAX_SIMPLIFIED_DEPTH {
-            self.interned_and_or(operands, is_and)
+            self.intern_and_or(operands, is_and)
         } else {
-            self.simplified(&operands, is_and)
+            self.simplify(&operands, is_and)
         };
         self.depth -= 1;
         result
     }
 
-    fn simplified(&mut self, operands: &[PredicateId], is_and: bool) -> PredicateId {
+    fn simplify(&mut self, operands: &[PredicateId], is_and: bool) -> PredicateId {
         let mut present: HashSet<PredicateId> = HashSet::new();
         let mut flat: Vec<PredicateId> = Vec::new();
         for &operand in operands {
@@ -196,16 +198,17 @@ impl Predicates {
             negated.insert(negation);
         }
         if is_and {
-            self.left_recurrences(&mut flat, &negated);
+            self.exit_recurrences(&mut flat, &negated);
         }
         if let [operand] = flat[..] {
             return operand;
         }
-        self.factored(flat, is_and)
+        self.factor(flat, is_and)
     }
 
-    /// `{s,&,x} & ~x => s`: behind a loop that ended, what it carries is live if it was when the loop began.
-    fn left_recurrences(&mut self, flat: &mut Vec<PredicateId>, negated: &HashSet<PredicateId>) {
+    /// `{s,&,x} & ~x => s`: after a loop ends, its carried values are live if they were live when
+    /// it began.
+    fn exit_recurrences(&mut self, flat: &mut Vec<PredicateId>, negated: &HashSet<PredicateId>) {
         let mut removed: HashSet<PredicateId> = HashSet::new();
         let mut added = Vec::new();
         for &operand in flat.iter() {
@@ -222,7 +225,7 @@ impl Predicates {
     }
 
     /// `(a & b) | (a & c) => a & (b | c)`.
-    fn factored(&mut self, flat: Vec<PredicateId>, is_and: bool) -> PredicateId {
+    fn factor(&mut self, flat: Vec<PredicateId>, is_and: bool) -> PredicateId {
         let mut common: Vec<PredicateId> = Vec::new();
         for (i, &operand) in flat.iter().enumerate() {
             let Some(inner) = self.operands_if(operand, !is_and) else {
@@ -240,12 +243,12 @@ impl Predicates {
             }
         }
         if common.is_empty() {
-            return self.interned_and_or(flat, is_and);
+            return self.intern_and_or(flat, is_and);
         }
         let shared: HashSet<PredicateId> = common.iter().copied().collect();
         let mut rests = Vec::with_capacity(flat.len());
         for operand in flat {
-            let inner = self.operands_if(operand, !is_and).expect("all of them are of this kind").to_vec();
+            let inner = self.operands_if(operand, !is_and).expect("an operand is of another kind").to_vec();
             let rest: Vec<PredicateId> = inner.into_iter().filter(|p| !shared.contains(p)).collect();
             rests.push(self.and_or(&rest, !is_and));
         }
@@ -255,12 +258,12 @@ impl Predicates {
         self.and_or(&outer, !is_and)
     }
 
-    /// Whether a formula holds another anywhere in itself.
-    pub(crate) fn contains(&self, id: PredicateId, wanted: PredicateId) -> bool {
+    /// True if a formula contains another at any depth.
+    pub(crate) fn contains(&self, id: PredicateId, target: PredicateId) -> bool {
         let mut seen = HashSet::from([id]);
         let mut stack = vec![id];
         while let Some(at) = stack.pop() {
-            if at == wanted {
+            if at == target {
                 return true;
             }
             let inner: &[PredicateId] = match self.get(at) {
@@ -269,13 +272,13 @@ impl Predicates {
                 Predicate::AndRecurrence { start, step, .. } => &[*start, *step],
                 Predicate::Symbol { .. } | Predicate::IntSymbol { .. } => &[],
             };
-            // A formula has a larger number than what it is made of.
-            stack.extend(inner.iter().copied().filter(|&p| p >= wanted && seen.insert(p)));
+            // A formula has a larger ID than its operands.
+            stack.extend(inner.iter().copied().filter(|&p| p >= target && seen.insert(p)));
         }
         false
     }
 
-    /// A formula as TensorFlow writes it, cut where it gets long.
+    /// Text of a formula in TensorFlow's notation, truncated if it is long.
     pub(crate) fn text(&self, id: PredicateId, name: &dyn Fn(NodeId) -> String) -> String {
         let mut out = String::new();
         self.write(id, name, &mut out);
@@ -342,7 +345,7 @@ impl Predicates {
     }
 }
 
-/// The most bytes of a formula's text.
+/// Maximum length of a formula's text in bytes.
 const MAX_TEXT: usize = 500;
 
 #[cfg(test)]
@@ -380,20 +383,20 @@ mod tests {
     }
 
     #[test]
-    fn what_all_alternatives_share_is_factored_out() {
+    fn common_operands_are_factored_out() {
         let mut all = Predicates::default();
         let [a, b, c] = symbols(&mut all);
         let (ab, ac) = (all.and(&[a, b]), all.and(&[a, c]));
         let bc = all.or(&[b, c]);
         assert_eq!(all.or(&[ab, ac]), all.and(&[a, bc]));
-        // A conditional's two sides: together they are live whenever the conditional is.
+        // The two branches of a conditional: together they are live whenever the conditional is.
         let not_b = all.not(b);
         let other = all.and(&[a, not_b]);
         assert_eq!(all.or(&[ab, other]), a);
     }
 
     #[test]
-    fn behind_a_loop_that_ended_its_start_decides() {
+    fn after_a_loop_its_start_decides() {
         let mut all = Predicates::default();
         let [start, step, other] = symbols(&mut all);
         let carried = all.and_recurrence(start, step, vec!["frame".into()]);
