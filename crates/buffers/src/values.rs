@@ -127,7 +127,7 @@ impl<'m> Values<'m> {
     }
 
     pub(crate) fn shape(&self, leaf: &Leaf) -> &'m ArrayShape {
-        self.module[leaf.0][leaf.1].shape().get(&leaf.2).expect("a leaf of the shape").expect_array()
+        self.module[leaf.0][leaf.1].shape().get(&leaf.2).expect("expected a leaf of the shape").expect_array()
     }
 
     /// The leaf that defines the value of a leaf: a leaf of an entry parameter, a constant, a loop,

@@ -18,7 +18,7 @@ struct Assigned {
 fn assigned(text: &str) -> Assigned {
     let module = hlo::parse(text).expect("HLO text");
     hlo::verify(&module).expect("a valid module");
-    let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+    let target = Target::new("x86_64-pc-linux", "", "").expect("a valid triple");
     let plan = plan::plan(&module, &target).expect("a plan");
     let schedule = schedule(&module, &plan);
     let mut pool = ConstantsPool::default();

@@ -21,18 +21,18 @@ pub struct Pipeline {
     passes: Vec<Box<dyn Pass>>,
     /// True if errors concern the module that the user gave. Such an error does not name the pass,
     /// because that would not help the user.
-    is_input: bool,
+    is_user_input: bool,
 }
 
 impl Pipeline {
     /// A pipeline that runs each of these passes once. Names of dump files contain its name.
     pub fn new(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { name, passes, is_input: false }
+        Self { name, passes, is_user_input: false }
     }
 
     /// A pipeline over a module that the user gave. Its errors do not name the pass.
     pub fn of_input(name: &'static str, passes: Vec<Box<dyn Pass>>) -> Self {
-        Self { name, passes, is_input: true }
+        Self { name, passes, is_user_input: true }
     }
 
     /// Name of the pipeline.
@@ -61,7 +61,7 @@ impl Pipeline {
             }
             let before = cfg!(debug_assertions).then(|| module.clone());
             let changed = pass.run(module).map_err(|error| {
-                if self.is_input { error } else { error.context(format_args!("pass {}", pass.name())) }
+                if self.is_user_input { error } else { error.context(format_args!("pass {}", pass.name())) }
             })?;
             if let Some(before) = before {
                 let is_truthful = changed == Changed::Yes || before == *module;

@@ -550,7 +550,7 @@ mod tests {
             ),
             ("f32[256,1024]", "RFFT", "1024", "real transform of 1024 by 8x8x8, 8 lanes along"),
         ];
-        let target = Target::new("x86_64-unknown-linux-gnu", "haswell", "").expect("a triple");
+        let target = Target::new("x86_64-unknown-linux-gnu", "haswell", "").expect("a valid triple");
         for (operand, kind, lengths, expected) in table {
             let result = if kind == "RFFT" { "c64[256,513]" } else { operand };
             let text = format!(

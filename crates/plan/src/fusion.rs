@@ -123,7 +123,7 @@ impl<'m> Fusion<'m> {
         }
         let operands = self.body[self.root].operands();
         Position::Operand(
-            operands.iter().position(|&o| o == id).expect("an operand of the single instruction"),
+            operands.iter().position(|&o| o == id).expect("expected an operand of the single instruction"),
         )
     }
 

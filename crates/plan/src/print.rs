@@ -55,7 +55,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::RngBitGenerator => f.write_str("random bits"),
             Strategy::RngGetAndUpdateState => f.write_str("random state"),
             Strategy::Conditional => f.write_str("conditional"),
-            Strategy::While => f.write_str("loop of computations"),
+            Strategy::While => f.write_str("while loop"),
             Strategy::CustomCall => f.write_str("custom call"),
         }?;
         if let Some(candidate) = self.tuned {
@@ -72,14 +72,13 @@ impl std::fmt::Display for InstructionPlan {
             write!(f, ", {} tasks", self.tasks)?;
         }
         if self.worker_scratch_bytes > 0 {
-            write!(f, ", {} bytes for each worker", self.worker_scratch_bytes)?;
+            write!(f, ", {} bytes per worker", self.worker_scratch_bytes)?;
         }
         if !self.may_overwrite.is_empty() {
             write!(f, ", may overwrite {:?}", self.may_overwrite)?;
         }
-        if !self.leaves_may_overwrite.is_empty() {
-            let pairs = self.leaves_may_overwrite.iter().map(|(leaf, k)| format!("{leaf} over {k}"));
-            write!(f, ", results {}", pairs.collect::<Vec<_>>().join(", "))?;
+        for (leaf, operand) in &self.leaves_may_overwrite {
+            write!(f, ", result {leaf} may overwrite {operand}")?;
         }
         Ok(())
     }

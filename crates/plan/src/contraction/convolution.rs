@@ -309,9 +309,9 @@ impl std::fmt::Display for ConvolutionPlan {
         let kind = match &self.kind {
             ConvolutionKind::Dense(_) => "tiled convolution",
             ConvolutionKind::Depthwise(_) => "depthwise convolution",
-            ConvolutionKind::Winograd(_) => "convolution by transformed patches",
+            ConvolutionKind::Winograd(_) => "Winograd convolution",
             ConvolutionKind::Gradient(_) => "gradient of a kernel",
-            ConvolutionKind::WinogradGradient(_) => "gradient of a kernel by transformed patches",
+            ConvolutionKind::WinogradGradient(_) => "Winograd gradient of a kernel",
             ConvolutionKind::General { .. } => "general convolution",
         };
         write!(f, "{kind} {batch}x{}", self.dims.pixels())?;

@@ -575,10 +575,10 @@ impl std::fmt::Display for DotPlan {
                 write!(f, ", the next panel prefetched")?;
             }
             if *tasks_by_rows && self.cuts[2] > 1 {
-                write!(f, ", rows shared out")?;
+                write!(f, ", rows divided into tasks")?;
             }
             if *k_block < k {
-                write!(f, ", {k_block} summands in a pass")?;
+                write!(f, ", {k_block} summands per pass")?;
             }
         }
         for (side, packing) in [("left", self.lhs_packing), ("right", self.rhs_packing())] {

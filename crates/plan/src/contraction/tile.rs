@@ -218,10 +218,10 @@ mod tests {
 
     #[test]
     fn tiles_fit_the_registers_and_split_evenly() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
-        let sse = Target::new("x86_64-pc-linux", "", "").expect("a triple");
-        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
+        let sse = Target::new("x86_64-pc-linux", "", "").expect("a valid triple");
+        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a valid triple");
         let table = [
             // (target, m, n), (rows, vectors, lanes, k_split)
             ((&avx512, 128, 768), (6, 4, 16, 1)),
@@ -256,8 +256,8 @@ mod tests {
 
     #[test]
     fn tiles_of_an_operand_that_streams_are_high() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
         let table = [
             ((&avx512, 128, 768), (8, 3)),
             ((&avx512, 8, 1024), (8, 3)),
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn unrolling_leaves_registers_for_the_columns() {
-        let new = |triple, cpu, features| Target::new(triple, cpu, features).expect("a triple");
+        let new = |triple, cpu, features| Target::new(triple, cpu, features).expect("a valid triple");
         let avx2 = new("x86_64-pc-linux", "x86-64-v3", "");
         let sse = new("x86_64-pc-linux", "", "");
         let neon = new("aarch64-linux-gnu", "", "");

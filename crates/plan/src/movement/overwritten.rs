@@ -7,7 +7,7 @@ use hlo::{Computation, InstructionId, Module, Op};
 const MAX_UPDATES: usize = 4096;
 
 /// True if no element of a source instruction's result is ever read, because successive slice
-/// updates current constant positions replace all of them. Such a result needs memory but no content.
+/// updates at constant positions replace all of them. Such a result needs memory but no content.
 pub(crate) fn is_overwritten(module: &Module, computation: &Computation, id: InstructionId) -> bool {
     let Some(array) = computation[id].shape().as_array().filter(|array| array.is_static()) else {
         return false;

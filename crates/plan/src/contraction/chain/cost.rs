@@ -204,8 +204,8 @@ mod tests {
 
     #[test]
     fn chains_pay_where_intermediate_arrays_exceed_the_cache() {
-        let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let v3 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let v3 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
         let mut wide_swish = bottleneck(1, 112, 16, 96, 3, 2);
         wide_swish.truncate(2);
         wide_swish.iter_mut().for_each(|stage| stage.operations = 20);
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn only_borders_of_bands_are_repeated() {
-        let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let v4 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let stages = bottleneck(1, 56, 24, 144, 3, 1);
         let cut = |n| cut_into(&stages, n, &v4).expect("lines");
         assert_eq!(cut(1).repeated, 0);

@@ -209,9 +209,9 @@ mod tests {
 
     #[test]
     fn tiles_fill_the_registers() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
-        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
+        let neon = Target::new("aarch64-linux-gnu", "", "").expect("a valid triple");
         let table = [
             // (target, (pixels, window, stride, features)), (pixels of a tile, vectors, lanes,
             // panels outside)
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn panels_that_exceed_the_cache_are_prefetched() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let ahead = |dims: ConvolutionDims| {
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             plan.ahead(&dims, plan.tile.rows, 4)
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn large_kernels_are_shared_by_tasks_and_small_ones_read_by_each() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         let chunks = |dims: ConvolutionDims| {
             let plan = choose(&dims, PrimitiveType::F32, true, None, None, &avx512).expect("a regular shape");
             (plan.tiling.chunks, plan.feature_chunks)

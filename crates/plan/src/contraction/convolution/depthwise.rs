@@ -158,7 +158,7 @@ mod tests {
                 ];
             ConvolutionDims { batch, groups: 576, inputs: 1, outputs: 1, spatial }
         };
-        let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let target = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         for ((batch, lines), (chunks, features)) in
             [((1, 7), (1, 15)), ((1, 14), (4, 15)), ((1, 28), (8, 8)), ((1, 112), (32, 2)), ((4, 7), (8, 7))]
         {
@@ -170,8 +170,8 @@ mod tests {
 
     #[test]
     fn blocks_cover_the_features_with_little_overlap() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
         let table = [
             (&avx512, 32, (2, 32)),
             (&avx512, 144, (1, 144)),
@@ -199,7 +199,7 @@ mod tests {
             (("armv7-unknown-linux-gnueabihf", ""), [4, 4]),
         ];
         for ((triple, cpu), pixels) in table {
-            let target = Target::new(triple, cpu, "").expect("a triple");
+            let target = Target::new(triple, cpu, "").expect("a valid triple");
             assert_eq!([1, 2].map(|vectors| most_pixels(vectors, &target)), pixels, "{triple} {cpu}");
         }
     }

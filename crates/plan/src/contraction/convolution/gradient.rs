@@ -373,8 +373,8 @@ mod tests {
 
     #[test]
     fn tiles_fill_the_registers_and_blocks_the_caches() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+        let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
         let table = [
             // (target, (images, pixels, inputs, outputs)), (rows of the tiles, vectors, images and
             // lines per block, tasks)
@@ -396,7 +396,7 @@ mod tests {
     /// Every product of a tap occurs once, in the task that has its row.
     #[test]
     fn strips_hold_each_product_once() {
-        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
+        let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
         for (pixels, inputs, outputs) in [(5, 1, 4), (9, 3, 16), (6, 40, 24), (32, 16, 16)] {
             let dims = three(2, pixels, inputs, outputs);
             let plan = choose(&dims, PrimitiveType::F32, None, &avx512).expect("three dimensions at most");

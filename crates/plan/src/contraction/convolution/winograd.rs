@@ -460,7 +460,7 @@ mod tests {
     }
 
     fn of(dims: &ConvolutionDims, is_constant: bool, allowed: Winograd, cpu: &str) -> Option<WinogradPlan> {
-        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
         choose(dims, PrimitiveType::F32, is_constant, allowed, &target)
     }
 
@@ -517,7 +517,7 @@ mod tests {
     #[test]
     fn blocks_fit_the_cache_and_register_tiles_the_registers() {
         for cpu in ["x86-64", "x86-64-v3", "x86-64-v4", "sapphirerapids"] {
-            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
             for (batch, pixels, inputs, outputs) in [
                 (1, 56, 64, 64),
                 (1, 28, 128, 128),

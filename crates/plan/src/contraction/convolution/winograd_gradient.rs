@@ -230,7 +230,7 @@ fn lay_out(
     WinogradGradientPlan { tile, rows, patches, block, blocks, features, scratch, together: None }
 }
 
-/// Number of features per task: all, or a divisor of at most `most`.
+/// Number of features per task: all, or a divisor of `features` that is at most `most`.
 fn part(features: i64, most: i64) -> Option<i64> {
     if features <= most {
         return Some(features);
@@ -290,7 +290,7 @@ mod tests {
     }
 
     fn of(dims: &ConvolutionDims, allowed: Winograd, cpu: &str) -> Option<WinogradGradientPlan> {
-        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+        let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
         choose(dims, PrimitiveType::F32, allowed, &target)
     }
 
@@ -331,14 +331,14 @@ mod tests {
         assert!(!change(|d| d.window.stride = 2));
         assert!(!change(|d| d.window.window_dilation = 2));
         assert!(of(&ConvolutionDims { inputs: 1 << 40, ..plain.clone() }, Winograd::Forced(2), "").is_none());
-        // The bound on features per task has no divisor of 257.
+        // No divisor of 257 is a suitable number of features per task.
         assert!(of(&ConvolutionDims { batch: 257, ..plain }, Winograd::Forced(2), "").is_none());
     }
 
     #[test]
     fn tiles_fit_the_registers_and_blocks_the_cache() {
         for cpu in ["x86-64", "x86-64-v3", "x86-64-v4", "sapphirerapids"] {
-            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a triple");
+            let target = Target::new("x86_64-pc-linux", cpu, "").expect("a valid triple");
             for (images, pixels, inputs, outputs) in
                 [(32, 32, 16, 16), (32, 7, 512, 512), (3, 9, 5, 7), (1, 30, 24, 40), (8, 14, 37, 256)]
             {

@@ -56,9 +56,9 @@ fn plan_of(module: &hlo::Module, target: &Target) -> (InstructionPlan, RowsPlan)
 
 #[test]
 fn short_rows_stay_in_registers_and_long_rows_keep_expensive_values() {
-    let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
-    let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
-    let neon = Target::new("aarch64-linux-gnu", "", "").expect("a triple");
+    let avx512 = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a valid triple");
+    let avx2 = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
+    let neon = Target::new("aarch64-linux-gnu", "", "").expect("a valid triple");
     let table = [
         // (rows, columns), (lanes, in registers, scratch bytes per worker)
         ((&avx512, 4, 10), (8, true, 0)),
@@ -84,7 +84,7 @@ fn short_rows_stay_in_registers_and_long_rows_keep_expensive_values() {
 
 #[test]
 fn rows_are_cut_into_tasks() {
-    let target = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
+    let target = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a valid triple");
     let (plan, walk) = plan_of(&softmax(1, 5000), &target);
     assert_eq!((plan.tasks, &walk.cuts[..]), (1, &[][..]));
     let (plan, walk) = plan_of(&softmax(4000, 1000), &target);
