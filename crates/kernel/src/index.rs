@@ -202,7 +202,7 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// No facts.
+    /// Facts that exclude no value.
     pub const UNKNOWN: Self = Self { min: i64::MIN, max: i64::MAX, multiple: 1 };
 
     /// Returns the facts of a number from `min` to `max`, inclusive.

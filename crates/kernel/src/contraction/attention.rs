@@ -1,7 +1,8 @@
-//! Attention: a block of scores in scratch, walked row by row, and multiplied from there.
+//! Attention: computes a block of scores in scratch, applies softmax row by row, and multiplies the
+//! result by the values.
 //!
-//! Each part is emitted as if it stood alone: for that time the context's body is the part, and what the part before has
-//! handed on is an operand, of which scratch holds the rows of the block alone.
+//! Each part is emitted like a kernel of its own, with the part as the context's body. The result
+//! of the part before is an operand. Scratch contains only its rows that belong to the block.
 
 use super::dot::walk::first_row;
 use super::dot::{Tiles, part as dot};
@@ -17,7 +18,7 @@ use plan::{AttentionPlan, DotPlan};
 use shape::ArrayShape;
 use support::Result;
 
-/// Writes the result; tasks are blocks of rows.
+/// Writes the result. Tasks are blocks of rows.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<()> {
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
@@ -25,12 +26,12 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<(
     cx.for_tasks(|cx, task| {
         let spans = cx.spans(&task, &[plan.scores.shape.batch, plan.blocks], &plan.cuts)?;
         let &[products, blocks] = &spans[..] else {
-            return Err(support::Error::internal("attention has two loops"));
+            return Err(support::Error::internal("expected two loops over attention"));
         };
         let scratch = cx.worker_scratch();
         let is_new = match blocks {
             Span::All(_) => None,
-            // What the worker's task before has packed is still there.
+            // Panels that the worker's previous task packed are still valid.
             Span::Part { begin, .. } => {
                 let zero = cx.index(0);
                 let is_first_block = cx.compare(Predicate::Equal, begin, zero);
@@ -53,7 +54,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &AttentionPlan) -> Result<(
     })
 }
 
-/// Where the right operands are packed.
+/// Addresses of the packed right operands.
 struct Panels<'p> {
     plan: &'p AttentionPlan,
     keys: ValueId,
@@ -76,11 +77,11 @@ impl Panels<'_> {
 struct Block<'p> {
     plan: &'p AttentionPlan,
     batch: &'p Index,
-    /// Which tiles.
+    /// The tiles of these rows.
     tiles: Option<Span>,
     /// The first row, and one past the last.
     rows: (ValueId, ValueId),
-    /// Where their scores are.
+    /// Address of their scores.
     scores: ValueId,
 }
 
@@ -121,7 +122,7 @@ impl<'p> Block<'p> {
         cx.set_operand(plan.handed, scores);
         let softmax = whole.part(plan.softmax_root, Some((plan.scores_root, plan.handed)));
         let softmax = part(softmax, vec![self.memory(cx, plan.softmax_root)?]);
-        // Scratch holds other scores before and after.
+        // Scratch contains other scores before and after.
         cx.with_part(softmax, |cx| cx.pinned(|cx| cx.scoped(|cx| self.walk(cx))))?;
         let values =
             part(whole.part(whole.root, Some((plan.weights, plan.handed + 1))), cx.results().to_vec());
@@ -132,7 +133,7 @@ impl<'p> Block<'p> {
         })
     }
 
-    /// Walks the rows.
+    /// Applies softmax to the rows.
     fn walk(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let (begin, end) = self.rows;
         let m = self.plan.scores.shape.m;
@@ -150,7 +151,8 @@ impl<'p> Block<'p> {
         }
     }
 
-    /// The array of all scores, or of what takes their place, of which scratch holds the block's rows.
+    /// Returns the array of all scores, or of their weights. Scratch contains only the block's
+    /// rows.
     fn memory(&self, cx: &KernelContext<'_>, id: InstructionId) -> Result<Memory> {
         let shape = cx.shape(id)?;
         let mut sizes = shape.sizes();

@@ -1,6 +1,7 @@
-//! Chains of convolutions: each stage's loops over one band, from scratch to scratch.
+//! Chains of convolutions: the loops of each stage over one band. Stages communicate through
+//! scratch.
 //!
-//! A stage's kernel is emitted as if it stood alone: a part of the context's kernel.
+//! Each stage is emitted like a kernel of its own: as a part of the context's kernel.
 
 use super::convolution::{dense, depthwise};
 use crate::context::parameters::Memory;
@@ -11,7 +12,7 @@ use nest::ValueId;
 use plan::{ChainPlan, ChainStage, ConvolutionKind};
 use support::{Error, Result};
 
-/// Writes the result of a chain; tasks are bands.
+/// Writes the result of a chain. Tasks are bands.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
     cx.for_tasks(|cx, band| {
         let scratch = cx.worker_scratch();
@@ -41,7 +42,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
                 | ConvolutionKind::WinogradGradient(_)
                 | ConvolutionKind::Gradient(_)
                 | ConvolutionKind::General { .. } => {
-                    Err(Error::internal("a chain's convolutions have tiles"))
+                    Err(Error::internal("expected tiled convolutions in a chain"))
                 }
             })?;
             input = output;
@@ -50,7 +51,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ChainPlan) -> Result<()> {
     })
 }
 
-/// What a stage hands on: an array whose first elements are those of the band.
+/// Returns the output of a stage: an array in which memory begins with the elements of the band.
 fn band_memory(
     cx: &mut KernelContext<'_>,
     stage: &ChainStage,

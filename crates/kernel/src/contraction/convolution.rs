@@ -1,5 +1,5 @@
-//! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the hand-over of finished elements to what
-//! follows.
+//! Convolutions: the loops that [`plan::ConvolutionPlan`] describes, and the transition of finished
+//! elements to the epilogue.
 
 pub(super) mod dense;
 pub(super) mod depthwise;
@@ -18,10 +18,10 @@ use plan::{ConvolutionKind, ConvolutionPlan};
 use shape::PrimitiveType;
 use support::Result;
 
-/// Emits a register tile at a first feature, of so many vectors of features.
+/// Emits a register tile, given its first feature and its vectors of features.
 type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
-/// Writes the result of a convolution and of what follows it.
+/// Writes the result of a convolution and its epilogue.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result<()> {
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
@@ -38,7 +38,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ConvolutionPlan) -> Result
     }
 }
 
-/// Computes what follows the convolution for some neighbouring features and stores the result.
+/// Emits the epilogue for some neighboring features and stores the result.
 fn finish(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
@@ -49,7 +49,8 @@ fn finish(
     tile::finish(cx, plan.hero, plan.accumulator, position, lanes, value)
 }
 
-/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+/// Loads neighboring elements (one if the type is complex) and converts them to the accumulator's
+/// type.
 fn load(
     b: &mut FunctionBuilder,
     plan: &ConvolutionPlan,

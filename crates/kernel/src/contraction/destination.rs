@@ -1,5 +1,5 @@
-//! Where the elements that a contraction makes are stored: what follows it may renumber them, transpose them, or write them
-//! into a slice of a larger array.
+//! Destinations of a contraction's elements. Later operations in the kernel may renumber them,
+//! transpose them, or write them into a slice of a larger array.
 
 use crate::context::KernelContext;
 use crate::index::{Index, Position};
@@ -8,8 +8,9 @@ use hlo::{InstructionId, Op};
 use plan::{Position as Place, RowSlice};
 use support::{Error, Result};
 
-/// Where in what the kernel computes an element of an instruction of the body goes. Reshapes keep its number, transposes
-/// exchange its indices; what else follows works element by element.
+/// Maps the position of an element of an instruction to its position in the computed array.
+/// Reshapes keep its number, and transposes permute its indices. All other operations in between
+/// are elementwise.
 pub(crate) fn of_element(
     cx: &mut KernelContext<'_>,
     instruction: InstructionId,
@@ -19,7 +20,7 @@ pub(crate) fn of_element(
     let (mut id, mut position) = (instruction, position.clone());
     while id != computed {
         let user = body[id].users().first().copied();
-        let user = user.ok_or_else(|| Error::internal("what follows a contraction leads to the root"))?;
+        let user = user.ok_or_else(|| Error::internal("found no path from the contraction to the root"))?;
         let sizes = cx.shape(id)?.sizes();
         match body[user].op() {
             Op::Reshape {} | Op::Bitcast {} if sizes != cx.shape(user)?.sizes() => {
@@ -36,7 +37,7 @@ pub(crate) fn of_element(
     Ok(position)
 }
 
-/// Where in the result an element of what the kernel computes is.
+/// Maps a position in the computed array to one in the result.
 pub(crate) fn in_result(cx: &mut KernelContext<'_>, position: Position) -> Result<Position> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(position) };
     let number = position.linear(&cx.shape(cx.fusion().computed())?.sizes());
@@ -44,7 +45,7 @@ pub(crate) fn in_result(cx: &mut KernelContext<'_>, position: Position) -> Resul
     Ok(Position::Linear(row.times(whole).plus(&within).plus_constant(offset)))
 }
 
-/// The slice of the result that the kernel computes; nothing if that is all of it.
+/// Returns the slice of the result that the kernel computes, or `None` if it computes all of it.
 fn slice(cx: &KernelContext<'_>) -> Result<Option<RowSlice>> {
     if cx.fusion().computed() == cx.fusion().root {
         return Ok(None);
@@ -52,16 +53,16 @@ fn slice(cx: &KernelContext<'_>) -> Result<Option<RowSlice>> {
     let slice = cx.fusion().row_slice();
     slice
         .map(Some)
-        .ok_or_else(|| Error::internal("a contraction writes slices of one dimension at known places"))
+        .ok_or_else(|| Error::internal("expected a slice along one dimension at a constant offset"))
 }
 
-/// Copies what a slice update leaves as it is, unless the array is taken over. What is computed may be written before or
-/// after.
+/// Copies the elements that a slice update leaves unchanged, unless it is in place. The computed
+/// elements may be written before or after.
 pub(crate) fn copy_around(cx: &mut KernelContext<'_>) -> Result<()> {
     let Some(RowSlice { rows, whole, run, offset }) = slice(cx)? else { return Ok(()) };
     let Place::Operand(number) = cx.fusion().position(cx.fusion().body[cx.fusion().root].operands()[0])
     else {
-        return Err(Error::internal("a slice update of an array in memory"));
+        return Err(Error::internal("expected a slice update of an array in memory"));
     };
     let (from, result) = (cx.operand(number)?.pointer, cx.results()[0].clone());
     if cx.is_same_memory(from, result.pointer) {

@@ -1,7 +1,7 @@
-//! Contractions: one generator for all that [`plan::DotPlan`] describes.
+//! Dots: one generator for all plans that [`plan::DotPlan`] describes.
 //!
-//! Tiles of rows and vectors of columns are accumulated in registers over the summands; what follows the dot is handed each
-//! finished element (a vector of neighbouring columns) before anything is stored.
+//! Tiles of rows and vectors of columns are accumulated in registers over the summands. The
+//! epilogue receives each finished element (a vector of neighboring columns) before it is stored.
 
 mod complex;
 mod pack;
@@ -21,22 +21,22 @@ use plan::{DotLoops, DotPlan, Packing, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Neighbouring elements of a row of the result, finished but for what follows the dot.
+/// Neighboring elements of a row of the result, before the epilogue.
 #[derive(Clone, Debug)]
 struct DotElement {
-    /// The number of the product, row-major over the batch dimensions.
+    /// Number of the product, row-major over the batch dimensions.
     batch: Index,
     /// The row, row-major over the left operand's free dimensions.
     row: Index,
     /// The first column, row-major over the right operand's free dimensions.
     column: Index,
-    /// How many columns.
+    /// Number of columns.
     lanes: u32,
     /// The sum.
     value: Element,
 }
 
-/// Writes the result of a contraction and of what follows it.
+/// Writes the result of a dot and its epilogue.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
@@ -56,7 +56,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
         }
         let spans = cx.spans(&task, &steps, &cuts)?;
         let &[batches, outer, inner] = &spans[..] else {
-            return Err(Error::internal("a dot has three loops"));
+            return Err(Error::internal("expected three loops over a dot"));
         };
         let (columns, rows) = if plan.tasks_by_rows() { (inner, outer) } else { (outer, inner) };
         let part = Part { columns, rows };
@@ -79,7 +79,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     })
 }
 
-/// A contraction in tiles.
+/// A dot whose loops are tiled.
 #[derive(Clone, Copy)]
 pub(crate) struct Tiles<'p> {
     pub(crate) dot: &'p DotPlan,
@@ -87,7 +87,7 @@ pub(crate) struct Tiles<'p> {
 }
 
 impl<'p> Tiles<'p> {
-    /// A plan, if its loops are over tiles.
+    /// Returns the dot if its loops are tiled.
     pub(crate) fn of(dot: &'p DotPlan) -> Option<Self> {
         dot.tiled().map(|tiled| Self { dot, tiled })
     }
@@ -96,18 +96,18 @@ impl<'p> Tiles<'p> {
 /// A task's part of a product.
 #[derive(Clone, Copy, Debug)]
 struct Part {
-    /// Steps of columns.
+    /// Steps over the columns.
     columns: Span,
-    /// Steps of rows.
+    /// Steps over the rows.
     rows: Span,
 }
 
-/// Computes what follows the dot for some elements and stores the result.
+/// Emits the epilogue for some elements and stores the result.
 fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Result<()> {
     let dot = plan.hero;
     let shape = cx.shape(dot)?;
     let Op::Dot { dot_dimension_numbers: numbers } = cx.fusion().body[dot].op() else {
-        return Err(Error::internal("the dot is a dot"));
+        return Err(Error::internal("expected a dot instruction as the plan's dot"));
     };
     let sizes = shape.sizes();
     let batch_rank = numbers.lhs_batch_dims.len();
@@ -115,16 +115,16 @@ fn finish(cx: &mut KernelContext<'_>, plan: &DotPlan, element: DotElement) -> Re
     let column_rank = lhs_rank - numbers.lhs_contracting_dims.len();
     let column = element.column.plus(&Index::lanes(i64::from(element.lanes > 1)));
     let position = cx.with_lanes(element.lanes, |cx| {
-        let mut position = delinearised(cx, &element.batch, &sizes[..batch_rank])?;
-        position.extend(delinearised(cx, &element.row, &sizes[batch_rank..column_rank])?);
-        position.extend(delinearised(cx, &column, &sizes[column_rank..])?);
+        let mut position = delinearized(cx, &element.batch, &sizes[..batch_rank])?;
+        position.extend(delinearized(cx, &element.row, &sizes[batch_rank..column_rank])?);
+        position.extend(delinearized(cx, &column, &sizes[column_rank..])?);
         Ok(Position::Multi(position))
     })?;
     tile::finish(cx, dot, plan.accumulator, &position, element.lanes, element.value)
 }
 
-/// A row-major number as an index for each dimension.
-fn delinearised(cx: &mut KernelContext<'_>, number: &Index, sizes: &[i64]) -> Result<Vec<Index>> {
+/// Converts a row-major number to an index for each dimension.
+fn delinearized(cx: &mut KernelContext<'_>, number: &Index, sizes: &[i64]) -> Result<Vec<Index>> {
     let mut indices = vec![Index::default(); sizes.len()];
     let mut rest = number.clone();
     for dimension in (0..sizes.len()).rev() {
@@ -137,27 +137,27 @@ fn delinearised(cx: &mut KernelContext<'_>, number: &Index, sizes: &[i64]) -> Re
     Ok(indices)
 }
 
-/// One product of matrices: where its operands are, in bytes.
+/// One product of matrices: the addresses of its operands, and their strides in bytes.
 #[derive(Clone, Debug)]
 struct Product {
     batch: Index,
     lhs: ValueId,
-    /// The row that the left operand begins with, if that is not the product's first one.
+    /// The row at the left operand's address, if that is not the product's first one.
     lhs_first: Option<ValueId>,
     lhs_row: i64,
     lhs_k: i64,
     rhs: ValueId,
     rhs_k: i64,
-    /// The distance of neighbouring columns; on the average over whole panels if the operand is packed.
+    /// Distance between neighboring columns. For a packed operand, the average over whole panels.
     rhs_column: i64,
-    /// Columns of a packed panel.
+    /// Number of columns in a packed panel.
     panel: Option<i64>,
-    /// Alignment of the right operand's first element of a panel.
+    /// Alignment of the first element of the right operand, or of each panel.
     rhs_alignment: u32,
 }
 
 impl Product {
-    /// The operands where they are.
+    /// Returns the product of operands that are not packed at run time.
     fn in_place(plan: &DotPlan, batch: Index, lhs: ValueId, rhs: ValueId) -> Self {
         let size = plan.accumulator.byte_size() as i64;
         let mut product = Self {
@@ -179,20 +179,20 @@ impl Product {
         product
     }
 
-    /// The right operand as packed panels.
+    /// Replaces the right operand by packed panels at an address.
     fn panels(&mut self, plan: Tiles<'_>, pointer: ValueId) {
         let size = plan.dot.accumulator.byte_size() as i64;
         self.rhs = pointer;
         self.rhs_column = plan.dot.shape.k * size;
         self.rhs_k = plan.tiled.panel * size;
         self.panel = Some(plan.tiled.panel);
-        // Panels and rows of panels are as wide as whole vectors, so the block's alignment carries over.
+        // Panels and their rows consist of whole vectors, so the block's alignment carries over.
         self.rhs_alignment = (i64::from(plan.tiled.tile.lanes) * size).min(64) as u32;
     }
 }
 
 impl Product {
-    /// The address of a row of the left operand.
+    /// Returns the address of a row of the left operand.
     fn row(&self, cx: &mut KernelContext<'_>, row: &Index) -> Result<ValueId> {
         let mut row = cx.scalar_value(row)?;
         if let Some(first) = self.lhs_first {
@@ -201,7 +201,8 @@ impl Product {
         Ok(cx.offset(self.lhs, row, self.lhs_row))
     }
 
-    /// The address of a column of the right operand; of a packed one the first of a panel or of a tile within a panel.
+    /// Returns the address of a column of the right operand. In a packed one, the column must be
+    /// the first of a panel, or of a tile within a panel.
     fn column(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
         let Some(panel) = self.panel else {
             let column = cx.scalar_value(column)?;
@@ -213,7 +214,7 @@ impl Product {
         Ok(cx.offset(first, within, self.rhs_k / panel))
     }
 
-    /// Bytes from the first column of a tile to another one of it.
+    /// Returns the distance in bytes between the first column of a tile and another one.
     fn within_tile(&self, column: i64, size: i64) -> i64 {
         match self.panel {
             Some(panel) => column / panel * panel * self.rhs_column + column % panel * size,
@@ -222,7 +223,7 @@ impl Product {
     }
 }
 
-/// The alignment of an element; a complex number's is its parts'.
+/// Returns the alignment of an element. The alignment of a complex number is that of its parts.
 fn alignment(element_type: PrimitiveType) -> u32 {
     element_type.real_part().byte_size() as u32
 }

@@ -1,5 +1,5 @@
-//! What register tiles of dots and convolutions share: their arithmetic, vectors of columns where these end, and the
-//! hand-over to what follows.
+//! Shared code for the register tiles of dots and convolutions: their arithmetic, vectors of
+//! columns at the end of a row, and the transition to the epilogue.
 
 use crate::context::{IndexKey, KernelContext};
 use crate::contraction::destination;
@@ -15,25 +15,26 @@ use support::{Error, Result};
 /// A vector of columns within a tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
-    /// The first one, from the tile's.
+    /// The first column, relative to the tile's first.
     pub(crate) offset: i64,
     pub(crate) lanes: u32,
-    /// Columns that exist; the others are padding, or are not loaded.
+    /// Number of columns that exist. The others are padding or are not loaded.
     pub(crate) valid: u32,
 }
 
-/// How the last columns are read.
+/// Access to the last columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
-    /// From panels, which are padded: more than exist.
+    /// From panels, which are padded. Reads beyond the last column.
     Padded,
-    /// In place, with a mask.
+    /// From the operand, with a mask.
     Masked,
-    /// In place, in ever smaller vectors.
+    /// From the operand, in smaller and smaller vectors.
     Narrowing,
 }
 
-/// Loads neighbouring elements (one of a complex type) and converts them to the accumulator's type.
+/// Loads neighboring elements (one if the type is complex) and converts them to the accumulator's
+/// type.
 pub(crate) fn load(
     b: &mut FunctionBuilder,
     from: PrimitiveType,
@@ -53,12 +54,12 @@ pub(crate) fn load(
     conversion::convert(b, from, accumulator, element)
 }
 
-/// The vectors of a whole tile.
+/// Returns the vectors of a whole tile.
 pub(crate) fn whole_columns(vectors: u32, lanes: u32) -> Vec<Columns> {
     (0..vectors).map(|v| Columns { offset: i64::from(v * lanes), lanes, valid: lanes }).collect()
 }
 
-/// The vectors of so many columns that do not fill a tile, of up to so many lanes.
+/// Returns the vectors, with at most `lanes` lanes, of `rest` columns that do not fill a tile.
 pub(crate) fn last_columns(rest: i64, lanes: u32, reading: Reading) -> Vec<Columns> {
     let (mut vectors, mut offset) = (Vec::new(), 0);
     while offset < rest {
@@ -78,7 +79,7 @@ pub(crate) fn last_columns(rest: i64, lanes: u32, reading: Reading) -> Vec<Colum
 }
 
 impl Columns {
-    /// Reads the columns that exist, no others.
+    /// Loads only the columns that exist.
     pub(crate) fn load_masked(
         self,
         b: &mut FunctionBuilder,
@@ -92,8 +93,9 @@ impl Columns {
         b.load_masked(Type::vector(scalar, self.lanes), pointer, alignment, mask)
     }
 
-    /// The columns that exist, in pieces whose lanes are powers of two: `body` gets the first column of each from the
-    /// tile's, how many, and their values.
+    /// Splits the columns that exist into pieces whose lanes are powers of two. `body` receives the
+    /// first column of each piece, relative to the tile's first, the number of lanes, and the
+    /// values.
     pub(crate) fn pieces(
         self,
         cx: &mut KernelContext<'_>,
@@ -117,7 +119,7 @@ impl Columns {
     }
 }
 
-/// Computes what follows a contraction for so many neighbouring elements, and stores the result.
+/// Emits the epilogue of a contraction for `lanes` neighboring elements, and stores the result.
 pub(crate) fn finish(
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
@@ -138,9 +140,10 @@ pub(crate) fn finish(
     })
 }
 
-/// Hands over the sums of a tile, `per_row` of each row: `finish` gets the row, the number of the sum in it, and the sum.
-/// Where that takes elementary functions, it is a loop over rows: the registers that hold the sums are free then for what
-/// these functions need, and their code is there once for all rows.
+/// Passes the sums of a tile to `finish`, with the row and the number of the sum in its row. There
+/// are `per_row` sums per row. If the epilogue contains elementary functions, the rows are a loop:
+/// the registers that hold the sums are then free for these functions, and their code exists once
+/// for all rows.
 pub(crate) fn finish_rows(
     cx: &mut KernelContext<'_>,
     contraction: InstructionId,
@@ -163,7 +166,8 @@ pub(crate) fn finish_rows(
         let alignment = alignment_of(cx.ty(sum), size);
         cx.store(sum, pointer, alignment);
     }
-    // Some vectors in turn keep the arithmetic units busy, and their values find room in the registers.
+    // Interleaving some vectors keeps the arithmetic units busy while their values still fit into
+    // the registers.
     let at_once = if cx.target().vector_registers >= 32 { 4 } else { 2 };
     let fills = |&step: &usize| rows.is_multiple_of(step) && step * per_row <= at_once;
     let step = [4, 2].into_iter().find(fills).unwrap_or(1);
@@ -179,22 +183,22 @@ pub(crate) fn finish_rows(
     })
 }
 
-/// Bytes of all lanes.
+/// Returns the size of all lanes in bytes.
 fn bytes_of(ty: Type) -> usize {
     ty.scalar.byte_size() * ty.lanes as usize
 }
 
-/// What divides the addresses of a tile's sums, each in so many bytes.
+/// Returns the alignment of a tile's sums, each of which occupies `size` bytes.
 fn alignment_of(ty: Type, size: i64) -> u32 {
     (bytes_of(ty) as u32).min(1 << size.trailing_zeros().min(6))
 }
 
-/// As many bytes as all vector registers have.
+/// Returns the size of all vector registers in bytes.
 fn slot_bytes(cx: &KernelContext<'_>) -> u64 {
     u64::from(cx.target().vector_registers) * u64::from(cx.target().vector_bytes)
 }
 
-/// Room for the sums of a tile, on the stack; the same for all tiles of a kernel.
+/// Returns stack memory for the sums of a tile. All tiles of a kernel share it.
 fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if let Some(slot) = cx.known_index(&IndexKey::Sums) {
         return Ok(slot);
@@ -204,7 +208,7 @@ fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     cx.remember_index(IndexKey::Sums, slot)
 }
 
-/// Whether an elementary function lies between a contraction and the body's root.
+/// True if an elementary function lies between a contraction and the body's root.
 fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) -> bool {
     let body = cx.fusion().body;
     let (mut pending, mut seen) = (vec![cx.fusion().root], BTreeSet::from([contraction]));
@@ -220,7 +224,7 @@ fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) 
     false
 }
 
-/// The lane type of an accumulator.
+/// Returns the lane type of an accumulator.
 pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
     use PrimitiveType::*;
     Ok(match element_type {
@@ -230,11 +234,11 @@ pub(crate) fn scalar_type(element_type: PrimitiveType) -> Result<ScalarType> {
         S64 | U64 => ScalarType::I64,
         F32 | C64 => ScalarType::F32,
         F64 | C128 => ScalarType::F64,
-        other => return Err(Error::internal(format!("{other} is no accumulator"))),
+        other => return Err(Error::internal(format!("expected an accumulator type, got {other}"))),
     })
 }
 
-/// `a * b + c` in the accumulator's arithmetic.
+/// `x * y + sum` in the accumulator's arithmetic.
 pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum: ValueId) -> ValueId {
     if b.ty(x).scalar.is_float() {
         return b.multiply_add(x, y, sum);
@@ -243,7 +247,7 @@ pub(crate) fn multiply_add(b: &mut FunctionBuilder, x: ValueId, y: ValueId, sum:
     b.add(product, sum)
 }
 
-/// The additive identity of a type.
+/// Returns the additive identity of a type.
 pub(crate) fn zero(b: &mut FunctionBuilder, ty: Type) -> ValueId {
     if ty.scalar.is_float() { b.float(ty, 0.0) } else { b.integer(ty, 0) }
 }

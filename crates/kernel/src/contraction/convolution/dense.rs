@@ -1,4 +1,5 @@
-//! Tiles of pixels times vectors of output features, accumulated in registers over taps and input features.
+//! Tiles of pixels times vectors of output features, accumulated in registers over taps and input
+//! features.
 
 use super::streams::Streams;
 use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
@@ -41,7 +42,7 @@ pub(in crate::contraction) fn emit(
         kernel_type,
         streams: Streams::new(cx, plan)?,
     };
-    // Panels that are too large for the caches are used up by one task after another.
+    // If the panels are too large for the caches, consecutive tasks use the same ones.
     let (chunk, features) = if dense.panels_outside {
         let (features, chunk) = cx.div_rem(task, dense.tiling.chunks)?;
         (chunk, features)
@@ -75,12 +76,13 @@ struct Nest<'p> {
     input_type: PrimitiveType,
     kernel: ValueId,
     kernel_type: PrimitiveType,
-    /// What is fetched for the tiles' ends.
+    /// Arrays that are prefetched for the epilogue.
     streams: Streams,
 }
 
 impl Nest<'_> {
-    /// Runs `body` for a part of the panels of a group, with the first feature in the group, and the vectors.
+    /// Runs `body` for a part of a group's panels, with the first feature in the group and the
+    /// vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
         let tile = self.dense.tile;
         let columns = tile.columns();
@@ -103,7 +105,7 @@ impl Nest<'_> {
         }
     }
 
-    /// One tile: accumulate, hand over.
+    /// Emits one tile: accumulates the sums and passes them to the epilogue.
     fn tile(
         &self,
         cx: &mut KernelContext<'_>,
@@ -141,7 +143,7 @@ impl Nest<'_> {
         let fetched = (!self.streams.is_empty()).then(|| cx.index(rounds));
         let at = At { input, kernel, ahead: ahead.map(|a| a.0), fetched };
         let sums = reduction.taps(cx, 0, at, &sums)?;
-        // The pixel's number stands for all that it was made of.
+        // Record the range of the pixel's number itself; it is tighter than that of its terms.
         cx.learn(pixels.output, Facts::range(0, dims.batch * dims.pixels() - 1));
         tile::finish_rows(cx, self.plan.hero, sums, parts.len(), |cx, row, number, sum| {
             let at = pixels.output_index(cx, row)?.times(dims.groups * dims.outputs).plus(&first);
@@ -152,12 +154,12 @@ impl Nest<'_> {
         })
     }
 
-    /// Bytes of the next panels that a tile of so many pixels fetches for each summand.
+    /// Returns the bytes of the next panels that a tile of `pixels` pixels prefetches per summand.
     fn ahead(&self, pixels: u32) -> Option<i64> {
         self.dense.ahead(self.dims, pixels, self.kernel_type.byte_size())
     }
 
-    /// The part of the next panels that a tile fetches, and how many bytes for each summand.
+    /// Returns the part of the next panels that a tile prefetches, and its bytes per summand.
     fn next_panels(
         &self,
         cx: &mut KernelContext<'_>,
@@ -170,7 +172,8 @@ impl Nest<'_> {
         };
         let columns = self.dense.tile.columns();
         let panels = columns * self.dense.summands * self.kernel_type.byte_size() as i64;
-        // Behind the last whole panels there are the first ones of another task: these are fetched again.
+        // The last whole panels are followed by the first ones of another task, so the current
+        // panels are prefetched again.
         let end = cx.scalar_value(&column.plus_constant(2 * columns))?;
         let outputs = cx.index(self.dims.outputs);
         let exists = cx.compare(Predicate::LessEqual, end, outputs);
@@ -180,7 +183,7 @@ impl Nest<'_> {
         Ok(Some((cx.offset(next, before, share), bytes)))
     }
 
-    /// Where the features of a tile are in the kernel.
+    /// Returns the place of a tile's features in the kernel.
     fn place(
         &self,
         cx: &mut KernelContext<'_>,
@@ -197,7 +200,8 @@ impl Nest<'_> {
             let row = dims.groups * dims.outputs * size;
             return Ok(Place { pointer, row, offsets, alignment: size as u32 });
         }
-        // A tile covers whole panels, or a panel whole tiles, so its vectors are at constant distances.
+        // A tile covers whole panels, or a panel whole tiles. The distances between vectors are
+        // therefore constant.
         let width = self.dense.panel;
         let panel = self.dense.summands * width * size;
         let panels = (dims.outputs + width - 1) / width;
@@ -212,63 +216,65 @@ impl Nest<'_> {
     }
 }
 
-/// Where the features of a tile are in the kernel.
+/// Place of a tile's features in the kernel.
 #[derive(Clone, Debug)]
 struct Place {
-    /// The first summand's row.
+    /// Address of the first summand's row.
     pointer: ValueId,
-    /// Bytes from summand to summand.
+    /// Distance in bytes between summands.
     row: i64,
-    /// Bytes from the row's begin to each vector.
+    /// Distance in bytes between the start of the row and each vector.
     offsets: Vec<i64>,
-    /// Of a vector.
+    /// Alignment of a vector.
     alignment: u32,
 }
 
-/// The sums of a tile.
+/// Emitter for the sums of a tile.
 struct Reduction<'p> {
     nest: &'p Nest<'p>,
     pixels: Pixels,
     place: Place,
-    /// Bytes from the first pixel of the input to each.
+    /// Distance in bytes between the first input pixel and each pixel.
     rows: Vec<ValueId>,
     parts: &'p [Columns],
-    /// Bytes of the next panels to fetch for each summand.
+    /// Bytes of the next panels to prefetch per summand.
     ahead: i64,
-    /// The tile's first feature.
+    /// First feature of the tile.
     first: Index,
 }
 
-/// Where the summands to come are.
+/// Addresses of the next summands.
 #[derive(Clone, Copy, Debug)]
 struct At {
-    /// The first pixel's.
+    /// Address of the first pixel's inputs.
     input: ValueId,
-    /// Their rows in the kernel.
+    /// Address of their rows in the kernel.
     kernel: ValueId,
-    /// What to fetch for them.
+    /// Address of the panels to prefetch.
     ahead: Option<ValueId>,
-    /// In so many of them what follows a pixel is fetched, whole rounds of the loop.
+    /// Number of summands during which the epilogue's arrays are prefetched, in whole iterations of
+    /// the loop.
     fetched: Option<ValueId>,
 }
 
-/// Sums of so many summands are made of parts.
+/// Minimum number of summands in a sum that is computed in parts.
 const MANY_SUMMANDS: i64 = 8192;
 
-/// So many independent sums keep two multiply-add units with a latency of four busy.
+/// Number of independent sums that keep two multiply-add units with a latency of four cycles busy.
 const ENOUGH_SUMS: usize = 8;
 
-/// Of so many summands, the sums of several sets are worth their addition.
+/// Minimum number of summands that justifies adding up several sets of sums.
 const LONG_RUN: i64 = 32;
 
-/// Summands of a round, at most; a power of two.
+/// Maximum number of summands per iteration; a power of two.
 const MOST_UNROLLED: i64 = 4;
 
-/// So many accumulators make the overhead of a loop small.
+/// Number of accumulators from which on the overhead of a loop is small.
 const MANY_ACCUMULATORS: usize = 12;
 
 impl Reduction<'_> {
-    /// Loops over the taps of a dimension and those behind it; over runs of them and of input features at last.
+    /// Emits loops over the taps from a dimension on. The innermost ones are runs of taps and input
+    /// features.
     fn taps(&self, cx: &mut KernelContext<'_>, d: usize, at: At, sums: &[ValueId]) -> Result<Vec<ValueId>> {
         let &Nest { dense, dims, .. } = self.nest;
         if d == 3 || (d == 2 && dense.is_run) {
@@ -305,15 +311,15 @@ impl Reduction<'_> {
         })
     }
 
-    /// Whether what each tap of a dimension gives is summed up by itself: in one sum of so many summands, as the gradient
-    /// of a kernel has, rounding errors would grow too far.
+    /// True if each tap of a dimension is summed separately. In a single sum of very many summands,
+    /// such as the gradient of a kernel, rounding errors would grow too large.
     fn is_summed_apart(&self, d: usize) -> bool {
         let taps = &self.pixels.taps;
         let is_outermost = taps[d].most > 1 && taps[..d].iter().all(|count| count.most <= 1);
         self.nest.dense.summands >= MANY_SUMMANDS && is_outermost
     }
 
-    /// Summands one behind another, in the input and in the kernel.
+    /// Adds summands that are contiguous in the input and in the kernel.
     fn run(
         &self,
         cx: &mut KernelContext<'_>,
@@ -321,7 +327,7 @@ impl Reduction<'_> {
         at: At,
         sums: &[ValueId],
     ) -> Result<Vec<ValueId>> {
-        // The count is a multiple of the input features, so nothing is left behind the loop.
+        // The count is a multiple of the input features, so the loop leaves no remainder.
         let unroll = match self.nest.dims.inputs {
             _ if sums.len() >= MANY_ACCUMULATORS => 1,
             inputs if inputs % 4 == 0 => 4,
@@ -330,7 +336,7 @@ impl Reduction<'_> {
         };
         let vectors = (sums.len() / self.rows.len().max(1)) as u32;
         let unroll = i64::from(plan::most_together(sums.len() as u32, vectors, cx.target())).min(unroll);
-        // Few sums wait for one another: summands take turns in several sets of them.
+        // A few sums would wait for each other, so summands alternate between several sets of sums.
         let sets = if count.most < LONG_RUN { 1 } else { ENOUGH_SUMS / sums.len().max(1) };
         let sets = sets.clamp(1, unroll as usize);
         let sets = 1 << sets.ilog2();
@@ -350,7 +356,7 @@ impl Reduction<'_> {
         Ok(total)
     }
 
-    /// The same with the sums of every set.
+    /// Adds the summands with the sums of all sets.
     fn run_in_sets(
         &self,
         cx: &mut KernelContext<'_>,
@@ -407,7 +413,7 @@ impl Reduction<'_> {
         run(cx, (split, count.value), false, &sums)
     }
 
-    /// Asks for what follows the sums of a pixel of the tile.
+    /// Prefetches the epilogue's arrays for one pixel of the tile.
     fn fetch(&self, cx: &mut KernelContext<'_>, pixel: ValueId) -> Result<()> {
         let features = self.nest.dims.groups * self.nest.dims.outputs;
         let pixel = cx.known_integer(pixel).map_or_else(|| Index::scalar(pixel), Index::constant);
@@ -463,7 +469,7 @@ impl Reduction<'_> {
     }
 }
 
-/// A number at the first tap, 0 at the others.
+/// Returns a number at the first tap, and 0 at the others.
 fn at_first(b: &mut FunctionBuilder, tap: ValueId, number: ValueId) -> ValueId {
     let zero = b.index(0);
     match b.known_integer(tap) {

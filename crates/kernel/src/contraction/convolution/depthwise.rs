@@ -1,4 +1,4 @@
-//! Tiles of pixels times vectors of features, each feature from its own input feature.
+//! Tiles of pixels times vectors of features. Each feature has its own input feature.
 
 use super::walk::{Pixels, repeat, span, tiles};
 use super::{finish, load};
@@ -44,7 +44,7 @@ pub(in crate::contraction) fn emit(
     }
 }
 
-/// A span of whole blocks, and of the block behind the last one of them if there is one.
+/// Extends a span of whole blocks by the partial block after the last one, if there is one.
 fn with_last(b: &mut FunctionBuilder, whole: Span, blocks: i64) -> Span {
     let Span::Part { begin, end, steps } = whole else { return Span::All(blocks) };
     let is_last = whole.is_last(b).filter(|_| steps < blocks);
@@ -68,7 +68,7 @@ struct Nest<'p> {
 
 type BlockBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index) -> Result<()>;
 
-/// Windows of more taps in the last dimension are not unrolled.
+/// Maximum number of taps in the last dimension that are unrolled.
 const MAX_UNROLLED_TAPS: i64 = 8;
 
 impl Nest<'_> {
@@ -80,7 +80,8 @@ impl Nest<'_> {
         self.dims.groups * self.dims.outputs
     }
 
-    /// Runs `body` for a part of the blocks, with the first feature. The last block ends with the last feature.
+    /// Runs `body` for a part of the blocks, with the first feature. The last block ends with the
+    /// last feature.
     fn blocks(&self, cx: &mut KernelContext<'_>, span: Span, body: BlockBody<'_>) -> Result<()> {
         let (block, features) = (self.depthwise.block(), self.features());
         cx.for_span(span, 1, |cx, index| {
@@ -98,7 +99,7 @@ impl Nest<'_> {
         })
     }
 
-    /// One tile: accumulate, hand over.
+    /// Emits one tile: accumulates the sums and passes them to the epilogue.
     fn tile(&self, cx: &mut KernelContext<'_>, pixels: Pixels, feature: &Index) -> Result<()> {
         let dims = self.dims;
         let lanes = self.lanes();
@@ -129,17 +130,17 @@ impl Nest<'_> {
         })
     }
 
-    /// Bytes of input from pixel to pixel.
+    /// Returns the distance in bytes between input pixels.
     fn pixel(&self) -> i64 {
         self.dims.groups * self.input_type.byte_size() as i64
     }
 
-    /// Bytes of the kernel from tap to tap.
+    /// Returns the distance in bytes between taps of the kernel.
     fn tap(&self) -> i64 {
         self.features() * self.kernel_type.byte_size() as i64
     }
 
-    /// Loops over the taps of a dimension and those behind it.
+    /// Emits loops over the taps from a dimension on.
     fn taps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -179,7 +180,8 @@ impl Nest<'_> {
         })
     }
 
-    /// All taps of a line of neighbouring pixels: each input is read once, for all outputs that it adds to.
+    /// Emits all taps of a line of neighboring pixels. Each input is loaded once, for all outputs
+    /// that it contributes to.
     fn line(
         &self,
         b: &mut FunctionBuilder,
@@ -217,7 +219,7 @@ impl Nest<'_> {
         Ok(sums)
     }
 
-    /// The weights of a tap.
+    /// Loads the weights of a tap.
     fn weights(&self, b: &mut FunctionBuilder, pointer: ValueId) -> Result<Vec<ValueId>> {
         let bytes = i64::from(self.lanes()) * self.kernel_type.byte_size() as i64;
         let vector = |k: i64| {
@@ -227,7 +229,8 @@ impl Nest<'_> {
         (0..i64::from(self.depthwise.vectors)).map(vector).collect()
     }
 
-    /// The inputs of a tile's features at a pixel: each as often as features share it.
+    /// Loads the inputs of a tile's features at a pixel. Each is repeated for all features that
+    /// share it.
     fn inputs(&self, b: &mut FunctionBuilder, pointer: ValueId) -> Result<Vec<ValueId>> {
         let shared = self.dims.outputs as u32;
         let distinct = self.lanes() / shared;

@@ -1,4 +1,5 @@
-//! Convolutions of any kind: one vector of output features after another, over the taps that lie on the input.
+//! Convolutions of any kind: one vector of output features after another, over the taps within the
+//! input.
 
 use super::walk::span;
 use super::{finish, load};
@@ -47,7 +48,7 @@ pub(super) fn emit(
 struct Operand {
     pointer: ValueId,
     element_type: PrimitiveType,
-    /// Bytes from neighbour to neighbour, by dimension.
+    /// Distance in bytes between neighbors, for each dimension.
     strides: Vec<i64>,
 }
 
@@ -59,16 +60,16 @@ struct Nest<'p> {
     kernel: Operand,
 }
 
-/// Taps of a dimension that may lie on the input.
+/// Taps of a dimension that may lie within the input.
 #[derive(Clone, Copy)]
 struct Taps {
     begin: ValueId,
     end: ValueId,
-    /// Where tap 0 lies, in the dilated input.
+    /// Position of tap 0 in the dilated input.
     start: ValueId,
 }
 
-/// Where the input and the kernel of the taps so far begin, and the sums.
+/// Addresses of the input and the kernel for the taps so far, and the sums.
 #[derive(Clone)]
 struct Partial {
     input: ValueId,
@@ -77,7 +78,7 @@ struct Partial {
 }
 
 impl Nest<'_> {
-    /// Loops over the output pixels of the dimensions that are left.
+    /// Emits loops over the output pixels of the remaining dimensions.
     fn pixels(&self, cx: &mut KernelContext<'_>, sizes: &[i64], position: &mut Vec<Index>) -> Result<()> {
         let Some((&size, rest)) = sizes.split_first() else { return self.features(cx, position) };
         cx.for_range(0, size, 1, |cx, index| {
@@ -88,7 +89,7 @@ impl Nest<'_> {
         })
     }
 
-    /// Loops over the groups and vectors of one pixel's features.
+    /// Emits loops over the groups and vectors of one pixel's features.
     fn features(&self, cx: &mut KernelContext<'_>, position: &[Index]) -> Result<()> {
         let mut taps = Vec::new();
         for (d, index) in self.plan.dims.spatial.iter().zip(&position[1..]) {
@@ -115,7 +116,7 @@ impl Nest<'_> {
         })
     }
 
-    /// One vector of features of one pixel.
+    /// Emits one vector of features of one pixel.
     fn vector(
         &self,
         cx: &mut KernelContext<'_>,
@@ -136,7 +137,7 @@ impl Nest<'_> {
         finish(cx, self.plan, &Position::Multi(position), self.lanes, value)
     }
 
-    /// Loops over the taps of a dimension and those behind it.
+    /// Emits loops over the taps from a dimension on.
     fn taps(
         &self,
         cx: &mut KernelContext<'_>,
@@ -157,7 +158,7 @@ impl Nest<'_> {
                 let input = cx.offset(input, at, stride);
                 return self.taps(cx, d + 1, taps, Partial { input, kernel, sums });
             }
-            // A tap between two elements reads nothing.
+            // A tap between two elements reads no input.
             let by = cx.index(window.base_dilation);
             let rest = cx.binary(BinaryOp::RemainderSigned, at, by);
             let nothing = cx.index(0);
@@ -201,7 +202,7 @@ impl Nest<'_> {
     }
 }
 
-/// The taps of an output that lie between the first and the last element of the input.
+/// Returns the taps of an output that lie between the first and the last element of the input.
 fn taps_inside(b: &mut FunctionBuilder, d: &SpatialDimension, output: ValueId) -> Taps {
     let w = d.window;
     let extent = if d.input == 0 { 0 } else { (d.input - 1) * w.base_dilation + 1 };
@@ -209,13 +210,13 @@ fn taps_inside(b: &mut FunctionBuilder, d: &SpatialDimension, output: ValueId) -
     let start = b.add_constant(start, -w.padding_low);
     let nothing = b.index(0);
     let before = b.sub(nothing, start);
-    let behind = b.add_constant(before, extent);
+    let to_end = b.add_constant(before, extent);
     let begin = taps_before(b, before, w.window_dilation, w.size);
-    let end = taps_before(b, behind, w.window_dilation, w.size);
+    let end = taps_before(b, to_end, w.window_dilation, w.size);
     Taps { begin, end, start }
 }
 
-/// How many taps lie before a distance from tap 0, of those there are.
+/// Returns the number of taps before a distance from tap 0, at most `taps`.
 fn taps_before(b: &mut FunctionBuilder, distance: ValueId, dilation: i64, taps: i64) -> ValueId {
     let zero = b.index(0);
     let is_negative = b.compare(Predicate::Less, distance, zero);

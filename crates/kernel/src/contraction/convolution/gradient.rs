@@ -1,5 +1,5 @@
-//! The gradient of a convolution's kernel: products of input pixels with pixels of the result's gradient, summed in
-//! registers over a block of pixels, and over the blocks in scratch.
+//! The gradient of a convolution's kernel: products of input pixels with pixels of the result's
+//! gradient. They are summed in registers over a block of pixels, and in scratch over the blocks.
 
 use super::walk::{Count, repeat};
 use super::{PanelBody, finish};
@@ -29,7 +29,7 @@ pub(super) fn emit(
         extents: Extents::new(&plan.dims)?,
         input: cx.operand(plan.input_operand)?.pointer,
         factor: cx.operand(plan.kernel_operand)?.pointer,
-        table: *cx.packed().last().ok_or_else(|| Error::internal("the table of strips is missing"))?,
+        table: *cx.packed().last().ok_or_else(|| Error::internal("missing table of strips"))?,
     };
     cx.for_tasks(|cx, task| {
         let task = cx.scalar_value(&task)?;
@@ -47,11 +47,11 @@ pub(super) fn emit(
 
 /// Pixels of the arrays.
 struct Extents {
-    /// Input pixels, and elements of an image.
+    /// Input pixels of an image, in each dimension.
     input: [i64; 3],
     /// Gradient pixels.
     factor: [i64; 3],
-    /// Input pixels from one gradient pixel to the next.
+    /// Distance in input pixels between gradient pixels.
     dilations: [i64; 3],
 }
 
@@ -59,7 +59,7 @@ impl Extents {
     fn new(dims: &ConvolutionDims) -> Result<Self> {
         let missing = 3usize
             .checked_sub(dims.spatial.len())
-            .ok_or_else(|| Error::internal("a gradient has three spatial dimensions at most"))?;
+            .ok_or_else(|| Error::internal("expected at most three spatial dimensions in a gradient"))?;
         let of = |f: fn(&SpatialDimension) -> i64| {
             let mut all = [1; 3];
             for (d, spatial) in dims.spatial.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Extents {
         })
     }
 
-    /// Pixels from position to position of a dimension.
+    /// Returns the distance in pixels between positions of a dimension.
     fn unit(extents: [i64; 3], d: usize) -> i64 {
         extents[d + 1..].iter().product()
     }
@@ -86,7 +86,7 @@ struct Nest<'p> {
     gradient: &'p GradientPlan,
     dims: &'p ConvolutionDims,
     scalar: ScalarType,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: i64,
     extents: Extents,
     input: ValueId,
@@ -94,18 +94,18 @@ struct Nest<'p> {
     table: ValueId,
 }
 
-/// Rows of the scratch, from `begin` to before `end`.
+/// Rows of the scratch, from `begin` up to, but not including, `end`.
 #[derive(Clone, Copy)]
 struct Rows {
     begin: ValueId,
     end: ValueId,
 }
 
-/// The memory of a task's rows, addressed as if all rows were there.
+/// The memory of a task's rows, addressed as if it contained all rows.
 #[derive(Clone, Copy)]
 struct Scratch {
     begin: ValueId,
-    /// Bytes from `begin` to where the first row of all would be.
+    /// Distance in bytes from `begin` to the place of the very first row.
     skipped: ValueId,
 }
 
@@ -123,23 +123,23 @@ pub(super) struct RegisterTile<'p> {
     pub(super) parts: &'p [Columns],
 }
 
-/// The pixels of a strip that are in a block.
+/// Pixels of a strip that are within a block.
 #[derive(Clone, Copy, Debug)]
 struct Block {
-    /// The first pixels of both arrays, at the first row and column.
+    /// Addresses of the first pixels of both arrays, at the first row and column.
     input: ValueId,
     factor: ValueId,
-    /// Images, planes, lines, columns.
+    /// Numbers of images, planes, lines, and columns.
     counts: [Count; 4],
 }
 
 impl Nest<'_> {
-    /// Bytes from row to row of the scratch.
+    /// Returns the distance in bytes between rows of the scratch.
     fn row_bytes(&self) -> i64 {
         self.gradient.scratch_row(self.dims) * self.size
     }
 
-    /// The rows of a task.
+    /// Returns the rows of a task.
     fn rows(&self, b: &mut FunctionBuilder, task: ValueId) -> Rows {
         if self.gradient.tasks() == 1 {
             return Rows { begin: b.index(0), end: b.index(self.gradient.most_rows()) };
@@ -149,7 +149,7 @@ impl Nest<'_> {
         Rows { begin: b.load(Type::I64, at, 8), end: b.load(Type::I64, next, 8) }
     }
 
-    /// Sums up block after block.
+    /// Sums one block after another.
     fn blocks(&self, cx: &mut KernelContext<'_>, task: ValueId, scratch: Scratch) -> Result<()> {
         let plan = self.gradient;
         let lines = self.extents.factor[1];
@@ -174,7 +174,7 @@ impl Nest<'_> {
         })
     }
 
-    /// The tiles of a strip, for the pixels of it that are in the block.
+    /// Emits the tiles of a strip, for those of its pixels that are within the block.
     fn strip(
         &self,
         cx: &mut KernelContext<'_>,
@@ -190,7 +190,7 @@ impl Nest<'_> {
         let (row, tiles) = (field(cx, 6)?, field(cx, 7)?);
         let Extents { input: of_input, factor: of_factor, dilations } = self.extents;
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
-        // The lines of the strip that are in the block.
+        // Lines of the strip that are within the block.
         let (first, lines) = self.cut(cx, first_line.value, counts[1], line);
         let images = self.images(cx, image);
         let skipped_lines = cx.sub(first, first_line.value);
@@ -224,19 +224,20 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// The lines of a strip that are in the block that begins at a line: the first one, and how many.
+    /// Returns the lines of a strip that are within the block that begins at `line`: the first one,
+    /// and their number.
     fn cut(&self, b: &mut FunctionBuilder, first: ValueId, count: Count, line: ValueId) -> (ValueId, Count) {
         if self.gradient.lines >= self.extents.factor[1] {
             return (first, count);
         }
         let end = b.add(first, count.value);
-        let behind = b.add_constant(line, self.gradient.lines);
+        let block_end = b.add_constant(line, self.gradient.lines);
         let begin = choose(b, Predicate::Greater, line, first);
-        let end = choose(b, Predicate::Less, behind, end);
+        let end = choose(b, Predicate::Less, block_end, end);
         (begin, Count { value: b.sub(end, begin), most: count.most.min(self.gradient.lines) })
     }
 
-    /// Images of the block that begins with an image.
+    /// Returns the number of images in the block that begins with an image.
     fn images(&self, b: &mut FunctionBuilder, image: ValueId) -> Count {
         let (all, of_block) = (self.dims.inputs, self.gradient.images);
         if all % of_block == 0 {
@@ -255,7 +256,7 @@ impl Nest<'_> {
         for_panels(cx, self.gradient.tile, self.dims.outputs, reading, body)
     }
 
-    /// Sums of a tile over the pixels of a block, added to the scratch.
+    /// Adds the sums of a tile over the pixels of a block to the scratch.
     fn tile(
         &self,
         cx: &mut KernelContext<'_>,
@@ -282,7 +283,7 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// Loops over images and pixels.
+    /// Emits loops over images and pixels.
     fn pixels(
         &self,
         cx: &mut KernelContext<'_>,
@@ -344,7 +345,7 @@ impl Nest<'_> {
         Ok(next)
     }
 
-    /// Hands the sums of a task's rows on.
+    /// Passes the sums of a task's rows to the epilogue.
     fn finish(&self, cx: &mut KernelContext<'_>, rows: Rows, scratch: ValueId) -> Result<()> {
         let Rows { begin, end } = rows;
         let outputs = self.dims.outputs;
@@ -373,17 +374,17 @@ impl Nest<'_> {
     }
 }
 
-/// A strip in the list of those of one size.
+/// A strip in the list of strips of the same size.
 struct ListedStrip<'p> {
     size: &'p GradientSize,
-    /// The numbers of the list's first strip in the table.
+    /// Address of the fields of the list's first strip in the table.
     first: ValueId,
-    /// The strip's place in the list.
+    /// Number of the strip in the list.
     number: ValueId,
 }
 
 impl ListedStrip<'_> {
-    /// A number of the strip, as in [`Strip::fields`].
+    /// Returns a field of the strip, as in [`Strip::fields`].
     fn field(&self, cx: &mut KernelContext<'_>, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
         if min == most {
@@ -397,13 +398,14 @@ impl ListedStrip<'_> {
     }
 }
 
-/// Whichever of two values the predicate holds for on the left.
+/// Returns `x` if the predicate holds for `x` and `y`, or else `y`.
 fn choose(b: &mut FunctionBuilder, predicate: Predicate, x: ValueId, y: ValueId) -> ValueId {
     let holds = b.compare(predicate, x, y);
     b.select(holds, x, y)
 }
 
-/// Runs `body` for all panels of so many features, with the first feature and the vectors of a tile; the last panel is narrower.
+/// Runs `body` for all panels of `features` features, with the first feature and the vectors of a
+/// tile. The last panel may be narrower.
 pub(super) fn for_panels(
     cx: &mut KernelContext<'_>,
     tile: Tile,

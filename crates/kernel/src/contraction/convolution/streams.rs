@@ -1,5 +1,5 @@
-//! Arrays that what follows a convolution reads and writes, element by element: their lines are asked for while the sums
-//! are computed, where they would not be in the second-level cache.
+//! Arrays that the epilogue of a convolution reads and writes, element by element. If they do not
+//! fit into the second-level cache, their lines are prefetched while the sums are computed.
 
 use crate::context::KernelContext;
 use crate::contraction::tile::Columns;
@@ -9,16 +9,16 @@ use nest::ValueId;
 use plan::ConvolutionPlan;
 use support::Result;
 
-/// The arrays, with bytes of their elements; none if all of them may stay in the cache.
+/// Addresses of the arrays and their element sizes. Empty if all arrays may stay in the cache.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Streams(Vec<(ValueId, i64)>);
 
-/// Sums of fewer products are done before a line has come.
+/// Minimum number of products in a sum. Shorter sums are complete before a prefetched line arrives.
 const ENOUGH_SUMMANDS: i64 = 48;
 
 impl Streams {
-    /// What has the shape of the convolution, and is the result or an operand of what follows. Whatever is not read at the
-    /// convolution's own positions is asked for in vain, which does no harm.
+    /// Finds the arrays with the shape of the convolution: the result and operands of the epilogue.
+    /// Prefetching an array that is read at other positions is useless but harmless.
     pub(super) fn new(cx: &KernelContext<'_>, plan: &ConvolutionPlan) -> Result<Self> {
         let shape = cx.shape(plan.hero)?;
         let result = &cx.results()[0];
@@ -45,7 +45,7 @@ impl Streams {
         self.0.is_empty()
     }
 
-    /// Asks for the lines of some neighbouring features, the first of which is at a position.
+    /// Prefetches the lines of some neighboring features, starting at a position.
     pub(super) fn fetch(&self, cx: &mut KernelContext<'_>, first: &Index, parts: &[Columns]) -> Result<()> {
         let Some(last) = parts.last() else { return Ok(()) };
         let first = cx.scalar_value(first)?;

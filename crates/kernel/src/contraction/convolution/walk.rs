@@ -1,5 +1,5 @@
-//! Walks the tiles of a plan's tiling: loops over rectangles whose numbers are read from the plan's table, or are
-//! constants where all rectangles have the same.
+//! Walks the tiles of a plan's tiling. Loops over rectangles read their fields from the plan's
+//! table. Fields that are the same for all rectangles are constants.
 
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
@@ -11,26 +11,26 @@ use support::{Error, Result};
 /// A tile of pixels.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pixels {
-    /// How many.
+    /// Number of pixels.
     pub(super) count: u32,
-    /// The number of the first input pixel, at the first tap.
+    /// Number of the first input pixel, at the first tap.
     pub(super) input: ValueId,
-    /// The number of the first output pixel.
+    /// Number of the first output pixel.
     pub(super) output: ValueId,
-    /// The number of the first tap.
+    /// Number of the first tap.
     pub(super) tap: ValueId,
-    /// Taps of each dimension.
+    /// Number of taps in each dimension.
     pub(super) taps: [Count; 3],
-    /// From pixel to pixel.
+    /// Distance between input pixels.
     pub(super) input_step: ValueId,
-    /// From pixel to pixel.
+    /// Distance between output pixels.
     pub(super) output_step: ValueId,
-    /// Taps of the pixels of all tiles that come before, where they are counted.
+    /// Number of taps of the pixels in all earlier tiles, if they are counted.
     pub(super) before: Option<ValueId>,
 }
 
 impl Pixels {
-    /// The number of an output pixel of the tile.
+    /// Returns the number of an output pixel of the tile.
     pub(super) fn output_index(&self, cx: &mut KernelContext<'_>, pixel: &Index) -> Result<Index> {
         let index =
             |b: &FunctionBuilder, v| b.known_integer(v).map_or_else(|| Index::scalar(v), Index::constant);
@@ -49,14 +49,14 @@ impl Pixels {
     }
 }
 
-/// The numbers of pixels are below this: positions beyond are refused by the plan.
+/// Upper bound on the numbers of pixels. The plan rejects larger ones.
 const MAX_PIXEL: i64 = 1 << 56;
 
-/// How often a loop runs.
+/// Trip count of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Count {
     pub(super) value: ValueId,
-    /// At most so often.
+    /// Upper bound on the count.
     pub(super) most: i64,
 }
 
@@ -66,7 +66,7 @@ impl Count {
     }
 }
 
-/// Runs `body` so often, with values from iteration to iteration.
+/// Runs `body` `count` times, with values carried between iterations.
 pub(super) fn repeat(
     cx: &mut KernelContext<'_>,
     count: Count,
@@ -83,7 +83,7 @@ pub(super) fn repeat(
     cx.for_dynamic(begin, count.value, count.most, initial, body)
 }
 
-/// Part number `part` of `parts` of a loop; all of it if it is not cut.
+/// Returns part number `part` of `parts` of a loop, or all of it if it is not cut.
 pub(super) fn span(cx: &mut KernelContext<'_>, part: &Index, parts: i64, steps: i64) -> Result<Span> {
     if parts <= 1 {
         return Ok(Span::All(steps));
@@ -94,7 +94,7 @@ pub(super) fn span(cx: &mut KernelContext<'_>, part: &Index, parts: i64, steps: 
 
 pub(super) type TileBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, Pixels) -> Result<()>;
 
-/// Runs `body` for every tile of a chunk: code for each size of tiles, one after another.
+/// Runs `body` for every tile of a chunk. Each tile size has its own code.
 pub(super) fn tiles(
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
@@ -104,7 +104,7 @@ pub(super) fn tiles(
     tiles_in_order(cx, tiling, chunk, false, body)
 }
 
-/// The same; the taps of the pixels before each tile are counted if `is_counted`.
+/// Like [`tiles`]. If `is_counted`, counts the taps of the pixels before each tile.
 pub(super) fn tiles_in_order(
     cx: &mut KernelContext<'_>,
     tiling: &Tiling,
@@ -113,7 +113,7 @@ pub(super) fn tiles_in_order(
     body: TileBody<'_>,
 ) -> Result<()> {
     let table = if tiling.needs_table() {
-        Some(*cx.packed().last().ok_or_else(|| Error::internal("the table of tiles is missing"))?)
+        Some(*cx.packed().last().ok_or_else(|| Error::internal("missing table of tiles"))?)
     } else {
         None
     };
@@ -142,16 +142,16 @@ pub(super) fn tiles_in_order(
     Ok(())
 }
 
-/// The rectangles of one size.
+/// Rectangles of the same size.
 struct List<'p> {
     size: &'p TileSize,
-    /// Whether the taps of the pixels before each tile are counted.
+    /// True if the taps of the pixels before each tile are counted.
     is_counted: bool,
-    /// The first one's numbers in the table.
+    /// Address of the first rectangle's fields in the table.
     first: Option<ValueId>,
 }
 
-/// The positions of a rectangle's numbers; as in [`Rectangle::fields`].
+/// Positions of a rectangle's fields, as in [`Rectangle::fields`].
 mod field {
     pub(super) const INPUT: usize = 0;
     pub(super) const OUTPUT: usize = 1;
@@ -167,13 +167,13 @@ mod field {
 }
 
 impl List<'_> {
-    /// A number of a rectangle.
+    /// Returns a field of a rectangle.
     fn field(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, field: usize) -> Result<Count> {
         let (min, most) = self.size.range(field);
         if min == most {
             return Ok(Count::constant(cx, most));
         }
-        let first = self.first.ok_or_else(|| Error::internal("rectangles that differ have a table"))?;
+        let first = self.first.ok_or_else(|| Error::internal("missing table of rectangles that differ"))?;
         let at = cx.offset(first, rectangle, Rectangle::FIELDS as i64 * 8);
         let at = cx.offset_bytes(at, field as i64 * 8);
         let value = cx.load(Type::I64, at, 8);
@@ -181,7 +181,7 @@ impl List<'_> {
         Ok(Count { value, most })
     }
 
-    /// The loops around the tiles of a rectangle, and over them.
+    /// Emits the loops of a rectangle: those around its tiles, and the one over them.
     fn rectangle(&self, cx: &mut KernelContext<'_>, rectangle: ValueId, body: TileBody<'_>) -> Result<()> {
         let get = |cx: &mut KernelContext<'_>, field| self.field(cx, rectangle, field);
         let three = |cx: &mut KernelContext<'_>, field| -> Result<[Count; 3]> {
@@ -220,10 +220,10 @@ impl List<'_> {
     }
 }
 
-/// The loops of a rectangle: three around its tiles, and the one over them.
+/// Number of loops per rectangle: three around its tiles, and the one over them.
 const LOOPS: usize = 4;
 
-/// What an iteration of a loop adds to the numbers of pixels.
+/// Increments of an iteration to the numbers of pixels.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     input: ValueId,
@@ -231,7 +231,7 @@ struct Step {
     before: ValueId,
 }
 
-/// Loops that move a tile on.
+/// Emits the loops that move a tile.
 fn nest(cx: &mut KernelContext<'_>, loops: &[(Count, Step)], tile: Pixels, body: TileBody<'_>) -> Result<()> {
     let Some((&(count, step), inner)) = loops.split_first() else {
         return body(cx, tile);

@@ -1,6 +1,7 @@
-//! Convolutions by transformed patches, as [`plan::WinogradPlan`] describes: for each block of patches the input is
-//! transformed into the worker's scratch, one register tile of products after another is computed for all frequencies, and
-//! the pixels that these make are handed to what follows.
+//! Convolutions by transformed patches, as [`plan::WinogradPlan`] describes. For each block of
+//! patches, the input is transformed into the worker's scratch. One register tile of products after
+//! another is then computed for all frequencies, and the resulting pixels are passed to the
+//! epilogue.
 
 mod gradient;
 mod image;
@@ -59,7 +60,8 @@ pub(super) fn emit(
         cx.for_span(blocks, 1, |cx, number| {
             let block = nest.block(cx, &number)?;
             match is_first.filter(|_| winograd.feature_chunks > 1) {
-                // The task before has transformed the same input, unless this is another worker's.
+                // The previous task has transformed the same input, unless it ran on another
+                // worker.
                 Some(is_first) => {
                     let (features, zero) = (cx.scalar_value(&features)?, cx.index(0));
                     let is_new = cx.compare(Predicate::Equal, features, zero);
@@ -81,39 +83,39 @@ struct Nest<'p> {
     scalar: ScalarType,
     input: ValueId,
     input_type: PrimitiveType,
-    /// The worker's.
+    /// Address of the worker's scratch.
     scratch: ValueId,
-    /// The transformed kernel.
+    /// Address of the transformed kernel.
     kernel: ValueId,
-    /// What is fetched for the tiles' ends.
+    /// Arrays that are prefetched for the epilogue.
     streams: Streams,
 }
 
-/// Patches from one to before another.
+/// A range of patches. `end` is excluded.
 #[derive(Clone, Copy)]
 struct Block {
     begin: ValueId,
     end: ValueId,
 }
 
-/// Where a patch is.
+/// Position of a patch.
 struct Patch {
-    /// The number of the image.
+    /// Number of the image.
     image: ValueId,
-    /// The first line and the first column of its outputs.
+    /// First line and first column of its outputs.
     outputs: [ValueId; 2],
 }
 
-/// The place of a feature in the transformed kernel.
+/// Place of a feature in the transformed kernel.
 #[derive(Clone, Copy)]
 struct KernelRow {
-    /// Its address, at the first frequency and the first input.
+    /// Address at the first frequency and the first input.
     pointer: ValueId,
-    /// Bytes from frequency to frequency.
+    /// Distance in bytes between frequencies.
     frequency: i64,
 }
 
-/// The addresses of what is multiplied at one frequency: the first patch of a tile, and the kernel.
+/// Addresses of the factors at one frequency: the first patch of a tile, and the kernel.
 #[derive(Clone, Copy)]
 struct Factors {
     patches: ValueId,
@@ -125,7 +127,8 @@ impl Nest<'_> {
         self.scalar.byte_size() as i64
     }
 
-    /// What each call of the kernel's function starts with: zeros for the padding, and the kernel if it is no constant.
+    /// Emits the start of each call: zeros for the padding, and the transformation of a kernel that
+    /// is not constant.
     fn prepare(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         if self.may_leave_input() {
             let (zero, bytes) =
@@ -150,8 +153,8 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// Whether a block may have fewer patches than its only register tile, which then reads a row of another block's, or
-    /// zeros; what it makes of it is not handed over.
+    /// True if a block may have fewer patches than its only register tile. The tile then also reads
+    /// a row of zeros or of another block. The resulting pixels are discarded.
     fn reads_ahead(&self) -> bool {
         let is_one_tile = self.winograd.block <= i64::from(self.winograd.tile.rows);
         is_one_tile && self.winograd.all_patches(self.dims) % self.winograd.blocks != 0
@@ -161,7 +164,7 @@ impl Nest<'_> {
         self.input_type.byte_size() as i64
     }
 
-    /// Transforms a kernel that is not known before.
+    /// Transforms a kernel that is not a constant.
     fn transform_kernel(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let memory = cx.operand(self.plan.kernel_operand)?.clone();
         let from = memory.shape.element_type;
@@ -205,7 +208,7 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// The place of a feature in the transformed kernel.
+    /// Returns the place of a feature in the transformed kernel.
     fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<KernelRow> {
         let frequency = self.dims.inputs * self.winograd.panel * self.size();
         let (number, within) = cx.div_rem(column, self.winograd.panel)?;
@@ -214,7 +217,7 @@ impl Nest<'_> {
         Ok(KernelRow { pointer: cx.offset(self.kernel, start, 1), frequency })
     }
 
-    /// The patches of a block.
+    /// Returns the patches of a block.
     fn block(&self, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
         let all = self.winograd.all_patches(self.dims);
         let number = cx.scalar_value(number)?;
@@ -227,11 +230,11 @@ impl Nest<'_> {
         }
         match cx.span(number, self.winograd.blocks, all) {
             Span::Part { begin, end, .. } => Ok(Block { begin, end }),
-            Span::All(_) => Err(Error::internal("a part of the patches")),
+            Span::All(_) => Err(Error::internal("expected a part of the patches, got all of them")),
         }
     }
 
-    /// Where a patch is.
+    /// Returns the position of a patch.
     fn patch(&self, cx: &mut KernelContext<'_>, number: ValueId) -> Result<Patch> {
         let [lines, columns] = self.winograd.patches;
         cx.learn(number, Facts::range(0, self.winograd.all_patches(self.dims) - 1));
@@ -242,12 +245,12 @@ impl Nest<'_> {
         Ok(Patch { image: cx.scalar_value(&image)?, outputs })
     }
 
-    /// The least padding before, and the input's extent, of each spatial dimension.
+    /// Returns the low padding and the input's size, for each spatial dimension.
     fn low(&self) -> [(i64, i64); 2] {
         [0, 1].map(|d| (self.dims.spatial[d].window.padding_low, self.dims.spatial[d].input))
     }
 
-    /// Whether a patch may reach out of the input.
+    /// True if a patch may extend beyond the input.
     fn may_leave_input(&self) -> bool {
         let (m, n) = (self.winograd.transform.outputs, self.winograd.transform.size());
         let leaves = |d: usize| {
@@ -257,7 +260,7 @@ impl Nest<'_> {
         leaves(0) || leaves(1)
     }
 
-    /// Whether a patch may reach out of the output.
+    /// True if a patch may extend beyond the output.
     fn may_leave_output(&self) -> bool {
         (0..2).any(|d| self.dims.spatial[d].output % self.winograd.transform.outputs != 0)
     }
@@ -271,7 +274,7 @@ impl Nest<'_> {
             let row = cx.sub(number, block.begin);
             let target = cx.offset(target, row, scratch.input_row);
             let patch = self.patch(cx, number)?;
-            // The first line and column of the input, which may be outside.
+            // First line and column of the input, which may be outside.
             let first = [0, 1].map(|d| cx.add_constant(patch.outputs[d], -self.low()[d].0));
             let place = Place { image: patch.image, first };
             if !self.may_leave_input() {
@@ -288,7 +291,8 @@ impl Nest<'_> {
         .map(|_| ())
     }
 
-    /// Transforms a patch, vector by vector of its channels. Pixels outside of the image count as zero.
+    /// Transforms a patch, one vector of channels at a time. Pixels outside the image count as
+    /// zero.
     fn channels(
         &self,
         cx: &mut KernelContext<'_>,
@@ -302,7 +306,7 @@ impl Nest<'_> {
         })
     }
 
-    /// The input's images.
+    /// Returns the input's images.
     fn image(&self) -> Image {
         Image {
             pointer: self.input,
@@ -359,7 +363,7 @@ impl Nest<'_> {
         cx.if_last(span, |cx| body(cx, &Index::constant(self.dims.outputs - rest), &last))
     }
 
-    /// The register tiles of a block for some features.
+    /// Emits the register tiles of a block for some features.
     fn tiles(
         &self,
         cx: &mut KernelContext<'_>,
@@ -373,7 +377,8 @@ impl Nest<'_> {
         let kernel = self.kernel_row(cx, column)?;
         cx.for_range(0, tiles, 1, |cx, tile| {
             let nominal = cx.scalar_value(&tile.times(rows))?;
-            // The last tile begins early rather than to end late; what it computes again is not handed over again.
+            // The last tile begins earlier so that it does not end beyond the block. The patches
+            // that it computes again are not passed on again.
             let (last, next) = (cx.add_constant(count, -rows), cx.add_constant(nominal, rows));
             let first = if tiles == 1 { nominal } else { least(cx, nominal, last) };
             let end = least(cx, next, count);
@@ -393,7 +398,7 @@ impl Nest<'_> {
         })
     }
 
-    /// The products of a register tile, for all frequencies.
+    /// Computes the products of a register tile, for all frequencies.
     fn products(
         &self,
         cx: &mut KernelContext<'_>,
@@ -407,7 +412,7 @@ impl Nest<'_> {
         let source = cx.offset(source, first, scratch.input_row);
         let target = cx.offset_bytes(self.scratch, scratch.products);
         let sums = tile.rows * parts.len() as u32;
-        // More columns at a time than registers are left for would push sums out.
+        // More columns at a time than free registers would spill sums.
         let most = i64::from(plan::most_together(sums, parts.len() as u32, cx.target()));
         let unroll = match inputs {
             _ if sums >= 12 || most < 2 => 1,
@@ -446,7 +451,7 @@ impl Nest<'_> {
         })
     }
 
-    /// What divides the address of a vector of the transformed kernel and of the products.
+    /// Returns the alignment of a vector of the transformed kernel and of the products.
     fn alignment(&self, part: Columns) -> u32 {
         (part.lanes * self.size() as u32).min(64)
     }
@@ -485,7 +490,7 @@ impl Nest<'_> {
     }
 }
 
-/// The smaller of two indices.
+/// Returns the smaller of two indices.
 fn least(b: &mut FunctionBuilder, x: ValueId, y: ValueId) -> ValueId {
     if let (Some(x), Some(y)) = (b.known_integer(x), b.known_integer(y)) {
         return b.index(x.min(y));

@@ -1,4 +1,4 @@
-//! Brings operands into the form that the loops want, in scratch, one product at a time.
+//! Packs operands in scratch into the layout that the loops read, one product at a time.
 
 use super::walk::first_row;
 use super::{Part, Product, Tiles, alignment};
@@ -13,7 +13,8 @@ use plan::{DotLoops, DotPlan, Extent, Packing};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// The address of a product's operand: the batch number taken apart along the batch dimensions.
+/// Returns the address of a product's operand. The batch number is split along the batch
+/// dimensions.
 pub(super) fn batch_pointer(
     cx: &mut KernelContext<'_>,
     pointer: ValueId,
@@ -22,7 +23,7 @@ pub(super) fn batch_pointer(
     element_type: PrimitiveType,
 ) -> Result<ValueId> {
     let sizes: Vec<i64> = extents.iter().map(|e| e.size).collect();
-    let indices = super::delinearised(cx, batch, &sizes)?;
+    let indices = super::delinearized(cx, batch, &sizes)?;
     let position =
         indices.iter().zip(extents).fold(Index::default(), |sum, (i, e)| sum.plus(&i.times(e.stride)));
     let position = cx.scalar_value(&position)?;
@@ -34,7 +35,7 @@ fn load(b: &mut FunctionBuilder, plan: &DotPlan, from: PrimitiveType, pointer: V
     tile::load(b, from, plan.accumulator, pointer, 1)
 }
 
-/// Packs what the plan says, and describes the product as the loops find it.
+/// Packs the operands that the plan says, and describes the product for the loops.
 pub(super) fn product(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
@@ -78,19 +79,19 @@ pub(super) fn product(
     Ok(product)
 }
 
-/// The scratch that operands are packed into: the worker's if there are several.
+/// Returns the scratch for packed operands: the worker's if it has any.
 fn scratch(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     if cx.plan().worker_scratch_bytes > 0 {
         return Ok(cx.worker_scratch());
     }
-    cx.scratch().ok_or_else(|| Error::internal("no scratch for an operand"))
+    cx.scratch().ok_or_else(|| Error::internal("missing scratch for a packed operand"))
 }
 
 /// Dimensions of the source that become one dimension of the copy.
 #[derive(Clone, Copy)]
 struct Dimension<'p> {
     extents: &'p [Extent],
-    /// Bytes between neighbours in the copy.
+    /// Distance in bytes between neighbors in the copy.
     stride: i64,
 }
 
@@ -104,7 +105,7 @@ struct Matrix<'p> {
     inner: Dimension<'p>,
 }
 
-/// Copies a matrix element by element, converting.
+/// Copies a matrix element by element, with conversion.
 fn copy(cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Result<()> {
     let element_size = matrix.element_type.byte_size() as i64;
     let start = Index::default();
@@ -123,7 +124,7 @@ fn copy(cx: &mut KernelContext<'_>, plan: &DotPlan, matrix: Matrix<'_>) -> Resul
     })
 }
 
-/// Copies some rows of a matrix, of which the first becomes the first of the copy.
+/// Copies some rows of a matrix. `begin` becomes the first row of the copy.
 fn copy_rows(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
@@ -144,7 +145,8 @@ fn copy_rows(
 
 type Visit<'v> = &'v mut dyn FnMut(&mut KernelContext<'_>, ValueId, ValueId) -> Result<()>;
 
-/// Visits the elements along some dimensions: their addresses, and their positions in row-major order.
+/// Visits the elements along some dimensions, with their addresses and their positions in row-major
+/// order.
 fn walk(
     cx: &mut KernelContext<'_>,
     extents: &[Extent],
@@ -165,7 +167,8 @@ fn walk(
     })
 }
 
-/// Packs the panel that begins at a column: `[k][columns]`, zeros behind the last of the `valid` columns that exist.
+/// Packs the panel that begins at a column as `[k][columns]`. Only `valid` columns exist; the
+/// others are zeros.
 pub(super) fn panel(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
@@ -181,7 +184,7 @@ pub(super) fn panel(
     Ok(packed)
 }
 
-/// As [`panel`], to an address.
+/// Like [`panel`], to a given address.
 pub(super) fn panel_to(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
@@ -219,16 +222,16 @@ pub(super) fn panel_to(
     Ok(())
 }
 
-/// A panel in the making.
+/// Emitter for a panel.
 struct Panel<'p> {
     plan: Tiles<'p>,
-    /// Its first byte.
+    /// Address of the panel.
     to: ValueId,
-    /// Bytes of a row.
+    /// Size of a row in bytes.
     row: i64,
     lanes: i64,
     scalar: ScalarType,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: i64,
 }
 
@@ -237,7 +240,7 @@ impl Panel<'_> {
         (self.lanes * self.size).min(64) as u32
     }
 
-    /// Zeros from a column on, in all rows.
+    /// Writes zeros from a column on, in all rows.
     fn fill(&self, cx: &mut KernelContext<'_>, first: i64) -> Result<()> {
         let nothing = zero(cx, Type::vector(self.scalar, self.lanes as u32));
         cx.for_range(0, self.plan.dot.shape.k, 1, |cx, row| {
@@ -281,7 +284,7 @@ impl Panel<'_> {
         })
     }
 
-    /// Copies columns that are contiguous: squares are read by columns and transposed.
+    /// Copies columns that are contiguous. Squares are loaded by columns and transposed.
     fn transpose(&self, cx: &mut KernelContext<'_>, from: ValueId, valid: i64) -> Result<()> {
         let stride = self.plan.dot.dims.rhs_n_stride() * self.size;
         let (k, lanes) = (self.plan.dot.shape.k, self.lanes);
@@ -336,7 +339,7 @@ impl Panel<'_> {
         b.store(value, to, self.size as u32);
     }
 
-    /// Copies element by element, whatever the dimensions and the type.
+    /// Copies element by element, for any dimensions and types.
     fn copy_elements(
         &self,
         cx: &mut KernelContext<'_>,

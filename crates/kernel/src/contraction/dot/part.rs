@@ -1,4 +1,5 @@
-//! Products that are parts of a kernel of several contractions, which says where their operands are.
+//! Products inside a kernel of several contractions, which provides the addresses of their
+//! operands.
 
 use super::walk::{for_panels, parts_end};
 use super::{Part, Product, Tiles, pack, row_dot, tiled};
@@ -9,18 +10,18 @@ use nest::ValueId;
 use plan::{DotLoops, DotPlan};
 use support::{Error, Result};
 
-/// Rows of a left operand that is not in the memory of an array.
+/// Rows of a left operand that is not the memory of an array.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows {
-    /// The first of them.
+    /// Address of the first row.
     pub(crate) pointer: ValueId,
-    /// Its number in the product.
+    /// Number of the first row in the product.
     pub(crate) first: ValueId,
-    /// Elements from one to the next.
+    /// Distance between rows in elements.
     pub(crate) stride: i64,
 }
 
-/// Packs all panels of a product's right operand, one behind another.
+/// Packs all panels of a product's right operand, one after another.
 pub(crate) fn pack_panels(
     cx: &mut KernelContext<'_>,
     tiles: Tiles<'_>,
@@ -40,7 +41,8 @@ pub(crate) fn pack_panels(
     })
 }
 
-/// Computes some rows of a product; `panels` is where [`pack_panels`] has packed its right operand, if it has.
+/// Computes some rows of a product. `panels` is the address of the right operand if [`pack_panels`]
+/// packed it.
 pub(crate) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &DotPlan,
@@ -70,6 +72,6 @@ pub(crate) fn emit(
     match &plan.loops {
         DotLoops::Tiled(tiled) => tiled::emit(cx, Tiles { dot: plan, tiled }, &product, part),
         DotLoops::Rows { tile, .. } => row_dot::emit(cx, plan, *tile, &product, part),
-        DotLoops::Complex { .. } => Err(Error::internal("a part's numbers are real")),
+        DotLoops::Complex { .. } => Err(Error::internal("expected real numbers in a part of a kernel")),
     }
 }

@@ -1,5 +1,5 @@
-//! Results one by one, vectors along the summands: for products with very few columns, or with very few rows and
-//! a right operand whose columns are contiguous.
+//! Dots with one sum per result, and vectors along the summands: for products with very few
+//! columns, or with very few rows and a right operand whose columns are contiguous.
 
 use super::{DotElement, Part, Product, finish};
 use crate::context::KernelContext;
@@ -21,7 +21,7 @@ pub(super) fn emit(
     let (m, n) = (plan.shape.m, plan.shape.n);
     let (rows, together) = (i64::from(tile.rows), i64::from(tile.vectors));
     if m % rows != 0 {
-        return Err(Error::internal("all rows are computed together, or one after another"));
+        return Err(Error::internal("expected a number of rows that is a multiple of the tile's"));
     }
     cx.for_span(part.rows, 1, |cx, step| {
         let row = step.times(rows);
@@ -46,11 +46,11 @@ pub(super) fn emit(
 struct Rows<'p> {
     first: &'p Index,
     count: usize,
-    /// The first row's address in the left operand.
+    /// Address of the first row in the left operand.
     lhs: ValueId,
 }
 
-/// Some columns of some rows.
+/// Several columns of several rows.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     tile: Tile,
@@ -106,23 +106,23 @@ fn columns(cx: &mut KernelContext<'_>, plan: &DotPlan, product: &Product, place:
     Ok(())
 }
 
-/// The place of summands that are added at once.
+/// Summands that are added at once.
 #[derive(Clone, Copy)]
 struct Summands {
-    /// The number of the first one.
+    /// Number of the first one.
     index: ValueId,
-    /// Bytes from one to the next on the left and on the right.
+    /// Distance in bytes between summands in the left and in the right operand.
     lhs_k: i64,
     rhs_k: i64,
-    /// Bytes from the first one to where reading begins.
+    /// Distance in bytes from the first summand to the first load.
     skip: i64,
 }
 
-/// What results that are computed together read.
+/// Inputs of the results that are computed together.
 struct Inputs<'p> {
     product: &'p Product,
     place: Place<'p>,
-    /// The first column's address.
+    /// Address of the first column.
     rhs: ValueId,
 }
 
@@ -150,7 +150,7 @@ impl Inputs<'_> {
     }
 }
 
-/// The sum of a vector's lanes, as a tree.
+/// Returns the sum of a vector's lanes, added as a tree.
 fn add_lanes(b: &mut FunctionBuilder, vector: ValueId) -> ValueId {
     let mut vector = vector;
     let mut lanes = b.ty(vector).lanes;

@@ -38,17 +38,19 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Produc
     })
 }
 
-/// Some of the summands.
+/// A range of the summands.
 struct Pass {
-    /// The first one.
+    /// The first summand.
     first: Index,
-    /// How many.
+    /// Number of summands.
     count: i64,
-    /// Whether the sums are finished; else they are kept in the result's memory.
+    /// True if the sums are complete after the pass. Other passes store them in the result's
+    /// memory.
     is_last: bool,
 }
 
-/// Passes over the tiles, each with some of the summands: a panel's part of them serves all rows from the cache.
+/// Emits passes over the tiles, each with a part of the summands. A panel's part then stays in the
+/// cache for all rows.
 fn passes(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: Part) -> Result<()> {
     let (k, block) = (plan.dot.shape.k, plan.tiled.k_block.max(1));
     let before = (k - 1) / block;
@@ -66,12 +68,12 @@ fn passes(cx: &mut KernelContext<'_>, plan: Tiles<'_>, product: &Product, part: 
     one(cx, &Pass { first: Index::constant(first), count: k - first, is_last: true })
 }
 
-/// Where a tile stands.
+/// Position of a tile.
 #[derive(Clone, Copy)]
 struct Place<'p> {
-    /// The product as it was before panels were packed on this call.
+    /// The product before this call packed its panels.
     source: &'p Product,
-    /// The number of the rows' tile.
+    /// Number of the row tile.
     number: &'p Index,
     row: &'p Index,
     rows: u32,
@@ -79,7 +81,8 @@ struct Place<'p> {
     parts: &'p [Columns],
 }
 
-/// One tile: accumulate, add up, hand over (or keep the sums for the next pass).
+/// Emits one tile: accumulates the sums, adds up their sets, and passes them to the epilogue, or
+/// stores them for the next pass.
 fn tile(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
@@ -102,14 +105,14 @@ fn tile(
     let mut initial = inputs.before(cx, plan, pass)?;
     let width = initial.len();
     (1..sets).for_each(|_| initial.extend(inputs.zeros(cx)));
-    // A few summands for each round of the loop; the last ones follow behind it, straight.
+    // Each iteration adds a few summands. The remaining ones follow the loop as straight-line code.
     let unroll = plan.tiled.unroll.max(1);
     let k = pass.count;
     let whole = k - k % unroll;
     let ahead =
         if plan.tiled.prefetches { Ahead::new(cx, plan, place, pass, unroll)? } else { Ahead::default() };
     let rounds = Rounds { plan, inputs: &inputs, ahead: &ahead, width };
-    // All blocks but the last are added up on their own.
+    // All blocks except the last are summed separately.
     let blocks = if plan.tiled.sum_block < whole { (whole - 1) / plan.tiled.sum_block } else { 0 };
     let begin = blocks * plan.tiled.sum_block;
     let zeros: Vec<ValueId> = (0..sets).flat_map(|_| inputs.zeros(cx)).collect();
@@ -150,12 +153,12 @@ struct Rounds<'p> {
     plan: Tiles<'p>,
     inputs: &'p Inputs<'p>,
     ahead: &'p Ahead,
-    /// Sums of a set.
+    /// Number of sums in a set.
     width: usize,
 }
 
 impl Rounds<'_> {
-    /// Adds whole rounds of summands, from `first` on, to all sets of sums.
+    /// Adds whole rounds of summands, starting at `first`, to all sets of sums.
     fn emit(
         &self,
         cx: &mut KernelContext<'_>,
@@ -181,17 +184,17 @@ impl Rounds<'_> {
     }
 }
 
-/// Machines bring lines in pairs, or run ahead of what is asked for; asking for each one would keep the first cache from
-/// its own misses.
+/// Number of lines per prefetch. Processors fetch lines in pairs or prefetch ahead. Requesting each
+/// line would delay the misses of the first-level cache.
 const LINES_TOGETHER: i64 = 2;
 
-/// Lines of the next panel that a tile brings into the second cache while it computes: the tiles of a panel's rows share
-/// its lines out among them, so that memory is read all the time and not by the first of them only.
+/// Prefetch of the next panel into the second-level cache. The tiles of a panel's rows share its
+/// lines, so that memory is read continuously, and not only by the first tile.
 #[derive(Default)]
 struct Ahead {
-    /// The lines' addresses in the first round of the loop over the summands.
+    /// Addresses of the lines in the first iteration of the loop over the summands.
     lines: Vec<ValueId>,
-    /// Bytes onward for each summand.
+    /// Distance in bytes per summand.
     step: i64,
 }
 
@@ -206,7 +209,7 @@ impl Ahead {
         let product = place.source;
         let size = plan.dot.accumulator.byte_size() as i64;
         let columns = plan.tiled.tile.columns();
-        // The last panel of all has no next one: an address that is not beyond the operand will do.
+        // The last panel has no successor. Any address within the operand is valid there.
         let end = match product.panel {
             Some(_) => plan.dot.padded_columns(),
             None => plan.dot.shape.n,
@@ -231,8 +234,9 @@ impl Ahead {
                 cx.offset(first, summand, product.rhs_k)
             }
         };
-        // The tile's part is a stream of lines along the summands. Neighbours in it are neighbours in memory only where
-        // the operand is packed; else the tiles take the summands of a round in turns.
+        // A tile's share is a stream of lines along the summands. Its lines are neighbors in memory
+        // only if the operand is packed. Otherwise the tiles take turns over the summands of a
+        // round.
         let streams = (columns * size + CACHE_LINE - 1) / CACHE_LINE;
         let (turn, stream) = cx.div_rem(place.number, streams)?;
         let stream = cx.scalar_value(&stream)?;
@@ -251,7 +255,7 @@ impl Ahead {
         Ok(Self { lines, step: product.rhs_k })
     }
 
-    /// Where columns lie one behind another: each tile takes a part of their bytes.
+    /// Divides the bytes of contiguous columns among the tiles.
     fn of_columns(
         cx: &mut KernelContext<'_>,
         product: &Product,
@@ -280,13 +284,13 @@ impl Ahead {
     }
 }
 
-/// The number of an element of the result.
+/// Returns the number of an element in the result.
 fn number_of(plan: Tiles<'_>, product: &Product, row: &Index, column: &Index) -> Index {
     let (m, n) = (plan.dot.shape.m, plan.dot.shape.n);
     product.batch.times(m.saturating_mul(n)).plus(&row.times(n)).plus(column)
 }
 
-/// Stores unfinished sums where the results will be, the first of which has a number.
+/// Stores incomplete sums in the result, where `first` is the number of the tile's first element.
 fn keep(cx: &mut KernelContext<'_>, first: &Index, part: Columns, sum: ValueId) -> Result<()> {
     let result = cx.results()[0].clone();
     part.pieces(cx, sum, |cx, offset, _, value| {
@@ -296,7 +300,7 @@ fn keep(cx: &mut KernelContext<'_>, first: &Index, part: Columns, sum: ValueId) 
     })
 }
 
-/// What a tile reads.
+/// Inputs of a tile.
 struct Inputs<'p> {
     lhs: ValueId,
     rhs: ValueId,
@@ -316,7 +320,7 @@ impl Inputs<'_> {
         zeros
     }
 
-    /// The sums of the passes before.
+    /// Returns the sums of the passes before.
     fn before(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>, pass: &Pass) -> Result<Vec<ValueId>> {
         match pass.first.as_constant() {
             Some(0) => return Ok(self.zeros(cx)),
@@ -332,7 +336,7 @@ impl Inputs<'_> {
         )
     }
 
-    /// Reads unfinished sums, here and now.
+    /// Loads incomplete sums in the current region.
     fn kept(&self, cx: &mut KernelContext<'_>, plan: Tiles<'_>) -> Result<Vec<ValueId>> {
         let result = cx.results()[0].clone();
         let mut sums = Vec::new();
@@ -351,7 +355,7 @@ impl Inputs<'_> {
         Ok(sums)
     }
 
-    /// Each row's elements of a round.
+    /// Loads each row's elements of a round.
     fn row_vectors(&self, b: &mut FunctionBuilder, index: ValueId, count: i64) -> Vec<ValueId> {
         let lhs = b.offset(self.lhs, index, self.product.lhs_k);
         let ty = Type::vector(self.scalar, count as u32);
@@ -362,8 +366,8 @@ impl Inputs<'_> {
         (0..i64::from(self.place.rows)).map(load).collect()
     }
 
-    /// Adds the products of summand `index + step` to the sums, row by row; `rows` are the round's vectors of the left
-    /// operand, if it is read so.
+    /// Adds the products of summand `index + step` to the sums, row by row. `rows` contains the
+    /// round's vectors of the left operand if it is read in vectors.
     fn accumulate(
         &self,
         b: &mut FunctionBuilder,
@@ -417,7 +421,7 @@ fn add_sets(b: &mut FunctionBuilder, mut sums: Vec<ValueId>, width: usize) -> Ve
     sums
 }
 
-/// Hands over a vector's valid columns, in pieces whose lanes are powers of two.
+/// Passes a vector's valid columns to the epilogue, in pieces whose lanes are powers of two.
 fn hand_over(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,

@@ -8,11 +8,11 @@ use nest::{FunctionBuilder, Predicate, ValueId};
 use plan::Packing;
 use support::Result;
 
-/// Emits tiles of a number, a first row, and so many rows.
+/// Emits a tile of rows, given the tile's number, its first row, and the number of rows.
 pub(super) type RowsBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &Index, u32) -> Result<()>;
 
-/// Tiles of `tile.rows` rows, then tiles of one row less, so that all rows are covered. The body gets the tile's number,
-/// its first row, and how many.
+/// Runs the body for tiles of `tile.rows` rows, then for tiles with one row less, so that all rows
+/// are covered. The body receives the tile's number, its first row, and the number of rows.
 pub(super) fn for_rows(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
@@ -31,14 +31,14 @@ pub(super) fn for_rows(
     })
 }
 
-/// How many tiles have `tile.rows` rows; the others have one less.
+/// Returns the number of tiles with `tile.rows` rows. The others have one row less.
 fn larger_tiles(plan: Tiles<'_>) -> i64 {
     let (m, most) = (plan.dot.shape.m, i64::from(plan.tiled.tile.rows));
     let tiles = (m + most - 1) / most;
     m - tiles * (most - 1)
 }
 
-/// The first row of a tile.
+/// Returns the first row of a tile.
 pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: Tiles<'_>, tile: ValueId) -> ValueId {
     let larger = b.index(larger_tiles(plan));
     let is_larger = b.compare(Predicate::Less, tile, larger);
@@ -47,10 +47,11 @@ pub(in crate::contraction) fn first_row(b: &mut FunctionBuilder, plan: Tiles<'_>
     b.add(row, larger)
 }
 
-/// Emits tiles of a first column and so many vectors of columns.
+/// Emits a panel, given its first column and its vectors of columns.
 pub(super) type PanelBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, &Index, &[Columns]) -> Result<()>;
 
-/// Columns of full tiles, then those that are left. The body gets the first column and the vectors.
+/// Runs the body for full panels, then for the remaining columns. The body receives the first
+/// column and the vectors.
 pub(super) fn for_panels(
     cx: &mut KernelContext<'_>,
     plan: Tiles<'_>,
@@ -67,7 +68,7 @@ pub(super) fn for_panels(
     cx.if_last(part.columns, |cx| body(cx, &Index::constant(n - rest), &rest_parts(plan, rest)))
 }
 
-/// The vectors of the last, narrower panel.
+/// Returns the vectors of the last, narrower panel.
 fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
     let lanes = plan.tiled.tile.lanes;
     let reading = match plan.tiled.rhs_packing {
@@ -76,8 +77,8 @@ fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
         Packing::None => Reading::Narrowing,
     };
     let mut parts = last_columns(rest, lanes, reading);
-    // Beside wider ones, a narrow vector saves nothing, and the registers of two widths are harder to share out. The padding
-    // is as wide as the tile.
+    // Next to wider vectors, a narrow one saves nothing, and registers of two widths are harder to
+    // allocate. The padding is as wide as the tile.
     if let [_, .., last] = &mut parts[..]
         && reading == Reading::Padded
     {
@@ -86,7 +87,7 @@ fn rest_parts(plan: Tiles<'_>, rest: i64) -> Vec<Columns> {
     parts
 }
 
-/// How many columns of a panel exist.
+/// Returns the number of columns in a panel that exist.
 pub(super) fn parts_end(parts: &[Columns]) -> i64 {
     parts.last().map_or(0, |part| part.offset + i64::from(part.valid))
 }

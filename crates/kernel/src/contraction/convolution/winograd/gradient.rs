@@ -1,6 +1,7 @@
-//! Gradients of kernels by transformed patches, as [`plan::WinogradGradientPlan`] describes: of each block of patches, a row of
-//! frequencies of input and gradient is made in the worker's scratch, and the products at each of them are added to the
-//! sums there, row by row; at last these are transformed into taps, which are handed to what follows.
+//! Gradients of kernels by transformed patches, as [`plan::WinogradGradientPlan`] describes. For
+//! each block of patches and each row of frequencies, input and gradient are transformed into the
+//! worker's scratch, and their products are added to the sums there. Finally, the sums are
+//! transformed to taps, which are passed to the epilogue.
 
 use super::super::gradient::{RegisterTile, for_panels};
 use super::super::walk::{Count, repeat};
@@ -18,7 +19,8 @@ use plan::{ConvolutionDims, ConvolutionPlan, GradientTransform, WinogradGradient
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Emits the loops: those of all tasks at once, if there are such and one call does all tasks, and those of each task.
+/// Emits the loops: those for all tasks together, used if the plan has them and one call runs all
+/// tasks, and those of each task.
 pub(in super::super) fn emit(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
@@ -30,7 +32,7 @@ pub(in super::super) fn emit(
         let (begins, ends) =
             (cx.compare(Predicate::Equal, range.begin, first), cx.compare(Predicate::Equal, range.end, end));
         let are_all = cx.and(begins, ends);
-        // Once or never, as a loop.
+        // A loop that runs once or never.
         let once = cx.index(1);
         let times = cx.select(are_all, once, first);
         cx.for_dynamic(first, times, 1, &[], |cx, _, _| {
@@ -48,7 +50,7 @@ pub(in super::super) fn emit(
     cx.with_tasks(tasks, |cx| cx.for_tasks(each))
 }
 
-/// Emits the loops of a task, from its first input feature and its first output feature on.
+/// Emits the loops of a task, given its first input feature and its first output feature.
 fn task(
     cx: &mut KernelContext<'_>,
     plan: &ConvolutionPlan,
@@ -89,26 +91,27 @@ struct Nest<'p> {
     gradient: &'p WinogradGradientPlan,
     dims: &'p ConvolutionDims,
     scalar: ScalarType,
-    /// Bytes of an element.
+    /// Size of an element in bytes.
     size: i64,
-    /// The task's first input feature and first output feature.
+    /// First input feature and first output feature of the task.
     first: [Index; 2],
-    /// Both arrays, from the task's first feature on.
+    /// Addresses of both arrays, at the task's first feature.
     input: ValueId,
     factor: ValueId,
     types: [PrimitiveType; 2],
-    /// The worker's.
+    /// Address of the worker's scratch.
     scratch: ValueId,
 }
 
-/// Patches from one to before another.
+/// A range of patches. `end` is excluded.
 #[derive(Clone, Copy)]
 struct Block {
     begin: ValueId,
     end: ValueId,
 }
 
-/// The addresses that a register tile begins at: in the transformed input, the transformed gradient, and the sums.
+/// Addresses at the start of a register tile: in the transformed input, the transformed gradient,
+/// and the sums.
 #[derive(Clone, Copy)]
 struct Pointers {
     input: ValueId,
@@ -119,20 +122,21 @@ struct Pointers {
 /// An array whose patches are transformed.
 struct Source {
     image: Image,
-    /// Features of a task.
+    /// Number of features per task.
     features: i64,
     element_type: PrimitiveType,
-    /// Pixels of a patch, along each dimension.
+    /// Number of pixels of a patch in each dimension.
     pixels: i64,
     matrix: &'static [&'static [f64]],
-    /// Where the frequencies go: in bytes of the scratch, from patch to patch, and from frequency to frequency.
+    /// Destination of the frequencies, in bytes: the offset in the scratch, the distance between
+    /// patches, and the distance between frequencies.
     target: [i64; 3],
-    /// Whether patches may reach out of the images.
+    /// True if patches may extend beyond the images.
     may_leave: bool,
 }
 
 impl Nest<'_> {
-    /// Zeros for the padding, for the sums, and behind the last features.
+    /// Clears the padding, the sums, and the elements after the last features.
     fn prepare(&self, b: &mut FunctionBuilder) {
         let scratch = self.gradient.scratch;
         let [inputs, outputs] = self.gradient.features;
@@ -148,7 +152,7 @@ impl Nest<'_> {
         clear(scratch.sums, GradientTransform::FREQUENCIES * scratch.sums_frequency);
     }
 
-    /// The patches of a block.
+    /// Returns the patches of a block.
     fn block(&self, cx: &mut KernelContext<'_>, number: &Index) -> Result<Block> {
         let all = self.gradient.all_patches(self.dims);
         let number = cx.scalar_value(number)?;
@@ -158,11 +162,11 @@ impl Nest<'_> {
         }
         match cx.span(number, self.gradient.blocks, all) {
             Span::Part { begin, end, .. } => Ok(Block { begin, end }),
-            Span::All(_) => Err(Error::internal("a part of the patches")),
+            Span::All(_) => Err(Error::internal("expected a part of the patches, got all of them")),
         }
     }
 
-    /// How many patches a block has.
+    /// Returns the number of patches in a block.
     fn count(&self, b: &mut FunctionBuilder, block: Block) -> Count {
         let most = self.gradient.block;
         if self.gradient.all_patches(self.dims) % self.gradient.blocks == 0 {
@@ -171,13 +175,14 @@ impl Nest<'_> {
         Count { value: b.sub(block.end, block.begin), most }
     }
 
-    /// Both arrays.
+    /// Returns both arrays.
     fn sources(&self) -> [Source; 2] {
         let (scratch, spatial) = (self.gradient.scratch, &self.dims.spatial);
         let [inputs, outputs] = self.gradient.features;
         let (size, step) = (GradientTransform::SIZE, GradientTransform::PIXELS);
         let low = [0, 1].map(|d| spatial[d].window.padding_low);
-        // Patches of so many pixels move over an image, and begin that far in front of it.
+        // Patches of `pixels` pixels per side move over an image, starting at `low` pixels before
+        // it.
         let source = |of: usize, extents: [i64; 2], low: [i64; 2], pixels: i64, matrix, target| {
             let last = [0, 1].map(|d| (self.gradient.patches[d] - 1) * step - low[d]);
             let all = [self.dims.batch, self.dims.outputs][of];
@@ -213,7 +218,7 @@ impl Nest<'_> {
         ]
     }
 
-    /// Makes a row of frequencies of both arrays' pixels of a block.
+    /// Computes a row of frequencies of both arrays for the pixels of a block.
     fn transform(&self, cx: &mut KernelContext<'_>, block: Block, frequencies: i64) -> Result<()> {
         let [lines, columns] = self.gradient.patches;
         let limit = self.gradient.all_patches(self.dims);
@@ -226,7 +231,7 @@ impl Nest<'_> {
             let image = cx.scalar_value(&image)?;
             let first = [line, column].map(|at| at.times(GradientTransform::PIXELS));
             let first = [cx.scalar_value(&first[0])?, cx.scalar_value(&first[1])?];
-            // The first line and column of the input, which may be outside.
+            // First line and column of the input, which may be outside.
             let low = [0, 1].map(|d| cx.add_constant(first[d], -self.dims.spatial[d].window.padding_low));
             for (source, first) in sources.iter().zip([low, first]) {
                 self.patch(cx, source, Place { image, first }, frequencies, row)?;
@@ -236,7 +241,7 @@ impl Nest<'_> {
         .map(|_| ())
     }
 
-    /// Transforms a patch of an array: a row of its frequencies, into a row of the block.
+    /// Transforms a patch of an array: writes a row of its frequencies to a row of the block.
     fn patch(
         &self,
         cx: &mut KernelContext<'_>,
@@ -255,7 +260,7 @@ impl Nest<'_> {
         cx.when(is_outside, |cx| self.patch_inside(cx, source, place, frequencies, row, false))
     }
 
-    /// The same for one that is inside of the image, or is not.
+    /// Transforms a patch that is known to be inside the image, or known not to be.
     fn patch_inside(
         &self,
         cx: &mut KernelContext<'_>,
@@ -290,7 +295,8 @@ impl Nest<'_> {
         })
     }
 
-    /// Runs `body` for all panels of the task's output features, with the first feature and the vectors.
+    /// Runs `body` for all panels of the task's output features, with the first feature and the
+    /// vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, body: PanelBody<'_>) -> Result<()> {
         for_panels(cx, self.gradient.tile, self.gradient.features[1], Reading::Padded, body)
     }
@@ -328,7 +334,7 @@ impl Nest<'_> {
         })
     }
 
-    /// Adds the products of so many patches to a register tile's sums.
+    /// Adds the products of `count` patches to the sums of a register tile.
     fn tile(
         &self,
         cx: &mut KernelContext<'_>,
@@ -375,12 +381,12 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// What divides the address of a vector of the transformed gradient and of the sums.
+    /// Returns the alignment of a vector of the transformed gradient and of the sums.
     fn alignment(&self, part: Columns) -> u32 {
         (part.lanes * self.size as u32).min(64)
     }
 
-    /// Makes taps of the sums and hands them over.
+    /// Transforms the sums to taps and passes these to the epilogue.
     fn taps(&self, cx: &mut KernelContext<'_>) -> Result<()> {
         let scratch = self.gradient.scratch;
         let sums = cx.offset_bytes(self.scratch, scratch.sums);
@@ -397,7 +403,7 @@ impl Nest<'_> {
         })
     }
 
-    /// The taps of a vector of sums; the first of them goes to an element of the result.
+    /// Transforms a vector of sums to taps. The first tap belongs to element `at` of the result.
     fn taps_of(&self, cx: &mut KernelContext<'_>, sums: ValueId, at: &Index, part: Columns) -> Result<()> {
         let frequency = self.gradient.scratch.sums_frequency;
         let taps = transform::output(cx, GradientTransform::OUTPUT, &mut |b, row, column| {

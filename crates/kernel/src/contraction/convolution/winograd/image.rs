@@ -1,39 +1,39 @@
-//! Patches of pixels in memory: where each pixel is, and zeros for what is outside of the image.
+//! Patches of pixels in memory: the address of each pixel, and zeros for pixels outside the image.
 
 use crate::context::KernelContext;
 use nest::{FunctionBuilder, Predicate, ValueId};
 use support::Result;
 
-/// The place of a patch: an image, and the patch's first line and column there, which may be outside.
+/// Position of a patch: the image, and the first line and column there. They may be outside.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
     pub(super) image: ValueId,
     pub(super) first: [ValueId; 2],
 }
 
-/// Images whose patches are read.
+/// Images from which patches are read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Image {
-    /// The first pixel of the first image.
+    /// Address of the first pixel of the first image.
     pub(super) pointer: ValueId,
-    /// Lines and columns.
+    /// Numbers of lines and columns.
     pub(super) extents: [i64; 2],
-    /// From pixel to pixel.
+    /// Distance in bytes between pixels.
     pub(super) pixel_bytes: i64,
-    /// The least and the largest first line of a patch, and column.
+    /// Smallest and largest first line of a patch, and first column.
     pub(super) first: [(i64, i64); 2],
-    /// A pixel of zeros.
+    /// Address of a pixel of zeros.
     pub(super) zeros: ValueId,
 }
 
 impl Image {
-    /// Whether a patch of so many pixels a side, at a first line and column, is inside.
+    /// True if a patch with `size` pixels per side, at a first line and column, is inside.
     pub(super) fn has(&self, b: &mut FunctionBuilder, first: [ValueId; 2], size: i64) -> ValueId {
         let [lines, columns] = [0, 1].map(|d| inside(b, first[d], self.extents[d], size));
         b.and(lines, columns)
     }
 
-    /// The addresses of the pixels of a patch, row-major.
+    /// Returns the addresses of the pixels of a patch, row-major.
     pub(super) fn pixels(
         &self,
         b: &mut FunctionBuilder,
@@ -56,7 +56,7 @@ impl Image {
         (0..size * size).map(|k| b.offset_bytes(source, at(k / size, k % size))).collect()
     }
 
-    /// The same for a patch that reaches over the border: outside are zeros.
+    /// Returns the addresses for a patch that crosses the border. Pixels outside are zeros.
     fn border_pixels(&self, b: &mut FunctionBuilder, place: Place, size: i64) -> Vec<ValueId> {
         let Place { image, first } = place;
         let [lines, columns] = [0, 1].map(|d| {
@@ -84,7 +84,8 @@ impl Image {
         pixels
     }
 
-    /// Whether a line or a column that is the `k`th of a patch is inside; nothing if it always is.
+    /// Returns a condition for the `k`th line or column of a patch to be inside, or `None` if it
+    /// always is.
     fn exists(&self, b: &mut FunctionBuilder, d: usize, at: ValueId, k: i64) -> Option<ValueId> {
         let (least, largest) = self.first[d];
         let low = (least + k < 0).then(|| {
@@ -102,7 +103,7 @@ impl Image {
     }
 }
 
-/// Whether so many numbers, from the first one on, are all from 0 to before an end.
+/// Returns whether `count` numbers, starting at `first`, are all nonnegative and less than `end`.
 pub(super) fn inside(b: &mut FunctionBuilder, first: ValueId, end: i64, count: i64) -> ValueId {
     let (zero, last) = (b.index(0), b.index(end - count));
     let from = b.compare(Predicate::GreaterEqual, first, zero);
@@ -110,7 +111,8 @@ pub(super) fn inside(b: &mut FunctionBuilder, first: ValueId, end: i64, count: i
     b.and(from, to)
 }
 
-/// Runs `body` for vectors of channels, with the first one of each and how many they are; the last vector repeats some.
+/// Runs `body` for vectors of channels, with the first channel and the number of lanes. The last
+/// vector repeats some channels.
 pub(super) fn in_vectors(
     cx: &mut KernelContext<'_>,
     channels: i64,

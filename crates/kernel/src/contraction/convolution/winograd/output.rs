@@ -1,4 +1,5 @@
-//! The end of a register tile: products become pixels, which what follows takes.
+//! The end of a register tile: products are transformed to pixels, which are passed to the
+//! epilogue.
 
 use super::super::finish;
 use super::image::inside;
@@ -11,7 +12,8 @@ use nest::{Predicate, ScalarType, Type, ValueId};
 use support::Result;
 
 impl Nest<'_> {
-    /// Makes the pixels of a patch, which is a row of the register tile, and hands them over.
+    /// Computes the pixels of a patch, which is a row of the register tile, and passes them to the
+    /// epilogue.
     pub(super) fn output(
         &self,
         cx: &mut KernelContext<'_>,
@@ -49,7 +51,7 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// The number of a patch's first pixel.
+    /// Returns the number of a patch's first pixel.
     fn first_pixel(&self, cx: &mut KernelContext<'_>, patch: &Patch) -> ValueId {
         let [lines, columns] = [0, 1].map(|d| self.dims.spatial[d].output);
         let line = cx.mul_constant(patch.image, lines);
@@ -60,7 +62,7 @@ impl Nest<'_> {
         pixel
     }
 
-    /// Asks for what the end of a patch will read and write.
+    /// Prefetches the arrays that the epilogue of a patch reads and writes.
     pub(super) fn fetch(
         &self,
         cx: &mut KernelContext<'_>,
@@ -77,7 +79,7 @@ impl Nest<'_> {
         })
     }
 
-    /// Hands over all pixels of a patch.
+    /// Passes all pixels of a patch to the epilogue.
     fn hand_over_all(
         &self,
         cx: &mut KernelContext<'_>,
@@ -96,7 +98,7 @@ impl Nest<'_> {
         Ok(())
     }
 
-    /// Hands over the pixels of a patch that exist.
+    /// Passes those pixels of a patch to the epilogue that are inside the output.
     fn hand_over_some(
         &self,
         cx: &mut KernelContext<'_>,
@@ -134,7 +136,7 @@ impl Nest<'_> {
         .map(|_| ())
     }
 
-    /// Hands over some features of a pixel.
+    /// Passes some features of a pixel to the epilogue.
     fn hand_over(
         &self,
         cx: &mut KernelContext<'_>,

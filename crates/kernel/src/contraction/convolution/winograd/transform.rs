@@ -1,10 +1,11 @@
-//! The transforms of Winograd's patches, in registers: small matrices of constants times vectors of channels.
+//! The transforms of Winograd's patches, in registers: products of small constant matrices and
+//! vectors of channels.
 
 use nest::{FunctionBuilder, ValueId};
 use plan::Transform;
 use support::Result;
 
-/// Rows of a matrix that share what they have in common.
+/// Rows of a matrix that share partial sums.
 type Group = Vec<usize>;
 
 /// A value times a factor.
@@ -14,7 +15,8 @@ struct Term {
     value: ValueId,
 }
 
-/// The rows of a matrix in groups: two that differ in the signs of their odd columns, or one.
+/// Groups the rows of a matrix: pairs that differ only in the signs of their odd or even columns,
+/// and single rows.
 fn groups(matrix: &[&[f64]]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for (row, numbers) in matrix.iter().enumerate() {
@@ -28,7 +30,8 @@ fn groups(matrix: &[&[f64]]) -> Vec<Group> {
     groups
 }
 
-/// Whether both rows have terms in odd and in even columns, and differ in the signs of the odd ones or of the even ones.
+/// True if both rows have terms in odd and in even columns, and differ only in the signs of either
+/// the odd or the even ones.
 fn mirrored(a: &[f64], b: &[f64]) -> bool {
     let same = |parity: usize, sign: f64| {
         (parity..a.len()).step_by(2).all(|k| a[k] == sign * b[k])
@@ -37,7 +40,8 @@ fn mirrored(a: &[f64], b: &[f64]) -> bool {
     same(0, 1.0) && same(1, -1.0) || same(0, -1.0) && same(1, 1.0)
 }
 
-/// The products of some rows of a matrix with a vector; elements that all of the rows leave out may be missing.
+/// Multiplies some rows of a matrix by a vector. Elements whose factor is 0 in all of the rows may
+/// be missing.
 fn multiply(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
@@ -51,7 +55,7 @@ fn multiply(
     match *group {
         [first, second] => {
             let (even, odd) = (part(matrix[first], 0), part(matrix[first], 1));
-            // The part that the second row has with the same sign, and the other one.
+            // The part with the same sign in both rows, and the part with opposite signs.
             let (same, other) =
                 if mirrored_in_odd(matrix[first], matrix[second]) { (even, odd) } else { (odd, even) };
             let (same_sum, other_sum) = (normal(b, &same), normal(b, &other));
@@ -68,7 +72,7 @@ fn mirrored_in_odd(a: &[f64], b: &[f64]) -> bool {
     (0..a.len()).step_by(2).all(|k| a[k] == b[k])
 }
 
-/// A sum of terms as a factor times a sum whose first term is plain.
+/// Factors a sum of terms such that one of its terms has the factor 1.
 fn normal(b: &mut FunctionBuilder, terms: &[Term]) -> Term {
     let plain = terms.iter().rev().find(|t| t.factor.abs() == 1.0).or(terms.last());
     let factor = plain.map_or(1.0, |t| t.factor);
@@ -76,12 +80,12 @@ fn normal(b: &mut FunctionBuilder, terms: &[Term]) -> Term {
     Term { factor, value: sum(b, &scaled) }
 }
 
-/// `a + sign * c` of two sums with factors.
+/// `a + sign * c` for two factored sums.
 fn combine(b: &mut FunctionBuilder, a: Term, c: Term, sign: f64) -> ValueId {
     sum(b, &[a, Term { factor: sign * c.factor, ..c }])
 }
 
-/// A sum of multiples. At least one term.
+/// Returns a sum of at least one multiple.
 fn sum(b: &mut FunctionBuilder, terms: &[Term]) -> ValueId {
     let start = terms.iter().position(|t| t.factor == 1.0).unwrap_or(0);
     let Term { factor, mut value } = terms[start];
@@ -104,13 +108,14 @@ fn sum(b: &mut FunctionBuilder, terms: &[Term]) -> ValueId {
     value
 }
 
-/// Reads an element of a patch: its row and its column.
+/// Loads the element of a patch at a row and a column.
 pub(super) type Read<'r> = &'r mut dyn FnMut(&mut FunctionBuilder, usize, usize) -> Result<ValueId>;
 
-/// Takes an element of the result: its row and its column.
+/// Receives the element of the result at a row and a column.
 pub(super) type Write<'w> = &'w mut dyn FnMut(&mut FunctionBuilder, usize, usize, ValueId) -> Result<()>;
 
-/// `M X M'` of a matrix `M`, all of `X` at once if there are so many registers, else some rows of the result after others.
+/// Computes `M X M'` for a matrix `M`: with all of `X` in registers if there are enough, or else a
+/// few rows of the result at a time.
 fn both_sides(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
@@ -129,7 +134,7 @@ fn both_sides(
     passes.iter().try_for_each(|pass| rows_of_both_sides(b, matrix, pass, &groups, read, write))
 }
 
-/// Some rows, in groups, of `M X M'`.
+/// Computes some rows of `M X M'`, in groups.
 fn rows_of_both_sides(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
@@ -139,19 +144,19 @@ fn rows_of_both_sides(
     write: Write<'_>,
 ) -> Result<()> {
     let columns = matrix[0].len();
-    let wanted: Vec<usize> = pass.iter().flatten().copied().collect();
-    // By column, then by wanted row.
+    let selected: Vec<usize> = pass.iter().flatten().copied().collect();
+    // By column, then by selected row.
     let mut halves: Vec<Vec<ValueId>> = Vec::with_capacity(columns);
     for column in 0..columns {
         let mut vector = vec![None; columns];
         for (row, element) in vector.iter_mut().enumerate() {
-            if wanted.iter().any(|&w| matrix[w][row] != 0.0) {
+            if selected.iter().any(|&w| matrix[w][row] != 0.0) {
                 *element = Some(read(b, row, column)?);
             }
         }
         halves.push(pass.iter().flat_map(|group| multiply(b, matrix, group, &vector)).collect());
     }
-    for (k, &row) in wanted.iter().enumerate() {
+    for (k, &row) in selected.iter().enumerate() {
         let half: Vec<Option<ValueId>> = halves.iter().map(|column| Some(column[k])).collect();
         for group in groups {
             let values = multiply(b, matrix, group, &half);
@@ -163,7 +168,8 @@ fn rows_of_both_sides(
     Ok(())
 }
 
-/// A row of `M X M'` of a matrix `M`, by which the pixels of a patch become frequencies.
+/// Computes a row of `M X M'` for a matrix `M` that transforms the pixels of a patch to
+/// frequencies.
 pub(super) fn row(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
@@ -174,7 +180,7 @@ pub(super) fn row(
     rows_of_both_sides(b, matrix, &[vec![row]], &groups(matrix), read, write)
 }
 
-/// From the pixels of a patch to frequencies.
+/// Transforms the pixels of a patch to frequencies.
 pub(super) fn input(
     b: &mut FunctionBuilder,
     transform: Transform,
@@ -185,7 +191,7 @@ pub(super) fn input(
     both_sides(b, transform.input, registers, read, write)
 }
 
-/// From the window to frequencies.
+/// Transforms the window to frequencies.
 pub(super) fn kernel(
     b: &mut FunctionBuilder,
     transform: Transform,
@@ -196,7 +202,8 @@ pub(super) fn kernel(
     both_sides(b, &rows, u32::MAX, read, write)
 }
 
-/// `A X A'` of the square matrix of frequencies that is read: the pixels of a patch, or taps, row by row.
+/// Computes `A X A'` for the square matrix `X` of frequencies: the pixels of a patch, or taps, row
+/// by row.
 pub(super) fn output(
     b: &mut FunctionBuilder,
     matrix: &[&[f64]],
@@ -216,8 +223,8 @@ pub(super) fn output(
         .collect())
 }
 
-/// `A` times a vector. Its columns stand in pairs whose rows are the same or differ in sign: of each pair the sum and the
-/// difference are enough.
+/// Multiplies `A` by a vector. The columns of `A` form pairs that are equal or differ in sign in
+/// each row, so the sum and the difference of each pair suffice.
 fn outputs(b: &mut FunctionBuilder, matrix: &[&[f64]], vector: &[ValueId]) -> Vec<ValueId> {
     let last = vector.len() - 1;
     let mut terms: Vec<Vec<Term>> =
