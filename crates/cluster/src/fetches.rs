@@ -25,7 +25,7 @@ pub(crate) struct Fetches {
     fetch_count: usize,
     targets: Vec<NodeId>,
     /// Named nodes by name.
-    named: BTreeMap<String, NamedNode>,
+    named_nodes: BTreeMap<String, NamedNode>,
 }
 
 /// Adds nodes with the original names in place of named nodes that are now in clusters. They
@@ -33,10 +33,10 @@ pub(crate) struct Fetches {
 fn keep_names(
     graph: &mut Graph,
     options: &Options,
-    named: &BTreeMap<String, NamedNode>,
+    named_nodes: &BTreeMap<String, NamedNode>,
     replacements: &Replacements,
 ) -> Result<()> {
-    for (name, &NamedNode { id: node, outputs }) in named {
+    for (name, &NamedNode { id: node, outputs }) in named_nodes {
         let Some(&launch) = replacements.nodes.get(&node) else { continue };
         let sources: Option<Vec<OutputTensor>> = (0..outputs)
             .map(|output| replacements.outputs.get(&OutputTensor { node, output }).copied())
@@ -91,7 +91,7 @@ impl Fetches {
             })
         };
         let mut results = Vec::new();
-        let mut named: BTreeMap<String, NamedNode> = BTreeMap::new();
+        let mut named_nodes: BTreeMap<String, NamedNode> = BTreeMap::new();
         for fetch in &options.fetches {
             let (name, output) = match fetch.rsplit_once(':') {
                 Some((name, output)) => {
@@ -113,19 +113,19 @@ impl Fetches {
                 )));
             }
             results.push(Self::keep(graph, OutputTensor { node: id, output }, results.len(), &by_name)?);
-            let node = named.entry(graph[id].name().to_owned()).or_insert(NamedNode { id, outputs: 0 });
+            let node = named_nodes.entry(graph[id].name().to_owned()).or_insert(NamedNode { id, outputs: 0 });
             node.outputs = node.outputs.max(output + 1);
         }
         let mut targets = Vec::new();
         for name in &options.targets {
             let id = find(name, "target")?;
-            named.entry(graph[id].name().to_owned()).or_insert(NamedNode { id, outputs: 0 });
+            named_nodes.entry(graph[id].name().to_owned()).or_insert(NamedNode { id, outputs: 0 });
             targets.push(id);
         }
         let fetch_count = results.len();
         if options.keeps_names {
             // A node that forwards one output also forwards all outputs before it.
-            for &NamedNode { id, outputs } in named.values() {
+            for &NamedNode { id, outputs } in named_nodes.values() {
                 for output in 0..outputs {
                     let tensor = OutputTensor { node: id, output };
                     results.push(Self::keep(graph, tensor, results.len(), &by_name)?);
@@ -133,7 +133,7 @@ impl Fetches {
             }
         }
         graph.fix_source_and_sink();
-        Ok(Self { results, fetch_count, targets, named })
+        Ok(Self { results, fetch_count, targets, named_nodes })
     }
 
     /// Adds a node that keeps an output alive.
@@ -173,7 +173,7 @@ impl Fetches {
             graph.nodes[id] = None;
         }
         if options.keeps_names {
-            keep_names(graph, options, &self.named, replacements)?;
+            keep_names(graph, options, &self.named_nodes, replacements)?;
             return Ok((options.fetches.clone(), options.targets.clone()));
         }
         let name = |&id: &NodeId| graph[replacements.node(id)].name().to_owned();

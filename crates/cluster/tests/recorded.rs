@@ -120,10 +120,10 @@ fn check_clusters(name: &str) {
     let ours = mark_clusters(&graph);
     check_idempotent(&graph, name);
     let missing: Vec<_> = recorded.difference(&ours).collect();
-    let more: Vec<_> = ours.difference(&recorded).collect();
+    let extra: Vec<_> = ours.difference(&recorded).collect();
     assert!(
-        missing.is_empty() && more.is_empty(),
-        "{name}: missing clusters: {missing:#?}, extra clusters: {more:#?}"
+        missing.is_empty() && extra.is_empty(),
+        "{name}: missing clusters: {missing:#?}, extra clusters: {extra:#?}"
     );
 }
 

@@ -179,7 +179,7 @@ impl Site {
                 Ok(kernel) => break (kernel, operands),
                 Err((error, requested)) => {
                     let mut constants = lock(&self.constants);
-                    let new = constants::more(self, inputs, &known, &requested);
+                    let new = constants::additional(self, inputs, &known, &requested);
                     if !new.is_empty() {
                         constants.extend(new);
                         continue;

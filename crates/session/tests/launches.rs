@@ -51,14 +51,14 @@ fn declare(g: &mut Graph, name: &str, sizes: Option<&[i64]>) {
 fn assigning(sizes: Option<&[i64]>) -> Graph {
     let mut g = Graph::default();
     declare(&mut g, "w", sizes);
-    let of = [("T", ty(F))];
-    g.placeholder("x", F).add("minus", "Neg", &["x"], &of).add("exp", "Exp", &["minus"], &of);
+    let attributes = [("T", ty(F))];
+    g.placeholder("x", F).add("minus", "Neg", &["x"], &attributes).add("exp", "Exp", &["minus"], &attributes);
     g.add("assign", "AssignVariableOp", &["w", "exp"], &[("dtype", ty(F))]);
     g.add("read", "ReadVariableOp", &["w", "^assign"], &[("dtype", ty(F))]);
-    g.add("twice", "AddV2", &["read", "read"], &of);
+    g.add("twice", "AddV2", &["read", "read"], &attributes);
     g.add("known", "VarIsInitializedOp", &["w"], &[]);
     g.add("early", "ReadVariableOp", &["w"], &[("dtype", ty(F))]);
-    g.add("product", "Mul", &["early", "exp"], &of);
+    g.add("product", "Mul", &["early", "exp"], &attributes);
     g.add("late", "AssignVariableOp", &["w", "product"], &[("dtype", ty(F))]);
     g
 }
@@ -128,15 +128,15 @@ fn a_variable_that_is_read_before_it_has_a_value_is_an_error_that_names_it() {
 #[test]
 fn variables_with_and_without_values_are_in_one_cluster() {
     let mut g = Graph::default();
-    let of = [("dtype", ty(F))];
+    let attributes = [("dtype", ty(F))];
     for name in ["a", "b", "c"] {
         declare(&mut g, name, Some(&[2]));
-        g.add(&format!("{name}/read"), "ReadVariableOp", &[name], &of);
+        g.add(&format!("{name}/read"), "ReadVariableOp", &[name], &attributes);
     }
     g.add("sum", "AddV2", &["a/read", "c/read"], &[("T", ty(F))]);
     g.add("double", "AddV2", &["sum", "sum"], &[("T", ty(F))]);
-    g.add("to_b", "AssignVariableOp", &["b", "double"], &of);
-    g.add("to_a", "AssignAddVariableOp", &["a", "double"], &of);
+    g.add("to_b", "AssignVariableOp", &["b", "double"], &attributes);
+    g.add("to_a", "AssignAddVariableOp", &["a", "double"], &attributes);
     g.add("both", "NoOp", &["^to_a", "^to_b"], &[]);
     for options in [None, Some(())] {
         let session = if options.is_some() { clustered(&g) } else { g.session() };
@@ -307,8 +307,13 @@ fn deferred_clusters_run_node_by_node() {
 #[test]
 fn inputs_and_outputs_of_clusters_are_checked_and_printed() {
     let mut g = Graph::default();
-    let of = [("T", ty(F))];
-    g.placeholder("x", F).add("root", "Sqrt", &["x"], &of).add("sum", "AddV2", &["root", "root"], &of);
+    let attributes = [("T", ty(F))];
+    g.placeholder("x", F).add("root", "Sqrt", &["x"], &attributes).add(
+        "sum",
+        "AddV2",
+        &["root", "root"],
+        &attributes,
+    );
     let messages = Arc::new(Mutex::new(String::new()));
     let sink = messages.clone();
     let session = |launches: Launches| {

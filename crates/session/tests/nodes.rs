@@ -168,17 +168,17 @@ fn tensor_lists_are_values() {
         .constant("a", iota(&[2]))
         .placeholder("x", F)
         .int("three", 3);
-    let of = |more: &[(&'static str, Attr)]| [vec![("element_dtype", ty(F))], more.to_vec()].concat();
-    let shaped = of(&[("shape_type", ty(I))]);
+    let attributes = |more: &[(&'static str, Attr)]| [vec![("element_dtype", ty(F))], more.to_vec()].concat();
+    let shaped = attributes(&[("shape_type", ty(I))]);
     g.add("empty", "EmptyTensorList", &["row", "max"], &shaped);
-    g.add("push", "TensorListPushBack", &["empty", "a"], &of(&[]));
-    g.add("more", "TensorListPushBack", &["push", "x"], &of(&[]));
-    g.add("stack", "TensorListStack", &["more", "row"], &of(&[]));
-    g.add("pop", "TensorListPopBack", &["more", "row"], &of(&[]));
+    g.add("push", "TensorListPushBack", &["empty", "a"], &attributes(&[]));
+    g.add("more", "TensorListPushBack", &["push", "x"], &attributes(&[]));
+    g.add("stack", "TensorListStack", &["more", "row"], &attributes(&[]));
+    g.add("pop", "TensorListPopBack", &["more", "row"], &attributes(&[]));
     g.add("length", "TensorListLength", &["pop"], &[]);
     g.add("reserve", "TensorListReserve", &["row", "three"], &shaped);
-    g.add("set", "TensorListSetItem", &["reserve", "at", "x"], &of(&[]));
-    g.add("all", "TensorListStack", &["set", "row"], &of(&[]));
+    g.add("set", "TensorListSetItem", &["reserve", "at", "x"], &attributes(&[]));
+    g.add("all", "TensorListStack", &["set", "row"], &attributes(&[]));
     let session = g.session();
     let x = [("x", Literal::from_elements(&[2], &[7f32, 8.0]))];
     assert_eq!(floats(&session, &x, "stack"), [0.0, 1.0, 7.0, 8.0]);

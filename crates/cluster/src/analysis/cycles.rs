@@ -124,8 +124,8 @@ impl Cycles {
         self.restore_order()
     }
 
-    /// Adds an edge, unless it would close a cycle. Then it returns false. With an exhausted
-    /// budget, cycles are not detected here.
+    /// Adds an edge and returns true, or returns false if the edge would close a cycle. With an
+    /// exhausted budget, cycles are not detected here.
     pub(crate) fn insert_edge(&mut self, from: Vertex, to: Vertex) -> bool {
         if from == to {
             return false;

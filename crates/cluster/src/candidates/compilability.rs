@@ -89,15 +89,15 @@ impl<'a> Checker<'a> {
             Candidate { node: &node.def, input_types: &node.input_types, output_types: &node.output_types };
         self.kernels.compiles(candidate, self.device)?;
         let branches: Vec<NameAttrList> = match node.op() {
-            "While" | "StatelessWhile" => self.named(attributes, &["cond", "body"])?,
-            "If" | "StatelessIf" => self.named(attributes, &["then_branch", "else_branch"])?,
+            "While" | "StatelessWhile" => self.named_functions(attributes, &["cond", "body"])?,
+            "If" | "StatelessIf" => self.named_functions(attributes, &["then_branch", "else_branch"])?,
             "Case" | "StatelessCase" => function_list(attributes, "branches").to_vec(),
             _ => Vec::new(),
         };
         branches.iter().try_for_each(|branch| self.call(branch, depth))
     }
 
-    fn named(
+    fn named_functions(
         &self,
         attributes: &BTreeMap<String, AttrValue>,
         names: &[&str],

@@ -28,7 +28,7 @@ pub(crate) fn instantiate(
     let signature = function.signature.as_ref().expect("a library function has no signature");
     let mut nodes: IdVec<Position, Node> = IdVec::new();
     let mut inputs: IdVec<Position, Vec<Input>> = IdVec::new();
-    let mut named: BTreeMap<&str, NamedItem> = BTreeMap::new();
+    let mut items: BTreeMap<&str, NamedItem> = BTreeMap::new();
     let types = node_types(signature, &signature.input_arg, values)?;
     for (arg, bounds) in signature.input_arg.iter().zip(types.starts.windows(2)) {
         let (first, end) = (bounds[0], bounds[1]);
@@ -38,10 +38,10 @@ pub(crate) fn instantiate(
             nodes.push(argument(&name, index, types.types[index], device));
             inputs.push(Vec::new());
         }
-        named.insert(&arg.name, NamedItem::Arguments(first..end));
+        items.insert(&arg.name, NamedItem::Arguments(first..end));
     }
     for def in &function.node_def {
-        if named.insert(&def.name, NamedItem::Node(nodes.next_id())).is_some() {
+        if items.insert(&def.name, NamedItem::Node(nodes.next_id())).is_some() {
             return Err(Error::invalid(format!("two nodes or arguments are named '{}'", def.name)));
         }
         let mut copy = NodeDef { input: Vec::new(), ..def.clone() };
@@ -57,11 +57,11 @@ pub(crate) fn instantiate(
     for (i, def) in function.node_def.iter().enumerate() {
         let at = Position::from_index(types.types.len() + i);
         for text in &def.input {
-            let tensors = resolve(text, &def.name, &nodes, &named)?;
+            let tensors = resolve(text, &def.name, &nodes, &items)?;
             inputs[at].extend(tensors);
         }
     }
-    add_results(function, signature, values, device, &named, &mut nodes, &mut inputs)?;
+    add_results(function, signature, values, device, &items, &mut nodes, &mut inputs)?;
     Graph::assemble(nodes, &inputs)
 }
 
@@ -70,7 +70,7 @@ fn add_results(
     signature: &OpDef,
     values: &BTreeMap<String, AttrValue>,
     device: &str,
-    named: &BTreeMap<&str, NamedItem>,
+    items: &BTreeMap<&str, NamedItem>,
     nodes: &mut IdVec<Position, Node>,
     inputs: &mut IdVec<Position, Vec<Input>>,
 ) -> Result<()> {
@@ -79,7 +79,7 @@ fn add_results(
         let text = function.ret.get(&arg.name).ok_or_else(|| {
             Error::invalid(format!("the function does not define the result '{}'", arg.name))
         })?;
-        let tensors = resolve(text, &arg.name, nodes, named)?;
+        let tensors = resolve(text, &arg.name, nodes, items)?;
         let expected = bounds[1] - bounds[0];
         if tensors.len() != expected {
             return Err(Error::invalid(format!(
@@ -145,12 +145,12 @@ fn resolve(
     text: &str,
     user: &str,
     nodes: &IdVec<Position, Node>,
-    named: &BTreeMap<&str, NamedItem>,
+    items: &BTreeMap<&str, NamedItem>,
 ) -> Result<Vec<Input>> {
     let wrong =
         || Error::invalid(format!("'{user}' has the input '{text}', which does not exist in the body"));
     if let Some(name) = text.strip_prefix('^') {
-        return match named.get(name) {
+        return match items.get(name) {
             Some(NamedItem::Node(at)) => Ok(vec![Input::Control(*at)]),
             Some(NamedItem::Arguments(range)) => {
                 Ok(range.clone().map(|at| Input::Control(Position::from_index(at))).collect())
@@ -161,7 +161,7 @@ fn resolve(
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or("");
     let (argument, index) = (parts.next(), parts.next());
-    match named.get(name).ok_or_else(wrong)? {
+    match items.get(name).ok_or_else(wrong)? {
         NamedItem::Arguments(range) => {
             let first_output = |at: usize| Input::Data { node: Position::from_index(at), output: 0 };
             // A single-tensor argument may also be written with an index.

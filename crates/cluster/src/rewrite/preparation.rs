@@ -66,7 +66,7 @@ const MAX_SCOPED: usize = 2_000_000;
 /// an `Unstage`.
 pub(crate) fn scope_pipeline_stages(graph: &mut Graph) {
     let mut number = 0;
-    let mut left = MAX_SCOPED;
+    let mut remaining = MAX_SCOPED;
     for id in graph.ids().collect::<Vec<_>>() {
         let is_forward = match graph[id].op() {
             "Unstage" => true,
@@ -78,10 +78,10 @@ pub(crate) fn scope_pipeline_stages(graph: &mut Graph) {
         let mut seen = graph.node_table(false);
         let mut stack = vec![id];
         while let Some(at) = stack.pop() {
-            if std::mem::replace(&mut seen[at], true) || left == 0 {
+            if std::mem::replace(&mut seen[at], true) || remaining == 0 {
                 continue;
             }
-            left -= 1;
+            remaining -= 1;
             let scope = match string_attribute(&graph[at].def.attr, INTERNAL_SCOPE) {
                 "" => suffix.clone(),
                 scope => format!("{scope}&{suffix}"),

@@ -48,10 +48,10 @@ impl Run {
                 let branch = inputs[1].tensor()?.to_i64()?;
                 inputs.truncate(1);
                 let count = node.node.output_types.len();
-                let taken = usize::try_from(branch).ok().filter(|&taken| taken < count);
-                let taken = taken.unwrap_or(count.saturating_sub(1));
+                let selected = usize::try_from(branch).ok().filter(|&selected| selected < count);
+                let selected = selected.unwrap_or(count.saturating_sub(1));
                 outputs.resize(count, None);
-                if let Some(output) = outputs.get_mut(taken) {
+                if let Some(output) = outputs.get_mut(selected) {
                     *output = inputs.pop();
                 }
             }

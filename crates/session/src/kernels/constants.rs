@@ -87,7 +87,7 @@ pub(super) fn of(node: &tf::Node) -> BTreeSet<usize> {
 
 /// The inputs that become constants after a failed import: those that a rule requested, otherwise
 /// small integers. Empty if there are no new ones.
-pub(super) fn more(
+pub(super) fn additional(
     site: &Site,
     inputs: &[Value],
     known: &BTreeSet<usize>,

@@ -51,9 +51,9 @@ fn repeat(cx: &mut Context<'_>) -> Result<()> {
     let body = cx.node.attributes.func("body")?.0.to_owned();
     let mut state: Vec<Value> = std::mem::take(cx.inputs);
     loop {
-        let goes_on = cx.run.call(&condition, cx.device, state.clone())?;
-        let goes_on = goes_on.first().ok_or_else(|| Error::invalid("the condition returns no value"))?;
-        if !truth(goes_on)? {
+        let result = cx.run.call(&condition, cx.device, state.clone())?;
+        let result = result.first().ok_or_else(|| Error::invalid("the condition returns no value"))?;
+        if !truth(result)? {
             return cx.deliver(state);
         }
         let next = cx.run.call(&body, cx.device, std::mem::take(&mut state))?;

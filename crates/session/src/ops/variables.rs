@@ -65,7 +65,7 @@ fn assign(cx: &mut Context<'_>) -> Result<()> {
 }
 
 fn is_initialized(cx: &mut Context<'_>) -> Result<()> {
-    let known = cx.input(0)?.variable()?.get().is_some();
-    cx.push(Tensor::scalar(known)?);
+    let has_value = cx.input(0)?.variable()?.get().is_some();
+    cx.push(Tensor::scalar(has_value)?);
     Ok(())
 }
