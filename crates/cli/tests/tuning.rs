@@ -94,7 +94,7 @@ fn files_that_are_no_tables_are_refused() {
     let message = refuse(&mut build(place.path(), &["--tuning", "t.tuning"]), place.path());
     assert!(message.contains("cannot read the tuning file 't.tuning'"), "{message}");
     for (bytes, wanted) in [
-        (&b"\x7fELF"[..], "begins with 'tfcompile-tuning 1'"),
+        (&b"\x7fELF"[..], "expected the first line 'tfcompile-tuning 1'"),
         (b"\xff\xfe\x00", "a tuning file is text"),
         (b"tfcompile-tuning 1\n[m]\nbroken\n", "t.tuning:3:"),
         (b"tfcompile-tuning 1\nbroken => x\n", "t.tuning:2:"),
@@ -118,9 +118,13 @@ fn files_without_end_or_sense_are_refused_in_few_words() {
         ("t.tuning", &huge, "bytes at most"),
         ("/dev/zero", &|| (), "bytes at most"),
         (".", &|| (), "cannot read the tuning file"),
-        ("/dev/null", &|| (), "begins with 'tfcompile-tuning 1'"),
+        ("/dev/null", &|| (), "expected the first line 'tfcompile-tuning 1'"),
         ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{long}\n")), "t.tuning:3:"),
-        ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{}", "a => b\n".repeat(1 << 20))), "twice"),
+        (
+            "t.tuning",
+            &|| fill(format!("tfcompile-tuning 1\n[m]\n{}", "a => b\n".repeat(1 << 20))),
+            "duplicate kernel",
+        ),
     ];
     for (name, make, wanted) in cases {
         make();

@@ -32,8 +32,8 @@ impl Pass for WhileLoopAccumulationSinking {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            changed |= sink(module, site_loop);
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            changed |= sink(module, while_loop);
         }
         Ok(changed.into())
     }
@@ -45,23 +45,23 @@ const MAX_BYTES: u64 = 128 << 20;
 /// Maximum bytes that each iteration may store per byte of a sum.
 const MAX_BYTES_PER_BYTE: u64 = 32;
 
-fn sink(module: &mut Module, site_loop: Loop) -> bool {
-    let accumulators = terms::accumulators(module, site_loop);
+fn sink(module: &mut Module, while_loop: Loop) -> bool {
+    let accumulators = terms::accumulators(module, while_loop);
     if accumulators.is_empty() {
         return false;
     }
-    let trip_count = site_loop.trip_count(module);
+    let trip_count = while_loop.trip_count(module);
     let Some(count) = trip_count.bound.and_then(|bound| i64::try_from(bound).ok()) else { return false };
     if count < 2 {
         return false;
     }
-    let rows = Rows::new(module, site_loop);
-    let plan = Plan::new(module, site_loop, &rows, accumulators, trip_count, count);
+    let rows = Rows::new(module, while_loop);
+    let plan = Plan::new(module, while_loop, &rows, accumulators, trip_count, count);
     if plan.accumulators.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
-    plan.apply(module, site_loop, rows);
+    let while_loop = while_loop.exclusive(module);
+    plan.apply(module, while_loop, rows);
     true
 }
 
@@ -79,20 +79,20 @@ struct Plan {
 impl Plan {
     fn new(
         module: &Module,
-        site_loop: Loop,
+        while_loop: Loop,
         rows: &Rows,
         accumulators: Vec<Accumulator>,
         trip_count: TripCount,
         count: i64,
     ) -> Self {
-        let body = &module[site_loop.body];
+        let body = &module[while_loop.body];
         let operands = accumulators.iter().flat_map(|a| &a.terms).flat_map(Term::operands);
         let existing = operands.flat_map(|operand| parts(body, operand)).find_map(|part| {
             let Kind::Rows(row, at) = rows.kind(part)? else { return None };
-            (row.count == count && covers_all(module, site_loop, row, trip_count)).then_some((row, at))
+            (row.count == count && covers_all(module, while_loop, row, trip_count)).then_some((row, at))
         });
         let mut plan = Self { accumulators, existing, count, stored: Vec::new() };
-        plan.choose(&module[site_loop.body], rows);
+        plan.choose(&module[while_loop.body], rows);
         plan
     }
 
@@ -171,36 +171,36 @@ impl Plan {
         }
     }
 
-    fn apply(self, module: &mut Module, site_loop: Loop, mut rows: Rows) {
+    fn apply(self, module: &mut Module, while_loop: Loop, mut rows: Rows) {
         let index = match self.existing {
             Some((_, index)) => index,
-            None => counter(module, site_loop),
+            None => counter(module, while_loop),
         };
         let mut values: BTreeMap<InstructionId, InstructionId> = BTreeMap::new();
         let mut elements = Vec::new();
         for &value in &self.stored {
-            elements.push((value, store(module, site_loop, value, index, self.count)));
+            elements.push((value, store(module, while_loop, value, index, self.count)));
         }
         for (value, element) in elements {
-            values.insert(value, site_loop.after(module, element));
+            values.insert(value, while_loop.after(module, element));
         }
         // Operands that are already rows are computed from the body before it changes.
         for accumulator in &self.accumulators {
             for operand in accumulator.terms.iter().flat_map(Term::operands) {
-                self.make(module, site_loop, &mut rows, operand, &mut values);
+                self.make(module, while_loop, &mut rows, operand, &mut values);
             }
         }
         for accumulator in &self.accumulators {
-            finish::accumulator(module, site_loop, accumulator, &values, &rows, self.count);
+            finish::accumulator(module, while_loop, accumulator, &values, &rows, self.count);
         }
-        crate::simplify::dce::sweep(module.computation_mut(site_loop.body));
+        crate::simplify::dce::sweep(module.computation_mut(while_loop.body));
     }
 
     /// All rows of an operand, in the caller.
     fn make(
         &self,
         module: &mut Module,
-        site_loop: Loop,
+        while_loop: Loop,
         rows: &mut Rows,
         operand: InstructionId,
         values: &mut BTreeMap<InstructionId, InstructionId>,
@@ -215,12 +215,12 @@ impl Plan {
             return value;
         }
         let parts = self
-            .recomputed_from(&module[site_loop.body], rows, operand)
+            .recomputed_from(&module[while_loop.body], rows, operand)
             .map(<[_]>::to_vec)
             .unwrap_or_default();
         let parts: Vec<InstructionId> =
-            parts.into_iter().map(|part| self.make(module, site_loop, rows, part, values)).collect();
-        let instruction = &module[site_loop.body][operand];
+            parts.into_iter().map(|part| self.make(module, while_loop, rows, part, values)).collect();
+        let instruction = &module[while_loop.body][operand];
         let shape = with_rows(instruction.shape().expect_array(), self.count);
         let (op, metadata) = (instruction.op().clone(), instruction.metadata().clone());
         let value = rows.add(module, super::rows::shifted(op, self.count), shape, &parts, metadata);
@@ -248,15 +248,15 @@ fn parts(body: &Computation, operand: InstructionId) -> Vec<InstructionId> {
 const MAX_PARTS: usize = 64;
 
 /// Adds a state element that counts iterations. Returns its value in the body.
-fn counter(module: &mut Module, site_loop: Loop) -> InstructionId {
-    let zero = index_constant(module.computation_mut(site_loop.caller), PrimitiveType::S32, 0);
-    let element = site_loop.add_element(module, zero);
-    let count = site_loop.read(module, site_loop.body, element);
-    let body = module.computation_mut(site_loop.body);
+fn counter(module: &mut Module, while_loop: Loop) -> InstructionId {
+    let zero = index_constant(module.computation_mut(while_loop.caller), PrimitiveType::S32, 0);
+    let element = while_loop.add_element(module, zero);
+    let count = while_loop.read(module, while_loop.body, element);
+    let body = module.computation_mut(while_loop.body);
     let one = index_constant(body, PrimitiveType::S32, 1);
     let shape = body[count].shape().clone();
     let next = body.add("", Op::Add {}, shape, &[count, one], OpMetadata::default());
-    site_loop.set_next(module, element, next);
+    while_loop.set_next(module, element, next);
     count
 }
 
@@ -264,27 +264,27 @@ fn counter(module: &mut Module, site_loop: Loop) -> InstructionId {
 /// buffer.
 fn store(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     value: InstructionId,
     index: InstructionId,
     count: i64,
 ) -> usize {
-    let shape = module[site_loop.body][value].shape().expect_array().clone();
-    let metadata = module[site_loop.body][value].metadata().clone();
+    let shape = module[while_loop.body][value].shape().expect_array().clone();
+    let metadata = module[while_loop.body][value].metadata().clone();
     let whole = with_rows(&shape, count);
-    let caller = module.computation_mut(site_loop.caller);
+    let caller = module.computation_mut(while_loop.caller);
     let zero = zero(caller, shape.element_type);
     let op = Op::Broadcast { dimensions: Vec::new() };
     let start = caller.add("", op, whole.clone().into(), &[zero], metadata.clone());
-    let element = site_loop.add_element(module, start);
-    let buffer = site_loop.read(module, site_loop.body, element);
-    let body = module.computation_mut(site_loop.body);
+    let element = while_loop.add_element(module, start);
+    let buffer = while_loop.read(module, while_loop.body, element);
+    let body = module.computation_mut(while_loop.body);
     let slot = body.add("", Op::Reshape {}, with_rows(&shape, 1).into(), &[value], metadata.clone());
     let origin = index_constant(body, body[index].shape().expect_array().element_type, 0);
     let mut operands = vec![buffer, slot, index];
     operands.resize(2 + whole.rank(), origin);
     let next = body.add("", Op::DynamicUpdateSlice {}, whole.into(), &operands, metadata);
-    site_loop.set_next(module, element, next);
+    while_loop.set_next(module, element, next);
     element
 }
 

@@ -22,15 +22,15 @@ impl Pass for WhileLoopInductionVariableUnification {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            let relations = relations(module, site_loop);
-            let is_read = |relation: &&Relation| is_read(module, site_loop, relation.element);
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            let relations = relations(module, while_loop);
+            let is_read = |relation: &&Relation| is_read(module, while_loop, relation.element);
             let relations: Vec<Relation> = relations.iter().filter(is_read).copied().collect();
             if relations.is_empty() {
                 continue;
             }
-            let site_loop = site_loop.exclusive(module);
-            relations.into_iter().for_each(|relation| apply(module, site_loop, relation));
+            let while_loop = while_loop.exclusive(module);
+            relations.into_iter().for_each(|relation| apply(module, while_loop, relation));
             changed = true;
         }
         Ok(changed.into())
@@ -53,8 +53,8 @@ struct Variable {
     step: i64,
 }
 
-fn relations(module: &Module, site_loop: Loop) -> Vec<Relation> {
-    let steps = analysis::induction_variables(module, &module[site_loop.body]);
+fn relations(module: &Module, while_loop: Loop) -> Vec<Relation> {
+    let steps = analysis::induction_variables(module, &module[while_loop.body]);
     let mut relations: Vec<Relation> = Vec::new();
     // Variables with the smallest steps become bases.
     let mut variables: Vec<Variable> =
@@ -62,7 +62,7 @@ fn relations(module: &Module, site_loop: Loop) -> Vec<Relation> {
     variables.sort_by_key(|variable| (variable.step.unsigned_abs(), variable.element));
     let mut bases: Vec<Variable> = Vec::new();
     for variable in variables {
-        let existing = bases.iter().find_map(|&base| relation(module, site_loop, variable, base));
+        let existing = bases.iter().find_map(|&base| relation(module, while_loop, variable, base));
         match existing {
             Some(relation) => relations.push(relation),
             None => bases.push(variable),
@@ -71,19 +71,19 @@ fn relations(module: &Module, site_loop: Loop) -> Vec<Relation> {
     relations
 }
 
-fn relation(module: &Module, site_loop: Loop, variable: Variable, base: Variable) -> Option<Relation> {
+fn relation(module: &Module, while_loop: Loop, variable: Variable, base: Variable) -> Option<Relation> {
     let Variable { element, step } = variable;
     let Variable { element: base, step: base_step } = base;
-    let shape = site_loop.array(module, element)?;
-    if shape != site_loop.array(module, base)? || step.checked_rem(base_step)? != 0 {
+    let shape = while_loop.array(module, element)?;
+    if shape != while_loop.array(module, base)? || step.checked_rem(base_step)? != 0 {
         return None;
     }
     let multiplier = step.checked_div(base_step)?;
-    if multiplier == 1 && site_loop.start(module, element) == site_loop.start(module, base) {
+    if multiplier == 1 && while_loop.start(module, element) == while_loop.start(module, base) {
         return Some(Relation { element, base, multiplier, offset: 0 });
     }
-    let start = site_loop.initial_range(module, element).value()?;
-    let base_start = site_loop.initial_range(module, base).value()?;
+    let start = while_loop.initial_range(module, element).value()?;
+    let base_start = while_loop.initial_range(module, base).value()?;
     let offset = start.checked_sub(multiplier.checked_mul(base_start)?)?;
     // Both numbers must be representable as constants of the type.
     scalars::integer(shape, offset.into())?;
@@ -92,51 +92,51 @@ fn relation(module: &Module, site_loop: Loop, variable: Variable, base: Variable
 }
 
 /// True if anything reads the element, except its own next value and other relations.
-fn is_read(module: &Module, site_loop: Loop, element: usize) -> bool {
-    let condition = &module[site_loop.condition];
-    let body = &module[site_loop.body];
-    let next = site_loop.next(module, element);
+fn is_read(module: &Module, while_loop: Loop, element: usize) -> bool {
+    let condition = &module[while_loop.condition];
+    let body = &module[while_loop.body];
+    let next = while_loop.next(module, element);
     let reads = |id: ComputationId| {
         let computation = &module[id];
         Loop::reads(computation, computation.parameters()[0], element)
     };
     let is_used = |read: InstructionId| !condition[read].users().is_empty() || condition.root() == read;
     let only_counts = |user: InstructionId| user == next && body[next].users() == [body.root()];
-    reads(site_loop.condition).into_iter().any(is_used)
-        || reads(site_loop.body)
+    reads(while_loop.condition).into_iter().any(is_used)
+        || reads(while_loop.body)
             .into_iter()
             .any(|read| body[read].users().iter().any(|&user| !only_counts(user)))
         || !body[next].users().iter().all(|&user| user == body.root())
         || {
-            let caller = &module[site_loop.caller];
+            let caller = &module[while_loop.caller];
             let is_used = |read: InstructionId| !caller[read].users().is_empty() || caller.root() == read;
-            Loop::reads(caller, site_loop.id, element).into_iter().any(is_used)
+            Loop::reads(caller, while_loop.id, element).into_iter().any(is_used)
         }
 }
 
-fn apply(module: &mut Module, site_loop: Loop, relation: Relation) {
+fn apply(module: &mut Module, while_loop: Loop, relation: Relation) {
     let Relation { element, base, .. } = relation;
-    for id in [site_loop.condition, site_loop.body] {
+    for id in [while_loop.condition, while_loop.body] {
         let parameter = module[id].parameters()[0];
         let reads = Loop::reads(&module[id], parameter, element);
         if reads.is_empty() {
             continue;
         }
-        let base = site_loop.read(module, id, base);
+        let base = while_loop.read(module, id, base);
         let value = scaled(module, id, base, relation);
         for read in reads {
             module.computation_mut(id).replace_all_uses(read, value);
         }
     }
     // The element's own next value temporarily still counts from the old element.
-    let caller = module[site_loop.caller].post_order();
-    let reads = Loop::reads(&module[site_loop.caller], site_loop.id, element);
+    let caller = module[while_loop.caller].post_order();
+    let reads = Loop::reads(&module[while_loop.caller], while_loop.id, element);
     let reads: Vec<InstructionId> = reads.into_iter().filter(|read| caller.contains(read)).collect();
     if !reads.is_empty() {
-        let base = site_loop.after(module, base);
-        let value = scaled(module, site_loop.caller, base, relation);
+        let base = while_loop.after(module, base);
+        let value = scaled(module, while_loop.caller, base, relation);
         for read in reads {
-            module.computation_mut(site_loop.caller).replace_all_uses(read, value);
+            module.computation_mut(while_loop.caller).replace_all_uses(read, value);
         }
     }
 }

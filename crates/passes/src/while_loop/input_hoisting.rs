@@ -28,23 +28,23 @@ impl Pass for WhileLoopInputHoisting {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
+            let Some(while_loop) = Loop::at(module, site) else { continue };
             let has_products = |computation: &Computation| {
                 computation
                     .instructions()
                     .any(|(_, i)| matches!(i.op(), Op::Dot { .. } | Op::Convolution { .. }))
             };
-            if !has_products(&module[site_loop.body]) {
+            if !has_products(&module[while_loop.body]) {
                 continue;
             }
-            let Some(bound) = site_loop.trip_count(module).bound.filter(|&bound| bound >= 2) else {
+            let Some(bound) = while_loop.trip_count(module).bound.filter(|&bound| bound >= 2) else {
                 continue;
             };
             let is_worth_it =
                 |row: Row| row.count >= 2 && row.count.unsigned_abs() <= bound.saturating_mul(2);
-            changed |= split::split_products(module, site_loop, &is_worth_it);
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            changed |= hoist(module, site_loop, &is_worth_it);
+            changed |= split::split_products(module, while_loop, &is_worth_it);
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            changed |= hoist(module, while_loop, &is_worth_it);
         }
         Ok(changed.into())
     }
@@ -53,25 +53,25 @@ impl Pass for WhileLoopInputHoisting {
 /// Maximum bytes of the results for all rows of one loop.
 const MAX_BYTES: u64 = 128 << 20;
 
-fn hoist(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let mut rows = Rows::new(module, site_loop);
-    let values = values(&module[site_loop.body], &rows, is_worth_it);
+fn hoist(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let mut rows = Rows::new(module, while_loop);
+    let values = values(&module[while_loop.body], &rows, is_worth_it);
     if values.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
+    let while_loop = while_loop.exclusive(module);
     // All values are computed first, because they are derived from the unmodified body.
     let all: Vec<InstructionId> =
         values.iter().filter_map(|&value| Some(rows.batched(module, value, rows.row(value)?))).collect();
     for (value, all) in values.into_iter().zip(all) {
         let Some(Kind::Rows(_, index)) = rows.kind(value) else { continue };
-        let element = site_loop.add_element(module, all);
-        let buffer = site_loop.read(module, site_loop.body, element);
-        let body = module.computation_mut(site_loop.body);
+        let element = while_loop.add_element(module, all);
+        let buffer = while_loop.read(module, while_loop.body, element);
+        let body = module.computation_mut(while_loop.body);
         let read = read_row(body, buffer, index, value);
         body.replace_all_uses(value, read);
     }
-    crate::simplify::dce::sweep(module.computation_mut(site_loop.body));
+    crate::simplify::dce::sweep(module.computation_mut(while_loop.body));
     true
 }
 

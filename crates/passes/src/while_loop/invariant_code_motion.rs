@@ -24,20 +24,20 @@ impl Pass for WhileLoopInvariantCodeMotion {
         let mut changed = false;
         // Instructions that leave an inner loop may leave the outer one next.
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            let invariant_elements = site_loop.invariants(module);
-            let in_body = hoisted(&module[site_loop.body], &invariant_elements);
-            let in_condition = hoisted(&module[site_loop.condition], &invariant_elements);
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            let invariant_elements = while_loop.invariants(module);
+            let in_body = hoisted(&module[while_loop.body], &invariant_elements);
+            let in_condition = hoisted(&module[while_loop.condition], &invariant_elements);
             if in_body.is_empty() && in_condition.is_empty() {
                 continue;
             }
-            let mut site_loop = site_loop.exclusive(module);
+            let mut while_loop = while_loop.exclusive(module);
             for (is_body, hoisted) in [(true, in_body), (false, in_condition)] {
-                let id = if is_body { site_loop.body } else { site_loop.condition };
-                let mut outside = Outside::new(site_loop, id);
+                let id = if is_body { while_loop.body } else { while_loop.condition };
+                let mut outside = Outside::new(while_loop, id);
                 for instruction in hoisted {
                     let value = outside.copy(module, instruction);
-                    hoist(module, &mut site_loop, id, instruction, value);
+                    hoist(module, &mut while_loop, id, instruction, value);
                 }
                 crate::simplify::dce::sweep(module.computation_mut(id));
             }
@@ -53,13 +53,13 @@ const MAX_INFLATED_BYTES: u64 = 1 << 20;
 /// Replaces an instruction by a read of a new state element with its value.
 fn hoist(
     module: &mut Module,
-    site_loop: &mut Loop,
+    while_loop: &mut Loop,
     id: ComputationId,
     instruction: InstructionId,
     value: InstructionId,
 ) {
-    let element = site_loop.add_element(module, value);
-    let read = site_loop.read(module, id, element);
+    let element = while_loop.add_element(module, value);
+    let read = while_loop.read(module, id, element);
     module.computation_mut(id).replace_all_uses(instruction, read);
 }
 

@@ -14,21 +14,21 @@ use std::collections::BTreeSet;
 /// - `dynamic-slice(iota, x) => x` for a loop-invariant one-dimensional iota, if x lies within it.
 ///
 /// Exact for every input. Returns true if anything changed.
-pub(super) fn replace(module: &mut Module, site_loop: Loop) -> bool {
-    let ranges = site_loop.state_ranges(module);
-    let invariants = site_loop.invariants(module);
+pub(super) fn replace(module: &mut Module, while_loop: Loop) -> bool {
+    let ranges = while_loop.state_ranges(module);
+    let invariants = while_loop.invariants(module);
     // The condition also sees the state after the last iteration.
     let invariant_ranges = |k: usize| if invariants.contains(&k) { ranges[k] } else { Range::UNKNOWN };
     let invariant_ranges: Vec<Range> = (0..ranges.len()).map(invariant_ranges).collect();
-    let in_condition = replacements(module, site_loop.condition, &invariant_ranges);
+    let in_condition = replacements(module, while_loop.condition, &invariant_ranges);
     // Users come before their operands, so that a replaced operand does not come back.
-    let mut in_body = slices_of_iota(module, site_loop, &invariants, &ranges);
-    in_body.extend(replacements(module, site_loop.body, &ranges));
+    let mut in_body = slices_of_iota(module, while_loop, &invariants, &ranges);
+    in_body.extend(replacements(module, while_loop.body, &ranges));
     if in_condition.is_empty() && in_body.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
-    for (id, replacements) in [(site_loop.condition, in_condition), (site_loop.body, in_body)] {
+    let while_loop = while_loop.exclusive(module);
+    for (id, replacements) in [(while_loop.condition, in_condition), (while_loop.body, in_body)] {
         let computation = module.computation_mut(id);
         for (old, new) in replacements {
             let new = match new {
@@ -55,19 +55,19 @@ pub(super) fn replace(module: &mut Module, site_loop: Loop) -> bool {
 /// Slices of a loop-invariant iota, which equal their index.
 fn slices_of_iota(
     module: &Module,
-    site_loop: Loop,
+    while_loop: Loop,
     invariants: &BTreeSet<usize>,
     ranges: &[Range],
 ) -> Vec<(InstructionId, Known)> {
-    let (body, caller) = (&module[site_loop.body], &module[site_loop.caller]);
+    let (body, caller) = (&module[while_loop.body], &module[while_loop.caller]);
     let of_leaf = |id: InstructionId| Some(ranges[analysis::state_element(body, id)?]);
     let slice = |id: InstructionId| {
         let &[line, index] = body[id].operands() else { return None };
         let element = analysis::state_element(body, line).filter(|k| invariants.contains(k))?;
-        let start = site_loop.start(module, element);
+        let start = while_loop.start(module, element);
         let is_line =
-            matches!(caller[start].op(), Op::Iota { .. }) && site_loop.array(module, element)?.rank() == 1;
-        let shape = site_loop.array(module, element)?;
+            matches!(caller[start].op(), Op::Iota { .. }) && while_loop.array(module, element)?.rank() == 1;
+        let shape = while_loop.array(module, element)?;
         let is_alike = body[index].shape().as_array()?.element_type == shape.element_type;
         let range = analysis::range_in(module, body, index, &of_leaf);
         let is_within = range.low? >= 0 && range.high? < shape.size(0);

@@ -23,10 +23,10 @@ impl Pass for WhileLoopDotOperandLayout {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            let invariants = site_loop.invariants(module);
-            let invariant = invariant_instructions(&module[site_loop.body], &invariants);
-            let body = &module[site_loop.body];
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            let invariants = while_loop.invariants(module);
+            let invariant = invariant_instructions(&module[while_loop.body], &invariants);
+            let body = &module[while_loop.body];
             let is_transposable = |&id: &InstructionId| {
                 !invariant.contains(&id)
                     && may_transpose_operand(body, id)
@@ -36,8 +36,8 @@ impl Pass for WhileLoopDotOperandLayout {
             if dots.is_empty() {
                 continue;
             }
-            let site_loop = site_loop.exclusive(module);
-            let body = module.computation_mut(site_loop.body);
+            let while_loop = while_loop.exclusive(module);
+            let body = module.computation_mut(while_loop.body);
             let mut matrices = BTreeMap::new();
             for dot in dots {
                 let matrix = body[dot].operands()[1];

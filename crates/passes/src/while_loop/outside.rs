@@ -6,14 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Copies, in the caller, of instructions of a loop's condition or body. Each is copied once.
 pub(super) struct Outside {
-    site_loop: Loop,
+    while_loop: Loop,
     computation: ComputationId,
     copies: BTreeMap<InstructionId, InstructionId>,
 }
 
 impl Outside {
-    pub(super) fn new(site_loop: Loop, computation: ComputationId) -> Self {
-        Self { site_loop, computation, copies: BTreeMap::new() }
+    pub(super) fn new(while_loop: Loop, computation: ComputationId) -> Self {
+        Self { while_loop, computation, copies: BTreeMap::new() }
     }
 
     /// The copy of an instruction from [`invariant_instructions`].
@@ -26,7 +26,7 @@ impl Outside {
             }
             let computation = &module[self.computation];
             let copy = match hlo::analysis::state_element(computation, current) {
-                Some(element) => self.site_loop.start(module, element),
+                Some(element) => self.while_loop.start(module, element),
                 None => {
                     let original: &Instruction = &computation[current];
                     let missing = original.operands().iter().filter(|o| !self.copies.contains_key(o));
@@ -39,7 +39,7 @@ impl Outside {
                         original.operands().iter().map(|o| self.copies[o]).collect();
                     let (name, op) = (original.name().to_owned(), original.op().clone());
                     let (shape, metadata) = (original.shape().clone(), original.metadata().clone());
-                    module.computation_mut(self.site_loop.caller).add(&name, op, shape, &operands, metadata)
+                    module.computation_mut(self.while_loop.caller).add(&name, op, shape, &operands, metadata)
                 }
             };
             self.copies.insert(current, copy);

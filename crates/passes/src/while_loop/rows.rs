@@ -48,7 +48,7 @@ pub(super) enum Kind {
 
 /// The values of a loop's body that can be computed before the loop.
 pub(super) struct Rows {
-    site_loop: Loop,
+    while_loop: Loop,
     kinds: BTreeMap<InstructionId, Kind>,
     outside: Outside,
     /// A value that follows from an induction variable may have several batched versions, for
@@ -57,10 +57,10 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) fn new(module: &Module, site_loop: Loop) -> Self {
-        let ranges = site_loop.state_ranges(module);
-        let body = &module[site_loop.body];
-        let same = invariant_instructions(body, &site_loop.invariants(module));
+    pub(super) fn new(module: &Module, while_loop: Loop) -> Self {
+        let ranges = while_loop.state_ranges(module);
+        let body = &module[while_loop.body];
+        let same = invariant_instructions(body, &while_loop.invariants(module));
         let mut kinds: BTreeMap<InstructionId, Kind> = BTreeMap::new();
         let of_leaf = |id: InstructionId| {
             let element = analysis::state_element(body, id)?;
@@ -85,7 +85,12 @@ impl Rows {
                 kinds.insert(id, kind);
             }
         }
-        Self { site_loop, kinds, outside: Outside::new(site_loop, site_loop.body), batched: BTreeMap::new() }
+        Self {
+            while_loop,
+            kinds,
+            outside: Outside::new(while_loop, while_loop.body),
+            batched: BTreeMap::new(),
+        }
     }
 
     pub(super) fn kind(&self, id: InstructionId) -> Option<Kind> {
@@ -127,7 +132,7 @@ impl Rows {
             let is_missing = |o: &&InstructionId| {
                 self.kind(**o) != Some(Kind::Same) && !self.batched.contains_key(&(**o, row))
             };
-            let instruction = &module[self.site_loop.body][current];
+            let instruction = &module[self.while_loop.body][current];
             // A slice takes its row from an invariant buffer, and a counter is computed directly,
             // so neither needs operands.
             let needed = match instruction.op() {
@@ -147,7 +152,7 @@ impl Rows {
     }
 
     fn batch(&mut self, module: &mut Module, id: InstructionId, row: Row) -> InstructionId {
-        let instruction = &module[self.site_loop.body][id];
+        let instruction = &module[self.while_loop.body][id];
         let (op, operands) = (instruction.op().clone(), instruction.operands().to_vec());
         let shape = instruction.shape().expect_array().clone();
         let shape = with_rows(&shape, row.count);
@@ -196,7 +201,7 @@ impl Rows {
         metadata: &OpMetadata,
     ) -> InstructionId {
         let (sign, offset) = counts(row, element).expect("row index does not derive from this element");
-        let caller = module.computation_mut(self.site_loop.caller);
+        let caller = module.computation_mut(self.while_loop.caller);
         let mut add = |op, operands: &[InstructionId]| {
             caller.add("", op, shape.clone().into(), operands, metadata.clone())
         };
@@ -223,7 +228,7 @@ impl Rows {
             return batched;
         }
         let value = self.outside(module, id);
-        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
+        let shape = module[self.while_loop.caller][value].shape().expect_array().clone();
         let op = Op::Broadcast { dimensions: (1..=shape.rank()).collect() };
         self.add(module, op, with_rows(&shape, row.count), &[value], metadata.clone())
     }
@@ -237,7 +242,7 @@ impl Rows {
         shape: ArrayShape,
         metadata: OpMetadata,
     ) -> InstructionId {
-        let whole = module[self.site_loop.caller][buffer].shape().expect_array().clone();
+        let whole = module[self.while_loop.caller][buffer].shape().expect_array().clone();
         let dimension = sliced_dimension(&whole, slice).expect("slice does not select one row");
         let mut value = buffer;
         if dimension != 0 {
@@ -268,8 +273,8 @@ impl Rows {
             (&numbers.rhs_contracting_dims, &numbers.lhs_contracting_dims)
         };
         let (x, kernel) = (self.batched[&(rows, row)], self.outside(module, other));
-        let x_shape = module[self.site_loop.caller][x].shape().expect_array().clone();
-        let kernel_shape = module[self.site_loop.caller][kernel].shape().expect_array().clone();
+        let x_shape = module[self.while_loop.caller][x].shape().expect_array().clone();
+        let kernel_shape = module[self.while_loop.caller][kernel].shape().expect_array().clone();
         // Summed dimensions are moved to the end, so that rows and the remaining dimensions can be
         // merged.
         let free: Vec<usize> =
@@ -308,7 +313,7 @@ impl Rows {
 
     /// Merges the rows and the next dimension.
     fn merged(&self, module: &mut Module, value: InstructionId, metadata: &OpMetadata) -> InstructionId {
-        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
+        let shape = module[self.while_loop.caller][value].shape().expect_array().clone();
         let flat_result = without_rows(&shape);
         let flat_result = with_first(&flat_result, flat_result.size(0) * shape.size(0));
         self.add(module, Op::Reshape {}, flat_result, &[value], metadata.clone())
@@ -325,7 +330,7 @@ impl Rows {
         if order.is_sorted() {
             return value;
         }
-        let shape = module[self.site_loop.caller][value].shape().expect_array().clone();
+        let shape = module[self.while_loop.caller][value].shape().expect_array().clone();
         let sizes: Vec<i64> = order.iter().map(|&d| shape.size(d)).collect();
         let moved = ArrayShape::new(shape.element_type, &sizes);
         self.add(module, Op::Transpose { dimensions: order.to_vec() }, moved, &[value], metadata.clone())
@@ -340,7 +345,7 @@ impl Rows {
         operands: &[InstructionId],
         metadata: OpMetadata,
     ) -> InstructionId {
-        module.computation_mut(self.site_loop.caller).add("", op, shape.into(), operands, metadata)
+        module.computation_mut(self.while_loop.caller).add("", op, shape.into(), operands, metadata)
     }
 }
 
@@ -483,10 +488,10 @@ pub(super) fn index_constant(
 }
 
 /// True if each row belongs to exactly one iteration of a loop whose trip count is known.
-pub(super) fn covers_all(module: &Module, site_loop: Loop, row: Row, trip_count: TripCount) -> bool {
+pub(super) fn covers_all(module: &Module, while_loop: Loop, row: Row, trip_count: TripCount) -> bool {
     let Index::Affine(affine) = row.index else { return false };
-    let steps = analysis::induction_variables(module, &module[site_loop.body]);
-    let start = site_loop.initial_range(module, affine.element).value();
+    let steps = analysis::induction_variables(module, &module[while_loop.body]);
+    let start = while_loop.initial_range(module, affine.element).value();
     let (Some(&step), Some(start)) = (steps.get(&affine.element), start) else { return false };
     let row_of = |iteration: i64| {
         let moved = i128::from(start) + i128::from(step) * i128::from(iteration);

@@ -32,47 +32,47 @@ impl Pass for WhileLoopSimplifier {
                 continue;
             }
             changed |= Loop::canonicalize(module, site);
-            if let Some(site_loop) = Loop::at(module, site) {
-                changed |= simplify(module, site_loop);
+            if let Some(while_loop) = Loop::at(module, site) {
+                changed |= simplify(module, while_loop);
             }
         }
         Ok(changed.into())
     }
 }
 
-fn simplify(module: &mut Module, site_loop: Loop) -> bool {
-    let trip_count = site_loop.trip_count(module);
-    let runs_known = trip_count.exact.filter(|_| !site_loop.has_effects(module));
+fn simplify(module: &mut Module, while_loop: Loop) -> bool {
+    let trip_count = while_loop.trip_count(module);
+    let runs_known = trip_count.exact.filter(|_| !while_loop.has_effects(module));
     let mut changed = match runs_known {
         Some(0) => {
-            replace_by_start(module, site_loop, |_| true);
+            replace_by_start(module, while_loop, |_| true);
             return true;
         }
         Some(1) => {
-            inline(module, site_loop);
+            inline(module, while_loop);
             return true;
         }
-        Some(count) => counters_after(module, site_loop, count),
+        Some(count) => counters_after(module, while_loop, count),
         None => false,
     };
-    let invariants = site_loop.invariants(module);
-    changed |= replace_by_start(module, site_loop, |k| invariants.contains(&k));
+    let invariants = while_loop.invariants(module);
+    changed |= replace_by_start(module, while_loop, |k| invariants.contains(&k));
     // Each of these may give the loop a condition and a body of its own.
-    changed |= merge_invariants(module, site_loop, &invariants);
-    let site_loop = site_loop.current(module);
-    changed |= merge_equals(module, site_loop, &invariants);
-    let site_loop = site_loop.current(module);
-    changed |= known_scalars::replace(module, site_loop);
-    changed | remove_dead(module, site_loop.current(module))
+    changed |= merge_invariants(module, while_loop, &invariants);
+    let while_loop = while_loop.current(module);
+    changed |= merge_equals(module, while_loop, &invariants);
+    let while_loop = while_loop.current(module);
+    changed |= known_scalars::replace(module, while_loop);
+    changed | remove_dead(module, while_loop.current(module))
 }
 
 /// Reads elements before the loop instead of after it.
-fn replace_by_start(module: &mut Module, site_loop: Loop, is_known: impl Fn(usize) -> bool) -> bool {
+fn replace_by_start(module: &mut Module, while_loop: Loop, is_known: impl Fn(usize) -> bool) -> bool {
     let mut changed = false;
-    for element in (0..site_loop.element_count(module)).filter(|&k| is_known(k)) {
-        let start = site_loop.start(module, element);
-        let caller = module.computation_mut(site_loop.caller);
-        for read in Loop::reads(caller, site_loop.id, element) {
+    for element in (0..while_loop.element_count(module)).filter(|&k| is_known(k)) {
+        let start = while_loop.start(module, element);
+        let caller = module.computation_mut(while_loop.caller);
+        for read in Loop::reads(caller, while_loop.id, element) {
             changed |= replace(caller, read, start);
         }
     }
@@ -86,26 +86,26 @@ fn replace(computation: &mut hlo::Computation, old: InstructionId, new: Instruct
     is_used
 }
 
-fn inline(module: &mut Module, site_loop: Loop) {
-    let body = module[site_loop.body].clone();
-    let start = module[site_loop.caller][site_loop.id].operands()[0];
-    module.computation_mut(site_loop.caller).inline(site_loop.id, &body, &[start]);
-    crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
+fn inline(module: &mut Module, while_loop: Loop) {
+    let body = module[while_loop.body].clone();
+    let start = module[while_loop.caller][while_loop.id].operands()[0];
+    module.computation_mut(while_loop.caller).inline(while_loop.id, &body, &[start]);
+    crate::simplify::dce::sweep(module.computation_mut(while_loop.caller));
 }
 
 /// Replaces counters after the last iteration by constants.
-fn counters_after(module: &mut Module, site_loop: Loop, count: u64) -> bool {
+fn counters_after(module: &mut Module, while_loop: Loop, count: u64) -> bool {
     let mut changed = false;
-    for (element, step) in analysis::induction_variables(module, &module[site_loop.body]) {
+    for (element, step) in analysis::induction_variables(module, &module[while_loop.body]) {
         let value = || {
-            let start = site_loop.initial_range(module, element).value()?;
+            let start = while_loop.initial_range(module, element).value()?;
             let moved = i128::from(step).checked_mul(count.into())?.checked_add(start.into())?;
-            let scalar = integer(site_loop.array(module, element)?, moved)?;
-            Some((scalar, site_loop.array(module, element)?.clone()))
+            let scalar = integer(while_loop.array(module, element)?, moved)?;
+            Some((scalar, while_loop.array(module, element)?.clone()))
         };
         let Some((scalar, shape)) = value() else { continue };
-        let caller = module.computation_mut(site_loop.caller);
-        for read in Loop::reads(caller, site_loop.id, element) {
+        let caller = module.computation_mut(while_loop.caller);
+        for read in Loop::reads(caller, while_loop.id, element) {
             let literal = Literal::from_scalars(shape.clone(), [scalar]);
             let metadata = caller[read].metadata().clone();
             if caller[read].users().is_empty() && caller.root() != read {
@@ -119,13 +119,13 @@ fn counters_after(module: &mut Module, site_loop: Loop, count: u64) -> bool {
 }
 
 /// Reads invariants that start as the same instruction from the first of them.
-fn merge_invariants(module: &mut Module, site_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
+fn merge_invariants(module: &mut Module, while_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
     let mut first: BTreeMap<InstructionId, usize> = BTreeMap::new();
     let mut duplicates = Vec::new();
     for &element in invariants {
-        let start = site_loop.start(module, element);
+        let start = while_loop.start(module, element);
         match first.get(&start) {
-            Some(&other) if is_read(module, site_loop, element) => duplicates.push((element, other)),
+            Some(&other) if is_read(module, while_loop, element) => duplicates.push((element, other)),
             Some(_) => {}
             None => {
                 first.insert(start, element);
@@ -135,46 +135,46 @@ fn merge_invariants(module: &mut Module, site_loop: Loop, invariants: &BTreeSet<
     if duplicates.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
+    let while_loop = while_loop.exclusive(module);
     for (element, other) in duplicates {
-        replace_reads(module, site_loop, element, other);
+        replace_reads(module, while_loop, element, other);
     }
     true
 }
 
 /// Reads elements that start and change alike from the first of them.
-fn merge_equals(module: &mut Module, site_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
+fn merge_equals(module: &mut Module, while_loop: Loop, invariants: &BTreeSet<usize>) -> bool {
     let changing: Vec<usize> =
-        (0..site_loop.element_count(module)).filter(|k| !invariants.contains(k)).collect();
+        (0..while_loop.element_count(module)).filter(|k| !invariants.contains(k)).collect();
     let mut duplicates = Vec::new();
     for (place, &element) in changing.iter().enumerate().take(MAX_CHANGING) {
         let is_duplicate = |&other: &usize| {
-            let starts = [element, other].map(|k| site_loop.start(module, k));
-            let nexts = [element, other].map(|k| site_loop.next(module, k));
-            let (caller, body) = (&module[site_loop.caller], &module[site_loop.body]);
+            let starts = [element, other].map(|k| while_loop.start(module, k));
+            let nexts = [element, other].map(|k| while_loop.next(module, k));
+            let (caller, body) = (&module[while_loop.caller], &module[while_loop.body]);
             Comparison { computation: caller, elements: None, remaining: MAX_EQUAL }.is_equal(starts)
                 && Comparison { computation: body, elements: Some([element, other]), remaining: MAX_EQUAL }
                     .is_equal(nexts)
         };
         let other = changing[..place].iter().copied().find(is_duplicate);
         duplicates
-            .extend(other.filter(|_| is_needed(module, site_loop, element)).map(|other| (element, other)));
+            .extend(other.filter(|_| is_needed(module, while_loop, element)).map(|other| (element, other)));
     }
     if duplicates.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
+    let while_loop = while_loop.exclusive(module);
     for (element, other) in duplicates {
-        for id in [site_loop.condition, site_loop.body] {
-            let replacement = site_loop.read(module, id, other);
+        for id in [while_loop.condition, while_loop.body] {
+            let replacement = while_loop.read(module, id, other);
             let computation = module.computation_mut(id);
             for read in Loop::reads(computation, computation.parameters()[0], element) {
                 computation.replace_all_uses(read, replacement);
             }
         }
-        let replacement = site_loop.after(module, other);
-        let caller = module.computation_mut(site_loop.caller);
-        for read in Loop::reads(caller, site_loop.id, element) {
+        let replacement = while_loop.after(module, other);
+        let caller = module.computation_mut(while_loop.caller);
+        for read in Loop::reads(caller, while_loop.id, element) {
             caller.replace_all_uses(read, replacement);
         }
     }
@@ -220,16 +220,16 @@ impl Comparison<'_> {
 }
 
 /// True if anything but an element's own next value reads it, in the loop or after it.
-fn is_needed(module: &Module, site_loop: Loop, element: usize) -> bool {
-    let next = site_loop.next(module, element);
-    let caller = &module[site_loop.caller];
-    let is_read_after = Loop::reads(caller, site_loop.id, element)
+fn is_needed(module: &Module, while_loop: Loop, element: usize) -> bool {
+    let next = while_loop.next(module, element);
+    let caller = &module[while_loop.caller];
+    let is_read_after = Loop::reads(caller, while_loop.id, element)
         .into_iter()
         .any(|read| !caller[read].users().is_empty() || caller.root() == read);
-    let body = &module[site_loop.body];
+    let body = &module[while_loop.body];
     let users = Loop::reads(body, body.parameters()[0], element).into_iter();
     let mut users = users.flat_map(|read| body[read].users().iter().copied());
-    let condition = &module[site_loop.condition];
+    let condition = &module[while_loop.condition];
     let mut reads = Loop::reads(condition, condition.parameters()[0], element).into_iter();
     is_read_after
         || users.any(|user| user != next)
@@ -237,13 +237,13 @@ fn is_needed(module: &Module, site_loop: Loop, element: usize) -> bool {
 }
 
 /// True if the condition or the body uses an element other than to pass it through.
-fn is_read(module: &Module, site_loop: Loop, element: usize) -> bool {
-    [site_loop.condition, site_loop.body].into_iter().any(|id| {
+fn is_read(module: &Module, while_loop: Loop, element: usize) -> bool {
+    [while_loop.condition, while_loop.body].into_iter().any(|id| {
         let computation = &module[id];
         let reads = Loop::reads(computation, computation.parameters()[0], element);
         reads.into_iter().any(|read| {
             let users = computation[read].users();
-            users.iter().any(|&user| user != computation.root() || id == site_loop.condition)
+            users.iter().any(|&user| user != computation.root() || id == while_loop.condition)
                 || computation.root() == read
         })
     })
@@ -251,10 +251,10 @@ fn is_read(module: &Module, site_loop: Loop, element: usize) -> bool {
 
 /// Makes the condition and the body read another element instead. The tuple that the body returns
 /// is unchanged.
-pub(super) fn replace_reads(module: &mut Module, site_loop: Loop, element: usize, other: usize) {
-    for id in [site_loop.condition, site_loop.body] {
-        let replacement = site_loop.read(module, id, other);
-        replace_reads_with(module, site_loop, id, element, replacement);
+pub(super) fn replace_reads(module: &mut Module, while_loop: Loop, element: usize, other: usize) {
+    for id in [while_loop.condition, while_loop.body] {
+        let replacement = while_loop.read(module, id, other);
+        replace_reads_with(module, while_loop, id, element, replacement);
     }
 }
 
@@ -262,7 +262,7 @@ pub(super) fn replace_reads(module: &mut Module, site_loop: Loop, element: usize
 /// returns still contains the element.
 pub(super) fn replace_reads_with(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     id: ComputationId,
     element: usize,
     replacement: InstructionId,
@@ -272,7 +272,7 @@ pub(super) fn replace_reads_with(
     for read in Loop::reads(computation, parameter, element) {
         computation.replace_all_uses(read, replacement);
     }
-    if id == site_loop.body {
+    if id == while_loop.body {
         // An invariant remains invariant.
         let element_read = state::take(computation, parameter, element);
         let root = computation.root();
@@ -281,40 +281,40 @@ pub(super) fn replace_reads_with(
 }
 
 /// Removes the elements without users.
-fn remove_dead(module: &mut Module, site_loop: Loop) -> bool {
-    let is_live = module[site_loop.caller].post_order().contains(&site_loop.id);
+fn remove_dead(module: &mut Module, while_loop: Loop) -> bool {
+    let is_live = module[while_loop.caller].post_order().contains(&while_loop.id);
     if !is_live {
         // All values read after the loop were known without it.
-        return crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
+        return crate::simplify::dce::sweep(module.computation_mut(while_loop.caller));
     }
-    let live = live_elements(module, site_loop);
-    let dead: BTreeSet<usize> = (0..site_loop.element_count(module)).filter(|k| !live.contains(k)).collect();
+    let live = live_elements(module, while_loop);
+    let dead: BTreeSet<usize> = (0..while_loop.element_count(module)).filter(|k| !live.contains(k)).collect();
     if dead.is_empty() {
         return false;
     }
-    site_loop.exclusive(module).remove_elements(module, &dead);
+    while_loop.exclusive(module).remove_elements(module, &dead);
     true
 }
 
 /// Elements that are read after the loop, by the condition, or by an effect, and the elements from
 /// which the body computes those.
-fn live_elements(module: &Module, site_loop: Loop) -> BTreeSet<usize> {
+fn live_elements(module: &Module, while_loop: Loop) -> BTreeSet<usize> {
     let mut live = BTreeSet::new();
-    let caller: BTreeSet<InstructionId> = module[site_loop.caller].post_order().into_iter().collect();
-    for &read in module[site_loop.caller][site_loop.id].users() {
+    let caller: BTreeSet<InstructionId> = module[while_loop.caller].post_order().into_iter().collect();
+    for &read in module[while_loop.caller][while_loop.id].users() {
         if let (true, Op::GetTupleElement { index }) =
-            (caller.contains(&read), module[site_loop.caller][read].op())
+            (caller.contains(&read), module[while_loop.caller][read].op())
         {
             live.insert(*index);
         }
     }
-    let condition = &module[site_loop.condition];
+    let condition = &module[while_loop.condition];
     for id in condition.post_order() {
         if let Some(element) = state_element(condition, id) {
             live.insert(element);
         }
     }
-    let body = &module[site_loop.body];
+    let body = &module[while_loop.body];
     let has_effect = |instruction: &hlo::Instruction| {
         instruction.has_effect() || !instruction.op().called_computations().is_empty()
     };
@@ -338,7 +338,7 @@ fn live_elements(module: &Module, site_loop: Loop) -> BTreeSet<usize> {
         }
         let Some(&next) = live.iter().find(|k| !done.contains(*k)) else { break };
         done.insert(next);
-        pending.push(site_loop.next(module, next));
+        pending.push(while_loop.next(module, next));
     }
     live
 }

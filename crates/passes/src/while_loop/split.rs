@@ -13,28 +13,28 @@ use shape::{ArrayShape, PrimitiveType};
 /// order. Returns true if anything changed.
 pub(super) fn split_products(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     is_worth_it: &dyn Fn(Row) -> bool,
 ) -> bool {
-    let changed = split_concatenations(module, site_loop, is_worth_it);
-    let Some(site_loop) = Loop::at(module, Site { caller: site_loop.caller, id: site_loop.id }) else {
+    let changed = split_concatenations(module, while_loop, is_worth_it);
+    let Some(while_loop) = Loop::at(module, Site { caller: while_loop.caller, id: while_loop.id }) else {
         return changed;
     };
-    changed | gather_terms(module, site_loop, is_worth_it)
+    changed | gather_terms(module, while_loop, is_worth_it)
 }
 
-fn split_concatenations(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let rows = Rows::new(module, site_loop);
-    let products: Vec<Product> = module[site_loop.body]
+fn split_concatenations(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let rows = Rows::new(module, while_loop);
+    let products: Vec<Product> = module[while_loop.body]
         .post_order()
         .into_iter()
-        .filter_map(|id| product(&module[site_loop.body], &rows, id, is_worth_it))
+        .filter_map(|id| product(&module[while_loop.body], &rows, id, is_worth_it))
         .collect();
     if products.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
-    let body = module.computation_mut(site_loop.body);
+    let while_loop = while_loop.exclusive(module);
+    let body = module.computation_mut(while_loop.body);
     for product in &products {
         apply(body, &rows, product);
     }
@@ -44,16 +44,16 @@ fn split_concatenations(module: &mut Module, site_loop: Loop, is_worth_it: &dyn 
 
 /// `(product + h) + b => h + (product + b)`, in any order of operands, for a product of rows and a
 /// loop-invariant b. Returns true if anything changed.
-fn gather_terms(module: &mut Module, site_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
-    let rows = Rows::new(module, site_loop);
-    let body = &module[site_loop.body];
+fn gather_terms(module: &mut Module, while_loop: Loop, is_worth_it: &dyn Fn(Row) -> bool) -> bool {
+    let rows = Rows::new(module, while_loop);
+    let body = &module[while_loop.body];
     let sums: Vec<[InstructionId; 4]> =
         body.post_order().into_iter().filter_map(|id| sum(body, &rows, id, is_worth_it)).collect();
     if sums.is_empty() {
         return false;
     }
-    let site_loop = site_loop.exclusive(module);
-    let body = module.computation_mut(site_loop.body);
+    let while_loop = while_loop.exclusive(module);
+    let body = module.computation_mut(while_loop.body);
     for [outer, product, other, invariant] in sums {
         let (shape, metadata) = (body[outer].shape().clone(), body[outer].metadata().clone());
         let first = body.add("", Op::Add {}, shape.clone(), &[product, invariant], metadata.clone());

@@ -25,12 +25,12 @@ impl Pass for WhileLoopUninitializedBuffers {
     fn run(&self, module: &mut Module) -> Result<Changed> {
         let mut changed = false;
         for site in Loop::sites(module) {
-            let Some(site_loop) = Loop::at(module, site) else { continue };
-            let elements: Vec<usize> = (0..site_loop.element_count(module))
-                .filter(|&element| is_written_whole(module, site_loop, element))
+            let Some(while_loop) = Loop::at(module, site) else { continue };
+            let elements: Vec<usize> = (0..while_loop.element_count(module))
+                .filter(|&element| is_written_whole(module, while_loop, element))
                 .collect();
             for element in elements {
-                let shape = module[site_loop.caller][site_loop.id].shape().get(&[element]).cloned();
+                let shape = module[while_loop.caller][while_loop.id].shape().get(&[element]).cloned();
                 let Some(shape) = shape else { continue };
                 let op = Op::CustomCall {
                     custom_call_target: TARGET.to_owned(),
@@ -38,14 +38,14 @@ impl Pass for WhileLoopUninitializedBuffers {
                     custom_call_has_side_effect: false,
                     attributes: hlo::RawAttributes::default(),
                 };
-                let caller = module.computation_mut(site_loop.caller);
-                let metadata = caller[site_loop.id].metadata().clone();
+                let caller = module.computation_mut(while_loop.caller);
+                let metadata = caller[while_loop.id].metadata().clone();
                 let buffer = caller.add("buffer", op, shape, &[], metadata);
-                site_loop.set_start(module, element, buffer);
+                while_loop.set_start(module, element, buffer);
                 changed = true;
             }
             if changed {
-                crate::simplify::dce::sweep(module.computation_mut(site_loop.caller));
+                crate::simplify::dce::sweep(module.computation_mut(while_loop.caller));
             }
         }
         Ok(changed.into())
@@ -53,15 +53,15 @@ impl Pass for WhileLoopUninitializedBuffers {
 }
 
 /// True if the loop writes every row of an element, reads none, and the element starts as a fill.
-fn is_written_whole(module: &Module, site_loop: Loop, element: usize) -> bool {
-    let start = site_loop.start(module, element);
-    let is_fill = matches!(module[site_loop.caller][start].op(), Op::Broadcast { .. } | Op::Constant { .. });
-    if !is_fill || !is_only_written(module, site_loop, element) {
+fn is_written_whole(module: &Module, while_loop: Loop, element: usize) -> bool {
+    let start = while_loop.start(module, element);
+    let is_fill = matches!(module[while_loop.caller][start].op(), Op::Broadcast { .. } | Op::Constant { .. });
+    if !is_fill || !is_only_written(module, while_loop, element) {
         return false;
     }
-    let body = &module[site_loop.body];
-    let Some(shape) = site_loop.array(module, element) else { return false };
-    let &[_, slot, index, ref rest @ ..] = body[site_loop.next(module, element)].operands() else {
+    let body = &module[while_loop.body];
+    let Some(shape) = while_loop.array(module, element) else { return false };
+    let &[_, slot, index, ref rest @ ..] = body[while_loop.next(module, element)].operands() else {
         return false;
     };
     let Some(slot) = body[slot].shape().as_array() else { return false };
@@ -69,10 +69,10 @@ fn is_written_whole(module: &Module, site_loop: Loop, element: usize) -> bool {
         && slot.size(0) == 1
         && slot.sizes()[1..] == shape.sizes()[1..]
         && rest.len() + 1 == shape.rank();
-    let affine = affine(module, site_loop, &site_loop.state_ranges(module), index);
+    let affine = affine(module, while_loop, &while_loop.state_ranges(module), index);
     is_row
         && affine.is_some_and(|affine| {
             let row = Row { index: Index::Affine(affine), count: shape.size(0) };
-            covers_all(module, site_loop, row, site_loop.trip_count(module))
+            covers_all(module, while_loop, row, while_loop.trip_count(module))
         })
 }

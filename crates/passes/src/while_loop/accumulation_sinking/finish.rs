@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Removes the sunk terms of one accumulator from the body and adds them after the loop.
 pub(super) fn accumulator(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     accumulator: &Accumulator,
     values: &BTreeMap<InstructionId, InstructionId>,
     rows: &Rows,
@@ -21,17 +21,17 @@ pub(super) fn accumulator(
     let sums: Vec<InstructionId> = accumulator
         .terms
         .iter()
-        .filter_map(|term| total_of_term(module, site_loop, term, values, rows, count))
+        .filter_map(|term| total_of_term(module, while_loop, term, values, rows, count))
         .collect();
     let staying = accumulator.terms.iter().filter(|term| matches!(term.kind, TermKind::Stays));
     let staying: Vec<InstructionId> = staying.map(|term| term.id).collect();
-    let sum = site_loop.read(module, site_loop.body, element);
-    let next = staying.iter().fold(sum, |sum, &term| add(module.computation_mut(site_loop.body), sum, term));
-    site_loop.set_next(module, element, next);
+    let sum = while_loop.read(module, while_loop.body, element);
+    let next = staying.iter().fold(sum, |sum, &term| add(module.computation_mut(while_loop.body), sum, term));
+    while_loop.set_next(module, element, next);
 
-    let start = site_loop.start(module, element);
-    let caller = module.computation_mut(site_loop.caller);
-    let reads = Loop::reads(caller, site_loop.id, element);
+    let start = while_loop.start(module, element);
+    let caller = module.computation_mut(while_loop.caller);
+    let reads = Loop::reads(caller, while_loop.id, element);
     let shape = caller[start].shape().clone();
     let mut parts = sums.into_iter();
     let starts_empty = staying.is_empty() && is_zero(caller, start);
@@ -41,7 +41,7 @@ pub(super) fn accumulator(
         Some(start)
     } else {
         let op = Op::GetTupleElement { index: element };
-        Some(caller.add("", op, shape, &[site_loop.id], OpMetadata::default()))
+        Some(caller.add("", op, shape, &[while_loop.id], OpMetadata::default()))
     };
     for part in &mut parts {
         total = Some(match total {
@@ -63,26 +63,26 @@ fn add(computation: &mut Computation, a: InstructionId, b: InstructionId) -> Ins
 /// A term's sum over all iterations, in the caller.
 fn total_of_term(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     term: &Term,
     values: &BTreeMap<InstructionId, InstructionId>,
     rows: &Rows,
     count: i64,
 ) -> Option<InstructionId> {
-    let metadata = module[site_loop.body][term.id].metadata().clone();
+    let metadata = module[while_loop.body][term.id].metadata().clone();
     let mut value = match &term.kind {
         TermKind::Dot { operands, numbers } => {
             let operands = [values[&operands[0]], values[&operands[1]]];
-            product(module, site_loop, rows, operands, numbers, &metadata)
+            product(module, while_loop, rows, operands, numbers, &metadata)
         }
         TermKind::Sum { operand, dimensions } => {
-            sum(module, site_loop, rows, values[operand], dimensions, &metadata)
+            sum(module, while_loop, rows, values[operand], dimensions, &metadata)
         }
         TermKind::Stays => return None,
     };
     debug_assert!(count > 0);
     for &id in term.moves.iter().rev() {
-        let instruction = &module[site_loop.body][id];
+        let instruction = &module[while_loop.body][id];
         let (op, shape) = (instruction.op().clone(), instruction.shape().expect_array().clone());
         value = rows.add(module, op, shape, &[value], metadata.clone());
     }
@@ -92,7 +92,7 @@ fn total_of_term(
 /// The product that also sums over the rows: they are merged with the summed dimensions.
 fn product(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     rows: &Rows,
     operands: [InstructionId; 2],
     numbers: &DotDimensionNumbers,
@@ -102,7 +102,7 @@ fn product(
     let mut sizes = Vec::new();
     let mut flat = Vec::new();
     for (operand, contracting) in operands.into_iter().zip(contracting) {
-        let shape = module[site_loop.caller][operand].shape().expect_array().clone();
+        let shape = module[while_loop.caller][operand].shape().expect_array().clone();
         let summed: Vec<usize> = std::iter::once(0).chain(contracting.iter().map(|d| d + 1)).collect();
         let free: Vec<usize> = (1..shape.rank()).filter(|d| !summed.contains(d)).collect();
         let order: Vec<usize> = summed.iter().chain(&free).copied().collect();
@@ -114,7 +114,7 @@ fn product(
         flat.push(rows.add(module, Op::Reshape {}, one, &[moved], metadata.clone()));
         sizes.extend(columns);
     }
-    let element_type = module[site_loop.caller][operands[0]].shape().expect_array().element_type;
+    let element_type = module[while_loop.caller][operands[0]].shape().expect_array().element_type;
     let numbers = DotDimensionNumbers {
         lhs_contracting_dims: vec![0],
         rhs_contracting_dims: vec![0],
@@ -127,17 +127,17 @@ fn product(
 /// The sum over the rows and some dimensions.
 fn sum(
     module: &mut Module,
-    site_loop: Loop,
+    while_loop: Loop,
     rows: &Rows,
     operand: InstructionId,
     dimensions: &[usize],
     metadata: &OpMetadata,
 ) -> InstructionId {
-    let shape = module[site_loop.caller][operand].shape().expect_array().clone();
+    let shape = module[while_loop.caller][operand].shape().expect_array().clone();
     let summed: Vec<usize> = std::iter::once(0).chain(dimensions.iter().map(|d| d + 1)).collect();
     let remaining: Vec<i64> =
         (0..shape.rank()).filter(|d| !summed.contains(d)).map(|d| shape.size(d)).collect();
-    let zero = super::zero(module.computation_mut(site_loop.caller), shape.element_type);
+    let zero = super::zero(module.computation_mut(while_loop.caller), shape.element_type);
     let to_apply = addition(module, shape.element_type);
     let op = Op::Reduce { dimensions: summed, to_apply };
     rows.add(module, op, ArrayShape::new(shape.element_type, &remaining), &[operand, zero], metadata.clone())

@@ -48,21 +48,21 @@ impl Term {
 const MAX_TERMS: usize = 64;
 
 /// The accumulators of a loop with at least one term that might be sunk.
-pub(super) fn accumulators(module: &Module, site_loop: Loop) -> Vec<Accumulator> {
-    let elements = 0..site_loop.element_count(module);
-    elements.filter_map(|element| accumulator(module, site_loop, element)).collect()
+pub(super) fn accumulators(module: &Module, while_loop: Loop) -> Vec<Accumulator> {
+    let elements = 0..while_loop.element_count(module);
+    elements.filter_map(|element| accumulator(module, while_loop, element)).collect()
 }
 
-fn accumulator(module: &Module, site_loop: Loop, element: usize) -> Option<Accumulator> {
-    let shape = site_loop.array(module, element)?;
+fn accumulator(module: &Module, while_loop: Loop, element: usize) -> Option<Accumulator> {
+    let shape = while_loop.array(module, element)?;
     let can_be_reordered = matches!(shape.element_type, PrimitiveType::F32 | PrimitiveType::F64)
         || shape.element_type.is_integer();
     if !can_be_reordered || !shape.is_static() || shape.element_count() == 0 {
         return None;
     }
-    let body = &module[site_loop.body];
-    let next = site_loop.next(module, element);
-    let condition = &module[site_loop.condition];
+    let body = &module[while_loop.body];
+    let next = while_loop.next(module, element);
+    let condition = &module[while_loop.condition];
     if Loop::reads(condition, condition.parameters()[0], element)
         .iter()
         .any(|&read| !condition[read].users().is_empty())
