@@ -1,10 +1,11 @@
-//! How far the functions of one `F32` number are from their values at most, over all numbers.
+//! Maximum errors of the functions of one `F32` number, over all numbers.
 //!
 //!     cargo bench -p kernel --bench every_single [-- FUNCTION.. every=N share=K/N]
 //!
-//! Takes minutes for each function; `every=16` takes every 16th block of 2^16 numbers. `share=K/N` takes the K-th of N parts of
-//! the blocks, K from 0: the parts of several processes are all numbers. What cargo builds needs nothing beside it but LLVM's
-//! library, so that it may be run elsewhere. An error of more than 2 units in the last place makes it fail in the end.
+//! Each function takes minutes. `every=16` checks every 16th block of 2^16 numbers. `share=K/N`
+//! checks the K-th of N parts of the blocks, starting at 0, so that several processes can share the
+//! work. The binary needs only LLVM's library, so it can run on other machines. The benchmark fails
+//! at the end if an error exceeds 2 units in the last place.
 
 #[path = "../tests/functions/mod.rs"]
 mod functions;
@@ -13,32 +14,35 @@ use functions::{CASES, Case, bytes_of, executable, targets, ulps};
 use jit::AlignedBytes;
 use nest::ScalarType;
 
-/// Numbers at a time.
+/// Numbers per block.
 const CHUNK: u64 = 1 << 16;
 
-/// Which blocks of numbers are looked at: those whose number leaves `first` when divided by `step`.
+/// The blocks to check: those whose number is `first` modulo `step`.
 #[derive(Clone, Copy)]
 struct Blocks {
     first: usize,
     step: usize,
 }
 
-/// What the words of the command line ask for; words that cargo adds begin with `--`.
+/// Parses the command line. Words that cargo adds begin with `--`.
 fn choice(words: impl Iterator<Item = String>) -> (Blocks, Vec<String>) {
     let (mut every, mut share, mut names) = (1, (0, 1), Vec::new());
     for word in words {
         match word.split_once('=') {
-            Some(("every", number)) => every = number.parse().expect("every=NUMBER"),
+            Some(("every", number)) => every = number.parse().expect("expected every=N, where N is a number"),
             Some(("share", part)) => {
-                let (part, of) = part.split_once('/').expect("share=K/N");
-                share = (part.parse().expect("share=K/N"), of.parse().expect("share=K/N"));
+                let (part, of) = part.split_once('/').expect("expected share=K/N");
+                share = (
+                    part.parse().expect("expected share=K/N, where K and N are numbers"),
+                    of.parse().expect("expected share=K/N, where K and N are numbers"),
+                );
             }
             _ if word.starts_with("--") => {}
             _ => names.push(word),
         }
     }
     let (part, of): (usize, usize) = share;
-    assert!(every > 0 && part < of, "every=N is at least 1, and the K of share=K/N below N");
+    assert!(every > 0 && part < of, "expected every=N with N of at least 1, and share=K/N with K below N");
     (Blocks { first: part * every, step: of * every }, names)
 }
 
@@ -46,12 +50,12 @@ fn main() {
     let (blocks, names) = choice(std::env::args().skip(1));
     let is_chosen = |case: &&Case| names.is_empty() || names.iter().any(|name| *name == case.name);
     let cases: Vec<&Case> = CASES.iter().filter(|case| case.operands == 1).filter(is_chosen).collect();
-    assert!(!cases.is_empty(), "there is no function of these names");
+    assert!(!cases.is_empty(), "no function has one of these names");
     let far: Vec<&str> = cases.iter().filter(|case| !measure(case, blocks)).map(|case| case.name).collect();
-    assert!(far.is_empty(), "more than 2 units from the value: {}", far.join(", "));
+    assert!(far.is_empty(), "errors of more than 2 units in the last place: {}", far.join(", "));
 }
 
-/// Prints the largest error for each target, and says whether it is small enough.
+/// Prints the largest error for each target. Returns true if it is small enough.
 fn measure(case: &Case, blocks: Blocks) -> bool {
     let targets = targets();
     let bytes = 4 * CHUNK as usize;

@@ -1,4 +1,4 @@
-//! Attention as one kernel, compiled, against the evaluator on the module as it was before the passes.
+//! Attention compiled as one kernel, compared with the evaluator on the module before the passes.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use jit::{Part, ThreadPool, Workers};
@@ -6,8 +6,8 @@ use passes::{AttentionFusion, InstructionFusion, Pass, RowFusion, SoftmaxRecipro
 use shape::{ArrayShape, Literal, Scalar};
 use std::sync::Arc;
 
-/// Attention of `heads` products in each of `batch` images: `queries` rows over `keys` of `depth` numbers, with values of
-/// `width`.
+/// Attention with `heads` products in each of `batch` images: `queries` rows over `keys` keys of
+/// `depth` numbers, with values of `width` numbers.
 #[derive(Clone, Copy)]
 struct Sizes {
     batch: i64,
@@ -22,15 +22,16 @@ const fn sizes(batch: i64, heads: i64, queries: i64, keys: i64, depth: i64, widt
     Sizes { batch, heads, queries, keys, depth, width }
 }
 
-/// What stands in scores, and how arrays lie.
+/// Operations on the scores, and layout of the arrays.
 #[derive(Clone, Copy)]
 struct Form {
     element_type: &'static str,
-    /// Heads lie between rows and numbers, in operands and result.
+    /// True if the heads lie between rows and numbers, in operands and result.
     heads_within: bool,
-    /// Scores are scaled, and a bias is added: for each image and key, or for each row and key.
+    /// If set, scores are scaled, and a bias is added: one for each image and key, or one for each
+    /// row and key.
     bias: Option<Bias>,
-    /// Scores and weights are reshaped on the way.
+    /// True if scores and weights are reshaped in between.
     reshapes: bool,
 }
 
@@ -42,7 +43,7 @@ enum Bias {
 
 const PLAIN: Form = Form { element_type: "f32", heads_within: false, bias: None, reshapes: false };
 
-/// The module of an attention.
+/// Returns the module of an attention.
 fn module(sizes: Sizes, form: Form) -> hlo::Module {
     let Sizes { batch, heads, queries, keys, depth, width } = sizes;
     let t = form.element_type;
@@ -109,7 +110,7 @@ fn module(sizes: Sizes, form: Form) -> hlo::Module {
     hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
-/// Rows of a bias: plain, masked in part, without a single key, with a NaN.
+/// Returns the rows of a bias: plain, partly masked, fully masked, and with a NaN.
 fn bias(shape: &ArrayShape) -> Literal {
     let keys = shape.sizes()[1];
     let scalar = |number: i64| {
@@ -126,10 +127,10 @@ fn bias(shape: &ArrayShape) -> Literal {
     Literal::from_scalars(shape.clone(), (0..shape.element_count()).map(scalar).collect::<Vec<_>>())
 }
 
-/// One task at a time, the last one first, each as another worker.
+/// Runs one task at a time, in reverse order, as different workers.
 struct Backwards;
 
-// SAFETY: one call at a time, of workers below the count.
+// SAFETY: calls run one at a time, and their worker numbers are below the count.
 #[expect(unsafe_code, reason = "a schedule of its own")]
 unsafe impl Workers for Backwards {
     fn count(&self) -> usize {
@@ -141,7 +142,8 @@ unsafe impl Workers for Backwards {
     }
 }
 
-/// Runs the passes, expects one kernel, and compares on every target; threads make the same bits.
+/// Runs the passes, expects this number of kernels, and compares the results on every target.
+/// Threads must compute the same bits.
 fn check(sizes: Sizes, form: Form, kernels: usize) {
     let module = module(sizes, form);
     let mut fused = module.clone();
@@ -182,7 +184,7 @@ fn check(sizes: Sizes, form: Form, kernels: usize) {
         }
         for workers in schedules {
             let again = loaded.run(&arguments, 2, Some(workers)).expect("the code runs");
-            assert!(again[0].bytes() == have[0].bytes(), "other bits than the serial run\n{}", text());
+            assert!(again[0].bytes() == have[0].bytes(), "the bits differ from the serial run\n{}", text());
         }
     }
 }
@@ -225,8 +227,8 @@ fn wide_numbers() {
 }
 
 #[test]
-fn what_one_kernel_is_not_for() {
-    // A single row is better cut by its keys.
+fn a_single_row_is_not_one_kernel() {
+    // Cutting a single row by its keys is better.
     let form = Form { element_type: "f32", ..PLAIN };
     check(sizes(1, 1, 1, 40000, 16, 16), form, 3);
 }

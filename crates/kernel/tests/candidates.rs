@@ -1,4 +1,4 @@
-//! Candidates: whatever the plan could choose computes what the evaluator does.
+//! Candidates: all plans that could be chosen compute the same results as the evaluator.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use hlo::Module;
@@ -7,7 +7,7 @@ use shape::{ArrayShape, Literal, PrimitiveType};
 use std::sync::Arc;
 use target::Target;
 
-/// A contraction with a bias and a maximum behind it. The right operand is a constant or a parameter.
+/// Returns a contraction with a bias and a maximum. The right operand is a constant or a parameter.
 fn module(op: &str, [lhs, rhs, result]: [&[i64]; 3], is_constant: bool) -> Module {
     let shape =
         |sizes: &[i64]| format!("f32[{}]", sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(","));
@@ -49,7 +49,7 @@ fn cases() -> Vec<(&'static str, Module)> {
     ]
 }
 
-/// The plan of the module's one kernel, with a candidate, and its place in the module.
+/// Returns the plan of the module's only kernel with a candidate, and the options that select it.
 fn planned(module: &Module, target: &Target, candidate: Option<Candidate>) -> (InstructionPlan, Options) {
     let mut choices = Choices::default();
     let entry = module.entry_computation();
@@ -58,8 +58,8 @@ fn planned(module: &Module, target: &Target, candidate: Option<Candidate>) -> (I
     if let Some(candidate) = candidate {
         choices.set(&plan::tuning::machine(target), &kernel, candidate);
     }
-    // As read from a file.
-    let choices = Choices::parse(&choices.to_text(), "tuning").expect("as written");
+    // Round trip through the text of a file.
+    let choices = Choices::parse(&choices.to_text(), "tuning").expect("expected valid choices");
     let options = Options { choices: Arc::new(choices), ..Options::default() };
     let plans = plan::plan_with(module, target, &options).expect("a plan");
     assert_eq!(plans.ignored_choices, Vec::<String>::new());
@@ -108,7 +108,7 @@ fn every_candidate_computes_the_same() {
             .iter()
             .map(|&p| random(entry[p].shape().expect_array(), Values::Tame, &mut numbers))
             .collect();
-        let wanted = evaluator::evaluate(&module, &arguments).expect("a value");
+        let expected = evaluator::evaluate(&module, &arguments).expect("a value");
         for target in targets() {
             let all = candidates(&module, &target);
             assert!(all.len() >= 2, "{name}");
@@ -117,7 +117,7 @@ fn every_candidate_computes_the_same() {
                 let loaded = Loaded::with_options(&module, &target, &options)
                     .unwrap_or_else(|e| panic!("{name} {candidate}: {e}"));
                 let have = loaded.run(&arguments, 2, None).expect("it runs");
-                let apart = difference(&have[0], &wanted, Tolerance::Relative(2e-4));
+                let apart = difference(&have[0], &expected, Tolerance::Relative(2e-4));
                 assert_eq!(apart, None, "{name} {candidate} for '{}'", target.cpu);
             }
         }
@@ -125,7 +125,7 @@ fn every_candidate_computes_the_same() {
 }
 
 #[test]
-fn what_is_no_candidate_is_ignored_and_named() {
+fn unknown_candidates_are_ignored_and_reported() {
     let (_, module) = cases().remove(0);
     let target = Target::new("x86_64-pc-linux", "x86-64-v3", "").expect("a triple");
     let entry = module.entry_computation();
@@ -146,7 +146,7 @@ fn what_is_no_candidate_is_ignored_and_named() {
         assert_eq!(plans.ignored_choices, std::slice::from_ref(&kernel), "{name}");
         let plan = &plans.computations[&module.entry()].instructions[&entry.root()];
         assert_eq!((&plan.strategy, plan.tuned), (&default.strategy, None), "{name}");
-        // It says nothing of other machines.
+        // The choice does not apply to other machines.
         let other = Target::new("x86_64-pc-linux", "x86-64-v4", "").expect("a triple");
         let plans = plan::plan_with(&module, &other, &options).expect("a plan");
         assert!(plans.ignored_choices.is_empty(), "{name}");
@@ -154,7 +154,7 @@ fn what_is_no_candidate_is_ignored_and_named() {
 }
 
 #[test]
-fn what_has_no_features_is_computed_in_one_way() {
+fn contractions_without_features_have_no_candidates() {
     let op =
         "convolution(x, y), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=7";
     let module = module(op, [&[1, 8, 5, 7], &[3, 3, 1, 0], &[1, 8, 5, 0]], false);

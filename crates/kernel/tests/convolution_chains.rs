@@ -1,26 +1,26 @@
-//! Chains of convolutions in one kernel, compiled, against the evaluator.
+//! Chains of convolutions compiled as one kernel, compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check, targets};
 use plan::Strategy;
 use std::fmt::Write as _;
 
-/// Small integers: no sum of them cancels, and most are exact.
+/// Small nonnegative integers. No sum of them cancels, and most are exact.
 const SMALL: Values = Values::Below(3);
 
-/// A convolution of a chain; `groups` is 1 or the number of its input features.
+/// A convolution in a chain. A depthwise one has as many groups as input features.
 #[derive(Clone, Copy, Debug)]
 struct Stage {
     size: (i64, i64),
     stride: i64,
-    /// On each side of either dimension.
+    /// Low and high padding of both dimensions.
     padding: (i64, i64),
-    /// Output features, of all groups.
+    /// Output features of all groups.
     outputs: i64,
     is_depthwise: bool,
     follow: Follow,
 }
 
-/// What follows a convolution.
+/// Epilogue of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Follow {
     Nothing,
@@ -29,7 +29,7 @@ enum Follow {
     Clamp,
     /// A bias, and `x logistic(x)`.
     Swish,
-    /// An operand as large as the result; only at the end.
+    /// An operand of the result's size. Only allowed at the end.
     Residual,
 }
 
@@ -52,7 +52,7 @@ impl Stage {
     }
 }
 
-/// A chain as one fusion: input sizes, element type, stages.
+/// Returns a chain as one fusion, given the input sizes, the element type, and the stages.
 fn chain(ty: &str, [batch, lines, columns, features]: [i64; 4], stages: &[Stage]) -> String {
     let (mut body, mut entry, mut shapes) = (String::new(), String::new(), Vec::new());
     let mut parameter = |body: &mut String, shape: String| {
@@ -106,7 +106,7 @@ fn chain(ty: &str, [batch, lines, columns, features]: [i64; 4], stages: &[Stage]
     let result = format!("{ty}[{batch},{},{},{}]", sizes.0, sizes.1, sizes.2);
     let body = match body.rfind(&format!("\n  {value} = ")) {
         Some(at) => format!("{}\n  ROOT {}", &body[..at], &body[at + 3..]),
-        None => panic!("the root is in the body"),
+        None => panic!("expected the root in the body"),
     };
     let mut names = Vec::new();
     for (number, shape) in shapes.iter().enumerate() {
@@ -120,7 +120,7 @@ fn chain(ty: &str, [batch, lines, columns, features]: [i64; 4], stages: &[Stage]
     )
 }
 
-/// Compares a chain with the evaluator, and makes sure that it is planned as one.
+/// Compares a chain with the evaluator, and checks that it is planned as one kernel.
 fn check_chain(ty: &str, input: [i64; 4], stages: &[Stage], values: Values, tolerance: Tolerance) {
     let text = chain(ty, input, stages);
     let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
@@ -134,7 +134,7 @@ fn check_chain(ty: &str, input: [i64; 4], stages: &[Stage], values: Values, tole
     check(&text, &[values], tolerance);
 }
 
-/// Expand, depthwise, project with the input added if it fits.
+/// Expand, depthwise, and project, with the input added if the sizes match.
 fn bottleneck(narrow: i64, wide: i64, size: i64, stride: i64, follow: Follow) -> Vec<Stage> {
     let last = if stride == 1 { Follow::Residual } else { Follow::Bias };
     vec![
@@ -184,7 +184,7 @@ fn stages_of_every_shape() {
                 Stage::pointwise(3, bias),
             ],
         ),
-        // Nothing but padding at the ends.
+        // Only padding at the ends.
         (
             [1, 5, 5, 4],
             vec![Stage::pointwise(6, none), Stage { padding: (5, 4), ..Stage::dense(3, 1, 7, bias) }],
@@ -201,7 +201,7 @@ fn every_type_and_every_number() {
     for (ty, tolerance) in [("f64", 1e-11), ("bf16", 1e-1)] {
         check_chain(ty, [1, 9, 10, 6], &stages, SMALL, Tolerance::Relative(tolerance));
     }
-    // Sums of which none cancels: each output has one summand.
+    // None of these sums cancels: each output has one summand.
     let single = [Stage::pointwise(1, Follow::Nothing), Stage::depthwise(1, 2, 1, Follow::Clamp)];
     check_chain("f32", [1, 40, 5, 1], &single, Values::Hard, Tolerance::Relative(1e-6));
     let integers = [Stage::pointwise(5, Follow::Bias), Stage::dense(3, 1, 3, Follow::Residual)];
@@ -209,14 +209,14 @@ fn every_type_and_every_number() {
 }
 
 #[test]
-fn what_is_no_chain_is_refused() {
+fn other_convolutions_are_not_chains() {
     let two =
         chain("f32", [1, 8, 8, 4], &[Stage::pointwise(8, Follow::Bias), Stage::pointwise(4, Follow::Bias)]);
-    // The second one reads what the first one does.
+    // The second convolution reads the input of the first one.
     let wrong = two.replace("convolution(s0, ", "convolution(p0, ");
     let wrong = wrong.replace("f32[1,1,8,4]", "f32[1,1,4,4]").replace("f32[1,1,4,8]", "f32[1,1,4,4]");
     let wrong = wrong.replace("f32[1,8,8,8]", "f32[1,8,8,4]").replace("f32[8]", "f32[4]");
-    // Both convolutions are needed.
+    // Both convolutions are used.
     let wrong = wrong.replace("add(c1, b1)", "add(c1, s0)");
     let module = hlo::parse(&wrong).expect("it is valid");
     let error = plan::plan(&module, &targets()[0]).expect_err("two convolutions side by side");

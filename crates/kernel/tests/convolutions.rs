@@ -1,4 +1,4 @@
-//! Convolutions of every kind, compiled, against the evaluator.
+//! Compiled convolutions of all kinds, compared with the evaluator.
 
 use crate::harness::{Numbers, Tolerance, Values, check};
 
@@ -8,7 +8,7 @@ struct Case {
     element_type: &'static str,
     batch: i64,
     groups: i64,
-    /// Features of a group.
+    /// Features per group.
     inputs: i64,
     outputs: i64,
     spatial: Vec<Spatial>,
@@ -22,7 +22,7 @@ struct Spatial {
     size: i64,
     stride: i64,
     padding: (i64, i64),
-    /// Of the window, and of the base.
+    /// Dilation of the window and of the base.
     dilation: (i64, i64),
 }
 
@@ -83,7 +83,7 @@ impl Case {
         self.shape(self.batch, Spatial::output, &[self.groups * self.outputs])
     }
 
-    /// `convolution(x, w), ...`
+    /// Returns the attributes of `convolution(x, w), ...`.
     fn attributes(&self) -> String {
         let join = |f: &dyn Fn(&Spatial) -> String| self.spatial.iter().map(f).collect::<Vec<_>>().join("x");
         let digits: String = (0..self.spatial.len()).map(|d| d.to_string()).collect();
@@ -105,7 +105,7 @@ impl Case {
         text
     }
 
-    /// The kernel: a parameter, or a constant of numbers that differ.
+    /// Returns the kernel: a parameter, or a constant with different elements.
     fn kernel(&self) -> String {
         let shape = self.kernel_shape();
         if !self.constant_kernel {
@@ -130,7 +130,7 @@ impl Case {
     }
 
     fn tolerance(&self) -> Tolerance {
-        // The longer the sum, the more its order matters: its terms cancel.
+        // The terms cancel, so the order matters more for longer sums.
         let summands = self.spatial.iter().map(|s| s.size).product::<i64>() * self.inputs;
         let longer = 1.0 + summands as f64 / 64.0;
         match self.element_type {
@@ -147,7 +147,7 @@ impl Case {
     }
 }
 
-/// The text of an array of these sizes.
+/// Returns the text of an array of these sizes.
 fn nested(sizes: &[i64], values: &[String]) -> String {
     match sizes {
         [] => values[0].clone(),
@@ -271,7 +271,8 @@ fn grouped() {
     }
 }
 
-/// The gradient of a kernel: input `[batch, spatial.., inputs]`, gradient `[batch, window.., outputs]`; what follows it.
+/// Returns the gradient of a kernel, with input `[batch, spatial.., inputs]` and gradient `[batch,
+/// window.., outputs]`, and its epilogue.
 fn gradient(case: &Case) -> String {
     let digits: String = (0..case.spatial.len()).map(|d| d.to_string()).collect();
     let join = |f: &dyn Fn(&Spatial) -> String| case.spatial.iter().map(f).collect::<Vec<_>>().join("x");
@@ -301,7 +302,7 @@ fn gradients_of_kernels() {
         let tolerance = if case.element_type == "f64" { 4e-14 } else { 5e-5 };
         check(&gradient(&case), &[Values::Tame], Tolerance::Relative(tolerance * longer));
     };
-    // Of a window of three taps over so many pixels, padded so that these stay as many.
+    // A window of three taps over `pixels` pixels, padded to keep their number.
     let three = |pixels: i64| S { padding: (1, 1), ..S::new(pixels, pixels) };
     for (inputs, outputs) in
         [(1, 1), (3, 16), (3, 5), (16, 16), (8, 24), (17, 33), (32, 64), (5, 70), (1, 100), (40, 15), (64, 7)]
@@ -309,26 +310,26 @@ fn gradients_of_kernels() {
         check_gradient(Case::new(2, inputs, outputs, &[three(6), three(9)]));
         check_gradient(Case::new(1, inputs, outputs, &[three(11)]).of("f64"));
     }
-    // Blocks of lines, of images, and a last block of fewer.
+    // Blocks of lines and of images, with a smaller last block.
     check_gradient(Case::new(3, 16, 16, &[three(33), three(32)]));
     check_gradient(Case::new(1, 48, 40, &[three(45), three(20)]));
     check_gradient(Case::new(37, 24, 32, &[three(5), three(5)]));
-    // Larger strides of the convolution dilate the gradient; its own dilation is the stride here.
+    // Strides of the convolution dilate the gradient, and its dilation is the stride here.
     let strided = S { padding: (0, 1), dilation: (2, 1), ..S::new(12, 6) };
     check_gradient(Case::new(2, 12, 20, &[strided, strided]));
     let dilated = S { padding: (2, 2), stride: 2, ..S::new(12, 12) };
     check_gradient(Case::new(2, 3, 20, &[dilated, dilated]));
     check_gradient(Case::new(2, 16, 32, &[S { dilation: (2, 1), ..S::new(16, 8) }; 2]));
-    // Three dimensions, taps that meet nothing but padding, crops.
+    // Three dimensions, taps that only meet padding, and crops.
     check_gradient(Case::new(2, 3, 9, &[three(3), three(4), three(5)]));
     check_gradient(Case::new(2, 4, 9, &[S { padding: (7, 9), ..S::new(4, 3) }, three(5)]));
     check_gradient(Case::new(2, 4, 9, &[S { padding: (-1, -2), ..S::new(9, 4) }, S::new(5, 5)]));
     check_gradient(Case::new(2, 4, 9, &[S { padding: (-1, 3), dilation: (2, 1), ..S::new(9, 4) }, three(6)]));
 }
 
-/// Bias, residual, activation: on the tile, before it is stored.
+/// Bias, residual, and activation are computed on the tile before it is stored.
 #[test]
-fn what_follows_is_fused() {
+fn epilogues_are_fused() {
     use Spatial as S;
     let spatial = [S::same(10, 3), S::same(14, 3)];
     for case in [

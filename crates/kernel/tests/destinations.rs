@@ -1,8 +1,9 @@
-//! Contractions whose results are renumbered, transposed, or written into a slice of a larger array, against the evaluator.
+//! Contractions whose results are renumbered, transposed, or written into a slice of a larger
+//! array, compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check};
 
-/// A module of one fusion whose body is the text behind parameters of these shapes.
+/// Returns a module of one fusion. `body` follows parameters of these shapes.
 fn fusion(parameters: &[&str], body: &str, result: &str) -> String {
     let list = |call: &str| -> String {
         let one = |(k, shape): (usize, &&str)| format!("  p{k} = {shape} {call}({k})\n");
@@ -21,7 +22,7 @@ fn fusion(parameters: &[&str], body: &str, result: &str) -> String {
 const PLAIN: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
 
 #[test]
-fn a_bias_behind_a_reshape() {
+fn a_bias_after_a_reshape() {
     for (batch, rows, columns) in
         [(1, 1, 1), (1, 7, 15), (2, 5, 16), (3, 4, 17), (2, 13, 64), (5, 9, 70), (1, 50, 129)]
     {
@@ -42,7 +43,8 @@ fn a_bias_behind_a_reshape() {
     }
 }
 
-/// Long work behind a product is done when some tiles are finished; their sums wait in the result's memory.
+/// A long epilogue runs after several tiles are complete. Until then, their sums are in the
+/// result's memory.
 #[test]
 fn long_work_is_deferred() {
     let tanh = |rows: i64, columns: i64, inner: i64, ty: &str| {
@@ -59,16 +61,16 @@ fn long_work_is_deferred() {
             check(&tanh(rows, columns, 9, ty), &[Values::Tame], Tolerance::Relative(tolerance));
         }
     }
-    // One summand, so that the order of sums makes no difference to what is infinite.
+    // With one summand, the order of summation does not decide which results are infinite.
     check(&tanh(6, 40, 1, "f32"), &[Values::Hard], Tolerance::Relative(1e-5));
-    // Panels that are packed at run time, and heads that are put apart.
+    // Panels that are packed at run time, and heads that are split.
     let body = format!(
         "  d = f32[300,96] dot(p0, p1), {PLAIN}\n  t = f32[300,96] tanh(d)\n  w = f32[3,100,6,16] reshape(t)\n  \
          ROOT h = f32[3,6,100,16] transpose(w), dimensions={{0,2,1,3}}"
     );
     let text = fusion(&["f32[300,64]", "f32[64,96]"], &body, "f32[3,6,100,16]");
     check(&text, &[Values::Tame], Tolerance::Relative(1e-4));
-    // The residual's memory is taken over.
+    // The result reuses the residual's memory.
     let text = format!(
         "HloModule m\n\nfused {{\n  x = f32[30,9] parameter(0)\n  y = f32[9,70] parameter(1)\n  r = f32[30,70] parameter(2)\n  \
          d = f32[30,70] dot(x, y), {PLAIN}\n  t = f32[30,70] tanh(d)\n  ROOT s = f32[30,70] add(t, r)\n}}\n\nENTRY main {{\n  \
@@ -117,7 +119,8 @@ fn heads_are_split_and_merged_where_they_are_stored() {
     }
 }
 
-/// The array is an argument, which nobody may write, so what the update leaves is copied.
+/// The array is an argument, which must not be overwritten. The elements outside the slice are
+/// copied.
 #[test]
 fn a_slice_of_a_copied_array() {
     for (rows, columns, before, behind) in
@@ -145,7 +148,7 @@ fn a_slice_of_a_copied_array() {
     }
 }
 
-/// A start beyond the last possible one is moved to it.
+/// Starts beyond the last valid one are clamped.
 #[test]
 fn a_slice_that_would_not_fit() {
     let body = format!(
@@ -156,7 +159,7 @@ fn a_slice_that_would_not_fit() {
     check(&text, &[Values::Tame], Tolerance::Relative(1e-4));
 }
 
-/// Three convolutions write one array of which nothing is made before.
+/// Three convolutions write disjoint parts of one array, which has no other producer.
 #[test]
 fn a_chain_of_slices_in_place() {
     let window = "dim_labels=b01f_01io->b01f, window={size=3x3 pad=1_1x1_1}";

@@ -1,4 +1,4 @@
-//! Every elementwise opcode on every element type, compiled, against the evaluator.
+//! Every elementwise opcode, compiled for every element type, compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check};
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ const COMPLEX: [&str; 2] = ["c64", "c128"];
 /// Sizes around the vector widths of all targets.
 const SIZES: [usize; 9] = [0, 1, 3, 4, 5, 15, 16, 17, 50];
 
-/// A module that applies each function to parameters of one type.
+/// Returns a module that applies each function to parameters of one type.
 fn module(parameters: &[String], instructions: &[(String, String)]) -> String {
     let mut text = String::from("HloModule elementwise\n\nENTRY main {\n");
     for (k, shape) in parameters.iter().enumerate() {
@@ -275,7 +275,7 @@ fn transcendental_functions() {
     each_size("f64", 2, &real, Values::Tame, Tolerance::Relative(1e-14));
 }
 
-/// One plus the error function is a function of its own, also where it nearly vanishes: the product is 0 there.
+/// `1 + erf(x)` is one function, even where it nearly vanishes. The product is 0 there.
 #[test]
 fn gelu() {
     for size in [1, 3, 16, 50, 3000] {

@@ -1,10 +1,10 @@
-//! Fourier transforms, compiled, against the evaluator, which computes in `f64`.
+//! Compiled Fourier transforms, compared with the evaluator, which computes in `f64`.
 
 use crate::harness::{Numbers, run, targets};
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use target::Target;
 
-/// The baseline, this machine, and between them what many others have.
+/// Returns the baseline, this machine, and a common processor in between.
 fn machines() -> Vec<Target> {
     let mut machines = targets();
     #[cfg(target_arch = "x86_64")]
@@ -14,7 +14,7 @@ fn machines() -> Vec<Target> {
     machines
 }
 
-/// Numbers between -1 and 1.
+/// Returns numbers between -1 and 1.
 fn noise(shape: &ArrayShape, numbers: &mut Numbers) -> Literal {
     let mut number = || (numbers.next() >> 11) as f64 / (1u64 << 52) as f64 - 1.0;
     let parts = if shape.element_type.is_complex() { 2 } else { 1 };
@@ -30,12 +30,12 @@ fn values(literal: &Literal) -> Vec<f64> {
     let of = |scalar: Scalar| match scalar {
         Scalar::Complex(re, im) => vec![re, im],
         Scalar::Float(x) => vec![x],
-        other => panic!("{other:?} is no number of a transform"),
+        other => panic!("expected a floating-point or complex number, got {other:?}"),
     };
     literal.scalars().flat_map(of).collect()
 }
 
-/// Transforms an array of the sizes, which are those of the signal, along the last dimensions.
+/// Transforms an array along the last dimensions. `sizes` are those of the signal.
 fn check(kind: &str, part: &str, sizes: &[i64], dimensions: usize) {
     let lengths = &sizes[sizes.len() - dimensions..];
     let mut half = sizes.to_vec();
@@ -69,7 +69,11 @@ fn check(kind: &str, part: &str, sizes: &[i64], dimensions: usize) {
         assert_eq!(have.len(), want.len());
         for (k, (have, want)) in have.iter().zip(&want).enumerate() {
             let error = (have - want).abs() / (rms + want.abs()) / epsilon;
-            assert!(error < most, "cpu '{}': number {k} is {have}, not {want}: {error}\n{text}", target.cpu);
+            assert!(
+                error < most,
+                "cpu '{}': number {k}: expected {want}, got {have}: {error}\n{text}",
+                target.cpu
+            );
         }
     }
 }
@@ -99,7 +103,7 @@ fn lines_of_doubles() {
 
 #[test]
 fn long_lines() {
-    // The roots of the longest ones are products.
+    // The roots of the longest lines are products of two.
     for n in [1000, 2187, 6006, 16384, 40960] {
         for kind in KINDS {
             check(kind, "f32", &[n], 1);
@@ -131,7 +135,7 @@ fn several_dimensions() {
 
 #[test]
 fn groups_of_lines_of_every_rest() {
-    // Lines are transformed in groups of up to 16, the last of which overlaps the one before.
+    // Lines are transformed in groups of up to 16. The last group overlaps the one before.
     for rows in [2, 3, 5, 8, 15, 16, 18, 33] {
         for n in [2, 20] {
             check("FFT", "f32", &[rows, n], 1);

@@ -1,13 +1,13 @@
-//! Opcodes that move elements, alone and inside of fusions, compiled, against the evaluator.
+//! Compiled opcodes that move elements, alone and inside fusions, compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check};
 
-/// A module of one computation.
+/// Returns a module of one computation.
 fn entry(lines: &str) -> String {
     format!("HloModule indexing\n\nENTRY main {{\n{lines}\n}}\n")
 }
 
-/// A module of a loop fusion of the parameters.
+/// Returns a module with a loop fusion of the parameters.
 fn fusion(body: &str, parameters: &[&str], result: &str) -> String {
     let mut text = "HloModule indexing\n\nfused {\n".to_owned();
     for (k, shape) in parameters.iter().enumerate() {
@@ -72,7 +72,7 @@ fn pads() {
         ("f32[0,3]", "f32[2,5]", "1_1x1_1"),
         ("c64[4]", "c64[9]", "2_3"),
         ("u8[40]", "u8[101]", "11_11_1"),
-        // Dimensions without padding are one loop.
+        // Dimensions without padding are merged into one loop.
         ("u64[3,2,1,2]", "u64[3,2,1,3]", "0_0x0_0x0_0x0_1"),
         ("f32[2,3,4,5]", "f32[2,6,4,5]", "0_0x1_2x0_0x0_0"),
     ];
@@ -139,7 +139,7 @@ fn gathers() {
             "f32[20]",
             "offset_dims={}, collapsed_slice_dims={0,1}, start_index_map={0,1}, index_vector_dim=1, slice_sizes={1,1}",
         ),
-        // Columns, the index vector first.
+        // Columns, with the index vector as the first dimension.
         (
             "s16[6,10]",
             "u8[1,5]",
@@ -153,7 +153,7 @@ fn gathers() {
             "f32[3,4,5]",
             "offset_dims={1,2}, collapsed_slice_dims={}, start_index_map={1,0}, index_vector_dim=1, slice_sizes={4,5}",
         ),
-        // A batch dimension that both have.
+        // A batch dimension in both operands.
         (
             "f32[4,9]",
             "s32[4,18]",
@@ -194,7 +194,7 @@ fn fusions_reindex_in_every_combination() {
             &["f32[6,20]", "f32[20,6]"],
             "f32[20,6]",
         ),
-        // A reshape of a computed value that does not keep the dimensions.
+        // A reshape of a computed value that changes the dimensions.
         (
             "  t = f32[5,4,3] transpose(p0), dimensions={1,0,2}\n  n = f32[5,4,3] negate(t)\n  ROOT r = f32[6,10] reshape(n)",
             &["f32[4,5,3]"],

@@ -1,15 +1,15 @@
-//! Loops and branches over state that lives in place, against the evaluator: random programs of slices read and updated,
-//! products, exchanged elements, loops in loops and branches.
+//! Loops and branches over in-place state, compared with the evaluator. Random programs read and
+//! update slices, compute products, exchange elements, and nest loops and branches.
 //!
-//! `FUZZ_SECONDS=300 cargo test -p kernel --test loops` looks longer than the second that is the default; `FUZZ_SEED` is where
-//! it starts.
+//! The test runs for a second. Use `FUZZ_SECONDS=300 cargo test -p kernel --test main loops` for
+//! longer runs. `FUZZ_SEED` sets the first seed.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, check_with, difference, random, targets};
 use shape::{ArrayShape, Literal};
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
-/// The kinds of values: a scalar, a matrix, a stack of matrices.
+/// Kinds of values: a scalar, a matrix, and a stack of matrices.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Scalar,
@@ -19,7 +19,7 @@ enum Kind {
 
 use Kind::{Matrix, Scalar, Stack};
 
-/// Writes a module.
+/// Generates a module.
 struct Writer {
     numbers: Numbers,
     rows: u64,
@@ -30,7 +30,7 @@ struct Writer {
     done: String,
 }
 
-/// A computation in the making.
+/// A computation under construction.
 #[derive(Default)]
 struct Body {
     lines: String,
@@ -78,7 +78,7 @@ impl Writer {
 
     fn pick(&mut self, body: &Body, kind: Kind) -> String {
         let fitting: Vec<&String> = body.values.iter().filter(|(k, _)| *k == kind).map(|(_, n)| n).collect();
-        // Mostly what was made last: chains.
+        // Prefers recent values, which forms chains.
         let far = if self.numbers.below(2) == 0 { fitting.len() as u64 } else { 2.min(fitting.len() as u64) };
         fitting[fitting.len() - 1 - self.numbers.below(far) as usize].clone()
     }
@@ -147,7 +147,7 @@ impl Writer {
         kinds
     }
 
-    /// The elements of a parameter's tuple.
+    /// Adds the elements of the parameter's tuple.
     fn parameter(&mut self, kinds: &[Kind]) -> Body {
         let (mut body, shape) = (Body::default(), self.tuple_shape(kinds));
         let state = self.helper(&mut body, &shape, "parameter(0)");
@@ -170,7 +170,8 @@ impl Writer {
         name
     }
 
-    /// A loop of a few rounds; the first element counts, some pass through, the others are anything.
+    /// Adds a loop with a few iterations. The first element counts them, some elements are passed
+    /// through, and the others are arbitrary.
     fn loop_of(&mut self, outer: &mut Body, nesting: usize) {
         let kinds = self.kinds();
         let rounds = self.numbers.below(6) as i64 - 1;
@@ -233,7 +234,7 @@ impl Writer {
         }
     }
 
-    /// The whole module: feeds and variables, of which some are written.
+    /// Returns the whole module: feeds and variables, some of which are written.
     fn module(mut self) -> String {
         let kinds = [Scalar, Scalar, Matrix, Matrix, Stack, Stack];
         let mut entry = Body::default();
@@ -297,7 +298,7 @@ fn random_loops_compute_what_the_evaluator_does() {
     }
 }
 
-/// A recurrent cell: the state is the operand of its own product.
+/// A recurrent cell. Its state is an operand of the product that replaces it.
 fn cell(rounds: i64, width: i64) -> String {
     format!(
         "HloModule cell

@@ -1,15 +1,15 @@
-//! The elementary functions, compiled and run, against values computed with more digits.
+//! The elementary functions, compiled and run, compared with more precise values.
 //!
-//! `F32` results are compared with `F64` ones of `libm`; `F64` results with `data/math_points.txt`, which
-//! `data/make_math_points.py` writes. No result is more than 2 units in the last place from
-//! the value in `F32`, nor more than 2 numbers from the nearest one in `F64`.
+//! `F32` results are compared with `F64` results of `libm`, and `F64` results with
+//! `data/math_points.txt`, the output of `data/make_math_points.py`. The error is at most 2 units
+//! in the last place in `F32`, and at most 2 numbers from the nearest one in `F64`.
 
 use crate::functions::{CASES, Case, bytes_of, compile, executable, targets, ulps};
 use jit::AlignedBytes;
 use nest::ScalarType;
 use target::Target;
 
-/// Runs a function over operands given as bytes; the result's bytes.
+/// Runs a function on operands given as bytes. Returns the bytes of the result.
 fn run(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, operands: &[Vec<u8>]) -> Vec<u8> {
     let executable = executable(case, target, scalar, lanes, operands[0].len());
     let mut instance = executable.instance().expect("small buffers");
@@ -56,14 +56,14 @@ const SPECIAL: [f32; 38] = [
     16777217.0,
     16777215.0,
     -8388609.0,
-    // Where e^x is half a unit in the last place of 1.
+    // e^x is half a unit in the last place of 1 here.
     -16.29456,
-    // Where pi/2 minus the rest is above 1, and the arc sine below.
+    // The difference to pi/2 is above 1 here, and the arc sine below it.
     0.83841634,
     -0.83841634,
 ];
 
-/// Operand tuples of `F32`: special values and pairs of them, and samples of all numbers.
+/// Returns operand tuples of `F32`: special values, pairs of them, and samples of all numbers.
 fn operands(case: &Case) -> Vec<Vec<f32>> {
     let sampled = (0..=u32::MAX).step_by(9973).map(f32::from_bits);
     let mut columns: Vec<Vec<f32>> = if case.operands == 1 {
@@ -80,7 +80,7 @@ fn operands(case: &Case) -> Vec<Vec<f32>> {
                 1 => (number * 200.0).floor() - 100.0,
                 2 => x * (4.0 * number),
                 3 => 10.0 * number - 5.0,
-                // Powers that neither overflow nor underflow.
+                // Operands whose power neither overflows nor underflows.
                 4 => 88.0 / x.abs().ln() * (2.2 * number - 1.1),
                 _ => 1e6 * number - 5e5,
             }
@@ -119,7 +119,7 @@ fn singles_are_within_two_units() {
     }
 }
 
-/// The recorded points of a function: operands and result.
+/// Returns the recorded points of a function: operands and result.
 fn points(case: &Case) -> Vec<Vec<f64>> {
     let number = |word: &str| f64::from_bits(u64::from_str_radix(word, 16).expect("hexadecimal bits"));
     let lines = include_str!("data/math_points.txt").lines();
@@ -129,7 +129,7 @@ fn points(case: &Case) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// How many numbers of `F64` lie between two; infinity is the one after the largest.
+/// Returns the number of `F64` numbers between two. Infinity follows the largest one.
 fn distance(a: f64, b: f64) -> u64 {
     if a.is_nan() || b.is_nan() {
         return if a.is_nan() && b.is_nan() { 0 } else { u64::MAX };
@@ -145,7 +145,7 @@ fn distance(a: f64, b: f64) -> u64 {
 fn doubles_are_within_two_units() {
     for case in CASES {
         let mut points = points(case);
-        assert!(points.len() > 45, "{} has recorded points", case.name);
+        assert!(points.len() > 45, "expected more recorded points of {}", case.name);
         points.resize(points.len().next_multiple_of(8), points[0].clone());
         let column = |k: usize| bytes_of(points.iter().map(|p| p[k].to_ne_bytes()));
         let bytes: Vec<_> = (0..case.operands).map(column).collect();
@@ -158,7 +158,7 @@ fn doubles_are_within_two_units() {
                 let bound = if case.name == "fmod" { 0 } else { 2 };
                 assert!(
                     distance(got, *value) <= bound,
-                    "{} of {operands:?} on '{}' is {got:e}, not {value:e}",
+                    "{} of {operands:?} on '{}': got {got:e}, expected {value:e}",
                     case.name,
                     target.cpu
                 );
@@ -179,14 +179,14 @@ fn remainders_of_singles_are_exact() {
             let (x, y) = (columns[0][i], columns[1][i]);
             let value = x % y;
             let same = got.to_bits() == value.to_bits() || got.is_nan() && value.is_nan();
-            assert!(same, "fmod({x:e}, {y:e}) on '{}' is {got:e}, not {value:e}", target.cpu);
+            assert!(same, "fmod({x:e}, {y:e}) on '{}': got {got:e}, expected {value:e}", target.cpu);
         }
     }
 }
 
 #[test]
 fn the_number_of_lanes_does_not_matter() {
-    // With branches on what all lanes hold, and with a loop.
+    // These functions contain branches on all lanes, and a loop.
     for name in ["log", "sin", "fmod", "pow"] {
         let case = CASES.iter().find(|case| case.name == name).expect("a case");
         let columns: Vec<Vec<f32>> = operands(case).into_iter().map(|c| c[..1152].to_vec()).collect();
@@ -209,7 +209,7 @@ fn the_number_of_lanes_does_not_matter() {
     }
 }
 
-/// The bits of floats, every NaN alike.
+/// Returns the bits of floats, with all NaNs made equal.
 fn without_nan(scalar: ScalarType, bytes: &[u8]) -> Vec<u64> {
     let size = scalar.byte_size();
     let bits = |bytes: &[u8]| {
@@ -224,7 +224,7 @@ fn without_nan(scalar: ScalarType, bytes: &[u8]) -> Vec<u64> {
     bytes.chunks_exact(size).map(bits).collect()
 }
 
-/// Machines with vectors of 128 bits, one of them with 32-bit registers.
+/// Targets with 128-bit vectors. One of them has 32-bit registers.
 const TRIPLES: [(&str, &str); 3] = [
     ("x86_64-unknown-linux-gnu", ""),
     ("aarch64-unknown-linux-gnu", ""),
@@ -233,7 +233,7 @@ const TRIPLES: [(&str, &str); 3] = [
 
 #[test]
 fn no_library_is_called() {
-    // The code generator refuses objects with undefined symbols.
+    // The code generator rejects objects with undefined symbols.
     for (triple, cpu) in TRIPLES {
         let target = Target::new(triple, cpu, "").expect("a triple");
         for case in CASES {

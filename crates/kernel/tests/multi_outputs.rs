@@ -1,4 +1,4 @@
-//! Kernels with several results, compiled, against the evaluator.
+//! Compiled kernels with several results, compared with the evaluator.
 
 use crate::harness::{Loaded, Tolerance, Values, check, targets};
 
@@ -8,7 +8,7 @@ const SIZES: [usize; 8] = [1, 3, 4, 7, 15, 16, 17, 50];
 const APPLIED: &str = "sum {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] add(x, y)\n}\n\n\
     most {\n  x = f32[] parameter(0)\n  y = f32[] parameter(1)\n  ROOT z = f32[] maximum(x, y)\n}\n\n";
 
-/// A module whose entry is one fusion of this body, with these parameters and results.
+/// Returns a module whose entry is one fusion with these parameters, body, and results.
 fn fusion(parameters: &[String], body: &str, results: &[String]) -> String {
     let mut inside = String::new();
     let mut outside = String::new();

@@ -1,9 +1,9 @@
-//! Windowed reductions, compiled, against the evaluator.
+//! Compiled windowed reductions compared with the evaluator.
 
 use crate::harness::{Numbers, Tolerance, Values, check};
 use shape::Literal;
 
-/// One dimension: elements, and the window over them.
+/// One dimension: its elements, and the window.
 #[derive(Clone, Copy, Debug)]
 struct Axis {
     input: i64,
@@ -66,7 +66,7 @@ fn window(axes: &[Axis]) -> String {
     )
 }
 
-/// A module that reduces windows of what `producer` makes of parameter `a`, which is called `x`.
+/// Returns a module that reduces windows of `x`, which `producer` computes from parameter `a`.
 fn module(op: &str, element_type: &str, axes: &[Axis], producer: &str) -> String {
     let (input, result) = (sizes(axes, |a| a.input), sizes(axes, Axis::count));
     let t = element_type;
@@ -146,10 +146,10 @@ fn cumulative_sums_along_every_dimension() {
         let along = [
             Axis::new(n, n).pad(n - 1, 0),
             Axis::new(n, n).pad(0, n - 1),
-            // Exclusive: the element itself is not in its own sum.
+            // Exclusive sums: each element is missing from its own sum.
             Axis::new(n, n).pad(n, -1),
             Axis::new(n, n).pad(-1, n),
-            // Totals that are complete before the end, and that start late.
+            // Totals that are complete before the end, and totals that start late.
             Axis::new(n, 2 * n).pad(2 * n, n),
             Axis::new(n, 2 * n).pad(n, 2 * n),
             Axis::new(n, n).pad(n + 3, 2),
@@ -163,10 +163,12 @@ fn cumulative_sums_along_every_dimension() {
     }
 }
 
-/// What running sums of singles of both signs may be off, as a share: they come near 0, with the errors of larger ones before.
+/// Allowed relative error of running `F32` sums of both signs. They come near 0 with the errors of
+/// earlier, larger sums.
 const OF_SINGLES: f64 = 1e-5;
 
-/// Windows that grow forward or backward, with and without the element itself, and of which some hold all or none.
+/// Windows that grow forward or backward, with and without the element itself. Some contain all
+/// elements or none.
 fn growing(n: i64) -> Vec<Axis> {
     vec![
         Axis::new(n, n).pad(n - 1, 0),
@@ -205,7 +207,7 @@ fn running_totals_of_every_operation_and_type() {
             let is_exact = is_order || !(t.starts_with(['f', 'c']) || *t == "bf16");
             let (values, tolerance) = match (is_exact, op) {
                 (true, _) => (Values::Hard, Tolerance::Exact),
-                // Products of many would leave the range.
+                // Products of more numbers would overflow.
                 (_, "multiply") => (Values::Below(2), Tolerance::Exact),
                 (_, _) if *t == "f64" || *t == "c128" => (Values::Tame, Tolerance::Relative(1e-13)),
                 (_, _) if t.ends_with("16") => (Values::Tame, Tolerance::Relative(1e-2)),
@@ -220,14 +222,14 @@ fn running_totals_of_every_operation_and_type() {
 }
 
 #[test]
-fn running_totals_begin_with_any_value_and_take_what_feeds_them() {
+fn running_totals_begin_with_any_value_and_fuse_producers() {
     let axes = [Axis::whole(3), Axis::new(50, 50).pad(49, 0)];
     let producer = "  b = s32[3,50] iota(), iota_dimension=1\n  x = s32[3,50] subtract(a, b)\n";
     check(&module("add", "s32", &axes, producer), &[Values::Hard], Tolerance::Exact);
     check(&module("multiply", "u32", &axes, producer_of("u32").as_str()), &[Values::Hard], Tolerance::Exact);
     let axes = [Axis::whole(3), Axis::new(50, 50).pad(0, 49)];
     check(&module("add", "s32", &axes, producer), &[Values::Hard], Tolerance::Exact);
-    // Windows of several elements along another dimension are combined before.
+    // Windows of several elements along another dimension are combined first.
     for along in growing(40) {
         let axes = [Axis::new(7, 3).pad(1, 1), along];
         check(&module("add", "s32", &axes, ""), &[Values::Hard], Tolerance::Exact);
@@ -243,7 +245,8 @@ fn producer_of(element_type: &str) -> String {
 fn errors_of_running_sums_do_not_grow_with_their_length() {
     let n: i64 = 200_000;
     let axis = Axis::new(n, n).pad(n - 1, 0);
-    // Elements of one sign, which no sum of two rounds in the same direction for long.
+    // Elements of the same sign, such that two consecutive sums do not round in the same direction
+    // for long.
     let mut numbers = Numbers::new(7);
     let elements: Vec<f32> = (0..n).map(|_| numbers.unit() as f32 + 0.1).collect();
     let mut exact = 0.0;
@@ -270,7 +273,7 @@ fn errors_of_running_sums_do_not_grow_with_their_length() {
 }
 
 #[test]
-fn running_sums_stay_infinite_behind_an_infinity() {
+fn running_sums_stay_infinite_after_an_infinity() {
     let n: i64 = 100;
     for (axes, sizes) in [
         ([Axis::whole(1), Axis::new(n, n).pad(n - 1, 0)], [1, n]),
@@ -320,7 +323,7 @@ fn empty_and_scalar() {
 }
 
 #[test]
-fn what_feeds_a_window_is_computed_where_it_is_read() {
+fn producers_are_fused_into_windows() {
     let producer = "  x = f32[6,5,12] exponential(a)\n";
     let axes = [Axis::new(6, 2).stride(2), Axis::new(5, 1), Axis::whole(12)];
     let text = module("add", "f32", &axes, "").replace(
@@ -336,7 +339,7 @@ fn what_feeds_a_window_is_computed_where_it_is_read() {
 
 #[test]
 fn several_arrays_at_once() {
-    // The largest element of each window, and where it is.
+    // The largest element of each window, and its position.
     for (axes, input, result) in [
         ("{size=2x3x1 stride=2x2x1 pad=0_0x1_1x0_0}", "6,7,9", "3,4,9"),
         ("{size=1x16x1 pad=0_0x15_0x0_0}", "2,16,9", "2,16,9"),

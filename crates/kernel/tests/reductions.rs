@@ -1,4 +1,4 @@
-//! Reductions, alone and with what feeds them, compiled, against the evaluator.
+//! Compiled reductions, alone and with their producers, compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check, targets};
 use shape::{Literal, Scalar};
@@ -91,7 +91,7 @@ fn a_nan_or_an_infinity_reaches_the_result() {
     }
 }
 
-/// The position of the largest element, the first one among equals.
+/// Returns the position of the largest element; the first one if several are equal.
 #[test]
 fn several_accumulators() {
     let body = "argmax {
@@ -117,7 +117,7 @@ fn several_accumulators() {
 }
 
 #[test]
-fn what_feeds_a_reduction_is_computed_in_its_loop() {
+fn producers_are_computed_in_the_loop_of_the_reduction() {
     for (dimensions, result, broadcast) in
         [("1", "f32[9]", "0"), ("0", "f32[37]", "1"), ("0,1", "f32[]", "0")]
     {
@@ -139,7 +139,8 @@ fn a_reduction_of_a_transposed_array() {
     check(&text, &[Values::Tame], Tolerance::Relative(1e-5));
 }
 
-/// The largest error of a long sum of equal numbers, relative to the sum; one sum after the other is off by 1e-4 and more.
+/// Returns the largest error of a long sum of equal numbers, relative to the sum. Adding one number
+/// after another has an error of at least 1e-4.
 fn error_of_equal_summands(text: &str, count: usize) -> f64 {
     let module = hlo::parse(text).expect("a module");
     let entry = module.entry_computation();

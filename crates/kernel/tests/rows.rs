@@ -1,10 +1,10 @@
-//! Row patterns as one kernel, compiled, against the evaluator on the module as it was before the pass.
+//! Row patterns compiled as one kernel, compared with the evaluator on the module before the pass.
 
 use crate::harness::{Loaded, Numbers, Tolerance, Values, difference, random, targets};
 use passes::{Pass, RowFusion};
 use shape::{ArrayShape, Literal};
 
-/// A pattern over `x` of some type and sizes, whose rows are the dimensions from `first` on.
+/// A pattern over an array `x`. Its rows are the dimensions from `first` on.
 struct Pattern<'p> {
     element_type: &'p str,
     sizes: &'p [i64],
@@ -28,8 +28,9 @@ impl Pattern<'_> {
         format!("{}[{}]", self.element_type, list(&self.sizes[self.first..]))
     }
 
-    /// A module of `body`, in which `W`, `R`, `C` and `S` stand for the types of whole arrays, of one element for each
-    /// row, of one row and of scalars; `along` and `down` for the dimensions of a row and of the rows.
+    /// Returns a module of `body`. In it, `W`, `R`, `C`, and `S` are the types of whole arrays, of
+    /// one element per row, of one row, and of scalars. `along` and `down` are the dimensions of a
+    /// row and those of the rows.
     fn module(&self, body: &str) -> hlo::Module {
         let s = format!("{}[]", self.element_type);
         let mut text = String::from("HloModule rows\n\n");
@@ -91,7 +92,7 @@ const LAYER_NORM: &str = "  a = W parameter(0)
   ROOT r = W add(g, bb)
 ";
 
-/// The loss of each row and its gradient, as TensorFlow's softmax cross entropy makes them.
+/// The loss of each row and its gradient, as in TensorFlow's softmax cross entropy.
 const CROSS_ENTROPY: &str = "  x = W parameter(0)
   labels = W parameter(1)
   low = S constant(-inf)
@@ -112,7 +113,7 @@ const CROSS_ENTROPY: &str = "  x = W parameter(0)
   ROOT r = (R, W) tuple(loss, gradient)
 ";
 
-/// Runs the pass, expects so many kernels, and compares on every target.
+/// Runs the pass, expects this number of kernels, and compares the results on every target.
 fn check(module: &hlo::Module, kernels: usize, values: Values, tolerance: Tolerance) {
     let mut fused = module.clone();
     RowFusion::default().run(&mut fused).map(|_| ()).unwrap_or_else(|e| panic!("{e}"));
@@ -142,7 +143,7 @@ fn check(module: &hlo::Module, kernels: usize, values: Values, tolerance: Tolera
     }
 }
 
-/// Sizes around the widths of vectors, and where the rows begin.
+/// Sizes around the vector widths, and the first dimension of the rows.
 const SHAPES: [(&[i64], usize); 16] = [
     (&[1, 2], 1),
     (&[3, 3], 1),
@@ -199,7 +200,7 @@ fn narrow_types() {
     }
 }
 
-/// A square array: the reductions of its rows, spread over its columns, are other rows' values.
+/// In a square array, broadcasting row reductions along the columns reads values of other rows.
 #[test]
 fn a_value_of_another_row_comes_from_memory() {
     let text =

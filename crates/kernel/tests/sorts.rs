@@ -1,11 +1,13 @@
-//! Sorts by numbers, compiled, against the evaluator: bit by bit, for elements are moved and never computed.
+//! Compiled sorts by numbers, compared bit by bit with the evaluator: sorts move elements and never
+//! compute them.
 
 use crate::harness::{Backwards, Loaded, Numbers, run, targets};
 use hlo::Module;
 use shape::{ArrayShape, Literal, PrimitiveType};
 use std::sync::Arc;
 
-/// Elements of random bits, many of them equal: of floats, zeros of both signs, infinities, and NaN of several payloads.
+/// Returns elements of random bits, many of them equal. Floats include zeros of both signs,
+/// infinities, and NaN with several payloads.
 fn elements(shape: &ArrayShape, numbers: &mut Numbers, with_nan: bool) -> Literal {
     let t = shape.element_type;
     let size = t.byte_size() / if t.is_complex() { 2 } else { 1 };
@@ -23,7 +25,7 @@ fn elements(shape: &ArrayShape, numbers: &mut Numbers, with_nan: bool) -> Litera
         let mut bits = match numbers.below(4) {
             0 => numbers.next(),
             1 => few,
-            // Quiet NaN and infinities among others, where there are such.
+            // Includes quiet NaN and infinities if the type has them.
             2 => exponent + if few == 0 || !with_nan { 0 } else { (exponent >> 1 & !exponent) + few % 2 },
             _ => few << (8 * size - 8),
         };
@@ -73,7 +75,7 @@ fn check(text: &str, with_nan: bool) {
     }
 }
 
-/// A sort of one array.
+/// Returns a sort of one array.
 fn alone(shape: &str, dimension: usize, comparison: &str) -> String {
     let t = &shape[..shape.find('[').expect("a shape")];
     format!(
@@ -81,7 +83,8 @@ fn alone(shape: &str, dimension: usize, comparison: &str) -> String {
     )
 }
 
-/// A sort of three arrays by the second one, of which the first one is the places and the third one follows.
+/// Returns a sort of three arrays by the second one. The first array contains the places, and the
+/// third one is permuted too.
 fn three(sizes: &str, key: &str, follows: &str, dimension: usize, comparison: &str) -> String {
     let array = |t: &str| format!("{t}{sizes}");
     let (key_array, follower) = (array(key), array(follows));
@@ -125,7 +128,8 @@ fn lengths_around_vectors_and_networks() {
 
 #[test]
 fn several_chunks_are_merged() {
-    // Chunks that make no power of two, of a quarter of the second-level cache.
+    // The number of chunks is not a power of two. A chunk occupies a quarter of the second-level
+    // cache.
     check(&alone("u64[140001]", 0, "direction=LT"), true);
     check(&three("[70011]", "f64", "s8", 0, "direction=GT, type=TOTALORDER"), true);
 }
@@ -183,7 +187,7 @@ fn arguments_of_the_comparison_change_places() {
 }
 
 #[test]
-fn comparisons_that_no_number_stands_for_are_called() {
+fn comparisons_without_a_numeric_key_are_called() {
     let text = alone("s32[70]", 0, "direction=LT").replace(
         "  ROOT r = pred[] compare(a, b)",
         "  c = s32[] multiply(a, a)\n  ROOT r = pred[] compare(c, b)",
@@ -204,7 +208,7 @@ fn the_first_of_many() {
                 if !largest {
                     continue;
                 }
-                // Places that nobody wants are not made.
+                // Unused places are not computed.
                 let values = format!("  {pair}  ROOT v = {t}{result} get-tuple-element(r), index=0\n}}\n");
                 check(&format!("{head}{values}"), t != "f8e5m2");
             }
@@ -226,7 +230,7 @@ fn tasks_share_the_sequences() {
             .collect();
         for target in targets() {
             let loaded = Loaded::new(&module, &target).expect("a program");
-            assert!(loaded.parallel_kernels > 0, "{sizes} is worth several tasks");
+            assert!(loaded.parallel_kernels > 0, "{sizes} should have several tasks");
             let alone = loaded.run(&arguments, 1, None).expect("results");
             for workers in [1, 3] {
                 let shared = loaded.run(&arguments, 1, Some(Arc::new(Backwards(workers)))).expect("results");

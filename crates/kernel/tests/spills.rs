@@ -1,12 +1,13 @@
-//! Inner loops keep what they compute with in registers, on every instruction set: the assembly is read and counted.
+//! Checks in the assembly that inner loops keep their values in registers, on every instruction
+//! set.
 //!
-//! Of each strategy there are cases here, and all kernels of the file tests of plans.
+//! The cases cover each strategy, and all kernels of the file tests of plans.
 
 use codegen::{CodegenOptions, Constants};
 use std::collections::BTreeMap;
 use target::Target;
 
-/// Triple, processor, features.
+/// Triple, processor, and features.
 const TARGETS: [(&str, &str, &str); 12] = [
     ("x86_64-unknown-linux-gnu", "", ""),
     ("x86_64-unknown-linux-gnu", "x86-64-v2", ""),
@@ -33,7 +34,10 @@ fn assembly(text: &str, target: &Target) -> String {
     let chunks = block.chunks.iter().map(|(offset, bytes)| (*offset, bytes.as_ref())).collect();
     let constants = Constants { size: block.size, chunks };
     let options = CodegenOptions { object: false, assembly: true, ..CodegenOptions::new("entry") };
-    codegen::compile(&program, target, &options, &constants).expect("code").assembly.expect("asked for")
+    codegen::compile(&program, target, &options, &constants)
+        .expect("code")
+        .assembly
+        .expect("expected assembly in the output")
 }
 
 /// A loop without loops inside.
@@ -44,11 +48,11 @@ struct InnerLoop<'a> {
 }
 
 impl InnerLoop<'_> {
-    fn count(&self, wanted: impl Fn(&str) -> bool) -> usize {
-        self.lines.iter().filter(|line| wanted(line)).count()
+    fn count(&self, matches: impl Fn(&str) -> bool) -> usize {
+        self.lines.iter().filter(|line| matches(line)).count()
     }
 
-    /// Multiply-adds, or the multiplications that stand for them.
+    /// Returns the number of multiply-adds, or of multiplications on targets without them.
     fn products(&self) -> usize {
         const WORDS: [&str; 10] = [
             "vfmadd",
@@ -67,15 +71,16 @@ impl InnerLoop<'_> {
         })
     }
 
-    /// Accesses of the stack. RISC-V's whole vector registers go nowhere else.
+    /// Returns the stack accesses. RISC-V's whole-register vector loads and stores only access the
+    /// stack.
     fn stack(&self) -> Vec<&str> {
         const STACK: [&str; 9] =
             ["(%rsp", "[sp", ", sp", "(sp)", "vs1r.v", "vs2r.v", "vs4r.v", "vl1re32.v", "vl2re32.v"];
         self.lines.iter().copied().filter(|line| STACK.iter().any(|word| line.contains(word))).collect()
     }
 
-    /// Those that move numbers, which are not addresses and counters, if one of them is a store or they are many: reading what
-    /// the loop does not change is a load, wherever it is.
+    /// Returns the stack accesses that move numbers rather than addresses and counters, if one of
+    /// them is a store or they are many. Loads alone may read values that the loop does not change.
     fn numbers(&self) -> Vec<&str> {
         let all: Vec<&str> = self.stack().into_iter().filter(|line| moves_numbers(line)).collect();
         let is_few = all.len() * 8 <= self.products();
@@ -83,19 +88,20 @@ impl InnerLoop<'_> {
     }
 }
 
-/// Whether an instruction that has an operand on the stack stores it there.
+/// True if an instruction with a stack operand stores to it.
 fn stores(line: &str) -> bool {
     let name = line.split_whitespace().next().unwrap_or_default();
     let by_name = ["st", "vst", "fs", "vs"].iter().any(|start| name.starts_with(start));
     if line.contains("(%rsp") { line.ends_with("(%rsp)") } else { by_name }
 }
 
-/// Whether an instruction has to do with registers of vectors or floating-point numbers.
+/// True if an instruction uses vector or floating-point registers.
 fn moves_numbers(line: &str) -> bool {
     let mut words = line.split_whitespace();
     let (name, operands) = (words.next().unwrap_or_default(), words.collect::<String>());
     let x86 = ["%xmm", "%ymm", "%zmm"].iter().any(|register| operands.contains(register));
-    // Arm's 32 bits and RISC-V name instructions so; 64 bits of Arm name registers.
+    // In 32-bit Arm and RISC-V code, the instruction's name shows this. In 64-bit Arm code, the
+    // register's name does.
     let by_name = name.starts_with('v') || name.starts_with('f');
     let numbered = |prefix: char| {
         operands.strip_prefix(prefix).is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -104,7 +110,8 @@ fn moves_numbers(line: &str) -> bool {
     x86 || by_name || arm
 }
 
-/// The innermost loops: from a label to a jump back to it, without another such jump between.
+/// Returns the innermost loops: from a label to a jump back to it, without another such jump in
+/// between.
 fn inner_loops(assembly: &str) -> Vec<InnerLoop<'_>> {
     let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
     let labels: BTreeMap<&str, usize> = lines
@@ -169,14 +176,14 @@ fn convolution(image: [i64; 3], window: [i64; 2], stride: i64, outputs: i64) -> 
     )
 }
 
-/// What is wrong with the inner loops of a module that is one product or convolution, on all targets: not even an address is
-/// on the stack.
+/// Lists the defects in the inner loops of a module that is a single product or convolution, on all
+/// targets. Not even addresses may be on the stack.
 fn findings(name: &str, text: &str) -> Vec<String> {
     findings_of(name, text, true)
 }
 
-/// The same of any module, in whose loops addresses may be; in products of a dot or convolution, they may not
-/// (`must_multiply`).
+/// Lists the defects in the inner loops of any module. Addresses may be on the stack, except in the
+/// products of a dot or convolution (`must_multiply`).
 fn findings_of(name: &str, text: &str, must_multiply: bool) -> Vec<String> {
     let mut found = Vec::new();
     for (triple, cpu, features) in TARGETS {
@@ -185,13 +192,13 @@ fn findings_of(name: &str, text: &str, must_multiply: bool) -> Vec<String> {
         let loops = inner_loops(&assembly);
         let hot: Vec<&InnerLoop<'_>> = loops.iter().filter(|l| l.products() >= 4).collect();
         if must_multiply && hot.is_empty() {
-            found.push(format!("{name} on {triple} {cpu} {features}: no inner loop multiplies"));
+            found.push(format!("{name} on {triple} {cpu} {features}: expected an inner loop with products"));
         }
         for inner in hot {
             let spills = if must_multiply { inner.stack() } else { inner.numbers() };
             if let Some(first) = spills.first() {
                 found.push(format!(
-                    "{name} on {triple} {cpu} {features}, {}: {} accesses of the stack beside {} products: {first}",
+                    "{name} on {triple} {cpu} {features}, {}: {} stack accesses next to {} products: {first}",
                     inner.function,
                     spills.len(),
                     inner.products(),
@@ -208,8 +215,8 @@ fn check(findings: impl IntoIterator<Item = Vec<String>>) {
 }
 
 const PLAIN: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
-const RHS_TURNED: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
-const LHS_TURNED: &str = "lhs_contracting_dims={0}, rhs_contracting_dims={0}";
+const RHS_TRANSPOSED: &str = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+const LHS_TRANSPOSED: &str = "lhs_contracting_dims={0}, rhs_contracting_dims={0}";
 
 #[test]
 fn tiles_of_dots_stay_in_registers() {
@@ -233,14 +240,14 @@ fn tiles_of_constants_stay_in_registers() {
 }
 
 #[test]
-fn tiles_of_turned_operands_stay_in_registers() {
+fn tiles_of_transposed_operands_stay_in_registers() {
     let right = [(128, 128, 64), (64, 512, 512), (2, 100, 512), (4, 4, 256)];
     let left = [(128, 512, 32), (64, 64, 64)];
     check(right.map(|(m, n, k)| {
-        findings(&format!("dot {m}x{n}x{k}, right turned"), &dot(m, n, k, RHS_TURNED, false))
+        findings(&format!("dot {m}x{n}x{k}, right transposed"), &dot(m, n, k, RHS_TRANSPOSED, false))
     }));
     check(left.map(|(m, n, k)| {
-        findings(&format!("dot {m}x{n}x{k}, left turned"), &dot(m, n, k, LHS_TURNED, false))
+        findings(&format!("dot {m}x{n}x{k}, left transposed"), &dot(m, n, k, LHS_TRANSPOSED, false))
     }));
 }
 
@@ -262,7 +269,7 @@ fn tiles_of_convolutions_stay_in_registers() {
     }));
 }
 
-/// A 3x3 convolution of an image that keeps its size, its kernel a constant or not.
+/// Returns a 3x3 convolution that keeps the image's size, with or without a constant kernel.
 fn same_convolution(
     batch: i64,
     pixels: i64,
@@ -324,7 +331,7 @@ fn kernels_of_all_plans_stay_in_registers() {
         .expect("the file tests")
         .map(|entry| entry.expect("an entry").path())
         .filter(|path| path.extension().is_some_and(|e| e == "hlo"))
-        // What has no code.
+        // This file has no kernels.
         .filter(|path| !path.ends_with("what_has_no_code_is_listed.hlo"))
         .collect();
     files.sort();
@@ -349,7 +356,7 @@ fn butterflies_are_mostly_in_registers() {
             let target = Target::new(triple, cpu, features).expect("a triple");
             let assembly = assembly(&text, &target);
             for inner in inner_loops(&assembly).iter().filter(|inner| inner.products() >= 4) {
-                // Eight points are as many registers as most machines have, and have to meet each other.
+                // Eight points occupy all registers of most machines, and all of them interact.
                 let (on_stack, all) = (inner.numbers().len(), inner.lines.len());
                 let most = if target.vector_registers >= 32 { all / 8 } else { all / 5 * 2 };
                 if on_stack > most {

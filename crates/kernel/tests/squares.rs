@@ -1,9 +1,10 @@
-//! Squares transposed in registers, in nests and where contractions pack their right operand, against the evaluator.
+//! Squares transposed in registers, in loop nests and in packed right operands of contractions,
+//! compared with the evaluator.
 
 use crate::harness::{Tolerance, Values, check};
 
 #[test]
-fn transposes_of_squares_and_what_is_left_of_them() {
+fn transposes_of_squares_and_their_remainders() {
     for element_type in ["f32", "f64", "s8", "bf16", "pred", "c64"] {
         for (rows, columns) in [(16, 16), (64, 64), (33, 50), (70, 17), (16, 5), (3, 40), (128, 2)] {
             let text = format!(
@@ -63,7 +64,7 @@ fn parts_of_complex_numbers_in_squares() {
 
 #[test]
 fn right_operands_packed_panel_by_panel() {
-    // Small whole numbers: every sum is exact, in whatever order.
+    // Small integers, so that every sum is exact in any order.
     for element_type in ["f32", "f64", "s32", "bf16"] {
         for (m, n, k) in [(20, 70, 35), (17, 64, 16), (3, 9, 50), (30, 5, 7), (40, 1030, 66), (40, 1024, 130)]
         {

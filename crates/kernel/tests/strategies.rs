@@ -1,4 +1,4 @@
-//! Scatter, sorts, random bits and control flow, compiled, against the evaluator.
+//! Compiled scatters, sorts, random bits, and control flow, compared with the evaluator.
 
 use crate::harness::{Numbers, Tolerance, Values, check, check_with, random, run, targets};
 use shape::{ArrayShape, Literal, PrimitiveType};
@@ -13,7 +13,7 @@ fn combiner(op: &str, element_type: &str) -> String {
 #[test]
 fn scatters() {
     let cases = [
-        // Rows, in vectors; indices beyond the end are skipped.
+        // Rows, in vectors. Indices beyond the end are skipped.
         (
             "f32[10,35]",
             "s32[8]",
@@ -41,7 +41,7 @@ fn scatters() {
             "f32[4,7]",
             "update_window_dims={}, inserted_window_dims={1}, input_batching_dims={0}, scatter_indices_batching_dims={0}, scatter_dims_to_operand_dims={1}, index_vector_dim=2",
         ),
-        // One place for all: indices without components.
+        // The same place for all updates: indices without components.
         (
             "bf16[3]",
             "s32[20,0]",
@@ -138,9 +138,9 @@ fn philox_as_published() {
     }
 }
 
-/// The state starts at zero and moves on by the delta at each run.
+/// The state starts at zero and increases by the delta in each run.
 #[test]
-fn random_state_lives_from_run_to_run() {
+fn random_state_persists_between_runs() {
     let text = "HloModule state\n\nENTRY main {\n  ROOT r = u64[2] rng-get-and-update-state(), delta=5\n}\n";
     let module = hlo::parse(text).expect("a module");
     for target in targets() {
@@ -217,7 +217,7 @@ ENTRY main {
     }
 }
 
-/// New values of in-out parameters are written over the old ones, also where other results still want those.
+/// New values of in-out parameters overwrite the old ones, even if other results still need those.
 #[test]
 fn variables_are_updated_in_place() {
     for size in [1, 7, 16, 33, 50] {
@@ -279,11 +279,12 @@ ENTRY main {{
     }
 }
 
-/// New values that read neighbors of the old one, and the old one once more behind the sum: nothing is overwritten early.
+/// New values that read neighbors of the old value, and the old value once more after the sum.
+/// Nothing may be overwritten early.
 #[test]
 fn variables_that_read_their_neighbours() {
     let kinds = [
-        // Dense, overlapping tiles of a depthwise one, a product, a window.
+        // Dense, overlapping tiles of a depthwise convolution; a product; a window.
         (
             "w = f32[3,3,20,20] parameter(1)",
             "convolution(v, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
@@ -338,7 +339,7 @@ fn dots_of_nothing_are_zero() {
     }
 }
 
-/// `w - rate * dot(x, y)` for a variable, in its own memory.
+/// `w - rate * dot(x, y)` for a variable, in the variable's memory.
 fn update_of(m: i64, n: i64, k: i64, element_type: &str, in_place: bool) -> String {
     let t = element_type;
     let alias = if in_place { ", input_output_alias={ {0}: (0, {}, must-alias) }" } else { "" };
@@ -414,8 +415,9 @@ fn products_of_many_summands_take_several_passes() {
     check(&update_of(14, 67, 5001, "f32", false), &[Values::Tame], Tolerance::Relative(1e-3));
 }
 
-/// Right operands that the second cache does not hold, as they are and turned: packed on each call, or in passes where
-/// their rows lie on many pages; the next panel is prefetched, also before the last, narrower one.
+/// Right operands that do not fit into the second-level cache, plain and transposed. They are
+/// packed on each call, or read in passes if their rows lie on many pages. The next panel is
+/// prefetched, even before the last, narrower one.
 #[test]
 fn products_whose_right_operand_streams() {
     for (m, n, k) in [(20, 512, 300), (20, 600, 700), (9, 1030, 130), (150, 530, 260)] {

@@ -1,11 +1,12 @@
-//! Kernels that are cut into tasks compute the same bits whoever does which task, in whatever order.
+//! Kernels that are cut into tasks compute the same bits on any workers and in any order.
 
 use crate::harness::{Backwards, Loaded, Numbers, Tolerance, Values, check_with, random, targets};
 use jit::{Part, ThreadPool, Workers};
 use shape::{ArrayShape, Literal};
 use std::sync::{Arc, Mutex};
 
-/// A thread for each worker, each of which takes every so-manieth task, the last one first; some parts are empty.
+/// One thread per worker. With n workers, each runs every n-th task in reverse order. Some parts
+/// are empty.
 struct Scattered(usize);
 
 // SAFETY: each thread is one worker.
@@ -30,7 +31,7 @@ unsafe impl Workers for Scattered {
     }
 }
 
-/// Gives up half way.
+/// Fails after half of the tasks.
 struct Failing;
 
 // SAFETY: one call, of worker 0.
@@ -45,18 +46,20 @@ unsafe impl Workers for Failing {
     }
 }
 
-/// Runs each task alone, and notes which bytes of the results it writes: no byte is two tasks'.
+/// Runs each task alone and records which bytes of the results it writes. No two tasks may write
+/// the same byte.
 struct Watching {
     /// Addresses and sizes.
     results: Vec<(usize, usize)>,
-    /// A byte that two tasks write.
+    /// Describes a byte that two tasks write, if there is one.
     shared: Mutex<Option<String>>,
 }
 
 impl Watching {
     fn fill(&self, byte: u8) {
         for &(address, size) in &self.results {
-            // SAFETY: the results of the instance that runs, which nobody else uses meanwhile.
+            // SAFETY: these are the results of the running instance, which nothing else accesses
+            // meanwhile.
             #[expect(unsafe_code, reason = "the memory that the kernel writes")]
             unsafe {
                 std::ptr::write_bytes(address as *mut u8, byte, size);
@@ -66,7 +69,7 @@ impl Watching {
 
     fn bytes(&self) -> Vec<u8> {
         let of = |&(address, size): &(usize, usize)| {
-            // SAFETY: as above.
+            // SAFETY: as in `fill`.
             #[expect(unsafe_code, reason = "the memory that the kernel writes")]
             unsafe {
                 std::slice::from_raw_parts(address as *const u8, size).to_vec()
@@ -86,7 +89,7 @@ unsafe impl Workers for Watching {
     fn run(&self, count: i64, part: &Part<'_>) -> i32 {
         let mut writer: Vec<Option<i64>> = vec![None; self.bytes().len()];
         for task in 0..count {
-            // What is written differs from one of the two.
+            // Any written byte differs from at least one of these two.
             for byte in [0x5A, 0xA5] {
                 self.fill(byte);
                 assert_eq!(part(task, task + 1, 0), 0);
@@ -103,7 +106,7 @@ unsafe impl Workers for Watching {
                 }
             }
         }
-        assert!(writer.iter().all(Option::is_some), "every byte is some task's");
+        assert!(writer.iter().all(Option::is_some), "expected every byte to be written by a task");
         part(0, count, 0)
     }
 }
@@ -119,12 +122,13 @@ fn schedules() -> Vec<(String, Arc<dyn Workers>)> {
     schedules
 }
 
-/// Compares a module's kernels, of which so many at least are cut (or none), with the evaluator, and every schedule with the serial run.
+/// Compares a module's kernels with the evaluator, and every schedule with the serial run. At least
+/// `cut` kernels must be cut into tasks, or none if it is 0.
 fn check(text: &str, cut: usize, values: Values, tolerance: Tolerance) {
     check_planned(text, cut, values, tolerance, &plan::Options::default());
 }
 
-/// The same, planned with some options.
+/// Like [`check`], with planning options.
 fn check_planned(text: &str, cut: usize, values: Values, tolerance: Tolerance, options: &plan::Options) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
@@ -142,12 +146,12 @@ fn check_planned(text: &str, cut: usize, values: Values, tolerance: Tolerance, o
         let loaded =
             Loaded::with_options(&module, &target, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let is_cut = if cut == 0 { loaded.parallel_kernels == 0 } else { loaded.parallel_kernels >= cut };
-        assert!(is_cut, "{} kernels are cut, not {cut}\n{text}", loaded.parallel_kernels);
+        assert!(is_cut, "expected {cut} kernels with several tasks, got {}\n{text}", loaded.parallel_kernels);
         let want = loaded.run(&arguments, 1, None).expect("the code runs");
         for (name, workers) in schedules() {
             let have = loaded.run(&arguments, 2, Some(workers)).expect("the code runs");
             let same = have.iter().zip(&want).all(|(have, want)| have.bytes() == want.bytes());
-            assert!(same, "{name}, cpu '{}': other bits than the serial run\n{text}", target.cpu);
+            assert!(same, "{name}, cpu '{}': the bits differ from the serial run\n{text}", target.cpu);
         }
         if cut > 0 && loaded.kernels == 1 {
             let mut watching = None;
@@ -186,7 +190,7 @@ fn small_work_is_not_cut() {
 
 #[test]
 fn flat_loops() {
-    // A rest behind the last vector, in place and not.
+    // With a remainder after the last vector, both in place and not.
     check(
         &entry(
             "  x = f32[200003] parameter(0)\n  y = f32[200003] parameter(1)\n  a = f32[200003] add(x, y)\n  \
@@ -226,7 +230,7 @@ fn several_results() {
         Values::Hard,
         Tolerance::Exact,
     );
-    // Parts of a row, and columns beside them.
+    // Parts of a row, and columns.
     check(
         &fused(
             "  x = f32[30,100,301] parameter(0)\n  y = f32[30,100,301] parameter(1)\n  \
@@ -244,7 +248,7 @@ fn several_results() {
 }
 
 #[test]
-fn a_function_of_a_scalar_branches_in_front_of_the_tasks() {
+fn a_function_of_a_scalar_branches_before_the_tasks() {
     let body = "  x = f64[200,77] parameter(0)\n  y = f64[] parameter(1)\n  \
                 w = f64[200,77] broadcast(y), dimensions={}\n  c = f64[200,77] sine(w)\n  \
                 m = f64[200,77] abs(w)\n  l = f64[200,77] log(m)\n  p = f64[200,77] multiply(x, c)\n  ROOT r = f64[200,77] add(p, l)";
@@ -361,18 +365,19 @@ fn dot(lhs: &str, rhs: &str, result: &str, numbers: &str) -> String {
 fn dots() {
     let plain = "lhs_contracting_dims={1}, rhs_contracting_dims={0}";
     for (lhs, rhs, result, numbers) in [
-        // Rows and columns, with rests of both.
+        // Rows and columns, both with remainders.
         ("f32[101,203]", "f32[203,157]", "f32[101,157]", plain),
         // One row.
         ("f32[1,600]", "f32[600,700]", "f32[1,700]", plain),
-        // Many rows, so that panels are packed in the workers' scratch.
+        // With many rows, panels are packed in the workers' scratch.
         ("f32[300,64]", "f32[64,200]", "f32[300,200]", plain),
         // A transposed right operand.
         ("f32[90,100]", "f32[130,100]", "f32[90,130]", "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
         // Along rows.
         ("f32[2,333]", "f32[1301,333]", "f32[2,1301]", "lhs_contracting_dims={1}, rhs_contracting_dims={1}"),
         ("f32[1301,333]", "f32[333]", "f32[1301]", plain),
-        // A left operand that is packed: its rows lie around the summands, or its type is another.
+        // Left operands that are packed: because rows lie around the summands, or because their
+        // type differs.
         (
             "f32[20,64,9]",
             "f32[64,150]",
@@ -430,7 +435,7 @@ fn reductions_in_two_steps() {
     check(&text, 2, Values::Tame, Tolerance::Relative(1e-2));
 }
 
-/// What the slice leaves of an argument is copied, by the same tasks.
+/// The tasks also copy the elements of an argument that the slice leaves unchanged.
 #[test]
 fn dots_that_write_a_slice() {
     for (rows, columns, before, whole) in [(150, 130, 7, 200), (1, 700, 64, 900), (40, 333, 0, 334)] {
@@ -447,7 +452,7 @@ fn dots_that_write_a_slice() {
     }
 }
 
-/// Every kind of convolution: pixels cut, features cut, both; a general nest.
+/// All kinds of convolutions: cut by pixels, by features, and by both; and a general nest.
 #[test]
 fn convolutions() {
     let convolution = |x: &str, w: &str, r: &str, attributes: &str| {
@@ -481,7 +486,8 @@ fn convolutions() {
     }
 }
 
-/// Convolutions by patches: blocks cut, and features of a block too, whose tasks share its transformed input.
+/// Convolutions by patches: cut into blocks, and by features of a block, whose tasks share its
+/// transformed input.
 #[test]
 fn patches() {
     let same = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
@@ -518,7 +524,7 @@ fn gradients_by_patches() {
     }
 }
 
-/// Bands of a chain of convolutions, whose borders several tasks compute, each for itself.
+/// Bands of a chain of convolutions. Neighboring tasks both compute the borders that they need.
 #[test]
 fn chains_of_convolutions() {
     let text = "HloModule m\n\nchain {\n  x = f32[2,18,15,6] parameter(0)\n  w = f32[1,1,6,24] parameter(1)\n  \
@@ -536,7 +542,7 @@ fn chains_of_convolutions() {
 
 #[test]
 fn transforms() {
-    // Lines, and groups of them, the last of which overlaps the one before.
+    // Lines, and groups of them. The last group overlaps the one before.
     let lines = [
         ("c64[4999,40]", "c64[4999,40]", "FFT", "40"),
         ("f32[40001,6]", "c64[40001,4]", "RFFT", "6"),
@@ -548,7 +554,8 @@ fn transforms() {
         ));
         check(&text, 1, Values::Tame, Tolerance::Relative(1e-3));
     }
-    // Columns are another kernel of the same instruction, which reads what that of the lines has written to scratch.
+    // The columns are another kernel of the same instruction. It reads what the kernel of the lines
+    // wrote to scratch.
     let dimensions = [
         ("c64[700,12,33]", "c64[700,12,33]", "IFFT", "12,33"),
         ("c64[700,12,19]", "f32[700,12,36]", "IRFFT", "12,36"),

@@ -1,4 +1,5 @@
-//! Convolutions by transformed patches, against sums of products in `f64`, within the bound that the matrices give.
+//! Convolutions by transformed patches, compared with sums of products in `f64`, within the error
+//! bound of the matrices.
 
 use crate::harness::{Loaded, Numbers, Values, random, targets};
 use plan::{Options, Transform, Winograd};
@@ -10,7 +11,7 @@ struct Case {
     batch: i64,
     /// Lines and columns.
     image: [i64; 2],
-    /// Before and after, of lines and of columns.
+    /// Low and high padding of lines and of columns.
     padding: [(i64, i64); 2],
     inputs: i64,
     outputs: i64,
@@ -33,7 +34,7 @@ impl Case {
         [0, 1].map(|d| self.image[d] + self.padding[d].0 + self.padding[d].1 - 2)
     }
 
-    /// `r` is the convolution's result with a bias, a residual and a relu behind it.
+    /// Returns the module. `r` is the convolution's result with a bias, a residual, and a relu.
     fn text(&self, kernel: &Literal) -> String {
         let (t, [h, w], [y, x]) = (self.element_type, self.image, self.output());
         let (n, ci, co, [rows, columns]) = (self.batch, self.inputs, self.outputs, self.padding);
@@ -78,7 +79,7 @@ impl Case {
         ]
     }
 
-    /// The pixel of an image, or 0 in the padding.
+    /// Returns the pixel of an image, or 0 in the padding.
     fn pixel(&self, input: &[f64], image: i64, at: [i64; 2], channel: i64) -> f64 {
         let [h, w] = self.image;
         if !(0..h).contains(&at[0]) || !(0..w).contains(&at[1]) {
@@ -91,7 +92,7 @@ impl Case {
         given[3][(((row * 3 + column) * self.inputs + input) * self.outputs + feature) as usize]
     }
 
-    /// The result of an element, and what it is summed up from, signs left aside.
+    /// Returns an element of the result, and the sum of the magnitudes that contribute to it.
     fn expected(&self, given: &[Vec<f64>], at: [i64; 4]) -> (f64, f64) {
         let [image, line, column, feature] = at;
         let [y, x] = self.output();
@@ -109,7 +110,8 @@ impl Case {
         ((sum + bias + residual).max(0.0), size + bias.abs() + residual.abs())
     }
 
-    /// `|A| (|G||g||G'| * |B||d||B'|) |A'|`, summed over the inputs: what rounding errors are a part of.
+    /// `|A| (|G||g||G'| * |B||d||B'|) |A'|`, summed over the inputs. Rounding errors are relative
+    /// to this.
     fn transformed_size(&self, given: &[Vec<f64>], transform: Transform, at: [i64; 4]) -> f64 {
         let [image, line, column, feature] = at;
         let (m, n) = (transform.outputs, transform.size());
@@ -134,7 +136,7 @@ impl Case {
         size
     }
 
-    /// Compares compiled code with what is expected, on every target and with each transform.
+    /// Compares compiled code with the expected values on every target and with each transform.
     fn check(&self) {
         let mut numbers = Numbers::new(self.inputs as u64 * 31 + self.image[0] as u64);
         let arguments: Vec<Literal> =
@@ -176,15 +178,16 @@ impl Case {
         }
     }
 
-    /// As many roundings as an element goes through one after another: two transforms, the sum, what follows; of a unit
-    /// that is the arithmetic's.
+    /// Bound on the rounding error of an element: the number of consecutive roundings (two
+    /// transforms, the sum, and the epilogue) times the unit roundoff.
     fn roundings(&self) -> f64 {
         let unit = if self.element_type == "f64" { f64::EPSILON } else { f64::from(f32::EPSILON) } / 2.0;
-        // Additions of each transform, in both dimensions: at most 3, and 5 with the products; of the kernel 6 with them.
+        // Additions of each transform, in both dimensions: at most 3, or 5 with the products, and 6
+        // for the kernel with them.
         (self.inputs as f64 + 2.0 * 5.0 + 2.0 * 6.0 + 2.0 * 5.0 + 2.0) * unit
     }
 
-    /// Of the result's type, if that is narrower than the arithmetic.
+    /// Rounding error of the result's type, if that is narrower than the arithmetic.
     fn last_rounding(&self) -> f64 {
         if self.element_type == "bf16" { 3.0 / 512.0 } else { 0.0 }
     }
@@ -193,7 +196,7 @@ impl Case {
 fn float(scalar: Scalar) -> f64 {
     match scalar {
         Scalar::Float(x) => x,
-        other => panic!("{other:?} is no float"),
+        other => panic!("expected a float, got {other:?}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Gradients of 3x3 kernels by transformed patches, against sums of products in `f64`, within the bound that the matrices
-//! give.
+//! Gradients of 3x3 kernels by transformed patches, compared with sums of products in `f64`, within
+//! the error bound of the matrices.
 
 use crate::harness::{Loaded, Numbers, Values, random, targets};
 use plan::{GradientTransform, Options, Winograd};
@@ -11,7 +11,7 @@ struct Case {
     images: i64,
     /// Lines and columns of the input.
     input: [i64; 2],
-    /// Before and after, of lines and of columns.
+    /// Low and high padding of lines and of columns.
     padding: [(i64, i64); 2],
     inputs: i64,
     outputs: i64,
@@ -22,12 +22,12 @@ const CASE: Case =
     Case { images: 2, input: [8, 8], padding: [(1, 1); 2], inputs: 16, outputs: 16, element_type: "f32" };
 
 impl Case {
-    /// Lines and columns of the gradient.
+    /// Returns the lines and columns of the gradient.
     fn gradient(&self) -> [i64; 2] {
         [0, 1].map(|d| self.input[d] + self.padding[d].0 + self.padding[d].1 - 2)
     }
 
-    /// The kernel's gradient, with a step of an optimiser behind it.
+    /// Returns the kernel's gradient, followed by an optimizer step.
     fn text(&self) -> String {
         let (t, [h, w], [y, x]) = (self.element_type, self.input, self.gradient());
         let (n, ci, co, [rows, columns]) = (self.images, self.inputs, self.outputs, self.padding);
@@ -57,7 +57,7 @@ impl Case {
         .map(|sizes| random(&ArrayShape::new(t, &sizes), Values::Tame, &mut numbers))
     }
 
-    /// An element of `[image, line, column, feature]`, 0 outside.
+    /// Returns an element of `[image, line, column, feature]`, or 0 outside.
     fn element(array: &[f64], sizes: [i64; 2], features: i64, at: [i64; 4]) -> f64 {
         let [image, line, column, feature] = at;
         if !(0..sizes[0]).contains(&line) || !(0..sizes[1]).contains(&column) {
@@ -66,8 +66,8 @@ impl Case {
         array[(((image * sizes[0] + line) * sizes[1] + column) * features + feature) as usize]
     }
 
-    /// The sum of a tap and a pair of features, and what it is summed up from, signs left aside: as it is, and as
-    /// `|A| (|G||g||G'| * |B||d||B'|) |A'|` of the patches.
+    /// Returns the sum of a tap and a pair of features, and the sum of the magnitudes that
+    /// contribute to it: directly, and as `|A| (|G||g||G'| * |B||d||B'|) |A'|` of the patches.
     fn expected(&self, given: &[Vec<f64>], [row, column, input, output]: [i64; 4]) -> (f64, f64) {
         let [y, x] = self.gradient();
         let low = [self.padding[0].0, self.padding[1].0];
@@ -103,13 +103,13 @@ impl Case {
         (before - sum, size + before.abs())
     }
 
-    /// Compares compiled code with what is expected, on every target.
+    /// Compares compiled code with the expected values on every target.
     fn check(&self) {
         let arguments = self.arguments();
         let given: Vec<Vec<f64>> = arguments.iter().map(|a| a.scalars().map(float).collect()).collect();
         let text = self.text();
         let module = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
-        let wanted: Vec<(f64, f64)> = (0..9 * self.inputs * self.outputs)
+        let expected: Vec<(f64, f64)> = (0..9 * self.inputs * self.outputs)
             .map(|k| {
                 let (tap, k) = (k / self.outputs / self.inputs, k % (self.inputs * self.outputs));
                 self.expected(&given, [tap / 3, tap % 3, k / self.outputs, k % self.outputs])
@@ -122,7 +122,7 @@ impl Case {
             let loaded =
                 Loaded::with_options(&module, &target, &options).unwrap_or_else(|e| panic!("{e}\n{text}"));
             let results = loaded.run(&arguments, 2, None).expect("it runs");
-            for (k, (have, &(want, size))) in results[0].scalars().map(float).zip(&wanted).enumerate() {
+            for (k, (have, &(want, size))) in results[0].scalars().map(float).zip(&expected).enumerate() {
                 let bound = size * self.roundings();
                 assert!(
                     (have - want).abs() <= bound,
@@ -133,8 +133,8 @@ impl Case {
         }
     }
 
-    /// As many roundings as an element goes through one after another: the transforms, the sums of patches and of blocks,
-    /// the taps, what follows; of a unit that is the arithmetic's.
+    /// Bound on the rounding error of an element: the number of consecutive roundings (transforms,
+    /// sums of patches and of blocks, taps, and the epilogue) times the unit roundoff.
     fn roundings(&self) -> f64 {
         let unit = if self.element_type == "f64" { f64::EPSILON } else { f64::from(f32::EPSILON) } / 2.0;
         let [y, x] = self.gradient().map(|n| (n + 1) / 2);
@@ -146,7 +146,7 @@ impl Case {
 fn float(scalar: Scalar) -> f64 {
     match scalar {
         Scalar::Float(x) => x,
-        other => panic!("{other:?} is no float"),
+        other => panic!("expected a float, got {other:?}"),
     }
 }
 

@@ -354,7 +354,7 @@ impl KernelContext<'_> {
                 Some(vector) => vector.zip(element, |vector, v| b.insert(vector, lane, v)),
             }));
         }
-        let gathered = gathered.expect("at least one lane");
+        let gathered = gathered.expect("expected at least one lane");
         let depth = self.depth_of_all(gathered.values());
         Ok(self.at(depth, |b| match gathered {
             Element::Real(raw) => Element::Real(decode(b, element_type, raw)),

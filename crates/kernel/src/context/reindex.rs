@@ -389,7 +389,7 @@ impl KernelContext<'_> {
                 let placed = b.binary(BinaryOp::ShiftLeft, low, distance);
                 joined = Some(joined.map_or(placed, |joined| b.or(joined, placed)));
             }
-            let joined = joined.expect("at least one part");
+            let joined = joined.expect("expected at least one part");
             Element::Real(elemental::from_bits(b, to, joined))
         }))
     }

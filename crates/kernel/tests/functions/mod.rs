@@ -1,4 +1,5 @@
-//! The elementary functions that are tested, their values with more digits, and code that applies them to arrays.
+//! The elementary functions under test, their values with more digits, and code that applies them
+//! to arrays.
 
 use codegen::{CodegenOptions, Constants};
 use hlo::Interface;
@@ -9,7 +10,7 @@ use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 use target::Target;
 
-/// Builds a function of some operands.
+/// Builds a function of its operands.
 pub type Build = fn(&mut FunctionBuilder, &Target, &[ValueId]) -> Result<ValueId>;
 
 /// A function under test.
@@ -47,7 +48,7 @@ cases! {
     acos(0) = libm::acos;
     atan(0) = libm::atan;
     asinh(0) = libm::asinh;
-    // libm's own is a number for some operands below -1.
+    // libm's acosh is a number for some operands below -1.
     acosh(0) = |x: f64| if x < 1.0 { f64::NAN } else { libm::acosh(x) };
     atanh(0) = libm::atanh;
     erf(0) = libm::erf;
@@ -59,13 +60,14 @@ cases! {
     fmod(0, 1) = libm::fmod;
 }
 
-/// Without the overflow that `1 / (1 + e^-x)` has where the result is subnormal in `F32`.
+/// Does not overflow, unlike `1 / (1 + e^-x)` where the result is subnormal in `F32`.
 fn logistic(x: f64) -> f64 {
     let e = libm::exp(-x.abs());
     if x >= 0.0 { 1.0 / (1.0 + e) } else { e / (1.0 + e) }
 }
 
-/// This machine at its baseline, at the usual middle level, and as it is.
+/// Returns this machine at its baseline, at the common level x86-64-v3, and with all of its
+/// features.
 pub fn targets() -> Vec<Target> {
     let triple = codegen::host_triple();
     let (cpu, features) = codegen::host_target();
@@ -80,7 +82,8 @@ pub fn targets() -> Vec<Target> {
         .collect()
 }
 
-/// `result[i] = function(operands[i])` for `count` elements, a multiple of `lanes`.
+/// Returns a program for `result[i] = function(operands[i])` on `count` elements, a multiple of
+/// `lanes`.
 fn program(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, count: usize) -> Program {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts { alignment: 8, ..Default::default() });
@@ -118,7 +121,7 @@ pub fn compile(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, cou
         .object
 }
 
-/// A function of arrays of so many bytes.
+/// Returns a function of arrays of `bytes` bytes.
 pub fn executable(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, bytes: usize) -> Executable {
     let object = compile(case, target, scalar, lanes, bytes / scalar.byte_size());
     let array = ArrayShape::new(PrimitiveType::U8, &[bytes as i64]);
@@ -126,7 +129,8 @@ pub fn executable(case: &Case, target: &Target, scalar: ScalarType, lanes: u32, 
     Executable::load(&object, "test_entry", interface, Memory::default(), None).expect("the object loads")
 }
 
-/// How far a result of `F32` is from the value, in units of the value's last place. Special values are exact.
+/// Returns the error of an `F32` result in units of the value's last place. Special values must be
+/// exact.
 pub fn ulps(got: f32, value: f64) -> f64 {
     let rounded = value as f32;
     if value.is_nan() || got.is_nan() {
@@ -138,7 +142,7 @@ pub fn ulps(got: f32, value: f64) -> f64 {
     if got.is_sign_negative() != value.is_sign_negative() {
         return f64::INFINITY;
     }
-    // Infinity counts as the number after the largest.
+    // Infinity counts as the number after the largest one.
     let got = if got.is_infinite() { 2f64.powi(128).copysign(value) } else { f64::from(got) };
     let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).clamp(-126, 127);
     let last_place = 2f64.powi(exponent - 23);

@@ -1,4 +1,4 @@
-//! Compiles HLO text, runs it in this process, and compares with the evaluator.
+//! Compiles HLO text, runs it in this process, and compares the results with the evaluator's.
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use codegen::{CodegenOptions, Constants};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use support::Result;
 use target::Target;
 
-/// This machine at its baseline and as it is.
+/// Returns this machine, at its baseline and with all of its features.
 pub fn targets() -> Vec<Target> {
     let triple = codegen::host_triple();
     let (cpu, features) = codegen::host_target();
@@ -19,7 +19,8 @@ pub fn targets() -> Vec<Target> {
     ]
 }
 
-/// Compiles a module and runs it `runs` times with the same arguments; the results of the last run.
+/// Compiles a module and runs it `runs` times with the same arguments. Returns the results of the
+/// last run.
 pub fn run(
     module: &hlo::Module,
     target: &Target,
@@ -32,9 +33,9 @@ pub fn run(
 /// A compiled module.
 pub struct Loaded {
     executable: Executable,
-    /// How many kernels there are.
+    /// Number of kernels.
     pub kernels: usize,
-    /// How many of its kernels are cut into tasks.
+    /// Number of kernels that are cut into tasks.
     pub parallel_kernels: usize,
 }
 
@@ -44,7 +45,7 @@ impl Loaded {
         Self::with_options(module, target, &plan::Options::default())
     }
 
-    /// The same, planned with some options.
+    /// Compiles a module that is planned with the given options.
     pub fn with_options(module: &hlo::Module, target: &Target, options: &plan::Options) -> Result<Self> {
         let plan = plan::plan_with(module, target, options)?;
         let schedule = buffers::schedule(module, &plan);
@@ -70,7 +71,8 @@ impl Loaded {
         Ok(Self { executable, kernels, parallel_kernels })
     }
 
-    /// Runs it `runs` times with the same arguments, on these workers; the results of the last run.
+    /// Runs the module `runs` times with the same arguments on the given workers. Returns the
+    /// results of the last run.
     pub fn run(
         &self,
         arguments: &[Literal],
@@ -80,7 +82,7 @@ impl Loaded {
         self.run_on(arguments, runs, |_| workers)
     }
 
-    /// As [`Self::run`], on workers that may look at the memory of the results.
+    /// Like [`Self::run`], on workers that may access the memory of the results.
     pub fn run_on(
         &self,
         arguments: &[Literal],
@@ -112,10 +114,10 @@ impl Loaded {
     }
 }
 
-/// One task at a time, the last one first, each as another worker.
+/// Runs one task at a time, in reverse order, as different workers.
 pub struct Backwards(pub usize);
 
-// SAFETY: one call at a time, of workers below the count.
+// SAFETY: calls run one at a time, and their worker numbers are below the count.
 #[expect(unsafe_code, reason = "a schedule of its own")]
 unsafe impl Workers for Backwards {
     fn count(&self) -> usize {
@@ -127,7 +129,7 @@ unsafe impl Workers for Backwards {
     }
 }
 
-/// A small generator of numbers (xorshift64*), the same on every machine.
+/// A small random number generator (xorshift64*) with the same results on every machine.
 #[derive(Clone)]
 pub struct Numbers(u64);
 
@@ -152,10 +154,10 @@ impl Numbers {
     }
 }
 
-/// What arguments hold.
+/// Values of the arguments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Values {
-    /// Every kind of number: zeros of both signs, extremes, infinities, NaN.
+    /// All kinds of numbers: zeros of both signs, extremes, infinities, and NaN.
     Hard,
     /// Numbers of moderate size.
     Tame,
@@ -163,7 +165,7 @@ pub enum Values {
     Below(u64),
 }
 
-/// An array of such values.
+/// Returns an array of random values.
 pub fn random(shape: &ArrayShape, values: Values, numbers: &mut Numbers) -> Literal {
     let element = |_| scalar(shape.element_type, values, numbers);
     Literal::from_scalars(shape.clone(), (0..shape.element_count()).map(element).collect::<Vec<_>>())
@@ -222,16 +224,16 @@ fn float(values: Values, element_type: PrimitiveType, numbers: &mut Numbers) -> 
     }
 }
 
-/// How close floating-point results must be.
+/// Required accuracy of floating-point results.
 #[derive(Clone, Copy, Debug)]
 pub enum Tolerance {
-    /// The same value; NaN is NaN.
+    /// Equal values. Any NaN equals NaN.
     Exact,
-    /// Relative to the larger magnitude, or absolute below 1.
+    /// Error relative to the larger magnitude, or absolute for magnitudes below 1.
     Relative(f64),
 }
 
-/// The first difference of two literals.
+/// Describes the first difference of two literals.
 pub fn difference(have: &Literal, want: &Literal, tolerance: Tolerance) -> Option<String> {
     let close = |x: f64, y: f64, size: f64| {
         if x == y || (x.is_nan() && y.is_nan()) {
@@ -255,7 +257,8 @@ pub fn difference(have: &Literal, want: &Literal, tolerance: Tolerance) -> Optio
     })
 }
 
-/// Parses a module, runs it on every target with random arguments, and compares with the evaluator.
+/// Parses a module, runs it on every target with random arguments, and compares the results with
+/// the evaluator's.
 pub fn check(text: &str, values: &[Values], tolerance: Tolerance) {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
@@ -270,7 +273,7 @@ pub fn check(text: &str, values: &[Values], tolerance: Tolerance) {
     check_with(&module, &arguments, tolerance);
 }
 
-/// Runs a module on every target, and compares with the evaluator.
+/// Runs a module on every target and compares the results with the evaluator's.
 pub fn check_with(module: &hlo::Module, arguments: &[Literal], tolerance: Tolerance) {
     let text = module.to_text();
     let want = match evaluator::evaluate(module, arguments).unwrap_or_else(|e| panic!("{e}\n{text}")) {
