@@ -62,17 +62,7 @@ fn f32_sums_round_once_at_the_end() {
 fn convolutions_stride_pad_dilate_and_group() {
     let rows = WindowDimension { stride: 2, padding_low: 1, base_dilation: 2, ..window(2) };
     let columns = WindowDimension { padding_low: 2, padding_high: 1, window_dilation: 2, ..window(3) };
-    let dim_labels = ConvolutionDimensionNumbers {
-        input_batch_dimension: 0,
-        input_feature_dimension: 3,
-        input_spatial_dimensions: vec![1, 2],
-        kernel_input_feature_dimension: 2,
-        kernel_output_feature_dimension: 3,
-        kernel_spatial_dimensions: vec![0, 1],
-        output_batch_dimension: 0,
-        output_feature_dimension: 3,
-        output_spatial_dimensions: vec![1, 2],
-    };
+    let dim_labels = ConvolutionDimensionNumbers::canonical(2);
     let op = Op::Convolution {
         window: Window { dimensions: vec![rows, columns] },
         dim_labels,

@@ -7,7 +7,7 @@ use crate::contraction::operands::constant_operand;
 use crate::fusion::{Fusion, Position};
 use crate::options::Options;
 use crate::strategy::{InstructionPlan, Strategy};
-use hlo::{Computation, DotDimensionNumbers, FusionKind, InstructionId, Module, Op, Window};
+use hlo::{Computation, ConvolutionForm, DotDimensionNumbers, FusionKind, InstructionId, Module, Op, Window};
 use shape::{ArrayShape, Shape};
 use std::fmt::Write as _;
 use target::{Architecture, Target};
@@ -126,7 +126,7 @@ pub fn kernel(fusion: &Fusion<'_>) -> Option<String> {
             format!("dot {lhs}{left} {rhs}{right}")
         }
         Op::Convolution { window, dim_labels, feature_group_count, .. } => {
-            let is_gradient = convolution::is_kernel_gradient(body[id].op());
+            let is_gradient = ConvolutionForm::of(body[id].op()) == Some(ConvolutionForm::KernelGradient);
             let what = if is_gradient { "kernel-gradient" } else { "convolution" };
             let numbers =
                 [&[dim_labels.input_batch_dimension][..], &[dim_labels.input_feature_dimension]].concat();

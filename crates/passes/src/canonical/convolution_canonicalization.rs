@@ -1,7 +1,9 @@
 //! Brings convolutions into the code generator's canonical form.
 
 use crate::pass::{Changed, Pass};
-use hlo::{Computation, ConvolutionDimensionNumbers, InstructionId, Module, Op, OpMetadata, Window};
+use hlo::{
+    Computation, ConvolutionDimensionNumbers, ConvolutionForm, InstructionId, Module, Op, OpMetadata, Window,
+};
 use shape::{ArrayShape, PrimitiveType};
 use support::Result;
 
@@ -39,21 +41,6 @@ impl Pass for ConvolutionCanonicalization {
     }
 }
 
-/// The canonical dimension numbers for this number of spatial dimensions.
-fn canonical_labels(spatial: usize) -> ConvolutionDimensionNumbers {
-    ConvolutionDimensionNumbers {
-        input_batch_dimension: 0,
-        input_feature_dimension: spatial + 1,
-        input_spatial_dimensions: (1..=spatial).collect(),
-        kernel_input_feature_dimension: spatial,
-        kernel_output_feature_dimension: spatial + 1,
-        kernel_spatial_dimensions: (0..spatial).collect(),
-        output_batch_dimension: 0,
-        output_feature_dimension: spatial + 1,
-        output_spatial_dimensions: (1..=spatial).collect(),
-    }
-}
-
 /// The replacement of a convolution in another form.
 fn canonical(computation: &mut Computation, id: InstructionId) -> Option<InstructionId> {
     let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } =
@@ -61,15 +48,12 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     else {
         return None;
     };
+    match ConvolutionForm::of(computation[id].op()) {
+        Some(ConvolutionForm::Canonical) => return None,
+        Some(ConvolutionForm::KernelGradient) if gradient_stays(computation, id) => return None,
+        Some(ConvolutionForm::KernelGradient) | None => {}
+    }
     let spatial = window.dimensions.len();
-    let new_labels = canonical_labels(spatial);
-    let is_reversed = window.dimensions.iter().any(|d| d.window_reversal);
-    if *labels == new_labels && !is_reversed && *batch_group_count == 1 {
-        return None;
-    }
-    if is_kernel_gradient(computation, id) {
-        return None;
-    }
     let (window, labels) = (window.clone(), labels.clone());
     let (mut feature_groups, batch_groups) = (*feature_group_count, *batch_group_count);
     let operands = computation[id].operands().to_vec();
@@ -103,7 +87,7 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     let sizes: Vec<i64> = order_of_result.iter().map(|&d| result.size(d)).collect();
     let op = Op::Convolution {
         window,
-        dim_labels: new_labels,
+        dim_labels: ConvolutionDimensionNumbers::canonical(spatial),
         feature_group_count: feature_groups,
         batch_group_count: 1,
     };
@@ -116,28 +100,9 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
 /// Above this many rows, the lists that a kernel needs for them are too long.
 const MAX_GRADIENT_ROWS: i64 = 1 << 18;
 
-/// True if a convolution is a kernel gradient that should remain: both operands and the result have
-/// innermost channels, the rows of the result are taps times input features, and the element type
-/// is one in which products are summed.
-fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
-    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } =
-        computation[id].op()
-    else {
-        return false;
-    };
-    let spatial = window.dimensions.len();
-    let form = ConvolutionDimensionNumbers {
-        input_batch_dimension: spatial + 1,
-        input_feature_dimension: 0,
-        input_spatial_dimensions: (1..=spatial).collect(),
-        kernel_input_feature_dimension: 0,
-        kernel_output_feature_dimension: spatial + 1,
-        kernel_spatial_dimensions: (1..=spatial).collect(),
-        output_batch_dimension: spatial,
-        output_feature_dimension: spatial + 1,
-        output_spatial_dimensions: (0..spatial).collect(),
-    };
-    let is_plain = window.dimensions.iter().all(|d| !d.window_reversal && d.base_dilation == 1);
+/// True if a kernel gradient should remain: the element type is one in which products are summed,
+/// and the rows of the result, taps times input features, are few enough.
+fn gradient_stays(computation: &Computation, id: InstructionId) -> bool {
     let arrays =
         || computation[id].operands().iter().chain([&id]).map(|&id| computation[id].shape().as_array());
     let is_summed = |array: Option<&ArrayShape>| {
@@ -147,14 +112,9 @@ fn is_kernel_gradient(computation: &Computation, id: InstructionId) -> bool {
                 && array.element_count() > 0
         })
     };
-    let rows = computation[id].shape().as_array().map_or(i64::MAX, |result| {
-        result.sizes()[..result.rank() - 1].iter().fold(1, |n: i64, &size| n.saturating_mul(size))
-    });
-    (1..=3).contains(&spatial)
-        && *labels == form
-        && is_plain
-        && arrays().all(is_summed)
-        && rows <= MAX_GRADIENT_ROWS
+    let Some(result) = computation[id].shape().as_array() else { return false };
+    let rows = result.sizes()[..result.rank() - 1].iter().fold(1, |n: i64, &size| n.saturating_mul(size));
+    (3..=5).contains(&result.rank()) && arrays().all(is_summed) && rows <= MAX_GRADIENT_ROWS
 }
 
 /// Batch, spatial dimensions, features.

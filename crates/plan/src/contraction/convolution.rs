@@ -17,7 +17,6 @@ mod winograd_kernel;
 mod winograd_matrices;
 
 pub(crate) use candidates::candidates;
-pub(crate) use dims::is_kernel_gradient;
 
 pub use dense::DensePlan;
 pub use depthwise::DepthwisePlan;
@@ -39,7 +38,7 @@ use crate::kernel_plan::KernelPlan;
 use crate::packing::{PackedConstant, Packing};
 use crate::tasks::Work;
 use bands::Lines;
-use hlo::InstructionId;
+use hlo::{ConvolutionForm, InstructionId};
 use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
@@ -201,10 +200,11 @@ impl<'s, 'm> Stage<'s, 'm> {
             ));
         }
         let accumulator = accumulator(result.element_type);
-        let (dims, kind) = if dims::is_kernel_gradient(fusion.body[hero].op()) {
+        let op = fusion.body[hero].op();
+        let (dims, kind) = if ConvolutionForm::of(op) == Some(ConvolutionForm::KernelGradient) {
             self.gradient(accumulator, planner)?
         } else {
-            let dims = ConvolutionDims::new(fusion.body[hero].op(), input, kernel, result)?;
+            let dims = ConvolutionDims::new(op, input, kernel, result)?;
             let is_constant = self.kernel_constant(kernel_operand).is_some();
             let kind = self.kind(&dims, accumulator, is_constant, planner);
             (dims, kind)

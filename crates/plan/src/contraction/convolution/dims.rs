@@ -1,6 +1,6 @@
 //! The dimensions of a convolution, and the taps of its window that each output has.
 
-use hlo::{Op, Window, WindowDimension};
+use hlo::{ConvolutionForm, Op, Window, WindowDimension};
 use shape::ArrayShape;
 use support::{Error, Result};
 
@@ -79,30 +79,17 @@ const MAX_POSITION: i128 = 1 << 48;
 impl ConvolutionDims {
     /// Reads the dimensions of a convolution in canonical form. Fails for other forms.
     pub fn new(op: &Op, input: &ArrayShape, kernel: &ArrayShape, output: &ArrayShape) -> Result<Self> {
-        let Op::Convolution { window, dim_labels: labels, feature_group_count, batch_group_count } = op
-        else {
+        let Op::Convolution { window, feature_group_count, .. } = op else {
             return Err(Error::internal("expected a convolution"));
         };
-        let rank = input.rank();
-        let spatial: Vec<usize> = (1..rank.saturating_sub(1)).collect();
-        let window_dims: Vec<usize> = (0..spatial.len()).collect();
-        let is_canonical = rank >= 2
-            && labels.input_batch_dimension == 0
-            && labels.input_feature_dimension == rank - 1
-            && labels.input_spatial_dimensions == spatial
-            && labels.kernel_spatial_dimensions == window_dims
-            && labels.kernel_input_feature_dimension == rank - 2
-            && labels.kernel_output_feature_dimension == rank - 1
-            && labels.output_batch_dimension == 0
-            && labels.output_feature_dimension == rank - 1
-            && labels.output_spatial_dimensions == spatial;
-        if !is_canonical || *batch_group_count != 1 || window.dimensions.iter().any(|d| d.window_reversal) {
+        if ConvolutionForm::of(op) != Some(ConvolutionForm::Canonical) {
             return Err(Error::unsupported(
                 "convolution that is not in canonical form (features last, one batch group, windows not reversed)",
             ));
         }
         check_positions(window, input)?;
         let (sizes, kernel, results) = (input.sizes(), kernel.sizes(), output.sizes());
+        let rank = sizes.len();
         let spatial = window.dimensions.iter().enumerate().map(|(d, &window)| SpatialDimension {
             input: sizes[d + 1],
             output: results[d + 1],
@@ -117,9 +104,9 @@ impl ConvolutionDims {
         })
     }
 
-    /// Reads the dimensions of a kernel gradient ([`is_kernel_gradient`]). Its input features take
-    /// the place of images: they are the last dimension of the input and the one before the last of
-    /// the result. The sum runs over the images.
+    /// Reads the dimensions of a [`ConvolutionForm::KernelGradient`]. Its input features take the
+    /// place of images: they are the last dimension of the input and the one before the last of the
+    /// result. The sum runs over the images.
     pub(super) fn of_gradient(
         op: &Op,
         input: &ArrayShape,
@@ -175,24 +162,6 @@ impl ConvolutionDims {
             .into_iter()
             .fold(self.batch, i64::saturating_mul)
     }
-}
-
-/// True if a convolution has the form of a kernel gradient with innermost channels. The sum runs
-/// over the images: `dim_labels=f01b_i01o->01bf`, for any number of spatial dimensions.
-pub(crate) fn is_kernel_gradient(op: &Op) -> bool {
-    let Op::Convolution { window, dim_labels: labels, feature_group_count: 1, batch_group_count: 1 } = op
-    else {
-        return false;
-    };
-    let spatial = window.dimensions.len();
-    let inner = || 1..=spatial;
-    window.dimensions.iter().all(|d| !d.window_reversal && d.base_dilation == 1)
-        && (labels.input_feature_dimension, labels.input_batch_dimension) == (0, spatial + 1)
-        && labels.input_spatial_dimensions.iter().copied().eq(inner())
-        && (labels.kernel_input_feature_dimension, labels.kernel_output_feature_dimension) == (0, spatial + 1)
-        && labels.kernel_spatial_dimensions.iter().copied().eq(inner())
-        && (labels.output_batch_dimension, labels.output_feature_dimension) == (spatial, spatial + 1)
-        && labels.output_spatial_dimensions.iter().copied().eq(0..spatial)
 }
 
 fn check_positions(window: &Window, input: &ArrayShape) -> Result<()> {
