@@ -67,6 +67,7 @@ pub use contraction::convolution::{
 };
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
+pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};
 pub use fft::{
     FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,

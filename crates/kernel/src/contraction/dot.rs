@@ -17,7 +17,7 @@ use crate::element::Element;
 use crate::index::{Index, Position};
 use hlo::Op;
 use nest::ValueId;
-use plan::{DotLoops, DotPlan, Packing, TiledDot};
+use plan::{DotLoops, DotPlan, Packing, PanelLayout, TiledDot};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
@@ -41,13 +41,12 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DotPlan) -> Result<()> {
     if cx.results()[0].shape.element_count() == 0 {
         return Ok(());
     }
-    let size = plan.accumulator.byte_size() as i64;
     let lhs = cx.operand(plan.lhs_operand)?.pointer;
     let rhs = match plan.rhs_packing() {
         Packing::Constant => cx.first_packed()?,
         Packing::None | Packing::Scratch => cx.operand(plan.rhs_operand)?.pointer,
     };
-    let constant_product = plan.padded_columns() * plan.shape.k * size;
+    let constant_product = plan.tiled().map_or(0, |tiled| tiled.panels.bytes());
     cx.for_tasks(|cx, task| {
         let (mut steps, mut cuts) = (plan.steps(), plan.cuts);
         if plan.tasks_by_rows() {
@@ -148,10 +147,10 @@ struct Product {
     lhs_k: i64,
     rhs: ValueId,
     rhs_k: i64,
-    /// Distance between neighboring columns. For a packed operand, the average over whole panels.
+    /// Distance between neighboring columns of an operand that is not packed into panels.
     rhs_column: i64,
-    /// Number of columns in a packed panel.
-    panel: Option<i64>,
+    /// Layout of the right operand if it is packed into panels.
+    panels: Option<PanelLayout>,
     /// Alignment of the first element of the right operand, or of each panel.
     rhs_alignment: u32,
 }
@@ -169,25 +168,24 @@ impl Product {
             rhs,
             rhs_k: plan.dims.rhs_k_stride() * size,
             rhs_column: plan.dims.rhs_n_stride() * size,
-            panel: None,
+            panels: None,
             rhs_alignment: alignment(plan.accumulator),
         };
         let packed = Tiles::of(plan).filter(|tiles| tiles.tiled.rhs_packing == Packing::Constant);
         if let Some(tiles) = packed {
-            product.panels(tiles, rhs);
+            product.set_panels(tiles, rhs);
         }
         product
     }
 
     /// Replaces the right operand by packed panels at an address.
-    fn panels(&mut self, plan: Tiles<'_>, pointer: ValueId) {
-        let size = plan.dot.accumulator.byte_size() as i64;
+    fn set_panels(&mut self, plan: Tiles<'_>, pointer: ValueId) {
+        let panels = plan.tiled.panels;
         self.rhs = pointer;
-        self.rhs_column = plan.dot.shape.k * size;
-        self.rhs_k = plan.tiled.panel * size;
-        self.panel = Some(plan.tiled.panel);
+        self.rhs_k = panels.row_bytes();
+        self.panels = Some(panels);
         // Panels and their rows consist of whole vectors, so the block's alignment carries over.
-        self.rhs_alignment = (i64::from(plan.tiled.tile.lanes) * size).min(64) as u32;
+        self.rhs_alignment = (i64::from(plan.tiled.tile.lanes) * panels.element_bytes).min(64) as u32;
     }
 }
 
@@ -204,22 +202,19 @@ impl Product {
     /// Returns the address of a column of the right operand. In a packed one, the column must be
     /// the first of a panel, or of a tile within a panel.
     fn column(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<ValueId> {
-        let Some(panel) = self.panel else {
+        let Some(panels) = self.panels else {
             let column = cx.scalar_value(column)?;
             return Ok(cx.offset(self.rhs, column, self.rhs_column));
         };
-        let (number, within) = cx.div_rem(column, panel)?;
+        let (number, within) = cx.div_rem(column, panels.width)?;
         let (number, within) = (cx.scalar_value(&number)?, cx.scalar_value(&within)?);
-        let first = cx.offset(self.rhs, number, self.rhs_column * panel);
-        Ok(cx.offset(first, within, self.rhs_k / panel))
+        let first = cx.offset(self.rhs, number, panels.panel_bytes());
+        Ok(cx.offset(first, within, panels.element_bytes))
     }
 
     /// Returns the distance in bytes between the first column of a tile and another one.
     fn within_tile(&self, column: i64, size: i64) -> i64 {
-        match self.panel {
-            Some(panel) => column / panel * panel * self.rhs_column + column % panel * size,
-            None => column * size,
-        }
+        self.panels.map_or(column * size, |panels| panels.offset(column))
     }
 }
 

@@ -8,6 +8,7 @@ use crate::elemental::conversion;
 use crate::index::{Index, Position};
 use hlo::InstructionId;
 use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn};
+use plan::PanelLayout;
 use shape::PrimitiveType;
 use std::collections::BTreeSet;
 use support::{Error, Result};
@@ -117,6 +118,19 @@ impl Columns {
         }
         Ok(())
     }
+}
+
+/// Returns the address of a column in packed panels whose first element is at `first`.
+pub(crate) fn column_of_panels(
+    cx: &mut KernelContext<'_>,
+    panels: PanelLayout,
+    first: ValueId,
+    column: &Index,
+) -> Result<ValueId> {
+    let (number, within) = cx.div_rem(column, panels.width)?;
+    let start = number.times(panels.panel_bytes()).plus(&within.times(panels.element_bytes));
+    let start = cx.scalar_value(&start)?;
+    Ok(cx.offset(first, start, 1))
 }
 
 /// Emits the epilogue of a contraction for `lanes` neighboring elements, and stores the result.

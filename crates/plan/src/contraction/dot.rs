@@ -18,6 +18,7 @@ use super::Planner;
 use super::epilogue::check_epilogue;
 use super::extents::DotShape;
 use super::operands::{constant_operand, is_read_once};
+use super::panels::PanelLayout;
 use super::tile::{self, Tile, accumulator};
 use crate::fusion::{Fusion, Position};
 use crate::in_place::overwritable;
@@ -79,15 +80,15 @@ pub enum DotLoops {
 /// Loops over tiles.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiledDot {
-    /// Packing of the right operand: in place, or as panels `[n / panel][k][panel]`, the last one
-    /// padded with zeros. Scratch holds one panel at a time; a constant holds all panels.
+    /// Packing of the right operand: in place, or as panels. Scratch holds one panel at a time; a
+    /// constant holds all panels.
     pub rhs_packing: Packing,
     /// True if all panels are in scratch at the same time: a kernel of several contractions packs
     /// them and determines their place.
     pub keeps_panels: bool,
-    /// Columns of a packed panel. A constant panel has one cache line of columns, the same on every
-    /// target; a panel in scratch has the columns of a tile.
-    pub panel: i64,
+    /// Panels of the packed right operand of one product. Constant panels are one cache line wide,
+    /// the same on every target; panels in scratch are as wide as a tile.
+    pub panels: PanelLayout,
     /// Shape of a tile.
     pub tile: Tile,
     /// Summands per iteration of a tile's loop.
@@ -184,17 +185,11 @@ impl DotPlan {
     pub fn rhs_scratch_bytes(&self) -> u64 {
         let columns = match &self.loops {
             _ if self.rhs_packing() != Packing::Scratch => return 0,
-            DotLoops::Tiled(tiled) if tiled.keeps_panels => self.padded_columns(),
+            DotLoops::Tiled(tiled) if tiled.keeps_panels => tiled.panels.padded_columns(),
             DotLoops::Tiled(tiled) => tiled.tile.columns(),
             DotLoops::Rows { .. } | DotLoops::Complex { .. } => self.shape.n,
         };
         self.bytes(columns, self.shape.k)
-    }
-
-    /// Columns rounded up to whole panels.
-    pub fn padded_columns(&self) -> i64 {
-        let panel = self.tiled().map_or(1, |tiled| tiled.panel);
-        (self.shape.n + panel - 1) / panel * panel
     }
 
     /// Bytes rounded up to 64, so that the next array is aligned.
@@ -259,7 +254,7 @@ pub(crate) fn plan(
     let mut packed = Vec::new();
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
-        let bytes = pack::panels(literal, &plan, tiled.panel);
+        let bytes = pack::panels(literal, &plan, tiled.panels);
         packed.push(PackedConstant { operand: Some(rhs_operand), bytes });
     }
     let mut work = Work::of_elements(fusion, result.element_count());
@@ -513,14 +508,15 @@ impl TileOrder {
         let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.
-        let bytes = tile.columns().saturating_mul(dot.accumulator.byte_size() as i64);
+        let panels = PanelLayout::of_constant(dot.shape.k, dot.shape.n, dot.accumulator.byte_size());
+        let bytes = tile.columns().saturating_mul(panels.element_bytes);
         let has_room = bytes.saturating_mul(dot.shape.k).unsigned_abs() <= target.l2_bytes / 8;
         TiledDot {
             rhs_packing,
             keeps_panels: false,
-            panel: match rhs_packing {
-                Packing::Constant => tile::panel(dot.shape.n, dot.accumulator.byte_size()),
-                Packing::None | Packing::Scratch => tile.columns(),
+            panels: match rhs_packing {
+                Packing::Constant => panels,
+                Packing::None | Packing::Scratch => PanelLayout { width: tile.columns(), ..panels },
             },
             tile,
             unroll: tile::unroll(tile, lhs_by_lane, target),

@@ -171,7 +171,7 @@ impl Nest<'_> {
             return Ok(None);
         };
         let columns = self.dense.tile.columns();
-        let panels = columns * self.dense.summands * self.kernel_type.byte_size() as i64;
+        let panels = columns * self.dense.panels.rows * self.kernel_type.byte_size() as i64;
         // The last whole panels are followed by the first ones of another task, so the current
         // panels are prefetched again.
         let end = cx.scalar_value(&column.plus_constant(2 * columns))?;
@@ -202,17 +202,13 @@ impl Nest<'_> {
         }
         // A tile covers whole panels, or a panel whole tiles. The distances between vectors are
         // therefore constant.
-        let width = self.dense.panel;
-        let panel = self.dense.summands * width * size;
-        let panels = (dims.outputs + width - 1) / width;
+        let panels = self.dense.panels;
         let group = cx.scalar_value(group)?;
-        let group = cx.offset(self.kernel, group, panels * panel);
-        let (number, within) = cx.div_rem(column, width)?;
-        let start = cx.scalar_value(&number.times(panel).plus(&within.times(size)))?;
-        let pointer = cx.offset(group, start, 1);
-        let at = |part: &Columns| part.offset / width * panel + part.offset % width * size;
+        let group = cx.offset(self.kernel, group, panels.bytes());
+        let pointer = tile::column_of_panels(cx, panels, group, column)?;
+        let offsets = parts.iter().map(|part| panels.offset(part.offset)).collect();
         let alignment = (i64::from(self.dense.tile.lanes) * size).min(64) as u32;
-        Ok(Place { pointer, row: width * size, offsets: parts.iter().map(at).collect(), alignment })
+        Ok(Place { pointer, row: panels.row_bytes(), offsets, alignment })
     }
 }
 
@@ -316,7 +312,7 @@ impl Reduction<'_> {
     fn is_summed_apart(&self, d: usize) -> bool {
         let taps = &self.pixels.taps;
         let is_outermost = taps[d].most > 1 && taps[..d].iter().all(|count| count.most <= 1);
-        self.nest.dense.summands >= MANY_SUMMANDS && is_outermost
+        self.nest.dense.panels.rows >= MANY_SUMMANDS && is_outermost
     }
 
     /// Adds summands that are contiguous in the input and in the kernel.

@@ -16,7 +16,7 @@ use super::{PanelBody, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
 use crate::contraction::tile::{
-    Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
+    self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
 };
 use crate::index::{Facts, Index};
 use image::{Image, Place};
@@ -172,7 +172,7 @@ impl Nest<'_> {
         let (inputs, outputs) = (self.dims.inputs, self.dims.outputs);
         let lanes = i64::from(self.winograd.tile.lanes);
         if outputs % lanes != 0 {
-            let bytes = cx.index(self.winograd.kernel_bytes(self.dims, self.size()));
+            let bytes = cx.index(self.winograd.panels.bytes());
             let zero = cx.integer(Type::scalar(ScalarType::I8), 0);
             cx.fill_bytes(self.kernel, zero, bytes);
         }
@@ -182,7 +182,7 @@ impl Nest<'_> {
                 let source = cx.offset(memory.pointer, input, outputs * size);
                 let source = cx.offset(source, column_value, size);
                 let KernelRow { pointer, frequency } = self.kernel_row(cx, column)?;
-                let target = cx.offset(pointer, input, self.winograd.panel * self.size());
+                let target = cx.offset(pointer, input, self.winograd.panels.row_bytes());
                 transform::kernel(
                     cx,
                     self.winograd.transform,
@@ -210,11 +210,9 @@ impl Nest<'_> {
 
     /// Returns the place of a feature in the transformed kernel.
     fn kernel_row(&self, cx: &mut KernelContext<'_>, column: &Index) -> Result<KernelRow> {
-        let frequency = self.dims.inputs * self.winograd.panel * self.size();
-        let (number, within) = cx.div_rem(column, self.winograd.panel)?;
-        let panel = frequency * self.winograd.transform.frequencies();
-        let start = cx.scalar_value(&number.times(panel).plus(&within.times(self.size())))?;
-        Ok(KernelRow { pointer: cx.offset(self.kernel, start, 1), frequency })
+        let panels = self.winograd.panels;
+        let pointer = tile::column_of_panels(cx, panels, self.kernel, column)?;
+        Ok(KernelRow { pointer, frequency: self.dims.inputs * panels.row_bytes() })
     }
 
     /// Returns the patches of a block.
@@ -467,13 +465,11 @@ impl Nest<'_> {
         sums: &mut [ValueId],
     ) {
         let size = self.size();
-        let width = self.winograd.panel;
-        let row = b.offset(factors.kernel, index, width * size);
-        let panel = self.dims.inputs * width * size * self.winograd.transform.frequencies();
+        let panels = self.winograd.panels;
+        let row = b.offset(factors.kernel, index, panels.row_bytes());
         let mut vectors = Vec::new();
         for part in parts {
-            let at = step * width * size + part.offset / width * panel + part.offset % width * size;
-            let pointer = b.offset_bytes(row, at);
+            let pointer = b.offset_bytes(row, step * panels.row_bytes() + panels.offset(part.offset));
             vectors.push(b.load(Type::vector(self.scalar, part.lanes), pointer, self.alignment(*part)));
         }
         let source = b.offset(factors.patches, index, size);

@@ -180,7 +180,7 @@ pub(super) fn panel(
     let to = cx.offset_bytes(scratch, plan.dot.lhs_scratch_bytes() as i64);
     panel_to(cx, plan, product, column, valid, to)?;
     let mut packed = product.clone();
-    packed.panels(plan, to);
+    packed.set_panels(plan, to);
     Ok(packed)
 }
 

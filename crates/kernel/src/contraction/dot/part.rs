@@ -66,7 +66,7 @@ pub(crate) fn emit(
         product.lhs_row = rows.stride * plan.accumulator.byte_size() as i64;
     }
     if let Some(tiles) = Tiles::of(plan).filter(|tiles| tiles.tiled.keeps_panels) {
-        product.panels(tiles, panels);
+        product.set_panels(tiles, panels);
     }
     let part = Part { columns: Span::All(plan.steps()[1]), rows: steps };
     match &plan.loops {

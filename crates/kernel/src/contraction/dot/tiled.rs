@@ -210,10 +210,7 @@ impl Ahead {
         let size = plan.dot.accumulator.byte_size() as i64;
         let columns = plan.tiled.tile.columns();
         // The last panel has no successor. Any address within the operand is valid there.
-        let end = match product.panel {
-            Some(_) => plan.dot.padded_columns(),
-            None => plan.dot.shape.n,
-        };
+        let end = product.panels.map_or(plan.dot.shape.n, |panels| panels.padded_columns());
         let last = end - columns;
         if last < 0 {
             return Ok(Self::default());
@@ -222,9 +219,12 @@ impl Ahead {
         let limit = cx.index(last);
         let is_inside = cx.compare(Predicate::Less, next, limit);
         let next = cx.select(is_inside, next, limit);
-        cx.learn(next, Facts { min: 0, max: last, multiple: product.panel.unwrap_or(1) });
+        cx.learn(
+            next,
+            Facts { min: 0, max: last, multiple: product.panels.map_or(1, |panels| panels.width) },
+        );
         let first = product.column(cx, &Index::scalar(next))?;
-        if product.panel.is_none() && product.rhs_column != size {
+        if product.panels.is_none() && product.rhs_column != size {
             return Self::of_columns(cx, product, place, first, columns, plan.dot.shape.k, unroll);
         }
         let first = match pass.first.as_constant() {
@@ -241,7 +241,7 @@ impl Ahead {
         let (turn, stream) = cx.div_rem(place.number, streams)?;
         let stream = cx.scalar_value(&stream)?;
         let stream = cx.offset(first, stream, product.within_tile(CACHE_LINE / size, size));
-        let lines = match product.panel {
+        let lines = match product.panels {
             Some(_) => {
                 let steps = (0..unroll).step_by(LINES_TOGETHER as usize);
                 steps.map(|step| cx.offset_bytes(stream, step * product.rhs_k)).collect()

@@ -5,6 +5,7 @@ use super::cost;
 use super::dims::ConvolutionDims;
 use super::tiling::{self, Sharing, Tiling};
 use crate::candidate::Candidate;
+use crate::contraction::panels::PanelLayout;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
 use crate::tasks::Work;
@@ -21,12 +22,11 @@ pub struct DensePlan {
     pub most_pixels: u32,
     /// The tiles of the output.
     pub tiling: Tiling,
-    /// Packing of the kernel: in place, or as panels `[group][outputs / panel][summands][panel]`.
+    /// Packing of the kernel: in place, or as panels.
     pub kernel_packing: Packing,
-    /// Features per packed panel: one cache line of them.
-    pub panel: i64,
-    /// Summands per output: taps times input features per group.
-    pub summands: i64,
+    /// Panels per group of a packed kernel. Its rows are the summands of an output, taps times input
+    /// features; its columns are output features.
+    pub panels: PanelLayout,
     /// True if neighboring taps of the last dimension, with their input features, are contiguous in
     /// memory.
     pub is_run: bool,
@@ -51,10 +51,10 @@ impl DensePlan {
         let columns = self.tile.columns();
         let is_apart = self.panels_outside
             && self.kernel_packing == Packing::Constant
-            && columns % self.panel == 0
+            && columns % self.panels.width == 0
             && self.whole_panels(dims) > 1;
         let all = self.tiling.taps_of_pixels.saturating_mul(dims.inputs).max(1);
-        let panels = columns.saturating_mul(self.summands).saturating_mul(element_bytes as i64);
+        let panels = columns.saturating_mul(self.panels.rows).saturating_mul(element_bytes as i64);
         let bytes = panels.saturating_mul(i64::from(pixels)) / all;
         (is_apart && (1..=CACHE_LINE).contains(&bytes)).then_some(bytes)
     }
@@ -105,12 +105,11 @@ pub(super) fn choose(
     };
     tile.rows = tiling.sizes.iter().map(|s| s.pixels).max().unwrap_or(1);
     Some(DensePlan {
-        panel: tile::panel(dims.outputs, size),
+        panels: PanelLayout::of_constant(summands, dims.outputs, size),
         tile,
         most_pixels: most,
         tiling,
         kernel_packing: if is_constant { Packing::Constant } else { Packing::None },
-        summands,
         is_run,
         panels_outside,
         feature_chunks,

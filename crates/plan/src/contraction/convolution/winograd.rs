@@ -14,6 +14,7 @@
 
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
+use crate::contraction::panels::PanelLayout;
 use crate::contraction::tile::{self, Tile};
 use crate::packing::Packing;
 use crate::tasks::Work;
@@ -57,10 +58,11 @@ pub struct WinogradPlan {
     /// them transforms the input once.
     pub feature_chunks: i64,
     /// Packing of the kernel: transformed at compile time, or at run time by each call of the
-    /// kernel function. Its panels are `[outputs / panel][frequency][inputs][panel]`.
+    /// kernel function.
     pub kernel_packing: Packing,
-    /// Features per panel: one cache line of them.
-    pub panel: i64,
+    /// Panels of the transformed kernel. Their rows are the input features of each frequency; their
+    /// columns are output features.
+    pub panels: PanelLayout,
     /// Layout of a worker's scratch.
     pub scratch: WinogradScratch,
 }
@@ -114,12 +116,6 @@ impl WinogradPlan {
     /// Patches of all images.
     pub fn all_patches(&self, dims: &ConvolutionDims) -> i64 {
         dims.batch * self.patches[0] * self.patches[1]
-    }
-
-    /// Size in bytes of the transformed kernel; `element` is the element size.
-    pub fn kernel_bytes(&self, dims: &ConvolutionDims, element: i64) -> i64 {
-        let panels = (dims.outputs + self.panel - 1) / self.panel;
-        panels * self.panel * self.transform.frequencies() * dims.inputs * element
     }
 
     /// Number of tasks of the kernel.
@@ -348,8 +344,9 @@ fn lay_out(
     is_constant: bool,
     target: &Target,
 ) -> WinogradPlan {
-    let panel = tile::panel(dims.outputs, element as usize);
-    let machine = Machine::of(target, element, panel);
+    let rows = transform.frequencies() * dims.inputs;
+    let panels = PanelLayout::of_constant(rows, dims.outputs, element as usize);
+    let machine = Machine::of(target, element, panels.width);
     let Blocks { vectors, patches, block, blocks, rows, is_resident } =
         Blocks::new(dims, transform, element, &machine);
     let tile = Tile { rows: rows as u32, vectors, lanes: machine.lanes, k_split: 1 };
@@ -366,7 +363,7 @@ fn lay_out(
         chunks,
         feature_chunks,
         kernel_packing,
-        panel,
+        panels,
         scratch: WinogradScratch::default(),
     };
     plan.scratch = scratch(dims, &plan, element);
@@ -412,7 +409,7 @@ fn scratch(dims: &ConvolutionDims, plan: &WinogradPlan, element: i64) -> Winogra
     let products = take(frequencies * product_frequency);
     let border = take(plan.transform.outputs * plan.transform.outputs * i64::from(plan.tile.lanes) * element);
     let is_constant = plan.kernel_packing == Packing::Constant;
-    let kernel = take(if is_constant { 0 } else { plan.kernel_bytes(dims, element) });
+    let kernel = take(if is_constant { 0 } else { plan.panels.bytes() });
     WinogradScratch {
         input,
         input_row,

@@ -3,12 +3,12 @@
 use super::WinogradPlan;
 use super::dims::ConvolutionDims;
 use super::winograd_matrices::Transform;
-use crate::contraction::for_each_panel;
+use crate::contraction::panels::for_each_panel;
 use bytes::Bytes;
 use shape::{Literal, PrimitiveType, Scalar};
 
-/// The panels `[outputs / panel][frequency][inputs][panel]` of a kernel `[3][3][inputs][outputs]`,
-/// computed in `f64` and rounded once. The last panel is padded with zeros.
+/// The panels of a kernel `[3][3][inputs][outputs]`, each `[frequency][inputs][width]`, computed in
+/// `f64` and rounded once.
 pub(super) fn panels(
     literal: &Literal,
     dims: &ConvolutionDims,
@@ -23,11 +23,11 @@ pub(super) fn panels(
         _ => numbers[k],
     };
     let (inputs, outputs) = (dims.inputs as usize, dims.outputs as usize);
-    let (width, frequencies) = (plan.panel as usize, plan.transform.frequencies() as usize);
-    let element = accumulator.byte_size();
-    let mut packed = vec![0u8; plan.kernel_bytes(dims, element as i64) as usize];
+    let (width, frequencies) = (plan.panels.width as usize, plan.transform.frequencies() as usize);
+    let element = plan.panels.element_bytes as usize;
+    let mut packed = vec![0u8; plan.panels.bytes() as usize];
     let frequency_bytes = inputs * width * element;
-    for_each_panel(&mut packed, frequencies * frequency_bytes, |number, packed| {
+    for_each_panel(&mut packed, plan.panels.panel_bytes() as usize, |number, packed| {
         let first = number * width;
         let mut window = [0.0; 9];
         let mut transformed = vec![0.0; frequencies];

@@ -2,32 +2,29 @@
 
 use super::DotPlan;
 use super::dims::Extent;
-use crate::contraction::for_each_panel;
+use crate::contraction::panels::{PanelLayout, converted, for_each_panel};
 use bytes::Bytes;
-use shape::{ArrayShape, Literal};
+use shape::Literal;
 
 /// Lines of a transposed panel that are filled together.
 const LINES: usize = 64;
 
-/// Panels `[batch][n / panel][k][panel]` of a constant, for all products, converted to the
-/// accumulator's type.
-pub(super) fn panels(literal: &Literal, plan: &DotPlan, panel: i64) -> Bytes {
-    let literal = converted(literal, plan);
+/// Panels of a constant, for all products, converted to the accumulator's type.
+pub(super) fn panels(literal: &Literal, plan: &DotPlan, layout: PanelLayout) -> Bytes {
+    let literal = converted(literal, plan.accumulator);
     let source = literal.bytes();
-    let size = plan.accumulator.byte_size();
-    let (columns, k) = (panel as usize, plan.shape.k as usize);
-    let panel = k * columns * size;
-    let panels = plan.padded_columns() as usize / columns.max(1);
-    let mut packed = vec![0u8; plan.shape.batch as usize * panels * panel];
+    let (size, columns) = (layout.element_bytes as usize, layout.width as usize);
+    let panels = layout.count() as usize;
+    let mut packed = vec![0u8; plan.shape.batch as usize * layout.bytes() as usize];
     let batches = positions(&plan.dims.rhs_batch);
     let (ks, ns) = (positions(&plan.dims.rhs_k), positions(&plan.dims.columns));
-    for_each_panel(&mut packed, panel, |number, packed| {
+    for_each_panel(&mut packed, layout.panel_bytes() as usize, |number, packed| {
         let base = batches[number / panels];
         let ns = &ns[number % panels * columns..];
         let ns = &ns[..columns.min(ns.len())];
         let range = |position: usize| position * size..(position + 1) * size;
         if ns.windows(2).all(|pair| pair[1] == pair[0] + 1) {
-            for (packed, k) in packed.chunks_exact_mut(columns * size).zip(&ks) {
+            for (packed, k) in packed.chunks_exact_mut(layout.row_bytes() as usize).zip(&ks) {
                 let from = (base + k + ns[0]) * size;
                 packed[..ns.len() * size].copy_from_slice(&source[from..from + ns.len() * size]);
             }
@@ -54,16 +51,6 @@ fn positions(extents: &[Extent]) -> Vec<usize> {
         positions = positions.into_iter().flat_map(along).collect();
     }
     positions
-}
-
-fn converted(literal: &Literal, plan: &DotPlan) -> Literal {
-    let shape = literal.array_shape();
-    if shape.element_type == plan.accumulator {
-        return literal.clone();
-    }
-    // The accumulator is wider and of the same kind, so scalars convert exactly.
-    let wide = ArrayShape::new(plan.accumulator, &shape.sizes());
-    Literal::from_scalars(wide, literal.scalars())
 }
 
 #[cfg(test)]
