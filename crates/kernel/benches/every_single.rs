@@ -31,19 +31,19 @@ fn choice(words: impl Iterator<Item = String>) -> (Blocks, Vec<String>) {
         match word.split_once('=') {
             Some(("every", number)) => every = number.parse().expect("expected every=N, where N is a number"),
             Some(("share", part)) => {
-                let (part, of) = part.split_once('/').expect("expected share=K/N");
+                let (part, parts) = part.split_once('/').expect("expected share=K/N");
                 share = (
                     part.parse().expect("expected share=K/N, where K and N are numbers"),
-                    of.parse().expect("expected share=K/N, where K and N are numbers"),
+                    parts.parse().expect("expected share=K/N, where K and N are numbers"),
                 );
             }
             _ if word.starts_with("--") => {}
             _ => names.push(word),
         }
     }
-    let (part, of): (usize, usize) = share;
-    assert!(every > 0 && part < of, "expected every=N with N of at least 1, and share=K/N with K below N");
-    (Blocks { first: part * every, step: of * every }, names)
+    let (part, parts): (usize, usize) = share;
+    assert!(every > 0 && part < parts, "expected every=N with N of at least 1, and share=K/N with K below N");
+    (Blocks { first: part * every, step: parts * every }, names)
 }
 
 fn main() {

@@ -76,7 +76,7 @@ pub struct KernelContext<'a> {
 struct Frame {
     depth: usize,
     /// The provided instruction, if the frame holds only values that depend on it.
-    of: Option<InstructionId>,
+    provided: Option<InstructionId>,
     elements: BTreeMap<ElementKey, Element>,
     indices: BTreeMap<IndexKey, ValueId>,
 }
@@ -484,7 +484,7 @@ impl<'a> KernelContext<'a> {
     /// `id` is `None`.
     fn frame(&mut self, depth: usize, id: Option<InstructionId>) -> Result<&mut Frame> {
         let dependents = &self.dependents;
-        let keeps = |frame: &Frame| match (frame.of, id) {
+        let keeps = |frame: &Frame| match (frame.provided, id) {
             (None, _) => true,
             (Some(provided), Some(id)) => dependents.get(&provided).is_some_and(|d| d.contains(&id)),
             (Some(_), None) => false,
@@ -496,8 +496,8 @@ impl<'a> KernelContext<'a> {
 }
 
 impl Frame {
-    fn new(depth: usize, of: Option<InstructionId>) -> Self {
-        Self { depth, of, elements: BTreeMap::new(), indices: BTreeMap::new() }
+    fn new(depth: usize, provided: Option<InstructionId>) -> Self {
+        Self { depth, provided, elements: BTreeMap::new(), indices: BTreeMap::new() }
     }
 }
 

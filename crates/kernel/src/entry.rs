@@ -142,8 +142,9 @@ impl Entry<'_> {
                     self.timed(counter, |entry| entry.custom_call(computation, instruction))?;
                 }
                 _ => {
-                    let of_instruction = kernels.calls.get(&(computation, instruction)).into_iter().flatten();
-                    calls.extend(of_instruction);
+                    let instruction_calls =
+                        kernels.calls.get(&(computation, instruction)).into_iter().flatten();
+                    calls.extend(instruction_calls);
                     if self.profile.is_some() && !calls.is_empty() {
                         let calls = std::mem::take(&mut calls);
                         let counter = Counter::Instruction(computation, instruction);
@@ -328,17 +329,17 @@ impl Entry<'_> {
     /// Emits code after a loop: copies the state to its own buffer if it ended up in another one.
     fn bring_home(&mut self, rotation: &Rotation, homes: &[ValueId], present: &[ValueId]) {
         let stages: Vec<ValueId> = rotation.stages.iter().map(|stage| self.pointer(stage)).collect();
-        let of_state: Vec<usize> =
+        let state: Vec<usize> =
             (0..homes.len()).filter(|&k| rotation.state.contains(&rotation.places[k])).collect();
         let bytes = rotation.places[0].size as i64;
         let is_elsewhere = self.builder.compare(Predicate::NotEqual, homes[0], present[0]);
         let copies = |b: &mut FunctionBuilder| {
             let bytes = b.index(bytes);
             if stages.is_empty() {
-                of_state.iter().for_each(|&k| b.copy_bytes(homes[k], present[k], bytes));
+                state.iter().for_each(|&k| b.copy_bytes(homes[k], present[k], bytes));
             } else {
-                of_state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(stage, present[k], bytes));
-                of_state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(homes[k], stage, bytes));
+                state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(stage, present[k], bytes));
+                state.iter().zip(&stages).for_each(|(&k, &stage)| b.copy_bytes(homes[k], stage, bytes));
             }
             Ok(())
         };
@@ -419,8 +420,8 @@ fn rotated(rotations: &[Rotation], present: &[ValueId]) -> Vec<ValueId> {
     let mut next = Vec::with_capacity(present.len());
     let mut rest = present;
     for rotation in rotations {
-        let (of_rotation, others) = rest.split_at(rotation.places.len());
-        next.extend(of_rotation.iter().cycle().skip(1).take(of_rotation.len()));
+        let (places, others) = rest.split_at(rotation.places.len());
+        next.extend(places.iter().cycle().skip(1).take(places.len()));
         rest = others;
     }
     next

@@ -387,8 +387,8 @@ fn alignment(assignment: &BufferAssignment, slice: &Slice, shape: &ArrayShape) -
         // The size of a bounded dimension: an entry in a list of sizes.
         Allocation::Result(number) if number >= assignment.result_count => element,
         Allocation::Result(_) | Allocation::Temps | Allocation::Constants => {
-            let of_offset = 1u64 << slice.offset.trailing_zeros().min(6);
-            of_offset.min(ALIGNMENT) as u32
+            let offset_alignment = 1u64 << slice.offset.trailing_zeros().min(6);
+            offset_alignment.min(ALIGNMENT) as u32
         }
     }
 }

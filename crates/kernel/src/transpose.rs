@@ -13,14 +13,14 @@ const BLOCK_BYTES: usize = 16;
 pub(crate) fn transpose(b: &mut FunctionBuilder, rows: &[ValueId]) -> Vec<ValueId> {
     let lanes = rows.len();
     let Some(&first) = rows.first() else { return Vec::new() };
-    let of_block = (BLOCK_BYTES / b.ty(first).scalar.byte_size()).clamp(1, lanes);
+    let block_lanes = (BLOCK_BYTES / b.ty(first).scalar.byte_size()).clamp(1, lanes);
     let squares: Vec<Vec<ValueId>> =
-        rows.chunks(of_block).map(|rows| within_blocks(b, rows.to_vec(), lanes)).collect();
+        rows.chunks(block_lanes).map(|rows| within_blocks(b, rows.to_vec(), lanes)).collect();
     let mut columns = vec![first; lanes];
-    for number in 0..of_block {
+    for number in 0..block_lanes {
         let across = squares.iter().map(|square| square[number]).collect();
-        for (block, column) in across_blocks(b, across, of_block, lanes).into_iter().enumerate() {
-            columns[block * of_block + number] = column;
+        for (block, column) in across_blocks(b, across, block_lanes, lanes).into_iter().enumerate() {
+            columns[block * block_lanes + number] = column;
         }
     }
     columns
@@ -52,7 +52,7 @@ fn within_blocks(b: &mut FunctionBuilder, mut rows: Vec<ValueId>, lanes: usize) 
 fn across_blocks(
     b: &mut FunctionBuilder,
     mut vectors: Vec<ValueId>,
-    of_block: usize,
+    block_lanes: usize,
     lanes: usize,
 ) -> Vec<ValueId> {
     let mut rounds = vectors.len().ilog2();
@@ -61,8 +61,8 @@ fn across_blocks(
         for parity in 0..2 {
             for pair in vectors.chunks_exact(2) {
                 let pick = |lane: usize| {
-                    let block = 2 * (lane / of_block) + parity;
-                    (block * of_block + lane % of_block) as u32
+                    let block = 2 * (lane / block_lanes) + parity;
+                    (block * block_lanes + lane % block_lanes) as u32
                 };
                 next.push(b.shuffle(pair[0], pair[1], (0..lanes).map(pick).collect()));
             }

@@ -27,12 +27,12 @@ fn noise(shape: &ArrayShape, numbers: &mut Numbers) -> Literal {
 }
 
 fn values(literal: &Literal) -> Vec<f64> {
-    let of = |scalar: Scalar| match scalar {
+    let value = |scalar: Scalar| match scalar {
         Scalar::Complex(re, im) => vec![re, im],
         Scalar::Float(x) => vec![x],
         other => panic!("expected a floating-point or complex number, got {other:?}"),
     };
-    literal.scalars().flat_map(of).collect()
+    literal.scalars().flat_map(value).collect()
 }
 
 /// Transforms an array along the last dimensions. `sizes` are those of the signal.

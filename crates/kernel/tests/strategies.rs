@@ -307,18 +307,18 @@ fn variables_that_read_their_neighbours() {
         );
         let fused =
             format!("fused {{\n{parameters}{lines}  ROOT m = f32[2,7,13,20] maximum(s, zeros)\n}}\n\n");
-        let of = |before: &str, lines: &str| {
+        let module = |before: &str, lines: &str| {
             format!(
                 "HloModule neighbors, input_output_alias={{ {{0}}: (0, {{}}, must-alias) }}\n\n{}{before}\
                  ENTRY main {{\n{parameters}{lines}  ROOT r = (f32[2,7,13,20]) tuple(n)\n}}\n",
                 combiner("add", "f32")
             )
         };
-        let apart = of("", &format!("{lines}  n = f32[2,7,13,20] maximum(s, zeros)\n"));
+        let apart = module("", &format!("{lines}  n = f32[2,7,13,20] maximum(s, zeros)\n"));
         check(&apart, &[Values::Tame], Tolerance::Relative(1e-4));
         if !op.starts_with("reduce-window") {
             let call = "  n = f32[2,7,13,20] fusion(v, w), kind=kOutput, calls=fused\n";
-            check(&of(&fused, call), &[Values::Tame], Tolerance::Relative(1e-4));
+            check(&module(&fused, call), &[Values::Tame], Tolerance::Relative(1e-4));
         }
     }
 }

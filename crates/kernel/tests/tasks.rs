@@ -68,14 +68,14 @@ impl Watching {
     }
 
     fn bytes(&self) -> Vec<u8> {
-        let of = |&(address, size): &(usize, usize)| {
+        let copy = |&(address, size): &(usize, usize)| {
             // SAFETY: as in `fill`.
             #[expect(unsafe_code, reason = "the memory that the kernel writes")]
             unsafe {
                 std::slice::from_raw_parts(address as *const u8, size).to_vec()
             }
         };
-        self.results.iter().map(of).collect::<Vec<_>>().concat()
+        self.results.iter().map(copy).collect::<Vec<_>>().concat()
     }
 }
 

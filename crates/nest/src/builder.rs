@@ -1,19 +1,19 @@
-//! Builds a function, statement by statement, folding index arithmetic on the way.
+//! Builds a function statement by statement, and folds index arithmetic.
 
 use crate::language::*;
 use support::{Id, IdVec, Result};
 
-/// A function in the making. Regions are closures: what they build goes into the region.
+/// A function under construction. A region is built by a closure.
 #[derive(Debug)]
 pub struct FunctionBuilder {
     name: String,
     parameters: Vec<Parameter>,
     values: IdVec<ValueId, Type>,
-    /// The constant that a value is known to be.
+    /// Known constants of the values.
     constants: Vec<Option<Constant>>,
-    /// How many regions are open where a value is defined.
+    /// Number of open regions at the definition of each value.
     depths: Vec<usize>,
-    /// Open regions, the innermost last.
+    /// Statements of the open regions, the innermost last.
     open: Vec<Vec<Statement>>,
     linkage: Linkage,
 }
@@ -39,10 +39,10 @@ impl FunctionBuilder {
         value
     }
 
-    /// The finished function.
+    /// Returns the finished function.
     pub fn finish(mut self) -> Function {
-        let statements = self.open.pop().expect("the body is open");
-        assert!(self.open.is_empty(), "every region is closed");
+        let statements = self.open.pop().expect("the function's body is closed");
+        assert!(self.open.is_empty(), "found a region that is still open");
         Function {
             name: self.name,
             parameters: self.parameters,
@@ -52,12 +52,12 @@ impl FunctionBuilder {
         }
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: ValueId) -> Type {
         self.values[value]
     }
 
-    /// The integer that a scalar is known to be.
+    /// Returns the integer value of a scalar, if it is a known constant.
     pub fn known_integer(&self, value: ValueId) -> Option<i64> {
         match self.constants[value.index()] {
             Some(Constant::Integer(i)) => Some(i),
@@ -65,22 +65,23 @@ impl FunctionBuilder {
         }
     }
 
-    /// The constant (in every lane) that a value is known to be.
+    /// Returns the constant, equal in all lanes, of a value if it is known.
     pub fn known_constant(&self, value: ValueId) -> Option<Constant> {
         self.constants[value.index()]
     }
 
-    /// How many values there are so far.
+    /// Returns the number of values so far.
     pub fn value_count(&self) -> usize {
         self.values.len()
     }
 
-    /// How many regions are open: 1 in the function's body, one more in each loop or branch.
+    /// Returns the number of open regions: 1 in the function's body, and one more in each loop or
+    /// branch.
     pub fn depth(&self) -> usize {
         self.open.len()
     }
 
-    /// How many regions are open where a value is defined.
+    /// Returns the number of open regions at the definition of a value.
     pub fn depth_of(&self, value: ValueId) -> usize {
         self.depths[value.index()]
     }
@@ -99,12 +100,12 @@ impl FunctionBuilder {
         self.open_statements().push(statement);
     }
 
-    /// The statements of the innermost open region so far.
+    /// Returns the statements of the innermost open region so far.
     pub(super) fn open_statements(&mut self) -> &mut Vec<Statement> {
-        self.open.last_mut().expect("a region is open")
+        self.open.last_mut().expect("expected an open region")
     }
 
-    /// Defines a value of a type. The typed methods below are nearly always better.
+    /// Defines a value of a type. Prefer the typed methods below.
     pub fn value(&mut self, ty: Type, expression: Expression) -> ValueId {
         let id = self.define(ty);
         if let Expression::Constant(constant) = expression {
@@ -114,36 +115,38 @@ impl FunctionBuilder {
         id
     }
 
-    /// An integer (or `Bool`: 0 or 1) constant, in every lane.
+    /// Returns an integer or `Bool` (0 or 1) constant that is the same in all lanes.
     pub fn integer(&mut self, ty: Type, value: i64) -> ValueId {
-        debug_assert!(!ty.scalar.is_float(), "an integer type");
+        debug_assert!(!ty.scalar.is_float(), "expected an integer type");
         self.value(ty, Expression::Constant(Constant::Integer(value)))
     }
 
-    /// An index constant.
+    /// Returns an index constant.
     pub fn index(&mut self, value: i64) -> ValueId {
         self.integer(Type::I64, value)
     }
 
-    /// A float constant, in every lane; rounded to `F32` if that is the type.
+    /// Returns a float constant that is the same in all lanes. It is rounded to `F32` if that is
+    /// the type.
     pub fn float(&mut self, ty: Type, value: f64) -> ValueId {
         let bits = match ty.scalar {
             ScalarType::F32 => u64::from((value as f32).to_bits()),
             ScalarType::F64 => value.to_bits(),
-            other => panic!("{other:?} is no float type"),
+            other => panic!("expected a float type, got {other:?}"),
         };
         self.value(ty, Expression::Constant(Constant::FloatBits(bits)))
     }
 
-    /// One operand, its type.
+    /// An operation on one operand, whose type the result has.
     pub fn unary(&mut self, op: UnaryOp, a: ValueId) -> ValueId {
         self.value(self.ty(a), Expression::Unary(op, a))
     }
 
-    /// Two operands of one type, that type. Index arithmetic on known integers folds.
+    /// An operation on two operands of the same type, which the result has too. Index arithmetic on
+    /// known integers is folded.
     pub fn binary(&mut self, op: BinaryOp, a: ValueId, b: ValueId) -> ValueId {
         let ty = self.ty(a);
-        assert_eq!(ty, self.ty(b), "{op:?} takes two values of one type");
+        assert_eq!(ty, self.ty(b), "the operands of {op:?} have different types");
         if ty == Type::I64 {
             match (op, self.known_integer(a), self.known_integer(b)) {
                 (BinaryOp::Add, Some(x), Some(y)) => return self.index(x.wrapping_add(y)),
@@ -207,21 +210,22 @@ impl FunctionBuilder {
         self.value(self.ty(a), Expression::MultiplyAdd(a, b, c))
     }
 
-    /// A comparison of two values of one type.
+    /// Compares two values of the same type.
     pub fn compare(&mut self, predicate: Predicate, a: ValueId, b: ValueId) -> ValueId {
         let ty = self.ty(a);
-        assert_eq!(ty, self.ty(b), "{predicate:?} takes two values of one type");
+        assert_eq!(ty, self.ty(b), "the operands of {predicate:?} have different types");
         self.value(ty.with_scalar(ScalarType::Bool), Expression::Compare(predicate, a, b))
     }
 
     /// `condition ? a : b`.
     pub fn select(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> ValueId {
         let ty = self.ty(a);
-        assert_eq!(ty, self.ty(b), "select takes two values of one type");
+        assert_eq!(ty, self.ty(b), "the operands of select have different types");
         self.value(ty, Expression::Select(condition, a, b))
     }
 
-    /// A conversion to another scalar type, lanes kept; nothing if it is the type already.
+    /// Converts to another scalar type with the same number of lanes. Returns the value itself if
+    /// it has the type already.
     pub fn convert(&mut self, op: ConvertOp, a: ValueId, to: ScalarType) -> ValueId {
         let ty = self.ty(a).with_scalar(to);
         if ty == self.ty(a) { a } else { self.value(ty, Expression::Convert(op, a)) }
@@ -232,10 +236,10 @@ impl FunctionBuilder {
         if to == self.ty(a) { a } else { self.value(to, Expression::Convert(ConvertOp::Bitcast, a)) }
     }
 
-    /// A scalar in every lane; the scalar itself for one lane.
+    /// Broadcasts a scalar to all lanes. Returns the scalar itself for one lane.
     pub fn splat(&mut self, scalar: ValueId, lanes: u32) -> ValueId {
         let ty = self.ty(scalar);
-        assert_eq!(ty.lanes, 1, "splat takes a scalar");
+        assert_eq!(ty.lanes, 1, "expected a scalar operand of splat");
         if lanes == 1 {
             scalar
         } else {
@@ -243,7 +247,7 @@ impl FunctionBuilder {
         }
     }
 
-    /// One lane of a vector; a scalar itself.
+    /// Returns one lane of a vector, or the value itself if it is a scalar.
     pub fn extract(&mut self, vector: ValueId, lane: u32) -> ValueId {
         let ty = self.ty(vector);
         if ty.lanes == 1 {
@@ -283,22 +287,22 @@ impl FunctionBuilder {
         self.offset(pointer, index, 1)
     }
 
-    /// Reads a value.
+    /// Loads a value.
     pub fn load(&mut self, ty: Type, pointer: ValueId, alignment: u32) -> ValueId {
         self.value(ty, Expression::Load { pointer, alignment, mask: None })
     }
 
-    /// Reads the lanes of a mask.
+    /// Loads the lanes of a mask.
     pub fn load_masked(&mut self, ty: Type, pointer: ValueId, alignment: u32, mask: ValueId) -> ValueId {
         self.value(ty, Expression::Load { pointer, alignment, mask: Some(mask) })
     }
 
-    /// Writes a value.
+    /// Stores a value.
     pub fn store(&mut self, value: ValueId, pointer: ValueId, alignment: u32) {
         self.push(Statement::Store { value, pointer, alignment, mask: None });
     }
 
-    /// Writes the lanes of a mask.
+    /// Stores the lanes of a mask.
     pub fn store_masked(&mut self, value: ValueId, pointer: ValueId, alignment: u32, mask: ValueId) {
         self.push(Statement::Store { value, pointer, alignment, mask: Some(mask) });
     }
@@ -308,12 +312,12 @@ impl FunctionBuilder {
         self.push(Statement::Call { function, arguments });
     }
 
-    /// Runs a function over `0..count` in parts; see [`Statement::Parallel`].
+    /// Runs a function over `0..count` in parts. See [`Statement::Parallel`].
     pub fn parallel(&mut self, function: FunctionId, count: i64, arguments: Vec<ValueId>) {
         self.push(Statement::Parallel { function, count, arguments });
     }
 
-    /// Calls a C function of the user's with addresses; its status, an `I32`.
+    /// Calls a user-provided C function with addresses. Returns its status, an `I32`.
     pub fn call_external(&mut self, symbol: &str, arguments: Vec<ValueId>) -> ValueId {
         let status = self.define(Type::scalar(ScalarType::I32));
         self.push(Statement::CallExternal { symbol: symbol.to_owned(), arguments, status });
@@ -325,17 +329,17 @@ impl FunctionBuilder {
         self.push(Statement::LeaveIf { condition, status });
     }
 
-    /// Copies bytes between regions that do not overlap.
+    /// Copies bytes between memory regions that do not overlap.
     pub fn copy_bytes(&mut self, to: ValueId, from: ValueId, bytes: ValueId) {
         self.push(Statement::CopyBytes { to, from, bytes });
     }
 
-    /// Sets bytes.
+    /// Sets bytes to a value.
     pub fn fill_bytes(&mut self, to: ValueId, byte: ValueId, bytes: ValueId) {
         self.push(Statement::FillBytes { to, byte, bytes });
     }
 
-    /// Brings the line of an address into the first or second cache.
+    /// Prefetches the line of an address into the first- or second-level cache.
     pub fn prefetch(&mut self, pointer: ValueId, cache: u32) {
         self.push(Statement::Prefetch { pointer, cache });
     }
@@ -350,25 +354,26 @@ impl FunctionBuilder {
     }
 }
 
-/// Statements that own regions, for everything that owns a builder: what a region's closure gets is what builds the region.
+/// Statements that own regions, for all types that contain a builder. The closure of a region
+/// receives the type that builds it.
 pub trait RegionBuilder: Sized {
-    /// The builder.
+    /// Returns the builder.
     fn builder(&mut self) -> &mut FunctionBuilder;
 
-    /// Builds in the open region of a depth: ahead of the loop or branch that is being built there.
+    /// Builds in the open region at a depth, before the loop or branch that is being built there.
     fn outside<R>(&mut self, depth: usize, build: impl FnOnce(&mut Self) -> R) -> R {
         let open = &mut self.builder().open;
-        assert!(depth >= 1 && depth <= open.len(), "an open region");
+        assert!(depth >= 1 && depth <= open.len(), "expected the depth of an open region");
         let inner = open.split_off(depth);
         let result = build(self);
         let open = &mut self.builder().open;
-        assert_eq!(open.len(), depth, "every region is closed");
+        assert_eq!(open.len(), depth, "found a region that is still open");
         open.extend(inner);
         result
     }
 
-    /// `for index in (begin..end).step_by(step)` with carried values: the body gets the index and their current values
-    /// and returns the next ones. Returns their last ones.
+    /// `for index in (begin..end).step_by(step)` with carried values. The body receives the index
+    /// and the current values, and returns the next ones. Returns the last values.
     fn for_carrying(
         &mut self,
         begin: ValueId,
@@ -377,19 +382,23 @@ pub trait RegionBuilder: Sized {
         initial: &[ValueId],
         body: impl FnOnce(&mut Self, ValueId, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Vec<ValueId>> {
-        assert!(step >= 1, "a loop goes forward");
+        assert!(step >= 1, "expected a step of at least 1");
         let b = self.builder();
         let index = b.define_at(Type::I64, b.open.len() + 1);
         let carried = b.carry(initial);
         let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
         let body = region(self, |b| body(b, index, &inner))?;
-        assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
+        assert_eq!(
+            body.yields.len(),
+            carried.len(),
+            "the body of a loop yields another number of values than it carries"
+        );
         let results = carried.iter().map(|c| c.result).collect();
         self.builder().push(Statement::For { index, begin, end, step, carried, body });
         Ok(results)
     }
 
-    /// A loop that carries nothing.
+    /// A loop without carried values.
     fn for_each(
         &mut self,
         begin: ValueId,
@@ -401,7 +410,7 @@ pub trait RegionBuilder: Sized {
             .map(|_| ())
     }
 
-    /// Repeats while `condition` gives a true `Bool`. Returns the carried values' last ones.
+    /// Repeats the body while `condition` returns a true `Bool`. Returns the last carried values.
     fn while_carrying(
         &mut self,
         initial: &[ValueId],
@@ -412,13 +421,18 @@ pub trait RegionBuilder: Sized {
         let inner: Vec<ValueId> = carried.iter().map(|c| c.inner).collect();
         let condition = region(self, |b| Ok(vec![condition(b, &inner)?]))?;
         let body = region(self, |b| body(b, &inner))?;
-        assert_eq!(body.yields.len(), carried.len(), "a loop's body yields every carried value");
+        assert_eq!(
+            body.yields.len(),
+            carried.len(),
+            "the body of a loop yields another number of values than it carries"
+        );
         let results = carried.iter().map(|c| c.result).collect();
         self.builder().push(Statement::While { carried, condition, body });
         Ok(results)
     }
 
-    /// One of two regions; both return as many values of the same types. Returns the chosen region's.
+    /// Runs one of two regions. Both must return the same number of values, of the same types.
+    /// Returns the values of the region that ran.
     fn if_else(
         &mut self,
         condition: ValueId,
@@ -428,7 +442,11 @@ pub trait RegionBuilder: Sized {
         let then = region(self, then)?;
         let otherwise = region(self, otherwise)?;
         let b = self.builder();
-        assert_eq!(then.yields.len(), otherwise.yields.len(), "both regions yield alike");
+        assert_eq!(
+            then.yields.len(),
+            otherwise.yields.len(),
+            "the two regions of a branch yield different numbers of values"
+        );
         let types: Vec<Type> = then.yields.iter().map(|&v| b.ty(v)).collect();
         let results: Vec<ValueId> = types.into_iter().map(|ty| b.define(ty)).collect();
         b.push(Statement::If { condition, results: results.clone(), then, otherwise });
@@ -453,6 +471,6 @@ fn region<B: RegionBuilder>(
 ) -> Result<Block> {
     builder.builder().open.push(Vec::new());
     let yields = build(builder);
-    let statements = builder.builder().open.pop().expect("the region just opened");
+    let statements = builder.builder().open.pop().expect("expected the region that was just opened");
     Ok(Block { statements, yields: yields? })
 }

@@ -1,4 +1,4 @@
-//! Functions that differ in nothing but their names are compiled once.
+//! Deduplication of functions that differ only in their names.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -6,10 +6,11 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use crate::language::{Function, FunctionId, Linkage, Parameter, Program};
 use support::{Id, IdVec};
 
-/// Replaces calls to a function that equals an earlier one by calls to that one, and drops the later one. The first
-/// keeps its name. Callees stand before callers, so callers of equal functions become equal in turn.
+/// Replaces calls of a function that equals an earlier one by calls of that one, and drops the
+/// later function. The first function keeps its name. Callees come before callers, so callers of
+/// equal functions become equal in turn.
 pub fn dedup(program: &mut Program) {
-    let mut kept: IdVec<FunctionId, Function> = IdVec::new();
+    let mut unique: IdVec<FunctionId, Function> = IdVec::new();
     let mut renumbered: Vec<FunctionId> = Vec::with_capacity(program.functions.len());
     let mut by_fingerprint: BTreeMap<u64, Vec<FunctionId>> = BTreeMap::new();
     for mut function in std::mem::take(&mut program.functions).into_values() {
@@ -19,18 +20,18 @@ pub fn dedup(program: &mut Program) {
             }
         });
         let alike = by_fingerprint.entry(fingerprint(&function)).or_default();
-        let earlier = alike.iter().copied().find(|&id| same_code(&kept[id], &function));
+        let earlier = alike.iter().copied().find(|&id| same_code(&unique[id], &function));
         renumbered.push(earlier.unwrap_or_else(|| {
-            let id = kept.push(function);
+            let id = unique.push(function);
             alike.push(id);
             id
         }));
     }
-    program.functions = kept;
+    program.functions = unique;
 }
 
-/// The same for functions of the same code, and hardly ever the same for others: thousands of kernels may differ in no
-/// more than a number.
+/// Returns a hash of a function's code. Other code rarely has the same hash, even if it differs
+/// only in a number, as thousands of kernels may.
 fn fingerprint(function: &Function) -> u64 {
     let mut hasher = DefaultHasher::new();
     for parameter in &function.parameters {
@@ -91,7 +92,7 @@ mod tests {
 
         let names: Vec<&str> = program.functions.values().map(|f| f.name.as_str()).collect();
         assert_eq!(names, ["a", "c", "d", "f", "entry"]);
-        let entry = program.functions.values().last().expect("the entry is kept");
+        let entry = program.functions.values().last().expect("expected the entry");
         let calls: Vec<usize> = entry
             .body
             .statements

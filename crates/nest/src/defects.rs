@@ -1,4 +1,4 @@
-//! Defects for tests of the sanitizers, put into programs on purpose. No part of builds that are given away.
+//! Deliberate defects in programs, for tests of the sanitizers. Not part of release builds.
 
 use crate::language::{
     Constant, Expression, Function, FunctionId, Parameter, Program, ScalarType, Statement, Type, ValueId,
@@ -9,9 +9,9 @@ use support::Id;
 /// A defect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// Each kernel that writes also writes 8 bytes in front of what it writes through.
+    /// Each kernel that writes memory also writes the 8 bytes before one of its outputs.
     OutOfBounds,
-    /// Each part of a parallel kernel also writes the first byte of a block that all parts write through.
+    /// All parts of a parallel kernel also write the first byte of a block that they share.
     Race,
 }
 
@@ -25,7 +25,7 @@ impl Defect {
     }
 }
 
-/// Puts a defect into a program; returns how many kernels got it.
+/// Adds a defect to a program. Returns the number of changed kernels.
 pub fn plant(program: &mut Program, defect: Defect) -> usize {
     let statements = program.functions.values().flat_map(|function| function.body.walk());
     let parallel: BTreeSet<FunctionId> = statements
@@ -38,8 +38,10 @@ pub fn plant(program: &mut Program, defect: Defect) -> usize {
     let ids: Vec<FunctionId> = program.functions.iter().map(|(id, _)| id).collect();
     let mut planted = 0;
     for id in ids {
-        let is_wanted = id.index() != last && (defect == Defect::OutOfBounds || parallel.contains(&id));
-        let Some(pointer) = written_parameter(&program.functions[id]).filter(|_| is_wanted) else { continue };
+        let is_candidate = id.index() != last && (defect == Defect::OutOfBounds || parallel.contains(&id));
+        let Some(pointer) = written_parameter(&program.functions[id]).filter(|_| is_candidate) else {
+            continue;
+        };
         let offset = if defect == Defect::OutOfBounds { -8 } else { 0 };
         append_store(&mut program.functions[id], pointer, offset);
         planted += 1;
@@ -47,7 +49,7 @@ pub fn plant(program: &mut Program, defect: Defect) -> usize {
     planted
 }
 
-/// A pointer parameter that the function may write through.
+/// Returns a pointer parameter that the function may write through.
 fn written_parameter(function: &Function) -> Option<ValueId> {
     let written = |p: &&Parameter| function.values[p.value] == Type::PTR && !p.pointer.read_only;
     function.parameters.iter().rfind(written).map(|p| p.value)

@@ -1,7 +1,8 @@
-//! Straight-line pieces of code, statement by statement in turn.
+//! Interleaving of straight-line pieces of code, statement by statement.
 //!
-//! The value of an elementary function is a chain of dependent instructions, longer than what a processor looks ahead.
-//! Of several such chains one behind another it sees little more than one; in turn, it sees as many as there are.
+//! An elementary function is a chain of dependent instructions, longer than a processor's reorder
+//! window. If several such chains follow each other, the processor can barely overlap them. If they
+//! are interleaved, it executes all of them at once.
 
 use crate::builder::{FunctionBuilder, RegionBuilder};
 use crate::language::{Expression, Statement, ValueId};
@@ -9,10 +10,11 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use support::Result;
 
-/// Pieces with fewer statements are seen as a whole anyway.
+/// Minimum number of statements in a piece. Shorter pieces fit into the reorder window anyway.
 const MIN_STATEMENTS: usize = 24;
 
-/// Builds a piece for each item, up to `at_once` of them in turn. No piece may write what another one reads.
+/// Builds a piece for each item and interleaves up to `at_once` of them. No piece may write memory
+/// that another one reads.
 pub fn in_turn<B: RegionBuilder, T>(
     builder: &mut B,
     items: impl IntoIterator<Item = T>,
@@ -44,7 +46,8 @@ impl FunctionBuilder {
         let mut statements = self.open_statements().split_off(begin).into_iter();
         let mut queues: Vec<std::collections::VecDeque<Statement>> =
             pieces.iter().map(|piece| statements.by_ref().take(piece.len()).collect()).collect();
-        // What is not defined yet. A piece may need what one before it has computed for both.
+        // Values that are not defined yet. A piece may use a value that an earlier one computed for
+        // both.
         let defined = |s: &Statement| match s {
             Statement::Let(id, _) => Some(*id),
             _ => None,
@@ -67,7 +70,7 @@ impl FunctionBuilder {
     }
 }
 
-/// What a statement without regions reads.
+/// Returns the operands of a statement without regions.
 fn operands(statement: &Statement) -> Vec<ValueId> {
     match statement {
         Statement::Let(_, expression) => match expression {
@@ -112,7 +115,7 @@ mod tests {
         let mut shared = None;
         let mut lasts = Vec::new();
         let build = |b: &mut FunctionBuilder, scale: f64| {
-            // The first piece computes what both need.
+            // The first piece computes a value that both use.
             let common = *shared.get_or_insert_with(|| (0..8).fold(x, |x, _| b.mul(x, x)));
             let mut value = b.float(f32_type(), scale);
             for _ in 0..MIN_STATEMENTS {
@@ -133,11 +136,16 @@ mod tests {
             })
             .collect();
         assert_eq!(order.len(), 8 + 3 * (MIN_STATEMENTS + 1));
-        let place = |id: ValueId| order.iter().position(|&other| other == id).expect("it is there");
+        let place = |id: ValueId| {
+            order.iter().position(|&other| other == id).expect("expected the value in the function")
+        };
         let alone = 8 + MIN_STATEMENTS;
-        assert!(place(lasts[0]) > alone + MIN_STATEMENTS / 2, "the first waits for the second now and then");
-        assert!(place(lasts[0]).abs_diff(place(lasts[1])) < 8, "both end together");
-        assert_eq!(place(lasts[2]), order.len() - 1, "the third stays behind");
+        assert!(
+            place(lasts[0]) > alone + MIN_STATEMENTS / 2,
+            "expected the first piece to alternate with the second"
+        );
+        assert!(place(lasts[0]).abs_diff(place(lasts[1])) < 8, "expected both pieces to end together");
+        assert_eq!(place(lasts[2]), order.len() - 1, "expected the third piece to come last");
         let mut seen = BTreeSet::from([x]);
         for statement in &function.body.statements {
             assert!(operands(statement).iter().all(|operand| seen.contains(operand)));

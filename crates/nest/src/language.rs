@@ -1,10 +1,11 @@
 //! The types of the loop-nest language.
 //!
-//! A program is a list of functions. A function has typed parameters and a body of statements in structured control
-//! flow; every value is defined once, before its uses, and is visible in the region that defines it and the regions
-//! inside. Loops carry values explicitly. Extents, strides and offsets are ordinary `i64` values, so they may be
-//! constants or come in at run time. Memory is bytes behind pointers; alignment and aliasing facts stand on
-//! parameters, loads and stores.
+//! A program is a list of functions. A function has typed parameters and a body of statements in
+//! structured control flow. Every value is defined once, before its uses, and is visible in the
+//! region that defines it and in the regions inside. Loops carry values explicitly. Extents,
+//! strides, and offsets are ordinary `i64` values: constants, or values known only at run time.
+//! Memory consists of bytes that pointers refer to. Parameters, loads, and stores state facts about
+//! alignment and aliasing.
 
 use std::fmt;
 use support::IdVec;
@@ -23,26 +24,27 @@ support::id_type!(
 /// The type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ScalarType {
-    /// One bit: conditions and masks. In memory a `pred` is an `I8` of 0 or 1.
+    /// One bit, for conditions and masks. In memory, a `pred` is an `I8` of 0 or 1.
     Bool,
-    /// 8 bits, signed or not as the operation says.
+    /// 8 bits. Operations determine the signedness.
     I8,
-    /// 16 bits; also the bits of `f16` and `bf16`, which the lowering widens to `F32` for arithmetic.
+    /// 16 bits. Also the bits of `f16` and `bf16`, which the lowering widens to `F32` for
+    /// arithmetic.
     I16,
     /// 32 bits.
     I32,
-    /// 64 bits; all extents and indices.
+    /// 64 bits. The type of all extents and indices.
     I64,
-    /// IEEE single.
+    /// IEEE single precision.
     F32,
-    /// IEEE double.
+    /// IEEE double precision.
     F64,
     /// An address.
     Ptr,
 }
 
 impl ScalarType {
-    /// Bytes in memory.
+    /// Returns the size in memory in bytes.
     pub const fn byte_size(self) -> usize {
         match self {
             Self::Bool | Self::I8 => 1,
@@ -52,23 +54,23 @@ impl ScalarType {
         }
     }
 
-    /// `F32` or `F64`.
+    /// True for `F32` and `F64`.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// `I8` to `I64`.
+    /// True for `I8` to `I64`.
     pub const fn is_integer(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
 }
 
-/// The type of a value: a scalar, or a vector of a fixed number of lanes.
+/// The type of a value: a scalar, or a vector with a fixed number of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Type {
-    /// Each lane's type; vectors of `Ptr` do not exist.
+    /// Type of each lane. There are no vectors of `Ptr`.
     pub scalar: ScalarType,
-    /// 1 is a scalar.
+    /// Number of lanes. A scalar has one.
     pub lanes: u32,
 }
 
@@ -80,60 +82,62 @@ impl Type {
     /// A condition.
     pub const BOOL: Self = Self::scalar(ScalarType::Bool);
 
-    /// One lane.
+    /// Returns the type of a scalar.
     pub const fn scalar(scalar: ScalarType) -> Self {
         Self { scalar, lanes: 1 }
     }
 
-    /// Some lanes.
+    /// Returns the type of a vector.
     pub const fn vector(scalar: ScalarType, lanes: u32) -> Self {
         Self { scalar, lanes }
     }
 
-    /// The same number of lanes of another type.
+    /// Returns another lane type with the same number of lanes.
     #[must_use]
     pub const fn with_scalar(self, scalar: ScalarType) -> Self {
         Self { scalar, lanes: self.lanes }
     }
 }
 
-/// Operations on one value; integers wrap.
+/// Operations on one value. Integers wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum UnaryOp {
-    /// Floating-point negation (flips the sign bit, of NaN too).
+    /// Floating-point negation. Flips the sign bit, even of NaN.
     Negate,
-    /// Floating-point magnitude (clears the sign bit).
+    /// Floating-point magnitude. Clears the sign bit.
     Abs,
     /// Correctly rounded square root.
     Sqrt,
-    /// Largest integral value not above. Only for targets with `has_rounding`; the lowering emits arithmetic elsewhere.
+    /// Largest integral value that is not greater. Only for targets with `has_rounding`; the
+    /// lowering emits arithmetic elsewhere.
     Floor,
-    /// Smallest integral value not below; as `Floor`.
+    /// Smallest integral value that is not less. See `Floor`.
     Ceil,
-    /// Integral value towards zero; as `Floor`.
+    /// Nearest integral value toward zero. See `Floor`.
     Truncate,
-    /// Nearest integral value, ties to even; as `Floor`.
+    /// Nearest integral value, with ties to even. See `Floor`.
     RoundEven,
-    /// `floor(log2 |a|)` of a float, of subnormal ones too; minus infinity of zeros, infinity of infinities. Only for
-    /// targets with `has_float_parts`, as the next three; the lowering emits arithmetic elsewhere.
+    /// `floor(log2 |a|)` of a float, including subnormals. Minus infinity for zeros, and infinity
+    /// for infinities. This and the next three operations require targets with `has_float_parts`;
+    /// the lowering emits arithmetic elsewhere.
     Exponent,
-    /// A float's magnitude times the power of two that brings it into [0.75, 1.5); NaN of negative ones. 1 of zeros and of
-    /// infinity.
+    /// A float's magnitude, scaled by a power of two into [0.75, 1.5). NaN for negative floats; 1
+    /// for zeros and infinity.
     Mantissa,
-    /// `1 / a` with a relative error of at most `2^-14`, with the limits of zeros and infinities; what is subnormal in the
-    /// result may be a zero.
+    /// `1 / a` with a relative error of at most `2^-14`, and with the limits for zeros and
+    /// infinities. Subnormal results may be flushed to zero.
     ReciprocalEstimate,
-    /// `1 / sqrt(a)`, as `ReciprocalEstimate`.
+    /// `1 / sqrt(a)`. See `ReciprocalEstimate`.
     ReciprocalRootEstimate,
     /// Bitwise complement of an integer or a `Bool`.
     Not,
-    /// Leading zero bits of an integer; the width for 0.
+    /// Number of leading zero bits of an integer. The width for 0.
     CountLeadingZeros,
-    /// Set bits of an integer.
+    /// Number of set bits of an integer.
     PopulationCount,
 }
 
-/// Operations on two values of one type; the result has that type. Integers wrap.
+/// Operations on two values of the same type, which is also the type of the result. Integers wrap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinaryOp {
     /// Sum of floats or integers.
@@ -144,44 +148,44 @@ pub enum BinaryOp {
     Multiply,
     /// Quotient of floats.
     Divide,
-    /// `a * 2^floor(b)` of floats, rounded once. Only for targets with `has_float_parts`.
+    /// `a * 2^floor(b)` for floats, rounded once. Only for targets with `has_float_parts`.
     Scale,
-    /// Signed quotient; the lowering guards zero divisors and overflow, which are undefined here.
+    /// Signed quotient. Zero divisors and overflow are undefined; the lowering guards them.
     DivideSigned,
-    /// Unsigned quotient; as `DivideSigned`.
+    /// Unsigned quotient. See `DivideSigned`.
     DivideUnsigned,
-    /// Signed remainder, sign of the dividend; as `DivideSigned`.
+    /// Signed remainder, with the sign of the dividend. See `DivideSigned`.
     RemainderSigned,
-    /// Unsigned remainder; as `DivideSigned`.
+    /// Unsigned remainder. See `DivideSigned`.
     RemainderUnsigned,
-    /// Bitwise and, of `Bool` too.
+    /// Bitwise and. Also for `Bool`.
     And,
-    /// Bitwise or, of `Bool` too.
+    /// Bitwise or. Also for `Bool`.
     Or,
-    /// Bitwise exclusive or, of `Bool` too.
+    /// Bitwise exclusive or. Also for `Bool`.
     Xor,
-    /// Shift left; counts of the width and more are undefined here.
+    /// Shift left. Counts of at least the width are undefined.
     ShiftLeft,
-    /// Shift right, zeros come in; as `ShiftLeft`.
+    /// Shift right, filling with zeros. See `ShiftLeft`.
     ShiftRightLogical,
-    /// Shift right, the sign comes in; as `ShiftLeft`.
+    /// Shift right, filling with the sign. See `ShiftLeft`.
     ShiftRightArithmetic,
 }
 
-/// Comparisons; the result is `Bool` with as many lanes.
+/// Comparisons. The result is `Bool` with the same number of lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Predicate {
-    /// Equal; false with NaN.
+    /// Equal. False for NaN.
     Equal,
-    /// Not equal; true with NaN.
+    /// Not equal. True for NaN.
     NotEqual,
-    /// Signed or floating-point less; false with NaN.
+    /// Signed or floating-point less. False for NaN.
     Less,
-    /// Signed or floating-point less or equal; false with NaN.
+    /// Signed or floating-point less or equal. False for NaN.
     LessEqual,
-    /// Signed or floating-point greater; false with NaN.
+    /// Signed or floating-point greater. False for NaN.
     Greater,
-    /// Signed or floating-point greater or equal; false with NaN.
+    /// Signed or floating-point greater or equal. False for NaN.
     GreaterEqual,
     /// Unsigned less.
     Below,
@@ -193,41 +197,41 @@ pub enum Predicate {
     AboveEqual,
 }
 
-/// Conversions; the result's type stands with the value, lanes are kept.
+/// Conversions to the type of the result. The number of lanes does not change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ConvertOp {
-    /// Wider integer, sign extended; from `Bool` too, where true is -1.
+    /// To a wider integer, sign extended. Also from `Bool`, whose true becomes -1.
     SignExtend,
-    /// Wider integer, zero extended; from `Bool` too.
+    /// To a wider integer, zero extended. Also from `Bool`.
     ZeroExtend,
-    /// Narrower integer, high bits dropped; to `Bool` keeps the lowest bit.
+    /// To a narrower integer, without the high bits. Conversion to `Bool` keeps the lowest bit.
     Truncate,
     /// Signed integer to the nearest float.
     SignedToFloat,
     /// Unsigned integer to the nearest float.
     UnsignedToFloat,
-    /// Float to signed integer towards zero, saturating, NaN to 0.
+    /// Float to signed integer, truncated toward zero and saturating. NaN becomes 0.
     FloatToSigned,
-    /// Float to unsigned integer towards zero, saturating, NaN to 0.
+    /// Float to unsigned integer, truncated toward zero and saturating. NaN becomes 0.
     FloatToUnsigned,
     /// `F32` to `F64`.
     FloatExtend,
     /// `F64` to the nearest `F32`.
     FloatTruncate,
-    /// The same bits as another type of the same total size (lanes may change).
+    /// The same bits as another type of the same total size. The number of lanes may change.
     Bitcast,
 }
 
-/// A splat constant.
+/// A constant that is the same in all lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
-    /// Integers and `Bool`, sign extended; of addresses only 0, the null pointer.
+    /// An integer or `Bool`, sign extended. For addresses only 0, the null pointer.
     Integer(i64),
     /// The bits of an `F32` or `F64`.
     FloatBits(u64),
 }
 
-/// What a value is.
+/// The definition of a value.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Expression {
     /// The same constant in every lane.
@@ -236,11 +240,11 @@ pub enum Expression {
     Unary(UnaryOp, ValueId),
     /// Two operands.
     Binary(BinaryOp, ValueId, ValueId),
-    /// `a * b + c` of floats, fused or rounded twice as the target likes best.
+    /// `a * b + c` for floats, fused or rounded twice, whichever is faster on the target.
     MultiplyAdd(ValueId, ValueId, ValueId),
     /// A comparison.
     Compare(Predicate, ValueId, ValueId),
-    /// `condition ? a : b`, lane by lane; a scalar condition selects whole vectors.
+    /// `condition ? a : b`, lane by lane. A scalar condition selects whole vectors.
     Select(ValueId, ValueId, ValueId),
     /// A conversion to the value's type.
     Convert(ConvertOp, ValueId),
@@ -250,7 +254,8 @@ pub enum Expression {
     Extract(ValueId, u32),
     /// A vector with one lane replaced: vector, lane, scalar.
     Insert(ValueId, u32, ValueId),
-    /// Lanes of two vectors of one type: lane `m[i]` of the first, or `m[i] - lanes` of the second.
+    /// Lanes of two vectors of the same type: lane `m[i]` of the first, or lane `m[i] - lanes` of
+    /// the second.
     Shuffle(ValueId, ValueId, Vec<u32>),
     /// Lanes 0, 1, 2, ... of an integer vector.
     Iota,
@@ -260,50 +265,52 @@ pub enum Expression {
         pointer: ValueId,
         /// An `I64`.
         index: ValueId,
-        /// Bytes for each step of the index.
+        /// Bytes per step of the index.
         scale: i64,
     },
-    /// Reads the value's type.
+    /// Loads a value.
     Load {
         /// The address of the first lane.
         pointer: ValueId,
-        /// Bytes; a power of two that divides the address.
+        /// Alignment in bytes: a power of two that divides the address.
         alignment: u32,
-        /// Lanes that are read (`Bool` lanes); the others are 0 and their memory is not touched.
+        /// `Bool` lanes that select the lanes to load. The other lanes are 0, and their memory is
+        /// not accessed.
         mask: Option<ValueId>,
     },
-    /// Uninitialised bytes on the function's stack, for the whole call. Only outside of loops.
+    /// Uninitialized bytes on the function's stack that live until it returns. Only outside loops.
     StackSlot {
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
-        /// A power of two.
+        /// Alignment in bytes; a power of two.
         alignment: u32,
     },
     /// The address of a function.
     FunctionAddress(FunctionId),
-    /// The address of constant bytes, aligned to 8.
+    /// The address of constant bytes, aligned to 8 bytes.
     Bytes(Vec<u8>),
-    /// An `I64`: ticks of the processor's clock, or where programs may not read that, of the machine's steady one.
+    /// Ticks of the processor's cycle counter, as an `I64`. Where programs may not read it, ticks
+    /// of a monotonic clock.
     CycleCounter,
 }
 
-/// A value that a loop hands from one iteration to the next.
+/// A value that a loop carries from one iteration to the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Carried {
     /// Its value at the start of an iteration.
     pub inner: ValueId,
-    /// Its value before the first.
+    /// Its value before the first iteration.
     pub initial: ValueId,
-    /// Its value after the last, outside of the loop.
+    /// Its value after the last iteration, outside the loop.
     pub result: ValueId,
 }
 
-/// Statements of a region, and the values it hands to the statement that owns it.
+/// The statements of a region, and the values that it yields to the statement that owns it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Block {
-    /// In order.
+    /// The statements, in order.
     pub statements: Vec<Statement>,
-    /// As many as the owner expects.
+    /// The yielded values. The owner determines their number and types.
     pub yields: Vec<ValueId>,
 }
 
@@ -312,111 +319,112 @@ pub struct Block {
 pub enum Statement {
     /// Defines a value.
     Let(ValueId, Expression),
-    /// Writes a value (a scalar or all lanes) to memory; `Bool` is never stored.
+    /// Stores a scalar or all lanes of a vector. `Bool` is never stored.
     Store {
-        /// What.
+        /// The stored value.
         value: ValueId,
         /// The address of the first lane.
         pointer: ValueId,
-        /// Bytes; a power of two that divides the address.
+        /// Alignment in bytes: a power of two that divides the address.
         alignment: u32,
-        /// Lanes that are written (`Bool` lanes).
+        /// `Bool` lanes that select the lanes to store.
         mask: Option<ValueId>,
     },
-    /// `for index in (begin..end).step_by(step)`; the body yields the carried values' next ones.
+    /// `for index in (begin..end).step_by(step)`. The body yields the next carried values.
     For {
-        /// An `I64`, visible in the body.
+        /// The index, an `I64`. Visible in the body.
         index: ValueId,
         /// The first index.
         begin: ValueId,
-        /// One past the last; none at all if not above `begin`.
+        /// One past the last index. The loop does not run if this is not greater than `begin`.
         end: ValueId,
-        /// At least 1.
+        /// Increment of the index; at least 1.
         step: i64,
-        /// Values from iteration to iteration.
+        /// Values carried between iterations.
         carried: Vec<Carried>,
         /// The body.
         body: Block,
     },
-    /// Repeats while the condition block yields true (its one yield, a scalar `Bool`); both blocks see `inner`.
+    /// Repeats the body while the condition block yields true. Both blocks see the `inner` values.
     While {
-        /// Values from iteration to iteration.
+        /// Values carried between iterations.
         carried: Vec<Carried>,
-        /// Yields one `Bool`.
+        /// Yields one scalar `Bool`.
         condition: Block,
-        /// Yields the carried values' next ones.
+        /// Yields the next carried values.
         body: Block,
     },
-    /// One of two regions; each yields as many values as there are results.
+    /// Runs one of two regions. Each yields as many values as there are results.
     If {
         /// A scalar `Bool`.
         condition: ValueId,
-        /// The chosen region's yields.
+        /// The yields of the region that ran.
         results: Vec<ValueId>,
-        /// If true.
+        /// The region for a true condition.
         then: Block,
-        /// If false.
+        /// The region for a false condition.
         otherwise: Block,
     },
-    /// Calls a function; functions other than the entry return nothing.
+    /// Calls a function. Only the entry has a return value.
     Call {
         /// The callee.
         function: FunctionId,
-        /// One for each parameter.
+        /// One argument per parameter.
         arguments: Vec<ValueId>,
     },
-    /// Runs a function over the items `0..count`, in parts, through the `parallel_for` of the frame if there is one; else
-    /// it is one direct call. The function returns from the entry at once what `parallel_for` returns if that is not 0.
-    /// Only in the entry.
+    /// Runs a function over the items `0..count`, in parts, with the `parallel_for` of the frame,
+    /// or as one direct call if there is none. If `parallel_for` returns a nonzero status, the
+    /// entry returns it immediately. Only in the entry.
     Parallel {
-        /// The callee. Its last three parameters are `I64`: the first item, one past the last, the worker's number.
+        /// The callee. Its last three parameters are `I64`: the first item, one past the last item,
+        /// and the worker's number.
         function: FunctionId,
-        /// How many items; at least 1.
+        /// Number of items; at least 1.
         count: i64,
-        /// One for each parameter but the last three.
+        /// One argument per parameter, except for the last three.
         arguments: Vec<ValueId>,
     },
-    /// Calls a C function of the user's, whose name is found when the object is linked: it takes addresses and returns an
-    /// `int32_t`. Only in the entry.
+    /// Calls a user-provided C function, whose symbol is resolved at link time. It takes addresses
+    /// and returns an `int32_t`. Only in the entry.
     CallExternal {
-        /// Its name.
+        /// Symbol of the function.
         symbol: String,
         /// Addresses.
         arguments: Vec<ValueId>,
-        /// What it returns, an `I32`.
+        /// The returned status, an `I32`.
         status: ValueId,
     },
     /// Returns a status from the entry if a condition holds. Only in the entry.
     LeaveIf {
         /// A scalar `Bool`.
         condition: ValueId,
-        /// An `I32` that is not 0.
+        /// An `I32` other than 0.
         status: ValueId,
     },
-    /// Copies bytes between regions that do not overlap.
+    /// Copies bytes between memory regions that do not overlap.
     CopyBytes {
-        /// Where to.
+        /// Destination address.
         to: ValueId,
-        /// Where from.
+        /// Source address.
         from: ValueId,
-        /// An `I64`.
+        /// Number of bytes, an `I64`.
         bytes: ValueId,
     },
-    /// Sets bytes.
+    /// Sets bytes to a value.
     FillBytes {
-        /// Where.
+        /// Address of the first byte.
         to: ValueId,
-        /// An `I8`.
+        /// The value, an `I8`.
         byte: ValueId,
-        /// An `I64`.
+        /// Number of bytes, an `I64`.
         bytes: ValueId,
     },
-    /// Asks the machine to bring a cache line near, so that a later load finds it there. Changes nothing else; machines
-    /// without such an instruction do nothing.
+    /// Prefetches a cache line for a later load. It has no other effect. Machines without such an
+    /// instruction ignore it.
     Prefetch {
         /// An address of the line, within an object.
         pointer: ValueId,
-        /// How near: 1 or 2 is the first or second cache.
+        /// Cache level: 1 or 2.
         cache: u32,
     },
 }
@@ -424,22 +432,23 @@ pub enum Statement {
 /// A parameter of a function.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Parameter {
-    /// For the reader.
+    /// Name, for readers only.
     pub name: String,
     /// Its value.
     pub value: ValueId,
-    /// What is known of an address. Nothing for other types.
+    /// Facts about an address. Default for other types.
     pub pointer: PointerFacts,
 }
 
-/// What is known of the memory behind a pointer parameter.
+/// Facts about the memory that a pointer parameter refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PointerFacts {
-    /// No other pointer of the function reaches the same memory while one of them writes it.
+    /// True if no other pointer of the function accesses the same memory while one of them writes
+    /// it.
     pub no_alias: bool,
-    /// The function does not write through it.
+    /// True if the function does not write through it.
     pub read_only: bool,
-    /// Bytes; 1 is unknown.
+    /// Alignment in bytes. 1 if unknown.
     pub alignment: u32,
 }
 
@@ -449,33 +458,34 @@ impl Default for PointerFacts {
     }
 }
 
-/// Who may call a function.
+/// Visibility of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Linkage {
-    /// The program's entry: one pointer parameter (the frame), exported, returns `int32_t` 0.
+    /// The program's entry. It is exported, has one pointer parameter (the frame), and returns 0 as
+    /// an `int32_t`.
     Entry,
     /// Local to the object.
     Internal,
-    /// Local, and worth inlining wherever it is called.
+    /// Local to the object, and worth inlining at every call.
     Inline,
 }
 
 /// A function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Unique in the program; kernels carry the source node's name.
+    /// Unique in the program. The names of kernels contain the source node's name.
     pub name: String,
-    /// In order.
+    /// Parameters, in order.
     pub parameters: Vec<Parameter>,
     /// The type of each value.
     pub values: IdVec<ValueId, Type>,
-    /// Yields nothing.
+    /// Body of the function. It yields no values.
     pub body: Block,
-    /// Who may call it.
+    /// Visibility.
     pub linkage: Linkage,
 }
 
-/// A program: callees stand before callers, the entry last.
+/// A program. Callees come before callers, and the entry is last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Program {
     /// The functions.

@@ -1,39 +1,41 @@
-//! A bound on the stack that the entry takes: frames, as the code generator reports them, along the calls.
+//! Upper bound on the stack that the entry needs: the frame sizes that the code generator reports,
+//! added along the calls.
 
 use std::collections::BTreeMap;
 
 use crate::language::{FunctionId, Program, Statement};
 use support::{Error, Id, Result};
 
-/// More is refused: programs run models on small stacks, of 256 KiB and less.
+/// Limit in bytes. Programs may run models on small stacks, of 256 KiB or less.
 const MAX_STACK: u64 = 64 << 10;
 
-/// What a call takes beside the frame: the return address and what alignment loses, where a frame holds vectors of a
-/// cache line.
+/// Stack bytes of a call in addition to the frame: the return address, and padding for frames that
+/// hold vectors of a cache line.
 const CALL_BYTES: u64 = 16 + 64;
 
-/// A function and those that it calls.
+/// A function and its callees.
 #[derive(Clone, Debug)]
 pub struct Calls {
     /// The symbol of the function.
     pub caller: String,
-    /// The symbols of those that it calls.
+    /// The symbols of its callees.
     pub callees: Vec<String>,
 }
 
-/// The symbol of the function that hands a part of a parallel call to a function.
+/// Returns the symbol of the function that passes a part of a parallel call to a function.
 pub fn part_symbol(function: &str) -> String {
     format!("{function}.part")
 }
 
-/// The calls of a program's functions, which have these symbols, in their order.
+/// Returns the calls of a program's functions, in order. `symbols` are the symbols of the
+/// functions.
 pub fn calls(program: &Program, symbols: &[String]) -> Vec<Calls> {
     let name = |id: FunctionId| symbols[id.index()].clone();
     let mut all = Vec::new();
     for (id, function) in program.functions.iter() {
         let mut callees: Vec<String> = function.callees().map(name).collect();
         for statement in function.body.walk() {
-            // A thread may run a part on the stack of the entry's caller.
+            // The thread of the entry's caller may run a part on its own stack.
             if let Statement::Parallel { function, .. } = statement {
                 let part = part_symbol(&name(*function));
                 callees.push(part.clone());
@@ -45,8 +47,8 @@ pub fn calls(program: &Program, symbols: &[String]) -> Vec<Calls> {
     all
 }
 
-/// The stack of the last function: its frame, and the deepest of those it calls. Functions that are inlined have no
-/// frame of their own.
+/// Returns the stack size of the last function: its frame, and the deepest chain of its callees.
+/// Inlined functions have no frames.
 pub fn bound(calls: &[Calls], frames: &BTreeMap<String, u64>) -> u64 {
     let mut depths: BTreeMap<&str, u64> = BTreeMap::new();
     for function in calls {
@@ -57,13 +59,13 @@ pub fn bound(calls: &[Calls], frames: &BTreeMap<String, u64>) -> u64 {
     calls.last().and_then(|entry| depths.get(entry.caller.as_str())).copied().unwrap_or(0)
 }
 
-/// Refuses code that takes more stack than small threads have.
+/// Rejects code that needs more stack than small threads have.
 pub fn check(bytes: u64) -> Result<()> {
     if bytes <= MAX_STACK {
         return Ok(());
     }
     Err(Error::unsupported(format!(
-        "the code takes {bytes} bytes of stack, more than {MAX_STACK}: this is a defect of a kernel, please report it \
+        "the code needs {bytes} bytes of stack, more than the limit of {MAX_STACK}: this is a bug in a kernel; please report it \
          with the graph"
     )))
 }

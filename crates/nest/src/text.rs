@@ -20,7 +20,7 @@ pub(crate) use print::StatementHead;
 
 use crate::language::{BinaryOp, ConvertOp, Predicate, ScalarType, UnaryOp};
 
-/// The names of a family of operations.
+/// Names of a family of operations.
 macro_rules! names {
     ($table:ident: $ty:ty { $($name:literal = $variant:ident,)* }) => {
         pub(super) const $table: &[($ty, &str)] = &[$((<$ty>::$variant, $name),)*];
@@ -104,7 +104,7 @@ fn name_of<T: PartialEq>(table: &'static [(T, &'static str)], op: &T) -> &'stati
         .iter()
         .find(|(candidate, _)| candidate == op)
         .map(|(_, name)| *name)
-        .expect("every operation has a name")
+        .expect("expected a name for every operation")
 }
 
 fn named<T: Copy>(table: &[(T, &str)], name: &str) -> Option<T> {

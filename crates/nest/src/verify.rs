@@ -1,13 +1,14 @@
-//! Checks that a program follows the language's rules, so that translations need not.
+//! Checks that a program follows the rules of the language, so that translators can rely on them.
 //!
-//! - Functions: names are unique and not empty; callees stand before callers; an entry stands last, is the only one and
-//!   takes one address; facts about memory stand on addresses only.
-//! - Values: each has exactly one definition, before its uses and visible where it is used; lanes are 1 to 1024, and
-//!   addresses are scalars.
-//! - Expressions and statements: the types that the operation takes and gives; alignments are powers of two; stack
-//!   slots lie outside of loops and have at most 1 GiB.
-//! - Parallel calls: in the entry only; the callee's last three parameters are `I64`.
-//! - Regions: as many yields of the same types as the owner expects; at most 256 nested.
+//! - Functions: names are unique and not empty. Callees come before callers. There is at most one
+//!   entry, which comes last and takes one address. Only addresses have facts about memory.
+//! - Values: each has exactly one definition, before its uses and visible where it is used. Lanes
+//!   are 1 to 1024, and addresses are scalars.
+//! - Expressions and statements: the operands and results have the types of the operation.
+//!   Alignments are powers of two. Stack slots are outside loops and have at most 1 GiB.
+//! - Parallel calls: only in the entry. The callee's last three parameters are `I64`.
+//! - Regions: the yields have the number and types that the owner expects. At most 256 regions are
+//!   nested.
 
 use crate::language::*;
 use crate::text::StatementHead;
@@ -18,15 +19,20 @@ const MAX_LANES: u32 = 1024;
 const MAX_NESTING: usize = 256;
 const MAX_STACK_SLOT: u64 = 1 << 30;
 
-/// Checks a program. The error is the first breach, with the function's name and the statement.
+/// Checks a program. The error describes the first violation, with the function's name and the
+/// statement.
 pub fn verify(program: &Program) -> Result<()> {
     let mut names = BTreeSet::new();
     for (id, function) in program.functions.iter() {
         let mut check = || {
-            require(!function.name.is_empty(), || "a function has a name".to_owned())?;
-            require(names.insert(function.name.as_str()), || "two functions have this name".to_owned())?;
+            require(!function.name.is_empty(), || "the function has no name".to_owned())?;
+            require(names.insert(function.name.as_str()), || {
+                "another function has the same name".to_owned()
+            })?;
             let last = id.index() + 1 == program.functions.len();
-            require(last || function.linkage != Linkage::Entry, || "the entry stands last".to_owned())?;
+            require(last || function.linkage != Linkage::Entry, || {
+                "expected the entry as the last function".to_owned()
+            })?;
             Verifier::new(program, id, function).function()
         };
         check().map_err(|e| e.context(format_args!("loop nest {:?}", function.name)))?;
@@ -42,9 +48,9 @@ struct Verifier<'p> {
     program: &'p Program,
     id: FunctionId,
     function: &'p Function,
-    /// Whether a definition was met.
+    /// True for each value whose definition was visited.
     defined: Vec<bool>,
-    /// Whether the value may be used here.
+    /// True for each value that is visible here.
     visible: Vec<bool>,
     /// The values that become invisible at the end of each open region.
     scopes: Vec<Vec<ValueId>>,
@@ -69,23 +75,23 @@ impl<'p> Verifier<'p> {
         let function = self.function;
         for (id, ty) in function.values.iter() {
             let fine = (1..=MAX_LANES).contains(&ty.lanes) && (ty.scalar != ScalarType::Ptr || ty.lanes == 1);
-            require(fine, || format!("{id}: no value has the type {ty}"))?;
+            require(fine, || format!("{id}: invalid type {ty}"))?;
         }
         for parameter in &function.parameters {
             self.define(parameter.value)?;
             let facts = parameter.pointer;
             let is_pointer = self.ty(parameter.value)? == Type::PTR;
             require(is_pointer || facts == PointerFacts::default(), || {
-                format!("parameter {}: facts about memory stand on addresses only", parameter.value)
+                format!("parameter {}: facts about memory are only allowed for addresses", parameter.value)
             })?;
             require(facts.alignment.is_power_of_two(), || {
-                format!("parameter {}: alignment {} is no power of two", parameter.value, facts.alignment)
+                format!("parameter {}: alignment {} is not a power of two", parameter.value, facts.alignment)
             })?;
         }
         if function.linkage == Linkage::Entry {
             let one_address =
                 matches!(&function.parameters[..], [p] if function.values[p.value] == Type::PTR);
-            require(one_address, || "the entry takes one address".to_owned())?;
+            require(one_address, || "expected one address as the entry's only parameter".to_owned())?;
         }
         self.region(&function.body, &[])?;
         match self.defined.iter().position(|defined| !defined) {
@@ -96,7 +102,7 @@ impl<'p> Verifier<'p> {
 
     fn ty(&self, id: ValueId) -> Result<Type> {
         let ty = self.function.values.get(id).copied();
-        ty.ok_or_else(|| Error::internal(format!("{id} is no value of this function")))
+        ty.ok_or_else(|| Error::internal(format!("{id} is not a value of this function")))
     }
 
     fn define(&mut self, id: ValueId) -> Result<()> {
@@ -104,11 +110,11 @@ impl<'p> Verifier<'p> {
         require(!self.defined[id.index()], || format!("{id} has two definitions"))?;
         self.defined[id.index()] = true;
         self.visible[id.index()] = true;
-        self.scopes.last_mut().expect("a region is open").push(id);
+        self.scopes.last_mut().expect("expected an open region").push(id);
         Ok(())
     }
 
-    /// The type of a value that is used here.
+    /// Returns the type of a value that is used here.
     fn used(&self, id: ValueId) -> Result<Type> {
         let ty = self.ty(id)?;
         require(self.visible[id.index()], || format!("{id} is not visible here"))?;
@@ -130,7 +136,7 @@ impl<'p> Verifier<'p> {
             .try_for_each(|(&value, &ty)| self.used_as(value, ty).map_err(|e| e.context(what)))
     }
 
-    /// The statements of a region and its yields.
+    /// Checks the statements of a region and its yields.
     fn region(&mut self, block: &Block, yields: &[Type]) -> Result<()> {
         require(self.scopes.len() <= MAX_NESTING, || format!("more than {MAX_NESTING} nested regions"))?;
         self.scopes.push(Vec::new());
@@ -145,7 +151,8 @@ impl<'p> Verifier<'p> {
         Ok(())
     }
 
-    /// Checks the initial values and opens a scope with the inner ones. Returns their types.
+    /// Checks the initial values and opens a scope that contains the inner ones. Returns their
+    /// types.
     fn carried(&mut self, carried: &[Carried]) -> Result<Vec<Type>> {
         let types = carried.iter().map(|c| self.used(c.initial)).collect::<Result<Vec<_>>>()?;
         self.scopes.push(Vec::new());
@@ -157,7 +164,7 @@ impl<'p> Verifier<'p> {
     }
 
     fn close_scope(&mut self) {
-        for id in self.scopes.pop().expect("a scope is open") {
+        for id in self.scopes.pop().expect("expected an open scope") {
             self.visible[id.index()] = false;
         }
     }
@@ -170,7 +177,7 @@ impl<'p> Verifier<'p> {
         Ok(())
     }
 
-    /// A loop. `regions` gets the types of what it carries.
+    /// Checks a loop. `regions` receives the types of the carried values.
     fn repetition(
         &mut self,
         carried: &[Carried],
@@ -186,24 +193,26 @@ impl<'p> Verifier<'p> {
 
     fn parallel(&mut self, function: FunctionId, count: i64, arguments: &[ValueId]) -> Result<()> {
         require(self.function.linkage == Linkage::Entry, || {
-            "a parallel call outside of the entry".to_owned()
+            "found a parallel call outside the entry".to_owned()
         })?;
-        require(count >= 1, || format!("a parallel call over {count} items"))?;
+        require(count >= 1, || format!("expected a parallel call over at least 1 item, found {count}"))?;
         let callee = self.callee(function)?;
         let types: Vec<Type> = callee.parameters.iter().map(|p| callee.values[p.value]).collect();
         let [types @ .., Type::I64, Type::I64, Type::I64] = &types[..] else {
-            return Err(Error::internal(format!("{function} does not take a part of items and a worker")));
+            return Err(Error::internal(format!(
+                "the last three parameters of {function} are not a range of items and a worker"
+            )));
         };
         self.alike(arguments, types, "arguments")
     }
 
     fn call_external(&mut self, symbol: &str, arguments: &[ValueId], status: ValueId) -> Result<()> {
         require(self.function.linkage == Linkage::Entry, || {
-            "a call of the user's function outside of the entry".to_owned()
+            "found a call of a user function outside the entry".to_owned()
         })?;
-        require(is_c_identifier(symbol), || format!("'{symbol}' is no name of a function"))?;
+        require(is_c_identifier(symbol), || format!("'{symbol}' is not a valid function name"))?;
         self.alike(arguments, &vec![Type::PTR; arguments.len()], "arguments")?;
-        require(self.ty(status)? == Type::scalar(ScalarType::I32), || "a status is an i32".to_owned())?;
+        require(self.ty(status)? == Type::scalar(ScalarType::I32), || "expected an i32 status".to_owned())?;
         self.define(status)
     }
 
@@ -221,7 +230,7 @@ impl<'p> Verifier<'p> {
             Statement::For { index, begin, end, step, carried, body } => {
                 self.used_as(*begin, Type::I64)?;
                 self.used_as(*end, Type::I64)?;
-                require(*step >= 1, || format!("step {step} is not at least 1"))?;
+                require(*step >= 1, || format!("expected a step of at least 1, found {step}"))?;
                 self.repetition(carried, |verifier, types| {
                     verifier.define(*index)?;
                     verifier.used_as(*index, Type::I64)?;
@@ -250,7 +259,7 @@ impl<'p> Verifier<'p> {
             }
             Statement::LeaveIf { condition, status } => {
                 require(self.function.linkage == Linkage::Entry, || {
-                    "only the entry returns a status".to_owned()
+                    "found a return of a status outside the entry".to_owned()
                 })?;
                 self.used_as(*condition, Type::BOOL)?;
                 self.used_as(*status, Type::scalar(ScalarType::I32))
@@ -266,29 +275,35 @@ impl<'p> Verifier<'p> {
                 self.used_as(*bytes, Type::I64)
             }
             Statement::Prefetch { pointer, cache } => {
-                require((1..=2).contains(cache), || format!("a prefetch into cache {cache}"))?;
+                require((1..=2).contains(cache), || {
+                    format!("expected a prefetch into cache 1 or 2, found {cache}")
+                })?;
                 self.used_as(*pointer, Type::PTR)
             }
         }
     }
 
     fn callee(&self, function: FunctionId) -> Result<&'p Function> {
-        require(function < self.id, || format!("{function} does not stand before its caller"))?;
+        require(function < self.id, || format!("{function} does not come before its caller"))?;
         let callee = &self.program.functions[function];
         for parameter in &callee.parameters {
-            require(callee.values.get(parameter.value).is_some(), || format!("{function} is malformed"))?;
+            require(callee.values.get(parameter.value).is_some(), || {
+                format!("a parameter of {function} is not one of its values")
+            })?;
         }
         Ok(callee)
     }
 
-    /// A load or store of a value of type `ty`.
+    /// Checks a load or store of a value of type `ty`.
     fn access(&self, ty: Type, pointer: ValueId, alignment: u32, mask: Option<ValueId>) -> Result<()> {
-        require(ty.scalar != ScalarType::Bool, || "Bool is not kept in memory".to_owned())?;
-        require(alignment.is_power_of_two(), || format!("alignment {alignment} is no power of two"))?;
+        require(ty.scalar != ScalarType::Bool, || "Bool cannot be loaded or stored".to_owned())?;
+        require(alignment.is_power_of_two(), || format!("alignment {alignment} is not a power of two"))?;
         self.used_as(pointer, Type::PTR)?;
         match mask {
             Some(mask) => {
-                require(ty.scalar != ScalarType::Ptr, || "addresses have no mask".to_owned())?;
+                require(ty.scalar != ScalarType::Ptr, || {
+                    "addresses cannot be loaded or stored with a mask".to_owned()
+                })?;
                 self.used_as(mask, ty.with_scalar(ScalarType::Bool))
             }
             None => Ok(()),
@@ -308,7 +323,7 @@ impl<'p> Verifier<'p> {
                             || (ty.scalar == ScalarType::F32 && u32::try_from(*bits).is_ok())
                     }
                 };
-                require(fits, || format!("{ty} has no such constant"))
+                require(fits, || format!("the constant does not fit {ty}"))
             }
             Expression::Unary(op, a) => {
                 self.used_as(*a, ty)?;
@@ -334,12 +349,12 @@ impl<'p> Verifier<'p> {
             Expression::Select(condition, a, b) => {
                 let condition = self.used(*condition)?;
                 let fine = condition == Type::BOOL || condition == ty.with_scalar(ScalarType::Bool);
-                require(fine, || format!("a condition of type {condition} for {ty}"))?;
+                require(fine, || format!("a condition of type {condition} cannot select {ty}"))?;
                 self.alike(&[*a, *b], &[ty; 2], "select")
             }
             Expression::Convert(op, a) => {
                 let from = self.used(*a)?;
-                require(converts(*op, from, ty), || format!("{op:?} does not turn {from} into {ty}"))
+                require(converts(*op, from, ty), || format!("{op:?} does not convert {from} to {ty}"))
             }
             Expression::Splat(a) => self.used_as(*a, Type::scalar(ty.scalar)),
             Expression::Extract(vector, lane) => {
@@ -355,16 +370,18 @@ impl<'p> Verifier<'p> {
             Expression::Shuffle(a, b, lanes) => {
                 let operand = self.used(*a)?;
                 self.used_as(*b, operand)?;
-                require(operand.scalar != ScalarType::Ptr, || "addresses are not shuffled".to_owned())?;
+                require(operand.scalar != ScalarType::Ptr, || "addresses cannot be shuffled".to_owned())?;
                 require(lanes.iter().all(|&lane| lane < 2 * operand.lanes), || {
-                    format!("a lane beyond two vectors of type {operand}")
+                    format!("a shuffled lane is beyond two vectors of type {operand}")
                 })?;
                 require(lanes.len() == ty.lanes as usize, || {
-                    format!("{} lanes do not make {ty}", lanes.len())
+                    format!("expected {} lanes for a shuffle to {ty}, found {}", ty.lanes, lanes.len())
                 })?;
                 gives(ty.with_scalar(operand.scalar), ty)
             }
-            Expression::Iota => require(ty.scalar.is_integer(), || format!("no iota of type {ty}")),
+            Expression::Iota => {
+                require(ty.scalar.is_integer(), || format!("expected an integer type for iota, found {ty}"))
+            }
             Expression::Offset { pointer, index, .. } => {
                 self.used_as(*pointer, Type::PTR)?;
                 self.used_as(*index, Type::I64)?;
@@ -372,9 +389,13 @@ impl<'p> Verifier<'p> {
             }
             Expression::Load { pointer, alignment, mask } => self.access(ty, *pointer, *alignment, *mask),
             Expression::StackSlot { bytes, alignment } => {
-                require(self.loops == 0, || "a stack slot inside of a loop".to_owned())?;
-                require(*bytes <= MAX_STACK_SLOT, || format!("a stack slot of {bytes} bytes"))?;
-                require(alignment.is_power_of_two(), || format!("alignment {alignment} is no power of two"))?;
+                require(self.loops == 0, || "found a stack slot inside a loop".to_owned())?;
+                require(*bytes <= MAX_STACK_SLOT, || {
+                    format!("a stack slot of {bytes} bytes exceeds {MAX_STACK_SLOT}")
+                })?;
+                require(alignment.is_power_of_two(), || {
+                    format!("alignment {alignment} is not a power of two")
+                })?;
                 gives(ty, Type::PTR)
             }
             Expression::Bytes(_) => gives(ty, Type::PTR),
@@ -388,11 +409,11 @@ impl<'p> Verifier<'p> {
 }
 
 fn gives(ty: Type, expected: Type) -> Result<()> {
-    require(ty == expected, || format!("the result is {expected}, not {ty}"))
+    require(ty == expected, || format!("the result is {expected}, but the value has type {ty}"))
 }
 
 fn lane_of(lane: u32, vector: Type) -> Result<()> {
-    require(vector.lanes > 1, || format!("{vector} is no vector"))?;
+    require(vector.lanes > 1, || format!("{vector} is not a vector"))?;
     require(lane < vector.lanes, || format!("{vector} has no lane {lane}"))
 }
 

@@ -1,4 +1,4 @@
-//! The one walk over statements and the regions inside them, and the analyses that need no more than that.
+//! The single traversal of statements and their regions, and simple analyses based on it.
 
 use crate::language::{Block, Expression, Function, FunctionId, Program, Statement};
 use std::collections::BTreeSet;
@@ -30,12 +30,12 @@ impl Statement {
         regions!(self)
     }
 
-    /// The regions of [`Statement::blocks`], to be changed.
+    /// Like [`Statement::blocks`], by mutable reference.
     pub fn blocks_mut(&mut self) -> impl DoubleEndedIterator<Item = &mut Block> {
         regions!(self)
     }
 
-    /// The function that the statement calls or takes the address of.
+    /// Returns the function that the statement calls or whose address it takes.
     pub const fn callee(&self) -> Option<FunctionId> {
         match self {
             Self::Call { function, .. }
@@ -45,7 +45,7 @@ impl Statement {
         }
     }
 
-    /// The function of [`Statement::callee`], to be changed.
+    /// Like [`Statement::callee`], by mutable reference.
     pub const fn callee_mut(&mut self) -> Option<&mut FunctionId> {
         match self {
             Self::Call { function, .. }
@@ -57,7 +57,7 @@ impl Statement {
 }
 
 impl Block {
-    /// All statements, each before those of its regions.
+    /// Iterates over all statements, each before those of its regions.
     pub fn walk(&self) -> Walk<'_> {
         Walk { open: vec![self.statements.iter()] }
     }
@@ -74,7 +74,7 @@ impl Block {
 /// The iterator of [`Block::walk`].
 #[derive(Clone, Debug)]
 pub struct Walk<'a> {
-    /// The rest of each region that is entered and of those to enter next, the innermost last.
+    /// Remaining statements of the regions that were entered or come next, the innermost last.
     open: Vec<std::slice::Iter<'a, Statement>>,
 }
 
@@ -100,14 +100,16 @@ impl Function {
         self.body.walk().count()
     }
 
-    /// The functions that the function calls or takes the address of, once for each such statement.
+    /// Returns the functions that the function calls or whose addresses it takes, once per
+    /// statement.
     pub fn callees(&self) -> impl Iterator<Item = FunctionId> {
         self.body.walk().filter_map(Statement::callee)
     }
 }
 
 impl Program {
-    /// The user's functions that the program calls, which linking has to bring: sorted, each once.
+    /// Returns the user-provided functions that the program calls, sorted and without duplicates.
+    /// They must be linked.
     pub fn external_symbols(&self) -> BTreeSet<&str> {
         let statements = self.functions.values().flat_map(|function| function.body.walk());
         let symbols = statements.filter_map(|statement| match statement {

@@ -1,4 +1,4 @@
-//! The text of the loop-nest language, and the programs that its verifier refuses.
+//! Tests of the loop-nest language's text form, and of programs that the verifier rejects.
 
 use nest::{parse, verify};
 
@@ -80,27 +80,31 @@ fn text_reads_back() {
     let program = parse(EVERYTHING).expect("well-formed");
     assert_eq!(program.to_string(), EVERYTHING);
     assert_eq!(program.functions.len(), 4);
-    verify(&program).expect("every rule is kept");
+    verify(&program).expect("expected a valid program");
 }
 
 #[test]
 fn comments_and_blanks_do_not_matter() {
     let text = EVERYTHING.replace('\n', " // the end of a line\n\n").replace(", ", " ,\n ");
-    // Blanks within a string do matter.
+    // Whitespace inside strings matters.
     assert_eq!(parse(&text).expect("well-formed").to_string(), EVERYTHING);
 }
 
 #[test]
 fn malformed_text_is_refused_with_its_line() {
     for (text, line, message) in [
-        ("kernel fn", 1, "expected entry, internal or inline, found 'kernel'"),
-        ("entry fn \"e", 1, "a string does not end"),
+        ("kernel fn", 1, "expected entry, internal, or inline, found 'kernel'"),
+        ("entry fn \"e", 1, "missing the end of a string"),
         ("entry fn \"e\\q\" () {\n}", 1, "expected an escape"),
-        ("entry fn \"e\" () {\n  v0: i65 = constant 1\n}", 2, "'i65' is no type"),
-        ("entry fn \"e\" () {\n  v0: f32x1 = constant 1\n}", 2, "'f32x1' is no type"),
+        ("entry fn \"e\" () {\n  v0: i65 = constant 1\n}", 2, "'i65' is not a type"),
+        ("entry fn \"e\" () {\n  v0: f32x1 = constant 1\n}", 2, "'f32x1' is not a type"),
         ("entry fn \"e\" () {\n  v0: i64 = constant\n}", 3, "expected a number"),
-        ("entry fn \"e\" () {\n  v0: i64 = constant 99999999999999999999\n}", 2, "no number that fits"),
-        ("entry fn \"e\" () {\n  v0: i64 = frobnicate v0\n}", 2, "'frobnicate' is no operation"),
+        (
+            "entry fn \"e\" () {\n  v0: i64 = constant 99999999999999999999\n}",
+            2,
+            "is not a valid number here",
+        ),
+        ("entry fn \"e\" () {\n  v0: i64 = frobnicate v0\n}", 2, "'frobnicate' is not an operation"),
         ("entry fn \"e\" () {\n  v0: i64 = constant 1\n  v0: i64 = constant 1\n}", 3, "v0 is defined twice"),
         ("entry fn \"e\" () {\n  v1: i64 = constant 1\n}", 3, "v0 has no definition, but v1 has"),
         ("entry fn \"e\" () {\n  v4294967295: i64 = constant 1\n}", 2, "expected a value such as v0"),
@@ -123,7 +127,8 @@ fn deep_nesting_is_refused_not_overflowed() {
     assert!(error.contains("nested"), "{error}");
 }
 
-/// The body of a function of an address, an integer, a float vector and a condition, and what the verifier says.
+/// Each body belongs to a function of an address, an integer, a float vector, and a condition. The
+/// message is the verifier's.
 #[test]
 fn breaches_are_found() {
     for (body, message) in [
@@ -134,33 +139,33 @@ fn breaches_are_found() {
         ("v4: f32x4 = not v2", "Not does not take f32x4"),
         ("v4: i64 = sqrt v1", "Sqrt does not take i64"),
         ("v4: i64 = multiply_add v1, v1, v1", "multiply-add does not take i64"),
-        ("v4: bool = compare less v2, v2", "the result is boolx4, not bool"),
+        ("v4: bool = compare less v2, v2", "the result is boolx4, but the value has type bool"),
         ("v4: boolx4 = compare below v2, v2", "Below does not take f32x4"),
-        ("v4: f32x4 = select v1, v2, v2", "a condition of type i64 for f32x4"),
-        ("v4: i32 = convert sign_extend v1", "SignExtend does not turn i64 into i32"),
-        ("v4: i32x8 = convert bitcast v2", "Bitcast does not turn f32x4 into i32x8"),
-        ("v4: f64x2 = convert float_extend v2", "FloatExtend does not turn f32x4 into f64x2"),
-        ("v4: ptr = convert bitcast v2", "Bitcast does not turn f32x4 into ptr"),
+        ("v4: f32x4 = select v1, v2, v2", "a condition of type i64 cannot select f32x4"),
+        ("v4: i32 = convert sign_extend v1", "SignExtend does not convert i64 to i32"),
+        ("v4: i32x8 = convert bitcast v2", "Bitcast does not convert f32x4 to i32x8"),
+        ("v4: f64x2 = convert float_extend v2", "FloatExtend does not convert f32x4 to f64x2"),
+        ("v4: ptr = convert bitcast v2", "Bitcast does not convert f32x4 to ptr"),
         ("v4: f32x4 = constant 1", ""),
         ("v4: f32 = extract v2, 4", "f32x4 has no lane 4"),
-        ("v4: i64 = extract v1, 0", "i64 is no vector"),
+        ("v4: i64 = extract v1, 0", "i64 is not a vector"),
         ("v4: f32x4 = insert v2, 0, v1", "v1 is i64, expected f32"),
         ("v4: f32x4 = splat v2", "v2 is f32x4, expected f32"),
-        ("v4: f32x2 = shuffle v2, v2, [0, 8]", "a lane beyond two vectors"),
-        ("v4: f32x2 = shuffle v2, v2, [0, 1, 2]", "3 lanes do not make f32x2"),
-        ("v4: f32x4 = iota", "no iota of type f32x4"),
+        ("v4: f32x2 = shuffle v2, v2, [0, 8]", "a shuffled lane is beyond two vectors"),
+        ("v4: f32x2 = shuffle v2, v2, [0, 1, 2]", "expected 2 lanes for a shuffle to f32x2, found 3"),
+        ("v4: f32x4 = iota", "expected an integer type for iota, found f32x4"),
         ("v4: ptr = offset v1 + v1 * 4", "v1 is i64, expected ptr"),
-        ("v4: i64 = offset v0 + v1 * 4", "the result is ptr, not i64"),
-        ("v4: bool = load v0 align 1", "Bool is not kept in memory"),
-        ("v4: i64 = load v0 align 3", "alignment 3 is no power of two"),
+        ("v4: i64 = offset v0 + v1 * 4", "the result is ptr, but the value has type i64"),
+        ("v4: bool = load v0 align 1", "Bool cannot be loaded or stored"),
+        ("v4: i64 = load v0 align 3", "alignment 3 is not a power of two"),
         ("v4: f32x4 = load v0 align 4 mask v3", "v3 is bool, expected boolx4"),
-        ("store v3 to v0 align 1", "Bool is not kept in memory"),
+        ("store v3 to v0 align 1", "Bool cannot be loaded or stored"),
         ("store v2 to v1 align 1", "v1 is i64, expected ptr"),
-        ("v4: ptrx2 = load v0 align 8", "no value has the type ptrx2"),
-        ("v4: f32x2000 = load v0 align 8", "no value has the type f32x2000"),
+        ("v4: ptrx2 = load v0 align 8", "invalid type ptrx2"),
+        ("v4: f32x2000 = load v0 align 8", "invalid type f32x2000"),
         ("v4: ptr = stack_slot 2000000000 align 8", "a stack slot of 2000000000 bytes"),
-        ("for v4 in v1..v1 step 1 { v5: ptr = stack_slot 8 align 8 }", "a stack slot inside of a loop"),
-        ("for v4 in v1..v1 step 0 { }", "step 0 is not at least 1"),
+        ("for v4 in v1..v1 step 1 { v5: ptr = stack_slot 8 align 8 }", "found a stack slot inside a loop"),
+        ("for v4 in v1..v1 step 0 { }", "expected a step of at least 1, found 0"),
         ("for v4 in v1..v2 step 1 { }", "v2 is f32x4, expected i64"),
         ("for v4 in v1..v1 step 1 { yield v4 }", "yield: 1 values, expected 0"),
         ("for v4 in v1..v1 step 1 { } v5: i64 = add v4, v4", "v4 is not visible here"),
@@ -170,18 +175,18 @@ fn breaches_are_found() {
         ("while { yield v1 } do { }", "v1 is i64, expected bool"),
         ("v4: i64 = if v3 { yield v1 } else { yield v2 }", "v2 is f32x4, expected i64"),
         ("if v1 { } else { }", "v1 is i64, expected bool"),
-        ("call f1 ()", "f1 does not stand before its caller"),
-        ("call f7 ()", "f7 does not stand before its caller"),
+        ("call f1 ()", "f1 does not come before its caller"),
+        ("call f7 ()", "f7 does not come before its caller"),
         ("call f0 (v1)", "v1 is i64, expected ptr"),
         ("call f0 ()", "arguments: 0 values, expected 1"),
-        ("v4: ptr = constant 1", "ptr has no such constant"),
-        ("v4: i32 = cycle_counter", "the result is i64, not i32"),
-        ("v4: ptr = function_address f1", "f1 does not stand before its caller"),
+        ("v4: ptr = constant 1", "the constant does not fit ptr"),
+        ("v4: i32 = cycle_counter", "the result is i64, but the value has type i32"),
+        ("v4: ptr = function_address f1", "f1 does not come before its caller"),
         ("fill_bytes v0, v1, v1", "v1 is i64, expected i8"),
         ("prefetch 1 v1", "v1 is i64, expected ptr"),
-        ("prefetch 3 v0", "a prefetch into cache 3"),
+        ("prefetch 3 v0", "expected a prefetch into cache 1 or 2, found 3"),
         ("copy_bytes v0, v1, v1", "v1 is i64, expected ptr"),
-        ("parallel 2 f0 (v0)", "a parallel call outside of the entry"),
+        ("parallel 2 f0 (v0)", "found a parallel call outside the entry"),
     ] {
         let text = format!(
             "internal fn \"callee\" (v0 \"p\": ptr) {{ }}\n\
@@ -202,27 +207,33 @@ fn breaches_are_found() {
 #[test]
 fn breaches_of_functions_are_found() {
     for (text, message) in [
-        ("internal fn \"a\" () { } internal fn \"a\" () { }", "two functions have this name"),
-        ("internal fn \"\" () { }", "a function has a name"),
-        ("entry fn \"e\" (v0 \"f\": ptr) { } internal fn \"a\" () { }", "the entry stands last"),
-        ("entry fn \"e\" () { }", "the entry takes one address"),
-        ("entry fn \"e\" (v0 \"f\": i64) { }", "the entry takes one address"),
+        ("internal fn \"a\" () { } internal fn \"a\" () { }", "another function has the same name"),
+        ("internal fn \"\" () { }", "the function has no name"),
+        (
+            "entry fn \"e\" (v0 \"f\": ptr) { } internal fn \"a\" () { }",
+            "expected the entry as the last function",
+        ),
+        ("entry fn \"e\" () { }", "expected one address as the entry's only parameter"),
+        ("entry fn \"e\" (v0 \"f\": i64) { }", "expected one address as the entry's only parameter"),
         (
             "internal fn \"a\" (v0 \"p\": ptr) { } entry fn \"e\" (v0 \"f\": ptr) { parallel 2 f0 () }",
-            "f0 does not take a part of items and a worker",
+            "the last three parameters of f0 are not a range of items and a worker",
         ),
         (
             "internal fn \"a\" (v0 \"b\": i64, v1 \"e\": i64, v2 \"w\": i64) { } \
              entry fn \"e\" (v0 \"f\": ptr) { parallel 0 f0 () }",
-            "a parallel call over 0 items",
+            "expected a parallel call over at least 1 item, found 0",
         ),
         (
             "internal fn \"a\" (v0 \"b\": i64, v1 \"e\": i64, v2 \"w\": i64) { } \
              entry fn \"e\" (v0 \"f\": ptr) { parallel 2 f0 (v0) }",
             "arguments: 1 values, expected 0",
         ),
-        ("internal fn \"a\" (v0 \"n\": i64 noalias) { }", "facts about memory stand on addresses only"),
-        ("internal fn \"a\" (v0 \"p\": ptr align 12) { }", "alignment 12 is no power of two"),
+        (
+            "internal fn \"a\" (v0 \"n\": i64 noalias) { }",
+            "facts about memory are only allowed for addresses",
+        ),
+        ("internal fn \"a\" (v0 \"p\": ptr align 12) { }", "alignment 12 is not a power of two"),
         ("internal fn \"a\" (v0 \"c\": bool) { yield v0 }", "yield: 1 values, expected 0"),
     ] {
         let error = verify(&parse(text).expect(text)).expect_err(text).to_string();

@@ -383,15 +383,15 @@ impl KernelContext<'_> {
 
     /// Returns the index of one lane.
     fn lane_index(&mut self, index: &Index, lane: u32) -> Result<Index> {
-        let mut of_lane = index.uniform_part().plus_constant(index.lane_stride() * i64::from(lane));
+        let mut lane_index = index.uniform_part().plus_constant(index.lane_stride() * i64::from(lane));
         for &(vector, factor) in index.vectors() {
             let depth = self.depth_of(vector);
             let scalar = self.at(depth, |b| b.extract(vector, lane));
             let facts = self.facts_of(vector);
             self.facts.insert(scalar, facts);
-            of_lane = of_lane.plus(&Index::scalar(scalar).times(factor));
+            lane_index = lane_index.plus(&Index::scalar(scalar).times(factor));
         }
-        Ok(of_lane)
+        Ok(lane_index)
     }
 
     /// Stores elements, one per lane. The store stays in the current region.

@@ -163,7 +163,8 @@ fn is_independent(a: &Call, b: &Call) -> bool {
 pub(crate) fn region(items: &[Item<'_>], name: impl Fn(&Call) -> String) -> Region {
     let tasks = |item: &Item<'_>| if item.is_shared { item.call.tasks } else { 1 };
     let is_fine = |item: &Item<'_>| item.is_shared && (items.len() == 1 || item.call.tasks >= MANY_TASKS);
-    let time = |of: &mut dyn Iterator<Item = &Item<'_>>| of.map(|item| item.call.nanoseconds).sum::<u64>();
+    let time =
+        |items: &mut dyn Iterator<Item = &Item<'_>>| items.map(|item| item.call.nanoseconds).sum::<u64>();
     let cut = items.iter().filter(|item| is_fine(item)).map(tasks).max().unwrap_or(0);
     // Other kernels count as many parts as their duration is worth, so that all workers take
     // equally long.
@@ -348,8 +349,8 @@ pub fn to_text(regions: &[Region]) -> String {
     let mut slowest: Vec<(u64, &Region)> = regions.iter().map(|r| (r.nanoseconds(most), r)).collect();
     slowest.sort_by_key(|&(time, _)| std::cmp::Reverse(time));
     for (time, region) in slowest.into_iter().take(5) {
-        let of = |member: &RegionMember| format!("{} in {} tasks", member.name, member.tasks);
-        let members = region.members.iter().map(of).collect::<Vec<_>>().join(" and ");
+        let describe = |member: &RegionMember| format!("{} in {} tasks", member.name, member.tasks);
+        let members = region.members.iter().map(describe).collect::<Vec<_>>().join(" and ");
         text += &format!("  with {most} workers {:.1} us: {members}\n", time as f64 / 1e3);
     }
     text

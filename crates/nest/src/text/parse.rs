@@ -1,4 +1,4 @@
-//! Text to programs. Errors name the line.
+//! Parser for the text of programs. Errors contain the line.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use support::{Error, Id, IdVec, Result};
 use super::{BINARY, CONVERSIONS, PREDICATES, SCALARS, UNARY, named};
 use crate::language::*;
 
-/// Regions within regions.
+/// Maximum number of nested regions.
 const MAX_NESTING: usize = 256;
-/// Values of a function.
+/// Maximum number of values in a function.
 const MAX_VALUES: u32 = 1 << 24;
 
-/// Parses the text of a program. It is not verified.
+/// Parses the text of a program without verifying it.
 pub fn parse(text: &str) -> Result<Program> {
     let mut reader = Reader { rest: text, line: 1, types: BTreeMap::new(), depth: 0 };
     let mut program = Program::default();
@@ -26,13 +26,13 @@ pub fn parse(text: &str) -> Result<Program> {
 struct Reader<'t> {
     rest: &'t str,
     line: usize,
-    /// The types of the values met in this function.
+    /// Types of the values defined so far in this function.
     types: BTreeMap<u32, Type>,
     depth: usize,
 }
 
 impl<'t> Reader<'t> {
-    /// Skips blanks and comments, which begin with `//`.
+    /// Skips whitespace and comments, which begin with `//`.
     fn skip(&mut self) {
         loop {
             let trimmed = self.rest.trim_start();
@@ -51,7 +51,8 @@ impl<'t> Reader<'t> {
         self.rest.is_empty()
     }
 
-    /// Nothing is skipped where the next thing is another: an error belongs to the line before.
+    /// Consumes `punctuation` if it comes next. Otherwise nothing is skipped, so that an error
+    /// names the line before.
     fn eat(&mut self, punctuation: &str) -> bool {
         let before = (self.rest, self.line);
         self.skip();
@@ -76,11 +77,11 @@ impl<'t> Reader<'t> {
     }
 
     fn unexpected(&self, expected: &str) -> Error {
-        let found: String = self.rest.chars().take_while(|&c| c != '\n').take(24).collect();
-        Error::invalid(format!("expected {expected}, found '{found}'"))
+        let next: String = self.rest.chars().take_while(|&c| c != '\n').take(24).collect();
+        Error::invalid(format!("expected {expected}, found '{next}'"))
     }
 
-    /// Letters, digits, underscores, or nothing.
+    /// Returns the next word of letters, digits, and underscores. It may be empty.
     fn peek_word(&mut self) -> &'t str {
         self.skip();
         let end = self.rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(self.rest.len());
@@ -97,18 +98,18 @@ impl<'t> Reader<'t> {
     }
 
     fn eat_word(&mut self, word: &str) -> bool {
-        let found = self.peek_word() == word;
-        if found {
+        let is_next = self.peek_word() == word;
+        if is_next {
             self.rest = &self.rest[word.len()..];
         }
-        found
+        is_next
     }
 
     fn expect_word(&mut self, word: &str) -> Result<()> {
         if self.eat_word(word) { Ok(()) } else { Err(self.unexpected(&format!("'{word}'"))) }
     }
 
-    /// A number of Rust's syntax: digits, sign, point, exponent, hexadecimal bits.
+    /// Consumes a number in Rust syntax: digits, sign, point, exponent, or hexadecimal bits.
     fn number_text(&mut self) -> Result<&'t str> {
         self.skip();
         let mut end = 0;
@@ -132,7 +133,7 @@ impl<'t> Reader<'t> {
 
     fn number<T: std::str::FromStr>(&mut self) -> Result<T> {
         let text = self.number_text()?;
-        text.parse().map_err(|_| Error::invalid(format!("'{text}' is no number that fits here")))
+        text.parse().map_err(|_| Error::invalid(format!("'{text}' is not a valid number here")))
     }
 
     fn quoted(&mut self) -> Result<String> {
@@ -140,7 +141,7 @@ impl<'t> Reader<'t> {
         let mut string = String::new();
         loop {
             let mut chars = self.rest.chars();
-            let c = chars.next().ok_or_else(|| Error::invalid("a string does not end"))?;
+            let c = chars.next().ok_or_else(|| Error::invalid("missing the end of a string"))?;
             self.rest = chars.as_str();
             match c {
                 '"' => return Ok(string),
@@ -197,7 +198,7 @@ impl<'t> Reader<'t> {
         };
         match (named(SCALARS, scalar), lanes) {
             (Some(scalar), Some(lanes)) => Ok(Type::vector(scalar, lanes)),
-            _ => Err(Error::invalid(format!("'{word}' is no type"))),
+            _ => Err(Error::invalid(format!("'{word}' is not a type"))),
         }
     }
 
@@ -215,7 +216,7 @@ impl<'t> Reader<'t> {
             "internal" => Linkage::Internal,
             "inline" => Linkage::Inline,
             other => {
-                return Err(Error::invalid(format!("expected entry, internal or inline, found '{other}'")));
+                return Err(Error::invalid(format!("expected entry, internal, or inline, found '{other}'")));
             }
         };
         self.expect_word("fn")?;
@@ -353,11 +354,11 @@ impl<'t> Reader<'t> {
 
     fn exactly<const N: usize>(&mut self) -> Result<[ValueId; N]> {
         let values = self.values()?;
-        let found = values.len();
-        values.try_into().map_err(|_| Error::invalid(format!("expected {N} values, found {found}")))
+        let count = values.len();
+        values.try_into().map_err(|_| Error::invalid(format!("expected {N} values, found {count}")))
     }
 
-    /// `v0: type, .. = for | while | if | expression`.
+    /// Parses `v0: type, .. = for | while | if | expression`.
     fn definition(&mut self) -> Result<Statement> {
         let mut results = Vec::new();
         loop {
@@ -377,7 +378,7 @@ impl<'t> Reader<'t> {
             "if" => self.if_else(&results),
             operation => {
                 let &[(id, ty)] = &results[..] else {
-                    return Err(Error::invalid(format!("{operation} gives one value")));
+                    return Err(Error::invalid(format!("{operation} defines exactly one value")));
                 };
                 Ok(Statement::Let(id, self.expression(operation, ty)?))
             }
@@ -459,7 +460,7 @@ impl<'t> Reader<'t> {
             "compare" => {
                 let word = self.word("a predicate")?;
                 let predicate = named(PREDICATES, word)
-                    .ok_or_else(|| Error::invalid(format!("'{word}' is no predicate")))?;
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is not a predicate")))?;
                 let [a, b] = self.exactly()?;
                 Expression::Compare(predicate, a, b)
             }
@@ -470,7 +471,7 @@ impl<'t> Reader<'t> {
             "convert" => {
                 let word = self.word("a conversion")?;
                 let op = named(CONVERSIONS, word)
-                    .ok_or_else(|| Error::invalid(format!("'{word}' is no conversion")))?;
+                    .ok_or_else(|| Error::invalid(format!("'{word}' is not a conversion")))?;
                 Expression::Convert(op, self.value()?)
             }
             "splat" => Expression::Splat(self.value()?),
@@ -511,7 +512,7 @@ impl<'t> Reader<'t> {
                 self.skip();
                 Expression::Bytes(hexadecimal(&self.quoted()?)?)
             }
-            other => return Err(Error::invalid(format!("'{other}' is no operation"))),
+            other => return Err(Error::invalid(format!("'{other}' is not an operation"))),
         })
     }
 
@@ -543,16 +544,16 @@ impl<'t> Reader<'t> {
         } else {
             text.parse::<f64>().ok().map(f64::to_bits)
         };
-        bits.map(Constant::FloatBits).ok_or_else(|| Error::invalid(format!("'{text}' is no {ty}")))
+        bits.map(Constant::FloatBits).ok_or_else(|| Error::invalid(format!("'{text}' is not a valid {ty}")))
     }
 }
 
-/// The bytes that pairs of hexadecimal digits stand for.
+/// Converts pairs of hexadecimal digits to bytes.
 fn hexadecimal(text: &str) -> Result<Vec<u8>> {
     let byte = |pair: &[u8]| {
         let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2)?;
         u8::from_str_radix(digits, 16).ok()
     };
     let bytes: Option<Vec<u8>> = text.as_bytes().chunks(2).map(byte).collect();
-    bytes.ok_or_else(|| Error::invalid(format!("'{text}' are no hexadecimal bytes")))
+    bytes.ok_or_else(|| Error::invalid(format!("'{text}' is not a list of hexadecimal bytes")))
 }

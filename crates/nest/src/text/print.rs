@@ -1,4 +1,4 @@
-//! Programs to text.
+//! Printer of programs as text.
 
 use std::fmt::{self, Display, Formatter, Result};
 
@@ -43,7 +43,7 @@ impl Display for Function {
     }
 }
 
-/// A string in quotes that reads back.
+/// A quoted string that can be parsed back.
 struct Quoted<'a>(&'a str);
 
 impl Display for Quoted<'_> {
@@ -60,7 +60,7 @@ impl Display for Quoted<'_> {
     }
 }
 
-/// The type of a value; `?` for an id of another function.
+/// Prints the type of a value, or `?` if the function has no such value.
 struct Typed<'a>(&'a Function, ValueId);
 
 impl Display for Typed<'_> {
@@ -72,7 +72,7 @@ impl Display for Typed<'_> {
     }
 }
 
-/// A statement's first line, without the regions that it owns.
+/// The first line of a statement, without its regions.
 pub(crate) struct StatementHead<'a>(pub &'a Function, pub &'a Statement);
 
 impl Display for StatementHead<'_> {
@@ -243,7 +243,8 @@ fn print_carried(f: &mut Formatter<'_>, carried: &[Carried]) -> Result {
     f.write_str(")")
 }
 
-/// The shortest decimal that reads back; the bits in hexadecimal where there is none.
+/// Prints the shortest decimal that parses to the same value, or the bits in hexadecimal if there
+/// is none.
 fn print_float(f: &mut Formatter<'_>, bits: u64, single: bool) -> fmt::Result {
     match u32::try_from(bits) {
         Ok(bits) if single => {

@@ -60,7 +60,7 @@ impl Extents {
         let missing = 3usize
             .checked_sub(dims.spatial.len())
             .ok_or_else(|| Error::internal("expected at most three spatial dimensions in a gradient"))?;
-        let of = |f: fn(&SpatialDimension) -> i64| {
+        let field = |f: fn(&SpatialDimension) -> i64| {
             let mut all = [1; 3];
             for (d, spatial) in dims.spatial.iter().enumerate() {
                 all[missing + d] = f(spatial);
@@ -68,9 +68,9 @@ impl Extents {
             all
         };
         Ok(Self {
-            input: of(|d| d.input),
-            factor: of(|d| d.window.size),
-            dilations: of(|d| d.window.window_dilation),
+            input: field(|d| d.input),
+            factor: field(|d| d.window.size),
+            dilations: field(|d| d.window.window_dilation),
         })
     }
 
@@ -188,7 +188,7 @@ impl Nest<'_> {
         let first_line = field(cx, 2)?;
         let counts = [field(cx, 3)?, field(cx, 4)?, field(cx, 5)?];
         let (row, tiles) = (field(cx, 6)?, field(cx, 7)?);
-        let Extents { input: of_input, factor: of_factor, dilations } = self.extents;
+        let Extents { input: input_extents, factor: factor_extents, dilations } = self.extents;
         let (features, outputs) = (self.dims.batch, self.dims.outputs);
         // Lines of the strip that are within the block.
         let (first, lines) = self.cut(cx, first_line.value, counts[1], line);
@@ -199,13 +199,13 @@ impl Nest<'_> {
             let at = b.offset(at, first, size);
             b.offset(at, skipped_lines, line_step * size)
         };
-        let line_step = dilations[1] * Extents::unit(of_input, 1) * features;
-        let image_size = of_input.iter().product::<i64>() * features;
+        let line_step = dilations[1] * Extents::unit(input_extents, 1) * features;
+        let image_size = input_extents.iter().product::<i64>() * features;
         let input = at(cx, self.input, image_size, input.value, line_step, self.size);
         let factor = cx.mul_constant(factor.value, outputs);
-        let image_size = of_factor.iter().product::<i64>() * outputs;
+        let image_size = factor_extents.iter().product::<i64>() * outputs;
         let factor =
-            at(cx, self.factor, image_size, factor, Extents::unit(of_factor, 1) * outputs, self.size);
+            at(cx, self.factor, image_size, factor, Extents::unit(factor_extents, 1) * outputs, self.size);
         let block = Block { input, factor, counts: [images, counts[0], lines, counts[2]] };
         let rows = i64::from(strip.size.rows);
         let scratch = cx.offset(scratch.begin, scratch.skipped, 1);
@@ -239,14 +239,14 @@ impl Nest<'_> {
 
     /// Returns the number of images in the block that begins with an image.
     fn images(&self, b: &mut FunctionBuilder, image: ValueId) -> Count {
-        let (all, of_block) = (self.dims.inputs, self.gradient.images);
-        if all % of_block == 0 {
-            return Count::constant(b, of_block);
+        let (all, block_images) = (self.dims.inputs, self.gradient.images);
+        if all % block_images == 0 {
+            return Count::constant(b, block_images);
         }
         let all = b.index(all);
         let left = b.sub(all, image);
-        let of_block_value = b.index(of_block);
-        Count { value: choose(b, Predicate::Less, left, of_block_value), most: of_block }
+        let block_images_value = b.index(block_images);
+        Count { value: choose(b, Predicate::Less, left, block_images_value), most: block_images }
     }
 
     /// Runs `body` for all panels of output features, with the first feature and the vectors.

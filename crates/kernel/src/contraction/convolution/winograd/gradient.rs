@@ -183,20 +183,20 @@ impl Nest<'_> {
         let low = [0, 1].map(|d| spatial[d].window.padding_low);
         // Patches of `pixels` pixels per side move over an image, starting at `low` pixels before
         // it.
-        let source = |of: usize, extents: [i64; 2], low: [i64; 2], pixels: i64, matrix, target| {
+        let source = |array: usize, extents: [i64; 2], low: [i64; 2], pixels: i64, matrix, target| {
             let last = [0, 1].map(|d| (self.gradient.patches[d] - 1) * step - low[d]);
-            let all = [self.dims.batch, self.dims.outputs][of];
+            let all = [self.dims.batch, self.dims.outputs][array];
             let image = Image {
-                pointer: [self.input, self.factor][of],
+                pointer: [self.input, self.factor][array],
                 extents,
-                pixel_bytes: all * self.types[of].byte_size() as i64,
+                pixel_bytes: all * self.types[array].byte_size() as i64,
                 first: [0, 1].map(|d| (-low[d], last[d])),
                 zeros: self.scratch,
             };
             Source {
                 image,
-                features: [inputs, outputs][of],
-                element_type: self.types[of],
+                features: [inputs, outputs][array],
+                element_type: self.types[array],
                 pixels,
                 matrix,
                 target,
