@@ -1,10 +1,12 @@
-//! Arrays of bounded size: dimensions that are only known to be no larger than a bound until the program runs.
+//! Arrays of bounded size: dimensions whose size is data-dependent, with a compile-time upper
+//! bound.
 //!
-//! Such a value is a chain of `set-dimension-size` over an array of the bounds' size: the shapes say which dimensions
-//! are bounded, and the sizes are `s32` scalars. What lies behind a true size is undefined. Instructions that are built
-//! on bounded operands come out as instructions on the whole arrays, with what lies behind the true sizes masked where
-//! it would count, and the result's sizes are set again (`instructions`): so everything but the ends of such chains is
-//! HLO of static shapes. Whoever has to know about true sizes asks here.
+//! Such a value is a chain of `set-dimension-size` on an array of the bounds' size. The shapes tell
+//! which dimensions are bounded, and the sizes are `s32` scalars. Elements beyond a true size are
+//! undefined padding. An instruction on bounded operands becomes instructions on the whole arrays.
+//! Padding is masked if it would affect the result, and the result's sizes are set again
+//! (`instructions`). Everything except the ends of such chains is thus HLO of static shapes. This
+//! module provides the true sizes to rules that need them.
 
 pub mod crossing;
 mod instructions;
@@ -29,11 +31,11 @@ use support::{Error, Result};
 pub struct Bounded {
     /// The array.
     pub data: InstructionId,
-    /// The size of each dimension, `None` if it is not bounded.
+    /// The size of each dimension, or `None` if it is not bounded.
     pub sizes: Vec<Option<InstructionId>>,
 }
 
-/// The true sizes of bounded dimensions, `None` for the others.
+/// The true sizes of bounded dimensions, `None` for others.
 type Sizes = Vec<Option<InstructionId>>;
 
 impl Bounded {
@@ -43,12 +45,12 @@ impl Bounded {
 }
 
 impl Builder {
-    /// Whether an array has a bounded dimension.
+    /// True if an array has a bounded dimension.
     pub fn is_bounded(&self, id: InstructionId) -> bool {
         self.scope_ref().shape(id).as_array().is_some_and(|array| !array.is_static())
     }
 
-    /// The whole array behind a value and its true sizes.
+    /// Splits a value into the whole array and its true sizes.
     pub fn split(&mut self, id: InstructionId) -> Result<Bounded> {
         let mut sizes = match self.scope_ref().shape(id).as_array() {
             Some(array) => vec![None; array.rank()],
@@ -59,7 +61,7 @@ impl Builder {
             let instruction = &self.scope_ref().computation()[data];
             let Op::SetDimensionSize { dimension } = *instruction.op() else {
                 return Err(Error::internal(format!(
-                    "{} is bounded, but nothing sets its size",
+                    "{} is bounded, but is not a set-dimension-size",
                     instruction.name()
                 )));
             };
@@ -72,8 +74,8 @@ impl Builder {
         Ok(Bounded { data, sizes })
     }
 
-    /// An array whose dimensions have these true sizes, each from 0 to its bound; `None` is the bound itself. What is
-    /// known at compile time is cut off.
+    /// Returns an array whose dimensions have these true sizes, each from 0 to its bound. `None`
+    /// means the bound itself. Sizes known at compile time become slices.
     pub fn bounded(&mut self, data: InstructionId, sizes: &[Option<InstructionId>]) -> Result<InstructionId> {
         let mut result = data;
         for (dimension, size) in sizes.iter().enumerate() {
@@ -100,8 +102,8 @@ impl Builder {
         Ok(result)
     }
 
-    /// The size, which lies between 0 and a bound: what says more at run time, against what a graph should, is clamped, so
-    /// that nobody reads beyond the array.
+    /// Clamps a size to the range from 0 to a bound, unless it is known to be in range. An invalid
+    /// size in a graph thus cannot cause reads beyond the array.
     fn within_bound(&mut self, mut size: InstructionId, bound: i64) -> Result<InstructionId> {
         let range = self.range(size);
         if range.high.is_none_or(|high| high > bound) {
@@ -118,7 +120,8 @@ impl Builder {
         Ok(size)
     }
 
-    /// The true size of a dimension as an `s32` scalar: a constant if the dimension is not bounded.
+    /// Returns the true size of a dimension as an `s32` scalar, a constant if the dimension is not
+    /// bounded.
     pub fn true_size(&mut self, id: InstructionId, dimension: usize) -> Result<InstructionId> {
         let split = self.split(id)?;
         match split.sizes[dimension] {
@@ -130,7 +133,7 @@ impl Builder {
         }
     }
 
-    /// The product of the true sizes of some dimensions as an `s32` scalar.
+    /// Returns the product of the true sizes of some dimensions as an `s32` scalar.
     pub fn true_count(&mut self, id: InstructionId, dimensions: &[usize]) -> Result<InstructionId> {
         let mut count = self.s32(1)?;
         for &dimension in dimensions {
@@ -140,20 +143,20 @@ impl Builder {
         Ok(count)
     }
 
-    /// The same elements with other sizes said of them.
+    /// Returns an array with the true sizes of another.
     pub fn with_sizes_of(&mut self, data: InstructionId, like: InstructionId) -> Result<InstructionId> {
         let sizes = self.split(like)?.sizes;
         self.bounded(data, &sizes)
     }
 
-    /// An `s32` constant.
+    /// Returns an `s32` constant.
     pub fn s32(&mut self, value: i64) -> Result<InstructionId> {
         let fits = i32::try_from(value).is_ok();
-        self.check(fits, || format!("{value} elements are too many for an array of bounded size"))?;
+        self.check(fits, || format!("an array of bounded size has too many elements: {value}"))?;
         Ok(self.scalar(PrimitiveType::S32, value as f64))
     }
 
-    /// The product of two `s32` scalars, one of which is often 1.
+    /// Returns the product of two `s32` scalars, one of which is often 1.
     pub fn times(&mut self, a: InstructionId, b: InstructionId) -> Result<InstructionId> {
         let known = |cx: &mut Self, id| cx.fold(id).and_then(|literal| literal.scalar_at(0).as_i64());
         match (known(self, a), known(self, b)) {

@@ -1,7 +1,8 @@
-//! HLO under construction: the finished computations, those that are open, and how much more may be built.
+//! HLO under construction: the finished computations, the open ones, and the budget for more.
 //!
-//! Knows HLO and nothing of the language that is translated to it. A scope is an open computation; branches and bodies of
-//! loops open scopes of their own and take from the enclosing ones what they read.
+//! The builder only knows HLO, not the language that is translated to it. A scope is an open
+//! computation. Branches and loop bodies open scopes of their own, and capture the values that they
+//! read from enclosing ones.
 
 mod fold;
 mod gather;
@@ -27,30 +28,32 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Code, Error, Result};
 
-/// How many instructions may be built in all: some nodes make one for each of their outputs.
+/// Maximum total number of instructions. Some nodes build one for each of their outputs.
 const MAX_INSTRUCTIONS: usize = 250_000;
 
-/// How many branches all conditionals together may have: what generating code takes grows faster than their number.
+/// Maximum total number of branches of all conditionals. The cost of code generation grows
+/// superlinearly with it.
 const MAX_BRANCHES: usize = 10_000;
 
 /// A module under construction.
 #[derive(Debug)]
 pub struct Builder {
     module: Module,
-    /// The entry, and on it the computations that are being built, the innermost last.
+    /// The entry, followed by the computations being built, the innermost last.
     scopes: Vec<Scope>,
     reducers: BTreeMap<(Reducer, PrimitiveType), ComputationId>,
     budget: Budget,
 }
 
-/// What has been built so far.
+/// The numbers of objects built so far.
 #[derive(Clone, Copy, Debug, Default)]
 struct Budget {
     instructions: usize,
     branches: usize,
 }
 
-/// The state of a builder before something that may be given up. Finished computations stay: nothing calls them then.
+/// The state of a builder at the beginning of a trial. Finished computations are not removed: after
+/// a rollback, nothing calls them.
 #[derive(Debug)]
 pub struct Checkpoint {
     budget: Budget,
@@ -58,7 +61,7 @@ pub struct Checkpoint {
 }
 
 impl Builder {
-    /// A builder that adds to a module; the entry is open.
+    /// Creates a builder that adds to a module, with an open entry.
     pub fn new(module: Module) -> Self {
         Self {
             module,
@@ -73,7 +76,7 @@ impl Builder {
         &self.module
     }
 
-    /// The finished computations, to add to.
+    /// The finished computations, to be extended.
     pub fn module_mut(&mut self) -> &mut Module {
         &mut self.module
     }
@@ -83,13 +86,14 @@ impl Builder {
         self.module.add_computation(computation)
     }
 
-    /// The module, with a tuple of these as the entry's result. Computations that nothing calls are dropped.
+    /// Returns the module, with a tuple of these elements as the entry's result. Computations that
+    /// nothing calls are removed.
     pub fn finish(mut self, elements: &[InstructionId]) -> Module {
         let (entry, _) = self.close(0).finish(elements);
         self.finish_with(entry)
     }
 
-    /// The same with one instruction as the entry's result.
+    /// Like [`Self::finish`], with one instruction as the entry's result.
     pub fn finish_at(mut self, root: InstructionId) -> Module {
         let (entry, _) = self.close(0).finish_at(root);
         self.finish_with(entry)
@@ -98,51 +102,51 @@ impl Builder {
     fn finish_with(mut self, entry: Computation) -> Module {
         let entry = self.module.add_computation(entry);
         self.module.set_entry(entry);
-        // Reducers and branches that were built for what nobody needs.
+        // Remove reducers and branches without uses.
         self.module.remove_unreachable_computations();
         self.module
     }
 
-    /// The state before something that may be given up.
+    /// Returns a checkpoint for a trial.
     pub fn checkpoint(&self) -> Checkpoint {
         Checkpoint { budget: self.budget, scopes: self.scopes.len() }
     }
 
-    /// Gives up what came since.
+    /// Rolls back to a checkpoint.
     pub fn roll_back(&mut self, to: &Checkpoint) {
         self.budget = to.budget;
         self.scopes.truncate(to.scopes);
     }
 
-    /// Closes the scopes that were opened since, but keeps count of what was built.
+    /// Closes the scopes opened since a checkpoint, without restoring the budget.
     pub fn close_since(&mut self, before: &Checkpoint) {
         self.scopes.truncate(before.scopes);
     }
 
-    /// Opens a scope within the innermost; its level.
+    /// Opens a scope within the innermost, and returns its level.
     pub fn open(&mut self, mut scope: Scope) -> usize {
         scope.fold_steps_left = Rc::clone(&self.scope_ref().fold_steps_left);
         self.scopes.push(scope);
         self.level()
     }
 
-    /// Closes the scope of a level; scopes that an error left open in it are given up.
+    /// Closes the scope of a level, and discards scopes that an error left open within it.
     pub fn close(&mut self, level: usize) -> Scope {
         self.scopes.truncate(level + 1);
-        self.scopes.pop().expect("the scope of a level is open until it is closed")
+        self.scopes.pop().expect("the scope of this level is not open")
     }
 
-    /// A scope that is open, by its level: the entry has 0.
+    /// Returns an open scope, by its level. The entry has level 0.
     pub fn scope_at(&self, level: usize) -> &Scope {
         &self.scopes[level]
     }
 
-    /// The number of the innermost branch that is being built.
+    /// Returns the number of the innermost branch being built.
     pub fn branch(&self) -> Option<usize> {
         self.scopes.iter().rev().find_map(|scope| scope.branch)
     }
 
-    /// A scope for a branch of a conditional, with the metadata of the innermost.
+    /// Creates a scope for a branch of a conditional, with the metadata of the innermost scope.
     pub fn branch_scope(&self, name: &str, index: usize) -> Scope {
         let mut scope = Scope::branch(name);
         scope.branch = Some(index);
@@ -150,20 +154,20 @@ impl Builder {
         scope
     }
 
-    /// A scope for a computation of a loop, with the metadata of the innermost: its parameter's first elements are what the
-    /// loop carries.
+    /// Creates a scope for a computation of a loop, with the metadata of the innermost scope. Its
+    /// parameter begins with the carried values.
     pub fn loop_scope(&self, name: &str, carried: &[(InstructionId, Shape)], facts: LoopFacts) -> Scope {
         let mut scope = Scope::of_loop(name, carried, facts);
         scope.metadata = self.scope_ref().metadata.clone();
         scope
     }
 
-    /// Where the instructions come from that are built next in the innermost scope.
+    /// The metadata of instructions to be built in the innermost scope.
     pub fn metadata(&self) -> &OpMetadata {
         &self.scope_ref().metadata
     }
 
-    /// Changes that; what it was.
+    /// Replaces the metadata, and returns the old one.
     pub fn set_metadata(&mut self, metadata: OpMetadata) -> OpMetadata {
         std::mem::replace(&mut self.scope().metadata, metadata)
     }
@@ -173,39 +177,40 @@ impl Builder {
         self.scope().metadata.op_type = op.to_owned();
     }
 
-    /// Notes what is known of an integer beside what follows from its operands.
+    /// Records the range of an integer, in addition to what follows from its operands.
     pub fn note_range(&mut self, id: InstructionId, range: Range) {
         self.scope().ranges.insert(id, range);
     }
 
     /// The computation being built.
     pub fn scope(&mut self) -> &mut Scope {
-        self.scopes.last_mut().expect("a scope is open until the module is finished")
+        self.scopes.last_mut().expect("no scope is open")
     }
 
-    /// The computation being built, to look at.
+    /// The computation being built, read-only.
     pub fn scope_ref(&self) -> &Scope {
-        self.scopes.last().expect("a scope is open until the module is finished")
+        self.scopes.last().expect("no scope is open")
     }
 
     /// The finished computations, and the one being built.
     pub fn module_and_scope(&mut self) -> (&Module, &mut Scope) {
-        (&self.module, self.scopes.last_mut().expect("a scope is open until the module is finished"))
+        (&self.module, self.scopes.last_mut().expect("no scope is open"))
     }
 
-    /// Counts an instruction that is about to be built; an error when there are too many.
+    /// Counts an instruction about to be built. Returns an error if there are too many.
     pub fn count_instruction(&mut self) -> Result<()> {
         self.budget.instructions += 1;
         if self.budget.instructions <= MAX_INSTRUCTIONS {
             return Ok(());
         }
         Err(Error::unsupported(format!(
-            "the graph needs more than {MAX_INSTRUCTIONS} instructions once its function calls are inlined; split it \
+            "the graph needs more than {MAX_INSTRUCTIONS} instructions after its function calls are inlined; split it \
              into several programs"
         )).coded(Code::TooLarge))
     }
 
-    /// Counts the branches of a conditional that is about to be built; an error when there are too many.
+    /// Counts the branches of a conditional about to be built. Returns an error if there are too
+    /// many.
     pub fn count_branches(&mut self, branches: usize) -> Result<()> {
         self.budget.branches = self.budget.branches.saturating_add(branches);
         if self.budget.branches <= MAX_BRANCHES {
@@ -217,7 +222,7 @@ impl Builder {
         .coded(Code::TooLarge))
     }
 
-    /// The scalar computation of a reducer, made once for each type.
+    /// Returns the scalar computation of a reducer. It is built once for each type.
     pub fn reducer(&mut self, reducer: Reducer, element_type: PrimitiveType) -> Result<ComputationId> {
         if let Some(&id) = self.reducers.get(&(reducer, element_type)) {
             return Ok(id);
@@ -227,12 +232,12 @@ impl Builder {
         Ok(id)
     }
 
-    /// The scope that is being built, counted from the entry.
+    /// Level of the scope being built, counted from the entry.
     pub fn level(&self) -> usize {
         self.scopes.len() - 1
     }
 
-    /// An array of zeros in a scope that is open.
+    /// Adds an array of zeros in an open scope.
     pub fn zeros_at(
         &mut self,
         level: usize,
@@ -243,11 +248,11 @@ impl Builder {
         self.filled_at(level, zero, sizes)
     }
 
-    /// An array of copies of a scalar in a scope that is open.
+    /// Adds an array of copies of a scalar in an open scope.
     pub fn filled_at(&mut self, level: usize, scalar: Literal, sizes: &[i64]) -> Result<InstructionId> {
         let shape = Shape::array(scalar.array_shape().element_type, sizes);
         if shape::index::element_count(sizes).is_none() {
-            return Err(Error::unsupported(format!("an array of sizes {sizes:?} is too large")));
+            return Err(Error::unsupported(format!("an array is too large: {sizes:?}")));
         }
         self.count_instruction()?;
         let Self { module, scopes, .. } = self;
@@ -258,12 +263,12 @@ impl Builder {
         }
     }
 
-    /// What is known of an integer of the computation being built.
+    /// Returns the range of an integer of the computation being built.
     pub fn range(&self, id: InstructionId) -> Range {
         self.range_at(self.level(), id)
     }
 
-    /// What is known of an integer of a scope that is open.
+    /// Returns the range of an integer of an open scope.
     pub fn range_at(&self, level: usize, id: InstructionId) -> Range {
         let scope = &self.scopes[level];
         let of_leaf = |leaf: InstructionId| {
@@ -279,8 +284,8 @@ impl Builder {
         range_in(&self.module, &scope.computation, id, &of_leaf)
     }
 
-    /// How often what is being built runs at most for each time that a scope around it does. `Err` says which loop has
-    /// no bound.
+    /// Returns the maximum number of times that the innermost scope runs per run of an enclosing
+    /// scope. `Err` explains which loop has no bound.
     pub fn runs_within(&self, level: usize) -> Result<i64, String> {
         let mut runs: i64 = 1;
         for facts in self.scopes[level + 1..].iter().filter_map(|scope| scope.loop_facts.as_ref()) {
@@ -290,8 +295,8 @@ impl Builder {
         Ok(runs)
     }
 
-    /// An instruction of the computation being built and all that it depends on, each with the number of its scope: what
-    /// a branch or a body takes from outside is followed there.
+    /// Returns an instruction of the computation being built and everything that it depends on,
+    /// each with the level of its scope. Captured values are followed into enclosing scopes.
     pub fn dependencies(&self, id: InstructionId) -> BTreeSet<(usize, InstructionId)> {
         let mut seen = BTreeSet::new();
         let mut stack = vec![(self.scopes.len() - 1, id)];
@@ -313,62 +318,62 @@ impl Builder {
         seen
     }
 
-    /// The loops that an instruction depends on, in words.
+    /// Describes the loops that an instruction depends on.
     pub fn loops_before(&self, id: InstructionId) -> Vec<String> {
-        let mut found = BTreeSet::new();
+        let mut loops = BTreeSet::new();
         for (level, id) in self.dependencies(id) {
             let instruction = &self.scopes[level].computation[id];
             if let Op::While { .. } = instruction.op() {
-                found.insert(format!("the loop '{}'", instruction.metadata().op_name));
+                loops.insert(format!("the loop '{}'", instruction.metadata().op_name));
             }
         }
-        found.into_iter().collect()
+        loops.into_iter().collect()
     }
 
-    /// An error about what is translated; the caller says where it is.
+    /// Returns an error about the translated graph. The caller adds the location.
     pub fn invalid(&self, message: impl Into<String>) -> Error {
         Error::invalid(message)
     }
 
-    /// Refuses unless `holds`.
+    /// Returns an error unless `holds`.
     pub fn check(&self, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
         if holds { Ok(()) } else { Err(self.invalid(message())) }
     }
 
-    /// The shape of an array.
+    /// Returns the shape of an array.
     pub fn array(&self, id: InstructionId) -> ArrayShape {
         self.scope_ref().shape(id).expect_array().clone()
     }
 
-    /// The sizes of an array.
+    /// Returns the sizes of an array.
     pub fn sizes(&self, id: InstructionId) -> Vec<i64> {
         self.array(id).sizes()
     }
 
-    /// The rank of an array.
+    /// Returns the rank of an array.
     pub fn rank(&self, id: InstructionId) -> usize {
         self.scope_ref().shape(id).expect_array().rank()
     }
 
-    /// The element type of an array.
+    /// Returns the element type of an array.
     pub fn element_type(&self, id: InstructionId) -> PrimitiveType {
         self.scope_ref().shape(id).expect_array().element_type
     }
 
-    /// A dimension number, negative ones counted from the end.
+    /// Returns a dimension number. Negative axes count from the end.
     pub fn dimension(&self, axis: i64, rank: usize) -> Result<usize> {
         let rank = rank as i64;
         let dimension = if axis < 0 { axis + rank } else { axis };
         self.check((0..rank).contains(&dimension), || {
             format!(
-                "axis {axis} is out of range for a tensor of rank {rank}: it must be in [{}, {rank})",
+                "axis {axis} is out of range for a tensor of rank {rank}: expected an axis in [{}, {rank})",
                 -rank
             )
         })?;
         Ok(dimension as usize)
     }
 }
-/// The range of a value that is in one of two.
+/// Returns the range of a value that is in one of two ranges.
 pub fn join_ranges(a: Range, b: Range) -> Range {
     Range { low: a.low.zip(b.low).map(|(a, b)| a.min(b)), high: a.high.zip(b.high).map(|(a, b)| a.max(b)) }
 }

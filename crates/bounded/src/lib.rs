@@ -1,8 +1,9 @@
-//! HLO under construction, on arrays whose sizes only a run knows.
+//! HLO under construction, on arrays of data-dependent size.
 //!
-//! [`Builder`] makes HLO instruction by instruction. Whoever translates something to HLO builds through it: TensorFlow's rules
-//! (`import`), and [`settle_bounded_shapes`], which replays HLO that others wrote. An instruction on arrays of bounded size
-//! becomes instructions on the whole arrays, so that no pass, plan, or kernel knows of bounded shapes.
+//! [`Builder`] builds HLO instruction by instruction. Translations to HLO use it: the rules of
+//! TensorFlow ops (`import`), and [`settle_bounded_shapes`], which replays existing HLO. An
+//! instruction on arrays of bounded size becomes instructions on the whole arrays. No pass, plan,
+//! or kernel thus sees bounded shapes.
 
 mod arrays;
 mod builder;

@@ -1,4 +1,4 @@
-//! Bounded shapes in HLO that others wrote: the same rules as for graphs, instruction by instruction.
+//! Bounded shapes in existing HLO: applies the rules for graphs instruction by instruction.
 
 mod computations;
 mod conditional;
@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Deref, DerefMut};
 use support::{Error, Result};
 
-/// A value of the entry: an array or a token, or the elements of a tuple, which need no instruction.
+/// A value of the entry: an array, a token, or the elements of a tuple, which need no instruction.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     One(InstructionId),
@@ -19,7 +19,7 @@ pub(crate) enum Value {
 }
 
 impl Value {
-    /// Its arrays and tokens, tuples of tuples taken apart.
+    /// Appends its arrays and tokens, flattening nested tuples.
     fn flat(self, leaves: &mut Vec<InstructionId>) {
         match self {
             Self::One(id) => leaves.push(id),
@@ -28,12 +28,12 @@ impl Value {
     }
 }
 
-/// Whether the entry, or what it calls, sets sizes of arrays, which only a run knows.
+/// True if the entry, or a computation that it calls, sets data-dependent sizes of arrays.
 pub fn has_bounded_shapes(module: &Module) -> bool {
     sets_sizes(module, module.entry())
 }
 
-/// Whether a computation, or one that it calls, sets sizes of arrays.
+/// True if a computation, or one that it calls, sets sizes of arrays.
 pub(crate) fn sets_sizes(module: &Module, root: ComputationId) -> bool {
     let sets_size = |op: &Op| {
         matches!(op, Op::SetDimensionSize { .. } | Op::DynamicReshape {}) || is_slice_to_dynamic(op)
@@ -52,15 +52,16 @@ pub(crate) fn sets_sizes(module: &Module, root: ComputationId) -> bool {
     false
 }
 
-/// A module whose entry computes on arrays of static shapes, and sets the sizes of what it returns: each
-/// `set-dimension-size` is followed through the instructions behind it, which mind what lies behind a true size.
+/// Returns a module whose entry computes on arrays of static shapes, and sets the sizes of its
+/// results. Each `set-dimension-size` is propagated through its consumers, which mask the padding
+/// beyond a true size.
 ///
-/// An error names the instruction that cannot.
+/// An error names the instruction that does not support this.
 pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
     let mut settler = Settler::new(module.clone());
     let entry = module.entry_computation();
     let mut values: BTreeMap<InstructionId, Value> = BTreeMap::new();
-    // Parameters keep their numbers, also those that nobody reads.
+    // Parameters keep their numbers, even those without uses.
     let parameters = entry.parameters().iter().copied();
     let rest = entry.post_order().into_iter().filter(|id| !entry.parameters().contains(id));
     for id in parameters.chain(rest) {
@@ -70,7 +71,7 @@ pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
         })?;
         values.insert(id, value);
     }
-    let root = values.remove(&entry.root()).expect("the root is behind its operands");
+    let root = values.remove(&entry.root()).expect("the root is not in post order");
     Ok(match root {
         Value::One(id) => settler.builder.finish_at(id),
         Value::Many(elements) => {
@@ -84,7 +85,7 @@ pub fn settle_bounded_shapes(module: &Module) -> Result<Module> {
 /// Replays instructions of a module through a builder.
 struct Settler {
     builder: Builder,
-    /// Computations of the module, and what they are with arrays of bounded size settled.
+    /// Computations of the module, and their settled versions.
     settled: BTreeMap<ComputationId, ComputationId>,
 }
 
@@ -108,13 +109,14 @@ impl DerefMut for Settler {
     }
 }
 
-/// What XLA's own passes leave of `set-dimension-size`: the array, then the true size of each dimension.
+/// The custom call that XLA's own passes lower `set-dimension-size` to: the array, then the true
+/// size of each dimension.
 fn is_slice_to_dynamic(op: &Op) -> bool {
     matches!(op, Op::CustomCall { custom_call_target, .. } if custom_call_target == "SliceToDynamic")
 }
 
 impl Settler {
-    /// One instruction of the entry, on values that are settled.
+    /// Settles one instruction of the entry, given its settled operands.
     pub(crate) fn settled(
         &mut self,
         entry: &Computation,
@@ -151,17 +153,17 @@ impl Settler {
         for operand in operands {
             arrays.push(self.joined(operand)?);
         }
-        let made = self.settled_array(&entry[id], &mut arrays)?;
-        if self.scope_ref().tuple_sizes(made).is_some() {
+        let result = self.settled_array(&entry[id], &mut arrays)?;
+        if self.scope_ref().tuple_sizes(result).is_some() {
             let count = shape.as_tuple().map_or(0, <[Shape]>::len);
             let element =
-                |cx: &mut Self, index| Ok(Value::One(cx.op(Op::GetTupleElement { index }, &[made])?));
+                |cx: &mut Self, index| Ok(Value::One(cx.op(Op::GetTupleElement { index }, &[result])?));
             return Ok(Value::Many((0..count).map(|index| element(self, index)).collect::<Result<_>>()?));
         }
-        Ok(Value::One(made))
+        Ok(Value::One(result))
     }
 
-    /// An instruction on operands that are one instruction each.
+    /// Settles an instruction whose operands are one instruction each.
     fn settled_array(
         &mut self,
         instruction: &Instruction,
@@ -172,7 +174,7 @@ impl Settler {
             Op::Parameter { .. } => {
                 if !shape.leaves().iter().all(|(_, leaf)| leaf.is_static()) {
                     return Err(Error::unsupported(format!(
-                        "a parameter of bounded shape {shape}; take the whole array, and set its sizes inside"
+                        "a parameter of bounded shape {shape} is not supported; pass the whole array, and set its sizes inside"
                     )));
                 }
                 let metadata = self.metadata().clone();
@@ -190,13 +192,15 @@ impl Settler {
             op if is_slice_to_dynamic(op) => self.slice_to_dynamic(shape, arrays)?,
             Op::GetDimensionSize { dimension } => self.true_size(arrays[0], *dimension)?,
             Op::DynamicReshape {} => {
-                let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
-                let sizes = self.sizes_of(wanted, &arrays[1..])?;
+                let target = shape
+                    .as_array()
+                    .ok_or_else(|| Error::internal("expected an array as the result of a reshape"))?;
+                let sizes = self.sizes_of(target, &arrays[1..])?;
                 self.reshape_to(arrays[0], &sizes)?
             }
             Op::Reshape {} if self.is_bounded(arrays[0]) => self.settled_reshape(arrays[0], shape)?,
             _ => {
-                // XLA repeats what a run finds to be of size 1, as operations of NumPy do.
+                // XLA broadcasts dimensions that have size 1 at run time, as NumPy does.
                 if let [a, b] = arrays
                     && op.opcode().traits().contains(Traits::ELEMENTWISE)
                     && self.is_bounded(*a)
@@ -204,43 +208,49 @@ impl Settler {
                 {
                     (*a, *b) = self.reconciled(*a, *b)?;
                 }
-                let wanted = whole(shape);
-                self.op_shaped(&wanted, op.clone(), arrays)?
+                let static_shape = whole(shape);
+                self.op_shaped(&static_shape, op.clone(), arrays)?
             }
         })
     }
 
-    /// The custom call `SliceToDynamic`: an array with a size for each of its dimensions.
+    /// Settles the custom call `SliceToDynamic`: an array with a size for each of its dimensions.
     fn slice_to_dynamic(&mut self, shape: &Shape, operands: &[InstructionId]) -> Result<InstructionId> {
-        let wanted = shape.as_array().ok_or_else(|| Error::invalid("SliceToDynamic makes an array"))?;
-        let Some((&data, given)) = operands.split_first() else {
-            return Err(Error::invalid("SliceToDynamic takes an array and its sizes"));
+        let target = shape
+            .as_array()
+            .ok_or_else(|| Error::invalid("expected an array as the result of SliceToDynamic"))?;
+        let Some((&data, size_operands)) = operands.split_first() else {
+            return Err(Error::invalid("expected an array and its sizes as operands of SliceToDynamic"));
         };
-        if self.sizes(data) != wanted.sizes() || given.len() != wanted.rank() {
+        if self.sizes(data) != target.sizes() || size_operands.len() != target.rank() {
             return Err(Error::invalid(format!(
-                "SliceToDynamic takes an array of {wanted}'s bounds and a size for each dimension"
+                "expected an array with the bounds of {target} and a size for each dimension as operands of SliceToDynamic"
             )));
         }
-        let sizes: Vec<_> = self.sizes_of(wanted, given)?.iter().map(|size| size.size).collect();
+        let sizes: Vec<_> = self.sizes_of(target, size_operands)?.iter().map(|size| size.size).collect();
         self.bounded(data, &sizes)
     }
 
-    /// A reshape of a bounded array. Where one dimension of the result is bounded, it has as many as there are for it.
+    /// Settles a reshape of a bounded array. If one dimension of the result is bounded, its size
+    /// follows from the number of elements.
     fn settled_reshape(&mut self, id: InstructionId, shape: &Shape) -> Result<InstructionId> {
-        let wanted = shape.as_array().ok_or_else(|| Error::internal("reshapes make arrays"))?;
-        let bounded: Vec<usize> = (0..wanted.rank()).filter(|&d| wanted.dimensions[d].is_dynamic).collect();
+        let target_shape = shape
+            .as_array()
+            .ok_or_else(|| Error::internal("expected an array as the result of a reshape"))?;
+        let bounded: Vec<usize> =
+            (0..target_shape.rank()).filter(|&d| target_shape.dimensions[d].is_dynamic).collect();
         let &[target] = &bounded[..] else { return self.op_shaped(&whole(shape), Op::Reshape {}, &[id]) };
         let all: Vec<usize> = (0..self.sizes(id).len()).collect();
         let count = self.true_count(id, &all)?;
-        let others = (0..wanted.rank()).filter(|&d| d != target).map(|d| wanted.size(d));
+        let others = (0..target_shape.rank()).filter(|&d| d != target).map(|d| target_shape.size(d));
         let others = self.s32(others.product::<i64>().max(1))?;
         let size = self.div(count, others)?;
-        let mut sizes: Vec<Size> = wanted.sizes().into_iter().map(Size::known).collect();
+        let mut sizes: Vec<Size> = target_shape.sizes().into_iter().map(Size::known).collect();
         sizes[target].size = Some(size);
         self.reshape_to(id, &sizes)
     }
 
-    /// Whether there is an array of bounded size in a value.
+    /// True if a value contains an array of bounded size.
     fn has_sizes(&self, value: &Value) -> bool {
         match value {
             Value::One(id) => self.is_bounded(*id),
@@ -248,7 +258,7 @@ impl Settler {
         }
     }
 
-    /// A value as one instruction.
+    /// Returns a value as one instruction.
     pub(crate) fn joined(&mut self, value: &Value) -> Result<InstructionId> {
         match value {
             Value::One(id) => Ok(*id),
@@ -256,15 +266,17 @@ impl Settler {
                 let elements =
                     elements.iter().map(|element| self.joined(element)).collect::<Result<Vec<_>>>()?;
                 if elements.iter().any(|&element| self.is_bounded(element)) {
-                    return Err(Error::unsupported("an operand is a tuple with arrays of bounded size"));
+                    return Err(Error::unsupported(
+                        "an operand that is a tuple with arrays of bounded size is not supported",
+                    ));
                 }
                 self.op(Op::Tuple {}, &elements)
             }
         }
     }
 
-    /// A size as an `s32` scalar that counts as one that only a run knows, even if it is a constant: the bounds are those that
-    /// the module states.
+    /// Returns a size as an `s32` scalar that is treated as a run-time value, even if it is a
+    /// constant, because the bounds are those that the module states.
     fn opaque(&mut self, size: InstructionId) -> Result<InstructionId> {
         let size = self.convert(size, PrimitiveType::S32)?;
         let size = self.reshape(size, &[])?;
@@ -273,10 +285,10 @@ impl Settler {
         Ok(size)
     }
 
-    /// The sizes that a shape states and operands give for its bounded dimensions.
-    fn sizes_of(&mut self, shape: &ArrayShape, given: &[InstructionId]) -> Result<Vec<Size>> {
+    /// Returns the sizes of a shape. `size_operands` are the sizes of its bounded dimensions.
+    fn sizes_of(&mut self, shape: &ArrayShape, size_operands: &[InstructionId]) -> Result<Vec<Size>> {
         let mut sizes = Vec::with_capacity(shape.rank());
-        for (dimension, &size) in shape.dimensions.iter().zip(given) {
+        for (dimension, &size) in shape.dimensions.iter().zip(size_operands) {
             let known = Size::known(dimension.size);
             sizes.push(if dimension.is_dynamic {
                 Size { size: Some(self.opaque(size)?), ..known }
@@ -288,7 +300,7 @@ impl Settler {
     }
 }
 
-/// The shape with all its dimensions at their bounds.
+/// Returns the shape with all dimensions at their bounds.
 pub(crate) fn whole(shape: &Shape) -> Shape {
     match shape {
         Shape::Array(array) => Shape::array(array.element_type, &array.sizes()),

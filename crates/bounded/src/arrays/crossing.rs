@@ -1,5 +1,5 @@
-//! Bounded arrays that pass from one computation into another: as the whole array and the sizes, which are arrays like
-//! others, and put together again on the other side.
+//! Passes bounded arrays from one computation into another: takes them apart into the whole array
+//! and the sizes, which are ordinary arrays, and reassembles them on the other side.
 
 use crate::builder::{Builder, Scope};
 use hlo::analysis::Range;
@@ -7,7 +7,8 @@ use hlo::{InstructionId, Op};
 use shape::{ArrayShape, Dimension, Literal, PrimitiveType};
 use support::{Error, Result};
 
-/// What an array of this shape passes as: itself, or the whole and a size for each bounded dimension.
+/// Returns the shapes that an array of this shape passes as: the shape itself, or the whole array
+/// and a size for each bounded dimension.
 pub fn parts_of_type(shape: &ArrayShape) -> Vec<ArrayShape> {
     let whole = ArrayShape::new(shape.element_type, &shape.sizes());
     let bounded = shape.dimensions.iter().filter(|dimension| dimension.is_dynamic);
@@ -15,7 +16,7 @@ pub fn parts_of_type(shape: &ArrayShape) -> Vec<ArrayShape> {
     std::iter::once(if shape.is_static() { shape.clone() } else { whole }).chain(sizes).collect()
 }
 
-/// The same of a value of a computation that is being built.
+/// Like [`parts_of_type`], for a value of a computation being built.
 pub fn parts(scope: &Scope, id: InstructionId) -> Vec<InstructionId> {
     let shape = scope.shape(id).expect_array();
     let mut sizes = vec![None; shape.rank()];
@@ -23,7 +24,7 @@ pub fn parts(scope: &Scope, id: InstructionId) -> Vec<InstructionId> {
     while !scope.shape(whole).expect_array().is_static() {
         let instruction = &scope.computation()[whole];
         let Op::SetDimensionSize { dimension } = *instruction.op() else {
-            unreachable!("bounded arrays are made by setting their sizes")
+            unreachable!("a bounded array that is not a set-dimension-size")
         };
         let size = instruction.operands()[1];
         sizes[dimension] = sizes[dimension].or(Some(size));
@@ -32,7 +33,7 @@ pub fn parts(scope: &Scope, id: InstructionId) -> Vec<InstructionId> {
     std::iter::once(whole).chain(sizes.into_iter().flatten()).collect()
 }
 
-/// The value of this shape that such parts make.
+/// Assembles the value of this shape from its parts.
 pub fn assembled(builder: &mut Builder, shape: &ArrayShape, parts: &[InstructionId]) -> InstructionId {
     let mut array = parts[0];
     let bounded = (0..shape.rank()).filter(|&d| shape.dimensions[d].is_dynamic);
@@ -40,13 +41,14 @@ pub fn assembled(builder: &mut Builder, shape: &ArrayShape, parts: &[Instruction
         let range = Range { low: Some(0), high: Some(shape.size(dimension)) };
         builder.note_range(size, range);
         let (module, scope) = builder.module_and_scope();
-        let added = scope.add(module, Op::SetDimensionSize { dimension }, &[array, size], None);
-        array = added.expect("a dimension of the array and an s32 scalar");
+        let resized = scope.add(module, Op::SetDimensionSize { dimension }, &[array, size], None);
+        array = resized.expect("set-dimension-size rejects its operands");
     }
     array
 }
 
-/// The least shape that holds arrays of both: of dimensions that differ the larger bound.
+/// Returns the least shape that includes arrays of both shapes: the larger bound if dimensions
+/// differ.
 pub fn joined(a: &ArrayShape, b: &ArrayShape) -> Option<ArrayShape> {
     if a.element_type != b.element_type || a.rank() != b.rank() {
         return None;
@@ -62,24 +64,24 @@ pub fn joined(a: &ArrayShape, b: &ArrayShape) -> Option<ArrayShape> {
     Some(joined)
 }
 
-/// An array as one of a shape that [`joined`] made of its own.
-pub fn coerced(builder: &mut Builder, id: InstructionId, wanted: &ArrayShape) -> Result<InstructionId> {
-    let have = builder.scope_ref().shape(id).expect_array().clone();
-    if have.same_dimensions(wanted) {
+/// Converts an array to a shape that [`joined`] derived from its own.
+pub fn coerced(builder: &mut Builder, id: InstructionId, target: &ArrayShape) -> Result<InstructionId> {
+    let source = builder.scope_ref().shape(id).expect_array().clone();
+    if source.same_dimensions(target) {
         return Ok(id);
     }
-    let mut made = parts(builder.scope_ref(), id);
-    let mut given = made.split_off(1).into_iter();
+    let mut parts_of_source = parts(builder.scope_ref(), id);
+    let mut size_parts = parts_of_source.split_off(1).into_iter();
     let mut sizes = Vec::new();
-    for (d, (own, wanted)) in have.dimensions.iter().zip(&wanted.dimensions).enumerate() {
-        made[0] = builder.pad_end(made[0], d, wanted.size - own.size)?;
+    for (d, (own, target)) in source.dimensions.iter().zip(&target.dimensions).enumerate() {
+        parts_of_source[0] = builder.pad_end(parts_of_source[0], d, target.size - own.size)?;
         if own.is_dynamic {
-            sizes.extend(given.next());
-        } else if wanted.is_dynamic {
+            sizes.extend(size_parts.next());
+        } else if target.is_dynamic {
             let size = i32::try_from(own.size);
             let size = size.map_err(|_| Error::unsupported("an array of bounded size is too long"))?;
             sizes.push(builder.scope().add_constant(Literal::scalar(size)));
         }
     }
-    Ok(assembled(builder, wanted, &[made, sizes].concat()))
+    Ok(assembled(builder, target, &[parts_of_source, sizes].concat()))
 }

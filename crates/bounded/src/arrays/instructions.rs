@@ -1,4 +1,5 @@
-//! Instructions on bounded operands: the same on the whole arrays, and the sizes that the result has.
+//! Instructions on bounded operands: the same instruction on the whole arrays, and the true sizes
+//! of its result.
 
 use super::{Bounded, Size, Sizes};
 use crate::builder::Builder;
@@ -9,7 +10,7 @@ use shape::Shape;
 use support::{Code, Error, Result};
 
 impl Builder {
-    /// Whether an instruction on these operands has to care for true sizes.
+    /// True if an instruction on these operands must take true sizes into account.
     pub fn has_bounded(&self, op: &Op, operands: &[InstructionId]) -> bool {
         match op {
             Op::GetTupleElement { .. } => self.scope_ref().tuple_sizes(operands[0]).is_some(),
@@ -17,37 +18,37 @@ impl Builder {
         }
     }
 
-    /// Adds an instruction on bounded operands. An error for opcodes that would take what lies behind true sizes for
-    /// elements.
+    /// Adds an instruction on bounded operands. Returns an error for opcodes that would treat
+    /// padding beyond the true sizes as elements.
     pub fn bounded_op(
         &mut self,
         op: Op,
         operands: &[InstructionId],
-        wanted: Option<&Shape>,
+        requested: Option<&Shape>,
     ) -> Result<InstructionId> {
         if let Op::GetTupleElement { .. } = op {
             let sizes = self.scope_ref().tuple_sizes(operands[0]).unwrap_or_default().to_vec();
-            let element = self.static_op(op, operands, wanted)?;
+            let element = self.static_op(op, operands, requested)?;
             return self.bounded(element, &sizes);
         }
         let mut parts = Vec::with_capacity(operands.len());
         for &operand in operands {
             parts.push(self.split(operand)?);
         }
-        let wanted = wanted.map(|shape| match shape.as_array() {
+        let requested = requested.map(|shape| match shape.as_array() {
             Some(array) => Shape::array(array.element_type, &array.sizes()),
             None => shape.clone(),
         });
-        let wanted = wanted.as_ref();
+        let requested = requested.as_ref();
         match &op {
             Op::Reduce { dimensions, .. } => {
                 let dimensions = dimensions.clone();
                 return self.bounded_reduce(op, &parts, &dimensions);
             }
             Op::Reshape {} => {
-                let have = self.sizes(parts[0].data);
-                let to = wanted.and_then(Shape::as_array).map(|array| array.sizes()).unwrap_or_default();
-                let sizes = self.reshaped_sizes(&have, &parts[0].sizes, &to)?;
+                let source = self.sizes(parts[0].data);
+                let to = requested.and_then(Shape::as_array).map(|array| array.sizes()).unwrap_or_default();
+                let sizes = self.reshaped_sizes(&source, &parts[0].sizes, &to)?;
                 return self.reshape_to(operands[0], &sizes);
             }
             Op::Concatenate { dimension } => return self.bounded_concatenate(&parts, *dimension),
@@ -57,26 +58,27 @@ impl Builder {
         }
         let (op, parts) = self.windows_apart(op, parts)?;
         let (parts, sizes) = self.prepared(&op, parts)?;
-        let made = match op {
+        let result = match op {
             Op::Sort { dimension, is_stable, to_apply } if sizes[dimension].is_some() => {
-                let size = sizes[dimension].expect("it was asked for");
+                let size = sizes[dimension].expect("the guard checked for a size");
                 self.bounded_sort(&parts, dimension, is_stable, to_apply, size)?
             }
             op => {
                 let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
-                self.static_op(op, &data, wanted)?
+                self.static_op(op, &data, requested)?
             }
         };
-        if self.scope_ref().shape(made).as_array().is_some() {
-            return self.bounded(made, &sizes);
+        if self.scope_ref().shape(result).as_array().is_some() {
+            return self.bounded(result, &sizes);
         }
         if sizes.iter().any(Option::is_some) {
-            self.scope().set_tuple_sizes(made, sizes);
+            self.scope().set_tuple_sizes(result, sizes);
         }
-        Ok(made)
+        Ok(result)
     }
 
-    /// Operands without anything behind their true sizes that would count, and the sizes of the result.
+    /// Masks the padding of operands that would affect the result, and returns the sizes of the
+    /// result.
     fn prepared(&mut self, op: &Op, mut parts: Vec<Bounded>) -> Result<(Vec<Bounded>, Sizes)> {
         let sizes = match op {
             op if op.opcode().traits().contains(Traits::ELEMENTWISE) => self.common_sizes(&parts)?,
@@ -91,8 +93,8 @@ impl Builder {
             Op::Transpose { dimensions } => dimensions.iter().map(|&d| parts[0].sizes[d]).collect(),
             Op::Slice { slice } => self.sliced_sizes(&parts[0], slice)?,
             Op::DynamicSlice { dynamic_slice_sizes } => {
-                let have = self.sizes(parts[0].data);
-                let whole = (0..have.len()).map(|d| dynamic_slice_sizes[d] == have[d]);
+                let whole_sizes = self.sizes(parts[0].data);
+                let whole = (0..whole_sizes.len()).map(|d| dynamic_slice_sizes[d] == whole_sizes[d]);
                 let sizes = whole.zip(&parts[0].sizes).map(|(whole, &size)| size.filter(|_| whole));
                 sizes.collect()
             }
@@ -107,7 +109,8 @@ impl Builder {
                 {
                     let element_type = self.element_type(part.data);
                     let zero = self.scalar(element_type, 0.0);
-                    // What either side lacks must not be multiplied with garbage on the other.
+                    // Elements that one side does not have must not be multiplied with padding of
+                    // the other.
                     part.data = self.masked(part, contracted, zero)?;
                 }
                 for (&l, &r) in numbers.lhs_contracting_dims.iter().zip(&numbers.rhs_contracting_dims) {
@@ -124,8 +127,8 @@ impl Builder {
                     sizes.push(self.common_size(lhs[l], rhs[r])?);
                 }
                 let free = |sizes: &Sizes, batch: &[usize], contracted: &[usize]| -> Sizes {
-                    let kept = (0..sizes.len()).filter(|d| !batch.contains(d) && !contracted.contains(d));
-                    kept.map(|d| sizes[d]).collect()
+                    let free = (0..sizes.len()).filter(|d| !batch.contains(d) && !contracted.contains(d));
+                    free.map(|d| sizes[d]).collect()
                 };
                 sizes.extend(free(&lhs, &numbers.lhs_batch_dims, &numbers.lhs_contracting_dims));
                 sizes.extend(free(&rhs, &numbers.rhs_batch_dims, &numbers.rhs_contracting_dims));
@@ -133,7 +136,7 @@ impl Builder {
             }
             Op::Scatter { scatter_dimension_numbers: numbers, .. } if parts.len() == 3 => {
                 let window: Vec<usize> = numbers.update_window_dims.clone();
-                // Updates and indices go together; what is not there goes nowhere.
+                // Updates and indices correspond. Indices beyond the true size are out of range.
                 let scattered: Vec<usize> =
                     (0..parts[2].sizes.len()).filter(|d| !window.contains(d)).collect();
                 let of_indices: Vec<usize> =
@@ -159,12 +162,12 @@ impl Builder {
             }
             Op::Sort { .. } => self.common_sizes(&parts)?,
             Op::ReduceWindow { window, .. } => self.windowed_sizes(op, &mut parts, window)?,
-            _ => return Err(refused(op)),
+            _ => return Err(unsupported(op)),
         };
         Ok((parts, sizes))
     }
 
-    /// Sizes along dimensions that several arrays share. Scalars take part in none.
+    /// Returns the sizes of dimensions that several arrays share. Scalars are ignored.
     fn common_sizes(&mut self, parts: &[Bounded]) -> Result<Sizes> {
         let rank = parts.iter().map(|part| part.sizes.len()).max().unwrap_or(0);
         let mut sizes = vec![None; rank];
@@ -176,7 +179,7 @@ impl Builder {
         Ok(sizes)
     }
 
-    /// One size of two that should be equal: the smaller one, so that nothing undefined counts.
+    /// Returns one of two sizes that should be equal: the smaller one, so that no padding counts.
     pub(super) fn common_size(
         &mut self,
         a: Option<InstructionId>,
@@ -188,7 +191,7 @@ impl Builder {
         }
     }
 
-    /// A reduction starts from its neutral element, which therefore stands for what is not there.
+    /// Reduces bounded arrays. The initial value is the identity, so it replaces padding.
     fn bounded_reduce(&mut self, op: Op, parts: &[Bounded], dimensions: &[usize]) -> Result<InstructionId> {
         let (arrays, initial) = parts.split_at(parts.len() / 2);
         let sizes = self.common_sizes(arrays)?;
@@ -198,26 +201,28 @@ impl Builder {
             data.push(self.masked(&array, dimensions, initial.data)?);
         }
         data.extend(initial.iter().map(|part| part.data));
-        let kept: Sizes = (0..sizes.len()).filter(|d| !dimensions.contains(d)).map(|d| sizes[d]).collect();
-        let made = self.static_op(op, &data, None)?;
+        let remaining: Sizes =
+            (0..sizes.len()).filter(|d| !dimensions.contains(d)).map(|d| sizes[d]).collect();
+        let result = self.static_op(op, &data, None)?;
         if arrays.len() == 1 {
-            return self.bounded(made, &kept);
+            return self.bounded(result, &remaining);
         }
-        if kept.iter().any(Option::is_some) {
-            self.scope().set_tuple_sizes(made, kept);
+        if remaining.iter().any(Option::is_some) {
+            self.scope().set_tuple_sizes(result, remaining);
         }
-        Ok(made)
+        Ok(result)
     }
 
-    /// Windows see the initial value where nothing is, as they do in padding; the sizes are the numbers of windows.
+    /// Replaces padding with the initial value, as the instruction's own padding does. Returns the
+    /// numbers of windows.
     fn windowed_sizes(&mut self, op: &Op, parts: &mut [Bounded], window: &Window) -> Result<Sizes> {
         let (arrays, initial) = parts.split_at_mut(parts.len() / 2);
         let sizes = self.common_sizes(arrays)?;
         let bounded = || window.dimensions.iter().enumerate().filter(|&(d, _)| sizes[d].is_some());
         if bounded().any(|(_, dimension)| dimension.base_dilation != 1) {
-            return Err(refused(op));
+            return Err(unsupported(op));
         }
-        // A window of one element sees what it makes an element of.
+        // A window of one element only reads the element at its own position.
         let seen: Vec<usize> = bounded()
             .filter(|&(_, dimension)| *dimension != WindowDimension::of_size(1))
             .map(|(d, _)| d)
@@ -240,7 +245,7 @@ impl Builder {
         Ok(counts)
     }
 
-    /// Arrays one after the other: each begins where the true elements of the one before end.
+    /// Concatenates arrays. Each begins after the true elements of the previous one.
     fn bounded_concatenate(&mut self, parts: &[Bounded], dimension: usize) -> Result<InstructionId> {
         let mut sizes = vec![None; parts[0].sizes.len()];
         for part in parts {
@@ -274,15 +279,15 @@ impl Builder {
             end = self.add(end, size)?;
         }
         let data: Vec<InstructionId> = parts.iter().map(|part| part.data).collect();
-        let made = match joined {
+        let result = match joined {
             Some(joined) => joined,
             None => self.concatenate(&data, dimension)?,
         };
         sizes[dimension] = (!is_known).then_some(end);
-        self.bounded(made, &sizes)
+        self.bounded(result, &sizes)
     }
 
-    /// The last true element becomes the first: what is not there comes to lie in front, and is cut off.
+    /// Reverses arrays. The padding comes first after the reversal, and is removed.
     fn bounded_reverse(&mut self, part: &Bounded, dimensions: &[usize]) -> Result<InstructionId> {
         let mut data = self.reverse(part.data, dimensions.to_vec())?;
         for &dimension in dimensions {
@@ -295,7 +300,7 @@ impl Builder {
         self.bounded(data, &part.sizes)
     }
 
-    /// What lies behind the true elements becomes padding too.
+    /// Pads arrays. The existing padding is overwritten with the padding value.
     fn bounded_pad(&mut self, parts: &[Bounded], padding: &PaddingConfig) -> Result<InstructionId> {
         let all: Vec<usize> = (0..parts[0].sizes.len()).collect();
         let data = self.masked(&parts[0], &all, parts[1].data)?;
@@ -311,19 +316,19 @@ impl Builder {
             let padded = self.add_scalar(inner, around)?;
             *size = Some(self.op(Op::Maximum {}, &[padded, zero])?);
         }
-        let made = self.static_op(Op::Pad { padding: padding.clone() }, &[data, parts[1].data], None)?;
-        self.bounded(made, &sizes)
+        let result = self.static_op(Op::Pad { padding: padding.clone() }, &[data, parts[1].data], None)?;
+        self.bounded(result, &sizes)
     }
 
-    /// Of a part of a dimension there is what lies before its true size.
+    /// Returns the sizes of a slice: the part of each range that is before the true size.
     fn sliced_sizes(&mut self, part: &Bounded, slice: &[SliceDimension]) -> Result<Sizes> {
-        let have = self.sizes(part.data);
+        let whole_sizes = self.sizes(part.data);
         let mut sizes = part.sizes.clone();
         for (d, size) in sizes.iter_mut().enumerate() {
             let (Some(true_size), SliceDimension { start, limit, stride }) = (*size, slice[d]) else {
                 continue;
             };
-            if (start, limit, stride) == (0, have[d], 1) {
+            if (start, limit, stride) == (0, whole_sizes[d], 1) {
                 continue;
             }
             let (low, high) = (self.s32(start)?, self.s32(limit.max(start))?);
@@ -336,19 +341,20 @@ impl Builder {
         Ok(sizes)
     }
 
-    /// Whole slices of a bounded dimension keep its size; dimensions of the indices keep theirs.
+    /// Returns the sizes of a gather. A bounded dimension keeps its size if it is gathered as a
+    /// whole. Dimensions of the indices keep theirs.
     fn gathered_sizes(
         &self,
         parts: &[Bounded],
         numbers: &GatherDimensionNumbers,
         slice_sizes: &[i64],
     ) -> Sizes {
-        let have = self.sizes(parts[0].data);
-        let gone =
+        let whole_sizes = self.sizes(parts[0].data);
+        let is_dropped =
             |d: &usize| numbers.collapsed_slice_dims.contains(d) || numbers.operand_batching_dims.contains(d);
-        let mut slices = (0..have.len())
-            .filter(|d| !gone(d))
-            .map(|d| parts[0].sizes[d].filter(|_| slice_sizes[d] == have[d]));
+        let mut slices = (0..whole_sizes.len())
+            .filter(|d| !is_dropped(d))
+            .map(|d| parts[0].sizes[d].filter(|_| slice_sizes[d] == whole_sizes[d]));
         let mut places =
             (0..parts[1].sizes.len()).filter(|&d| d != numbers.index_vector_dim).map(|d| parts[1].sizes[d]);
         let places_count =
@@ -366,10 +372,11 @@ impl Builder {
     }
 }
 
-fn refused(op: &Op) -> Error {
+fn unsupported(op: &Op) -> Error {
     Error::unsupported(format!(
-        "an input has a dimension whose size only a run knows, and {} cannot leave out what is not there; give the \
-         input a fixed size first, as XlaRemoveDynamicDimensionSize or Pad do",
+        "an input has a dimension of data-dependent size, which {} does not support; give the \
+         input a fixed size first, for example with XlaRemoveDynamicDimensionSize or Pad",
         op.opcode().name()
-    )).coded(Code::BoundedSize)
+    ))
+    .coded(Code::BoundedSize)
 }

@@ -1,4 +1,4 @@
-//! What lies behind true sizes, made harmless.
+//! Masks for the padding beyond true sizes.
 
 use super::Bounded;
 use crate::builder::Builder;
@@ -7,14 +7,15 @@ use shape::PrimitiveType;
 use support::Result;
 
 impl Builder {
-    /// Whether each element of an array of these sizes lies before `size` along a dimension.
+    /// Returns, for each element of an array of these sizes, whether it is before `size` along a
+    /// dimension.
     pub fn before(&mut self, sizes: &[i64], dimension: usize, size: InstructionId) -> Result<InstructionId> {
         let positions = self.iota(PrimitiveType::S32, sizes, dimension)?;
         let size = self.broadcast(size, sizes, &[])?;
         self.compare(ComparisonDirection::Lt, positions, size)
     }
 
-    /// The whole array, with a scalar in place of what lies behind the true sizes of some dimensions.
+    /// Returns the whole array with a scalar in place of the padding of some dimensions.
     pub fn masked(
         &mut self,
         array: &Bounded,
@@ -32,7 +33,7 @@ impl Builder {
         Ok(data)
     }
 
-    /// The same with a number, in all dimensions.
+    /// Like [`Self::masked`], with a number and in all dimensions.
     pub fn masked_with(&mut self, id: InstructionId, value: f64) -> Result<InstructionId> {
         let array = self.split(id)?;
         if array.is_static() {

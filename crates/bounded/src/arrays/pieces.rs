@@ -1,4 +1,4 @@
-//! Pieces of arrays whose place or length only a run knows.
+//! Pieces of arrays with a data-dependent position or length.
 
 use super::Size;
 use crate::builder::Builder;
@@ -7,8 +7,8 @@ use shape::PrimitiveType;
 use support::Result;
 
 impl Builder {
-    /// Elements `begin, begin + stride, ...` of a dimension, `length` of them. All must be in the array; `begin` is an
-    /// `s32` scalar.
+    /// Returns the `length` elements `begin, begin + stride, ...` of a dimension, which must be
+    /// within the array. `begin` is an `s32` scalar.
     pub fn take(
         &mut self,
         id: InstructionId,
@@ -19,7 +19,7 @@ impl Builder {
     ) -> Result<InstructionId> {
         let mut sizes = self.split(id)?.sizes;
         let data = self.split(id)?.data;
-        let have = self.sizes(data)[dimension];
+        let whole_size = self.sizes(data)[dimension];
         let piece = if stride == 1 && length.bound > 0 {
             self.take_row(data, dimension, begin, length.bound)?
         } else {
@@ -27,8 +27,10 @@ impl Builder {
             let offsets = self.mul_scalar(steps, stride as f64)?;
             let begin = self.broadcast(begin, &[length.bound], &[])?;
             let positions = self.add(begin, offsets)?;
-            let (zero, last) =
-                (self.splat_like(positions, 0.0)?, self.splat_like(positions, (have - 1).max(0) as f64)?);
+            let (zero, last) = (
+                self.splat_like(positions, 0.0)?,
+                self.splat_like(positions, (whole_size - 1).max(0) as f64)?,
+            );
             let positions = self.clamped(positions, zero, last)?;
             self.gather_along(data, positions, dimension as i64, 0)?
         };
@@ -36,7 +38,7 @@ impl Builder {
         self.bounded(piece, &sizes)
     }
 
-    /// `bound` elements from `begin` on, whatever is beyond the end.
+    /// Returns `bound` elements from `begin` on. Elements beyond the end are unspecified.
     fn take_row(
         &mut self,
         data: InstructionId,
@@ -63,8 +65,9 @@ impl Builder {
         self.op(Op::DynamicSlice { dynamic_slice_sizes }, &operands)
     }
 
-    /// The rows (elements of dimension 0) for which `keep`, a `pred` vector of their number, holds, in their order, and
-    /// how many they are: an `s32` scalar. Their positions, an `s32` vector; zeros behind them.
+    /// Returns the positions of the rows for which `keep` holds, in order, and their number. `keep`
+    /// is a `pred` vector with one element per row. The positions are an `s32` vector, padded with
+    /// zeros, and the number is an `s32` scalar.
     pub fn kept_positions(&mut self, keep: InstructionId) -> Result<(InstructionId, InstructionId)> {
         let rows = self.sizes(keep)[0];
         let places = self.ranks(keep)?;
@@ -77,7 +80,8 @@ impl Builder {
         Ok((positions, count))
     }
 
-    /// How many elements of a `pred` vector hold, and how many before each: `s32`.
+    /// Returns the number of true elements of a `pred` vector, and the number before each element,
+    /// as `s32`.
     pub fn ranks(&mut self, keep: InstructionId) -> Result<(InstructionId, InstructionId)> {
         let ones = self.convert(keep, PrimitiveType::S32)?;
         let count = self.reduce(ones, crate::builder::Reducer::Add, &[0])?;
@@ -85,15 +89,15 @@ impl Builder {
         let (size, zero) = (self.sizes(keep)[0], self.scalar(PrimitiveType::S32, 0.0));
         let mut distance = 1;
         while distance < size {
-            let kept = self.slice_in(sums, 0, 0, size - distance)?;
-            let before = self.pad(kept, zero, &[(distance, 0, 0)])?;
+            let shifted = self.slice_in(sums, 0, 0, size - distance)?;
+            let before = self.pad(shifted, zero, &[(distance, 0, 0)])?;
             sums = self.add(before, sums)?;
             distance *= 2;
         }
         Ok((count, self.sub(sums, ones)?))
     }
 
-    /// `into[index[i]] = values[i]` for distinct indices; those out of range are nowhere.
+    /// `into[index[i]] = values[i]` for distinct indices. Indices out of range are ignored.
     pub fn replace_rows(
         &mut self,
         into: InstructionId,
@@ -118,7 +122,7 @@ impl Builder {
         self.op(op, &[into, index, values])
     }
 
-    /// The index counted from the end if it is negative: `s32` scalars.
+    /// Adds the size to a negative index, so that it counts from the end. Both are `s32` scalars.
     pub fn wrapped(&mut self, index: InstructionId, size: InstructionId) -> Result<InstructionId> {
         let negative = self.compare_scalar(ComparisonDirection::Lt, index, 0.0)?;
         let from_end = self.add(index, size)?;

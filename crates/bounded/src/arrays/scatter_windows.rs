@@ -1,4 +1,4 @@
-//! Scatters whose windows have sizes that a run knows.
+//! Scatters whose windows have data-dependent sizes.
 
 use super::{Bounded, Sizes};
 use crate::builder::Builder;
@@ -6,24 +6,24 @@ use hlo::{ComparisonDirection, InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// A dimension of the windows whose true size a run knows.
+/// A window dimension with a data-dependent size.
 struct Cut {
-    /// Its place in the updates.
+    /// Its index among the dimensions of the updates.
     of_update: usize,
-    /// Its place in the operand.
+    /// Its index among the dimensions of the operand.
     of_operand: usize,
     /// Its true size.
     size: InstructionId,
 }
 
-/// The type of indices: no place within an array wraps in it.
+/// The type of indices. No position within an array overflows it.
 const INDEX_TYPE: PrimitiveType = PrimitiveType::S64;
 
-/// Indices of parts of windows in the making.
+/// Indices of parts of windows, under construction.
 struct Places<'a> {
-    /// Sizes of the indices' own dimensions, and of those of the parts.
+    /// Sizes of the indices' own dimensions, followed by those of the parts.
     sizes: &'a [i64],
-    /// The number of the indices' own dimensions.
+    /// Number of the indices' own dimensions.
     batch: usize,
     /// The components of the indices.
     columns: &'a mut Vec<InstructionId>,
@@ -32,8 +32,9 @@ struct Places<'a> {
 }
 
 impl Builder {
-    /// `scatter` of windows as one of their parts: along each dimension of bounded size every element of a window becomes an
-    /// update with an index of its own. What is not there goes nowhere, and so do windows that do not fit in as a whole.
+    /// Splits the windows of a `scatter` into parts: along each bounded dimension, every element of
+    /// a window becomes an update with its own index. Elements beyond the true size, and windows
+    /// that do not fit as a whole, get an index out of range.
     pub(super) fn windows_apart(&mut self, op: Op, mut parts: Vec<Bounded>) -> Result<(Op, Vec<Bounded>)> {
         let Op::Scatter { scatter_dimension_numbers: numbers, .. } = &op else { return Ok((op, parts)) };
         if parts.len() != 3 {
@@ -46,7 +47,7 @@ impl Builder {
         }
         if !numbers.input_batching_dims.is_empty() {
             return Err(Error::unsupported(
-                "scatter with batching dimensions and windows of a size that only a run knows; make the batch indices",
+                "scatter with batching dimensions and windows of data-dependent size is not supported; make the batch dimensions part of the indices",
             ));
         }
         let mut indices = self.vectors_last(&parts[1], numbers.index_vector_dim)?;
@@ -54,7 +55,7 @@ impl Builder {
         let batch = indices.sizes.len() - 1;
         let mut sizes = self.sizes(indices.data);
         let components = sizes[batch] as usize;
-        // The places of the parts within their windows follow the indices' own dimensions.
+        // The positions of the parts within their windows follow the indices' own dimensions.
         let whole: Vec<i64> = self.sizes(parts[2].data);
         sizes.splice(batch..batch, cuts.iter().map(|cut| whole[cut.of_update]));
         let shared: Vec<usize> = (0..batch).collect();
@@ -72,8 +73,8 @@ impl Builder {
         let mut column_sizes = one.to_vec();
         column_sizes.push(1);
         for column in &mut columns {
-            let kept = self.select(fits, *column, nowhere)?;
-            *column = self.reshape(kept, &column_sizes)?;
+            let valid = self.select(fits, *column, nowhere)?;
+            *column = self.reshape(valid, &column_sizes)?;
         }
         indices.sizes.splice(batch..batch, cuts.iter().map(|_| None));
         indices.data = self.op(Op::Concatenate { dimension: column_sizes.len() - 1 }, &columns)?;
@@ -92,7 +93,7 @@ impl Builder {
         parts[1] = indices;
         parts[2] = updates;
         let Op::Scatter { unique_indices, to_apply, .. } = op else {
-            return Err(Error::internal("it was a scatter"));
+            return Err(Error::internal("expected a scatter"));
         };
         let op = Op::Scatter {
             scatter_dimension_numbers: numbers,
@@ -103,8 +104,8 @@ impl Builder {
         Ok((op, parts))
     }
 
-    /// Adds the places of the parts within their windows to the indices. The result says which of the parts exist, in windows
-    /// that fit in as a whole.
+    /// Adds the positions of the parts within their windows to the indices. Returns a mask of the
+    /// parts that exist, in windows that fit as a whole.
     fn add_places(
         &mut self,
         places: &mut Places<'_>,
@@ -133,16 +134,16 @@ impl Builder {
             let numbers = self.iota(INDEX_TYPE, places.sizes, places.batch + k)?;
             places.columns[component] = self.add(places.columns[component], numbers)?;
         }
-        fits.ok_or_else(|| Error::internal("there is a dimension of bounded size"))
+        fits.ok_or_else(|| Error::internal("no window dimension is bounded"))
     }
 
-    /// An index that no array has.
+    /// Returns an index that is out of range for any array.
     pub(super) fn nowhere(&mut self, element_type: PrimitiveType) -> InstructionId {
         let nowhere = if element_type.is_signed_integer() { -1.0 } else { f64::from(u32::MAX) };
         self.scalar(element_type, nowhere)
     }
 
-    /// The indices with their vectors along the last dimension.
+    /// Returns the indices with their vectors along the last dimension.
     fn vectors_last(&mut self, indices: &Bounded, vector: usize) -> Result<Bounded> {
         let rank = indices.sizes.len();
         if vector == rank {
@@ -161,7 +162,7 @@ impl Builder {
         Ok(Bounded { data: self.transpose(array.data, order)?, sizes })
     }
 
-    /// One component of all index vectors, which lie along the last dimension.
+    /// Returns one component of all index vectors, which are along the last dimension.
     fn column(&mut self, indices: InstructionId, component: usize) -> Result<InstructionId> {
         let sizes = self.sizes(indices);
         let last = sizes.len() - 1;
@@ -169,7 +170,7 @@ impl Builder {
         self.reshape(column, &sizes[..last])
     }
 
-    /// Whether windows that begin there lie within the operand's true size.
+    /// Returns a mask of the windows that begin at `starts` and are within the operand's true size.
     fn window_fits(
         &mut self,
         starts: InstructionId,
@@ -177,7 +178,7 @@ impl Builder {
         operand: &Bounded,
         sizes: &[i64],
     ) -> Result<InstructionId> {
-        let have = match operand.sizes[cut.of_operand] {
+        let operand_size = match operand.sizes[cut.of_operand] {
             Some(size) => size,
             None => {
                 let size = self.sizes(operand.data)[cut.of_operand];
@@ -185,7 +186,7 @@ impl Builder {
             }
         };
         let element_type = self.element_type(starts);
-        let most = self.sub(have, cut.size)?;
+        let most = self.sub(operand_size, cut.size)?;
         let zero = self.s32(0)?;
         let is_narrower = self.compare(ComparisonDirection::Ge, most, zero)?;
         let is_narrower = self.broadcast(is_narrower, sizes, &[])?;
@@ -198,8 +199,8 @@ impl Builder {
         self.op(Op::And {}, &[within, is_narrower])
     }
 
-    /// The updates with the dimensions of the indices first, then those of the parts, then what is left of the windows; and
-    /// where these are.
+    /// Transposes the updates: first the dimensions of the indices, then those of the parts, then
+    /// the rest of the windows. Also returns the positions of the rest.
     fn windows_last(
         &mut self,
         updates: &Bounded,
@@ -213,13 +214,13 @@ impl Builder {
         let first = order.len();
         order.extend(numbers.update_window_dims.iter().filter(|d| !is_cut(d)));
         let mut updates = self.reordered(updates, &order)?;
-        // What is not there has an index that says so.
+        // Elements beyond the true size have an index out of range.
         updates.sizes[first - cuts.len()..first].fill(None);
         Ok((updates, (first..rank).collect()))
     }
 }
 
-/// The dimensions of the windows that are bounded.
+/// Returns the bounded dimensions of the windows.
 fn cuts(numbers: &ScatterDimensionNumbers, parts: &[Bounded]) -> Vec<Cut> {
     let of_windows = (0..parts[0].sizes.len())
         .filter(|d| !numbers.inserted_window_dims.contains(d) && !numbers.input_batching_dims.contains(d));

@@ -1,4 +1,4 @@
-//! Rules that give arrays other shapes, for bounded ones.
+//! Rules that change the shapes of bounded arrays.
 
 use super::Size;
 use super::sizes::{bounds, run_time};
@@ -9,22 +9,22 @@ use shape::index::element_count;
 use support::Result;
 
 impl Builder {
-    /// `Reshape` to sizes of which one may be -1: what is left of the elements.
+    /// `Reshape` to sizes, one of which may be -1 for the rest of the elements.
     pub fn reshape_bounded(&mut self, x: InstructionId, mut sizes: Vec<Size>) -> Result<InstructionId> {
-        let have = self.all_sizes(x)?;
+        let source = self.all_sizes(x)?;
         let unknown: Vec<usize> =
             (0..sizes.len()).filter(|&d| sizes[d].bound == -1 && sizes[d].size.is_none()).collect();
         let valid = unknown.len() <= 1
             && sizes.iter().enumerate().all(|(d, size)| size.bound >= 0 || unknown.contains(&d));
-        self.check(valid, || format!("{} is no shape", list(&bounds(&sizes))))?;
+        self.check(valid, || format!("{} is not a valid shape", list(&bounds(&sizes))))?;
         if let [open] = *unknown.as_slice() {
-            sizes[open] = self.what_is_left(&have, &sizes, open)?;
+            sizes[open] = self.inferred_size(&source, &sizes, open)?;
         } else {
-            let (before, after) = (element_count(&bounds(&have)), element_count(&bounds(&sizes)));
+            let (before, after) = (element_count(&bounds(&source)), element_count(&bounds(&sizes)));
             let is_known = sizes.iter().all(|size| size.size.is_none());
             self.check(!is_known || before >= after, || {
                 format!(
-                    "{} elements at most cannot have the shape {}",
+                    "cannot reshape at most {} elements to the shape {}",
                     before.unwrap_or(0),
                     list(&bounds(&sizes))
                 )
@@ -33,11 +33,12 @@ impl Builder {
         self.reshape_to(x, &sizes)
     }
 
-    /// The size of the dimension that takes what the others leave. Sizes that stand on both sides are the same.
-    fn what_is_left(&mut self, have: &[Size], sizes: &[Size], open: usize) -> Result<Size> {
+    /// Returns the size of the dimension that contains the rest of the elements. Sizes that occur
+    /// on both sides cancel.
+    fn inferred_size(&mut self, source: &[Size], sizes: &[Size], open: usize) -> Result<Size> {
         let mut others: Vec<Size> = (0..sizes.len()).filter(|&d| d != open).map(|d| sizes[d]).collect();
         let mut left = Vec::new();
-        for &size in have {
+        for &size in source {
             let same = |cx: &Self, other: &Size| match (size.size, other.size) {
                 (Some(a), Some(b)) => cx.same_size(a, b),
                 _ => false,
@@ -69,7 +70,8 @@ impl Builder {
         Ok(Size { bound, size: Some(size) })
     }
 
-    /// Whether two sizes are one: through conversions, and positions of vectors that were put together from it.
+    /// True if two sizes are the same value. Looks through conversions and through elements of
+    /// vectors concatenated from it.
     fn same_size(&self, a: InstructionId, b: InstructionId) -> bool {
         self.origin(a) == self.origin(b)
     }
@@ -90,14 +92,14 @@ impl Builder {
                     let size = |id: &InstructionId| {
                         computation[*id].shape().as_array().map_or(0, |a| a.element_count())
                     };
-                    let found = instruction.operands().iter().find(|operand| {
+                    let source = instruction.operands().iter().find(|operand| {
                         let here = (position as i64) < size(operand);
                         if !here {
                             position -= size(operand) as usize;
                         }
                         here
                     });
-                    match found {
+                    match source {
                         Some(&operand) => operand,
                         None => return id,
                     }
@@ -107,41 +109,42 @@ impl Builder {
         }
     }
 
-    /// Whether a value is never negative.
+    /// True if a value is never negative.
     fn is_size(&self, id: InstructionId) -> bool {
         self.range(id).low.is_some_and(|low| low >= 0)
     }
 
-    /// `BroadcastTo` sizes that only a run knows. Dimensions of 1 are repeated; others have the size already.
+    /// `BroadcastTo` data-dependent sizes. Dimensions of size 1 are broadcast; others already have
+    /// the size.
     pub fn broadcast_to_bounded(&mut self, x: InstructionId, sizes: &[Size]) -> Result<InstructionId> {
-        let have = self.sizes(x);
-        let wanted = bounds(sizes);
-        let lead = sizes.len().checked_sub(have.len());
+        let source = self.sizes(x);
+        let target = bounds(sizes);
+        let lead = sizes.len().checked_sub(source.len());
         let lead = lead.ok_or_else(|| {
-            self.invalid(format!("{} has more dimensions than {}", list(&have), list(&wanted)))
+            self.invalid(format!("{} has more dimensions than {}", list(&source), list(&target)))
         })?;
         let mut x = x;
-        for (d, &size) in have.iter().enumerate() {
-            let bound = wanted[lead + d];
+        for (d, &size) in source.iter().enumerate() {
+            let bound = target[lead + d];
             if size == 1 || size == bound {
                 continue;
             }
             self.check(
                 size < bound || sizes[lead + d].size.is_some() || self.array(x).dimensions[d].is_dynamic,
-                || format!("Incompatible shapes: {} vs. {}", list(&have), list(&wanted)),
+                || format!("Incompatible shapes: {} vs. {}", list(&source), list(&target)),
             )?;
             x = self.rebound(x, d, bound)?;
         }
-        let repeated = self.broadcast_to(x, &wanted)?;
+        let repeated = self.broadcast_to(x, &target)?;
         let data = self.split(repeated)?.data;
         self.bounded(data, &run_time(sizes))
     }
 
-    /// The same array with another bound of a dimension; what lies behind the true size is undefined.
+    /// Changes the bound of a dimension. Elements beyond the true size are undefined.
     fn rebound(&mut self, x: InstructionId, dimension: usize, bound: i64) -> Result<InstructionId> {
         let mut split = self.split(x)?;
-        let have = self.sizes(split.data)[dimension];
-        if bound < have {
+        let old_bound = self.sizes(split.data)[dimension];
+        if bound < old_bound {
             split.data = self.slice_in(split.data, dimension, 0, bound)?;
             if let Some(size) = split.sizes[dimension] {
                 let most = self.s32(bound)?;
@@ -151,33 +154,34 @@ impl Builder {
             let element_type = self.element_type(split.data);
             let zero = self.scalar(element_type, 0.0);
             let mut padding = vec![(0, 0, 0); split.sizes.len()];
-            padding[dimension].1 = bound - have;
+            padding[dimension].1 = bound - old_bound;
             split.data = self.pad(split.data, zero, &padding)?;
             if split.sizes[dimension].is_none() {
-                split.sizes[dimension] = Some(self.s32(have)?);
+                split.sizes[dimension] = Some(self.s32(old_bound)?);
             }
         }
         self.bounded(split.data, &split.sizes)
     }
 
-    /// Repeats the dimensions of a bounded array that are 1: one of at most 1 becomes all or nothing.
+    /// Broadcasts the dimensions of size 1 of a bounded array. If such a dimension has a true size
+    /// of 0, the result is empty.
     pub fn broadcast_bounded(
         &mut self,
         id: InstructionId,
-        kept: &[usize],
+        matching: &[usize],
         sizes: &[i64],
         dimensions: &[usize],
     ) -> Result<InstructionId> {
         let split = self.split(id)?;
-        let have = self.sizes(split.data);
-        let lead = sizes.len() - have.len();
-        let kept_sizes: Vec<i64> = kept.iter().map(|&d| have[d]).collect();
-        let squeezed = self.reshape(split.data, &kept_sizes)?;
+        let source = self.sizes(split.data);
+        let lead = sizes.len() - source.len();
+        let matching_sizes: Vec<i64> = matching.iter().map(|&d| source[d]).collect();
+        let squeezed = self.reshape(split.data, &matching_sizes)?;
         let repeated = self.broadcast(squeezed, sizes, dimensions)?;
         let mut true_sizes = vec![None; sizes.len()];
         for (d, &size) in split.sizes.iter().enumerate() {
             let Some(size) = size else { continue };
-            true_sizes[lead + d] = Some(if kept.contains(&d) {
+            true_sizes[lead + d] = Some(if matching.contains(&d) {
                 size
             } else {
                 let whole = self.s32(sizes[lead + d])?;
@@ -187,8 +191,8 @@ impl Builder {
         self.bounded(repeated, &true_sizes)
     }
 
-    /// Two inputs of an op that broadcasts, of which a dimension may be bounded differently: with one bound for both,
-    /// and a true size of 1 repeated as often as the other's.
+    /// Reconciles two inputs of a broadcasting op with different bounds: gives them a common bound,
+    /// and broadcasts a true size of 1 to that of the other.
     pub fn reconciled(
         &mut self,
         mut a: InstructionId,
@@ -199,10 +203,10 @@ impl Builder {
         }
         let rank = self.rank(a).max(self.rank(b));
         for d in 0..rank {
-            let of = |cx: &Self, id: InstructionId| (d + cx.rank(id)).checked_sub(rank);
-            let (Some(of_a), Some(of_b)) = (of(self, a), of(self, b)) else { continue };
+            let dimension_in = |cx: &Self, id: InstructionId| (d + cx.rank(id)).checked_sub(rank);
+            let (Some(of_a), Some(of_b)) = (dimension_in(self, a), dimension_in(self, b)) else { continue };
             let (in_a, in_b) = (self.array(a).dimensions[of_a], self.array(b).dimensions[of_b]);
-            // A static dimension of 1 is repeated anyway.
+            // A static dimension of size 1 is broadcast anyway.
             let is_one = |dimension: shape::Dimension| dimension.size == 1 && !dimension.is_dynamic;
             if !(in_a.is_dynamic || in_b.is_dynamic) || is_one(in_a) || is_one(in_b) {
                 continue;
@@ -228,7 +232,8 @@ impl Builder {
         Ok((a, b))
     }
 
-    /// An array with this bound and true size of a dimension, its first element repeated along it if `is_one`.
+    /// Returns an array with this bound and true size of a dimension. If `is_one`, its first
+    /// element is broadcast along it.
     fn repeated_if(
         &mut self,
         x: InstructionId,
@@ -261,7 +266,8 @@ impl Builder {
         self.bounded(data, &sizes)
     }
 
-    /// `Tile` where the array or a multiple is bounded: each element comes from its position modulo the true size.
+    /// `Tile` of a bounded array, or with a bounded multiple. Each element comes from its position
+    /// modulo the true size.
     pub fn tile_bounded(&mut self, x: InstructionId, multiples: &[Size]) -> Result<InstructionId> {
         let mut x = x;
         for (d, &multiple) in multiples.iter().enumerate() {
@@ -271,10 +277,10 @@ impl Builder {
             let size = self.all_sizes(x)?[d];
             let bound = size.bound.checked_mul(multiple.bound).filter(|&bound| bound <= i64::from(i32::MAX));
             let bound = bound.ok_or_else(|| self.invalid("the result is too large"))?;
-            let (have, times) = (self.size_value(size)?, self.size_value(multiple)?);
-            let tiled = self.times(have, times)?;
+            let (size_value, times) = (self.size_value(size)?, self.size_value(multiple)?);
+            let tiled = self.times(size_value, times)?;
             let one = self.s32(1)?;
-            let period = self.op(Op::Maximum {}, &[have, one])?;
+            let period = self.op(Op::Maximum {}, &[size_value, one])?;
             let positions = self.iota(PrimitiveType::S32, &[bound], 0)?;
             let period = self.broadcast(period, &[bound], &[])?;
             let positions = self.op(Op::Remainder {}, &[positions, period])?;

@@ -1,45 +1,45 @@
-//! Sizes that are operands: constants, or values of the run whose bounds are known.
+//! Sizes that are operands: constants, or run-time values with known upper bounds.
 
 use crate::builder::Builder;
 use hlo::{InstructionId, Op};
 use shape::PrimitiveType;
 use support::Result;
 
-/// How many factors of a product are looked at.
+/// Maximum number of factors of a product to analyze.
 const MAX_FACTORS: usize = 8;
 
-/// How deep products of products are followed.
+/// Maximum nesting depth of products to analyze.
 const MAX_PRODUCTS: usize = 4;
 
-/// A size.
+/// A size, known at compile time or bounded.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
-    /// The size, or the most that it can be.
+    /// The size, or its upper bound.
     pub bound: i64,
-    /// The size as an `s32` scalar if only a run knows it.
+    /// The size as an `s32` scalar, if it is only known at run time.
     pub size: Option<InstructionId>,
 }
 
 impl Size {
-    /// A size that is known.
+    /// Creates a size that is known at compile time.
     pub fn known(size: i64) -> Self {
         Self { bound: size, size: None }
     }
 }
 
-/// The bounds of sizes.
+/// Returns the bounds of sizes.
 pub fn bounds(sizes: &[Size]) -> Vec<i64> {
     sizes.iter().map(|size| size.bound).collect()
 }
 
-/// What is known at run time only.
+/// Returns the run-time values of sizes, if any.
 pub fn run_time(sizes: &[Size]) -> Vec<Option<InstructionId>> {
     sizes.iter().map(|size| size.size).collect()
 }
 
 impl Builder {
-    /// The most that an element of an array can be. Products of sizes are followed, which intervals of whole vectors are
-    /// too coarse for.
+    /// Returns the upper bound of an element of an array. Follows products of sizes, for which the
+    /// ranges of whole vectors are too coarse.
     pub fn upper_bound(&mut self, id: InstructionId, position: usize) -> Option<i64> {
         self.bound_within(id, position, MAX_PRODUCTS)
     }
@@ -80,7 +80,7 @@ impl Builder {
         Some(of_range.map_or(product, |high| high.min(product)))
     }
 
-    /// One integer of a vector, or a scalar, as an `s32` scalar.
+    /// Returns one integer of a vector, or a scalar, as an `s32` scalar.
     pub fn s32_element(&mut self, id: InstructionId, position: i64) -> Result<InstructionId> {
         let element = match self.rank(id) {
             0 => id,
@@ -90,7 +90,7 @@ impl Builder {
         self.convert(element, PrimitiveType::S32)
     }
 
-    /// The same, of which only what `s32` holds counts: as an end of a slice.
+    /// Like [`Self::s32_element`], saturated to `s32`, for an end of a slice.
     pub fn saturated_element(&mut self, id: InstructionId, position: i64) -> Result<InstructionId> {
         if self.element_type(id) != PrimitiveType::S64 {
             return self.s32_element(id, position);
@@ -100,21 +100,21 @@ impl Builder {
             _ => self.slice_in(id, 0, position, position + 1)?,
         };
         let element = self.reshape(element, &[])?;
-        // A size may be subtracted or added without leaving the type.
+        // Leave room to add or subtract a size without overflow.
         let limit = f64::from(i32::MAX / 2);
         let (low, high) = (self.splat_like(element, -limit)?, self.splat_like(element, limit)?);
         let element = self.clamped(element, low, high)?;
         self.convert(element, PrimitiveType::S32)
     }
 
-    /// The sizes of an array, run-time ones included.
+    /// Returns the sizes of an array, including run-time ones.
     pub fn all_sizes(&mut self, id: InstructionId) -> Result<Vec<Size>> {
         let split = self.split(id)?;
         let bounds = self.sizes(id);
         Ok(bounds.into_iter().zip(split.sizes).map(|(bound, size)| Size { bound, size }).collect())
     }
 
-    /// A size as an `s32` scalar.
+    /// Returns a size as an `s32` scalar.
     pub fn size_value(&mut self, size: Size) -> Result<InstructionId> {
         match size.size {
             Some(id) => Ok(id),

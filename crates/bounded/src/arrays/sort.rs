@@ -1,4 +1,4 @@
-//! Sorts along dimensions whose sizes a run knows: what is not there comes last.
+//! Sorts along dimensions of data-dependent size. Padding sorts last.
 
 use super::Bounded;
 use crate::builder::Builder;
@@ -7,8 +7,9 @@ use shape::{PrimitiveType, Shape};
 use support::Result;
 
 impl Builder {
-    /// A sort whose operands have a true size along its dimension: whether an element exists is sorted along, and goes before
-    /// everything else. The result is an array if there is one operand, else a tuple with one element more.
+    /// Sorts operands with a true size along the sorted dimension. The existence of each element is
+    /// an additional operand, and takes precedence over everything else. The result is an array if
+    /// there is one operand, otherwise a tuple with one more element.
     pub(super) fn bounded_sort(
         &mut self,
         parts: &[Bounded],
@@ -21,14 +22,15 @@ impl Builder {
         let sizes = self.sizes(operands[0]);
         operands.push(self.before(&sizes, dimension, size)?);
         let to_apply = self.existing_first(&operands, to_apply)?;
-        let made = self.static_op(Op::Sort { dimension, is_stable, to_apply }, &operands, None)?;
+        let result = self.static_op(Op::Sort { dimension, is_stable, to_apply }, &operands, None)?;
         if parts.len() > 1 {
-            return Ok(made);
+            return Ok(result);
         }
-        self.static_op(Op::GetTupleElement { index: 0 }, &[made], None)
+        self.static_op(Op::GetTupleElement { index: 0 }, &[result], None)
     }
 
-    /// Whether the first of two elements exists, and the second does not or comes after it.
+    /// Returns the comparator: true if the first of two elements exists, and the second does not
+    /// exist or comes after it.
     fn existing_first(
         &mut self,
         operands: &[InstructionId],

@@ -1,20 +1,21 @@
-//! Compile-time constants: evaluates what has been built so far, as far as it depends on no parameter.
+//! Compile-time constants: evaluates the instructions built so far that depend on no parameter.
 
 use crate::builder::{Builder, Scope};
 use evaluator::{Evaluator, Limits};
 use hlo::{InstructionId, Module, Op, Opcode};
 use shape::{ArrayShape, Literal, Shape};
 
-/// Instructions with more elements are not evaluated: shapes, axes and paddings are short.
+/// Maximum number of elements of an instruction to evaluate. Shapes, axes, and paddings are short.
 const MAX_FOLDED_ELEMENTS: i64 = 1 << 16;
 
-/// Constants with at most so many elements are built again inside of a branch or a loop.
+/// Maximum number of elements of constants to rebuild within a branch or a loop.
 const MAX_COPIED_ELEMENTS: i64 = 1024;
 
-/// How many steps one evaluation may take.
+/// Maximum number of steps of one evaluation.
 const MAX_STEPS_OF_ONE: u64 = 1 << 22;
 
-/// The value of an instruction, if it depends on constants only and is small. Each instruction is evaluated once.
+/// Returns the value of an instruction, if it depends only on constants and is small. Each
+/// instruction is evaluated once.
 fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal> {
     let mut stack = vec![id];
     while let Some(&top) = stack.last() {
@@ -55,36 +56,37 @@ fn fold(module: &Module, scope: &mut Scope, id: InstructionId) -> Option<Literal
 }
 
 impl Builder {
-    /// The value of an instruction, if it is known at compile time.
+    /// Returns the value of an instruction, if it is known at compile time.
     pub fn fold(&mut self, id: InstructionId) -> Option<Literal> {
         let (module, scope) = self.module_and_scope();
         fold(module, scope, id)
     }
 
-    /// Treats an instruction as one whose value only a run knows, even if it is a constant.
+    /// Treats an instruction as a run-time value, even if it is a constant.
     pub(crate) fn forbid_folding(&mut self, id: InstructionId) {
         self.scope().folded.insert(id, None);
     }
 
-    /// The integer at a position of a short vector, even if its neighbours are not known: what comes out of a concatenation
-    /// is looked up in what went in.
+    /// Returns the integer at a position of a short vector, even if its neighbors are unknown.
+    /// Looks through concatenations.
     pub fn fold_element(&mut self, id: InstructionId, position: usize) -> Option<i64> {
         let element = self.linear_element(id, position)?;
         element.base.is_none().then_some(element.offset)
     }
 
-    /// The integer at a position of a vector, relative to what it is added to. `None` if it is no integer.
+    /// Returns the integer at a position of a vector, relative to a run-time base. `None` if it is
+    /// not an integer.
     pub fn linear_element(&mut self, id: InstructionId, position: usize) -> Option<LinearElement> {
         let (module, scope) = self.module_and_scope();
         linear_element(module, scope, id, position, MAX_ADDITIONS)
     }
 
-    /// What stands in the innermost scope for an array of the enclosing one: captured, or built again if it is a small
-    /// constant, so that shapes and axes stay known.
+    /// Returns an array of the enclosing scope for use in the innermost scope: captured, or rebuilt
+    /// if it is a small constant, so that shapes and axes remain known.
     pub fn bring_in_array(&mut self, id: InstructionId) -> InstructionId {
         let Self { module, scopes, .. } = self;
         let [.., outer, inner] = scopes.as_mut_slice() else {
-            unreachable!("a branch lies in another scope")
+            unreachable!("the entry has no enclosing scope")
         };
         let shape = outer.shape(id).clone();
         let is_small = shape.as_array().is_some_and(|a| a.element_count() <= MAX_COPIED_ELEMENTS);
@@ -96,20 +98,21 @@ impl Builder {
     }
 }
 
-/// An integer as `base + offset`, where the base is an element that is known at run time only; without a base the
-/// offset is the value.
+/// An integer as `base + offset`, where the base is a run-time element. Without a base, the offset
+/// is the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearElement {
     /// The instruction and the position of the element.
     pub base: Option<(InstructionId, usize)>,
-    /// What is added to it.
+    /// The constant added to the base.
     pub offset: i64,
 }
 
-/// How many additions are followed.
+/// Maximum number of additions to follow.
 const MAX_ADDITIONS: usize = 32;
 
-/// The integer at a position of a vector, relative to what it is added to. `None` if it is no integer.
+/// Returns the integer at a position of a vector, relative to a run-time base. `None` if it is not
+/// an integer.
 fn linear_element(
     module: &Module,
     scope: &mut Scope,
@@ -165,13 +168,13 @@ fn linear_element(
     }
 }
 
-/// The value of an array without elements: known whatever it depends on.
+/// Returns the value of an empty array, which is known regardless of its operands.
 fn empty_array(shape: &Shape) -> Option<Literal> {
     let array = shape.as_array().filter(|array| array.element_count() == 0 && array.is_static())?;
     Literal::from_bytes(ArrayShape::new(array.element_type, &array.sizes()), Default::default())
 }
 
-/// Whether an instruction has a value at compile time once its operands have one.
+/// True if an instruction with known operands has a compile-time value.
 fn may_fold(op: &Op, shape: &Shape) -> bool {
     let small = shape
         .leaves()
@@ -184,7 +187,7 @@ fn may_fold(op: &Op, shape: &Shape) -> bool {
     small && pure
 }
 
-/// Evaluates one instruction on known operands; also says how many steps that took.
+/// Evaluates one instruction on known operands. Also returns the number of steps.
 fn evaluate_instruction(
     module: &Module,
     scope: &Scope,

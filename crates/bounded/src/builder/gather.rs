@@ -6,7 +6,8 @@ use shape::PrimitiveType;
 use support::Result;
 
 impl Builder {
-    /// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, the index at dimension `axis`.
+    /// `result[b..., p..., i..., q...] = params[b..., p..., indices[b..., i...], q...]`, with the
+    /// index at dimension `axis`.
     pub fn gather_along(
         &mut self,
         params: InstructionId,
@@ -20,11 +21,11 @@ impl Builder {
         let axis = self.dimension(axis, sizes.len())?;
         let fits = (0..=index_rank).contains(&batch) && batch as usize <= axis;
         self.check(fits, || {
-            format!("batch_dims {batch_dims} must be within the indices' {index_rank} dimensions and not beyond axis {axis}")
+            format!("batch_dims: expected at most axis {axis} and the indices' {index_rank} dimensions, got {batch_dims}")
         })?;
         let batch = batch as usize;
         self.check(sizes[..batch] == index_sizes[..batch], || {
-            format!("the first {batch} dimensions must agree: {} vs. {}", list(&sizes), list(&index_sizes))
+            format!("the first {batch} dimensions differ: {} vs. {}", list(&sizes), list(&index_sizes))
         })?;
         let result = [&sizes[..axis], &index_sizes[batch..], &sizes[axis + 1..]].concat();
         if result.contains(&0) || sizes[axis] == 0 {
@@ -43,8 +44,8 @@ impl Builder {
             gather_dimension_numbers.collapsed_slice_dims = (0..batch).chain([axis]).collect();
             gather_dimension_numbers.start_index_map = (0..batch).chain([axis]).collect();
         }
-        let behind = axis + index_sizes.len() - batch;
-        gather_dimension_numbers.offset_dims = (batch..axis).chain(behind..result.len()).collect();
+        let after = axis + index_sizes.len() - batch;
+        gather_dimension_numbers.offset_dims = (batch..axis).chain(after..result.len()).collect();
         let mut slice_sizes = sizes.clone();
         for &d in &gather_dimension_numbers.collapsed_slice_dims {
             slice_sizes[d] = 1;
@@ -55,8 +56,8 @@ impl Builder {
         )
     }
 
-    /// 64-bit indices as XLA's `TorchIndexSelect` takes them: as unsigned numbers of 32 bits, so that a negative index is
-    /// beyond the end and clamped to it.
+    /// Converts 64-bit indices as XLA's `TorchIndexSelect` does: to unsigned 32-bit numbers, so
+    /// that a negative index is beyond the end and clamped to it.
     pub fn as_unsigned(&mut self, indices: InstructionId) -> Result<InstructionId> {
         match self.element_type(indices) {
             PrimitiveType::S64 => self.convert(indices, PrimitiveType::U32),
@@ -64,7 +65,7 @@ impl Builder {
         }
     }
 
-    /// Index vectors `[position in each batch dimension..., index]`.
+    /// Returns index vectors `[position in each batch dimension..., index]`.
     fn with_batch_positions(&mut self, indices: InstructionId, batch: usize) -> Result<InstructionId> {
         let mut index_type = self.element_type(indices);
         if index_type.byte_size() < 4 {

@@ -2,7 +2,7 @@
 
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 
-/// A number as an element of a type; rounded or wrapped as the type needs.
+/// Converts a number to an element of a type, rounding or wrapping as necessary.
 pub fn scalar_of(element_type: PrimitiveType, value: f64) -> Scalar {
     match element_type {
         PrimitiveType::Pred => Scalar::Pred(value != 0.0),
@@ -13,12 +13,12 @@ pub fn scalar_of(element_type: PrimitiveType, value: f64) -> Scalar {
     }
 }
 
-/// A scalar literal.
+/// Returns a scalar literal.
 pub fn scalar_literal(element_type: PrimitiveType, value: f64) -> Literal {
     Literal::from_scalars(ArrayShape::new(element_type, &[]), [scalar_of(element_type, value)])
 }
 
-/// A vector of integers of an integer type; `None` if one does not fit.
+/// Returns a vector of integers of an integer type, or `None` if one does not fit.
 pub fn integer_vector(element_type: PrimitiveType, values: &[i64]) -> Option<Literal> {
     let bits = element_type.bit_width();
     let (low, high) = match element_type {

@@ -1,4 +1,4 @@
-//! Building blocks for the rules: constants, broadcasts, arithmetic, data movement, reductions.
+//! Building blocks for the rules: constants, broadcasts, arithmetic, data movement, and reductions.
 
 use crate::builder::{Builder, Reducer, integer_vector, scalar_literal};
 use hlo::{
@@ -8,7 +8,7 @@ use hlo::{
 use shape::{Literal, PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// The most operands of a concatenation: each takes code of its own.
+/// Maximum number of operands of a concatenation. Each requires code of its own.
 const MAX_CONCATENATED: usize = 16_384;
 
 impl Builder {
@@ -21,19 +21,20 @@ impl Builder {
         }
     }
 
-    /// Adds an instruction as it is: its operands have no bounded dimensions, or it minds them itself.
+    /// Adds an instruction unchanged: its operands have no bounded dimensions, or the caller
+    /// handles them.
     pub fn static_op(
         &mut self,
         op: Op,
         operands: &[InstructionId],
-        wanted: Option<&Shape>,
+        requested: Option<&Shape>,
     ) -> Result<InstructionId> {
         self.count_instruction()?;
         let (module, scope) = self.module_and_scope();
-        scope.add(module, op, operands, wanted)
+        scope.add(module, op, operands, requested)
     }
 
-    /// Adds an instruction of a shape that the caller gives.
+    /// Adds an instruction of a given shape.
     pub fn op_shaped(&mut self, shape: &Shape, op: Op, operands: &[InstructionId]) -> Result<InstructionId> {
         if self.has_bounded(&op, operands) {
             self.bounded_op(op, operands, Some(shape))
@@ -42,38 +43,39 @@ impl Builder {
         }
     }
 
-    /// A constant.
+    /// Adds a constant.
     pub fn literal(&mut self, literal: Literal) -> InstructionId {
         self.module_and_scope().1.add_constant(literal)
     }
 
-    /// A scalar constant.
+    /// Adds a scalar constant.
     pub fn scalar(&mut self, element_type: PrimitiveType, value: f64) -> InstructionId {
         self.literal(scalar_literal(element_type, value))
     }
 
-    /// A constant whose elements are all the same.
+    /// Adds a constant with equal elements.
     pub fn splat(&mut self, element_type: PrimitiveType, sizes: &[i64], value: f64) -> Result<InstructionId> {
         let scalar = self.scalar(element_type, value);
         self.broadcast(scalar, sizes, &[])
     }
 
-    /// A constant of the shape and type of another array.
+    /// Adds a constant of the shape and type of another array.
     pub fn splat_like(&mut self, like: InstructionId, value: f64) -> Result<InstructionId> {
         let shape = self.array(like);
         self.splat(shape.element_type, &shape.sizes(), value)
     }
 
-    /// A vector of integers as TF's shape ops make it.
+    /// Adds a vector of integers, for TF's shape ops.
     pub fn integers(&mut self, element_type: PrimitiveType, values: &[i64]) -> Result<InstructionId> {
         let literal = integer_vector(element_type, values);
         let literal = literal.ok_or_else(|| {
-            self.invalid(format!("{} does not fit {element_type}: use int64", list(values)))
+            self.invalid(format!("{} does not fit in {element_type}: use int64", list(values)))
         })?;
         Ok(self.literal(literal))
     }
 
-    /// Copies an array along new dimensions: operand dimension `i` becomes result dimension `dimensions[i]`.
+    /// Copies an array along new dimensions: operand dimension `i` becomes result dimension
+    /// `dimensions[i]`.
     pub fn broadcast(
         &mut self,
         id: InstructionId,
@@ -84,40 +86,41 @@ impl Builder {
         if shape.sizes() == sizes && dimensions.iter().copied().eq(0..sizes.len()) {
             return Ok(id);
         }
-        let wanted = Shape::array(shape.element_type, sizes);
-        self.op_shaped(&wanted, Op::Broadcast { dimensions: dimensions.to_vec() }, &[id])
+        let shape = Shape::array(shape.element_type, sizes);
+        self.op_shaped(&shape, Op::Broadcast { dimensions: dimensions.to_vec() }, &[id])
     }
 
-    /// Broadcasts as NumPy: dimensions are aligned at the end, those of size 1 are repeated.
+    /// Broadcasts like NumPy: aligns dimensions at the end and repeats those of size 1.
     pub fn broadcast_to(&mut self, id: InstructionId, sizes: &[i64]) -> Result<InstructionId> {
-        let have = self.sizes(id);
-        if have == sizes {
+        let source = self.sizes(id);
+        if source == sizes {
             return Ok(id);
         }
-        let lead = sizes.len().checked_sub(have.len());
-        let fits = lead.is_some_and(|lead| have.iter().zip(&sizes[lead..]).all(|(&h, &s)| h == s || h == 1));
+        let lead = sizes.len().checked_sub(source.len());
+        let fits =
+            lead.is_some_and(|lead| source.iter().zip(&sizes[lead..]).all(|(&h, &s)| h == s || h == 1));
         let lead = match lead {
             Some(lead) if fits => lead,
             _ => {
                 return Err(self.invalid(format!(
                     "Incompatible shapes: {} vs. {}",
-                    list(&have),
+                    list(&source),
                     list(sizes)
                 )));
             }
         };
-        // HLO repeats whole dimensions only, so those of size 1 go first.
-        let kept: Vec<usize> = (0..have.len()).filter(|&d| have[d] == sizes[lead + d]).collect();
-        let dimensions: Vec<usize> = kept.iter().map(|&d| lead + d).collect();
+        // HLO can only repeat whole dimensions, so remove those of size 1 first.
+        let matching: Vec<usize> = (0..source.len()).filter(|&d| source[d] == sizes[lead + d]).collect();
+        let dimensions: Vec<usize> = matching.iter().map(|&d| lead + d).collect();
         if self.is_bounded(id) {
-            return self.broadcast_bounded(id, &kept, sizes, &dimensions);
+            return self.broadcast_bounded(id, &matching, sizes, &dimensions);
         }
-        let kept_sizes: Vec<i64> = kept.iter().map(|&d| have[d]).collect();
-        let squeezed = self.reshape(id, &kept_sizes)?;
+        let matching_sizes: Vec<i64> = matching.iter().map(|&d| source[d]).collect();
+        let squeezed = self.reshape(id, &matching_sizes)?;
         self.broadcast(squeezed, sizes, &dimensions)
     }
 
-    /// The sizes that two arrays broadcast to.
+    /// Returns the sizes that two arrays broadcast to.
     pub fn broadcast_sizes(&self, a: &[i64], b: &[i64]) -> Result<Vec<i64>> {
         let sizes = broadcast_sizes(a, b);
         sizes.ok_or_else(|| self.invalid(format!("Incompatible shapes: {} vs. {}", list(a), list(b))))
@@ -170,7 +173,7 @@ impl Builder {
         self.mul(a, value)
     }
 
-    /// A comparison.
+    /// Compares two arrays.
     pub fn compare(
         &mut self,
         direction: ComparisonDirection,
@@ -180,7 +183,7 @@ impl Builder {
         self.op(Op::Compare { direction, comparison_type: ComparisonType::Default }, &[a, b])
     }
 
-    /// A comparison with a number.
+    /// Compares an array with a number.
     pub fn compare_scalar(
         &mut self,
         direction: ComparisonDirection,
@@ -201,7 +204,7 @@ impl Builder {
         self.op(Op::Select {}, &[pred, on_true, on_false])
     }
 
-    /// The same elements in another type.
+    /// Converts the elements to another type.
     pub fn convert(&mut self, id: InstructionId, element_type: PrimitiveType) -> Result<InstructionId> {
         let shape = self.array(id);
         if shape.element_type == element_type {
@@ -210,7 +213,7 @@ impl Builder {
         self.op_shaped(&shape.with_element_type(element_type).into(), Op::Convert {}, &[id])
     }
 
-    /// The same elements with other dimensions.
+    /// Changes the dimensions of an array.
     pub fn reshape(&mut self, id: InstructionId, sizes: &[i64]) -> Result<InstructionId> {
         let shape = self.array(id);
         if shape.sizes() == sizes {
@@ -237,7 +240,7 @@ impl Builder {
         self.op_shaped(&Shape::array(element_type, sizes), Op::Iota { iota_dimension: dimension }, &[])
     }
 
-    /// A slice with a start, a limit and a stride for each dimension.
+    /// Slices with a start, a limit, and a stride for each dimension.
     pub fn slice(&mut self, id: InstructionId, dimensions: Vec<SliceDimension>) -> Result<InstructionId> {
         let sizes = self.sizes(id);
         let whole = |(slice, &size): (&SliceDimension, &i64)| {
@@ -249,7 +252,7 @@ impl Builder {
         self.op(Op::Slice { slice: dimensions }, &[id])
     }
 
-    /// `start..limit` of one dimension.
+    /// Slices `start..limit` of one dimension.
     pub fn slice_in(
         &mut self,
         id: InstructionId,
@@ -263,19 +266,19 @@ impl Builder {
         self.slice(id, slice)
     }
 
-    /// Arrays one after the other along a dimension.
+    /// Concatenates arrays along a dimension.
     pub fn concatenate(&mut self, ids: &[InstructionId], dimension: usize) -> Result<InstructionId> {
         match ids {
             [id] => Ok(*id),
             ids if ids.len() > MAX_CONCATENATED => Err(Error::unsupported(format!(
-                "{} arrays are put one after the other, more than {MAX_CONCATENATED}; do it in several steps",
+                "a concatenation of {} arrays exceeds the maximum of {MAX_CONCATENATED}; concatenate in several steps",
                 ids.len()
             ))),
             ids => self.op(Op::Concatenate { dimension }, ids),
         }
     }
 
-    /// The elements of some dimensions in reverse.
+    /// Reverses the elements along some dimensions.
     pub fn reverse(&mut self, id: InstructionId, dimensions: Vec<usize>) -> Result<InstructionId> {
         if dimensions.is_empty() { Ok(id) } else { self.op(Op::Reverse { dimensions }, &[id]) }
     }
@@ -299,7 +302,7 @@ impl Builder {
         self.op(Op::Pad { padding }, &[id, value])
     }
 
-    /// Combines all elements along some dimensions, starting from the reducer's neutral element.
+    /// Combines all elements along some dimensions, starting from the reducer's identity.
     pub fn reduce(
         &mut self,
         id: InstructionId,
@@ -314,7 +317,7 @@ impl Builder {
         self.op(Op::Reduce { dimensions, to_apply }, &[id, initial])
     }
 
-    /// Combines the elements of each window, starting from the reducer's neutral element.
+    /// Combines the elements of each window, starting from the reducer's identity.
     pub fn reduce_window(
         &mut self,
         id: InstructionId,
@@ -327,7 +330,7 @@ impl Builder {
         self.op(Op::ReduceWindow { window, to_apply }, &[id, initial])
     }
 
-    /// An array of copies of an array, along new leading dimensions.
+    /// Returns copies of an array along new leading dimensions.
     pub fn repeat(&mut self, id: InstructionId, sizes: &[i64]) -> Result<InstructionId> {
         if sizes.is_empty() {
             return Ok(id);
@@ -338,29 +341,30 @@ impl Builder {
         self.static_op(Op::Broadcast { dimensions }, &[id], Some(&shape))
     }
 
-    /// An array of zeros.
+    /// Returns an array of zeros.
     pub fn zeros(&mut self, element_type: PrimitiveType, sizes: &[i64]) -> Result<InstructionId> {
         let zero = self.scalar(element_type, 0.0);
         self.repeat(zero, sizes)
     }
 
-    /// Zeros behind the end of a dimension.
+    /// Appends zeros to a dimension.
     pub fn pad_end(&mut self, id: InstructionId, dimension: usize, count: i64) -> Result<InstructionId> {
         if count == 0 {
             return Ok(id);
         }
         let array = self.array(id);
         let zero = self.scalar(array.element_type, 0.0);
-        let of = |d: usize| PaddingDimension {
+        let padding_of = |d: usize| PaddingDimension {
             edge_padding_low: 0,
             edge_padding_high: if d == dimension { count } else { 0 },
             interior_padding: 0,
         };
-        let padding = PaddingConfig { dimensions: (0..array.rank()).map(of).collect() };
+        let padding = PaddingConfig { dimensions: (0..array.rank()).map(padding_of).collect() };
         self.static_op(Op::Pad { padding }, &[id, zero], None)
     }
 
-    /// Whether a value counts as true in a condition: a scalar if it is not 0, an array if it has elements.
+    /// Converts a value to a condition. A scalar is true if it is not 0, and an array if it has
+    /// elements.
     pub fn truth(&mut self, x: InstructionId) -> Result<InstructionId> {
         let shape = self.array(x);
         if shape.rank() > 0 {
@@ -373,12 +377,12 @@ impl Builder {
         }
     }
 
-    /// Real and imaginary part.
+    /// Returns the real and imaginary parts.
     pub fn parts(&mut self, x: InstructionId) -> Result<(InstructionId, InstructionId)> {
         Ok((self.op(Op::Real {}, &[x])?, self.op(Op::Imag {}, &[x])?))
     }
 
-    /// The complex conjugate; real numbers as they are.
+    /// Returns the complex conjugate. Real numbers are unchanged.
     pub fn conjugate(&mut self, x: InstructionId) -> Result<InstructionId> {
         if !self.element_type(x).is_complex() {
             return Ok(x);
@@ -388,13 +392,13 @@ impl Builder {
         self.op(Op::Complex {}, &[re, im])
     }
 
-    /// An element of a tuple.
+    /// Returns an element of a tuple.
     pub fn tuple_element(&mut self, id: InstructionId, index: usize) -> Result<InstructionId> {
         self.op(Op::GetTupleElement { index }, &[id])
     }
 }
 
-/// The sizes that two arrays broadcast to, by NumPy's rule.
+/// Returns the sizes that two arrays broadcast to, by NumPy's rule.
 pub fn broadcast_sizes(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
     let rank = a.len().max(b.len());
     let size = |sizes: &[i64], d: usize| (d + sizes.len()).checked_sub(rank).map_or(1, |d| sizes[d]);
@@ -408,7 +412,7 @@ pub fn broadcast_sizes(a: &[i64], b: &[i64]) -> Option<Vec<i64>> {
         .collect()
 }
 
-/// A shape as TensorFlow prints it: `[2,3]`.
+/// Formats a shape like TensorFlow: `[2,3]`.
 pub fn list(sizes: &[i64]) -> String {
     let sizes: Vec<String> = sizes.iter().map(i64::to_string).collect();
     format!("[{}]", sizes.join(","))

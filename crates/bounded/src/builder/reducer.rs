@@ -5,7 +5,7 @@ use hlo::{ComparisonDirection, ComparisonType, ComputationBuilder, ComputationId
 use shape::{ArrayShape, Literal, PrimitiveType, Scalar, Shape};
 use support::Result;
 
-/// What a reduction or a scatter does with the value so far and the next one.
+/// The operation of a reduction or a scatter on the current value and the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reducer {
     /// `x + y`.
@@ -16,17 +16,17 @@ pub enum Reducer {
     Multiply,
     /// `x / y`.
     Divide,
-    /// The larger one; NaN if one is.
+    /// The larger one, or NaN if either is.
     Maximum,
-    /// The largest that is a number: NaN is passed over.
+    /// The largest number. NaN is skipped.
     LargestNumber,
-    /// The smaller one; NaN if one is.
+    /// The smaller one, or NaN if either is.
     Minimum,
-    /// Both, bit by bit.
+    /// Bitwise and.
     And,
-    /// Either, bit by bit.
+    /// Bitwise or.
     Or,
-    /// The next value in place of the one so far.
+    /// The next value, which replaces the current one.
     Replace,
 }
 
@@ -46,7 +46,7 @@ impl Reducer {
         }
     }
 
-    /// The value that changes nothing.
+    /// Returns the identity of the operation.
     pub fn neutral(self, element_type: PrimitiveType) -> Literal {
         match self {
             Self::Add | Self::Subtract | Self::Or | Self::Replace => scalar_literal(element_type, 0.0),
@@ -72,7 +72,7 @@ impl Reducer {
                     direction: ComparisonDirection::Gt,
                     comparison_type: ComparisonType::Default,
                 };
-                // False for NaN, which `x`, at first -inf, can never be.
+                // The comparison is false if `y` is NaN. `x` starts at -inf and is never NaN.
                 let is_larger = builder.op(module, op, &[y, x])?;
                 let root = builder.op(module, Op::Select {}, &[is_larger, y, x])?;
                 return Ok(module.add_computation(builder.finish(root)));
@@ -92,7 +92,7 @@ fn scalar(element_type: PrimitiveType, value: Scalar) -> Literal {
     Literal::from_scalars(ArrayShape::new(element_type, &[]), [value])
 }
 
-/// The smallest value of a type, -inf for floats.
+/// Returns the smallest value of a type, -inf for floats.
 pub fn lowest(element_type: PrimitiveType) -> Literal {
     let bits = element_type.bit_width();
     match element_type {
@@ -103,7 +103,7 @@ pub fn lowest(element_type: PrimitiveType) -> Literal {
     }
 }
 
-/// The largest value of a type, inf for floats.
+/// Returns the largest value of a type, inf for floats.
 pub fn highest(element_type: PrimitiveType) -> Literal {
     let bits = element_type.bit_width();
     match element_type {

@@ -1,4 +1,4 @@
-//! Scatters. Indices out of range are left out, as in XLA.
+//! Scatters. Updates with indices out of range are dropped, as in XLA.
 
 use crate::builder::reducer::Reducer;
 use crate::builder::{Builder, list};
@@ -6,17 +6,18 @@ use hlo::{InstructionId, Op, ScatterDimensionNumbers};
 use shape::PrimitiveType;
 use support::Result;
 
-/// How the indices of a scatter are stored.
+/// The representation of the indices of a scatter.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Indices {
-    /// The last dimension of the indices counts leading dimensions of the buffer.
+    /// The last dimension of the indices has one component for each leading dimension of the
+    /// buffer.
     Vectors,
     /// Each index is a position along the buffer's first dimension.
     Scalars,
 }
 
 impl Builder {
-    /// Combines `updates` into `buffer` at `indices`. A scalar update goes everywhere.
+    /// Combines `updates` into `buffer` at `indices`. A scalar update is broadcast.
     pub fn scatter(
         &mut self,
         buffer: InstructionId,
@@ -26,14 +27,18 @@ impl Builder {
         reducer: Reducer,
     ) -> Result<InstructionId> {
         let (sizes, index_sizes) = (self.sizes(buffer), self.sizes(indices));
-        self.check(!sizes.is_empty(), || "the target must have at least one dimension".to_owned())?;
+        self.check(!sizes.is_empty(), || {
+            "expected a target of one or more dimensions, got a scalar".to_owned()
+        })?;
         let (rows, depth) = match (kind, index_sizes.split_last()) {
             (Indices::Scalars, _) => (&index_sizes[..], 1),
             (Indices::Vectors, Some((&depth, rows))) => (rows, depth.max(0) as usize),
-            (Indices::Vectors, None) => return Err(self.invalid("indices must have at least one dimension")),
+            (Indices::Vectors, None) => {
+                return Err(self.invalid("indices: expected one or more dimensions, got a scalar"));
+            }
         };
         self.check(depth <= sizes.len(), || {
-            format!("index vectors of {depth} elements are too long for a target of shape {}", list(&sizes))
+            format!("index vectors of {depth} elements exceed the rank of a target of shape {}", list(&sizes))
         })?;
         let expected = [rows, &sizes[depth..]].concat();
         let update_sizes = self.sizes(updates);
@@ -42,7 +47,7 @@ impl Builder {
         } else {
             self.check(update_sizes == expected, || {
                 format!(
-                    "updates must have the shape {} (indices {}, target {}), but have {}",
+                    "updates: expected shape {} (indices {}, target {}), got {}",
                     list(&expected),
                     list(&index_sizes),
                     list(&sizes),
@@ -54,7 +59,7 @@ impl Builder {
             return Ok(buffer);
         }
         let element_type = self.element_type(buffer);
-        // Adding truth values is `or`, as it is in TensorFlow.
+        // Adding truth values is `or`, as in TensorFlow.
         let reducer = match (reducer, element_type) {
             (Reducer::Add, PrimitiveType::Pred) => Reducer::Or,
             (reducer, _) => reducer,
@@ -76,7 +81,7 @@ impl Builder {
         self.op(op, &[buffer, indices, updates])
     }
 
-    /// Combines rows of `updates` into the rows of `buffer` that `indices`, a vector, name.
+    /// Combines rows of `updates` into the rows of `buffer` given by the vector `indices`.
     pub fn scatter_rows(
         &mut self,
         buffer: InstructionId,

@@ -1,5 +1,5 @@
-//! A computation under construction: its instructions, what it has captured, the variables' current values, and the
-//! constants that its instructions fold to.
+//! A computation under construction: its instructions, its captures, the variables' current values,
+//! and the constants that its instructions fold to.
 
 use crate::builder::VariableId;
 use hlo::analysis::Range;
@@ -10,36 +10,39 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use support::{Code, Error, Result};
 
-/// No array of a program is larger: more would be a mistake in the graph, and its sizes could overflow.
+/// Maximum size of an array. A larger one indicates a mistake in the graph, and its sizes could
+/// overflow.
 const MAX_ARRAY_BYTES: u64 = 1 << 42;
 
-/// How many steps all evaluations of an import may take together: a graph may hold any number of loops of constants that
-/// run for ever.
+/// Maximum number of steps of all evaluations of an import. A graph may contain any number of
+/// infinite loops on constants.
 const MAX_FOLD_STEPS: u64 = 1 << 23;
 
-/// What a branch or a loop takes from the computation around it: the elements of its one parameter, a tuple.
+/// The values that a branch or a loop captures from the enclosing computation: the elements of its
+/// only parameter, a tuple.
 #[derive(Clone, Debug)]
 pub struct Captures {
     pub(super) parameter: InstructionId,
-    /// The elements: instructions of the enclosing scope. Those of a loop are what it begins with.
+    /// The elements: instructions of the enclosing scope. Those of a loop are its initial values.
     pub(super) outer: Vec<InstructionId>,
-    /// Their shapes; the parameter gets them when the computation is finished.
+    /// Their shapes. The parameter gets them when the computation is finished.
     shapes: Vec<Shape>,
-    /// Which element a captured instruction is. What a loop carries is not here: it changes.
+    /// Element index of each captured instruction. Carried values of a loop are not included,
+    /// because they change.
     index: BTreeMap<InstructionId, usize>,
-    /// Which element a variable is. Only of loops, where it may change.
+    /// Element index of each variable. Only for loops, which may change it.
     variables: BTreeMap<VariableId, usize>,
-    /// The `get-tuple-element` of each element that was asked for.
+    /// The `get-tuple-element` of each element requested so far.
     inner: BTreeMap<usize, InstructionId>,
     is_loop: bool,
 }
 
-/// What is known of the loop whose body or condition is being built.
+/// Facts about the loop whose body or condition is being built.
 #[derive(Clone, Debug)]
 pub struct LoopFacts {
-    /// The most iterations; `None` if nothing bounds them.
+    /// Maximum number of iterations. `None` if there is no bound.
     pub bound: Option<u64>,
-    /// Why there is no bound, and how to give one.
+    /// The reason why there is no bound, and how to supply one.
     pub why_unbounded: String,
 }
 
@@ -52,24 +55,25 @@ pub struct Scope {
     pub(super) captures: Option<Captures>,
     /// `Some` in the body and in the condition of a loop.
     pub(super) loop_facts: Option<LoopFacts>,
-    /// Which branch of a conditional this is.
+    /// Index of the branch of a conditional.
     pub(super) branch: Option<usize>,
-    /// The current value of each variable that was read or written here; of all of them in the entry.
+    /// The current value of each variable that was read or written here. In the entry, of all
+    /// variables.
     pub(super) variables: BTreeMap<VariableId, InstructionId>,
-    /// The variables written here, with the node that did it first.
+    /// The variables written here, with the first node that wrote each.
     pub(super) written: BTreeMap<VariableId, String>,
-    /// What is known of integers beside what follows from their operands.
+    /// Ranges of integers, in addition to those that follow from their operands.
     pub(super) ranges: BTreeMap<InstructionId, Range>,
-    /// The value of each instruction that was asked for; `None` if it depends on what is known at run time only.
+    /// The value of each instruction evaluated so far. `None` if it depends on run-time values.
     pub(super) folded: BTreeMap<InstructionId, Option<Literal>>,
-    /// The true sizes that the elements of a tuple have, if some are bounded.
+    /// The true sizes of the elements of tuples with bounded elements.
     pub(super) tuple_sizes: BTreeMap<InstructionId, Vec<Option<InstructionId>>>,
-    /// How many steps the evaluation of instructions may still take, in all scopes of the import together.
+    /// Remaining evaluation steps, shared by all scopes of the import.
     pub(super) fold_steps_left: Rc<Cell<u64>>,
 }
 
 impl Scope {
-    /// The entry: parameters are added by the caller.
+    /// Creates the entry. The caller adds its parameters.
     pub(crate) fn entry(name: &str) -> Self {
         Self {
             computation: Computation::new(name),
@@ -86,7 +90,7 @@ impl Scope {
         }
     }
 
-    /// A branch, with one parameter: a tuple of what it captures.
+    /// Creates a branch with one parameter, a tuple of its captures.
     pub(crate) fn branch(name: &str) -> Self {
         let mut scope = Self::entry(name);
         let parameter = scope.add_parameter();
@@ -102,11 +106,11 @@ impl Scope {
         scope
     }
 
-    /// A computation of a loop: its parameter's first elements are what the loop carries.
+    /// Creates a computation of a loop. Its parameter begins with the carried values.
     pub(crate) fn of_loop(name: &str, carried: &[(InstructionId, Shape)], facts: LoopFacts) -> Self {
         let mut scope = Self::branch(name);
         scope.loop_facts = Some(facts);
-        let captures = scope.captures.as_mut().expect("a branch captures");
+        let captures = scope.captures.as_mut().expect("the scope of a branch has no captures");
         captures.is_loop = true;
         for (outer, shape) in carried {
             captures.outer.push(*outer);
@@ -115,19 +119,19 @@ impl Scope {
         scope
     }
 
-    /// Another computation of the same loop: its parameter begins like that of the first.
+    /// Creates another computation of the same loop. Its parameter begins like that of the first.
     pub fn of_same_loop(&self, name: &str) -> Self {
         let mut scope = Self::entry(name);
         scope.metadata = self.metadata.clone();
         scope.loop_facts = self.loop_facts.clone();
         let parameter = scope.add_parameter();
-        let captures = self.captures.clone().expect("a loop captures");
+        let captures = self.captures.clone().expect("the scope of a loop has no captures");
         scope.captures = Some(Captures { parameter, inner: BTreeMap::new(), ..captures });
         scope
     }
 
-    /// A computation of elements, a parameter for each of these types, of which there is at least one. It may take
-    /// nothing else from outside: [`Self::finish_elements`] asks.
+    /// Creates a computation of elements, with a parameter for each of these types, at least one.
+    /// It must not capture anything, which [`Self::finish_elements`] checks.
     pub fn of_elements(name: &str, types: &[PrimitiveType]) -> (Self, Vec<InstructionId>) {
         let mut scope = Self::entry(name);
         let mut parameters = Vec::with_capacity(types.len());
@@ -136,7 +140,7 @@ impl Scope {
             parameters.push(scope.computation.add("element", op, shape, &[], OpMetadata::default()));
         }
         scope.captures = Some(Captures {
-            parameter: *parameters.first().expect("a computation of elements has a parameter"),
+            parameter: *parameters.first().expect("a computation of elements without a parameter"),
             outer: Vec::new(),
             shapes: Vec::new(),
             index: BTreeMap::new(),
@@ -147,7 +151,8 @@ impl Scope {
         (scope, parameters)
     }
 
-    /// Makes an instruction the root of a computation of elements; nothing if it captures something.
+    /// Makes an instruction the root of a computation of elements. Returns `None` if it captures
+    /// something.
     pub fn finish_elements(mut self, root: InstructionId) -> Option<Computation> {
         let captures = self.captures.take().is_some_and(|captures| !captures.outer.is_empty());
         if captures || !self.written.is_empty() {
@@ -162,10 +167,11 @@ impl Scope {
     }
 
     fn captures_mut(&mut self) -> &mut Captures {
-        self.captures.as_mut().expect("only branches and loops capture")
+        self.captures.as_mut().expect("the entry has no captures")
     }
 
-    /// The instruction that stands for `outer`, an instruction of this shape in the enclosing scope.
+    /// Returns the instruction that represents `outer`, an instruction of this shape in the
+    /// enclosing scope.
     pub fn capture(&mut self, outer: InstructionId, shape: &Shape) -> InstructionId {
         let captures = self.captures_mut();
         let index = match captures.index.get(&outer) {
@@ -179,7 +185,8 @@ impl Scope {
         self.element(index)
     }
 
-    /// The instruction that stands for a variable, whose value in the enclosing scope is `outer`.
+    /// Returns the instruction that represents a variable, whose value in the enclosing scope is
+    /// `outer`.
     pub fn capture_variable(
         &mut self,
         variable: VariableId,
@@ -201,20 +208,20 @@ impl Scope {
         self.element(index)
     }
 
-    /// An element of the parameter that a loop keeps, although another may begin with the same value.
+    /// Adds an element to a loop's parameter, even if another has the same initial value.
     pub fn capture_apart(&mut self, outer: InstructionId, shape: &Shape) -> usize {
         self.captures_mut().push(outer, shape)
     }
 
-    /// Takes over the elements that another computation of the same loop has added to the parameter.
+    /// Copies the elements that another computation of the same loop has added to the parameter.
     pub fn match_elements(&mut self, other: &Self) {
-        let other = other.captures.as_ref().expect("a loop captures");
+        let other = other.captures.as_ref().expect("the scope of a loop has no captures");
         let captures = self.captures_mut();
         captures.outer.clone_from(&other.outer);
         captures.shapes.clone_from(&other.shapes);
     }
 
-    /// The `get-tuple-element` of an element of the parameter.
+    /// Returns the `get-tuple-element` of an element of the parameter.
     pub fn element(&mut self, index: usize) -> InstructionId {
         let metadata = self.metadata.clone();
         let captures = self.captures_mut();
@@ -228,7 +235,7 @@ impl Scope {
         inner
     }
 
-    /// The instructions built so far.
+    /// Returns the instructions built so far.
     pub fn computation(&self) -> &Computation {
         &self.computation
     }
@@ -239,47 +246,47 @@ impl Scope {
         self.computation.add(name, Op::Parameter { number }, shape, &[], metadata)
     }
 
-    /// What has been taken from the enclosing scope; `None` for the entry.
+    /// Returns the values captured from the enclosing scope, or `None` for the entry.
     pub fn captures(&self) -> Option<&Captures> {
         self.captures.as_ref()
     }
 
-    /// The true sizes that the elements of a tuple have, if some are bounded.
+    /// Returns the true sizes of the elements of a tuple, if some are bounded.
     pub(crate) fn tuple_sizes(&self, tuple: InstructionId) -> Option<&[Option<InstructionId>]> {
         self.tuple_sizes.get(&tuple).map(Vec::as_slice)
     }
 
-    /// Notes these sizes.
+    /// Records these sizes.
     pub(crate) fn set_tuple_sizes(&mut self, tuple: InstructionId, sizes: Vec<Option<InstructionId>>) {
         self.tuple_sizes.insert(tuple, sizes);
     }
 
-    /// The variables written here, with who did it first.
+    /// Returns the variables written here, with the first node that wrote each.
     pub fn written(&self) -> &BTreeMap<VariableId, String> {
         &self.written
     }
 
-    /// The value of a variable that was read or written here.
+    /// Returns the value of a variable that was read or written here.
     pub fn variable(&self, variable: VariableId) -> Option<InstructionId> {
         self.variables.get(&variable).copied()
     }
 
-    /// The shape of an instruction.
+    /// Returns the shape of an instruction.
     pub fn shape(&self, id: InstructionId) -> &Shape {
         self.computation[id].shape()
     }
 
-    /// Adds an instruction; an error if the operands do not fit. `wanted` is for the opcodes whose shape does not
-    /// follow from their operands.
+    /// Adds an instruction. Returns an error if the operands do not match. `requested` is the shape
+    /// for opcodes whose shape does not follow from their operands.
     pub fn add(
         &mut self,
         module: &Module,
         op: Op,
         operands: &[InstructionId],
-        wanted: Option<&Shape>,
+        requested: Option<&Shape>,
     ) -> Result<InstructionId> {
         let shapes: Vec<&Shape> = operands.iter().map(|&id| self.computation[id].shape()).collect();
-        let shape = infer_shape(module, &op, &shapes, wanted)?;
+        let shape = infer_shape(module, &op, &shapes, requested)?;
         check_size(&shape)?;
         Ok(self.computation.add("", op, shape, operands, self.metadata.clone()))
     }
@@ -290,7 +297,8 @@ impl Scope {
         self.computation.add("", Op::Constant { literal }, shape, &[], self.metadata.clone())
     }
 
-    /// Makes a tuple the root, drops what it does not need, and gives the computation away.
+    /// Makes a tuple the root, removes unused instructions, and returns the computation and its
+    /// captures.
     pub fn finish(mut self, elements: &[InstructionId]) -> (Computation, Vec<InstructionId>) {
         let shapes = elements.iter().map(|&id| self.computation[id].shape().clone()).collect();
         let root =
@@ -298,7 +306,8 @@ impl Scope {
         self.finish_at(root)
     }
 
-    /// Makes an instruction the root, drops what it does not need, and gives the computation away.
+    /// Makes an instruction the root, removes unused instructions, and returns the computation and
+    /// its captures.
     pub fn finish_at(mut self, root: InstructionId) -> (Computation, Vec<InstructionId>) {
         self.computation.set_root(root);
         if let Some(captures) = &mut self.captures {
@@ -317,50 +326,49 @@ impl Captures {
         self.outer.len() - 1
     }
 
-    /// The parameter.
+    /// Returns the parameter.
     pub fn parameter(&self) -> InstructionId {
         self.parameter
     }
 
-    /// The elements: instructions of the enclosing scope.
+    /// Returns the elements: instructions of the enclosing scope.
     pub fn outer(&self) -> &[InstructionId] {
         &self.outer
     }
 
-    /// The shapes of the elements.
+    /// Returns the shapes of the elements.
     pub fn shapes(&self) -> &[Shape] {
         &self.shapes
     }
 
-    /// The elements that variables are.
+    /// Returns the element index of each variable.
     pub fn variables(&self) -> &BTreeMap<VariableId, usize> {
         &self.variables
     }
 
-    /// Whether an element is the same in every iteration: something captured that is no variable.
+    /// True if an element is the same in every iteration: a captured instruction that is not a
+    /// variable.
     pub fn is_captured(&self, index: usize) -> bool {
         self.outer.get(index).is_some_and(|outer| self.index.get(outer) == Some(&index))
     }
 }
 
-/// Removes what neither the root nor an effect needs. Parameters stay.
+/// Removes instructions without uses or effects. Parameters remain.
 fn remove_dead_instructions(computation: &mut Computation) {
     let needed: std::collections::BTreeSet<InstructionId> = computation.post_order().into_iter().collect();
     let dead: Vec<InstructionId> =
         computation.instructions().map(|(id, _)| id).filter(|id| !needed.contains(id)).collect();
-    // Users come after what they use, so going backwards removes users first.
+    // Users follow their operands, so the reverse order removes users first.
     for &id in dead.iter().rev() {
         computation.remove(id);
     }
 }
 
-/// Refuses shapes that no machine holds.
+/// Rejects shapes that exceed [`MAX_ARRAY_BYTES`].
 pub fn check_size(shape: &Shape) -> Result<()> {
     if shape.byte_size() > MAX_ARRAY_BYTES {
-        return Err(Error::invalid(format!(
-            "the result would have the shape {shape}, which is more than {MAX_ARRAY_BYTES} bytes"
-        ))
-        .coded(Code::TooLarge));
+        return Err(Error::invalid(format!("the result {shape} is larger than {MAX_ARRAY_BYTES} bytes"))
+            .coded(Code::TooLarge));
     }
     Ok(())
 }

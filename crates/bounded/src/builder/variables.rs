@@ -4,23 +4,23 @@ use crate::builder::Builder;
 use hlo::InstructionId;
 
 support::id_type!(
-    /// A variable. Who numbers them knows what they stand for.
+    /// A variable. The code that assigns the numbers defines their meaning.
     VariableId,
     "variable"
 );
 
 impl Builder {
-    /// Gives a variable its first value, in a scope that is open.
+    /// Assigns the first value to a variable, in an open scope.
     pub fn add_variable(&mut self, variable: VariableId, level: usize, value: InstructionId) {
         self.scopes[level].variables.insert(variable, value);
     }
 
-    /// The current value of a variable: as the code before this point left it.
+    /// Returns the current value of a variable.
     pub fn variable_value(&mut self, variable: VariableId) -> InstructionId {
         self.read_variable_in(self.level(), variable)
     }
 
-    /// The value of a variable that no scope but the entry has read or written.
+    /// Returns the value of a variable that only the entry has read or written.
     pub fn untouched_variable(&self, variable: VariableId) -> Option<InstructionId> {
         let known = self.scopes.iter().rposition(|scope| scope.variables.contains_key(&variable));
         if known == Some(0) { self.scopes[0].variables.get(&variable).copied() } else { None }
@@ -30,7 +30,7 @@ impl Builder {
         if let Some(&id) = self.scopes[level].variables.get(&variable) {
             return id;
         }
-        // The scope that a variable lives in knows it, so there is a level below.
+        // The scope that a variable lives in has its value, so there is a level below this one.
         let outer = self.read_variable_in(level - 1, variable);
         let shape = self.scopes[level - 1].shape(outer).clone();
         let id = self.scopes[level].capture_variable(variable, outer, &shape);
@@ -38,7 +38,8 @@ impl Builder {
         id
     }
 
-    /// Gives a variable a new value. Without a writer it lives in this scope, and nobody outside learns of it.
+    /// Assigns a value to a variable. Without a writer, the variable lives in this scope and the
+    /// assignment is not visible outside.
     pub fn set_variable(&mut self, variable: VariableId, value: InstructionId, writer: Option<&str>) {
         let scope = self.scope();
         scope.variables.insert(variable, value);

@@ -1,7 +1,9 @@
-//! Loops and branches with arrays of bounded size in HLO that others wrote: the computations that they call, settled.
+//! Loops and branches on arrays of bounded size in existing HLO: settles the computations that they
+//! call.
 //!
-//! Between computations an array of bounded size is a tuple: the whole array, then the true size of each bounded dimension as an
-//! `s32`. A computation is settled once, whoever calls it.
+//! Between computations, an array of bounded size is a tuple: the whole array, then the true size
+//! of each bounded dimension as an `s32`. A computation is settled once, regardless of the number
+//! of callers.
 
 use crate::builder::Scope;
 use crate::settle::{Settler, Value, sets_sizes, whole};
@@ -9,11 +11,11 @@ use hlo::{ComputationId, InstructionId, Op, OpMetadata};
 use shape::{ArrayShape, PrimitiveType, Shape};
 use support::{Error, Result};
 
-/// How deep computations may call each other.
+/// Maximum call depth of computations.
 const MAX_DEPTH: usize = 100;
 
 impl Settler {
-    /// Whether these computations, called for a value of this shape, see arrays of bounded size.
+    /// True if these computations, called for a value of this shape, handle arrays of bounded size.
     pub(crate) fn see_sizes(&self, called: &[ComputationId], shape: &Shape) -> bool {
         !is_static(shape) || called.iter().any(|&id| sets_sizes(self.module(), id))
     }
@@ -28,11 +30,11 @@ impl Settler {
     ) -> Result<Value> {
         let state = self.encoded(state, shape)?;
         let (condition, body) = (self.settled_computation(condition)?, self.settled_computation(body)?);
-        let done = self.static_op(Op::While { condition, body }, &[state], None)?;
-        self.decoded(done, shape)
+        let result = self.static_op(Op::While { condition, body }, &[state], None)?;
+        self.decoded(result, shape)
     }
 
-    /// `conditional(chooser, x, y), branches` with settled branches, of which one runs.
+    /// `conditional(chooser, x, y), branches` with settled branches, one of which runs.
     pub(crate) fn settled_branches(
         &mut self,
         branches: &[ComputationId],
@@ -45,31 +47,33 @@ impl Settler {
         for (&branch, &argument) in branches.iter().zip(arguments) {
             let body = &self.module()[branch];
             let parameter = body.parameters().first().map(|&id| body[id].shape().clone());
-            let parameter = parameter.ok_or_else(|| Error::invalid("a branch takes one argument"))?;
+            let parameter =
+                parameter.ok_or_else(|| Error::invalid("expected a branch with one parameter"))?;
             operands.push(self.encoded(argument, &parameter)?);
             branch_computations.push(self.settled_computation(branch)?);
         }
-        let done = self.static_op(Op::Conditional { branch_computations }, &operands, None)?;
-        self.decoded(done, shape)
+        let result = self.static_op(Op::Conditional { branch_computations }, &operands, None)?;
+        self.decoded(result, shape)
     }
 
-    /// The computation of one parameter that does the same with encoded arrays.
+    /// Returns the computation of one parameter that does the same with encoded arrays.
     fn settled_computation(&mut self, id: ComputationId) -> Result<ComputationId> {
         if let Some(&settled) = self.settled.get(&id) {
             return Ok(settled);
         }
         if self.level() >= MAX_DEPTH {
-            return Err(Error::unsupported(format!("computations that call each other {MAX_DEPTH} deep")));
+            return Err(Error::unsupported(format!("calls of computations nest more than {MAX_DEPTH} deep")));
         }
         let source = self.module()[id].clone();
         let [parameter] = *source.parameters() else {
-            return Err(Error::invalid(format!("'{}' takes one argument", source.name())));
+            return Err(Error::invalid(format!("'{}': expected one parameter", source.name())));
         };
         let level = self.open(Scope::entry(source.name()));
         let shape = source[parameter].shape();
         let name = source[parameter].name();
-        let given = self.scope().add_entry_parameter(name, encoded_shape(shape), OpMetadata::default());
-        let argument = self.decoded(given, shape)?;
+        let encoded_argument =
+            self.scope().add_entry_parameter(name, encoded_shape(shape), OpMetadata::default());
+        let argument = self.decoded(encoded_argument, shape)?;
         let value = self.settled_body(&source, &argument)?;
         let root = self.encoded(&value, source[source.root()].shape())?;
         let (computation, _) = self.close(level).finish_at(root);
@@ -78,13 +82,15 @@ impl Settler {
         Ok(settled)
     }
 
-    /// A value as one instruction between computations.
+    /// Encodes a value as one instruction, to be passed between computations.
     fn encoded(&mut self, value: &Value, shape: &Shape) -> Result<InstructionId> {
         match shape {
             Shape::Tuple(elements) => {
                 let values = self.elements(value)?;
                 if values.len() != elements.len() {
-                    return Err(Error::internal("a value has the elements that its shape says"));
+                    return Err(Error::internal(
+                        "the number of elements of a value differs from that of its shape",
+                    ));
                 }
                 let pairs = values.iter().zip(elements);
                 let encoded: Vec<InstructionId> =
@@ -94,7 +100,7 @@ impl Settler {
             Shape::Token => self.joined(value),
             Shape::Array(array) => {
                 let Value::One(id) = *value else {
-                    return Err(Error::internal("an array is one value"));
+                    return Err(Error::internal("expected one value for an array"));
                 };
                 let part = self.split(id)?;
                 if array.is_static() {
@@ -114,7 +120,7 @@ impl Settler {
         }
     }
 
-    /// What [`Self::encoded`] made of a value of this shape.
+    /// Decodes a value of this shape from the result of [`Self::encoded`].
     fn decoded(&mut self, id: InstructionId, shape: &Shape) -> Result<Value> {
         match shape {
             Shape::Tuple(elements) => {
@@ -145,7 +151,7 @@ impl Settler {
     }
 }
 
-/// Each dimension if it is bounded.
+/// Returns the number of each dimension that is bounded, and `None` for others.
 fn bounded_dimensions(array: &ArrayShape) -> impl Iterator<Item = Option<usize>> + '_ {
     array.dimensions.iter().enumerate().map(|(d, dimension)| dimension.is_dynamic.then_some(d))
 }
@@ -154,7 +160,7 @@ fn is_static(shape: &Shape) -> bool {
     shape.leaves().iter().all(|(_, array)| array.is_static())
 }
 
-/// The shape of what a value of this shape is between computations.
+/// Returns the shape of an encoded value of this shape.
 fn encoded_shape(shape: &Shape) -> Shape {
     match shape {
         Shape::Tuple(elements) => Shape::Tuple(elements.iter().map(encoded_shape).collect()),

@@ -1,4 +1,4 @@
-//! Conditionals on arrays of bounded size in HLO that others wrote.
+//! Conditionals on arrays of bounded size in existing HLO.
 
 use crate::arrays::Bounded;
 use crate::settle::{Settler, Value};
@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
 impl Settler {
-    /// `conditional(p, x, y), branches => select(p, first(x), second(y))`: every branch is computed, and of the results and their
-    /// sizes those of the branch that is taken are chosen. For branches that [`Self::may_run_all`] allows.
+    /// `conditional(p, x, y), branches => select(p, first(x), second(y))`: computes every branch,
+    /// then selects the results and the sizes of the branch that is taken. Only for branches that
+    /// [`Self::may_run_all`] allows.
     pub(crate) fn settled_conditional(
         &mut self,
         branches: &[ComputationId],
@@ -22,8 +23,9 @@ impl Settler {
             results.push(self.settled_body(&body, argument)?);
         }
         let is_pred = self.element_type(chooser) == PrimitiveType::Pred;
-        let mut chosen = results.pop().ok_or_else(|| Error::invalid("a conditional without branches"))?;
-        // An index that is none is the last branch's.
+        let mut chosen =
+            results.pop().ok_or_else(|| Error::invalid("expected a conditional with at least one branch"))?;
+        // An index out of range selects the last branch.
         while let Some(result) = results.pop() {
             let takes = if is_pred {
                 chooser
@@ -36,12 +38,13 @@ impl Settler {
         Ok(chosen)
     }
 
-    /// Whether nobody notices that branches run which are not taken: they have no loop, no call and no effect.
+    /// True if running branches that are not taken has no observable effect: they have no loop, no
+    /// custom call, and no side effect.
     pub(crate) fn may_run_all(&self, branches: &[ComputationId]) -> bool {
-        branches.iter().all(|&branch| !only_on_need(self.module(), branch))
+        branches.iter().all(|&branch| !only_if_taken(self.module(), branch))
     }
 
-    /// What a computation of one parameter makes of a value.
+    /// Applies a computation of one parameter to a value.
     pub(crate) fn settled_body(&mut self, body: &Computation, argument: &Value) -> Result<Value> {
         let mut values = BTreeMap::new();
         for id in body.post_order() {
@@ -53,10 +56,10 @@ impl Settler {
             };
             values.insert(id, value);
         }
-        values.remove(&body.root()).ok_or_else(|| Error::internal("the root is in the order"))
+        values.remove(&body.root()).ok_or_else(|| Error::internal("the root is not in post order"))
     }
 
-    /// One of two values of the same shape.
+    /// Selects one of two values of the same shape.
     fn either(&mut self, takes: InstructionId, a: &Value, b: &Value) -> Result<Value> {
         if let (Value::One(a), Value::One(b)) = (a, b)
             && self.scope_ref().shape(*a).as_tuple().is_none()
@@ -65,13 +68,13 @@ impl Settler {
         }
         let (a, b) = (self.elements(a)?, self.elements(b)?);
         if a.len() != b.len() {
-            return Err(Error::internal("branches make values of one shape"));
+            return Err(Error::internal("branches return tuples of different sizes"));
         }
         let pairs = a.iter().zip(&b);
         Ok(Value::Many(pairs.map(|(a, b)| self.either(takes, a, b)).collect::<Result<_>>()?))
     }
 
-    /// The elements of a tuple.
+    /// Returns the elements of a tuple.
     pub(crate) fn elements(&mut self, value: &Value) -> Result<Vec<Value>> {
         match value {
             Value::Many(elements) => Ok(elements.clone()),
@@ -93,7 +96,10 @@ impl Settler {
         let Bounded { data, sizes } = one;
         let bounds = self.scope_ref().shape(data).clone();
         let Some(array) = bounds.as_array().filter(|_| *self.scope_ref().shape(other.data) == bounds) else {
-            return Err(Error::unsupported(format!("branches that make {bounds} and something else of it")));
+            let different = self.scope_ref().shape(other.data);
+            return Err(Error::unsupported(format!(
+                "the branches return different shapes: {bounds} and {different}"
+            )));
         };
         let whole = self.broadcast(takes, &array.sizes(), &[])?;
         let data = self.select(whole, data, other.data)?;
@@ -111,8 +117,9 @@ impl Settler {
     }
 }
 
-/// Whether a computation, or one that it calls, does what nobody may do without need: an effect, or a loop that may not end.
-fn only_on_need(module: &Module, root: ComputationId) -> bool {
+/// True if a computation, or one that it calls, must only run if needed: it has a side effect, or a
+/// loop that may not terminate.
+fn only_if_taken(module: &Module, root: ComputationId) -> bool {
     let mut seen = BTreeSet::from([root]);
     let mut pending = vec![root];
     while let Some(id) = pending.pop() {
