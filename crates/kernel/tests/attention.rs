@@ -131,7 +131,7 @@ fn bias(shape: &ArrayShape) -> Literal {
 struct Backwards;
 
 // SAFETY: calls run one at a time, and their worker numbers are below the count.
-#[expect(unsafe_code, reason = "a schedule of its own")]
+#[expect(unsafe_code, reason = "implements a schedule")]
 unsafe impl Workers for Backwards {
     fn count(&self) -> usize {
         3

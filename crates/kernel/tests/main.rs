@@ -1,6 +1,7 @@
-//! Tests of the lowering: programs are compiled, run in the process, and compared with the evaluator.
+//! Tests of the lowering: programs are compiled, run in this process, and compared with the
+//! evaluator.
 //!
-//! One binary links and compiles the shared code once.
+//! All tests form one binary, so that the shared code is compiled and linked once.
 
 mod attention;
 mod candidates;

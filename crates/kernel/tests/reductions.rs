@@ -164,7 +164,7 @@ fn error_of_equal_summands(text: &str, count: usize) -> f64 {
 
 #[test]
 fn long_sums_keep_their_digits() {
-    // Columns, rows, both; lengths that have divisors and such that have none; loops that cannot become one.
+    // Columns, rows, and both; lengths with and without divisors; loops that cannot be merged.
     let shapes: [(&[i64], &[usize]); 8] = [
         (&[1 << 16, 16], &[0]),
         (&[65_537, 5], &[0]),

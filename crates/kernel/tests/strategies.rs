@@ -282,7 +282,7 @@ ENTRY main {{
 /// New values that read neighbors of the old value, and the old value once more after the sum.
 /// Nothing may be overwritten early.
 #[test]
-fn variables_that_read_their_neighbours() {
+fn variables_that_read_their_neighbors() {
     let kinds = [
         // Dense, overlapping tiles of a depthwise convolution; a product; a window.
         (

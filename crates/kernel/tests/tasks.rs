@@ -5,12 +5,12 @@ use jit::{Part, ThreadPool, Workers};
 use shape::{ArrayShape, Literal};
 use std::sync::{Arc, Mutex};
 
-/// One thread per worker. With n workers, each runs every n-th task in reverse order. Some parts
-/// are empty.
+/// One thread per worker. With n workers, each runs every n-th task in reverse order, and empty
+/// parts in between.
 struct Scattered(usize);
 
 // SAFETY: each thread is one worker.
-#[expect(unsafe_code, reason = "a schedule of its own")]
+#[expect(unsafe_code, reason = "implements a schedule")]
 unsafe impl Workers for Scattered {
     fn count(&self) -> usize {
         self.0
@@ -35,7 +35,7 @@ unsafe impl Workers for Scattered {
 struct Failing;
 
 // SAFETY: one call, of worker 0.
-#[expect(unsafe_code, reason = "a schedule of its own")]
+#[expect(unsafe_code, reason = "implements a schedule")]
 unsafe impl Workers for Failing {
     fn count(&self) -> usize {
         1
@@ -80,7 +80,7 @@ impl Watching {
 }
 
 // SAFETY: one call at a time, of worker 0.
-#[expect(unsafe_code, reason = "a schedule of its own")]
+#[expect(unsafe_code, reason = "implements a schedule")]
 unsafe impl Workers for Watching {
     fn count(&self) -> usize {
         1

@@ -1,4 +1,4 @@
-//! The text of a program: what is printed parses to the same program.
+//! The text form of a program. Printed text parses to the same program.
 //!
 //! ```text
 //! internal fn "add" (v0 "x": ptr noalias readonly align 64, v1 "n": i64) {

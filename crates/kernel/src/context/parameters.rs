@@ -1,4 +1,4 @@
-//! The parameters of a kernel's function: where its operands, results, and scratch are.
+//! The parameters of a kernel's function: the memory of its operands, results, and scratch.
 
 use crate::index::Index;
 use nest::ValueId;

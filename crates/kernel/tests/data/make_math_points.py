@@ -30,7 +30,7 @@ def bits(x):
 
 
 def rounded(v):
-    """The F64 nearest to a number of many digits, ties to even."""
+    """Returns the F64 nearest to a number of many digits, with ties to even."""
     if v == 0:
         return 0.0
     sign = 1.0 if v > 0 else -1.0
@@ -79,7 +79,8 @@ def sign(x):
 ANGLES = [6381956970095103 * 2.0**797, math.pi, math.pi / 2, 1e22, 2.0**1023, 1048575.9, 1048576.0]
 ANGLE_RANGES = [uniform(-10, 10), magnitudes(1e-20, 1), uniform(-1e6, 1e6), any_float, magnitudes(1e5, 1e7)]
 UNIT = [uniform(-1, 1), magnitudes(1e-20, 1), uniform(0.45, 0.55), uniform(0.99, 1), uniform(-1, -0.99)]
-# Name: the function of an mpf, its value at an infinity, operands of interest, sources of random operands, whether odd.
+# Name: the function of an mpf, its value at infinities, interesting operands, sources of random
+# operands, and True if the function is odd.
 UNARY = {
     "exp": (mp.exp, lambda x: INF if x > 0 else 0.0,
             [709.782712893384, 709.7827128933841, -745.1332191019411, -745.1332191019412, -708.4],

@@ -118,7 +118,7 @@ impl Loaded {
 pub struct Backwards(pub usize);
 
 // SAFETY: calls run one at a time, and their worker numbers are below the count.
-#[expect(unsafe_code, reason = "a schedule of its own")]
+#[expect(unsafe_code, reason = "implements a schedule")]
 unsafe impl Workers for Backwards {
     fn count(&self) -> usize {
         self.0
