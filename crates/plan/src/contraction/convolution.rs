@@ -143,10 +143,10 @@ pub(crate) struct Stage<'s, 'm> {
 impl<'s, 'm> Stage<'s, 'm> {
     /// Plans the loops and packs constants.
     pub(crate) fn plan(self, planner: Planner<'_>) -> Result<(ConvolutionPlan, Vec<PackedConstant>)> {
-        let plan = self.loops(planner)?;
+        let (plan, kernel) = self.loops(planner)?;
         let ConvolutionPlan { dims, kind, accumulator, kernel_operand, .. } = &plan;
         let mut packed = Vec::new();
-        let bytes = match (kind, self.kernel_constant(*kernel_operand)) {
+        let bytes = match (kind, kernel) {
             (ConvolutionKind::Dense(dense), Some(literal)) if dense.kernel_packing == Packing::Constant => {
                 Some(pack::panels(literal, dims, dense, *accumulator))
             }
@@ -184,8 +184,8 @@ impl<'s, 'm> Stage<'s, 'm> {
         self.fusion.body[self.hero].shape().expect_array()
     }
 
-    /// Same as [`Self::plan`], without packing anything.
-    fn loops(self, planner: Planner<'_>) -> Result<ConvolutionPlan> {
+    /// Same as [`Self::plan`], but returns the values to pack, if any, instead of packing them.
+    fn loops(self, planner: Planner<'_>) -> Result<(ConvolutionPlan, Option<&'m Literal>)> {
         let Self { fusion, hero, .. } = self;
         let number = |k: usize| match fusion.position(fusion.body[hero].operands()[k]) {
             Position::Operand(number) => Ok(number),
@@ -201,15 +201,17 @@ impl<'s, 'm> Stage<'s, 'm> {
         }
         let accumulator = accumulator(result.element_type);
         let op = fusion.body[hero].op();
-        let (dims, kind) = if ConvolutionForm::of(op) == Some(ConvolutionForm::KernelGradient) {
-            self.gradient(accumulator, planner)?
+        let (dims, kind, constant) = if ConvolutionForm::of(op) == Some(ConvolutionForm::KernelGradient) {
+            let (dims, kind) = self.gradient(accumulator, planner)?;
+            (dims, kind, None)
         } else {
             let dims = ConvolutionDims::new(op, input, kernel, result)?;
-            let is_constant = self.kernel_constant(kernel_operand).is_some();
-            let kind = self.kind(&dims, accumulator, is_constant, planner);
-            (dims, kind)
+            let constant = self.kernel_constant(kernel_operand);
+            let kind = self.kind(&dims, accumulator, constant.is_some(), planner);
+            (dims, kind, constant)
         };
-        Ok(ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand })
+        let plan = ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand };
+        Ok((plan, constant))
     }
 
     /// Loops of a convolution that is not a kernel gradient.

@@ -32,8 +32,9 @@ pub(crate) fn candidates(
     winograd: Winograd,
 ) -> Vec<Candidate> {
     let stage = Stage { fusion, hero, input: None, bands: None };
-    let Ok(chosen) = stage.loops(Planner { target, winograd, candidate: None }) else { return Vec::new() };
-    let is_constant = stage.kernel_constant(chosen.kernel_operand).is_some();
+    let planner = Planner { target, winograd, candidate: None };
+    let Ok((chosen, constant)) = stage.loops(planner) else { return Vec::new() };
+    let is_constant = constant.is_some();
     let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;
     match kind {
         ConvolutionKind::General { .. } => Vec::new(),
