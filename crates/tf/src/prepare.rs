@@ -44,8 +44,9 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     let fed: BTreeMap<FedOutput, usize> =
         arguments.iter().enumerate().map(|(i, argument)| (argument.id.clone(), i)).collect();
     let needed = prune::needed(&config, &graph.node, &names, &fed).coded(Code::Graph)?;
-    let (mut program, outputs) = main_graph::main_graph(&graph.node, &needed, arguments, &fed, &signatures)
-        .coded(Code::NodeSignature)?;
+    let (mut program, outputs) =
+        main_graph::main_graph(&graph.node, &names, &needed, arguments, &fed, &signatures)
+            .coded(Code::NodeSignature)?;
 
     let mut targets = Vec::new();
     for fetch in &config.fetch {

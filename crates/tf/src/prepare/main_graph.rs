@@ -2,7 +2,7 @@
 
 use super::FedOutput;
 use super::feeds::Argument;
-use super::names::Input;
+use super::names::{Input, Names};
 use super::nodes::{check_inputs, push_node};
 use super::prune;
 use super::signatures::{Signatures, unregistered};
@@ -52,6 +52,7 @@ impl Outputs<'_> {
 /// The graph of the nodes that are needed, arguments first. The program has no fetches, variables and functions yet.
 pub(super) fn main_graph<'a>(
     nodes: &'a [NodeDef],
+    names: &Names<'_>,
     needed: &[bool],
     arguments: Vec<Argument>,
     fed: &'a BTreeMap<FedOutput, usize>,
@@ -71,7 +72,6 @@ pub(super) fn main_graph<'a>(
 
     let mut graph = Graph::new();
     let feeds = add_arguments(&mut graph, arguments, &kept);
-    let names = super::names::Names::new(nodes)?;
     let ids: BTreeMap<&str, NodeId> = kept
         .iter()
         .enumerate()
@@ -90,7 +90,7 @@ pub(super) fn main_graph<'a>(
         let mut control_inputs = Vec::new();
         for text in &node.input {
             let input = Input::parse(text, &node.name)?;
-            let feed = prune::replaced_by(input, nodes, &names, fed).map(NodeId::from_index);
+            let feed = prune::replaced_by(input, nodes, names, fed).map(NodeId::from_index);
             let at = feed.or_else(|| ids.get(input.node()).copied()).ok_or_else(|| {
                 Error::internal(format!("input '{text}' of node '{}' was pruned", node.name))
             })?;

@@ -65,7 +65,8 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
         }
     }
     check_placeholders(nodes, &needed)?;
-    let (mut program, outputs) = main_graph::main_graph(nodes, &needed, arguments, &fed, &signatures)?;
+    let (mut program, outputs) =
+        main_graph::main_graph(nodes, &names, &needed, arguments, &fed, &signatures)?;
     let fetches = wanted.fetches.iter().map(|id| {
         outputs.fetch(id, &program.graph).map_err(|error| match outputs.kept(&id.0) {
             Some(node) if program.graph.nodes[node].output_types.is_empty() => Error::invalid(format!(
