@@ -7,6 +7,7 @@
 pub(crate) mod addressing;
 mod apply;
 mod body_value;
+mod epilogue;
 pub(crate) mod parameters;
 pub(crate) mod reindex;
 pub(crate) mod tasks;
@@ -14,13 +15,15 @@ pub(crate) mod tasks;
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use buffers::ALIGNMENT;
+use epilogue::Epilogue;
 use hlo::{InstructionId, Module};
 use nest::{Function, FunctionBuilder, RegionBuilder, ValueId};
 use parameters::{Memory, Operand, Parameters, TaskRange};
 use plan::{Fusion, InstructionPlan};
 use shape::ArrayShape;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
+use std::rc::Rc;
 use support::{Error, Result};
 use target::Target;
 
@@ -65,8 +68,8 @@ pub struct KernelContext<'a> {
     /// Values that replace instructions, at any position.
     provided: BTreeMap<InstructionId, Element>,
     frames: Vec<Frame>,
-    /// Dependents of each provided instruction.
-    dependents: BTreeMap<InstructionId, BTreeSet<InstructionId>>,
+    /// Epilogues of contractions whose elements have been stored.
+    epilogues: BTreeMap<InstructionId, Rc<Epilogue<'a>>>,
     /// Minimum depth of the regions in which values are computed.
     floor: usize,
 }
@@ -150,7 +153,7 @@ impl<'a> KernelContext<'a> {
             facts: BTreeMap::new(),
             provided: BTreeMap::new(),
             frames: vec![Frame::new(1, None)],
-            dependents: BTreeMap::new(),
+            epilogues: BTreeMap::new(),
             floor: 1,
         }
     }
@@ -412,23 +415,6 @@ impl<'a> KernelContext<'a> {
         result
     }
 
-    /// Evaluates the body's result at a position, given the value of one instruction: the epilogue
-    /// of a contraction. Values that depend on the given one are discarded afterwards.
-    pub fn epilogue(
-        &mut self,
-        instruction: InstructionId,
-        value: Element,
-        position: &Position,
-    ) -> Result<Element> {
-        self.dependents.entry(instruction).or_insert_with(|| dependents(&self.fusion, instruction));
-        self.with_provided([(instruction, value)], |cx| {
-            cx.frames.push(Frame::new(cx.depth(), Some(instruction)));
-            let result = cx.element(cx.fusion.computed(), position);
-            cx.frames.pop();
-            result
-        })
-    }
-
     /// Builds in the region at a depth, but no further out than the floor. Uses the current region
     /// if that one is not deeper than the depth.
     pub(crate) fn at<R>(&mut self, depth: usize, build: impl FnOnce(&mut FunctionBuilder) -> R) -> R {
@@ -483,10 +469,10 @@ impl<'a> KernelContext<'a> {
     /// Returns the innermost frame at a depth that holds values of an instruction, or of indices if
     /// `id` is `None`.
     fn frame(&mut self, depth: usize, id: Option<InstructionId>) -> Result<&mut Frame> {
-        let dependents = &self.dependents;
+        let epilogues = &self.epilogues;
         let keeps = |frame: &Frame| match (frame.provided, id) {
             (None, _) => true,
-            (Some(provided), Some(id)) => dependents.get(&provided).is_some_and(|d| d.contains(&id)),
+            (Some(provided), Some(id)) => epilogues.get(&provided).is_some_and(|e| e.depends(id)),
             (Some(_), None) => false,
         };
         let frame = self.frames.iter_mut().rev().find(|frame| frame.depth <= depth && keeps(frame));
@@ -499,15 +485,4 @@ impl Frame {
     fn new(depth: usize, provided: Option<InstructionId>) -> Self {
         Self { depth, provided, elements: BTreeMap::new(), indices: BTreeMap::new() }
     }
-}
-
-/// Returns the instructions of the body that depend on another one.
-fn dependents(fusion: &Fusion<'_>, provided: InstructionId) -> BTreeSet<InstructionId> {
-    let mut dependents = BTreeSet::from([provided]);
-    for id in fusion.instructions() {
-        if fusion.body[id].operands().iter().any(|operand| dependents.contains(operand)) {
-            dependents.insert(id);
-        }
-    }
-    dependents
 }

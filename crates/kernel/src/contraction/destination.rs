@@ -1,41 +1,11 @@
-//! Destinations of a contraction's elements. Later operations in the kernel may renumber them,
-//! transpose them, or write them into a slice of a larger array.
+//! Destinations of a contraction's elements in the result: the kernel may write them into a slice of
+//! a larger array. Moves before that belong to the epilogue.
 
 use crate::context::KernelContext;
 use crate::index::{Index, Position};
 use crate::movement::concatenate::Copy;
-use hlo::{InstructionId, Op};
 use plan::{Position as Place, RowSlice};
 use support::{Error, Result};
-
-/// Maps the position of an element of an instruction to its position in the computed array.
-/// Reshapes keep its number, and transposes permute its indices. All other operations in between
-/// are elementwise.
-pub(crate) fn of_element(
-    cx: &mut KernelContext<'_>,
-    instruction: InstructionId,
-    position: &Position,
-) -> Result<Position> {
-    let (body, computed) = (cx.fusion().body, cx.fusion().computed());
-    let (mut id, mut position) = (instruction, position.clone());
-    while id != computed {
-        let user = body[id].users().first().copied();
-        let user = user.ok_or_else(|| Error::internal("found no path from the contraction to the root"))?;
-        let sizes = cx.shape(id)?.sizes();
-        match body[user].op() {
-            Op::Reshape {} | Op::Bitcast {} if sizes != cx.shape(user)?.sizes() => {
-                position = Position::Linear(position.linear(&sizes));
-            }
-            Op::Transpose { dimensions } => {
-                let indices = cx.indices(&position, &sizes)?;
-                position = Position::Multi(dimensions.iter().map(|&d| indices[d].clone()).collect());
-            }
-            _ => {}
-        }
-        id = user;
-    }
-    Ok(position)
-}
 
 /// Maps a position in the computed array to one in the result.
 pub(crate) fn in_result(cx: &mut KernelContext<'_>, position: Position) -> Result<Position> {

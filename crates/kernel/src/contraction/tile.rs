@@ -10,7 +10,6 @@ use hlo::InstructionId;
 use nest::{Expression, FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId, in_turn};
 use plan::PanelLayout;
 use shape::PrimitiveType;
-use std::collections::BTreeSet;
 use support::{Error, Result};
 
 /// A vector of columns within a tile.
@@ -146,7 +145,7 @@ pub(crate) fn finish(
     cx.with_lanes(lanes, |cx| {
         let value =
             if accumulator == element_type { value } else { value.map(|v| normalize(cx, element_type, v)) };
-        let position = destination::of_element(cx, contraction, position)?;
+        let position = cx.epilogue_of(contraction)?.position(cx, position)?;
         let value = cx.epilogue(contraction, value, &position)?;
         let position = destination::in_result(cx, position)?;
         let result = cx.results()[0].clone();
@@ -168,7 +167,7 @@ pub(crate) fn finish_rows(
     let rows = sums.len() / per_row;
     let size = sums.iter().map(|&sum| bytes_of(cx.ty(sum))).max().unwrap_or(0) as i64;
     let fits = sums.len() as i64 * size <= slot_bytes(cx) as i64;
-    if rows < 2 || !fits || !has_elementary_functions(cx, contraction) {
+    if rows < 2 || !fits || !cx.epilogue_of(contraction)?.has_elementary_functions() {
         return sums.into_iter().enumerate().try_for_each(|(number, sum)| {
             finish(cx, &Index::constant((number / per_row) as i64), number % per_row, sum)
         });
@@ -220,22 +219,6 @@ fn sums_slot(cx: &mut KernelContext<'_>) -> Result<ValueId> {
     let bytes = slot_bytes(cx);
     let slot = cx.outside(1, |b| b.value(Type::PTR, Expression::StackSlot { bytes, alignment: 64 }));
     cx.remember_index(IndexKey::Sums, slot)
-}
-
-/// True if an elementary function lies between a contraction and the body's root.
-fn has_elementary_functions(cx: &KernelContext<'_>, contraction: InstructionId) -> bool {
-    let body = cx.fusion().body;
-    let (mut pending, mut seen) = (vec![cx.fusion().root], BTreeSet::from([contraction]));
-    while let Some(id) = pending.pop() {
-        if !seen.insert(id) || cx.fusion().position(id) != plan::Position::Inside {
-            continue;
-        }
-        if plan::is_transcendental(body[id].op()) {
-            return true;
-        }
-        pending.extend(body[id].operands());
-    }
-    false
 }
 
 /// Returns the lane type of an accumulator.
