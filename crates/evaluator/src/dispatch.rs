@@ -9,8 +9,7 @@ use crate::linear_algebra::TriangularSolve;
 use crate::{batch_norm, convert, data_movement, gather_scatter, random, sort};
 use hlo::custom_call::{CustomCallKind, custom_call};
 use hlo::{
-    Arity, Op, binary_ops, calling_ops, carried_ops, elementwise_ops, identity_ops, movement_ops,
-    numeric_ops, unary_ops, value_ops,
+    Arity, Op, binary_ops, calling_ops, carried_ops, direct_ops, movement_ops, numeric_ops, unary_ops,
 };
 use shape::{Literal, Shape};
 use support::{Error, Result};
@@ -92,13 +91,7 @@ impl Evaluator<'_> {
             }
             Op::Sort { dimension, to_apply, .. } => self.sort(shape, operands, *dimension, *to_apply),
             Op::While { condition, body } => self.while_loop(*condition, *body, operands[0]),
-            elementwise_ops!()
-            | identity_ops!()
-            | movement_ops!()
-            | numeric_ops!()
-            | value_ops!()
-            | carried_ops!()
-            | Op::Constant { .. } => Err(elsewhere(op)),
+            movement_ops!() | numeric_ops!() | direct_ops!() => Err(elsewhere(op)),
         }
     }
 
@@ -131,13 +124,7 @@ impl Evaluator<'_> {
                 let options = TriangularSolve { left_side, lower, unit_diagonal, transpose_a };
                 self.triangular_solve(shape, operands[0], operands[1], options)
             }
-            elementwise_ops!()
-            | identity_ops!()
-            | movement_ops!()
-            | calling_ops!()
-            | value_ops!()
-            | carried_ops!()
-            | Op::Constant { .. } => Err(elsewhere(op)),
+            movement_ops!() | calling_ops!() | direct_ops!() => Err(elsewhere(op)),
         }
     }
 }
@@ -167,13 +154,7 @@ fn movement(op: &Op, shape: &Shape, operands: &[&Literal]) -> Result<Literal> {
         Op::SetDimensionSize { .. } => data_movement::reshape(shape, operands[0]),
         Op::Slice { slice } => data_movement::slice(shape, operands[0], slice),
         Op::Transpose { dimensions } => data_movement::transpose(operands[0], dimensions),
-        elementwise_ops!()
-        | identity_ops!()
-        | calling_ops!()
-        | numeric_ops!()
-        | value_ops!()
-        | carried_ops!()
-        | Op::Constant { .. } => Err(elsewhere(op)),
+        calling_ops!() | numeric_ops!() | direct_ops!() => Err(elsewhere(op)),
     }
 }
 

@@ -207,3 +207,16 @@ macro_rules! elementwise_ops {
         $crate::unary_ops!() | $crate::binary_ops!() | $crate::mixed_ops!()
     };
 }
+
+/// Opcodes outside `movement_ops`, `calling_ops`, and `numeric_ops`: matches that delegate these
+/// three handle all others directly.
+#[macro_export]
+macro_rules! direct_ops {
+    () => {
+        $crate::elementwise_ops!()
+            | $crate::identity_ops!()
+            | $crate::value_ops!()
+            | $crate::carried_ops!()
+            | $crate::Op::Constant { .. }
+    };
+}

@@ -19,10 +19,7 @@ mod window;
 use crate::ids::ComputationId;
 use crate::module::Module;
 use crate::opcode::{Arity, Op};
-use crate::{
-    binary_ops, calling_ops, carried_ops, elementwise_ops, identity_ops, movement_ops, numeric_ops,
-    unary_ops, value_ops,
-};
+use crate::{binary_ops, calling_ops, carried_ops, direct_ops, movement_ops, numeric_ops, unary_ops};
 use shape::{ArrayShape, Dimension, PrimitiveType, ProgramShape, Shape};
 use support::{Error, Result};
 
@@ -248,13 +245,7 @@ impl<'a> Inference<'a> {
             Op::SetDimensionSize { dimension } => self.set_dimension_size(*dimension),
             Op::Slice { slice } => self.slice(slice),
             Op::Transpose { dimensions } => self.transpose(dimensions),
-            elementwise_ops!()
-            | identity_ops!()
-            | calling_ops!()
-            | numeric_ops!()
-            | value_ops!()
-            | carried_ops!()
-            | Op::Constant { .. } => Err(self.elsewhere()),
+            calling_ops!() | numeric_ops!() | direct_ops!() => Err(self.elsewhere()),
         }
     }
 
@@ -275,13 +266,7 @@ impl<'a> Inference<'a> {
             }
             Op::Sort { dimension, to_apply, .. } => self.sort(*dimension, *to_apply),
             Op::While { condition, body } => self.while_loop(*condition, *body),
-            elementwise_ops!()
-            | identity_ops!()
-            | movement_ops!()
-            | numeric_ops!()
-            | value_ops!()
-            | carried_ops!()
-            | Op::Constant { .. } => Err(self.elsewhere()),
+            movement_ops!() | numeric_ops!() | direct_ops!() => Err(self.elsewhere()),
         }
     }
 
@@ -301,13 +286,7 @@ impl<'a> Inference<'a> {
             Op::RngGetAndUpdateState { .. } => self.rng_get_and_update_state(),
             Op::TopK { k, .. } => self.top_k(*k),
             Op::TriangularSolve { left_side, .. } => self.triangular_solve(*left_side),
-            elementwise_ops!()
-            | identity_ops!()
-            | movement_ops!()
-            | calling_ops!()
-            | value_ops!()
-            | carried_ops!()
-            | Op::Constant { .. } => Err(self.elsewhere()),
+            movement_ops!() | calling_ops!() | direct_ops!() => Err(self.elsewhere()),
         }
     }
 
