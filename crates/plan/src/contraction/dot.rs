@@ -26,7 +26,7 @@ use crate::kernel_plan::KernelPlan;
 use crate::packing::{PackedConstant, Packing};
 use crate::tasks::{self, Work};
 use hlo::{InstructionId, Op};
-use shape::{ArrayShape, PrimitiveType};
+use shape::{ArrayShape, Literal, PrimitiveType};
 use support::{Error, Result};
 use target::Target;
 
@@ -200,7 +200,7 @@ impl DotPlan {
 }
 
 /// A dot whose loops have not been chosen.
-struct Dot {
+struct Dot<'m> {
     hero: InstructionId,
     shape: DotShape,
     dims: DotDims,
@@ -211,6 +211,8 @@ struct Dot {
     rhs_operand: usize,
     /// True if the right operand is a constant that nothing else reads.
     rhs_is_constant: bool,
+    /// The values of the right operand, if it is a constant.
+    rhs_values: Option<&'m Literal>,
     /// True if unfinished sums may be kept in the result's memory.
     keeps_sums: bool,
 }
@@ -244,13 +246,12 @@ pub(crate) fn plan(
 ) -> Result<KernelPlan<DotPlan>> {
     let target = planner.target;
     let dot = Dot::of(fusion, id)?;
-    let (lhs_operand, rhs_operand) = (dot.lhs_operand, dot.rhs_operand);
+    let (lhs_operand, rhs_operand, constant) = (dot.lhs_operand, dot.rhs_operand, dot.rhs_values);
     let loops = dot.loops(target);
     let other = planner.candidate.and_then(|candidate| candidates::loops(&dot, &loops, candidate, target));
     let mut plan = dot.with_loops(other.unwrap_or(loops));
     let shape = |k: usize| fusion.body[fusion.body[id].operands()[k]].shape().expect_array();
     let (lhs, rhs, result) = (shape(0), shape(1), fusion.body[id].shape().expect_array());
-    let constant = constant_operand(fusion, rhs_operand);
     let mut packed = Vec::new();
     let tiled = plan.tiled().filter(|tiled| tiled.rhs_packing == Packing::Constant);
     if let (Some(tiled), Some(literal)) = (tiled, constant) {
@@ -281,9 +282,9 @@ pub(crate) fn plan(
     Ok(KernelPlan { packed, scratch_bytes, tasks, worker_scratch_bytes, may_overwrite, ..plan })
 }
 
-impl Dot {
+impl<'m> Dot<'m> {
     /// Reads the dot of a body.
-    fn of(fusion: &Fusion<'_>, id: InstructionId) -> Result<Self> {
+    fn of(fusion: &Fusion<'m>, id: InstructionId) -> Result<Self> {
         let Op::Dot { dot_dimension_numbers: numbers } = fusion.body[id].op() else {
             return Err(Error::internal("expected a dot"));
         };
@@ -303,7 +304,7 @@ impl Dot {
         let dims = DotDims::new(lhs, rhs, numbers);
         // The kernel never reads a packed operand in its own layout, so nothing else in the kernel
         // may read it.
-        let constant = constant_operand(fusion, rhs_operand).filter(|_| is_read_once(fusion, rhs_operand));
+        let rhs_values = constant_operand(fusion, rhs_operand);
         let accumulator = accumulator(result.element_type);
         let stored = fusion.shape().as_array().map(|shape| shape.element_type);
         // Unfinished sums are kept at the result's element with the same index.
@@ -317,7 +318,8 @@ impl Dot {
             rhs_type: rhs.element_type,
             lhs_operand,
             rhs_operand,
-            rhs_is_constant: constant.is_some(),
+            rhs_is_constant: rhs_values.is_some() && is_read_once(fusion, rhs_operand),
+            rhs_values,
             keeps_sums: keeps_sums && result.element_type == accumulator,
         })
     }
@@ -504,7 +506,7 @@ struct TileOrder {
 
 impl TileOrder {
     /// Derives the loops from tile, packing, and order.
-    fn lay_out(self, dot: &Dot, target: &Target) -> TiledDot {
+    fn lay_out(self, dot: &Dot<'_>, target: &Target) -> TiledDot {
         let Self { tile, rhs_packing, lhs_by_lane, panels_outside, column_parts, k_block } = self;
         // A panel that is packed on each call is prefetched at its source, if its strides are
         // regular. It needs room in the cache beside its copy.

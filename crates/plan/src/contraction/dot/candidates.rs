@@ -67,7 +67,7 @@ pub(crate) fn candidates(fusion: &Fusion<'_>, hero: InstructionId, target: &Targ
 
 /// Tiles of each width, with as many rows as registers allow or the rules prefer; rows are divided
 /// evenly.
-fn tiles(dot: &Dot, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
+fn tiles(dot: &Dot<'_>, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
     let size = dot.accumulator.byte_size();
     let panel_vectors = (tile::panel(dot.shape.n, size) as u32 / tiled.tile.lanes).max(1);
     let needed = (dot.shape.n.max(1) + i64::from(tiled.tile.lanes) - 1) / i64::from(tiled.tile.lanes);
@@ -91,7 +91,12 @@ fn tiles(dot: &Dot, tiled: &TiledDot, target: &Target) -> Vec<(u32, u32)> {
 }
 
 /// The loops of one of the dot's own candidates; `chosen` are the loops that the rules chose.
-pub(super) fn loops(dot: &Dot, chosen: &DotLoops, candidate: Candidate, target: &Target) -> Option<DotLoops> {
+pub(super) fn loops(
+    dot: &Dot<'_>,
+    chosen: &DotLoops,
+    candidate: Candidate,
+    target: &Target,
+) -> Option<DotLoops> {
     let Candidate::Dot { rows, vectors, right, panels_outside, k_block } = candidate else { return None };
     let &DotLoops::Tiled(TiledDot { tile, lhs_by_lane, column_parts, .. }) = chosen else { return None };
     let tile = Tile { rows, vectors, lanes: tile.lanes, k_split: tile::k_split(rows, vectors) };
