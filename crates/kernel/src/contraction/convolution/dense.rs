@@ -6,9 +6,7 @@ use super::walk::{self, Count, Pixels, repeat, tiles_in_order};
 use super::{PanelBody, finish, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
-use crate::contraction::tile::{
-    self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
-};
+use crate::contraction::tile::{self, Columns, Reading, multiply_add, scalar_type, zero};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
 use nest::{FunctionBuilder, Predicate, RegionBuilder as _, ScalarType, Type, ValueId};
@@ -84,16 +82,7 @@ impl Nest<'_> {
     /// Runs `body` for a part of a group's panels, with the first feature in the group and the
     /// vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
-        let tile = self.dense.tile;
-        let columns = tile.columns();
-        let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_span(span, 1, |cx, panel| body(cx, &panel.times(columns), &full))?;
-        let rest = self.dims.outputs % columns;
-        if rest == 0 {
-            return Ok(());
-        }
-        let last = last_columns(rest, tile.lanes, self.reading());
-        cx.if_last(span, |cx| body(cx, &Index::constant(self.dims.outputs - rest), &last))
+        walk::panels(cx, span, self.dense.tile, self.dims.outputs, self.reading(), body)
     }
 
     fn reading(&self) -> Reading {

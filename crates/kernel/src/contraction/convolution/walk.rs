@@ -1,11 +1,13 @@
 //! Walks the tiles of a plan's tiling. Loops over rectangles read their fields from the plan's
 //! table. Fields that are the same for all rectangles are constants.
 
+use super::PanelBody;
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
+use crate::contraction::tile::{Reading, last_columns, whole_columns};
 use crate::index::{Facts, Index};
 use nest::{FunctionBuilder, Type, ValueId};
-use plan::{Rectangle, TileSize, Tiling};
+use plan::{Rectangle, Tile, TileSize, Tiling};
 use support::{Error, Result};
 
 /// A tile of pixels.
@@ -90,6 +92,27 @@ pub(super) fn span(cx: &mut KernelContext<'_>, part: &Index, parts: i64, steps: 
     }
     let part = cx.scalar_value(part)?;
     Ok(cx.span(part, parts, steps))
+}
+
+/// Runs `body` for the panels of a span, with the first feature and the vectors of each. The last
+/// panel may be narrower than a tile.
+pub(super) fn panels(
+    cx: &mut KernelContext<'_>,
+    span: Span,
+    tile: Tile,
+    features: i64,
+    reading: Reading,
+    body: PanelBody<'_>,
+) -> Result<()> {
+    let columns = tile.columns();
+    let full = whole_columns(tile.vectors, tile.lanes);
+    cx.for_span(span, 1, |cx, panel| body(cx, &panel.times(columns), &full))?;
+    let rest = features % columns;
+    if rest == 0 {
+        return Ok(());
+    }
+    let last = last_columns(rest, tile.lanes, reading);
+    cx.if_last(span, |cx| body(cx, &Index::constant(features - rest), &last))
 }
 
 pub(super) type TileBody<'b> = &'b mut dyn FnMut(&mut KernelContext<'_>, Pixels) -> Result<()>;

@@ -11,13 +11,11 @@ mod transform;
 pub(super) use gradient::emit as emit_gradient;
 
 use super::streams::Streams;
-use super::walk::span;
+use super::walk::{self, span};
 use super::{PanelBody, load};
 use crate::context::KernelContext;
 use crate::context::tasks::Span;
-use crate::contraction::tile::{
-    self, Columns, Reading, last_columns, multiply_add, scalar_type, whole_columns, zero,
-};
+use crate::contraction::tile::{self, Columns, Reading, last_columns, multiply_add, scalar_type, zero};
 use crate::index::{Facts, Index};
 use image::{Image, Place};
 use nest::{FunctionBuilder, Predicate, ScalarType, Type, ValueId};
@@ -349,16 +347,7 @@ impl Nest<'_> {
 
     /// Runs `body` for a part of the panels, with the first feature and the vectors.
     fn panels(&self, cx: &mut KernelContext<'_>, span: Span, body: PanelBody<'_>) -> Result<()> {
-        let tile = self.winograd.tile;
-        let columns = tile.columns();
-        let full = whole_columns(tile.vectors, tile.lanes);
-        cx.for_span(span, 1, |cx, panel| body(cx, &panel.times(columns), &full))?;
-        let rest = self.dims.outputs % columns;
-        if rest == 0 {
-            return Ok(());
-        }
-        let last = last_columns(rest, tile.lanes, Reading::Padded);
-        cx.if_last(span, |cx| body(cx, &Index::constant(self.dims.outputs - rest), &last))
+        walk::panels(cx, span, self.winograd.tile, self.dims.outputs, Reading::Padded, body)
     }
 
     /// Emits the register tiles of a block for some features.
