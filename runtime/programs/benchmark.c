@@ -1,10 +1,11 @@
-// The benchmark: runs the program on random data again and again, one thread, and prints what a run took.
+// The benchmark: runs the program on random data repeatedly on one thread and prints the time per
+// run.
 
 #include <time.h>
 
 #define DEFAULT_MICROS 3000000.0
 
-// Of a clock that only goes forward, where there is one.
+// Returns the time of a monotonic clock where available.
 static double now_micros(void) {
   struct timespec now;
 #if defined(_WIN32)
@@ -15,13 +16,13 @@ static double now_micros(void) {
   return (double)now.tv_sec * 1e6 + (double)now.tv_nsec / 1e3;
 }
 
-// What the times say, in their unit.
+// Statistics of the times, in the same unit.
 struct statistics {
   double best;
   double worst;
   double median;
   double mean;
-  double trimmed_mean;  // Of those that are left without the fastest and the slowest quarter.
+  double trimmed_mean;  // Excludes the fastest and the slowest quarter.
   double best_mean;     // Of the fastest tenth, at least one.
 };
 
@@ -38,34 +39,34 @@ static double mean(const double* values, size_t count) {
   return sum / (double)count;
 }
 
-// Sorts the times, of which there is at least one.
+// Sorts `times`, which must not be empty.
 static struct statistics statistics_of(double* times, size_t count) {
   const size_t trimmed = count / 4;
   const size_t best = count < 10 ? 1 : count / 10;
-  struct statistics found;
+  struct statistics statistics;
   qsort(times, count, sizeof(times[0]), compare_doubles);
-  found.best = times[0];
-  found.worst = times[count - 1];
-  found.median = times[count / 2];
-  found.mean = mean(times, count);
-  found.trimmed_mean = mean(times + trimmed, count - 2 * trimmed);
-  found.best_mean = mean(times, best);
-  return found;
+  statistics.best = times[0];
+  statistics.worst = times[count - 1];
+  statistics.median = times[count / 2];
+  statistics.mean = mean(times, count);
+  statistics.trimmed_mean = mean(times + trimmed, count - 2 * trimmed);
+  statistics.best_mean = mean(times, best);
+  return statistics;
 }
 
-static void print_statistics(const struct statistics* found, size_t count, double total) {
+static void print_statistics(const struct statistics* statistics, size_t count, double total) {
   printf("Benchmark ran %lu iterations over %.0f us\n", (unsigned long)count, total);
-  printf("  Best:                  %14.3f us\n", found->best);
-  printf("  Worst:                 %14.3f us\n", found->worst);
-  printf("  Median:                %14.3f us\n", found->median);
-  printf("  Mean:                  %14.3f us\n", found->mean);
-  printf("  Mean with 25%% trimmed: %14.3f us\n", found->trimmed_mean);
-  printf("  Mean of 10%% best:      %14.3f us\n", found->best_mean);
+  printf("  Best:                  %14.3f us\n", statistics->best);
+  printf("  Worst:                 %14.3f us\n", statistics->worst);
+  printf("  Median:                %14.3f us\n", statistics->median);
+  printf("  Mean:                  %14.3f us\n", statistics->mean);
+  printf("  Mean with 25%% trimmed: %14.3f us\n", statistics->trimmed_mean);
+  printf("  Mean of 10%% best:      %14.3f us\n", statistics->best_mean);
 }
 
 static void run_once(tfcompile_program_state* state) {
   if (tfcompile_program_run(state) == 0) return;
-  fprintf(stderr, "the program reports: %s\n", tfcompile_program_error(state));
+  fprintf(stderr, "the program failed: %s\n", tfcompile_program_error(state));
   exit(1);
 }
 
@@ -73,7 +74,7 @@ static int usage(const char* program) {
   fprintf(stderr,
           "usage: %s [--max_micros=N] [--max_iters=N] [--warmup=N]" PROGRAM_CONSTANTS_USAGE
           "\n"
-          "Runs %s until one of the limits is reached, 3 seconds by default, after N runs that do not count (1).\n",
+          "Runs %s until a limit is reached (default: 3 seconds), after N uncounted warm-up runs (default: 1).\n",
           program, PROGRAM_NAME);
   return 2;
 }
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
   size_t count = 0;
   size_t room = 0;
   double start, total;
-  struct statistics found;
+  struct statistics statistics;
   uint64_t seed = 1;
   tfcompile_program_state* state;
   int i, a;
@@ -134,7 +135,7 @@ int main(int argc, char** argv) {
     if (count == room) {
       double* const larger = (double*)realloc(times, (room = room * 2 + 1024) * sizeof(times[0]));
       if (larger == NULL) {
-        fprintf(stderr, "no memory for more than %lu times: give --max_iters\n", (unsigned long)count);
+        fprintf(stderr, "out of memory after %lu measurements: set --max_iters\n", (unsigned long)count);
         return 1;
       }
       times = larger;
@@ -142,8 +143,8 @@ int main(int argc, char** argv) {
     times[count++] = now - begin;
     total = now - start;
   } while (!(max_micros > 0 && total >= max_micros) && !(max_iters > 0 && count >= max_iters));
-  found = statistics_of(times, count);
-  print_statistics(&found, count, total);
+  statistics = statistics_of(times, count);
+  print_statistics(&statistics, count, total);
   free(times);
   return 0;
 }

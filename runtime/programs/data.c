@@ -1,21 +1,21 @@
-// What the generated test and the generated benchmark have in common: descriptions of buffers, inputs, constants.
+// Common part of the generated test and benchmark: descriptions of buffers, inputs, and constants.
 //
-// Comes behind the C header of a program with the prefix `tfcompile_program` in a generated file, and before tables
-// that are made from the program. C99 that is C++11 as well; needs the C library and nothing else.
+// In a generated file, this text follows a C header with the prefix `tfcompile_program` and
+// precedes the tables of the program. C99 that is also C++11; needs only the C library.
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-// The numbers that a buffer holds. A complex number is two.
+// Kind of the numbers in a buffer. A complex number consists of two.
 enum number_kind { NUMBER_INTEGER, NUMBER_FLOAT };
 
 struct number_type {
   enum number_kind kind;
-  int bytes;            // Of one number in memory.
-  int per_element;      // Numbers in an element.
-  int largest;          // NUMBER_INTEGER: the largest value to give, at most 7.
-  int has_sign;         // NUMBER_FLOAT, and what follows.
+  int bytes;            // Size of a number in memory.
+  int per_element;      // Numbers per element.
+  int largest;          // NUMBER_INTEGER: the largest generated value, at most 7.
+  int has_sign;         // NUMBER_FLOAT only, like the following fields.
   int exponent_bits;
   int fraction_bits;
   int bias;
@@ -24,13 +24,13 @@ struct number_type {
 struct buffer_table {
   const char* name;
   struct number_type type;
-  uint64_t count;         // Elements.
+  uint64_t count;         // Number of elements.
   int rank;
-  const int64_t* sizes;   // Of each dimension, its bound if only a run knows it.
-  const int* size_index;  // Where a run says how large each dimension is, or -1; null if all are fixed.
+  const int64_t* sizes;   // Size of each dimension, or the upper bound if it is data-dependent.
+  const int* size_index;  // Index of each dimension's reported size, or -1; null if all are static.
 };
 
-// The next of a sequence of random bits: a counter whose steps are mixed (splitmix64).
+// Next element of a random sequence: a counter whose values are mixed (splitmix64).
 static uint64_t next_random(uint64_t* state) {
   uint64_t bits = (*state += UINT64_C(0x9e3779b97f4a7c15));
   bits = (bits ^ (bits >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -38,8 +38,8 @@ static uint64_t next_random(uint64_t* state) {
   return bits ^ (bits >> 31);
 }
 
-// Bits of a number: an integer from 0 to the largest, which may count a loop's rounds and so is small; or a
-// floating-point number of either sign from 1/16 to 1.
+// Bits of a random number: an integer from 0 to `largest`, small because it may be a trip count, or
+// a floating-point number of either sign from 1/16 to 1.
 static uint64_t random_number(const struct number_type* type, uint64_t* state) {
   const uint64_t random = next_random(state);
   uint64_t bits;
@@ -61,7 +61,7 @@ static void store_number(unsigned char* to, uint64_t bits, int bytes) {
          (size_t)bytes);
 }
 
-// Seed 0 gives zeros.
+// Seed 0 generates zeros.
 static void fill_buffer(void* memory, const struct buffer_table* buffer, uint64_t seed) {
   unsigned char* to = (unsigned char*)memory;
   const uint64_t numbers = buffer->count * (uint64_t)buffer->type.per_element;
@@ -71,17 +71,17 @@ static void fill_buffer(void* memory, const struct buffer_table* buffer, uint64_
   }
 }
 
-// Memory that starts at a multiple of 64; ends the program if there is none. It is never given back.
+// Returns memory aligned to 64 bytes, which is never freed. Ends the program if out of memory.
 static void* aligned_memory(size_t bytes) {
   unsigned char* const memory = (unsigned char*)malloc(bytes + 64);
   if (memory == NULL) {
-    fprintf(stderr, "there are no %lu bytes of memory\n", (unsigned long)bytes);
+    fprintf(stderr, "out of memory: cannot allocate %lu bytes\n", (unsigned long)bytes);
     exit(1);
   }
   return memory + (64 - (uintptr_t)memory % 64);
 }
 
-// The constants' file, in memory.
+// The constants file in memory.
 struct constants {
   void* bytes;
   size_t size;
@@ -94,7 +94,7 @@ static struct constants read_constants(const char* path) {
   long size = -1;
   if (file != NULL && fseek(file, 0, SEEK_END) == 0) size = ftell(file);
   if (size < 0 || fseek(file, 0, SEEK_SET) != 0) {
-    fprintf(stderr, "cannot read the constants '%s': name their file with --constants=FILE\n", path);
+    fprintf(stderr, "cannot read the constants file '%s': set --constants=FILE\n", path);
     exit(1);
   }
   constants.bytes = aligned_memory((size_t)size);
@@ -112,7 +112,7 @@ static void set_constants(tfcompile_program_state* state, const struct constants
 }
 #endif
 
-// The value of a flag `--name=value`; null if the word is another one.
+// Returns the value of a flag `--name=value`, or null if `word` is not this flag.
 static const char* flag_value(const char* word, const char* name) {
   const size_t length = strlen(name);
   if (strncmp(word, "--", 2) != 0 || strncmp(word + 2, name, length) != 0 || word[2 + length] != '=') return NULL;

@@ -1,10 +1,11 @@
-// The test: runs the program on zeros and on random data, and wants the same bits whatever the memory held before and
-// however the work is shared out.
+// The test: runs the program on zeros and on random data, and expects the same bits regardless of
+// the previous contents of the memory and of the distribution of the work.
 
-enum { WORKERS = 3, STEPS = 2 };  // Steps: what a run leaves behind is the next one's input.
+enum { WORKERS = 3, STEPS = 2 };  // STEPS: each run's final state is the next run's input.
 
-// Does the work in pieces from the last to the first, as a different worker each: an order that no pool has to avoid.
-static int32_t backwards(void* context, int64_t count, tfcompile_parallel_body body, void* data) {
+// Processes the ranges from the last to the first, each as a different worker. Pools may use any
+// order.
+static int32_t reverse_order(void* context, int64_t count, tfcompile_parallel_body body, void* data) {
   const int64_t piece = count / 7 + 1;
   int64_t end = count;
   int64_t worker = 0;
@@ -19,7 +20,7 @@ static int32_t backwards(void* context, int64_t count, tfcompile_parallel_body b
   return 0;
 }
 
-// How a computation runs: what its memory held before, and how many workers there are.
+// Configuration of a run: initial contents of the memory, and number of workers.
 struct setting {
   const char* what;
   int dirt;
@@ -49,8 +50,8 @@ static tfcompile_program_state* make_state(const struct setting* setting) {
   memset(setting->memory, setting->dirt, tfcompile_program_size());
   memset(setting->scratch, setting->dirt, (size_t)TFCOMPILE_PROGRAM_SCRATCH_BYTES * (size_t)setting->workers);
   state = tfcompile_program_init(setting->memory);
-  if (tfcompile_program_set_parallel_for(state, backwards, NULL, setting->workers, setting->scratch) != 0) {
-    fprintf(stderr, "the program does not take its scratch memory\n");
+  if (tfcompile_program_set_parallel_for(state, reverse_order, NULL, setting->workers, setting->scratch) != 0) {
+    fprintf(stderr, "the program rejects its scratch memory\n");
     exit(1);
   }
   return state;
@@ -60,25 +61,25 @@ static uint64_t buffer_bytes(const struct buffer_table* buffer) {
   return buffer->count * (uint64_t)(buffer->type.bytes * buffer->type.per_element);
 }
 
-// Whether an element is one that the run made, and no room that it left in a dimension of bounded size.
-static int is_made(const struct buffer_table* buffer, uint64_t element, const int64_t* made_sizes) {
+// True if the run wrote the element, false if it is padding within a bounded dimension.
+static int is_written(const struct buffer_table* buffer, uint64_t element, const int64_t* actual_sizes) {
   int d;
   if (buffer->size_index == NULL) return 1;
   for (d = buffer->rank - 1; d >= 0; --d) {
     const uint64_t size = (uint64_t)buffer->sizes[d];
     const int index = buffer->size_index[d];
-    if (index >= 0 && element % size >= (uint64_t)made_sizes[index]) return 0;
+    if (index >= 0 && element % size >= (uint64_t)actual_sizes[index]) return 0;
     element /= size;
   }
   return 1;
 }
 
-// Whether two runs gave the same; says where not.
+// Compares the results of two runs and prints the first difference.
 static int same_results(const tfcompile_program_state* one, const tfcompile_program_state* other, const char* what) {
   int r;
 #ifdef PROGRAM_DYNAMIC_SIZES
   if (memcmp(one->dynamic_sizes, other->dynamic_sizes, sizeof(one->dynamic_sizes)) != 0) {
-    printf("FAIL: sizes of results differ between a run and one %s\n", what);
+    printf("FAIL: the sizes of the results differ between the first run and a run %s\n", what);
     return 0;
   }
 #endif
@@ -90,8 +91,8 @@ static int same_results(const tfcompile_program_state* one, const tfcompile_prog
     uint64_t i;
     if (memcmp(left, right, (size_t)buffer_bytes(buffer)) == 0) continue;
     for (i = 0; i < buffer->count; ++i) {
-      if (memcmp(left + i * bytes, right + i * bytes, bytes) != 0 && is_made(buffer, i, one->frame.dynamic_sizes)) {
-        printf("FAIL: element %lu of %s differs between a run and one %s\n", (unsigned long)i, buffer->name, what);
+      if (memcmp(left + i * bytes, right + i * bytes, bytes) != 0 && is_written(buffer, i, one->frame.dynamic_sizes)) {
+        printf("FAIL: element %lu of %s differs between the first run and a run %s\n", (unsigned long)i, buffer->name, what);
         return 0;
       }
     }
@@ -99,7 +100,7 @@ static int same_results(const tfcompile_program_state* one, const tfcompile_prog
   return 1;
 }
 
-// Runs on one input; whether all went well.
+// Runs on one input. Returns 1 on success.
 static int check(uint64_t seed, const struct constants* constants) {
   tfcompile_program_state* states[SETTINGS];
   int32_t status[SETTINGS];
@@ -120,19 +121,20 @@ static int check(uint64_t seed, const struct constants* constants) {
     for (s = 0; s < SETTINGS; ++s) status[s] = tfcompile_program_run(states[s]);
     error = tfcompile_program_error(states[0]);
     if (status[0] == TFCOMPILE_ABORT) {
-      printf("FAIL: an assert of the graph: %s\n", error);
+      printf("FAIL: an assertion of the graph failed: %s\n", error);
       return 0;
     }
     for (s = 1; s < SETTINGS; ++s) {
       const char* const other = tfcompile_program_error(states[s]);
       if (status[s] != status[0] || strcmp(error, other) != 0) {
-        printf("FAIL: a run says '%s', one %s '%s'\n", error, settings[s].what, other);
+        printf("FAIL: the first run reports '%s', but a run %s reports '%s'\n", error, settings[s].what, other);
         return 0;
       }
       if (status[0] == 0 && !same_results(states[0], states[s], settings[s].what)) return 0;
     }
     if (status[0] != 0) {
-      // What the graph checks need not hold for such data; saying so is what the program is meant to do.
+      // The graph's assertions need not hold for such data, so a consistent error is correct
+      // behavior.
       printf("note: the program reports: %s\n", error);
       break;
     }

@@ -1,8 +1,9 @@
 //! Static archives: object files in one file, with an index of the symbols that they define.
 //!
-//! All three formats are `!<arch>` and members behind heads of 60 bytes, and differ in the index and in long names: GNU's
-//! (ELF), Microsoft's (COFF), which is GNU's and a sorted copy of it, and BSD's (Mach-O). Times, owners and modes are
-//! constant, so that equal members give equal archives.
+//! All three formats begin with `!<arch>`, and each member follows a header of 60 bytes. They
+//! differ in the index and in the encoding of long names. GNU's format (ELF) has one index,
+//! Microsoft's (COFF) adds a sorted copy of it, and BSD's (Mach-O) has its own. Times, owners, and
+//! modes are constant, so equal members yield equal archives.
 
 use object::{BinaryFormat, Object as _, ObjectSymbol as _};
 use std::collections::BTreeMap;
@@ -10,22 +11,23 @@ use support::{Error, Result};
 
 const MAGIC: &[u8] = b"!<arch>\n";
 
-/// Bytes of a member's head.
+/// Size of a member's header in bytes.
 const HEAD: usize = 60;
 
-/// One member: its file name, and an object file.
+/// An archive member: a file name and an object file.
 #[derive(Clone, Copy, Debug)]
 pub struct Member<'a> {
-    /// The name, without a directory.
+    /// File name without a directory.
     pub name: &'a str,
-    /// The object.
+    /// Contents of the object file.
     pub object: &'a [u8],
 }
 
-/// The archive of some objects, which are all of one format, as the linkers of that format read it.
+/// Returns a static archive of object files, which must all have the same format. The archive is in
+/// the format that linkers expect for these objects.
 ///
-/// Fails for members that are no object files of ELF, COFF or Mach-O, and above 4 GiB, the most that the indices of all
-/// three formats can say.
+/// Fails if a member is not an ELF, COFF, or Mach-O object file, and for archives larger than 4
+/// GiB, the upper bound of the indices of all three formats.
 pub fn archive(members: &[Member<'_>]) -> Result<Vec<u8>> {
     let mut symbols = Vec::new();
     let mut formats = Vec::new();
@@ -39,29 +41,33 @@ pub fn archive(members: &[Member<'_>]) -> Result<Vec<u8>> {
         [BinaryFormat::Elf] => gnu(members, &symbols, false),
         [BinaryFormat::Coff] => gnu(members, &symbols, true),
         [BinaryFormat::MachO] => bsd(members, &symbols),
-        formats => Err(Error::internal(format!("an archive of objects in the formats {formats:?}"))),
+        formats => Err(Error::internal(format!(
+            "expected archive members of one format (ELF, COFF, or Mach-O), got {formats:?}"
+        ))),
     }
 }
 
-/// An object's format, and the names of the symbols that a linker may look for: global and defined, in their order.
+/// Returns the format of an object file and the names of its global definitions, in order.
 fn defined_symbols(member: &Member<'_>) -> Result<(BinaryFormat, Vec<Vec<u8>>)> {
-    let wrong = |e| Error::internal(format!("'{}' is no object file for an archive: {e}", member.name));
-    let file = object::File::parse(member.object).map_err(wrong)?;
+    let invalid =
+        |e| Error::internal(format!("archive member '{}' is not a valid object file: {e}", member.name));
+    let file = object::File::parse(member.object).map_err(invalid)?;
     let mut names = Vec::new();
     for symbol in file.symbols() {
         if symbol.is_global() && symbol.is_definition() {
-            names.push(symbol.name_bytes().map_err(wrong)?.to_vec());
+            names.push(symbol.name_bytes().map_err(invalid)?.to_vec());
         }
     }
     Ok((file.format(), names))
 }
 
-/// GNU's format, and Microsoft's with a second index.
+/// Writes GNU's format, or Microsoft's, which has a second index.
 fn gnu(members: &[Member<'_>], symbols: &[Vec<Vec<u8>>], coff: bool) -> Result<Vec<u8>> {
     let mut long_names = Vec::new();
     let mut names = Vec::new();
     for member in members {
-        // A name and its slash stand in 16 bytes, or in the member `//`.
+        // A name and its terminating slash must fit into 16 bytes. Longer names go to the member
+        // `//`.
         if member.name.len() < 16 {
             names.push(format!("{}/", member.name));
         } else {
@@ -102,12 +108,14 @@ fn gnu(members: &[Member<'_>], symbols: &[Vec<Vec<u8>>], coff: bool) -> Result<V
     Ok(out)
 }
 
-/// Microsoft's index: the members' offsets, then for each symbol in order of names its member's number, from 1.
+/// Microsoft's index: the offsets of the members, then the one-based member number of each symbol,
+/// sorted by symbol name.
 fn second_index(offsets: &[u32], symbols: &[Vec<Vec<u8>>], count: usize) -> Result<Vec<u8>> {
     let mut sorted = BTreeMap::new();
     for (number, symbols) in symbols.iter().enumerate() {
-        let number = u16::try_from(number + 1)
-            .map_err(|_| Error::unsupported("an archive with more than 65535 members"))?;
+        let number = u16::try_from(number + 1).map_err(|_| {
+            Error::unsupported("the archive would have more than 65535 members, the limit of COFF archives")
+        })?;
         for symbol in symbols {
             *sorted.entry((symbol, number)).or_insert(0usize) += 1;
         }
@@ -124,7 +132,8 @@ fn second_index(offsets: &[u32], symbols: &[Vec<Vec<u8>>], count: usize) -> Resu
     Ok(index)
 }
 
-/// BSD's format, as the linkers of Mach-O read it: names before the contents, everything at multiples of 8.
+/// Writes BSD's format as linkers for Mach-O read it: names precede contents, and everything is
+/// aligned to 8 bytes.
 fn bsd(members: &[Member<'_>], symbols: &[Vec<Vec<u8>>]) -> Result<Vec<u8>> {
     const INDEX: &str = "__.SYMDEF";
     let count: usize = symbols.iter().map(Vec::len).sum();
@@ -173,7 +182,7 @@ fn bsd(members: &[Member<'_>], symbols: &[Vec<Vec<u8>>]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// Where each member's head stands.
+/// Returns the offset of each member's header.
 fn offsets(members: &[Member<'_>], first: usize, size: impl Fn(&Member<'_>) -> usize) -> Result<Vec<u32>> {
     let mut position = first;
     let mut offsets = Vec::new();
@@ -193,7 +202,7 @@ fn push_member(out: &mut Vec<u8>, name: &str, contents: &[u8]) {
     }
 }
 
-/// A member's head: name, time, owner, group, mode, size, each padded with spaces.
+/// Appends a member's header: name, time, owner, group, mode, and size, each padded with spaces.
 fn push_head(out: &mut Vec<u8>, name: &str, size: usize) {
     let head = format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 644);
     debug_assert_eq!(head.len(), HEAD);
@@ -212,7 +221,7 @@ fn even(size: usize) -> usize {
 fn le_number(number: usize) -> Result<u32> {
     u32::try_from(number).map_err(|_| {
         Error::unsupported(
-            "an archive of more than 4 GiB, which its index cannot express: link the object, or keep the constants in a \
+            "the archive would be larger than 4 GiB, the limit of its index: link the object directly, or keep the constants in a \
              file of their own (--constants=file)",
         )
     })

@@ -1,4 +1,4 @@
-//! What the back end knows about a compiled program: all that the header and the metadata object are made from.
+//! Description of a compiled program: the input of the header and metadata generators.
 
 use crate::constants_file::LayoutHash;
 use crate::cpp_name::{self, CppClass};
@@ -6,43 +6,47 @@ use hlo::{Identifier, Interface, Origin, Role};
 use shape::ArrayShape;
 use support::{Error, Result};
 
-/// The names and shapes of a program, which are known before its code.
+/// Names and shapes of a program, which are known before its code.
 ///
-/// Arguments are feeds, then variables. Results are fetches, then the new value of each variable that is not read-only, in the
-/// order of the variables and in their memory. [`Signature::validate`] holds both to that.
+/// Arguments are feeds, then variables. Results are fetches, then the new value of each variable
+/// that is not read-only, in the order of the variables. A new value shares its variable's memory.
+/// [`Signature::validate`] checks both.
 #[derive(Clone, Copy, Debug)]
 pub struct Signature<'a> {
-    /// The C symbol of the compiled function; `<entry_point>_constants` is the symbol of its constants.
+    /// C symbol of the compiled function. `<entry_point>_constants` is the symbol of its constants.
     pub entry_point: &'a str,
-    /// The class that the header defines.
+    /// Class that the header defines.
     pub cpp_class: &'a CppClass,
-    /// The arguments and results.
+    /// Arguments and results.
     pub interface: &'a Interface,
 }
 
-/// A compiled program, without its code. The first three fields are its [`Signature`].
+/// A compiled program without its code. The first three fields are its [`Signature`].
 #[derive(Clone, Debug)]
 pub struct Artifact {
-    /// The C symbol of the compiled function; `<entry_point>_constants` is the symbol of its constants.
+    /// C symbol of the compiled function. `<entry_point>_constants` is the symbol of its constants.
     pub entry_point: String,
-    /// The class that the header defines.
+    /// Class that the header defines.
     pub cpp_class: CppClass,
-    /// The arguments and results.
+    /// Arguments and results.
     pub interface: Interface,
-    /// The memory of one object.
+    /// Memory of one instance.
     pub memory: MemorySizes,
-    /// `Some` if the constants are not in the object but in a file of this layout, which the program loads.
+    /// Layout of the constants file that the program loads, or `None` if the constants are in the
+    /// object.
     pub constants_file: Option<LayoutHash>,
-    /// Whether the constants are found through the pointer `<entry_point>_constants_pointer`, as those that are too far
-    /// from the code for its instructions: `codegen::CompiledModule::large_constants`.
+    /// True if the program reaches its constants through the pointer
+    /// `<entry_point>_constants_pointer` because they may be too far from the code for its
+    /// instructions; see `codegen::CompiledModule::large_constants`.
     pub constants_pointer: bool,
-    /// What each 64-bit profile counter counts, the total first. Empty: the code does not count.
+    /// Description of each 64-bit profile counter, the total first. Empty if the code does not
+    /// count.
     pub profile_counters: Vec<ProfileCounter>,
-    /// Where the program comes from, for the metadata.
+    /// Origin of the program, for the metadata.
     pub provenance: Provenance,
 }
 
-/// What a counter of a profile counts the time of, and what is done in that time.
+/// The instruction that a profile counter measures, and the work that it does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileCounter {
     /// The instruction as text, or `[total]`.
@@ -51,75 +55,76 @@ pub struct ProfileCounter {
     pub short_name: String,
     /// The opcode, with the kind of a fusion; empty for the total.
     pub category: String,
-    /// Simple arithmetic on elements in one run of the program, all rounds of loops included; 0 where it is not known.
+    /// Simple arithmetic operations on elements in one run, including all loop iterations; 0 if
+    /// unknown.
     pub flops: u64,
-    /// Evaluations of transcendental functions, likewise.
+    /// Evaluations of transcendental functions, counted likewise.
     pub transcendentals: u64,
-    /// Bytes read and written, likewise.
+    /// Bytes read and written, counted likewise.
     pub bytes: u64,
 }
 
-/// The memory of one object, in bytes.
+/// Memory of one instance, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemorySizes {
-    /// The block of temporaries, aligned to 64.
+    /// Block of temporaries, aligned to 64 bytes.
     pub temps: u64,
-    /// The leading part of `temps` that lives on between calls and must be zero before the first.
+    /// Leading part of `temps` that persists between calls and must be zero before the first call.
     pub persistent_temps: u64,
-    /// Scratch memory of each worker, a multiple of 64; worker `w` has the bytes from `w * scratch`.
+    /// Scratch memory per worker, a multiple of 64. Worker `w` uses the bytes from `w * scratch`.
     pub scratch: u64,
-    /// The block of constants, in the object or in a file.
+    /// Block of constants, in the object or in a file.
     pub constants: u64,
-    /// A bound of the stack that a call takes, from the entry on; 0 if it is not known.
+    /// Upper bound of the stack that a call uses, including the entry's frame; 0 if unknown.
     pub stack: u64,
 }
 
-/// Where a program comes from. Only goes into the metadata; nothing here may depend on the machine or the time.
+/// Origin of a program. Used only in the metadata. No field may depend on the machine or the time.
 #[derive(Clone, Debug)]
 pub struct Provenance {
-    /// This tool's version.
+    /// Version of this tool.
     pub tool_version: String,
-    /// The LLVM target triple, which also decides the format of the metadata object.
+    /// LLVM target triple, which also determines the format of the metadata object.
     pub target_triple: String,
-    /// The LLVM name of the CPU; empty for the triple's default.
+    /// LLVM name of the CPU; empty for the triple's default.
     pub target_cpu: String,
-    /// LLVM's list of features, `+avx2,+fma`; may be empty.
+    /// LLVM's feature list, such as `+avx2,+fma`; may be empty.
     pub target_features: String,
-    /// The config as text.
+    /// Config as text.
     pub config: String,
-    /// The input files' roles (`graph`, `config`) with their SHA-256 in hexadecimal digits.
+    /// Roles of the input files (`graph`, `config`) with their SHA-256 in hexadecimal.
     pub input_hashes: Vec<(String, String)>,
-    /// The names of the kernels in the object, in the order of the schedule.
+    /// Names of the kernels in the object, in schedule order.
     pub kernels: Vec<String>,
-    /// The processors that the object has code for, if it chooses at run time; else empty.
+    /// Processors that the object has code for if it chooses at run time; otherwise empty.
     pub versions: Vec<String>,
-    /// The functions in the object with the bytes of their code.
+    /// Functions in the object with the size of their code in bytes.
     pub functions: Vec<(String, u64)>,
 }
 
 impl Artifact {
-    /// The names and shapes.
+    /// Returns the names and shapes.
     pub fn signature(&self) -> Signature<'_> {
         let Self { entry_point, cpp_class, interface, .. } = self;
         Signature { entry_point, cpp_class, interface }
     }
 
-    /// Checks everything that the header and the runtime rely on. A failure is a defect of the stages before,
-    /// except for names and shapes that C++ cannot express.
+    /// Checks everything that the header and the runtime rely on. A failure is a defect of earlier
+    /// stages, except for names and shapes that C++ cannot express.
     pub fn validate(&self) -> Result<()> {
         self.signature().validate()?;
         if self.memory.persistent_temps > self.memory.temps {
-            return Err(Error::internal("the persistent temps are larger than all temps"));
+            return Err(Error::internal("persistent temps are larger than all temps"));
         }
         if !self.memory.scratch.is_multiple_of(64) {
-            return Err(Error::internal("the scratch size is no multiple of 64"));
+            return Err(Error::internal("the scratch size is not a multiple of 64 bytes"));
         }
         Ok(())
     }
 }
 
 impl Signature<'_> {
-    /// Checks what does not depend on the code. Fails as [`Artifact::validate`] does.
+    /// Checks everything that does not depend on the code. Fails as [`Artifact::validate`] does.
     pub fn validate(&self) -> Result<()> {
         cpp_name::validate_entry_point(self.entry_point)?;
         cpp_name::validate_distinct(self.cpp_class, self.entry_point)?;
@@ -140,17 +145,17 @@ impl Signature<'_> {
 
     fn validate_order(&self) -> Result<()> {
         if self.interface.variables().iter().any(|argument| argument.role == Role::Feed) {
-            return Err(Error::internal("a feed stands behind a variable in the arguments"));
+            return Err(Error::internal("a feed follows a variable in the arguments"));
         }
         let new_values = &self.interface.results()[self.interface.fetches().len()..];
         if new_values.iter().any(|result| result.origin == Origin::Fetch) {
-            return Err(Error::internal("a fetch stands behind a variable in the results"));
+            return Err(Error::internal("a fetch follows the new value of a variable in the results"));
         }
         Ok(())
     }
 
-    /// Each result after the fetches is the new value of a variable, and takes its memory; they have the order of the
-    /// variables.
+    /// Checks that each result after the fetches is the new value of a variable and shares its
+    /// memory, and that these results are in the order of the variables.
     fn validate_aliases(&self) -> Result<()> {
         let arguments = self.interface.arguments();
         let mut next = self.interface.feed_count();
@@ -159,13 +164,13 @@ impl Signature<'_> {
             let variable = place.and_then(|argument| arguments.get(argument));
             let Some(variable) = variable.filter(|variable| variable.id == result.id) else {
                 return Err(Error::internal(format!(
-                    "the result of variable '{}' is not where its position in the arguments puts it",
+                    "the result of variable '{}' is not at the position that the order of the arguments determines",
                     result.id
                 )));
             };
             if result.shape != variable.shape {
                 return Err(Error::internal(format!(
-                    "variable '{}' is {} but its new value is {}",
+                    "variable '{}' has shape {}, but its new value has shape {}",
                     variable.id, variable.shape, result.shape
                 )));
             }
@@ -175,11 +180,11 @@ impl Signature<'_> {
     }
 }
 
-/// Only fetches may be bounded.
+/// Rejects bounded shapes, which only fetches may have.
 fn validate_static(shape: &ArrayShape, id: &Identifier) -> Result<()> {
     if !shape.is_static() {
         return Err(Error::unsupported(format!(
-            "'{id}' has the bounded shape {shape}: feed it, or keep it in a variable, with a size that is known"
+            "'{id}' has the bounded shape {shape}: feeds and variables need static shapes"
         )));
     }
     Ok(())
@@ -187,12 +192,10 @@ fn validate_static(shape: &ArrayShape, id: &Identifier) -> Result<()> {
 
 fn validate_shape(shape: &ArrayShape, id: &Identifier) -> Result<()> {
     if !shape.is_row_major() {
-        return Err(Error::internal(format!(
-            "'{id}' has the layout of {shape}: callers see row-major arrays"
-        )));
+        return Err(Error::internal(format!("expected a row-major array for '{id}', got {shape}")));
     }
     if shape.byte_size() > i64::MAX as u64 {
-        return Err(Error::invalid(format!("'{id}' has shape {shape}, which is larger than any memory")));
+        return Err(Error::invalid(format!("'{id}' has shape {shape}, which exceeds 2^63 - 1 bytes")));
     }
     Ok(())
 }

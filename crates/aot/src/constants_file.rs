@@ -1,61 +1,68 @@
-//! Constants in a file of their own: what stands in it, and what makes two of them interchangeable.
+//! Constants in a separate file: its format, and the condition under which two such files are
+//! interchangeable.
 //!
-//! The file is a header of 64 bytes and the constants block, byte for byte what would stand in the object:
+//! The file consists of a header of 64 bytes and the constants block, byte for byte as the object
+//! would contain it:
 //!
 //! | offset | bytes | content |
 //! |---|---|---|
 //! | 0 | 8 | `TFCCONST` |
 //! | 8 | 4 | version, 1 |
-//! | 12 | 4 | bytes of this header, 64 |
+//! | 12 | 4 | size of this header in bytes, 64 |
 //! | 16 | 32 | layout hash |
-//! | 48 | 8 | bytes of the block |
+//! | 48 | 8 | size of the block in bytes |
 //! | 56 | 8 | 0 |
 //!
-//! Numbers are little-endian. The block begins at a multiple of 64 wherever the file is mapped.
+//! Numbers are little-endian. In a mapped file, the block is aligned to 64 bytes.
 
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use support::{Error, Result};
 
-/// The first bytes of the file.
+/// First bytes of the file.
 pub const CONSTANTS_FILE_MAGIC: [u8; 8] = *b"TFCCONST";
 
-/// The version of the file's layout.
+/// Version of the file's layout.
 pub const CONSTANTS_FILE_VERSION: u32 = 1;
 
-/// Bytes before the block.
+/// Size of the file's header in bytes, which is the offset of the block.
 pub const CONSTANTS_FILE_HEADER: usize = 64;
 
-/// Where a program's constants are.
+/// Location of a program's constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ConstantsMode {
     /// In the object.
     #[default]
     Embed,
-    /// In a file that the program loads at run time ([`constants_file`]). The object is compiled with a block of size 0.
+    /// In a file that the program loads at run time ([`constants_file`]). The object then contains
+    /// a constants block of size 0.
     File,
 }
 
-/// What a constants file has to share with an object that uses it.
+/// Identity of a constants layout. A constants file must have the same hash as the object that uses
+/// it.
 ///
-/// A SHA-256 over the object, which has no constants in it, and over place and size of each constant in the block. The
-/// object is hashed because it may depend on what constants *are*: one whose elements are all equal becomes an
-/// immediate operand, a multiplication by one disappears. Two trainings of one architecture give one hash if they give
-/// one code, that is if none of that happened or the same happened to both; else the file is refused, as it must be.
+/// The hash is a SHA-256 over the object, which contains no constants, and over the offset and size
+/// of each constant in the block. The object is included because its code may depend on the
+/// *values* of constants: a constant with equal elements becomes an immediate operand, and a
+/// multiplication by one disappears. Two trainings of one architecture have the same hash if and
+/// only if they yield the same code. Otherwise the file is rejected, as it must be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LayoutHash(pub [u8; 32]);
 
 impl std::fmt::Display for LayoutHash {
-    /// In hexadecimal digits.
+    /// Formats the hash in hexadecimal.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
 
 impl LayoutHash {
-    /// Of an object that was compiled without its constants, as the code generator returned it (metadata would make it
-    /// depend on the config and the graph), and the constants that it expects: `size` bytes, in which
-    /// `chunks` are the offset and the bytes of each.
+    /// Computes the hash of `object` and the constants that it expects.
+    ///
+    /// `object` must have been compiled without its constants and be exactly as the code generator
+    /// returned it: with metadata, the hash would depend on the config and the graph. `size` is the
+    /// size of the block in bytes, and `chunks` has the offset and the bytes of each constant.
     pub fn new<B: AsRef<[u8]>>(object: &[u8], size: u64, chunks: &[(u64, B)]) -> Self {
         let mut hash = Sha256::new();
         hash.update(b"tfcompile constants layout 1\0");
@@ -72,11 +79,11 @@ impl LayoutHash {
     }
 }
 
-/// The constants file in pieces, in their order, for files larger than one would hold in memory twice. Between the
-/// constants are zeros. `chunks` are the offset in the block and the bytes of each constant, as `LayoutHash::new` took
-/// them.
+/// Returns the constants file in pieces, in file order, so that a large file need not be held in
+/// memory twice. Gaps between constants are zeros. `chunks` has the offset in the block and the
+/// bytes of each constant, as in `LayoutHash::new`.
 ///
-/// Fails if constants overlap or reach beyond `size`, which is a defect of the stages before.
+/// Fails if constants overlap or extend beyond `size`, which is a defect of earlier stages.
 pub fn constants_file_parts<'a, B: AsRef<[u8]>>(
     layout: &LayoutHash,
     size: u64,
@@ -96,7 +103,7 @@ pub fn constants_file_parts<'a, B: AsRef<[u8]>>(
     Ok(parts)
 }
 
-/// The constants file in one piece; see [`constants_file_parts`].
+/// Returns the constants file in one piece; see [`constants_file_parts`].
 pub fn constants_file<B: AsRef<[u8]>>(
     layout: &LayoutHash,
     size: u64,
@@ -109,7 +116,7 @@ fn push_zeros(parts: &mut Vec<Cow<'_, [u8]>>, from: u64, to: u64) -> Result<()> 
     let gap = to.checked_sub(from).and_then(|gap| usize::try_from(gap).ok());
     let gap = gap.ok_or_else(|| {
         Error::internal(format!(
-            "a constant ends at {from}, beyond the next constant or the block's end at {to}"
+            "a constant ends at {from}, after the start of the next constant or the end of the block at {to}"
         ))
     })?;
     if gap > 0 {
@@ -129,30 +136,31 @@ fn file_header(layout: &LayoutHash, size: u64) -> Vec<u8> {
     header
 }
 
-/// What the header of a constants file says.
+/// Contents of a constants file's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConstantsFileHeader {
-    /// Which objects may use the file.
+    /// Layout hash of the objects that may use the file.
     pub layout: LayoutHash,
-    /// Bytes of the block.
+    /// Size of the block in bytes.
     pub size: u64,
 }
 
 impl ConstantsFileHeader {
-    /// Reads the first bytes of a file of `file_size` bytes; `None` if it is no constants file at all.
+    /// Parses the first bytes of a file of `file_size` bytes. Returns `None` if it is not a
+    /// constants file.
     ///
-    /// Fails for one of another version, and for one that has been cut off.
+    /// Fails for other versions and for truncated files.
     pub fn parse(start: &[u8], file_size: u64) -> Result<Option<Self>> {
         if !start.starts_with(&CONSTANTS_FILE_MAGIC) {
             return Ok(None);
         }
         let Some(header) = start.first_chunk::<CONSTANTS_FILE_HEADER>() else {
-            return Err(Error::invalid("the constants file ends within its header"));
+            return Err(Error::invalid("the constants file is truncated: it ends within its header"));
         };
         let version = u32::from_le_bytes([header[8], header[9], header[10], header[11]]);
         if version != CONSTANTS_FILE_VERSION {
             return Err(Error::invalid(format!(
-                "the constants file has version {version}; this tool knows version {CONSTANTS_FILE_VERSION}"
+                "unsupported constants file version: expected {CONSTANTS_FILE_VERSION}, got {version}"
             )));
         }
         let mut layout = [0; 32];
@@ -162,7 +170,7 @@ impl ConstantsFileHeader {
         let size = u64::from_le_bytes(size);
         if size.checked_add(CONSTANTS_FILE_HEADER as u64) != Some(file_size) {
             return Err(Error::invalid(format!(
-                "the constants file should have {size} bytes behind its header, but has {}",
+                "the constants file is damaged: expected {size} bytes after its header, got {}",
                 file_size.saturating_sub(CONSTANTS_FILE_HEADER as u64)
             )));
         }
@@ -196,12 +204,12 @@ mod tests {
         assert_eq!(ConstantsFileHeader::parse(b"\x7fELF", 4).unwrap(), None);
         let chunks: [(u64, &[u8]); 0] = [];
         let mut file = constants_file(&LayoutHash([7; 32]), 64, &chunks).unwrap();
-        assert!(ConstantsFileHeader::parse(&file, 127).unwrap_err().message().contains("has 63"));
+        assert!(ConstantsFileHeader::parse(&file, 127).unwrap_err().message().contains("got 63"));
         assert!(
             ConstantsFileHeader::parse(&file[..63], 63).unwrap_err().message().contains("within its header")
         );
         file[8] = 2;
-        assert!(ConstantsFileHeader::parse(&file, 128).unwrap_err().message().contains("version 2"));
+        assert!(ConstantsFileHeader::parse(&file, 128).unwrap_err().message().contains("got 2"));
         file[8] = 1;
         file[48..56].fill(0xff);
         assert!(ConstantsFileHeader::parse(&file, 63).is_err());

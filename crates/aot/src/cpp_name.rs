@@ -1,4 +1,4 @@
-//! Names that the user chooses for C++ and C: the class and the entry point.
+//! Validation of the names that the user chooses for C++ and C: the class and the entry point.
 
 use std::fmt;
 use support::{Error, Result};
@@ -11,12 +11,12 @@ pub struct CppClass {
 }
 
 impl CppClass {
-    /// The enclosing namespaces, outermost first; may be empty.
+    /// Enclosing namespaces, outermost first; may be empty.
     pub fn namespaces(&self) -> &[String] {
         &self.namespaces
     }
 
-    /// The name of the class alone.
+    /// Name of the class without namespaces.
     pub fn class_name(&self) -> &str {
         &self.class_name
     }
@@ -30,7 +30,7 @@ impl CppClass {
 }
 
 impl fmt::Display for CppClass {
-    /// `foo::bar::Comp`.
+    /// Formats the qualified name, `foo::bar::Comp`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for namespace in &self.namespaces {
             write!(f, "{namespace}::")?;
@@ -39,7 +39,8 @@ impl fmt::Display for CppClass {
     }
 }
 
-/// Parses `--cpp_class`: `[[::]namespace::]...Class`. Errors are worded as tfcompile words them, with what would work.
+/// Parses `--cpp_class`: `[[::]namespace::]...Class`. Errors use TensorFlow's wording, followed by
+/// a suggestion.
 pub fn parse_cpp_class(cpp_class: &str) -> Result<CppClass> {
     if cpp_class.is_empty() {
         return Err(Error::invalid("Must specify --cpp_class"));
@@ -71,26 +72,27 @@ pub fn parse_cpp_class(cpp_class: &str) -> Result<CppClass> {
     })
 }
 
-/// Checks `--entry_point`: a C identifier, no keyword of C or C++, not `main`, and none of [`is_taken`].
+/// Checks `--entry_point`: it must be a C identifier that is not a keyword of C or C++, not `main`,
+/// and not [taken](is_taken).
 pub fn validate_entry_point(entry_point: &str) -> Result<()> {
     validate_identifier(entry_point, &format!("in entry_point: {entry_point}"))?;
     if entry_point == "main" {
         return Err(Error::invalid(
-            "in entry_point: main: a program has a function of this name; choose another",
+            "in entry_point: main: every program has a function of this name; choose another",
         ));
     }
     if is_taken(entry_point) {
         return Err(Error::invalid(format!(
-            "in entry_point: {entry_point}: the C library has a function of this name, or the header a namespace; \
+            "in entry_point: {entry_point}: this name is taken by a function of the C library or by a namespace of the header; \
              choose another, such as {entry_point}_model"
         )));
     }
     Ok(())
 }
 
-/// Whether a program has something else by this name already, if it uses C's or C++'s library or our headers.
+/// True if `name` already has a meaning in a program that uses the C or C++ library or our headers.
 pub fn is_taken(name: &str) -> bool {
-    // The variants of mathematics: sinf, sinl.
+    // The variants for other types: sinf, sinl.
     let root = name.strip_suffix(['f', 'l']).unwrap_or(name);
     NAMESPACES.contains(&name)
         || LIBRARY_FUNCTIONS.contains(&name)
@@ -98,8 +100,8 @@ pub fn is_taken(name: &str) -> bool {
         || MATHEMATICS.contains(&root)
 }
 
-/// A class outside of namespaces must not be called as a symbol that its header declares: the name of the function hides
-/// that of the class.
+/// Rejects a class outside of namespaces whose name equals a symbol that its header declares: the
+/// name of the function would hide the class.
 pub(crate) fn validate_distinct(class: &CppClass, entry_point: &str) -> Result<()> {
     let symbols = [
         entry_point.to_owned(),
@@ -108,7 +110,7 @@ pub(crate) fn validate_distinct(class: &CppClass, entry_point: &str) -> Result<(
     ];
     if class.namespaces.is_empty() && symbols.contains(&class.class_name) {
         return Err(Error::invalid(format!(
-            "the class '{}' has the name of a C symbol of the program, which would hide it: give the class another \
+            "the class '{}' has the same name as a C symbol of the program, which would hide it: give the class another \
              name, or a namespace",
             class.class_name
         )));
@@ -116,12 +118,13 @@ pub(crate) fn validate_distinct(class: &CppClass, entry_point: &str) -> Result<(
     Ok(())
 }
 
-/// Whether a text is an identifier of ASCII letters, digits and underscores that does not begin with a digit.
+/// True if `text` consists of ASCII letters, digits, and underscores and does not begin with a
+/// digit.
 pub fn is_identifier(text: &str) -> bool {
     identifier_defect(text).is_none()
 }
 
-/// Whether a text is a word that C++17 or C11 keeps for itself.
+/// True if `text` is a reserved word of C++17 or C11.
 pub fn is_keyword(text: &str) -> bool {
     KEYWORDS.contains(&text)
 }
@@ -148,7 +151,7 @@ fn validate_identifier(text: &str, place: &str) -> Result<()> {
     Ok(())
 }
 
-/// Methods and tables that a generated class has whatever the graph: a class of such a name would hide them.
+/// Members that every generated class has. A class with such a name would hide them.
 #[rustfmt::skip]
 const MEMBER_NAMES: &[&str] = &[
     "ArgSize", "EigenPoolUser", "GetArgName", "GetResultName", "GetVariableName", "HasNameIndices",
@@ -161,7 +164,7 @@ const MEMBER_NAMES: &[&str] = &[
     "set_arg_data", "set_error_msg", "set_parallel_for", "set_thread_pool",
 ];
 
-/// Namespaces of the generated header and of what it includes.
+/// Namespaces of the generated header and of the headers that it includes.
 const NAMESPACES: &[&str] = &["Eigen", "std", "tensorflow", "tfcompile", "xla"];
 
 /// Functions of C's `math.h` and `complex.h`, which have variants for other types.
@@ -175,7 +178,8 @@ const MATHEMATICS: &[&str] = &[
     "sinh", "sqrt", "tan", "tanh", "tgamma", "trunc",
 ];
 
-/// Other functions of C's library, and those of POSIX that a model may well be called like.
+/// Other functions of the C library, and functions of POSIX with names that a user may choose for a
+/// model.
 #[rustfmt::skip]
 const LIBRARY_FUNCTIONS: &[&str] = &[
     "abort", "abs", "accept", "access", "aligned_alloc", "alarm", "asctime", "atexit", "atof", "atoi", "atol", "atoll",
@@ -261,10 +265,10 @@ mod tests {
             ("a:b", "illegal char: in entry_point: a:b"),
             ("1a", "illegal leading char: in entry_point: 1a"),
             ("int", "'int' is a C++ keyword"),
-            ("main", "a program has a function of this name"),
-            ("malloc", "in entry_point: malloc: the C library has a function of this name"),
+            ("main", "every program has a function of this name"),
+            ("malloc", "in entry_point: malloc: this name is taken by a function of the C library"),
             ("sinf", "such as sinf_model"),
-            ("tfcompile", "or the header a namespace"),
+            ("tfcompile", "or by a namespace of the header"),
         ] {
             let error = validate_entry_point(name).unwrap_err();
             assert!(error.message().contains(message), "{name}: {error}");

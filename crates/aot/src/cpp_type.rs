@@ -1,8 +1,9 @@
-//! The C++ type of each element type.
+//! C++ and C types of the element types.
 
 use shape::PrimitiveType;
 
-/// The type of an element in the header. Types that C++17 lacks are bits or plain structs; see `tfcompile/types.h`.
+/// Returns the C++ type of an element. Types that do not exist in C++17 are raw bits or plain
+/// structs; see `tfcompile/types.h`.
 pub(crate) fn cpp_type(element_type: PrimitiveType) -> &'static str {
     match element_type {
         PrimitiveType::Pred => "bool",
@@ -21,7 +22,8 @@ pub(crate) fn cpp_type(element_type: PrimitiveType) -> &'static str {
     }
 }
 
-/// The type of an element in C99. A pred is a byte, 0 or 1; complex numbers are structs that the C header defines.
+/// Returns the C99 type of an element. A predicate is a byte, 0 or 1. Complex numbers are structs
+/// that the C header defines.
 pub(crate) fn c_type(element_type: PrimitiveType) -> &'static str {
     match element_type {
         PrimitiveType::Pred => "uint8_t",
@@ -34,7 +36,7 @@ pub(crate) fn c_type(element_type: PrimitiveType) -> &'static str {
     }
 }
 
-/// What a reader must know about a type that stands in for another; `None` where the C++ type says it all.
+/// Returns a remark about a C++ type that represents another type; `None` if the C++ type is exact.
 pub(crate) fn remark(element_type: PrimitiveType) -> Option<&'static str> {
     use PrimitiveType::*;
     match element_type {
@@ -54,25 +56,25 @@ pub(crate) fn remark(element_type: PrimitiveType) -> Option<&'static str> {
             Some("8-bit floats as bits: 1 sign, 4 exponent (bias 11), 3 fraction, no infinity, no -0.")
         }
         F8e8m0fnu => Some("Powers of two as bits: 8 exponent, no sign; 255 is NaN."),
-        F6e3m2fn => Some(
-            "6-bit floats as bits, each in a byte of its own: 1 sign, 3 exponent, 2 fraction, no infinity, no NaN.",
-        ),
-        F6e2m3fn => Some(
-            "6-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 3 fraction, no infinity, no NaN.",
-        ),
-        F4e2m1fn => Some(
-            "4-bit floats as bits, each in a byte of its own: 1 sign, 2 exponent, 1 fraction, no infinity, no NaN.",
-        ),
-        S1 | U1 => Some("1-bit integers, each in a byte of its own."),
-        S2 | U2 => Some("2-bit integers, each in a byte of its own."),
-        S4 | U4 => Some("4-bit integers, each in a byte of its own."),
-        C64 => Some("Interleaved as std::complex<float>, whose pointers may point here."),
-        C128 => Some("Interleaved as std::complex<double>, whose pointers may point here."),
+        F6e3m2fn => {
+            Some("6-bit floats as bits, one per byte: 1 sign, 3 exponent, 2 fraction, no infinity, no NaN.")
+        }
+        F6e2m3fn => {
+            Some("6-bit floats as bits, one per byte: 1 sign, 2 exponent, 3 fraction, no infinity, no NaN.")
+        }
+        F4e2m1fn => {
+            Some("4-bit floats as bits, one per byte: 1 sign, 2 exponent, 1 fraction, no infinity, no NaN.")
+        }
+        S1 | U1 => Some("1-bit integers, one per byte."),
+        S2 | U2 => Some("2-bit integers, one per byte."),
+        S4 | U4 => Some("4-bit integers, one per byte."),
+        C64 => Some("Interleaved like std::complex<float>; pointers to that may point to this."),
+        C128 => Some("Interleaved like std::complex<double>; pointers to that may point to this."),
         Pred | S8 | S16 | S32 | S64 | U8 | U16 | U32 | U64 | F32 | F64 => None,
     }
 }
 
-/// As [`remark`], of what stands in C; there are no conversion functions there.
+/// Returns the remark for C, where no conversion functions exist; see [`remark`].
 pub(crate) fn c_remark(element_type: PrimitiveType) -> Option<&'static str> {
     match element_type {
         PrimitiveType::Pred => Some("0 or 1."),
@@ -83,12 +85,13 @@ pub(crate) fn c_remark(element_type: PrimitiveType) -> Option<&'static str> {
     }
 }
 
-/// The alignment of an element in memory, in bytes: that of its parts for complex numbers.
+/// Returns the alignment of an element in bytes. For complex numbers, this is the alignment of a
+/// part.
 pub(crate) fn alignment(element_type: PrimitiveType) -> usize {
     element_type.real_part().byte_size()
 }
 
-/// XLA's name of the enumerator: `F32`, `F8E4M3FN`.
+/// Returns XLA's name of the enumerator, such as `F32` or `F8E4M3FN`.
 pub(crate) fn enumerator(element_type: PrimitiveType) -> String {
     element_type.name().to_ascii_uppercase()
 }

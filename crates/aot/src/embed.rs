@@ -1,46 +1,47 @@
-//! The metadata record within the object that has the code: one more section, which linkers leave out.
+//! Embeds the metadata record in the object that has the code, as a section that linkers omit.
 //!
-//! The object is not rewritten: the record is added behind what is there, and the tables of sections grow by an entry. So
-//! this works for whatever the code generator puts into an object, and costs no copy of its constants.
+//! The object is not rewritten. The record is appended and the section table grows by one entry.
+//! This works for anything that the code generator emits, and does not copy the constants.
 
 use crate::object_file::{MACH_O_SECTION, SECTION, SEGMENT};
 use object::BinaryFormat;
 use support::{Error, Result};
 
-/// The object with the record in a section `.tfcompile` that no linker copies to its output.
+/// Adds the record to an object, in a section `.tfcompile` that no linker copies to its output.
 ///
-/// Fails for what is no relocatable object of ELF, COFF or Mach-O (64-bit), which is a defect of the stages before.
+/// Fails if `object` is not a relocatable ELF, COFF, or 64-bit Mach-O object, which is a defect of
+/// earlier stages.
 pub(crate) fn embed(object: Vec<u8>, record: &[u8]) -> Result<Vec<u8>> {
     let format = object::File::parse(object.as_slice()).map(|file| file.format());
-    let done = match format {
+    let result = match format {
         Ok(BinaryFormat::Elf) => elf(object, record),
         Ok(BinaryFormat::Coff) => coff(object, record),
         Ok(BinaryFormat::MachO) => mach_o(object, record),
         _ => None,
     };
-    done.ok_or_else(|| Error::internal("the metadata cannot be added to this object file"))
+    result.ok_or_else(|| Error::internal("cannot embed metadata: unsupported object file format"))
 }
 
-/// Numbers at places of a file.
+/// Access to integers at offsets of a file.
 struct Fields<'a> {
     bytes: &'a mut Vec<u8>,
     big_endian: bool,
 }
 
 impl Fields<'_> {
-    /// The number of `size` bytes at an offset.
+    /// Reads the integer of `size` bytes at `offset`.
     fn get(&self, offset: usize, size: usize) -> Option<u64> {
         let bytes = self.bytes.get(offset..offset.checked_add(size)?)?;
         let fold = |number: u64, byte: &u8| number << 8 | u64::from(*byte);
         Some(if self.big_endian { bytes.iter().fold(0, fold) } else { bytes.iter().rev().fold(0, fold) })
     }
 
-    /// The same, for places in the file.
+    /// Reads an integer that is an offset within the file.
     fn place(&self, offset: usize, size: usize) -> Option<usize> {
         usize::try_from(self.get(offset, size)?).ok()
     }
 
-    /// Writes a number; `None` if it does not fit.
+    /// Writes an integer. Returns `None` if it does not fit.
     fn set(&mut self, offset: usize, size: usize, number: u64) -> Option<()> {
         let big_endian = self.big_endian;
         let target = self.bytes.get_mut(offset..offset.checked_add(size)?)?;
@@ -54,7 +55,7 @@ impl Fields<'_> {
         Some(())
     }
 
-    /// Adds to a number, unless it is 0, which stands for nothing.
+    /// Adds `by` to an integer, unless it is 0, which means "absent".
     fn shift(&mut self, offset: usize, size: usize, by: usize) -> Option<()> {
         match self.get(offset, size)? {
             0 => Some(()),
@@ -62,7 +63,7 @@ impl Fields<'_> {
         }
     }
 
-    /// Pads to a multiple and adds bytes; where they begin.
+    /// Pads the file to a multiple of `alignment` and appends `bytes`. Returns their offset.
     fn append(&mut self, bytes: &[u8], alignment: usize) -> usize {
         self.bytes.resize(self.bytes.len().next_multiple_of(alignment), 0);
         let at = self.bytes.len();
@@ -71,21 +72,24 @@ impl Fields<'_> {
     }
 }
 
-/// The record, the names of sections and the table of sections go to the end; the old ones stay behind, unread.
+/// ELF: appends the record, the section names, and the section table. The old tables remain,
+/// unused.
 fn elf(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     const EXCLUDE: u64 = 0x8000_0000;
     let is_64 = *object.get(4)? == 2;
     let big_endian = *object.get(5)? == 2;
     let mut file = Fields { bytes: &mut object, big_endian };
-    // Offsets of: the table's place, its count, the index of the names' section; then bytes of an address.
+    // Offsets of the section table's address, its entry count, and the index of the name section;
+    // then the size of an address in bytes.
     let (table_at, count_at, names_at, word) =
         if is_64 { (0x28, 0x3c, 0x3e, 8) } else { (0x20, 0x30, 0x32, 4) };
-    // Within an entry: flags, place, size, alignment; bytes of the entry.
+    // Offsets within an entry: flags, file offset, size, and alignment; then the size of an entry.
     let (flags, place, size, align, entry) = if is_64 { (8, 24, 32, 48, 64) } else { (8, 16, 20, 32, 40) };
     let table = file.place(table_at, word)?;
     let count = file.place(count_at, 2)?;
     let names = file.place(names_at, 2)?;
-    // Counts of 0xff00 and more are written elsewhere; no code generator makes so many sections of one model.
+    // Counts of 0xff00 and above are encoded differently. No code generator emits that many
+    // sections.
     if table == 0 || count == 0 || count + 1 >= 0xff00 || names >= count {
         return None;
     }
@@ -115,12 +119,13 @@ fn elf(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     Some(object)
 }
 
-/// The table of sections grows in place, so all behind it moves; its long name goes to the table of strings at the end.
+/// COFF: the section table grows in place, so everything after it moves. The long section name goes
+/// to the string table at the end.
 fn coff(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     const HEAD: usize = 20;
     const ENTRY: usize = 40;
     const SYMBOL: usize = 18;
-    /// Information for the linker, which removes it, aligned to 8.
+    /// Linker information that is removed from the image, aligned to 8 bytes.
     const FLAGS: u64 = 0x200 | 0x800 | 0x0040_0000;
     let mut file = Fields { bytes: &mut object, big_endian: false };
     let count = file.place(2, 2)?;
@@ -155,12 +160,13 @@ fn coff(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     Some(object)
 }
 
-/// The segment gets a section at its end, in the commands and in the contents; the tables behind them move.
+/// Mach-O: appends a section to the segment, both in the load commands and in the contents. The
+/// tables after them move.
 fn mach_o(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     const HEAD: usize = 32;
     const SEGMENT_COMMAND: usize = 72;
     const ENTRY: usize = 80;
-    /// Debugging information, which is not linked.
+    /// Debugging information, which linkers do not copy.
     const FLAGS: u64 = 0x0200_0000;
     let mut file = Fields { bytes: &mut object, big_endian: false };
     if file.get(0, 4)? != 0xfeed_facf {
@@ -184,11 +190,12 @@ fn mach_o(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     }
     for &(at, kind) in &commands {
         let (fields, size): (&[usize], usize) = match kind {
-            // LC_SYMTAB, LC_DYSYMTAB, and the commands that are a place and a size in the tables.
+            // LC_SYMTAB, LC_DYSYMTAB, and the commands that hold an offset and a size in the
+            // tables.
             0x02 => (&[8, 16], 4),
             0x0b => (&[32, 40, 48, 56, 64, 72], 4),
             0x1e | 0x26 | 0x29 | 0x2b | 0x2e => (&[8], 4),
-            // The segment itself; versions and linker options, which have no places.
+            // The segment itself, versions, and linker options, which hold no offsets.
             0x19 | 0x24 | 0x25 | 0x2d | 0x2f | 0x30 | 0x32 => (&[], 4),
             _ => return None,
         };
@@ -222,7 +229,7 @@ fn mach_o(mut object: Vec<u8>, record: &[u8]) -> Option<Vec<u8>> {
     Some(object)
 }
 
-/// Places and kinds of the load commands.
+/// Offsets and kinds of the load commands.
 fn command_places(file: &Fields<'_>, first: usize) -> Option<Vec<(usize, u64)>> {
     let count = file.get(16, 4)?;
     let mut at = first;

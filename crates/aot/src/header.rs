@@ -1,7 +1,8 @@
 //! The C++ header: one class over the object's entry function.
 //!
-//! The text depends on the artifact alone and includes the standard library and one header of `runtime/include`. Every
-//! name of ours is written from the global namespace, so the class compiles in whatever namespace the user chose.
+//! The text depends only on the artifact. It includes the standard library and one header of
+//! `runtime/include`. All our names are fully qualified, so the class compiles in any namespace
+//! that the user chooses.
 
 mod accessors;
 mod arena;
@@ -23,30 +24,32 @@ pub(crate) use constants::layout_table;
 pub(crate) use standalone::embed_one;
 pub(crate) use text::{Text, quoted};
 
-/// The base class, by its full name: a program that also includes TensorFlow has another `XlaCompiledCpuFunction`.
+/// Fully qualified base class. A program that also includes TensorFlow has another
+/// `XlaCompiledCpuFunction`.
 const BASE: &str = "::tensorflow::tfcompile_v1::XlaCompiledCpuFunction";
 
-/// The base class of classes whose constants are in a file; it derives from `BASE`.
+/// Base class of classes whose constants are in a file; derives from `BASE`.
 const FILE_BASE: &str = "::tensorflow::tfcompile_v1::ConstantsFileFunction";
 
-/// The version of the runtime's headers, `TFCOMPILE_RUNTIME_VERSION`, that the generated ones are written for.
+/// Version of the runtime headers (`TFCOMPILE_RUNTIME_VERSION`) that the generated headers require.
 const RUNTIME_VERSION: u32 = 2;
 
-/// What the header offers beyond the accessors.
+/// Optional parts of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderOptions {
-    /// `--gen_name_to_index`: names for `LookupArgIndex` and its like.
+    /// `--gen_name_to_index`: name tables for `LookupArgIndex` and similar methods.
     pub gen_name_to_index: bool,
     /// `--gen_program_shape`: shapes for `ProgramShape`.
     pub gen_program_shape: bool,
-    /// `--standalone-header`: the runtime's headers inside, so that the file needs none.
+    /// `--standalone-header`: embeds the runtime's headers, so that the file needs no others.
     pub standalone: bool,
-    /// `--freestanding`: a class that needs no library, allocates nothing and holds all of its memory. Neither names nor
-    /// program shape are possible then, and the header is always standalone.
+    /// `--freestanding`: generates a class that needs no library, allocates nothing, and contains
+    /// all of its memory. Excludes names and the program shape. The header is always standalone.
     pub freestanding: bool,
 }
 
-/// The C++ names of an artifact's entries, without their prefixes. `None`: reachable by position only.
+/// C++ names of an artifact's entries without their prefixes. `None` marks entries that are
+/// accessible only by position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CppNames {
     pub(crate) feeds: Vec<Option<String>>,
@@ -55,7 +58,8 @@ pub(crate) struct CppNames {
 }
 
 impl HeaderOptions {
-    /// Checks the names of a valid signature and the options, for which no code is needed. Fails as [`header`] does.
+    /// Checks the names of a valid signature and the options. Needs no code. Fails as [`header`]
+    /// does.
     pub fn check(&self, signature: Signature<'_>) -> Result<()> {
         let _ = cpp_names(signature.interface)?;
         if !self.freestanding {
@@ -63,18 +67,17 @@ impl HeaderOptions {
         }
         if self.gen_name_to_index || self.gen_program_shape {
             return Err(Error::invalid(
-                "a freestanding class has neither names to look up nor a program shape, which need the C++ library: \
-                 leave --freestanding or --gen_name_to_index and --gen_program_shape away",
+                "--freestanding cannot be combined with --gen_name_to_index or --gen_program_shape, which need the C++ library",
             ));
         }
         Arena::check(signature.interface, 0)
     }
 }
 
-/// The header of an artifact, as bytes for a file.
+/// Returns the C++ header of an artifact, as contents of a file.
 ///
-/// Fails if the artifact is inconsistent, if two entries carry one name of the user's, if a shape is not static, or if
-/// the options exclude one another.
+/// Fails if the artifact is inconsistent, if the user gave the same name to two entries, if an
+/// argument or variable has a bounded shape, or if the options exclude one another.
 pub fn header(artifact: &Artifact, options: &HeaderOptions) -> Result<String> {
     artifact.validate()?;
     options.check(artifact.signature())?;
@@ -111,7 +114,7 @@ fn end(out: &mut Text, artifact: &Artifact) {
     out.line("// clang-format on");
 }
 
-/// Mangles all names; fails on those that the user has to mend.
+/// Mangles all names. Fails on conflicts that the user must resolve.
 pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
     let group = |prefix, noun, settable| Group { prefix, noun, settable };
     let feeds: Vec<_> = interface.feeds().iter().map(|a| chosen_name(&a.name, &a.shape)).collect();
@@ -124,20 +127,22 @@ pub(crate) fn cpp_names(interface: &Interface) -> Result<CppNames> {
     })
 }
 
-/// The name that the user chose, if any, with the number of parameters of its element accessor.
+/// Returns the name that the user chose, if any, with the number of parameters of its element
+/// accessor.
 fn chosen_name<'a>(name: &'a Option<String>, shape: &ArrayShape) -> Option<Named<'a>> {
     let name = name.as_deref().filter(|name| !name.is_empty())?;
     Some(Named { name, chosen: true, parameters: accessors::parameters(shape) })
 }
 
-/// The name that the user chose for a variable, or else that of its node.
+/// Returns the name that the user chose for a variable, or else the name of its node.
 fn variable_name(variable: &Argument) -> Option<Named<'_>> {
     let parameters = accessors::parameters(&variable.shape);
     let of_node = Named { name: variable.id.node(), chosen: false, parameters };
     Some(chosen_name(&variable.name, &variable.shape).unwrap_or(of_node))
 }
 
-/// The name by which programs look a feed or variable up: the config's, or a variable's node.
+/// Returns the name by which programs look up a feed or variable: the config's name, or else a
+/// variable's node.
 pub(crate) fn lookup_name(argument: &Argument) -> &str {
     match (&argument.name, argument.role) {
         (Some(name), _) if !name.is_empty() => name,
@@ -155,9 +160,7 @@ fn begin(out: &mut Text, artifact: &Artifact) {
     let guard = guard(artifact);
     out.comment("Generated by tfcompile, the TensorFlow graph compiler.  DO NOT EDIT!");
     out.comment("");
-    out.comment(
-        "Gives typed access to a compiled graph. Link the object file that was made with this header.",
-    );
+    out.comment("Gives typed access to a compiled graph. Link the object file generated with this header.");
     out.line("// clang-format off");
     out.blank();
     out.line(&format!("#ifndef {guard}"));
@@ -185,17 +188,17 @@ fn includes(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) -> Res
     }
     out.line(&format!("#if TFCOMPILE_RUNTIME_VERSION != {RUNTIME_VERSION}"));
     out.line(
-        "#error \"The headers below tfcompile/ are not those of the tfcompile that generated this header\"",
+        "#error \"The runtime headers in tfcompile/ have another version than the tfcompile that generated this header\"",
     );
     out.line("#endif");
     out.blank();
     Ok(())
 }
 
-/// What the object defines.
+/// Declares the symbols that the object defines.
 fn declarations(out: &mut Text, artifact: &Artifact) {
     let entry = &artifact.entry_point;
-    out.comment("In the object file. Only the class below uses them.");
+    out.comment("Defined in the object file. Only the class below uses them.");
     out.line(&format!("extern \"C\" ::std::int32_t {entry}(::tfcompile_frame* frame);"));
     match Constants::of(artifact) {
         Constants::Near => out.line(&format!("extern \"C\" const unsigned char {entry}_constants[];")),
@@ -205,7 +208,7 @@ fn declarations(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-/// How a program reaches its constants.
+/// Access path of a program to its constants.
 #[derive(Clone, Copy)]
 pub(crate) enum Constants {
     /// At the symbol `<entry>_constants`.
@@ -236,8 +239,8 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "  if (!computation.Run()) { /* computation.error_msg() says why */ }",
         "  // ... read computation.resultN() or computation.resultN_data()",
         "",
-        "An object owns its results and, unless the AllocMode says otherwise, its arguments and variables. All",
-        "buffers are row-major. Use one object for each thread; const methods may be called at the same time.",
+        "An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All",
+        "buffers are row-major. Use one object per thread; const methods may be called concurrently.",
         "",
         "The logical function signature is:",
         &signature(&artifact.interface),
@@ -249,7 +252,7 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     names_comment(out, artifact, names);
 }
 
-/// The shapes of arguments and results, as a line of a comment.
+/// Formats the shapes of arguments and results as a comment line.
 fn signature(interface: &Interface) -> String {
     let arguments = interface.arguments().iter().enumerate();
     let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
@@ -257,7 +260,8 @@ fn signature(interface: &Interface) -> String {
     format!("  ({}) -> ({})", arguments.join(", "), results.join(", "))
 }
 
-/// Byte counts as the original gives them; `aligned` is the sum of the sizes rounded up to 64.
+/// Writes sizes in bytes as TensorFlow's tfcompile does; `aligned` is the sum of the sizes rounded
+/// up to 64.
 fn memory_comment(out: &mut Text, artifact: &Artifact) {
     let aligned = |size: u64| size.div_ceil(64).saturating_mul(64);
     let total = |sizes: &[u64]| sizes.iter().fold(0u64, |sum, &size| sum.saturating_add(size));
@@ -273,20 +277,20 @@ fn memory_comment(out: &mut Text, artifact: &Artifact) {
     out.comment(&format!("  {:<26}{}", "constant bytes:", artifact.memory.constants));
 }
 
-/// Which accessor belongs to which name of the graph, where the two differ.
+/// Lists the accessors whose names differ from the graph's names.
 fn names_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     let differing = mangled_names(artifact, names);
     if differing.is_empty() {
         return;
     }
     out.comment("");
-    out.comment("Names of the graph that are other names here:");
+    out.comment("Graph names that were changed to valid C++ names:");
     for (accessor, name) in differing {
         out.comment(&format!("  {accessor}() is {}", quoted(&name)));
     }
 }
 
-/// Accessor and original name of every entry whose name had to change.
+/// Returns the accessor and the original name of every entry whose name had to change.
 pub(crate) fn mangled_names(artifact: &Artifact, names: &CppNames) -> Vec<(String, String)> {
     let feeds = artifact.interface.feeds().iter().map(lookup_name).zip(&names.feeds);
     let fetches =
@@ -341,7 +345,7 @@ fn counts(out: &mut Text, artifact: &Artifact, size: &str) {
         artifact.interface.variables().len()
     ));
     out.blank();
-    out.comment("Bytes of an argument's buffer; index < kNumArgs.");
+    out.comment("Size of an argument's buffer in bytes; requires index < kNumArgs.");
     if artifact.interface.arguments().is_empty() {
         out.line("static constexpr ::std::int64_t ArgSize(::std::int32_t) { return 0; }");
     } else {

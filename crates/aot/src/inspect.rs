@@ -1,7 +1,7 @@
-//! Reading metadata back: from objects, archives, shared libraries and programs.
+//! Reads metadata back from objects, archives, shared libraries, and programs.
 //!
-//! The files may be anybody's: sizes are checked against the file, nothing is allocated on their word, and what the
-//! record says is data.
+//! The files are untrusted. Sizes are checked against the file before anything is allocated, and
+//! the contents of a record are only data.
 
 use crate::metadata::{METADATA_MAGIC, METADATA_VERSION};
 use crate::object_file::{MACH_O_SECTION, SECTION, SEGMENT};
@@ -10,44 +10,46 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _, SymbolKind};
 use serde_json::Value;
 use support::{Error, Result};
 
-/// The most bytes of one record's JSON.
+/// Upper bound of a record's JSON in bytes.
 const MAX_RECORD: usize = 64 << 20;
 
-/// The most records of one file, which may be a program of many models.
+/// Upper bound of records in one file, which may be a program with many models.
 const MAX_RECORDS: usize = 1000;
 
-/// One record, and where it was found.
+/// A record and its location.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
-    /// The member's name, if the file is an archive.
+pub struct MetadataRecord {
+    /// Name of the member if the file is an archive.
     pub member: Option<String>,
-    /// What the record says.
+    /// Contents of the record.
     pub metadata: Value,
 }
 
-/// The records of a file, in their order. Records that stand in several members are given once.
+/// Returns the records of a file in order. A record that occurs in several members is returned
+/// once.
 ///
-/// Fails if the file is no object file, archive, library or program, if it holds no record, or if one is damaged.
-pub fn read_metadata(file: &[u8]) -> Result<Vec<Found>> {
-    let mut found: Vec<Found> = Vec::new();
+/// Fails if the file is not an object file, archive, library, or program, if it has no record, or
+/// if a record is damaged.
+pub fn read_metadata(file: &[u8]) -> Result<Vec<MetadataRecord>> {
+    let mut records: Vec<MetadataRecord> = Vec::new();
     let mut add = |member: Option<&str>, object: &[u8]| -> Result<()> {
         for metadata in object_records(object)? {
-            if found.len() >= MAX_RECORDS {
-                return Err(Error::invalid(format!("the file holds more than {MAX_RECORDS} records")));
+            if records.len() >= MAX_RECORDS {
+                return Err(Error::invalid(format!("the file has more than {MAX_RECORDS} metadata records")));
             }
-            if found.iter().all(|f| f.metadata != metadata) {
-                found.push(Found { member: member.map(str::to_owned), metadata });
+            if records.iter().all(|f| f.metadata != metadata) {
+                records.push(MetadataRecord { member: member.map(str::to_owned), metadata });
             }
         }
         Ok(())
     };
     if file.starts_with(b"!<arch>\n") || file.starts_with(b"!<thin>\n") {
-        let wrong = |e| Error::invalid(format!("the archive is damaged: {e}"));
-        let archive = ArchiveFile::parse(file).map_err(wrong)?;
+        let damaged = |e| Error::invalid(format!("the archive is damaged: {e}"));
+        let archive = ArchiveFile::parse(file).map_err(damaged)?;
         for member in archive.members() {
-            let member = member.map_err(wrong)?;
+            let member = member.map_err(damaged)?;
             let name = String::from_utf8_lossy(member.name()).into_owned();
-            let object = member.data(file).map_err(wrong)?;
+            let object = member.data(file).map_err(damaged)?;
             if object::FileKind::parse(object).is_ok() {
                 add(Some(&name), object).map_err(|e| e.context(format!("member '{name}'")))?;
             }
@@ -55,20 +57,20 @@ pub fn read_metadata(file: &[u8]) -> Result<Vec<Found>> {
     } else {
         add(None, file)?;
     }
-    if found.is_empty() {
+    if records.is_empty() {
         Err(Error::invalid(
-            "the file holds no metadata of tfcompile: inspect the object, archive or library that it wrote",
+            "the file contains no tfcompile metadata: expected an object, archive, or library that tfcompile wrote",
         ))
     } else {
-        Ok(found)
+        Ok(records)
     }
 }
 
-/// The records of an object file or a linked file.
+/// Returns the records of an object file or a linked file.
 fn object_records(object: &[u8]) -> Result<Vec<Value>> {
     let file = object::File::parse(object).map_err(|e| {
         Error::invalid(format!(
-            "neither an object file, nor an archive, library, program or constants file of tfcompile: {e}"
+            "not an object file, archive, library, program, or constants file of tfcompile: {e}"
         ))
     })?;
     let mut records = Vec::new();
@@ -86,7 +88,8 @@ fn object_records(object: &[u8]) -> Result<Vec<Value>> {
     Ok(records)
 }
 
-/// The records of a section, one behind another, with any padding that a linker puts between them.
+/// Parses the records of a section, which follow one another with any padding that a linker
+/// inserts.
 fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
     let damaged = |why: &str| Error::invalid(format!("the metadata is damaged: {why}"));
     loop {
@@ -95,36 +98,36 @@ fn parse_records(mut data: &[u8], records: &mut Vec<Value>) -> Result<()> {
         if data.is_empty() {
             return Ok(());
         }
-        let (head, rest) = data.split_first_chunk::<16>().ok_or_else(|| damaged("a record is cut off"))?;
+        let (head, rest) = data.split_first_chunk::<16>().ok_or_else(|| damaged("a record is truncated"))?;
         if head[..8] != METADATA_MAGIC {
-            return Err(damaged("it does not begin as a record does"));
+            return Err(damaged("a record has no magic number"));
         }
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         if number(8) != METADATA_VERSION {
             return Err(Error::invalid(format!(
-                "the metadata has version {}; this tool knows version {METADATA_VERSION}",
+                "unsupported metadata version: expected {METADATA_VERSION}, got {}",
                 number(8)
             )));
         }
         let length = number(12) as usize;
         if length > MAX_RECORD || records.len() >= MAX_RECORDS {
-            return Err(damaged("it is too large"));
+            return Err(damaged("the records are too large"));
         }
-        let json = rest.get(..length).ok_or_else(|| damaged("a record is cut off"))?;
+        let json = rest.get(..length).ok_or_else(|| damaged("a record is truncated"))?;
         let value: Value = serde_json::from_slice(json).map_err(|e| damaged(&format!("no JSON: {e}")))?;
         if !value.is_object() {
-            return Err(damaged("a record is no JSON object"));
+            return Err(damaged("a record is not a JSON object"));
         }
         records.push(value);
         data = &rest[length..];
     }
 }
 
-/// Names and sizes of the functions in an object, in the order of their places; formats without sizes tell them by the
-/// next function's place.
+/// Returns the names and sizes of the functions in an object, in address order. In formats without
+/// symbol sizes, a function ends where the next one or its section ends.
 pub fn function_sizes(object: &[u8]) -> Result<Vec<(String, u64)>> {
     let file = object::File::parse(object)
-        .map_err(|e| Error::internal(format!("the function's object cannot be read: {e}")))?;
+        .map_err(|e| Error::internal(format!("cannot parse the compiled object: {e}")))?;
     let mut functions: Vec<(usize, u64, u64, String)> = Vec::new();
     for symbol in file.symbols() {
         if let (SymbolKind::Text, Some(section), Ok(name)) =

@@ -1,7 +1,8 @@
-//! What a C++ program gets beside the code: the header, the metadata object, the headers of the runtime.
+//! Everything that a program gets besides the code: headers for C++ and C, the Rust module, the
+//! metadata object, static archives, and the runtime's headers.
 //!
-//! Pure functions of an [`Artifact`], which the compiler constructs: nothing here reads a file, a clock or the
-//! environment, and equal artifacts give equal bytes.
+//! All functions are pure functions of an [`Artifact`], which the compiler constructs. They read no
+//! files, no clock, and no environment, so equal artifacts yield equal bytes.
 
 mod archive;
 mod artifact;
@@ -31,7 +32,7 @@ pub use constants_file::{
 };
 pub use cpp_name::{CppClass, is_identifier, is_keyword, is_taken, parse_cpp_class, validate_entry_point};
 pub use header::{HeaderOptions, header};
-pub use inspect::{Found, function_sizes, read_metadata};
+pub use inspect::{MetadataRecord, function_sizes, read_metadata};
 pub use metadata::{
     Accessor, METADATA_MAGIC, METADATA_VERSION, MetadataOptions, accessors, metadata_object,
     program_shape_symbol, read_interface, with_metadata,

@@ -1,41 +1,45 @@
-//! From the config's names to parts of C++ names.
+//! Conversion of the config's names to parts of C++ names.
 //!
-//! An accessor's name is a prefix and the config's name, so keywords and leading digits are fine as they are; every
-//! other character that no identifier has becomes `_`. Names that are fine already never change: they are given out
-//! first, and what had to be changed takes `_2`, `_3`... if its members would clash with members given out before.
+//! An accessor's name is a prefix followed by the config's name, so keywords and leading digits are
+//! valid as they are. Every other character that is not allowed in identifiers becomes `_`. Valid
+//! names never change: they are assigned first. A changed name gets a suffix `_2`, `_3`, ... if its
+//! members would clash with earlier ones.
 
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The members that one entry of a group gets: `set_<group><suffix>_data`, `<group><suffix>_data` and so on.
+/// The members generated for each entry of a group: `set_<group><suffix>_data`,
+/// `<group><suffix>_data`, and so on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Group {
     /// `arg`, `result` or `var`.
     pub(crate) prefix: &'static str,
-    /// What the config calls such an entry: `feed`, `fetch`, `variable`.
+    /// The config's word for such an entry: `feed`, `fetch`, `variable`.
     pub(crate) noun: &'static str,
-    /// Whether there is a setter.
+    /// True if there is a setter.
     pub(crate) settable: bool,
 }
 
-/// One named entry of a group.
+/// A named entry of a group.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Named<'a> {
-    /// The name in the config, or the node's name for a variable without one.
+    /// Name in the config, or the node's name for a variable that the config does not name.
     pub(crate) name: &'a str,
-    /// Whether the user chose the name for C++; if so, clashes are the user's to mend.
+    /// True if the user chose the name, so that clashes are the user's to resolve.
     pub(crate) chosen: bool,
-    /// Parameters of the element accessor.
+    /// Number of parameters of the element accessor.
     pub(crate) parameters: usize,
 }
 
-/// Members of the base class that begin like accessors. A member of the same name would hide them, whatever its type.
+/// Members of the base class that begin like accessors. A member with the same name would hide
+/// them, whatever its type.
 const BASE_MEMBERS: [&str; 5] = ["arg_data", "set_arg_data", "arg_size", "result_data", "result_size"];
 
-/// A member's name with the number of its parameters: what may not occur twice in a class.
+/// A member's name and number of parameters, which must be unique in a class.
 type Signature = (String, usize);
 
-/// The C++ name of each entry, without the group's prefix and `_`; `None` for entries without a name.
+/// Returns the C++ name of each entry without the group's prefix and `_`; `None` for unnamed
+/// entries.
 pub(crate) fn mangle(group: Group, entries: &[Option<Named<'_>>]) -> Result<Vec<Option<String>>> {
     check_duplicates(group, entries)?;
     let mut taken = BTreeSet::new();
@@ -50,7 +54,8 @@ pub(crate) fn mangle(group: Group, entries: &[Option<Named<'_>>]) -> Result<Vec<
     Ok(names)
 }
 
-/// Two entries that the user named alike, or `x` and `x_data`, are refused as tfcompile refuses them.
+/// Rejects equal names that the user chose, and pairs such as `x` and `x_data`, as TensorFlow's
+/// tfcompile does.
 fn check_duplicates(group: Group, entries: &[Option<Named<'_>>]) -> Result<()> {
     let mut chosen = BTreeSet::new();
     for named in entries.iter().flatten().filter(|named| named.chosen) {
@@ -66,7 +71,7 @@ fn check_duplicates(group: Group, entries: &[Option<Named<'_>>]) -> Result<()> {
         let with_data = format!("{name}_data");
         if chosen.contains(with_data.as_str()) {
             return Err(Error::invalid(format!(
-                "conflicting {} name: {name} and {with_data}; the C++ method {}_{with_data}() would be both",
+                "conflicting {} name: {name} and {with_data}; both would define the C++ method {}_{with_data}()",
                 group.noun, group.prefix
             )));
         }
@@ -98,7 +103,7 @@ fn members(group: Group, suffix: &str, parameters: usize) -> Vec<Signature> {
         (stem.clone(), parameters),
     ];
     if group.prefix == "result" {
-        // Of those that are bounded; the rest keep the name free.
+        // Only bounded results have this member. The name is reserved for all results.
         members.push((format!("{stem}_dim_size"), 1));
     }
     if group.settable {
@@ -132,7 +137,8 @@ mod tests {
     #[test]
     fn clashes_get_numbers_and_plain_names_come_first() {
         assert_eq!(mangled(&[("a/b", 0), ("a_b", 0), ("a:b", 0)]).unwrap(), ["a_b_2", "a_b", "a_b_3"]);
-        // arg_x_data() of 'x' and the element accessor of 'x/data' are one name; so would be the second try.
+        // arg_x_data() of 'x' and the element accessor of 'x/data' clash, and so would the second
+        // candidate.
         assert_eq!(
             mangled(&[("x", 1), ("x/data", 0), ("x_data_2", 0)]).unwrap(),
             ["x", "x_data_3", "x_data_2"]

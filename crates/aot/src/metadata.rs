@@ -1,23 +1,30 @@
-//! The metadata object: a record about the compiled program, and its `ProgramShapeProto` if asked for.
+//! The metadata object: a record that describes the compiled program, and optionally its
+//! `ProgramShapeProto`.
 //!
-//! The record stands in a section of its own that is not loaded: `.tfcompile` in ELF and COFF, `__LLVM,__tfcompile` in
-//! Mach-O. Linkers concatenate such sections, so a program of several models has one record after another. A record,
-//! with little-endian numbers whatever the target:
+//! The record is in a separate section that is not loaded: `.tfcompile` in ELF and COFF,
+//! `__LLVM,__tfcompile` in Mach-O. Linkers concatenate such sections, so a program with several
+//! models has several consecutive records. Numbers in a record are little-endian for every target:
 //!
 //! | offset | bytes | content                                                   |
 //! |--------|-------|-----------------------------------------------------------|
-//! | 0      | 8     | `TFCMETA` and a zero byte                                  |
-//! | 8      | 4     | version of this layout and of the JSON's keys: 1           |
-//! | 12     | 4     | length of the JSON in bytes                                |
-//! | 16     | n     | JSON in UTF-8, keys sorted                                 |
-//! | 16 + n |       | zero bytes up to the next multiple of 8                    |
+//! | 0      | 8     | `TFCMETA` and a zero byte                                 |
+//! | 8      | 4     | version of this layout and of the JSON's keys: 1          |
+//! | 12     | 4     | length of the JSON in bytes                               |
+//! | 16     | n     | JSON in UTF-8, keys sorted                                |
+//! | 16 + n |       | zero bytes up to the next multiple of 8                   |
 //!
-//! The JSON object has `tool_version`; `entry_point`, `cpp_class`; `target` (`triple`, `cpu`, `features`, and
-//! `versions`, the processors that the code is made for if they are several);
-//! `signature`; `arguments` and `results` (`name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, what the header
-//! calls it, and of a bounded one `dim_size_accessor`); `memory` in bytes; `profile_counters`; `config`; `inputs` (SHA-256 by role); `kernels`, by their names;
-//! `functions` of the object with their bytes of code. New keys may come
-//! within a version.
+//! The JSON object has these keys. New keys may be added within a version.
+//!
+//! - `tool_version`, `entry_point`, `cpp_class`, `signature`, `config`
+//! - `target`: `triple`, `cpu`, `features`, and `versions`, the list of processors if the code is
+//!   multi-versioned
+//! - `arguments` and `results`: `name`, `node`, `kind`, `shape`, `bytes`, and `accessor`, the name
+//!   in the header; bounded results also have `dim_size_accessor`
+//! - `memory`: sizes in bytes
+//! - `profile_counters`
+//! - `inputs`: SHA-256 by role
+//! - `kernels`: names
+//! - `functions`: names of the object's functions with the size of their code in bytes
 
 use crate::artifact::Artifact;
 use crate::header::{CppNames, cpp_names};
@@ -27,27 +34,29 @@ use serde_json::{Map, Value, json};
 use shape::{ArrayShape, PrimitiveType};
 use support::{Error, Result};
 
-/// Begins every record.
+/// Magic number of a record.
 pub const METADATA_MAGIC: [u8; 8] = *b"TFCMETA\0";
 
-/// The version of the record.
+/// Version of the record.
 pub const METADATA_VERSION: u32 = 1;
 
-/// What the object holds beyond the record.
+/// Optional contents of the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MetadataOptions {
-    /// `--gen_program_shape`: the serialised `ProgramShapeProto` under [`program_shape_symbol`].
+    /// `--gen_program_shape`: adds the serialized `ProgramShapeProto` as [`program_shape_symbol`].
     pub gen_program_shape: bool,
 }
 
-/// The symbol of the serialised `ProgramShapeProto`, as in tfcompile's objects.
+/// Returns the symbol of the serialized `ProgramShapeProto`, as in the objects of TensorFlow's
+/// tfcompile.
 pub fn program_shape_symbol(artifact: &Artifact) -> String {
     format!("__tfcompile_{}_ProgramShapeProto_protobuf_array_contents", artifact.cpp_class.symbol_part())
 }
 
-/// The metadata object of an artifact for its target triple.
+/// Returns the metadata object of an artifact for its target triple.
 ///
-/// Fails as [`header`](crate::header()) does, and for targets whose object format is not ELF, COFF or Mach-O.
+/// Fails as [`header`](crate::header()) does, and for targets whose object format is not ELF, COFF,
+/// or Mach-O.
 pub fn metadata_object(artifact: &Artifact, options: &MetadataOptions) -> Result<Vec<u8>> {
     artifact.validate()?;
     let record = record(artifact)?;
@@ -61,17 +70,17 @@ pub fn metadata_object(artifact: &Artifact, options: &MetadataOptions) -> Result
     object_file::write(&artifact.provenance.target_triple, &record, &symbols)
 }
 
-/// The function's object with the record of its artifact in a section that linkers leave out, so that the object tells
-/// what it is wherever it goes.
+/// Adds the record of the artifact to the function's object, in a section that linkers omit, so
+/// that the object describes itself.
 pub fn with_metadata(function_object: Vec<u8>, artifact: &Artifact) -> Result<Vec<u8>> {
     embed::embed(function_object, &record(artifact)?)
 }
 
-/// The record, with its head and its padding.
+/// Returns the record with its header and padding.
 fn record(artifact: &Artifact) -> Result<Vec<u8>> {
     let json = json(artifact)?.to_string();
     let length = u32::try_from(json.len()).map_err(|_| {
-        Error::unsupported("the metadata (names, config) is larger than 4 GiB: shorten the config")
+        Error::unsupported("the metadata (names and config) exceeds 4 GiB: shorten the config")
     })?;
     let mut record = Vec::with_capacity(16 + json.len() + 7);
     record.extend_from_slice(&METADATA_MAGIC);
@@ -119,18 +128,18 @@ fn json(artifact: &Artifact) -> Result<Value> {
     }))
 }
 
-/// An argument or a result, and what the C++ class calls it.
+/// An argument or a result, with the name of its C++ accessor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accessor {
-    /// `feed`, `fetch`, `variable` or `readonly variable`.
+    /// `feed`, `fetch`, `variable`, or `readonly variable`.
     pub kind: &'static str,
-    /// The name that the config gives.
+    /// Name that the config gives.
     pub name: Option<String>,
-    /// The graph's name of it.
+    /// Name in the graph.
     pub node: String,
-    /// Row-major; of a fetch perhaps with bounded dimensions.
+    /// Row-major shape. A fetch may have bounded dimensions.
     pub shape: ArrayShape,
-    /// The accessor of its elements: `arg_x`.
+    /// Element accessor, such as `arg_x`.
     pub accessor: String,
 }
 
@@ -151,7 +160,8 @@ impl Accessor {
     }
 }
 
-/// The arguments, then the results of an interface. Fails for names that the user has to mend.
+/// Returns the arguments, then the results of an interface. Fails for names that the user must
+/// change.
 pub fn accessors(interface: &Interface) -> Result<Vec<Accessor>> {
     let names = cpp_names(interface)?;
     Ok(arguments(interface, &names).into_iter().chain(results(interface, &names)).collect())
@@ -190,9 +200,9 @@ fn results(interface: &Interface, names: &CppNames) -> Vec<Accessor> {
     interface.results().iter().enumerate().map(entry).collect()
 }
 
-/// The interface that the JSON of a record describes.
+/// Returns the interface that the JSON of a record describes.
 pub fn read_interface(metadata: &Value) -> Result<Interface> {
-    let damaged = || Error::invalid("the object's metadata is damaged: an argument or a result");
+    let damaged = || Error::invalid("the object's metadata is damaged: invalid argument or result");
     let entries = |key: &str| metadata[key].as_array().ok_or_else(damaged);
     let text = |entry: &Value, key: &str| entry[key].as_str().map(str::to_owned).ok_or_else(damaged);
     let identifier = |entry: &Value, is_variable: bool| -> Result<Identifier> {
@@ -231,7 +241,7 @@ pub fn read_interface(metadata: &Value) -> Result<Interface> {
     Ok(Interface::new(arguments, results))
 }
 
-/// `f32[2,<=3]`.
+/// Parses a shape such as `f32[2,<=3]`.
 fn parse_shape(text: &str) -> Option<ArrayShape> {
     let (element, sizes) = text.strip_suffix(']')?.split_once('[')?;
     let element_type = PrimitiveType::ALL.into_iter().find(|known| known.name() == element)?;
@@ -244,7 +254,8 @@ fn parse_shape(text: &str) -> Option<ArrayShape> {
     Some(shape)
 }
 
-/// The header's name of an element accessor: by name if there is one, else by position.
+/// Returns the header's name of an element accessor, by name if there is one, otherwise by
+/// position.
 fn accessor(prefix: &str, index: Option<usize>, name: Option<&str>) -> String {
     match (name, index) {
         (Some(name), _) => format!("{prefix}_{name}"),

@@ -1,4 +1,4 @@
-//! Object files that hold data only, in the format of a target triple.
+//! Object files that contain only data, in the format of a target triple.
 
 use object::write::{MachOBuildVersion, Object, StandardSection, Symbol, SymbolSection};
 use object::{
@@ -6,14 +6,14 @@ use object::{
 };
 use support::{Error, Result};
 
-/// The section of the metadata in ELF and COFF.
+/// Section of the metadata in ELF and COFF.
 pub(crate) const SECTION: &[u8] = b".tfcompile";
 
-/// The segment and the section of the metadata in Mach-O.
+/// Segment and section of the metadata in Mach-O.
 pub(crate) const SEGMENT: &[u8] = b"__LLVM";
 pub(crate) const MACH_O_SECTION: &[u8] = b"__tfcompile";
 
-/// The formats of object files that are written here.
+/// Supported formats of object files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Elf,
@@ -21,7 +21,7 @@ pub(crate) enum Format {
     MachO,
 }
 
-/// The format of a triple's objects.
+/// Returns the object file format of a triple.
 pub(crate) fn format(triple: &str) -> Result<Format> {
     Ok(match machine(triple)?.format {
         BinaryFormat::MachO => Format::MachO,
@@ -30,16 +30,17 @@ pub(crate) fn format(triple: &str) -> Result<Format> {
     })
 }
 
-/// What decides the head of an object file.
+/// Properties of an object file's header.
 struct Machine {
     format: BinaryFormat,
     architecture: Architecture,
     endianness: Endianness,
-    /// ELF's flags of the ABI: linkers refuse to mix some of them.
+    /// ELF's ABI flags. Linkers reject some combinations.
     elf_flags: object::elf::FileFlags,
 }
 
-/// Writes an object with the record in a section that is not loaded, and each symbol over its bytes in read-only data.
+/// Writes an object with the record in a section that is not loaded, and with each symbol's bytes
+/// in read-only data.
 pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) -> Result<Vec<u8>> {
     let machine = machine(triple)?;
     let mut object = Object::new(machine.format, machine.architecture, machine.endianness);
@@ -47,7 +48,7 @@ pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) 
         BinaryFormat::Elf => {
             object.flags =
                 FileFlags::Elf { os_abi: object::elf::OsAbi(0), abi_version: 0, e_flags: machine.elf_flags };
-            // Without this section, linkers assume that the object wants an executable stack.
+            // Without this section, linkers assume that the object needs an executable stack.
             object.add_section(Vec::new(), b".note.GNU-stack".to_vec(), SectionKind::Other);
         }
         BinaryFormat::MachO => object.set_macho_build_version(build_version(triple)),
@@ -62,10 +63,11 @@ pub(crate) fn write(triple: &str, record: &[u8], symbols: &[(String, Vec<u8>)]) 
     for (name, bytes) in symbols {
         define(&mut object, name, bytes);
     }
-    object.write().map_err(|error| Error::internal(format!("the metadata object cannot be written: {error}")))
+    object.write().map_err(|error| Error::internal(format!("cannot write the metadata object: {error}")))
 }
 
-/// An object file for a triple that defines nothing: for build files that want one more object than there is to write.
+/// Returns an object file without definitions, for build files that declare more objects than the
+/// compiler has to write.
 pub fn empty_object(triple: &str) -> Result<Vec<u8>> {
     write(triple, &[], &[])
 }
@@ -77,7 +79,7 @@ fn define(object: &mut Object<'_>, name: &str, bytes: &[u8]) {
         value: 0,
         size: 0,
         kind: SymbolKind::Data,
-        // Global within a program or library, but not exported from it.
+        // Visible within a program or library, but not exported from it.
         scope: SymbolScope::Linkage,
         weak: false,
         section: SymbolSection::Undefined,
@@ -86,7 +88,8 @@ fn define(object: &mut Object<'_>, name: &str, bytes: &[u8]) {
     object.add_symbol_data(symbol, section, bytes, 8);
 }
 
-/// Format and architecture of an LLVM triple, which is `architecture-vendor-system[-environment]`.
+/// Returns the format and architecture of an LLVM triple, which is
+/// `architecture-vendor-system[-environment]`.
 fn machine(triple: &str) -> Result<Machine> {
     let unknown = || {
         Error::unsupported(format!(
@@ -100,7 +103,7 @@ fn machine(triple: &str) -> Result<Machine> {
         "x86_64" | "amd64" | "x86_64h" => (Architecture::X86_64, none),
         "i386" | "i486" | "i586" | "i686" => (Architecture::I386, none),
         "aarch64" | "arm64" | "arm64e" => (Architecture::Aarch64, none),
-        // The double-precision float ABI and compressed instructions, which Linux uses.
+        // Double-precision float ABI and compressed instructions, as on Linux.
         "riscv64" => {
             (Architecture::Riscv64, object::elf::EF_RISCV_FLOAT_ABI_DOUBLE | object::elf::EF_RISCV_RVC)
         }
@@ -132,7 +135,8 @@ fn machine(triple: &str) -> Result<Machine> {
     if has_format { Ok(Machine { format, architecture, endianness, elf_flags }) } else { Err(unknown()) }
 }
 
-/// The platform that a Mach-O object is for. The versions are the oldest that the linkers in use still know.
+/// Returns the platform of a Mach-O object. The versions are the oldest that current linkers
+/// support.
 fn build_version(triple: &str) -> MachOBuildVersion {
     let mut version = MachOBuildVersion::default();
     let ios = triple.contains("ios");

@@ -1,12 +1,13 @@
-//! `xla.ProgramShapeProto` in protobuf's wire format, as XLA serialises it: static dimensions, row-major layouts.
+//! `xla.ProgramShapeProto` in protobuf's wire format, as XLA serializes it: static dimensions,
+//! row-major layouts.
 
 use shape::{ArrayShape, ProgramShape, Shape};
 
-/// XLA's numbers of the types that are not element types.
+/// XLA's enumerators of the types that are not element types.
 const TUPLE: u64 = 13;
 const TOKEN: u64 = 17;
 
-/// The serialised message: parameters (1), result (2), parameter names (3).
+/// Serializes the message: parameters (1), result (2), parameter names (3).
 pub(crate) fn encode(program_shape: &ProgramShape) -> Vec<u8> {
     let mut out = Vec::new();
     for parameter in &program_shape.parameters {
@@ -19,7 +20,8 @@ pub(crate) fn encode(program_shape: &ProgramShape) -> Vec<u8> {
     out
 }
 
-/// `ShapeProto`: element type (2), dimensions (3), tuple shapes (4), layout (5), dynamic bits (6).
+/// Serializes `ShapeProto`: element type (2), dimensions (3), tuple shapes (4), layout (5), dynamic
+/// bits (6).
 fn encode_shape(shape: &Shape) -> Vec<u8> {
     let mut out = Vec::new();
     match shape {
@@ -37,7 +39,7 @@ fn encode_shape(shape: &Shape) -> Vec<u8> {
 
 fn encode_array(out: &mut Vec<u8>, array: &ArrayShape) {
     varint_field(out, 2, array.element_type as u64);
-    // A size is never negative, so its bits as an unsigned number are the same.
+    // A size is never negative, so the unsigned number has the same bits.
     packed_field(out, 3, array.sizes().into_iter().map(|size| size as u64));
     let row_major = || (0..array.rank()).rev().collect();
     let minor_to_major =
@@ -67,7 +69,7 @@ fn bytes_field(out: &mut Vec<u8>, field: u64, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// A repeated number; absent if there is none.
+/// Writes a packed repeated field, or nothing if it is empty.
 fn packed_field(out: &mut Vec<u8>, field: u64, values: impl ExactSizeIterator<Item = u64>) {
     if values.len() == 0 {
         return;

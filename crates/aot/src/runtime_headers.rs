@@ -1,4 +1,4 @@
-//! The headers of `runtime/include`, carried in the tool.
+//! The headers of `runtime/include`, embedded in the tool.
 
 macro_rules! runtime_headers {
     ($($path:literal),* $(,)?) => {
@@ -39,7 +39,8 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "xla/xla_data.pb.h",
 ];
 
-/// Every header that a program needs: path below the include directory, content. Sorted by path.
+/// Returns every header that a program needs as pairs of path below the include directory and
+/// content, sorted by path.
 pub fn runtime_headers() -> &'static [(&'static str, &'static str)] {
     HEADERS
 }
@@ -60,12 +61,12 @@ mod tests {
     #[test]
     fn the_list_is_the_whole_directory() {
         let root = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../runtime/include"));
-        let mut found = Vec::new();
-        files(root, &mut found);
-        let found: BTreeSet<String> =
-            found.iter().map(|p| p.strip_prefix(root).unwrap().to_str().unwrap().to_string()).collect();
+        let mut paths = Vec::new();
+        files(root, &mut paths);
+        let present: BTreeSet<String> =
+            paths.iter().map(|p| p.strip_prefix(root).unwrap().to_str().unwrap().to_string()).collect();
         let listed: BTreeSet<String> = HEADERS.iter().map(|(path, _)| path.to_string()).collect();
-        assert_eq!(listed, found);
+        assert_eq!(listed, present);
         assert!(HEADERS.is_sorted());
     }
 }

@@ -1,7 +1,8 @@
-//! The Rust module: a struct with typed arrays over the object's entry, for programs that depend on `tfcompile-runtime`.
+//! The Rust module: a struct with typed arrays over the object's entry, for programs that depend on
+//! `tfcompile-runtime`.
 //!
-//! Its accessors are called as those of the headers are. The text names everything by its full path, so it can be included in
-//! whatever module the user chose, beside those of other models.
+//! Its accessors have the same names as those of the headers. The text uses full paths for
+//! everything, so it can be included in any module, next to other models.
 
 mod methods;
 mod types;
@@ -13,21 +14,22 @@ use shape::ArrayShape;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// What the Rust module is like.
+/// Options of the Rust module.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RustOptions {
-    /// Without Rust's standard library and without allocation: all memory is in the struct, which may be a static.
+    /// Omits the standard library and allocation: all memory is in the struct, which may be a
+    /// static.
     pub no_std: bool,
 }
 
-/// Path of the crate that the module is written over.
+/// Path of the crate that the module uses.
 const RUNTIME: &str = "::tfcompile_runtime";
 
-/// What the parts of the module are made from.
+/// Inputs of all parts of the module.
 struct Source<'a> {
     artifact: &'a Artifact,
     options: RustOptions,
-    /// The struct's name; others begin with it.
+    /// Name of the struct, and prefix of other names.
     name: &'a str,
     /// Feeds, then variables.
     arguments: Vec<Field<'a>>,
@@ -35,20 +37,20 @@ struct Source<'a> {
     fetches: Vec<Field<'a>>,
 }
 
-/// An array of the struct's memory.
+/// An array in the struct's memory.
 struct Field<'a> {
     /// `arg_x`, `arg0`, `var_w`, `result_y`.
     name: String,
     shape: &'a ArrayShape,
-    /// Its identifier in the graph.
+    /// Identifier in the graph.
     id: &'a Identifier,
     /// `[[f32; 3]; 2]`.
     rust_type: String,
 }
 
-/// The Rust module of an artifact, as bytes for a file that `include!` takes.
+/// Returns the Rust module of an artifact, as contents of a file for `include!`.
 ///
-/// Fails as [`header`](crate::header()) does, and for a class that is a word of Rust's.
+/// Fails as [`header`](crate::header()) does, and if the class name is a Rust keyword.
 pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String> {
     artifact.validate()?;
     check_rust_module(artifact.signature())?;
@@ -66,24 +68,25 @@ pub fn rust_module(artifact: &Artifact, options: &RustOptions) -> Result<String>
     Ok(out.into_string())
 }
 
-/// Checks the names of a valid signature, for which no code is needed. Fails as [`rust_module`] does.
+/// Checks the names of a valid signature. Needs no code. Fails as [`rust_module`] does.
 pub fn check_rust_module(signature: Signature<'_>) -> Result<()> {
     let name = signature.cpp_class.class_name();
     if KEYWORDS.contains(&name) {
         return Err(Error::invalid(format!(
-            "class '{name}' is a word of Rust's, and the Rust module defines a struct of this name; choose another"
+            "class '{name}' is a Rust keyword, but the Rust module defines a struct of this name; choose another"
         )));
     }
     let names = cpp_names(signature.interface)?;
     let (arguments, fetches) = (arguments(signature.interface, &names), fetches(signature.interface, &names));
-    // An accessor that writes, or tells sizes, may be called as another array's.
+    // The `_mut` or `_sizes` accessor of one array may have the same name as another array's
+    // accessor.
     let mut methods = BTreeMap::new();
     let arguments = arguments.iter().flat_map(|a| [(a, ""), (a, "_mut")]);
     let fetches = fetches.iter().flat_map(|f| [(f, ""), (f, "_sizes")]);
     for (field, suffix) in arguments.chain(fetches) {
         if let Some(other) = methods.insert(format!("{}{suffix}", field.name), field.id) {
             return Err(Error::invalid(format!(
-                "'{}' and '{other}' would both have the method {}{suffix} in Rust; give one of them another name in the \
+                "'{}' and '{other}' would both define the Rust method {}{suffix}; give one of them another name in the \
                  config",
                 field.id, field.name
             )));
@@ -128,12 +131,13 @@ impl Source<'_> {
         &self.arguments[self.artifact.interface.feed_count()..]
     }
 
-    /// All arrays that the memory holds.
+    /// Returns all arrays in the memory.
     fn fields(&self) -> impl Iterator<Item = &Field<'_>> {
         self.arguments.iter().chain(&self.fetches)
     }
 
-    /// The size of each dimension of a fetch, in Rust; `dynamic_sizes` is what the run reports.
+    /// Returns Rust expressions for the size of each dimension of a fetch. `dynamic_sizes` is the
+    /// array that the run reports.
     fn true_sizes(&self, fetch: usize, dynamic_sizes: &str) -> Vec<String> {
         let fetch = &self.artifact.interface.fetches()[fetch];
         let size = |(index, size): (Option<usize>, i64)| match index {
@@ -144,7 +148,7 @@ impl Source<'_> {
     }
 }
 
-/// Words that cannot be the name of a struct, and are no words of C++'s.
+/// Words that cannot be the name of a struct and are not C++ keywords.
 #[rustfmt::skip]
 const KEYWORDS: &[&str] = &[
     "Self", "abstract", "as", "async", "await", "become", "box", "crate", "dyn", "final", "fn", "gen", "impl", "in", "let",

@@ -1,4 +1,4 @@
-//! Shared libraries: what the system's linker is told. Running it is the caller's part.
+//! Shared libraries: file names, exports, and arguments of the system's linker. The caller runs it.
 
 use crate::object_file::{self, Format};
 use support::Result;
@@ -6,18 +6,18 @@ use support::Result;
 /// A shared library of one program.
 #[derive(Clone, Copy, Debug)]
 pub struct SharedLibrary<'a> {
-    /// The LLVM triple of its objects.
+    /// LLVM triple of the objects.
     pub triple: &'a str,
-    /// The program's entry point; it and its constants are all that the library exports.
+    /// Entry point of the program. The library exports only this symbol and its constants.
     pub entry_point: &'a str,
-    /// The library's name, without `lib` and suffix.
+    /// Name of the library, without `lib` and suffix.
     pub name: &'a str,
 }
 
 impl SharedLibrary<'_> {
-    /// The file's name: `libname.so`, `libname.dylib`, `name.dll`.
+    /// Returns the file name: `libname.so`, `libname.dylib`, `name.dll`.
     ///
-    /// Fails for triples that metadata objects cannot be written for.
+    /// Fails for triples whose object format is unknown.
     pub fn file_name(&self) -> Result<String> {
         Ok(match object_file::format(self.triple)? {
             Format::Elf => format!("lib{}.so", self.name),
@@ -26,7 +26,7 @@ impl SharedLibrary<'_> {
         })
     }
 
-    /// The contents of the file that names the exported symbols.
+    /// Returns the contents of the file that lists the exported symbols.
     pub fn exports(&self) -> Result<String> {
         let entry = self.entry_point;
         let symbols = [entry.to_owned(), format!("{entry}_constants"), format!("{entry}_constants_pointer")];
@@ -37,7 +37,8 @@ impl SharedLibrary<'_> {
         })
     }
 
-    /// The arguments of a C compiler that links `objects` to `output`; `exports` is the file of [`Self::exports`].
+    /// Returns the arguments for a C compiler that links `objects` to `output`. `exports` is the
+    /// path of the file with the contents of [`Self::exports`].
     pub fn link_arguments(&self, objects: &[&str], exports: &str, output: &str) -> Result<Vec<String>> {
         let mut arguments: Vec<String> = Vec::new();
         let mut add = |words: &[&str]| arguments.extend(words.iter().map(|word| (*word).to_owned()));

@@ -1,7 +1,8 @@
-//! Generated text from templates: files that hold the text as it will be, with names between at signs for what differs.
+//! Generated text from templates: files that contain the text, with placeholders between at signs.
 
-/// Fills a template: `@NAME@` becomes the value of that name. A line that is a name alone becomes the lines of the value,
-/// indented as it is, and nothing for an empty value. Values are not searched for names.
+/// Fills a template: replaces `@NAME@` by the value of that name. A line that consists of a
+/// placeholder becomes the lines of the value with the same indentation, or nothing if the value is
+/// empty. Values are not searched for placeholders.
 pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for line in template.lines() {
@@ -26,7 +27,7 @@ pub(crate) fn fill(template: &str, values: &[(&str, &str)]) -> String {
     out
 }
 
-/// Appends a line with the values of the names in it.
+/// Appends a line with its placeholders replaced.
 fn fill_line<'t>(out: &mut String, mut line: &'t str, values: &[(&str, &'t str)]) {
     while let Some(at) = line.find('@') {
         out.push_str(&line[..at]);
@@ -45,7 +46,7 @@ fn fill_line<'t>(out: &mut String, mut line: &'t str, values: &[(&str, &'t str)]
     out.push_str(line);
 }
 
-/// The value of the name that a text begins with, and the text after the name.
+/// Returns the value of the placeholder at the start of `text`, and the text after it.
 fn value<'t>(text: &'t str, values: &[(&str, &'t str)]) -> Option<(&'t str, &'t str)> {
     let (name, rest) = text.strip_prefix('@')?.split_once('@')?;
     let (_, value) = values.iter().find(|(known, _)| *known == name)?;

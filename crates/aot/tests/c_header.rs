@@ -1,11 +1,11 @@
-//! C headers, byte for byte, and the options that give none.
+//! Compares C headers with golden files, and checks which options are rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use aot::{Artifact, CHeaderOptions, c_header};
 use std::path::Path;
 
-/// Compares with the file, or writes it if `BLESS` is set.
+/// Compares `text` with the golden file, or writes the file if `BLESS` is set.
 fn check(name: &str, artifact: &Artifact, options: &CHeaderOptions) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let text = c_header(artifact, options).unwrap();
@@ -13,7 +13,10 @@ fn check(name: &str, artifact: &Artifact, options: &CHeaderOptions) {
         std::fs::write(&path, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
-    assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
+    assert!(
+        text == golden,
+        "{name} differs from the golden file; review the difference, then run with BLESS=1"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Headers, byte for byte, and the artifacts that have none.
+//! Compares C++ headers with golden files, and checks which artifacts are rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -7,7 +7,7 @@ use aot::{Artifact, HeaderOptions, header};
 use shape::{ArrayShape, PrimitiveType};
 use std::path::Path;
 
-/// Compares with the file, or writes it if `BLESS` is set.
+/// Compares `text` with the golden file, or writes the file if `BLESS` is set.
 fn check(name: &str, artifact: &Artifact, options: HeaderOptions) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let text = header(artifact, &options).unwrap();
@@ -15,7 +15,10 @@ fn check(name: &str, artifact: &Artifact, options: HeaderOptions) {
         std::fs::write(&path, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
-    assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
+    assert!(
+        text == golden,
+        "{name} differs from the golden file; review the difference, then run with BLESS=1"
+    );
 }
 
 const NONE: HeaderOptions = HeaderOptions {
@@ -127,13 +130,13 @@ fn bounded_results_have_sizes_and_bounded_arguments_are_refused() {
 fn inconsistent_artifacts_are_internal_errors() {
     type Break = fn(&mut Artifact);
     let broken: [(&str, Break); 6] = [
-        ("a feed stands behind", |a| rewrite(a, |arguments, _| arguments.swap(0, 1))),
-        ("a fetch stands behind", |a| rewrite(a, |_, results| results.swap(0, 1))),
-        ("but its new value is", |a| {
+        ("a feed follows", |a| rewrite(a, |arguments, _| arguments.swap(0, 1))),
+        ("a fetch follows", |a| rewrite(a, |_, results| results.swap(0, 1))),
+        ("but its new value has shape", |a| {
             rewrite(a, |_, results| results[1].shape = ArrayShape::new(PrimitiveType::F32, &[4]));
         }),
-        ("not where its position", |a| rewrite(a, |_, results| results[1].alias = Some(2))),
-        ("not where its position", |a| rewrite(a, |_, results| results.swap(1, 2))),
+        ("not at the position", |a| rewrite(a, |_, results| results[1].alias = Some(2))),
+        ("not at the position", |a| rewrite(a, |_, results| results.swap(1, 2))),
         ("persistent temps are larger", |a| a.memory.persistent_temps = 201),
     ];
     for (message, break_it) in broken {

@@ -1,4 +1,4 @@
-//! Metadata objects, read back with other people's readers.
+//! Reads metadata objects back with independent readers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -83,8 +83,8 @@ fn the_program_shape_is_a_message_of_xla() {
     let section = file.section_by_index(symbol.section_index().unwrap()).unwrap();
     let start = symbol.address() as usize;
     let message = &section.data().unwrap()[start..start + symbol.size() as usize];
-    // Serialised by protobuf from TensorFlow's xla_data_pb2: two parameters f32[2,2] with layout {1,0}, names x and
-    // y, a tuple of two such.
+    // Serialized by protobuf from TensorFlow's xla_data_pb2: two parameters f32[2,2] with layout
+    // {1,0}, named x and y, and a tuple of two such arrays.
     let array = b"\x10\x0b\x1a\x02\x02\x02\x2a\x04\x0a\x02\x01\x00\x32\x02\x00\x00";
     let mut expected = Vec::new();
     for _ in 0..2 {

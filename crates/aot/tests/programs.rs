@@ -1,5 +1,6 @@
-//! C++ programs over generated headers, with hand-written entry functions in place of a compiled object: the runtime's
-//! own test. Two compilers, with and without exceptions and RTTI, all warnings being errors.
+//! Tests the runtime with C++ programs over generated headers and hand-written entry functions
+//! instead of a compiled object. Uses two compilers, with and without exceptions and RTTI; all
+//! warnings are errors.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -7,7 +8,8 @@ use aot::{CHeaderOptions, HeaderOptions, LayoutHash, c_header, constants_file, h
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A folder of generated headers below the target directory; one for each test, for they run at the same time.
+/// Creates a folder of generated headers below the target directory. Each test has its own because
+/// tests run concurrently.
 fn workplace(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -59,7 +61,8 @@ fn workplace(name: &str) -> PathBuf {
     folder
 }
 
-/// Constants files for the model `scale`: 1, 2, 3, 4 and ten times that, and such as don't fit.
+/// Writes constants files for the model `scale`: 1, 2, 3, 4 and ten times that, and files that do
+/// not fit.
 fn weights(folder: &Path) {
     let file = |layout: &LayoutHash, factor: f32| {
         let block: Vec<u8> = (1u8..=4).flat_map(|i| (f32::from(i) * factor).to_le_bytes()).collect();
@@ -84,15 +87,15 @@ fn exists(program: &str) -> bool {
     Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success())
 }
 
-/// The C++ compilers at hand. g++ is a condition of the tests; clang++ is one only in CI.
+/// Returns the available C++ compilers. g++ is required; clang++ is required only in CI.
 fn compilers() -> Vec<&'static str> {
-    let found: Vec<_> = ["g++", "clang++"].into_iter().filter(|compiler| exists(compiler)).collect();
-    assert!(found.contains(&"g++"), "g++ is not installed");
-    if found.len() == 1 {
+    let available: Vec<_> = ["g++", "clang++"].into_iter().filter(|compiler| exists(compiler)).collect();
+    assert!(available.contains(&"g++"), "g++ is not installed");
+    if available.len() == 1 {
         assert!(std::env::var_os("CI").is_none(), "clang++ is not installed");
         eprintln!("skipped: clang++ is not installed");
     }
-    found
+    available
 }
 
 fn run(command: &mut Command) {
@@ -101,12 +104,12 @@ fn run(command: &mut Command) {
     assert!(output.status.success(), "{command:?}\n{text}");
 }
 
-/// With every compiler.
+/// Builds and runs with every compiler.
 fn build_and_run(name: &str, units: &[&str], flags: &[&str]) {
     build_and_run_with(&compilers(), name, units, flags);
 }
 
-/// With g++ alone, which brings its sanitizers' libraries along.
+/// Builds and runs with g++ only, which includes the sanitizers' libraries.
 fn build_and_run_sanitized(name: &str, units: &[&str], flags: &[&str]) {
     build_and_run_with(&["g++"], name, units, flags);
 }
@@ -120,7 +123,7 @@ fn build_and_run_with(compilers: &[&str], name: &str, units: &[&str], flags: &[&
     build_and_run_in(&folder, compilers, name, units, &flags);
 }
 
-/// With the flags given, and the generated headers on the include path.
+/// Builds and runs with the given flags, and with the generated headers on the include path.
 fn build_and_run_in(folder: &Path, compilers: &[&str], name: &str, units: &[&str], flags: &[&str]) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources = root.join("tests/cpp");
@@ -179,12 +182,12 @@ fn pools_have_no_data_race() {
 }
 
 fn has_eigen() -> bool {
-    let found = Path::new("/usr/include/eigen3").exists();
-    if !found {
+    let exists = Path::new("/usr/include/eigen3").exists();
+    if !exists {
         assert!(std::env::var_os("CI").is_none(), "Eigen is not installed");
         eprintln!("skipped: Eigen is not installed");
     }
-    found
+    exists
 }
 
 #[test]
@@ -195,7 +198,7 @@ fn eigen_pools_share_the_work_out() {
     build_and_run("eigen", &["eigen.cc"], &[]);
 }
 
-/// Warnings that the plain C header must not cause.
+/// Warnings that the plain C header must not trigger.
 const STRICT: [&str; 8] = [
     "-Wall",
     "-Wextra",
@@ -207,7 +210,7 @@ const STRICT: [&str; 8] = [
     "-Wno-deprecated",
 ];
 
-/// The C header under a standard of C or C++.
+/// Tests the C header under a standard of C or C++.
 fn c_models(name: &str, language: &str, standard: &str, optimization: &str) {
     let folder = workplace(name);
     let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../runtime/include");
@@ -277,7 +280,7 @@ fn constants_in_files_have_no_data_race() {
 #[test]
 fn variables_in_files() {
     build_and_run("state", &["state.cc"], &["-Wpedantic", "-Wconversion", "-Wshadow"]);
-    // What the program wrote, read by another hand.
+    // Reads the program's file with an independent reader.
     let file = std::fs::read(Path::new(env!("CARGO_TARGET_TMPDIR")).join("state/state.npz")).unwrap();
     let mut archive = npz::Archive::open(file.into(), 1 << 20).unwrap();
     for argument in crate::fixtures::state().interface.arguments() {
@@ -326,7 +329,8 @@ fn standalone_headers_beside_others() {
     build_and_run("standalone_and_separate", &["standalone_and_separate.cc"], &["-Wpedantic"]);
 }
 
-/// Windows has other files to map, another `long`, and other warnings: compiled where its cross compiler is at hand.
+/// Compiles for Windows if its cross compiler is available: file mapping, `long`, and warnings
+/// differ.
 #[test]
 fn headers_compile_for_windows() {
     const COMPILER: &str = "x86_64-w64-mingw32-g++";
@@ -357,8 +361,8 @@ fn headers_compile_for_windows() {
     }
 }
 
-/// With the rules of Microsoft's compiler, as far as clang knows them. Its library is not at hand, so this is for the
-/// headers that need none.
+/// Compiles under the rules of Microsoft's compiler as far as clang implements them. Its library is
+/// not available, so this tests the headers that need none.
 #[test]
 fn headers_without_a_library_compile_by_the_rules_of_microsoft() {
     if !compilers().contains(&"clang++") {

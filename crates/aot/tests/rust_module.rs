@@ -1,11 +1,11 @@
-//! Rust modules, byte for byte, and classes that give none.
+//! Compares Rust modules with golden files, and checks which classes are rejected.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 use aot::{Artifact, RustOptions, parse_cpp_class, rust_module};
 use std::path::Path;
 
-/// Compares with the file, or writes it if `BLESS` is set.
+/// Compares `text` with the golden file, or writes the file if `BLESS` is set.
 fn check(name: &str, artifact: &Artifact, options: &RustOptions) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let text = rust_module(artifact, options).unwrap();
@@ -13,7 +13,10 @@ fn check(name: &str, artifact: &Artifact, options: &RustOptions) {
         std::fs::write(&path, &text).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
-    assert!(text == golden, "{name} differs from the golden file; look at the difference, then BLESS=1");
+    assert!(
+        text == golden,
+        "{name} differs from the golden file; review the difference, then run with BLESS=1"
+    );
 }
 
 #[test]
@@ -49,7 +52,7 @@ fn a_class_that_is_a_word_of_rusts_is_refused() {
     let mut artifact = crate::fixtures::add();
     artifact.cpp_class = parse_cpp_class("Self").unwrap();
     let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
-    assert!(error.message().contains("class 'Self' is a word of Rust's"), "{error}");
+    assert!(error.message().contains("class 'Self' is a Rust keyword"), "{error}");
 }
 
 #[test]
@@ -58,5 +61,8 @@ fn names_whose_methods_would_meet_are_refused() {
         .map(|name| crate::fixtures::feed(name, &format!("{name}:0"), shape::PrimitiveType::F32, &[2]));
     let artifact = crate::fixtures::artifact("Meet", feeds.to_vec(), Vec::new());
     let error = rust_module(&artifact, &RustOptions::default()).unwrap_err();
-    assert!(error.message().contains("'x_mut:0' and 'x:0' would both have the method arg_x_mut"), "{error}");
+    assert!(
+        error.message().contains("'x_mut:0' and 'x:0' would both define the Rust method arg_x_mut"),
+        "{error}"
+    );
 }

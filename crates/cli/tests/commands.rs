@@ -269,7 +269,7 @@ fn headers_of_models_with_any_name_compile() {
         refuse(tfcompile(place.path()).args(["build", &graph, "--config", &config]).args(flags), place.path())
     };
     assert!(say(&["--name", "select"]).contains("such as select_model"));
-    assert!(say(&["--name", "Mlp", "--class", "Mlp"]).contains("has the name of a C symbol"));
+    assert!(say(&["--name", "Mlp", "--class", "Mlp"]).contains("has the same name as a C symbol"));
     assert!(say(&["--class", ""]).contains("--class is empty"));
     assert!(say(&["--class", "int"]).contains("(--class)"));
 }
@@ -341,7 +341,7 @@ fn linkers_drop_the_record_of_the_object() {
         text(succeed(Command::new("readelf").current_dir(place.path()).args(["-WS", "main"])).stdout);
     assert!(!sections.contains(".tfcompile"), "{sections}");
     let message = refuse(tfcompile(place.path()).args(["inspect", "main"]), place.path());
-    assert!(message.contains("no metadata of tfcompile"), "{message}");
+    assert!(message.contains("no tfcompile metadata"), "{message}");
 }
 
 #[test]
@@ -351,8 +351,8 @@ fn files_of_others_are_refused_in_words() {
         std::fs::write(place.path().join(name), bytes).expect("writable");
         refuse(tfcompile(place.path()).args(["inspect", name]), place.path())
     };
-    assert!(say("empty", b"").contains("neither an object file"));
-    assert!(say("text", b"hello").contains("text: neither an object file"));
+    assert!(say("empty", b"").contains("not an object file"));
+    assert!(say("text", b"hello").contains("text: not an object file"));
     assert!(say("archive.a", b"!<arch>\nrubbish").contains("damaged"));
     assert!(say("cut.constants", b"TFCCONST\x01\0\0\0").contains("ends within its header"));
     let mut huge = b"TFCCONST\x01\0\0\0\x40\0\0\0".to_vec();

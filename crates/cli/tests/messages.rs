@@ -97,8 +97,8 @@ fn wrong_names_are_refused_before_anything_is_compiled() {
             .contains("empty identifier: in namespace component of cpp_class")
     );
     assert!(place.refuse(&["--entry_point=a:b"]).contains("a:b"));
-    assert!(place.refuse(&["--entry_point=malloc"]).contains("the C library has a function of this name"));
-    assert!(place.refuse(&["--entry_point=Comp"]).contains("has the name of a C symbol"));
+    assert!(place.refuse(&["--entry_point=malloc"]).contains("taken by a function of the C library"));
+    assert!(place.refuse(&["--entry_point=Comp"]).contains("has the same name as a C symbol"));
     assert!(place.refuse(&["--cpp_class=tensorflow"]).contains("is a namespace"));
 }
 

@@ -136,17 +136,23 @@ fn the_test_fails_for_code_that_does_not_keep_its_promises() {
     assert!(test_of("").status.success(), "the same result every time");
     for (defect, what) in [
         // What differs from run to run, what depends on memory that nothing wrote, and on the worker.
-        ("  y[0] = (float)runs;", "differs between a run and one in other memory"),
-        ("  y[0] = ((unsigned char*)frame->temps)[64];", "differs between a run and one in other memory"),
+        ("  y[0] = (float)runs;", "differs between the first run and a run in other memory"),
+        (
+            "  y[0] = ((unsigned char*)frame->temps)[64];",
+            "differs between the first run and a run in other memory",
+        ),
         (
             "  if (frame->parallel_for) frame->parallel_for(frame->context, 2, item, y);",
-            "differs between a run and one with other workers",
+            "differs between the first run and a run with other workers",
         ),
         (
             "  if (runs == 2) { frame->error = \"bad\"; return 1; }",
-            "a run says '', one in other memory 'bad'",
+            "the first run reports '', but a run in other memory reports 'bad'",
         ),
-        ("  frame->error = \"must be\"; return TFCOMPILE_ABORT;", "an assert of the graph: must be"),
+        (
+            "  frame->error = \"must be\"; return TFCOMPILE_ABORT;",
+            "an assertion of the graph failed: must be",
+        ),
     ] {
         let output = test_of(defect);
         let text = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,5 +1,5 @@
-// Complex numbers as plain structs with the layout of std::complex: a `reinterpret_cast<std::complex<float>*>` of a
-// buffer is a valid view of it.
+// Complex numbers as plain structs with the layout of std::complex, so that a buffer may be viewed
+// through `reinterpret_cast<std::complex<float>*>`.
 
 #ifndef TFCOMPILE_COMPLEX_H_
 #define TFCOMPILE_COMPLEX_H_
@@ -18,7 +18,7 @@ struct complex128 {
   double imag;
 };
 
-static_assert(sizeof(complex64) == 8 && sizeof(complex128) == 16, "complex numbers are interleaved");
+static_assert(sizeof(complex64) == 8 && sizeof(complex128) == 16, "complex numbers must be interleaved");
 
 }  // namespace tfcompile
 

@@ -1,11 +1,12 @@
-// Constants in a file (--constants=file): loaded, shared and swapped at run time.
+// Constants in a file (--constants=file): loaded, shared, and replaced at run time.
 //
 //   Model::LoadDefaultConstants("model.weights", &error);  // for all objects of the class
-//   model.LoadConstants("other.weights");                  // for this object alone
+//   model.LoadConstants("other.weights");                  // for this object only
 //
-// Every file of the layout that the code was compiled for will do, such as that of the same network trained again. A
-// file is mapped, not read, so objects and processes share its memory. Replace a file that is in use by renaming a new
-// one over it: bytes that change under a running program change its results, and a shorter file ends it.
+// Any file with the layout that the code was compiled for is suitable, such as the file of the same
+// network after another training. A file is mapped rather than read, so objects and processes share
+// its memory. To replace a file that is in use, rename a new one over it. Modifying it in place
+// changes the results of running programs, and truncating it crashes them.
 
 #ifndef TFCOMPILE_CONSTANTS_FILE_H_
 #define TFCOMPILE_CONSTANTS_FILE_H_
@@ -44,14 +45,14 @@
 namespace tfcompile {
 inline namespace tfcompile_v1 {
 
-// The bytes of one constants file. Never changes; share it as you like.
+// Contents of one constants file. Immutable and freely shareable.
 class Constants {
  public:
-  // Maps a file. Null if that fails, with the reason in *error unless that is null. Which code the file is for is
-  // checked where it is used.
+  // Maps a file. Returns null on failure and stores the reason in *error unless `error` is null.
+  // Whether the file fits the code is checked on use.
   static ::std::shared_ptr<const Constants> Load(const ::std::string& path, ::std::string* error) {
     const ::std::shared_ptr<Constants> constants(new (::std::nothrow) Constants);
-    ::std::string reason = constants == nullptr ? "there is no memory" : constants->Map(path);
+    ::std::string reason = constants == nullptr ? "out of memory" : constants->Map(path);
     if (reason.empty()) {
       constants->name_ = "'" + path + "'";
       return constants;
@@ -60,15 +61,15 @@ class Constants {
     return nullptr;
   }
 
-  // Uses the bytes of a file in memory, which must stay as they are while they are in use. Memory that is not aligned
-  // to 64 bytes is copied.
+  // Uses the contents of a constants file in memory, which must stay unchanged while in use. Memory
+  // that is not aligned to 64 bytes is copied.
   static ::std::shared_ptr<const Constants> FromMemory(const void* file, ::std::size_t size, ::std::string* error) {
     const ::std::shared_ptr<Constants> constants(new (::std::nothrow) Constants);
     if (constants != nullptr && constants->Refer(file, size)) {
       constants->name_ = "the constants in memory";
       return constants;
     }
-    if (error != nullptr) *error = "there is no memory for a copy of the constants";
+    if (error != nullptr) *error = "out of memory for a copy of the constants";
     return nullptr;
   }
 
@@ -84,16 +85,17 @@ class Constants {
   Constants(const Constants&) = delete;
   Constants& operator=(const Constants&) = delete;
 
-  // The file, header included.
+  // The file, including its header.
   const void* file() const { return file_; }
   ::std::size_t size() const { return size_; }
 
-  // What the code is given. Only of constants that fit.
+  // Constants block for the compiled code. Requires that Fits() returned true.
   const void* block() const {
     return static_cast<const unsigned char*>(file_) + TFCOMPILE_CONSTANTS_HEADER_BYTES;
   }
 
-  // Whether code with this layout hash can use them; if not, says why in *error unless that is null.
+  // True if code with this layout hash can use the constants. Otherwise stores the reason in *error
+  // unless `error` is null.
   bool Fits(const unsigned char* layout_hash, ::std::string* error) const {
     const char* const reason = ::tfcompile_check_constants(file_, size_, layout_hash);
     if (reason != nullptr && error != nullptr) *error = name_ + ": " + reason;
@@ -105,7 +107,7 @@ class Constants {
 
   Constants() = default;
 
-  // Room for `bytes`, aligned; null if there is none.
+  // Allocates `bytes` aligned bytes. Returns null if out of memory.
   unsigned char* Own(::std::size_t bytes) {
     owned_ = bytes > SIZE_MAX - kAlign ? nullptr : ::operator new(bytes + kAlign, ::std::nothrow);
     if (owned_ == nullptr) return nullptr;
@@ -127,11 +129,11 @@ class Constants {
     return true;
   }
 
-  // Sets file_ and size_; "" or what went wrong.
+  // Sets file_ and size_. Returns "" or an error message.
 #if defined(_WIN32)
   ::std::string Map(const ::std::string& path) {
     const int length = MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path.c_str(), -1, nullptr, 0);
-    if (length <= 0) return "the path is no UTF-8";
+    if (length <= 0) return "the path is not valid UTF-8";
     ::std::wstring wide(static_cast<::std::size_t>(length), L'\0');
     MultiByteToWideChar(CP_UTF8, MB_ERR_INVALID_CHARS, path.c_str(), -1, &wide[0], length);
     const HANDLE file = CreateFileW(wide.c_str(), GENERIC_READ, FILE_SHARE_READ | FILE_SHARE_DELETE, nullptr, OPEN_EXISTING,
@@ -140,7 +142,7 @@ class Constants {
     ::std::string error;
     LARGE_INTEGER size;
     if (GetFileSizeEx(file, &size) == 0) {
-      error = WindowsError("it has no size");
+      error = WindowsError("its size cannot be determined");
     } else if (static_cast<::std::uint64_t>(size.QuadPart) > SIZE_MAX) {
       error = "it is larger than the address space";
     } else if (size.QuadPart == 0) {
@@ -149,7 +151,7 @@ class Constants {
       const HANDLE mapping = CreateFileMappingW(file, nullptr, PAGE_READONLY, 0, 0, nullptr);
       void* const view = mapping == nullptr ? nullptr : MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, 0);
       if (view == nullptr) error = WindowsError("it cannot be mapped");
-      // The view keeps the mapping.
+      // The view keeps the mapping alive.
       if (mapping != nullptr) CloseHandle(mapping);
       file_ = view;
       size_ = static_cast<::std::size_t>(size.QuadPart);
@@ -175,7 +177,7 @@ class Constants {
     if (::fstat(file, &status) != 0) {
       error = ::std::strerror(errno);
     } else if (!S_ISREG(status.st_mode)) {
-      error = "it is no regular file";
+      error = "it is not a regular file";
     } else if (static_cast<::std::uint64_t>(status.st_size) > SIZE_MAX) {
       error = "it is larger than the address space";
     } else if (status.st_size == 0) {
@@ -200,11 +202,11 @@ class Constants {
     ::std::string error;
     const long size = ::std::fseek(file, 0, SEEK_END) == 0 ? ::std::ftell(file) : -1;
     if (size < 0 || ::std::fseek(file, 0, SEEK_SET) != 0) {
-      error = "it has no size";
+      error = "its size cannot be determined";
     } else {
       unsigned char* const bytes = Own(static_cast<::std::size_t>(size));
       if (bytes == nullptr) {
-        error = "there is no memory for it";
+        error = "out of memory";
       } else if (::std::fread(bytes, 1, size_, file) != size_) {
         error = "it cannot be read";
       }
@@ -221,7 +223,7 @@ class Constants {
   ::std::string name_;
 };
 
-// The constants of all objects of a class that have none of their own. May be used from several threads.
+// Constants of all objects of a class without constants of their own. Thread-safe.
 class DefaultConstants {
  public:
   void Set(::std::shared_ptr<const Constants> constants) {
@@ -230,10 +232,10 @@ class DefaultConstants {
     version_.fetch_add(1, ::std::memory_order_release);
   }
 
-  // Counts the changes.
+  // Number of changes so far.
   ::std::uint64_t version() const { return version_.load(::std::memory_order_acquire); }
 
-  // The constants and the version that they are.
+  // Returns the constants and stores their version.
   ::std::shared_ptr<const Constants> Get(::std::uint64_t* version) {
     const ::std::lock_guard<::std::mutex> lock(mutex_);
     *version = version_.load(::std::memory_order_relaxed);
@@ -252,15 +254,16 @@ class DefaultConstants {
 namespace tensorflow {
 inline namespace tfcompile_v1 {
 
-// The base of the generated classes whose constants are in a file.
+// Base class of the generated classes whose constants are in a file.
 class ConstantsFileFunction : public XlaCompiledCpuFunction {
  public:
   ConstantsFileFunction(const StaticData& static_data, const unsigned char* layout_hash,
                         ::tfcompile::DefaultConstants& defaults, AllocMode alloc_mode)
       : XlaCompiledCpuFunction(static_data, alloc_mode), layout_hash_(layout_hash), defaults_(&defaults) {}
 
-  // Gives this object constants of its own, from now on, in place of those that it had. On false it keeps what it had,
-  // and error_msg() says what went wrong. A file that several objects shall share is loaded once, with Constants::Load.
+  // Sets the constants of this object, replacing previous ones. On failure, returns false and keeps
+  // the previous constants, and error_msg() returns the message. To share a file among several
+  // objects, load it once with Constants::Load.
   bool LoadConstants(const ::std::string& path) {
     ::std::string error;
     return SetConstants(::tfcompile::Constants::Load(path, &error), &error);
@@ -270,20 +273,20 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
     return SetConstants(::tfcompile::Constants::FromMemory(file, size, &error), &error);
   }
   bool SetConstants(::std::shared_ptr<const ::tfcompile::Constants> constants) {
-    ::std::string error = "there are no constants: the pointer is null";
+    ::std::string error = "the pointer to the constants is null";
     return SetConstants(::std::move(constants), &error);
   }
 
-  // Back to those of the class.
+  // Reverts to the constants of the class.
   void UseDefaultConstants() {
     own_ = false;
     constants_ = defaults_->Get(&version_);
   }
 
-  // Those of the last Run, or those just set. Null if there are none.
+  // Constants of the last Run, or those set since. Null if there are none.
   const ::std::shared_ptr<const ::tfcompile::Constants>& constants() const { return constants_; }
 
-  // Takes the class's constants, if the object has none of its own and they have changed, and computes.
+  // Updates the constants from the class, unless the object has its own, and computes.
   bool Run() override {
     if (failed_) {
       failed_ = false;
@@ -298,7 +301,7 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
   }
 
  protected:
-  // For the static methods of the generated class.
+  // Used by the static methods of the generated class.
   static bool SetDefault(::tfcompile::DefaultConstants& defaults, const unsigned char* layout_hash,
                          ::std::shared_ptr<const ::tfcompile::Constants> constants, ::std::string* error) {
     if (constants == nullptr || !constants->Fits(layout_hash, error)) return false;
@@ -309,7 +312,7 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
  private:
   bool SetConstants(::std::shared_ptr<const ::tfcompile::Constants> constants, ::std::string* error) {
     failed_ = constants == nullptr || !constants->Fits(layout_hash_, error);
-    // The message of a Run would hide this one.
+    // A message of Run would hide this one.
     Fail(nullptr);
     set_error_msg(failed_ ? *error : ::std::string());
     if (failed_) return false;
@@ -321,9 +324,9 @@ class ConstantsFileFunction : public XlaCompiledCpuFunction {
   const unsigned char* layout_hash_;
   ::tfcompile::DefaultConstants* defaults_;
   ::std::shared_ptr<const ::tfcompile::Constants> constants_;
-  ::std::uint64_t version_ = 0;  // Of the defaults, when constants_ are those.
+  ::std::uint64_t version_ = 0;  // Version of the defaults, if constants_ are the defaults.
   bool own_ = false;
-  bool failed_ = false;  // The error message is that of a method above.
+  bool failed_ = false;  // True if the error message is from one of the methods above.
 };
 
 }  // namespace tfcompile_v1

@@ -1,6 +1,6 @@
 // A C function that compiled code calls in place of an op: `tfcompile --custom-call OP=symbol`.
 //
-// The program that links the object defines the function,
+// The program that links the object defines the function:
 //
 //     extern "C" int32_t my_op(tfcompile_custom_call* call) {
 //       const float* x = (const float*)call->inputs[0].data;
@@ -9,9 +9,10 @@
 //       return 0;
 //     }
 //
-// It is called once for each time that the node runs, on the thread that called Run(), while nothing else of that run is
-// going on. Runs of other instances may be, so what it shares it has to guard. It throws nothing: compiled code cannot be
-// unwound. Everything that the description points to lives until the function returns.
+// The function is called each time that the node runs, on the thread that called Run(). No other
+// work of that run is in progress meanwhile, but other instances may be running, so the function
+// must guard shared state. It must not throw, because compiled code cannot be unwound. All memory
+// of the description stays valid until the function returns.
 
 #ifndef TFCOMPILE_CUSTOM_CALL_H_
 #define TFCOMPILE_CUSTOM_CALL_H_
@@ -22,7 +23,7 @@
 extern "C" {
 #endif
 
-// Types of elements; the numbers are those of TensorFlow's DataType.
+// Element types, numbered as in TensorFlow's DataType.
 enum tfcompile_type {
   TFCOMPILE_FLOAT = 1,
   TFCOMPILE_DOUBLE = 2,
@@ -32,7 +33,7 @@ enum tfcompile_type {
   TFCOMPILE_INT8 = 6,
   TFCOMPILE_COMPLEX64 = 8,  // Real part, then imaginary part.
   TFCOMPILE_INT64 = 9,
-  TFCOMPILE_BOOL = 10,  // A byte, 0 or 1.
+  TFCOMPILE_BOOL = 10,  // One byte, 0 or 1.
   TFCOMPILE_BFLOAT16 = 14,
   TFCOMPILE_UINT16 = 17,
   TFCOMPILE_COMPLEX128 = 18,
@@ -41,30 +42,33 @@ enum tfcompile_type {
   TFCOMPILE_UINT64 = 23
 };
 
-// An array: row-major, without gaps. Inputs are only read; outputs hold anything before, and are written whole.
+// A dense, row-major array. Inputs are read-only. Outputs are uninitialized and must be written
+// completely.
 typedef struct tfcompile_custom_call_buffer {
-  int64_t rank;               // How many dimensions.
+  int64_t rank;               // Number of dimensions.
   int64_t type;               // A tfcompile_type.
-  int64_t bytes;              // Of all elements.
+  int64_t bytes;              // Size of all elements in bytes.
   void* data;                 // Aligned as an element, not more.
-  const int64_t* dimensions;  // The size of each; rank of them.
+  const int64_t* dimensions;  // Size of each of the `rank` dimensions.
 } tfcompile_custom_call_buffer;
 
-// A call.
+// A call of the function.
 typedef struct tfcompile_custom_call {
-  uint64_t size;  // Bytes of this struct as the object knows it; fields are only ever added at the end.
+  uint64_t size;  // Size of this struct in the object's version; fields are only ever appended.
   int64_t num_inputs;
   int64_t num_outputs;
   const tfcompile_custom_call_buffer* inputs;   // In the order of the node's inputs.
   const tfcompile_custom_call_buffer* outputs;  // In the order of its outputs.
-  const char* node;                             // The name of the node in the graph.
-  const char* op;                               // Its op.
-  const char* attributes;                       // Its attributes, a JSON object: {"T":"float","alpha":0.5}.
-  const char* error;                            // In: a message about this node. What it is where the function does not
-                                                // return 0 is what error_msg() says; it must live as long as the program.
+  const char* node;                             // Name of the node in the graph.
+  const char* op;                               // Op of the node.
+  const char* attributes;                       // Attributes of the node as JSON, such as {"T":"float","alpha":0.5}.
+  const char* error;                            // On entry, a message about this node. If the function returns nonzero,
+                                                // error_msg() returns this text, which must live as
+                                                // long as the program.
 } tfcompile_custom_call;
 
-// 0 if all is well. Else the run ends there, Run() returns false, and what the run would have made is undefined.
+// Returns 0 on success. Otherwise the run ends, Run() returns false, and the remaining results are
+// undefined.
 typedef int32_t tfcompile_custom_call_function(tfcompile_custom_call* call);
 
 #ifdef __cplusplus

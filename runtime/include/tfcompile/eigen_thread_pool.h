@@ -1,4 +1,4 @@
-// Makes a compiled computation use an Eigen thread pool.
+// Runs a compiled computation on an Eigen thread pool.
 //
 //   #define EIGEN_USE_THREADS
 //   #include <unsupported/Eigen/CXX11/Tensor>
@@ -8,9 +8,9 @@
 //   Eigen::ThreadPoolDevice device(&pool, pool.NumThreads());
 //   computation.set_thread_pool(&device);  // the device must outlive its use
 //
-// Everything is a template over the device's type, so this header needs no Eigen header. Where Eigen's ThreadPoolDevice
-// was included before, set_thread_pool() of every computation uses it; tfcompile::SetThreadPool() takes any such
-// device.
+// Everything is a template over the device's type, so this header needs no Eigen header. If Eigen's
+// ThreadPoolDevice is included before this header, set_thread_pool() of every computation uses it.
+// tfcompile::SetThreadPool() accepts any such device.
 
 #ifndef TFCOMPILE_EIGEN_THREAD_POOL_H_
 #define TFCOMPILE_EIGEN_THREAD_POOL_H_
@@ -26,8 +26,9 @@
 namespace tfcompile {
 inline namespace tfcompile_v1 {
 
-// Work that is being shared out. Pool threads that come after it is done find no item and touch nothing but this, so a
-// pool that is busy elsewhere, even with the caller itself, delays nothing.
+// Work in progress. Pool threads that start after the work is done find no items and access only
+// this object. A pool that is busy elsewhere, even with the caller itself, therefore causes no
+// delay.
 class EigenParallelWork {
  public:
   EigenParallelWork(::std::int64_t count, ::std::int64_t workers, ::tfcompile_parallel_body body, void* data)
@@ -38,7 +39,7 @@ class EigenParallelWork {
       const ::std::int64_t begin = next_.fetch_add(chunk_, ::std::memory_order_relaxed);
       if (begin >= count_) return;
       const ::std::int64_t end = count_ - begin < chunk_ ? count_ : begin + chunk_;
-      // After an error the remaining items only count as done.
+      // After an error, the remaining items are only counted.
       if (error_.load(::std::memory_order_relaxed) == 0) {
         const ::std::int32_t error = body_(data_, begin, end, worker);
         ::std::int32_t none = 0;
@@ -63,8 +64,8 @@ class EigenParallelWork {
   ::std::atomic<::std::int32_t> error_{0};
 };
 
-// A tfcompile_parallel_for whose context is a `const Device`: Eigen::ThreadPoolDevice, or what has its numThreads() and
-// enqueueNoNotification(). The calling thread is worker 0.
+// A tfcompile_parallel_for whose context is a `const Device`: an Eigen::ThreadPoolDevice, or a
+// class with numThreads() and enqueueNoNotification(). The calling thread is worker 0.
 template <class Device>
 ::std::int32_t EigenParallelFor(void* context, ::std::int64_t count, ::tfcompile_parallel_body body, void* data) {
   const Device* const device = static_cast<const Device*>(context);
@@ -79,7 +80,7 @@ template <class Device>
   return work->Await();
 }
 
-// Makes a computation share its work out to the device's pool; null: back to the calling thread.
+// Makes a computation run on the device's pool. Null selects the calling thread.
 template <class Computation, class Device>
 void SetThreadPool(Computation& computation, const Device* device) {
   if (device == nullptr) {

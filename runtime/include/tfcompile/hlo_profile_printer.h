@@ -1,4 +1,4 @@
-// Prints what the counters of a profiled computation have counted.
+// Prints the counters of a profiled computation.
 
 #ifndef TFCOMPILE_HLO_PROFILE_PRINTER_H_
 #define TFCOMPILE_HLO_PROFILE_PRINTER_H_
@@ -16,14 +16,14 @@ inline namespace tfcompile_v1 {
 
 namespace profile_internal {
 
-// Two digits behind the point, and a unit.
+// Formats a number with two decimal places and a unit.
 inline ::std::string Number(double value, const char* unit) {
   char text[64];
   ::std::snprintf(text, sizeof(text), "%.2f%s", value, unit);
   return text;
 }
 
-// A rate with a prefix: 1.50G and a unit.
+// Formats a rate with a metric prefix and a unit, such as 1.50G.
 inline ::std::string Rate(double per_second, const char* unit) {
   const char* prefixes[] = {"", "K", "M", "G", "T", "P"};
   int prefix = 0;
@@ -60,9 +60,9 @@ inline void Line(::std::string* out, const HloInstructionInfo& info, ::std::int6
 
 }  // namespace profile_internal
 
-// The counters as a table: a line for the whole computation, then one for each instruction, the longest first. Counters add up
-// over runs; `runs` tells how many there were, so that rates are right. `clock_rate_ghz` is that of the counters' clock: on x86-64
-// the nominal one, on AArch64 and RISC-V that of the timer.
+// Returns the counters as a table: a line for the whole computation, then one line per instruction,
+// longest first. Counters are sums over `runs` runs. `clock_rate_ghz` is the rate of the counters'
+// clock: on x86-64 the nominal rate, on AArch64 and RISC-V the rate of the timer.
 inline ::std::string PrintHloProfile(const HloProfilePrinterData& data, const ::std::int64_t* counters,
                                      double clock_rate_ghz, ::std::int64_t runs = 1) {
   ::std::vector<::std::int64_t> order;

@@ -1,6 +1,7 @@
-// The shapes of a compiled computation, under the names and accessors of XLA's protocol buffers, without protobuf.
+// Shapes of a compiled computation, with the names and accessors of XLA's protocol buffers but
+// without protobuf.
 //
-// Objects are constants in a generated header: nothing is parsed, nothing is allocated.
+// Objects are constants in a generated header. Nothing is parsed or allocated.
 
 #ifndef TFCOMPILE_PROGRAM_SHAPE_H_
 #define TFCOMPILE_PROGRAM_SHAPE_H_
@@ -8,13 +9,13 @@
 #include <cstdint>
 #include <string>
 
-// Tells headers that stand in for XLA's that the enumeration is here.
+// Informs XLA replacement headers that this header defines the enumeration.
 #define TFCOMPILE_HAS_XLA_PRIMITIVE_TYPE 1
 
 namespace xla {
 inline namespace tfcompile_v1 {
 
-// Element types, with XLA's numbers; XLA has no F6.
+// Element types with XLA's numbers. XLA has no F6 types.
 enum PrimitiveType : int {
   PRIMITIVE_TYPE_INVALID = 0,
   PRED = 1,
@@ -54,7 +55,7 @@ enum PrimitiveType : int {
   F6E3M2FN = 129
 };
 
-// A read-only sequence, for loops over a repeated field.
+// A read-only sequence for loops over a repeated field.
 template <class T>
 class RepeatedView {
  public:
@@ -94,7 +95,7 @@ class ShapeProto {
   int tuple_shapes_size_ = 0;
 };
 
-// The parameters (feeds, then variables) and the result, a tuple of fetches, then written variables.
+// Parameters (feeds, then variables) and the result: a tuple of fetches, then written variables.
 class ProgramShapeProto {
  public:
   constexpr ProgramShapeProto(const ShapeProto* parameters, const char* const* parameter_names, int parameters_size,
@@ -119,18 +120,18 @@ class ProgramShapeProto {
   ShapeProto result_;
 };
 
-// What one profile counter counts the time of: an HLO instruction, or the whole computation.
+// The instruction or whole computation that a profile counter measures.
 struct HloInstructionInfo {
-  const char* long_name;   // The instruction as text; "[total]" for the whole.
-  const char* short_name;  // Its name alone.
-  const char* category;    // Its opcode.
-  // What it does in one run of the computation; 0 if data decide how often it runs.
+  const char* long_name;   // The instruction as text; "[total]" for the whole computation.
+  const char* short_name;  // The instruction's name.
+  const char* category;    // The instruction's opcode.
+  // Work in one run of the computation; 0 if the number of executions is data-dependent.
   ::std::int64_t flops;
   ::std::int64_t transcendentals;
   ::std::int64_t bytes_accessed;
 };
 
-// What each profile counter counts.
+// Descriptions of all profile counters.
 class HloProfilePrinterData {
  public:
   constexpr HloProfilePrinterData(const HloInstructionInfo* infos, ::std::int64_t size) : infos_(infos), size_(size) {}

@@ -2,14 +2,16 @@
 //
 //   std::string error;
 //   if (!tfcompile::SaveVariables(computation, "state.npz", &error)) { /* error says why */ }
-//   if (!tfcompile::LoadVariables(computation, "state.npz", &error)) { /* nothing has changed; error says why */ }
+//   if (!tfcompile::LoadVariables(computation, "state.npz", &error)) { /* nothing changed; error says why */ }
 //
-// A member is called as the variable is in the graph, `layer/kernel.npy`, so numpy.load, `tfcompile run --variables` and
-// `--save` work with the same files. Header-only, C++17, the standard library alone; nothing is thrown by this code.
+// Members have the names of the variables in the graph, such as `layer/kernel.npy`, so numpy.load
+// and `tfcompile run --variables` and `--save` work with the same files. Header-only, C++17, needs
+// only the standard library. This code does not throw.
 //
-// Written are members that are stored, with their checksums. Read are such archives, those of numpy.savez too; refused are
-// compressed members (numpy.savez_compressed), encryption, archives or members of 4 GiB and more, arrays in column-major or
-// the other byte order, and whatever has another type or shape than the variable or a wrong checksum.
+// SaveVariables writes uncompressed members with checksums. LoadVariables reads such archives,
+// including those of numpy.savez. It rejects compressed members (numpy.savez_compressed),
+// encryption, archives or members of 4 GiB or more, column-major arrays, arrays in the other byte
+// order, wrong checksums, and values whose type or shape differs from the variable's.
 
 #ifndef TFCOMPILE_STATE_H_
 #define TFCOMPILE_STATE_H_
@@ -30,15 +32,15 @@
 namespace tfcompile {
 inline namespace tfcompile_v1 {
 
-// What loading does about variables that a file lacks.
+// Treatment of variables that are missing in a loaded file.
 enum class Missing {
-  kIsAnError,  // It names them and loads nothing.
-  kIsKept      // They keep their values.
+  kIsAnError,  // Reports their names and loads nothing.
+  kIsKept      // Keeps their values.
 };
 
 namespace state_internal {
 
-// The checksum of zip archives, of bytes with the checksum `crc` followed by these.
+// Returns the zip checksum of bytes with the checksum `crc` followed by `size` bytes at `data`.
 inline ::std::uint32_t Crc32(::std::uint32_t crc, const void* data, ::std::size_t size) {
   struct Table {
     ::std::uint32_t entries[256];
@@ -69,7 +71,7 @@ inline ::std::uint32_t Number(const char* data, int bytes) {
   return value;
 }
 
-// The type as NumPy writes it for arrays of this machine.
+// Returns NumPy's name of the type for arrays of this machine.
 inline ::std::string Descr(const VariableInfo& variable) {
   const ::std::uint16_t one = 1;
   unsigned char first;
@@ -78,14 +80,14 @@ inline ::std::string Descr(const VariableInfo& variable) {
   return order + ::std::string(variable.type);
 }
 
-// A Python tuple.
+// Formats a Python tuple.
 inline ::std::string Shape(const ::std::int64_t* dims, ::std::int32_t rank) {
   ::std::string text = "(";
   for (::std::int32_t i = 0; i < rank; ++i) text += ::std::to_string(dims[i]) + (i + 1 < rank ? ", " : rank == 1 ? "," : "");
   return text + ")";
 }
 
-// All that stands before an array's elements in a .npy file.
+// Returns everything that precedes the elements in a .npy file.
 inline ::std::string NpyHeader(const VariableInfo& variable) {
   ::std::string text = "{'descr': '" + Descr(variable) + "', 'fortran_order': False, 'shape': " +
                        Shape(variable.dims, variable.rank) + ", }";
@@ -105,16 +107,17 @@ constexpr ::std::uint32_t kLocal = 0x04034b50u, kCentral = 0x02014b50u, kEnd = 0
 constexpr ::std::uint64_t kMaxFile = 0xfffffffeu;
 constexpr ::std::size_t kPiece = 1u << 16;
 
-// What local header and directory have in common: from the version to the length of the name.
+// Returns the fields common to local header and directory: from the version to the length of the
+// name.
 inline ::std::string Description(const ::std::string& name, ::std::uint32_t crc, ::std::uint64_t size) {
   ::std::string text;
   Append(&text, 20, 2);
   bool ascii = true;
   for (const char c : name) ascii = ascii && static_cast<unsigned char>(c) < 0x80;
-  Append(&text, ascii ? 0 : 0x800, 2);  // The name is UTF-8.
-  Append(&text, 0, 2);                  // Stored.
+  Append(&text, ascii ? 0 : 0x800, 2);  // Flag: the name is UTF-8.
+  Append(&text, 0, 2);                  // Method: stored.
   Append(&text, 0, 2);
-  Append(&text, 0x21, 2);  // The first day that the format can tell.
+  Append(&text, 0x21, 2);  // The first day that the format can represent.
   Append(&text, crc, 4);
   Append(&text, size, 4);
   Append(&text, size, 4);
@@ -122,20 +125,20 @@ inline ::std::string Description(const ::std::string& name, ::std::uint32_t crc,
   return text;
 }
 
-// A file that is read, and why it cannot be.
+// Reads a file. Methods return error messages.
 class Reader {
  public:
   explicit Reader(const ::std::string& path) : file_(path.c_str(), ::std::ios::in | ::std::ios::binary) {}
 
-  // Sets *members by their names without ".npy"; "" or what went wrong.
+  // Sets *members, keyed by name without ".npy". Returns "" or an error message.
   ::std::string Open(::std::map<::std::string, Member>* members) {
     if (!file_.is_open()) return "it cannot be opened";
     file_.seekg(0, ::std::ios::end);
     const ::std::streamoff end = file_.tellg();
-    if (end < 0 || !file_) return "it has no size";
+    if (end < 0 || !file_) return "its size cannot be determined";
     if (static_cast<::std::uint64_t>(end) > kMaxFile) return "it has 4 GiB or more";
     size_ = static_cast<::std::uint64_t>(end);
-    // The end record, behind which a comment may stand.
+    // The end record, which a comment may follow.
     ::std::string tail;
     const ::std::uint64_t length = ::std::min<::std::uint64_t>(size_, 22 + 0xffff);
     if (!Read(size_ - length, static_cast<::std::size_t>(length), &tail)) return "it cannot be read";
@@ -146,10 +149,10 @@ class Reader {
         break;
       }
     }
-    if (at == tail.size()) return "it is no .npz archive, or cut off";
+    if (at == tail.size()) return "it is not an .npz archive, or it is truncated";
     const ::std::uint32_t count = Number(&tail[at + 10], 2), bytes = Number(&tail[at + 12], 4);
     const ::std::uint32_t start = Number(&tail[at + 16], 4);
-    if (start > size_ || bytes > size_ - start) return "its directory lies beyond its end, or it has 4 GiB or more";
+    if (start > size_ || bytes > size_ - start) return "its directory extends beyond its end, or it has 4 GiB or more";
     ::std::string directory;
     if (!Read(start, bytes, &directory)) return "its directory cannot be read";
     ::std::size_t place = 0;
@@ -168,33 +171,34 @@ class Reader {
     return ::std::string();
   }
 
-  // Checks a member against a variable, and sets where its elements begin; "" or what is wrong.
+  // Checks a member against a variable and sets the offset of its elements. Returns "" or an error
+  // message.
   ::std::string Check(const Member& member, const VariableInfo& variable, ::std::uint64_t* elements) {
     if ((member.flags & 1u) != 0) return "it is encrypted";
-    if (member.method != 0) return "it is compressed, which is not read; write it with numpy.savez";
-    if (member.stored != member.size || member.size == 0xffffffffu) return "it has 4 GiB or more, or a malformed size";
+    if (member.method != 0) return "it is compressed, which is not supported: write it with numpy.savez";
+    if (member.stored != member.size || member.size == 0xffffffffu) return "it has 4 GiB or more, or its size is malformed";
     ::std::string local;
     if (!Read(member.offset, 30, &local) || Number(&local[0], 4) != kLocal) return "its header is malformed";
     const ::std::uint64_t start = static_cast<::std::uint64_t>(member.offset) + 30 + Number(&local[26], 2) + Number(&local[28], 2);
-    if (start > size_ || member.size > size_ - start) return "it is cut off";
+    if (start > size_ || member.size > size_ - start) return "it is truncated";
     ::std::string head;
     if (!Read(start, ::std::min<::std::size_t>(member.size, 12), &head)) return "it cannot be read";
-    if (head.size() < 12 || ::std::memcmp(head.data(), "\x93NUMPY", 6) != 0) return "it is no NumPy array";
+    if (head.size() < 12 || ::std::memcmp(head.data(), "\x93NUMPY", 6) != 0) return "it is not a NumPy array";
     const bool first_version = head[6] == 1;
     const ::std::uint64_t prefix = first_version ? 10 : 12;
     const ::std::uint64_t length = Number(&head[8], first_version ? 2 : 4);
-    if (length > kPiece || prefix + length > member.size) return "its NumPy header is cut off or too long";
+    if (length > kPiece || prefix + length > member.size) return "its NumPy header is truncated or too long";
     ::std::string text;
     if (!Read(start + prefix, static_cast<::std::size_t>(length), &text)) return "it cannot be read";
     const ::std::string descr = Value(text, "descr"), shape = Value(text, "shape");
-    if (descr != "'" + Descr(variable) + "'") return "it has type " + descr + ", the variable has '" + Descr(variable) + "'";
-    ::std::string wanted;
-    for (const char c : Shape(variable.dims, variable.rank)) if (c != ' ') wanted += c;
-    if (shape != wanted) return "it has shape " + shape + ", the variable has " + wanted;
-    if (Value(text, "fortran_order") != "False" && variable.rank > 1) return "it is column-major; save numpy.ascontiguousarray of it";
-    if (member.size - prefix - length != variable.size) return "it has not the bytes of its shape";
+    if (descr != "'" + Descr(variable) + "'") return "it has type " + descr + ", but the variable has '" + Descr(variable) + "'";
+    ::std::string expected;
+    for (const char c : Shape(variable.dims, variable.rank)) if (c != ' ') expected += c;
+    if (shape != expected) return "it has shape " + shape + ", but the variable has " + expected;
+    if (Value(text, "fortran_order") != "False" && variable.rank > 1) return "it is column-major: convert it with numpy.ascontiguousarray";
+    if (member.size - prefix - length != variable.size) return "its size does not match its shape";
     *elements = start + prefix + length;
-    // Last, for it takes a reading of the whole.
+    // The checksum comes last because it requires reading the whole member.
     ::std::uint32_t crc = 0;
     for (::std::uint64_t at = 0; at < member.size; at += kPiece) {
       const ::std::size_t bytes = static_cast<::std::size_t>(::std::min<::std::uint64_t>(kPiece, member.size - at));
@@ -218,7 +222,7 @@ class Reader {
     return bytes == 0 || ReadInto(offset, bytes, &(*data)[0]);
   }
 
-  // The value of a key of NumPy's dictionary, without blanks.
+  // Returns the value of a key of NumPy's dictionary, without blanks.
   static ::std::string Value(const ::std::string& text, const char* key) {
     const ::std::string quoted = "'" + ::std::string(key) + "':";
     const ::std::size_t at = text.find(quoted);
@@ -238,7 +242,7 @@ class Reader {
   ::std::uint64_t size_ = 0;
 };
 
-// Of a class without variables there is nothing to say.
+// Returns the table of a class's variables, or null if the class has none.
 template <class Model>
 auto VariablesOf(int) -> decltype(Model::Variables()) {
   return Model::Variables();
@@ -267,7 +271,7 @@ inline ::std::string Write(::std::ofstream& file, const VariableInfo* variables,
     const ::std::string header = NpyHeader(variable);
     const ::std::uint64_t start = offset, size = static_cast<::std::uint64_t>(header.size()) + variable.size;
     if (name.size() > 0xffff || size > kMaxFile || start + size > kMaxFile - (1u << 26) || directory.size() > (1u << 25)) {
-      return "the variables have 4 GiB or more, or too long names";
+      return "the variables have 4 GiB or more, or a name is too long";
     }
     const ::std::uint32_t crc = Crc32(Crc32(0, header.data(), header.size()), data[i], variable.size);
     const ::std::string description = Description(name, crc, size);
@@ -303,8 +307,8 @@ inline ::std::string Write(::std::ofstream& file, const VariableInfo* variables,
 
 }  // namespace state_internal
 
-// Writes all variables of an object to a file, which appears whole or not at all: it is written beside its place, as
-// `<path>.part`, and renamed. On false, *error says what went wrong, unless it is null.
+// Writes all variables of an object to a file atomically: it is written as `<path>.part` and then
+// renamed. On failure, returns false and sets *error unless `error` is null.
 template <class Model>
 bool SaveVariables(const Model& model, const ::std::string& path, ::std::string* error) {
   const VariableInfo* const variables = state_internal::VariablesOf<Model>(0);
@@ -330,7 +334,7 @@ bool SaveVariables(const Model& model, const ::std::string& path, ::std::string*
 #if defined(_WIN32)
   if (why.empty()) ::std::remove(path.c_str());
 #endif
-  if (why.empty() && ::std::rename(part.c_str(), path.c_str()) != 0) why = "it cannot be renamed to its place";
+  if (why.empty() && ::std::rename(part.c_str(), path.c_str()) != 0) why = "the temporary file cannot be renamed";
   if (!why.empty()) {
     ::std::remove(part.c_str());
     return fail(why);
@@ -338,9 +342,10 @@ bool SaveVariables(const Model& model, const ::std::string& path, ::std::string*
   return true;
 }
 
-// Reads the variables of an object from a file; members that no variable is called are passed over. Everything is
-// checked before anything is changed. Values go where arg_data() points, so memory that the caller has set must be
-// writable, of read-only variables too. On false, *error says what went wrong, unless it is null.
+// Reads the variables of an object from a file. Ignores members that match no variable. Checks
+// everything before changing anything. Values are stored at arg_data(), so buffers that the caller
+// has set must be writable, even those of read-only variables. On failure, returns false and sets
+// *error unless `error` is null.
 template <class Model>
 bool LoadVariables(Model& model, const ::std::string& path, ::std::string* error, Missing missing = Missing::kIsAnError) {
   const VariableInfo* const variables = state_internal::VariablesOf<Model>(0);
@@ -354,13 +359,13 @@ bool LoadVariables(Model& model, const ::std::string& path, ::std::string* error
   if (!unreadable.empty()) return fail(unreadable);
   ::std::vector<::std::uint64_t> elements(count);
   ::std::vector<bool> found(count);
-  ::std::string lacking;
+  ::std::string absent;
   for (::std::size_t i = 0; i < count; ++i) {
     const VariableInfo& variable = variables[i];
     auto member = members.find(variable.name);
     if (member == members.end()) member = members.find(variable.config_name);
     if (member == members.end()) {
-      lacking += (lacking.empty() ? "'" : ", '") + ::std::string(variable.name) + "'";
+      absent += (absent.empty() ? "'" : ", '") + ::std::string(variable.name) + "'";
       continue;
     }
     found[i] = true;
@@ -370,12 +375,12 @@ bool LoadVariables(Model& model, const ::std::string& path, ::std::string* error
     }
     if (!why.empty()) return fail("'" + member->first + "': " + why);
   }
-  if (!lacking.empty() && missing == Missing::kIsAnError) return fail("it has no value for " + lacking);
+  if (!absent.empty() && missing == Missing::kIsAnError) return fail("it has no value for " + absent);
   for (::std::size_t i = 0; i < count; ++i) {
     if (!found[i] || variables[i].size == 0) continue;
     unsigned char* const data = static_cast<unsigned char*>(model.arg_data(variables[i].argument));
-    if (!reader.ReadInto(elements[i], variables[i].size, data)) return fail("it changed while it was read");
-    // Any byte may stand for true there, only 1 here.
+    if (!reader.ReadInto(elements[i], variables[i].size, data)) return fail("it changed during reading");
+    // In the file, any nonzero byte may represent true; here, only 1.
     if (variables[i].type[0] == 'b') {
       for (::std::size_t k = 0; k < variables[i].size; ++k) data[k] = data[k] != 0;
     }

@@ -3,8 +3,9 @@
 //   tfcompile::ThreadPool pool(4);                 // 4 workers: the calling thread and 3 more
 //   computation.set_thread_pool(&pool);            // the pool must outlive its use
 //
-// Waiting threads spin for a moment, since the next piece of work of a run mostly comes within microseconds, and then
-// sleep. A program whose threads share one pool is fine: while one run uses it, the others run on their own threads.
+// Waiting threads spin briefly, since the next piece of work of a run usually comes within
+// microseconds, and then sleep. Threads of a program may share one pool: while one run uses it,
+// other runs use only their own threads.
 
 #ifndef TFCOMPILE_THREAD_POOL_H_
 #define TFCOMPILE_THREAD_POOL_H_
@@ -24,12 +25,12 @@ inline namespace tfcompile_v1 {
 
 class ThreadPool {
  public:
-  // As many workers as the machine has, for num_workers < 1.
+  // Creates one worker per processor if num_workers < 1.
   explicit ThreadPool(int num_workers = 0) {
     const int available = static_cast<int>(::std::thread::hardware_concurrency());
     if (num_workers < 1) num_workers = available > 0 ? available : 1;
     shares_ = ::std::vector<Share>(static_cast<::std::size_t>(num_workers));
-    // Spinning with more threads than processors keeps the one that has the work from running.
+    // With more threads than processors, spinning would delay the thread that has work.
     spins_ = available >= num_workers;
     threads_.reserve(static_cast<::std::size_t>(num_workers - 1));
     for (int worker = 1; worker < num_workers; ++worker) threads_.emplace_back(&ThreadPool::Work, this, worker);
@@ -47,10 +48,10 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // The calling thread included.
+  // Number of workers, including the calling thread.
   int num_workers() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Does items [0, count); see tfcompile_parallel_for.
+  // Processes items [0, count); see tfcompile_parallel_for.
   ::std::int32_t ParallelFor(::std::int64_t count, ::tfcompile_parallel_body body, void* data) {
     if (count <= 0) return 0;
     if (count == 1 || threads_.empty() || busy_.test_and_set(::std::memory_order_acquire)) {
@@ -69,44 +70,44 @@ class ThreadPool {
     return error;
   }
 
-  // What a frame calls: `pool` is a ThreadPool.
+  // Callback for a frame. `pool` is a ThreadPool.
   static ::std::int32_t Callback(void* pool, ::std::int64_t count, ::tfcompile_parallel_body body, void* data) {
     return static_cast<ThreadPool*>(pool)->ParallelFor(count, body, data);
   }
 
  private:
-  // A thread that waits for work so long goes to sleep.
+  // Time that a thread spins for work before it sleeps.
   static constexpr ::std::int64_t kSpinMicroseconds = 200;
-  // The caller gives its processor away when it has looked so often for the others' end.
+  // Number of checks for completion before the caller yields its processor.
   static constexpr int kLooks = 1000;
-  // Who has done its share looks so often whether the others have done theirs before it helps them: what it would take from
-  // them has its data, and the counter, in their caches.
+  // Number of checks for completion of the others' shares before a finished worker helps them.
+  // Their data and counters are in their caches, so helping too early is costly.
   static constexpr int kPatience = 16;
-  // Chunks that a share is taken in, so that whoever is done early can help.
+  // Number of chunks per share, so that workers that finish early can help.
   static constexpr ::std::int64_t kChunks = 8;
-  // Counters of chunks have so many bits; above them stands the job that they are of.
+  // Bits of a chunk counter. The higher bits hold the number of its job.
   static constexpr int kCounterBits = 16;
   static constexpr ::std::uint64_t kCounterMask = (::std::uint64_t{1} << kCounterBits) - 1;
 
-  // Work, and how it is cut: fixed shares of items, one for each worker that takes part.
+  // A job, and its division into fixed shares of items, one per participating worker.
   struct Job {
     Job(::std::uint64_t number, ::tfcompile_parallel_body body, void* data, ::std::int64_t count, ::std::int64_t pool)
         : number(number), body(body), data(data), count(count) {
-      // Items come in as many as there is work for: of few items, each worker gets two at least.
+      // The number of workers depends on the work: each gets at least two items.
       workers = (count + 1) / 2 < pool ? (count + 1) / 2 : pool;
       if (workers < 2) workers = 2;
       chunk = (count + workers * kChunks - 1) / (workers * kChunks);
     }
-    // The first item of a share; behind the last share, the number of items.
+    // First item of a share. For the share after the last, the number of items.
     ::std::int64_t First(::std::int64_t worker) const {
       const ::std::int64_t more = count % workers;
       return count / workers * worker + (worker < more ? worker : more);
     }
-    // How many chunks a share has.
+    // Number of chunks of a share.
     ::std::uint64_t Chunks(::std::int64_t worker) const {
       return static_cast<::std::uint64_t>((First(worker + 1) - First(worker) + chunk - 1) / chunk);
     }
-    // Where a chunk of a share begins, or where the one before ends.
+    // First item of a chunk, which is also the end of the preceding chunk.
     ::std::int64_t Begin(::std::int64_t worker, ::std::uint64_t number_of_chunk) const {
       const ::std::int64_t begin = First(worker) + static_cast<::std::int64_t>(number_of_chunk) * chunk;
       return begin < First(worker + 1) ? begin : First(worker + 1);
@@ -120,18 +121,20 @@ class ThreadPool {
     ::std::int64_t chunk;
   };
 
-  // Each worker begins with items of its own, the same ones whenever the number is the same: what it computed in one
-  // loop is in its caches when the next one reads it. Then it helps the others.
+  // Each worker begins with its own items, which are the same whenever `count` is the same: results
+  // of one loop are still in its caches when the next loop reads them. Then it helps the others.
   struct alignas(64) Share {
-    // How many chunks of the share are taken, of the job that stands above; of later jobs none are. A job ends when all
-    // its chunks are done, so whoever comes too late finds nothing to take, and need not be waited for.
+    // Number of claimed chunks of the share in the job whose number is in the higher bits; zero for
+    // later jobs. A job ends when all its chunks are done. Threads that come later find nothing to
+    // claim, so nobody waits for them.
     ::std::atomic<::std::uint64_t> taken{0};
-    // How many chunks of all shares the worker has done, of the job that stands above.
+    // Number of chunks of all shares that the worker has done in the job whose number is in the
+    // higher bits.
     alignas(64)::std::atomic<::std::uint64_t> done{0};
   };
 
-  // Publishes work. The number is odd while the rest is written, so that who reads it meanwhile notices; each store
-  // comes before those behind it.
+  // Publishes a job. The number is odd while the other fields are being written, so that concurrent
+  // readers notice. Each store is ordered before the following ones.
   Job Offer(::tfcompile_parallel_body body, void* data, ::std::int64_t count) {
     const ::std::uint64_t number = number_.load(::std::memory_order_relaxed) + 2;
     number_.store(number - 1, ::std::memory_order_relaxed);
@@ -139,16 +142,17 @@ class ThreadPool {
     data_.store(data, ::std::memory_order_release);
     count_.store(count, ::std::memory_order_release);
     number_.store(number, ::std::memory_order_release);
-    // Who falls asleep at this moment is missed, and the work done without it.
+    // A thread that falls asleep at this moment is not notified. The work is done without it.
     if (sleepers_.load(::std::memory_order_relaxed) > 0) {
-      // Without the lock the notice could fall between a sleeper's look at the number and its wait.
+      // Without the lock, the notification could fall between a sleeper's check of the number and
+      // its wait.
       { const ::std::lock_guard<::std::mutex> lock(mutex_); }
       wake_.notify_all();
     }
     return Job(number, body, data, count, num_workers());
   }
 
-  // Does what is left of a share, and adds up the chunks.
+  // Processes the remaining chunks of a share and counts them.
   void TakeShare(const Job& job, int worker, ::std::int64_t owner, ::std::uint64_t* done) {
     Share& share = shares_[static_cast<::std::size_t>(owner)];
     const ::std::uint64_t chunks = job.Chunks(owner);
@@ -162,7 +166,7 @@ class ThreadPool {
     }
   }
 
-  // Does what is left of the others' shares.
+  // Processes the remaining chunks of the others' shares.
   void Help(const Job& job, int worker, ::std::uint64_t* done) {
     for (::std::int64_t i = 1; i < job.workers; ++i) {
       const ::std::int64_t owner = worker + i < job.workers ? worker + i : worker + i - job.workers;
@@ -170,7 +174,7 @@ class ThreadPool {
     }
   }
 
-  // Takes a chunk of a share; false if none is left.
+  // Claims a chunk of a share. Returns false if none is left.
   static bool Take(Share& share, ::std::uint64_t job, ::std::uint64_t chunks, ::std::uint64_t* chunk) {
     ::std::uint64_t taken = share.taken.load(::std::memory_order_relaxed);
     do {
@@ -189,8 +193,8 @@ class ThreadPool {
     if (error != 0) error_.compare_exchange_strong(none, error, ::std::memory_order_relaxed);
   }
 
-  // Returns when the others have done all chunks but so many, or after so many looks, if that is not negative: whether
-  // they have.
+  // Returns true if the others have done all chunks except `done`. Returns false after `looks`
+  // checks; waits indefinitely if `looks` is negative.
   bool AwaitOthers(const Job& job, ::std::uint64_t done, int looks) {
     ::std::uint64_t all = 0;
     for (::std::int64_t worker = 0; worker < job.workers; ++worker) all += job.Chunks(worker);
@@ -219,7 +223,7 @@ class ThreadPool {
       const ::tfcompile_parallel_body body = body_.load(::std::memory_order_acquire);
       void* const data = data_.load(::std::memory_order_acquire);
       const ::std::int64_t count = count_.load(::std::memory_order_acquire);
-      // Written while it was read: look again.
+      // Written during the read: retry.
       if (number % 2 != 0 || number_.load(::std::memory_order_relaxed) != number) continue;
       seen = number;
       const Job job(number, body, data, count, num_workers());
@@ -231,7 +235,7 @@ class ThreadPool {
     }
   }
 
-  // False at the end.
+  // Returns false at shutdown.
   bool AwaitJobAfter(::std::uint64_t seen) {
     if (spins_ && SpinAfter(seen)) return true;
     ::std::unique_lock<::std::mutex> lock(mutex_);
@@ -241,7 +245,7 @@ class ThreadPool {
     return !stop_.load();
   }
 
-  // Whether a job came in time.
+  // Returns true if a job arrived in time.
   bool SpinAfter(::std::uint64_t seen) {
     ::std::chrono::steady_clock::time_point start;
     for (int round = 0;; ++round) {
@@ -264,7 +268,7 @@ class ThreadPool {
 #endif
   }
 
-  // The present job; written by the caller that has `busy_`.
+  // The current job. Written by the caller that holds `busy_`.
   alignas(64)::std::atomic<::std::uint64_t> number_{0};
   ::std::atomic<::tfcompile_parallel_body> body_{nullptr};
   ::std::atomic<void*> data_{nullptr};
@@ -281,7 +285,7 @@ class ThreadPool {
   ::std::vector<::std::thread> threads_;
 };
 
-// Makes a computation share its work out to the pool; null: back to the calling thread.
+// Makes a computation run on the pool. Null selects the calling thread.
 template <class Computation>
 void SetThreadPool(Computation& computation, ThreadPool* pool) {
   if (pool == nullptr) {

@@ -1,8 +1,9 @@
-// Element types for which C++17 has no type of its own.
+// Conversions of element types that C++17 does not have.
 //
-// f16 and bf16 are uint16_t with the bits, f8e5m2 and f8e4m3fn are uint8_t with the bits; the functions below convert
-// them. Complex numbers are plain structs with the layout of std::complex (see complex.h). Integers narrower than a byte
-// take a byte each: int8_t and uint8_t.
+// f16 and bf16 are uint16_t with the raw bits, and f8e5m2 and f8e4m3fn are uint8_t with the raw
+// bits. The functions below convert f16 and bf16. Complex numbers are plain structs with the layout
+// of std::complex (see complex.h). Integers narrower than a byte occupy one byte: int8_t or
+// uint8_t.
 
 #ifndef TFCOMPILE_TYPES_H_
 #define TFCOMPILE_TYPES_H_
@@ -15,9 +16,9 @@
 
 namespace tfcompile {
 
-static_assert(sizeof(bool) == 1, "a compiled graph keeps a pred in one byte");
+static_assert(sizeof(bool) == 1, "a predicate must have one byte");
 
-// The float with the value of a bfloat16. Exact.
+// Converts a bfloat16 to float. Exact.
 inline float BFloat16ToFloat(::std::uint16_t bits) {
   const ::std::uint32_t wide = static_cast<::std::uint32_t>(bits) << 16;
   float value;
@@ -25,7 +26,7 @@ inline float BFloat16ToFloat(::std::uint16_t bits) {
   return value;
 }
 
-// The bfloat16 nearest to a float, ties to even. NaN stays NaN.
+// Converts a float to the nearest bfloat16, ties to even. NaN stays NaN.
 inline ::std::uint16_t FloatToBFloat16(float value) {
   ::std::uint32_t bits;
   ::std::memcpy(&bits, &value, sizeof bits);
@@ -34,7 +35,7 @@ inline ::std::uint16_t FloatToBFloat16(float value) {
   return static_cast<::std::uint16_t>(bits >> 16);
 }
 
-// The float with the value of an IEEE half. Exact.
+// Converts an IEEE half to float. Exact.
 inline float HalfToFloat(::std::uint16_t bits) {
   const ::std::uint32_t sign = static_cast<::std::uint32_t>(bits & 0x8000u) << 16;
   const ::std::uint32_t magnitude = bits & 0x7fffu;
@@ -43,7 +44,7 @@ inline float HalfToFloat(::std::uint16_t bits) {
     const float value = static_cast<float>(magnitude) * 5.9604644775390625e-8f;
     return sign != 0 ? -value : value;
   }
-  // Infinity and NaN keep an exponent of ones; everything else moves from bias 15 to bias 127.
+  // Infinity and NaN keep an exponent of ones. Other values change from bias 15 to bias 127.
   const ::std::uint32_t bias = magnitude >= 0x7c00u ? 0x70000000u : 0x38000000u;
   const ::std::uint32_t wide = sign | ((magnitude << 13) + bias);
   float value;
@@ -51,7 +52,7 @@ inline float HalfToFloat(::std::uint16_t bits) {
   return value;
 }
 
-// The IEEE half nearest to a float, ties to even. Too large becomes infinity, NaN stays NaN.
+// Converts a float to the nearest IEEE half, ties to even. Overflow yields infinity; NaN stays NaN.
 inline ::std::uint16_t FloatToHalf(float value) {
   ::std::uint32_t bits;
   ::std::memcpy(&bits, &value, sizeof bits);
@@ -60,7 +61,8 @@ inline ::std::uint16_t FloatToHalf(float value) {
   if (bits > 0x7f800000u) return static_cast<::std::uint16_t>(sign | 0x7e00u | ((bits >> 13) & 0x01ffu));
   if (bits >= 0x477ff000u) return static_cast<::std::uint16_t>(sign | 0x7c00u);
   if (bits < 0x33000001u) return sign;
-  // Drop 13 bits of a normal result; a subnormal one loses more, and its leading one is no longer implied.
+  // A normal result drops 13 bits. A subnormal one drops more, and its leading one is no longer
+  // implied.
   ::std::uint32_t shift = 13;
   ::std::uint32_t significand = bits - 0x38000000u;
   if (bits < 0x38800000u) {
@@ -76,7 +78,7 @@ inline ::std::uint16_t FloatToHalf(float value) {
 
 }  // namespace tfcompile
 
-// The names that programs take from TensorFlow's headers.
+// Type names that programs expect from TensorFlow's headers.
 namespace tensorflow {
 
 using int8 = ::std::int8_t;

@@ -1,4 +1,4 @@
-// What a generated class says about its variables.
+// Description of the variables of a generated class.
 
 #ifndef TFCOMPILE_VARIABLE_H_
 #define TFCOMPILE_VARIABLE_H_
@@ -9,16 +9,17 @@
 namespace tfcompile {
 inline namespace tfcompile_v1 {
 
-// One variable of a class; its static method Variables() gives all kNumVariables of them, in the order of the arguments.
+// A variable of a class. The static method Variables() returns kNumVariables of them in argument
+// order.
 struct VariableInfo {
-  const char* name;            // In the graph, with its slashes.
-  const char* config_name;     // In the config, else the same.
-  const char* type;            // As NumPy writes it, without the byte order: "f4". Types that NumPy lacks: their bits, "u2".
+  const char* name;            // Name in the graph, including slashes.
+  const char* config_name;     // Name in the config, or else the same as `name`.
+  const char* type;            // NumPy's type without byte order: "f4". Other types are raw bits: "u2".
   const ::std::int64_t* dims;  // Null for a scalar.
   ::std::int32_t rank;
-  bool readonly;               // Whether Run() leaves it as it is.
-  ::std::size_t size;          // Bytes.
-  ::std::size_t argument;      // What arg_data() takes.
+  bool readonly;               // True if Run() does not change it.
+  ::std::size_t size;          // Size in bytes.
+  ::std::size_t argument;      // Index for arg_data().
 };
 
 }  // namespace tfcompile_v1

@@ -1,10 +1,12 @@
-// The base class of every class that tfcompile generates.
+// Base class of every class that tfcompile generates.
 //
-// It owns the buffers and the frame of one computation and calls the compiled function. Header-only, C++17, no library
-// but the standard one; builds with and without exceptions and RTTI. It stands in an inline namespace of its own, so a
-// program may link TensorFlow, which has a class of the same name, as well.
+// It owns the buffers and the frame of one computation and calls the compiled function.
+// Header-only, C++17, needs only the standard library. Works with and without exceptions and RTTI.
+// It is in an inline namespace of its own, so a program may also link TensorFlow, which has a class
+// of the same name.
 //
-// An object is thread-compatible: non-const methods need exclusive access. Use one object for each thread.
+// Objects are thread-compatible: non-const methods need exclusive access. Use one object per
+// thread.
 
 #ifndef TFCOMPILE_XLA_COMPILED_CPU_FUNCTION_H_
 #define TFCOMPILE_XLA_COMPILED_CPU_FUNCTION_H_
@@ -22,7 +24,7 @@
 #include "tfcompile/program_shape.h"
 #include "tfcompile/types.h"
 
-// Which generated headers fit: they check it.
+// Version that generated headers check.
 #define TFCOMPILE_RUNTIME_VERSION 2
 
 namespace Eigen {
@@ -32,7 +34,7 @@ struct ThreadPoolDevice;
 namespace xla {
 inline namespace tfcompile_v1 {
 
-// What a call is run with, as far as a compiled object knows such things.
+// Options of a call, as far as a compiled object supports them.
 class ExecutableRunOptions {
  public:
   void set_intra_op_thread_pool(const ::Eigen::ThreadPoolDevice* pool) { intra_op_thread_pool_ = pool; }
@@ -53,52 +55,54 @@ inline namespace tfcompile_v1 {
 
 class XlaCompiledCpuFunction {
  public:
-  // The compiled function. Returns 0 if all went well.
+  // The compiled function. Returns 0 on success.
   using Function = ::std::int32_t (*)(::tfcompile_frame* frame);
 
-  // One argument or result.
+  // An argument or result.
   struct BufferInfo {
-    ::std::size_t size;       // Bytes.
-    ::std::size_t alignment;  // Of one element, in bytes.
+    ::std::size_t size;       // Size in bytes.
+    ::std::size_t alignment;  // Alignment of one element in bytes.
   };
 
-  // What a generated class knows about its computation. Constant; shared by all objects of the class.
+  // Constant description of a computation, shared by all objects of a generated class.
   struct StaticData {
     Function function;
     const unsigned char* constants;            // Null: see constants_pointer; if that is null too, in a file.
-    const void* const* constants_pointer;      // Where the constants' address stands, if they are far from the code.
+    const void* const* constants_pointer;      // Location of the constants' address if they are far from the code.
     const BufferInfo* args;                    // num_args entries: feeds, then variables.
     const BufferInfo* results;                 // num_results entries: fetches, then written variables.
-    const ::std::int32_t* variable_results;    // For each variable its result, or -1 if it is read-only.
+    const ::std::int32_t* variable_results;    // Result index of each variable, or -1 if it is read-only.
     ::std::int32_t num_args;
     ::std::int32_t num_results;
     ::std::int32_t num_variables;
-    ::std::size_t temps_size;                  // Bytes.
-    ::std::size_t persistent_temps_size;       // The leading bytes of the temps that must be zero before the first run.
-    ::std::size_t scratch_size;                // Bytes for each worker, a multiple of 64.
+    ::std::size_t temps_size;                  // Size in bytes.
+    ::std::size_t persistent_temps_size;       // Leading bytes of the temps that must be zero before the first run.
+    ::std::size_t scratch_size;                // Bytes per worker, a multiple of 64.
     ::std::int64_t profile_counters_size;
-    const char* const* arg_names;              // Of the feeds, "" for one without a name. Null: no names.
+    const char* const* arg_names;              // Names of the feeds, "" if unnamed. Null: no names.
     const char* const* variable_names;
-    const char* const* result_names;           // Of the fetches.
+    const char* const* result_names;           // Names of the fetches.
     const ::xla::tfcompile_v1::ProgramShapeProto* program_shape;  // May be null.
     const ::xla::tfcompile_v1::HloProfilePrinterData* hlo_profile_printer_data;  // May be null.
-    ::std::int32_t num_dynamic_sizes = 0;      // Of the bounded dimensions of all results.
+    ::std::int32_t num_dynamic_sizes = 0;      // Number of bounded dimensions of all results.
   };
 
-  // Who owns the memory of arguments and variables. Results, profile counters and temps are always the object's.
+  // Owner of the memory of arguments and variables. The object always owns results, profile
+  // counters, and temps.
   enum class AllocMode {
-    // The object.
+    // The object owns them.
     ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
-    // The caller, who sets each argument and each variable before the first Run().
+    // The caller owns them and must set every argument and variable before the first Run().
     RESULTS_PROFILES_AND_TEMPS_ONLY,
 
-    // Names of earlier releases of the original.
+    // Names in earlier releases of TensorFlow's tfcompile.
     ARGS_RESULTS_PROFILES_AND_TEMPS = ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
     ARGS_RESULTS_AND_TEMPS = ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS,
     RESULTS_AND_TEMPS_ONLY = RESULTS_PROFILES_AND_TEMPS_ONLY
   };
 
-  // Allocates once: all memory that the object ever needs when it runs on one thread. Owned arguments start as zeros.
+  // Allocates once: all memory that the object ever needs when it runs on one thread. Owned
+  // arguments are zero.
   explicit XlaCompiledCpuFunction(const StaticData& static_data,
                                   AllocMode alloc_mode = AllocMode::ARGS_VARIABLES_RESULTS_PROFILES_AND_TEMPS)
       : static_data_(&static_data) {
@@ -120,7 +124,8 @@ class XlaCompiledCpuFunction {
   XlaCompiledCpuFunction(const XlaCompiledCpuFunction&) = delete;
   XlaCompiledCpuFunction& operator=(const XlaCompiledCpuFunction&) = delete;
 
-  // The buffers move along and keep their addresses. What was moved from may only be destroyed or assigned to.
+  // Buffers move along and keep their addresses. A moved-from object may only be destroyed or
+  // assigned to.
   XlaCompiledCpuFunction(XlaCompiledCpuFunction&& other) : static_data_(other.static_data_) { Take(other); }
   XlaCompiledCpuFunction& operator=(XlaCompiledCpuFunction&& other) {
     if (this != &other) {
@@ -130,15 +135,16 @@ class XlaCompiledCpuFunction {
     return *this;
   }
 
-  // Makes runs share their work out to an Eigen pool, which must outlive its use; null: back to the calling thread. For
-  // that "tfcompile/eigen_thread_pool.h" must be part of the program (the header at TensorFlow's path of Eigen's Tensor
-  // includes it); without it the pool is only remembered.
+  // Makes runs use an Eigen pool, which must outlive its use. Null selects the calling thread. The
+  // program must include "tfcompile/eigen_thread_pool.h", which TensorFlow's path of Eigen's Tensor
+  // header also includes. Without it, the pool is stored but not used.
   virtual void set_thread_pool(const ::Eigen::ThreadPoolDevice* pool) {
     run_options_.set_intra_op_thread_pool(pool);
     if (EigenPoolUser const use = eigen_pool_user()) use(*this, pool);
   }
 
-  // The same with our own pool ("tfcompile/thread_pool.h"), or any class that has its Callback() and num_workers().
+  // Makes runs use our own pool ("tfcompile/thread_pool.h"), or any class with Callback() and
+  // num_workers().
   template <class Pool, class = decltype(&Pool::Callback)>
   void set_thread_pool(Pool* pool) {
     if (pool == nullptr) {
@@ -148,7 +154,7 @@ class XlaCompiledCpuFunction {
     }
   }
 
-  // What set_thread_pool() calls: set by "tfcompile/eigen_thread_pool.h" before main().
+  // Callback of set_thread_pool(), which "tfcompile/eigen_thread_pool.h" sets before main().
   using EigenPoolUser = void (*)(XlaCompiledCpuFunction& computation, const ::Eigen::ThreadPoolDevice* pool);
   static EigenPoolUser& eigen_pool_user() {
     static EigenPoolUser user = nullptr;
@@ -157,14 +163,15 @@ class XlaCompiledCpuFunction {
 
   const ::xla::tfcompile_v1::ExecutableRunOptions* run_options() const { return &run_options_; }
 
-  // Lets runs share their work out through `parallel_for` (see frame.h) to at most `max_workers` workers. A null
-  // function means the calling thread only. Results don't depend on it. Allocates scratch memory for the workers.
+  // Makes runs distribute their work with `parallel_for` (see frame.h) to at most `max_workers`
+  // workers. Null selects the calling thread. Results do not depend on this. Allocates scratch
+  // memory for the workers.
   void set_parallel_for(::tfcompile_parallel_for parallel_for, void* context, ::std::int64_t max_workers) {
     if (parallel_for == nullptr || max_workers < 1) max_workers = 1;
     const ::std::size_t bytes = static_data_->scratch_size * static_cast<::std::size_t>(max_workers);
     unsigned char* wider = nullptr;
     if (max_workers > 1 && bytes > 0) {
-      assert(bytes / static_cast<::std::size_t>(max_workers) == static_data_->scratch_size && "Scratch size overflows");
+      assert(bytes / static_cast<::std::size_t>(max_workers) == static_data_->scratch_size && "scratch size overflows");
       wider = Allocate(bytes);
     }
     ::operator delete(wide_scratch_);
@@ -175,7 +182,7 @@ class XlaCompiledCpuFunction {
     frame_.scratch = wider != nullptr ? AlignUp(wider) : scratch_;
   }
 
-  // Computes the results. On false, error_msg() says what went wrong.
+  // Computes the results. On failure, returns false, and error_msg() returns the message.
   virtual bool Run() {
     frame_.error = nullptr;
     if (unset_args_ != 0 && !ArgsAreSet()) return false;
@@ -188,7 +195,7 @@ class XlaCompiledCpuFunction {
     return Fail(frame_.error != nullptr ? frame_.error : "the compiled function failed");
   }
 
-  // Why the last Run() failed; "" if it did not.
+  // Error message of the last Run(), or "" if it succeeded.
   ::std::string error_msg() const { return frame_.error != nullptr ? frame_.error : error_msg_; }
   void set_error_msg(const ::std::string& error_msg) { error_msg_ = error_msg; }
 
@@ -196,8 +203,9 @@ class XlaCompiledCpuFunction {
   void* arg_data(::std::size_t index) { return args_[index]; }
   const void* arg_data(::std::size_t index) const { return args_[index]; }
 
-  // Points an argument at memory of the caller, which must outlive its use. Needs no alignment beyond that of an
-  // element. Where a written variable points, its new value goes.
+  // Sets the buffer of an argument to the caller's memory, which must outlive its use and needs
+  // only the alignment of an element. A run stores the new value of a written variable in the same
+  // buffer.
   void set_arg_data(::std::size_t index, const void* data) {
     assert(reinterpret_cast<::std::uintptr_t>(data) % static_data_->args[index].alignment == 0 &&
            "Underaligned pointer!");
@@ -211,12 +219,12 @@ class XlaCompiledCpuFunction {
   void* result_data(::std::size_t index) { return results_[index]; }
   const void* result_data(::std::size_t index) const { return results_[index]; }
 
-  // The true sizes of all bounded dimensions after a Run() that returned true, those of each result in turn. Null if
-  // there are none. The generated class tells them by result: resultN_dim_size(dim).
+  // Actual sizes of all bounded dimensions, result by result, after Run() returned true. Null if
+  // there are none. The generated class has a method per result: resultN_dim_size(dim).
   const ::std::int64_t* dynamic_sizes() const { return frame_.dynamic_sizes; }
   int num_dynamic_sizes() const { return static_data_->num_dynamic_sizes; }
 
-  // The tables of pointers. To change an argument use set_arg_data: it keeps the results in step.
+  // Pointer tables. Change arguments with set_arg_data(), which also updates the results.
   void** args() { return args_; }
   const void* const* args() const { return args_; }
   void** results() { return results_; }
@@ -226,17 +234,18 @@ class XlaCompiledCpuFunction {
   int num_results() const { return static_data_->num_results; }
   int num_variables() const { return static_data_->num_variables; }
 
-  // Bytes; the largest int if that is too small. Static method ArgSize() of the generated class has all 64 bits.
+  // Size in bytes, or the largest int if that overflows. The generated class's static ArgSize() has
+  // 64 bits.
   int arg_size(int index) const { return SaturatedSize(static_data_->args[index].size); }
   int result_size(int index) const { return SaturatedSize(static_data_->results[index].size); }
 
-  // Names exist if the header was generated with --gen_name_to_index, or with metadata in the --emit of `build`. Lookups
-  // answer -1 for what they don't find.
+  // Names exist if the header was generated with --gen_name_to_index, or with metadata in the
+  // --emit of `build`. Lookups return -1 for unknown names.
   bool HasNameIndices() const { return static_data_->arg_names != nullptr; }
   int LookupArgIndex(const ::std::string& name) const {
     return Lookup(static_data_->arg_names, num_args() - num_variables(), name);
   }
-  // The index among all arguments: what arg_data() takes.
+  // Index among all arguments, for arg_data().
   int LookupVariableIndex(const ::std::string& name) const {
     const int index = Lookup(static_data_->variable_names, num_variables(), name);
     return index < 0 ? -1 : num_args() - num_variables() + index;
@@ -245,36 +254,37 @@ class XlaCompiledCpuFunction {
     return Lookup(static_data_->result_names, num_fetches(), name);
   }
 
-  // "" for what has no name; null if there are no names or the index is out of range.
+  // Returns "" for unnamed entries, and null if there are no names or the index is out of range.
   const char* GetArgName(int index) const {
     return Name(static_data_->arg_names, num_args() - num_variables(), index);
   }
   const char* GetVariableName(int index) const { return Name(static_data_->variable_names, num_variables(), index); }
   const char* GetResultName(int index) const { return Name(static_data_->result_names, num_fetches(), index); }
 
-  // Null unless the header was generated with --gen_program_shape, or with metadata in the --emit of `build`.
+  // Null unless the header was generated with --gen_program_shape, or with metadata in the --emit
+  // of `build`.
   const ::xla::tfcompile_v1::ProgramShapeProto* ProgramShape() const { return static_data_->program_shape; }
 
   bool hlo_profiling_enabled() const { return static_data_->hlo_profile_printer_data != nullptr; }
-  // Only if hlo_profiling_enabled().
+  // Requires hlo_profiling_enabled().
   const ::xla::tfcompile_v1::HloProfilePrinterData& hlo_profile_printer_data() const {
     assert(hlo_profiling_enabled());
     return *static_data_->hlo_profile_printer_data;
   }
-  // Summed over all runs of this object. Null unless profiling is enabled.
+  // Sums over all runs of this object. Null unless profiling is enabled.
   const ::std::int64_t* profile_counters() const { return frame_.profile_counters; }
 
  protected:
   // For classes whose constants are not in the object.
   void set_constants(const void* constants) { frame_.constants = constants; }
 
-  // Ends a Run() that cannot be; the message is static.
+  // Ends a Run() that cannot proceed. The message must be static.
   bool Fail(const char* error) {
     frame_.error = error;
     return false;
   }
 
-  // Of the original's two ways to run a computation, one exists here.
+  // TensorFlow has two ways to run a computation. Only one exists here.
   virtual bool is_thunk_mode() const { return false; }
 
  private:
@@ -287,7 +297,7 @@ class XlaCompiledCpuFunction {
     return past == 0 ? data : data + (kAlign - past);
   }
 
-  // Has room for `bytes` after AlignUp().
+  // Allocates room for `bytes` after AlignUp().
   static unsigned char* Allocate(::std::size_t bytes) {
     return static_cast<unsigned char*>(::operator new(bytes + kAlign));
   }
@@ -314,9 +324,9 @@ class XlaCompiledCpuFunction {
     return fetches;
   }
 
-  // The bytes of the block; if there is one, sets all pointers into it. Every buffer starts at a multiple of 64.
-  // Zeroed are the tables of pointers, owned arguments, counters and the persistent part of the temps, nothing else:
-  // memory that a run writes before it reads need not be touched here.
+  // Returns the size of the block in bytes. If `block` is not null, sets all pointers into it.
+  // Every buffer is aligned to 64 bytes. Zeroes only the pointer tables, owned arguments, counters,
+  // and the persistent part of the temps. A run writes all other memory before it reads it.
   ::std::size_t Layout(unsigned char* block, bool owns_args) {
     unsigned char* const start = block == nullptr ? nullptr : AlignUp(block);
     ::std::size_t used = 0;
@@ -350,7 +360,7 @@ class XlaCompiledCpuFunction {
     return used;
   }
 
-  // Makes the result of a written variable the buffer of its argument.
+  // Makes the buffer of a written variable's result the buffer of its argument.
   void BindVariable(::std::size_t variable) {
     const ::std::int32_t result = static_data_->variable_results[variable];
     if (result >= 0) results_[result] = args_[static_cast<::std::size_t>(num_args() - num_variables()) + variable];
@@ -361,11 +371,12 @@ class XlaCompiledCpuFunction {
     for (int i = 0; i < num_args(); ++i) unset_args_ += args_[i] == nullptr && static_data_->args[i].size > 0;
   }
 
-  // Off the fast way of Run(): looks again, for a caller may have filled the table that args() returns.
+  // Slow path of Run(): checks again, since the caller may have filled the table that args()
+  // returns.
   bool ArgsAreSet() {
     CountUnsetArgs();
     if (unset_args_ != 0) {
-      return Fail("an argument or variable has no buffer: in this AllocMode, set each of them before Run()");
+      return Fail("an argument or variable has no buffer: set each of them before Run(), as this AllocMode requires");
     }
     for (int i = 0; i < num_variables(); ++i) BindVariable(static_cast<::std::size_t>(i));
     return true;
@@ -398,7 +409,7 @@ class XlaCompiledCpuFunction {
   int unset_args_ = 0;
   unsigned char* scratch_ = nullptr;  // Of one worker; part of block_.
   unsigned char* block_ = nullptr;
-  unsigned char* wide_scratch_ = nullptr;  // Of many workers.
+  unsigned char* wide_scratch_ = nullptr;  // Of several workers.
   ::xla::tfcompile_v1::ExecutableRunOptions run_options_;
   ::std::string error_msg_;
 };

@@ -1,4 +1,4 @@
-// Stands at this path for programs written for TensorFlow's tfcompile: how buffers are aligned.
+// Forwarding header at the path that programs for TensorFlow's tfcompile include: buffer alignment.
 
 #ifndef TFCOMPILE_FORWARD_XLA_CPU_FUNCTION_RUNTIME_H_
 #define TFCOMPILE_FORWARD_XLA_CPU_FUNCTION_RUNTIME_H_
@@ -9,10 +9,11 @@ namespace xla {
 namespace cpu_function_runtime {
 inline namespace tfcompile_v1 {
 
-// Of the buffers that an object owns.
+// Alignment of the buffers that an object owns.
 constexpr ::std::size_t Align() { return 64; }
 
-// What callers of the original align their own buffers to. A compiled object needs only the alignment of an element.
+// Alignment that TensorFlow requires of callers' buffers. A compiled object needs only element
+// alignment.
 constexpr ::std::size_t MinAlign() { return 16; }
 
 }  // namespace tfcompile_v1

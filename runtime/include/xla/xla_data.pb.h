@@ -1,4 +1,4 @@
-// Stands at this path for programs written for TensorFlow's tfcompile.
+// Forwarding header at the path that programs for TensorFlow's tfcompile include.
 
 #ifndef TFCOMPILE_FORWARD_XLA_XLA_DATA_PB_H_
 #define TFCOMPILE_FORWARD_XLA_XLA_DATA_PB_H_

@@ -1,4 +1,4 @@
-//! The functions, all of them `static inline`.
+//! Functions of the C header, all of them `static inline`.
 
 use super::{Access, Buffer, Source};
 use crate::header::{ALIGNMENT, Constants, Text, literal};
@@ -15,19 +15,19 @@ pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
     call(out, source);
 }
 
-/// The size, and the state made from memory.
+/// Writes the functions that return the size of a state and initialize one.
 fn set_up(out: &mut Text, source: &Source<'_>) {
     let (prefix, capitals, arena) = (source.prefix, &source.capitals, &source.arena);
-    out.comment("The bytes that a state needs.");
+    out.comment("Returns the size of a state in bytes.");
     out.line(&format!(
         "static inline size_t {prefix}_size(void) {{ return (size_t){capitals}_ARENA_BYTES; }}"
     ));
     out.blank();
     for line in [
         &format!(
-            "Makes a state in {capitals}_ARENA_BYTES bytes of memory, which must outlive it. Arguments and variables are"
+            "Initializes a state in {capitals}_ARENA_BYTES bytes of memory, which must outlive the state. Arguments and"
         ),
-        "zeros, in memory of the state. Null for null.",
+        "variables are zeros in the state's own memory. Returns null if memory is null.",
     ] {
         out.comment(line);
     }
@@ -36,7 +36,7 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     out.line("#if __STDC_HOSTED__");
     out.line("  unsigned char* zeroed;");
     out.line("#else");
-    out.line("  // Keeps compilers from calling memset, which a freestanding program may not have.");
+    out.line("  // Prevents a call to memset, which a freestanding program may not have.");
     out.line("  volatile unsigned char* zeroed;");
     out.line("#endif");
     out.line("  size_t i;");
@@ -85,13 +85,13 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     out.line("  return state;");
     out.line("}");
     out.blank();
-    out.comment("For programs that include <stdlib.h>: a state in allocated memory, or null, and its end.");
+    out.comment("For programs that include <stdlib.h>: allocates a state, or returns null; and frees one.");
     out.line(&format!("#define {capitals}_CREATE() {prefix}_init(malloc({prefix}_size()))"));
     out.line(&format!("#define {capitals}_DESTROY(state) free((state)->memory)"));
     out.blank();
 }
 
-/// The buffer of an argument or variable, and its setter.
+/// Writes the accessor of an argument or variable, and its setter.
 fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     let (prefix, stem, index) = (source.prefix, &buffer.stem, buffer.index);
     let pointer = buffer.pointer(false);
@@ -106,7 +106,7 @@ fn argument(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     out.line(&format!("  state->args[{index}] = data != NULL ? (void*)data : (void*)({own});"));
     if buffer.access == Access::Variable {
         let result = source.artifact.interface.new_value(index);
-        let result = result.expect("a variable that is written has a result");
+        let result = result.expect("every written variable has a result");
         out.line(&format!("  state->results[{result}] = state->args[{index}];"));
     }
     out.line("}");
@@ -121,7 +121,7 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     ));
     if !buffer.shape.is_static() {
         out.comment(&format!(
-            "How many elements of a dimension the last run made; {prefix}_{stem} has room for the bound."
+            "Returns the actual size of a dimension after the last run. {prefix}_{stem} has room for the upper bound."
         ));
         out.line(&format!(
             "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
@@ -142,8 +142,9 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
 fn set_constants(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
     for line in [
-        "Gives the state its constants: the bytes of the whole file, in memory that is aligned to 64 bytes and stays as it",
-        "is. Before the first run, and between runs to swap them. Null if all is well; else a message, and nothing changed.",
+        "Sets the constants of the state to the contents of a constants file. The memory must be aligned to 64 bytes and",
+        "stay unchanged while in use. Call this before the first run, and between runs to replace the constants. Returns",
+        "null on success. Otherwise returns an error message and changes nothing.",
     ] {
         out.comment(line);
     }
@@ -164,11 +165,12 @@ fn set_constants(out: &mut Text, source: &Source<'_>) {
 fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
     let (prefix, capitals, scratch) = (source.prefix, &source.capitals, source.artifact.memory.scratch);
     for line in [
-        "Lets runs share their work out through a function (see tfcompile_parallel_for above); null: the calling thread.",
+        "Sets the function that distributes the work of runs (see tfcompile_parallel_for above). Null selects the calling",
         &format!(
-            "`scratch` is memory for max_workers times {capitals}_SCRATCH_BYTES, aligned to 64 bytes, or null if that is 0. Returns"
+            "thread. `scratch` has max_workers times {capitals}_SCRATCH_BYTES bytes, aligned to 64; it may be null if that is 0."
         ),
-        "0, or non-zero if it is null or not aligned; nothing has changed then. Results don't depend on any of this.",
+        "Returns 0 on success. Returns nonzero and changes nothing if `scratch` is required but null or misaligned. Results",
+        "do not depend on these settings.",
     ] {
         out.comment(line);
     }
@@ -192,7 +194,9 @@ fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
 
 fn run(out: &mut Text, source: &Source<'_>) {
     let (prefix, entry) = (source.prefix, &source.artifact.entry_point);
-    out.comment(&format!("Computes the results. 0 if all went well; else {prefix}_error says what did not."));
+    out.comment(&format!(
+        "Computes the results. Returns 0 on success; otherwise {prefix}_error returns the message."
+    ));
     out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));
     out.line("  int32_t status;");
     out.line("  state->frame.error = NULL;");
@@ -209,13 +213,13 @@ fn run(out: &mut Text, source: &Source<'_>) {
     out.line("  return status;");
     out.line("}");
     out.blank();
-    out.comment("Why the last run failed; \"\" if it did not.");
+    out.comment("Returns the error message of the last run, or \"\" if it succeeded.");
     out.line(&format!("static inline const char* {prefix}_error(const {prefix}_state* state) {{"));
     out.line("  return state->frame.error != NULL ? state->frame.error : \"\";");
     out.line("}");
     out.blank();
     if !source.artifact.profile_counters.is_empty() {
-        out.comment("Summed over all runs of the state.");
+        out.comment("Returns the profile counters, summed over all runs of the state.");
         out.line(&format!(
             "static inline const int64_t* {prefix}_profile_counters(const {prefix}_state* state) {{"
         ));
@@ -225,14 +229,14 @@ fn run(out: &mut Text, source: &Source<'_>) {
     }
 }
 
-/// Arguments in, results out, in one call.
+/// Writes the function that takes all arguments and returns all results in one call.
 fn call(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
     let (has_args, has_results) = (!source.arguments.is_empty(), !source.results.is_empty());
     if !has_results && !has_args {
         return;
     }
-    out.comment("Runs with these arguments and variables, and says where the results are.");
+    out.comment("Runs with these arguments and variables, and stores the addresses of the results.");
     let parameters = match (has_args, has_results) {
         (true, true) => format!("const {prefix}_args* args, {prefix}_results* results"),
         (true, false) => format!("const {prefix}_args* args"),

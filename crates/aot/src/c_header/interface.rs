@@ -1,10 +1,10 @@
-//! Macros for the numbers, structs for the pointers.
+//! Macros for sizes and shapes, structs for pointers.
 
 use super::{Buffer, Source};
 use crate::cpp_type::c_remark;
 use crate::header::{Text, layout_table, literal};
 
-/// The macros: counts, sizes, shapes.
+/// Writes the macros for counts, sizes, and shapes.
 pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
     let artifact = source.artifact;
     let memory = &artifact.memory;
@@ -16,18 +16,20 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
         (
             "ARENA_BYTES",
             source.arena_bytes(),
-            "Memory of one state: arguments, results, temps, whatever its alignment.",
+            "Size of one state: arguments, results, and temps, for any alignment.",
         ),
-        ("TEMPS_BYTES", memory.temps, "Of these, what a run needs beside arguments and results."),
-        ("SCRATCH_BYTES", memory.scratch, "Memory of each worker, if there are several."),
-        ("CONSTANTS_BYTES", memory.constants, "Constants, in the object or in their file."),
+        ("TEMPS_BYTES", memory.temps, "Part of it that a run needs besides arguments and results."),
+        ("SCRATCH_BYTES", memory.scratch, "Scratch memory per worker, if there are several workers."),
+        ("CONSTANTS_BYTES", memory.constants, "Size of the constants, in the object or in a file."),
     ];
     for (name, number, comment) in counts {
         let line = format!("#define {}_{name} {}", source.capitals, literal(number));
         out.line(&if comment.is_empty() { line } else { format!("{line}  // {comment}") });
     }
     out.blank();
-    out.comment("Each buffer: its index, rank, dimensions (an initialiser of an array), elements and bytes.");
+    out.comment(
+        "Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in bytes.",
+    );
     source.arguments.iter().chain(&source.results).for_each(|buffer| shape(out, &source.capitals, buffer));
     out.blank();
     if artifact.constants_file.is_some() {
@@ -42,7 +44,7 @@ fn shape(out: &mut Text, capitals: &str, buffer: &Buffer<'_>) {
         |name: &str, value: String| out.line(&format!("#define {capitals}_{stem}_{name} {value}"));
     define("INDEX", literal(buffer.index as u64));
     define("RANK", literal(shape.rank() as u64));
-    // C has no empty initialisers.
+    // C has no empty initializers.
     if shape.rank() > 0 {
         let sizes: Vec<String> = shape.sizes().iter().map(|&size| literal(size as u64)).collect();
         define("DIMS", format!("{{ {} }}", sizes.join(", ")));
@@ -51,7 +53,7 @@ fn shape(out: &mut Text, capitals: &str, buffer: &Buffer<'_>) {
     define("BYTES", literal(shape.byte_size()));
 }
 
-/// The types: pointers to arguments, pointers to results, and the state.
+/// Writes the types: pointers to arguments, pointers to results, and the state.
 pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
     let pointers = |out: &mut Text, name: &str, comment: &str, buffers: &[Buffer<'_>]| {
@@ -73,11 +75,11 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     pointers(
         out,
         "args",
-        "Memory of the caller for arguments and variables. Null: memory of the state.",
+        "The caller's memory for arguments and variables. Null selects the state's own memory.",
         &source.arguments,
     );
-    pointers(out, "results", "Where the results are after a run.", &source.results);
-    out.comment("One computation with its memory. Only for the functions below.");
+    pointers(out, "results", "Addresses of the results after a run.", &source.results);
+    out.comment("One computation with its memory. Access it only through the functions below.");
     out.line(&format!("typedef struct {prefix}_state {{"));
     out.line("  struct tfcompile_frame frame;");
     out.line(&format!("  void* args[{}];", source.artifact.interface.arguments().len().max(1)));
@@ -85,7 +87,7 @@ pub(super) fn types(out: &mut Text, source: &Source<'_>) {
     if source.artifact.interface.size_count() > 0 {
         out.line(&format!("  int64_t dynamic_sizes[{}];", source.artifact.interface.size_count()));
     }
-    out.line(&format!("  void* memory;  // What {prefix}_init was given."));
+    out.line(&format!("  void* memory;  // The argument of {prefix}_init."));
     out.line(&format!("}} {prefix}_state;"));
     out.blank();
 }

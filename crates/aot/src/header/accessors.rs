@@ -1,4 +1,4 @@
-//! The methods by which a program reaches buffers and their elements.
+//! Methods that access buffers and their elements.
 
 use super::CppNames;
 use super::text::Text;
@@ -7,20 +7,20 @@ use crate::cpp_type::{cpp_type, remark};
 use hlo::Output;
 use shape::ArrayShape;
 
-/// Who may write through the accessors of a buffer.
+/// Access that the methods of a buffer permit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Feeds: the setter takes any pointer.
+    /// Feed: the setter takes any pointer.
     Feed,
-    /// Results: no setter.
+    /// Result: no setter.
     Result,
-    /// Written variables.
+    /// Variable that the computation writes.
     Variable,
-    /// Read-only variables, whose memory may be constant.
+    /// Read-only variable, whose memory may be constant.
     ReadonlyVariable,
 }
 
-/// A buffer and the table it is found in.
+/// A buffer and the table that contains it.
 struct Buffer<'a> {
     /// `arg_data` or `result_data`.
     table: &'static str,
@@ -29,21 +29,22 @@ struct Buffer<'a> {
     access: Access,
 }
 
-/// The number of parameters of the element accessor: none for rank 0 and for one element in one dimension.
+/// Number of parameters of the element accessor: none for rank 0 and for a one-dimensional array of
+/// one element.
 pub(super) fn parameters(shape: &ArrayShape) -> usize {
     if shape.sizes() == [1] { 0 } else { shape.rank() }
 }
 
-/// Methods of the feeds, by position and by name.
+/// Writes the methods of the feeds, by position and by name.
 pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     for line in [
         "Arguments, by position and by name. For argument N with elements of type T:",
         "",
-        "  void set_argN_data(const void* data)  uses memory of the caller from the next Run on.",
-        "  T* argN_data()                        is the buffer.",
-        "  T& argN(dim0, dim1, ...)              is an element; indices are not checked.",
-        "  int argN_size() const                 is the buffer's size in bytes.",
-        "  int argN_count() const                is the number of elements.",
+        "  void set_argN_data(const void* data)  sets the buffer for the following calls of Run.",
+        "  T* argN_data()                        returns the buffer.",
+        "  T& argN(dim0, dim1, ...)              returns an element; indices are not checked.",
+        "  int argN_size() const                 returns the buffer's size in bytes.",
+        "  int argN_count() const                returns the number of elements.",
     ] {
         out.comment(line);
     }
@@ -57,18 +58,18 @@ pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     }
 }
 
-/// Methods of the fetches, by position and by name.
+/// Writes the methods of the fetches, by position and by name.
 pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     out.comment(
-        "Results, by position and by name, after a Run that returned true. The methods are those of the",
+        "Results, by position and by name; valid after Run returned true. They have the same methods as",
     );
-    out.comment("arguments, but for the setter: results are in memory of the object.");
+    out.comment("arguments, except for the setter: results are in the object's memory.");
     out.blank();
     if artifact.interface.size_count() > 0 {
         for line in [
-            "Of a result whose shape only a run knows, the above say how large it may be, and",
+            "For a result with a data-dependent shape, these methods return upper bounds, and",
             "",
-            "  std::int64_t resultN_dim_size(dim) const  is how many elements of dimension `dim` the last Run made.",
+            "  std::int64_t resultN_dim_size(dim) const  returns the actual size of dimension `dim` after the last Run.",
             "",
             "The rest of the buffer is undefined.",
         ] {
@@ -89,7 +90,8 @@ pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     }
 }
 
-/// The true size of a dimension: of a bounded one what the run reported.
+/// Writes the method that returns the actual size of a dimension. The run reports sizes of bounded
+/// dimensions.
 fn dim_size(out: &mut Text, result: &Output, name: &str) {
     out.line(&format!("::std::int64_t {name}_dim_size(::std::size_t dim) const {{"));
     for (d, (index, size)) in result.size_indices().into_iter().zip(result.shape.sizes()).enumerate() {
@@ -101,12 +103,12 @@ fn dim_size(out: &mut Text, result: &Output, name: &str) {
     out.blank();
 }
 
-/// Methods of the variables, by name.
+/// Writes the methods of the variables, by name.
 pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     for line in [
-        "Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). A",
-        "variable that the graph writes has its new value in the same buffer after Run. For one that it only",
-        "reads, T is const: its buffer may be constant memory if the caller has set it.",
+        "Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After",
+        "Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph",
+        "only reads, T is const, so the caller may set a buffer in constant memory.",
     ] {
         out.comment(line);
     }
@@ -124,7 +126,7 @@ pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     }
 }
 
-/// All methods of one buffer under one name.
+/// Writes all methods of one buffer under one name.
 fn methods(out: &mut Text, buffer: &Buffer<'_>, name: &str) {
     let element = cpp_type(buffer.shape.element_type);
     let (count, size) = (buffer.shape.element_count(), buffer.shape.byte_size());
@@ -155,8 +157,8 @@ fn methods(out: &mut Text, buffer: &Buffer<'_>, name: &str) {
     out.blank();
 }
 
-/// The index parameters and the row-major position of the element. Strides rather than an array type, since C++ has
-/// no arrays without elements.
+/// Returns the index parameters and the row-major offset of the element. The offset uses strides
+/// rather than an array type because C++ has no arrays without elements.
 fn element_offset(shape: &ArrayShape) -> (String, String) {
     if parameters(shape) == 0 {
         return (String::new(), "0".to_string());
@@ -176,7 +178,7 @@ fn element_offset(shape: &ArrayShape) -> (String, String) {
     (indices.join(", "), terms.join(" + "))
 }
 
-/// `int`, as in the original, unless the number needs more.
+/// Returns `int`, as in TensorFlow's header, unless the number requires a wider type.
 fn count_type(number: u64) -> &'static str {
     if number <= i32::MAX as u64 { "int" } else { "::std::int64_t" }
 }

@@ -1,36 +1,37 @@
-//! One block of memory for all that a computation needs, laid out when the header is written.
+//! Layout of the single block of memory that a computation needs, determined when the header is
+//! written.
 
 use crate::Artifact;
 use hlo::Interface;
 use support::{Error, Result};
 
-/// What every buffer's offset is a multiple of.
+/// Alignment of every buffer in the block, in bytes.
 pub(crate) const ALIGNMENT: u64 = 64;
 
 /// Offsets in bytes.
 ///
-/// What must be zero at first comes first: the head, the arguments, the counters, and the temps, which begin with their
-/// persistent part.
+/// Everything that must be zero initially comes first: the head, the arguments, the counters, and
+/// the temps, which begin with their persistent part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Arena {
-    /// Of each argument.
+    /// Offset of each argument.
     pub(crate) arguments: Vec<u64>,
-    /// Of each fetch. Other results are in their variable's argument.
+    /// Offset of each fetch. Other results share the memory of their variable's argument.
     pub(crate) results: Vec<u64>,
-    /// Of the profile counters.
+    /// Offset of the profile counters.
     pub(crate) counters: u64,
-    /// Of the temps.
+    /// Offset of the temps.
     pub(crate) temps: u64,
-    /// Of one worker's scratch memory.
+    /// Offset of the scratch memory of one worker.
     pub(crate) scratch: u64,
-    /// How many bytes must be zero before the first run.
+    /// Number of leading bytes that must be zero before the first run.
     pub(crate) zeroed: u64,
-    /// Bytes of the whole, a multiple of the alignment and not 0.
+    /// Size of the whole block, a positive multiple of the alignment.
     pub(crate) size: u64,
 }
 
 impl Arena {
-    /// With `head` bytes at offset 0 for the caller's own use.
+    /// Lays out the block with `head` bytes at offset 0 for the caller's use.
     pub(crate) fn new(artifact: &Artifact, head: u64) -> Result<Self> {
         let mut used = 0;
         let mut take = |bytes| take(&mut used, bytes);
@@ -60,17 +61,17 @@ impl Arena {
     }
 }
 
-/// Takes the next bytes of a block of which some are used. Returns their offset.
+/// Allocates the next `bytes` of the block and returns their offset. `used` is the current size.
 fn take(used: &mut u64, bytes: u64) -> Result<u64> {
     let place = *used;
     let end = bytes.checked_next_multiple_of(ALIGNMENT).and_then(|bytes| used.checked_add(bytes));
     *used = end
         .filter(|&end| end <= i64::MAX as u64)
-        .ok_or_else(|| Error::invalid("arguments, results and temps together are larger than any memory"))?;
+        .ok_or_else(|| Error::invalid("arguments, results, and temps together exceed 2^63 - 1 bytes"))?;
     Ok(place)
 }
 
-/// An unsigned literal of C and C++.
+/// Formats an unsigned literal of C and C++.
 pub(crate) fn literal(number: u64) -> String {
     let suffix = if number > u64::from(u32::MAX) { "ull" } else { "u" };
     format!("{number}{suffix}")

@@ -1,17 +1,18 @@
-//! The parts of a class whose constants are in a file.
+//! Parts of a class whose constants are in a file.
 
 use super::text::Text;
 use crate::Artifact;
 
-/// The public static methods that set the constants of all objects. Nothing for constants in the object.
+/// Writes the public static methods that set the constants of all objects. Does nothing if the
+/// constants are in the object.
 pub(super) fn class_methods(out: &mut Text, artifact: &Artifact) {
     if artifact.constants_file.is_none() {
         return;
     }
     for line in [
-        "The constants, which are in a file of their own. They are set for all objects of the class, with the",
-        "methods here, or for one object, with its LoadConstants(path) or SetConstants(file, size); before its",
-        "first Run, and again between runs to swap them. On false, *error_msg says what went wrong.",
+        "Constants are in a separate file. Set them for all objects of the class with the methods below, or for",
+        "one object with its LoadConstants(path) or SetConstants(file, size). Set them before the first Run, and",
+        "between runs to replace them. These methods return false and set *error_msg on failure.",
     ] {
         out.comment(line);
     }
@@ -29,13 +30,13 @@ pub(super) fn class_methods(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-/// The private members behind them.
+/// Writes the private members that these methods use.
 pub(super) fn layout_hash(out: &mut Text, artifact: &Artifact) {
     if artifact.constants_file.is_none() {
         return;
     }
     layout_table(out, artifact, "static constexpr unsigned char kLayoutHash[]");
-    out.comment("Never destroyed: objects may run while the program ends.");
+    out.comment("Never destroyed, because objects may run during the program's exit.");
     out.line("static ::tfcompile::tfcompile_v1::DefaultConstants& DefaultConstants() {");
     out.line("  static auto* const defaults = new ::tfcompile::tfcompile_v1::DefaultConstants;");
     out.line("  return *defaults;");
@@ -43,10 +44,10 @@ pub(super) fn layout_hash(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-/// An array with the layout hash, if the constants are in a file.
+/// Writes an array with the layout hash if the constants are in a file.
 pub(crate) fn layout_table(out: &mut Text, artifact: &Artifact, declaration: &str) {
     let Some(layout) = artifact.constants_file else { return };
-    out.comment("What a file of constants has to share with the code.");
+    out.comment("Layout hash, which a constants file must share with the code.");
     out.line(&format!("{declaration} = {{"));
     for row in layout.0.chunks(16) {
         let bytes: Vec<String> = row.iter().map(|byte| format!("0x{byte:02x},")).collect();

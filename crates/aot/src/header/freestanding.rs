@@ -1,8 +1,8 @@
-//! A C++ class for programs without a library: no allocation, no exceptions, no standard library beyond the headers
-//! that every compiler brings along. All of its memory is in the object.
+//! A C++ class for programs without a library: no allocation, no exceptions, and only those
+//! standard headers that every compiler provides. All of its memory is inside the object.
 //!
-//! An object of static storage needs no code before `main`: its constructor is constant, and pointers into its own
-//! memory are computed when they are used.
+//! A static object needs no code before `main`: its constructor is constant, and pointers into its
+//! own memory are computed on use.
 
 use super::text::Text;
 use super::{Constants, CppNames, accessors, arena, variables};
@@ -11,15 +11,15 @@ use crate::header::{Arena, literal, standalone};
 use std::collections::BTreeSet;
 use support::Result;
 
-/// The whole header.
+/// Returns the whole header.
 pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
     let arena = Arena::new(artifact, 0)?;
     let mut out = Text::new();
     super::begin(&mut out, artifact);
-    let mut done = BTreeSet::new();
-    standalone::embed_one(&mut out, "tfcompile/frame.h", &mut done)?;
+    let mut emitted_paths = BTreeSet::new();
+    standalone::embed_one(&mut out, "tfcompile/frame.h", &mut emitted_paths)?;
     if artifact.constants_file.is_some() {
-        standalone::embed_one(&mut out, "tfcompile/constants_format.h", &mut done)?;
+        standalone::embed_one(&mut out, "tfcompile/constants_format.h", &mut emitted_paths)?;
     }
     let mut shapes = artifact
         .interface
@@ -28,10 +28,10 @@ pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
         .map(|a| &a.shape)
         .chain(artifact.interface.fetches().iter().map(|r| &r.shape));
     if shapes.any(|shape| shape.element_type.is_complex()) {
-        standalone::embed_one(&mut out, "tfcompile/complex.h", &mut done)?;
+        standalone::embed_one(&mut out, "tfcompile/complex.h", &mut emitted_paths)?;
     }
     if !artifact.interface.variables().is_empty() {
-        standalone::embed_one(&mut out, variables::HEADER, &mut done)?;
+        standalone::embed_one(&mut out, variables::HEADER, &mut emitted_paths)?;
     }
     super::declarations(&mut out, artifact);
     super::open_namespaces(&mut out, artifact);
@@ -51,7 +51,7 @@ pub(super) fn header(artifact: &Artifact, names: &CppNames) -> Result<String> {
         tables(out, artifact);
         variables::method(out, artifact);
         if artifact.interface.size_count() > 0 {
-            out.comment("The true sizes of all bounded dimensions, those of each result in turn.");
+            out.comment("Actual sizes of all bounded dimensions, result by result.");
             out.line("const ::std::int64_t* dynamic_sizes() const { return dynamic_sizes_; }");
             out.blank();
         }
@@ -76,9 +76,9 @@ fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "  if (!computation.Run()) { /* computation.error_msg() says why */ }",
         "  // ... read computation.resultN() or computation.resultN_data()",
         "",
-        "An object holds all of its memory, kArenaBytes, and allocates none. Let it have static storage: there it costs",
-        "no code before main(), while elsewhere its constructor fills it with zeros. All buffers are row-major. Use one",
-        "object for each thread.",
+        "An object contains all of its memory, kArenaBytes, and allocates none. Give it static storage duration: there it",
+        "needs no code before main(), while elsewhere its constructor fills it with zeros. All buffers are row-major. Use",
+        "one object per thread.",
         "",
         "The logical function signature is:",
         &super::signature(&artifact.interface),
@@ -91,7 +91,7 @@ fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
 }
 
 fn memory(out: &mut Text, artifact: &Artifact, arena: &Arena) {
-    out.comment("Memory in an object for arguments, results and temps; and what each further worker needs.");
+    out.comment("Sizes in bytes of an object's memory and of the scratch memory of each further worker.");
     for (name, bytes) in [("kArenaBytes", arena.size), ("kScratchBytes", artifact.memory.scratch)] {
         out.line(&format!("static constexpr ::std::size_t {name} = {};", literal(bytes)));
     }
@@ -107,7 +107,7 @@ fn constructor(out: &mut Text, class: &str) {
 
 fn run(out: &mut Text, artifact: &Artifact) {
     let entry = &artifact.entry_point;
-    out.comment("Computes the results. On false, error_msg() says what went wrong.");
+    out.comment("Computes the results. On failure, returns false, and error_msg() returns the message.");
     out.line("bool Run() {");
     let constants = match Constants::of(artifact) {
         Constants::Near => format!("::{entry}_constants"),
@@ -165,11 +165,11 @@ fn run(out: &mut Text, artifact: &Artifact) {
     out.line("  return succeeded;");
     out.line("}");
     out.blank();
-    out.comment("Why the last Run() failed; \"\" if it did not.");
+    out.comment("Returns the error message of the last call, or \"\" if it succeeded.");
     out.line("const char* error_msg() const { return error_ != nullptr ? error_ : \"\"; }");
     out.blank();
     if !artifact.profile_counters.is_empty() {
-        out.comment("Summed over all runs.");
+        out.comment("Returns the profile counters, summed over all runs.");
         out.line("::std::int64_t* profile_counters() {");
         out.line("  return reinterpret_cast<::std::int64_t*>(arena_ + kCountersOffset);");
         out.line("}");
@@ -179,9 +179,9 @@ fn run(out: &mut Text, artifact: &Artifact) {
 
 fn set_constants(out: &mut Text) {
     for line in [
-        "Gives the object its constants: the bytes of the whole file, in memory that is aligned to 64 bytes and stays",
-        "as it is. Before the first run, and between runs to swap them. On false nothing has changed, and error_msg()",
-        "says why.",
+        "Sets the constants of the object to the contents of a constants file. The memory must be aligned to 64 bytes and",
+        "stay unchanged while in use. Call this before the first run, and between runs to replace the constants. On",
+        "failure, returns false and changes nothing, and error_msg() returns the message.",
     ] {
         out.comment(line);
     }
@@ -199,9 +199,9 @@ fn set_constants(out: &mut Text) {
 
 fn set_parallel_for(out: &mut Text, artifact: &Artifact) {
     for line in [
-        "Lets runs share their work out through a function (see tfcompile_parallel_for); null: the calling thread.",
-        "`scratch` is memory for max_workers times kScratchBytes, aligned to 64 bytes, or null if that is 0. On false it",
-        "is missing or not aligned, and nothing has changed. Results don't depend on any of this.",
+        "Sets the function that distributes the work of runs (see tfcompile_parallel_for). Null selects the calling",
+        "thread. `scratch` has max_workers times kScratchBytes bytes, aligned to 64; it may be null if that is 0. Returns",
+        "false and changes nothing if `scratch` is null or misaligned. Results do not depend on these settings.",
     ] {
         out.comment(line);
     }
@@ -223,9 +223,9 @@ fn set_parallel_for(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-/// The buffers by index, which the accessors use.
+/// Writes the accessors of buffers by index, which the other accessors use.
 fn tables(out: &mut Text, artifact: &Artifact) {
-    out.comment("Arguments by index: feeds, then variables. A setter's null means memory of the object.");
+    out.comment("Arguments by index: feeds, then variables. Setting null selects the object's own memory.");
     if artifact.interface.arguments().is_empty() {
         out.line("void* arg_data(::std::size_t) { return nullptr; }");
     } else {
@@ -240,12 +240,14 @@ fn tables(out: &mut Text, artifact: &Artifact) {
     out.blank();
     out.comment("Results by index: fetches, then written variables.");
     for constness in ["", "const "] {
-        let behind = if constness.is_empty() { "" } else { " const" };
+        let qualifier = if constness.is_empty() { "" } else { " const" };
         if artifact.interface.results().is_empty() {
-            out.line(&format!("{constness}void* result_data(::std::size_t){behind} {{ return nullptr; }}"));
+            out.line(&format!(
+                "{constness}void* result_data(::std::size_t){qualifier} {{ return nullptr; }}"
+            ));
             continue;
         }
-        out.line(&format!("{constness}void* result_data(::std::size_t index){behind} {{"));
+        out.line(&format!("{constness}void* result_data(::std::size_t index){qualifier} {{"));
         let fetches = artifact.interface.fetches().len();
         if fetches < artifact.interface.results().len() {
             let guard = if fetches == 0 { String::new() } else { format!("if (index >= {fetches}u) ") };
@@ -284,10 +286,10 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
         }
     }
     out.blank();
-    out.comment("All members start as zeros, so that an object of static storage takes no room in the program's file.");
+    out.comment("All members are initially zero, so an object with static storage takes no space in the program's file.");
     out.line(&format!("alignas({}) unsigned char arena_[kArenaBytes] = {{}};", arena::ALIGNMENT));
     if !artifact.interface.arguments().is_empty() {
-        out.comment("Of the caller, or null.");
+        out.comment("Buffers of the caller, or null.");
         out.line("void* args_[kNumArgs] = {};");
     }
     if artifact.constants_file.is_some() {

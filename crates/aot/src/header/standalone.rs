@@ -1,12 +1,13 @@
-//! The runtime's headers inside of a generated one. Each keeps its include guard, so a program may include several
-//! standalone headers and the separate ones too.
+//! Embeds the runtime's headers in a generated one. Each keeps its include guard, so a program may
+//! include several standalone headers and also the separate ones.
 
 use super::text::Text;
 use crate::runtime_headers;
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The headers that cost more time to compile than all the rest: the macro that asks for each, and what it is for.
+/// Headers that take longer to compile than all others: path, macro that requests the header, and
+/// explanation.
 const ON_REQUEST: [(&str, &str, &str); 3] = [
     (
         "tfcompile/thread_pool.h",
@@ -16,7 +17,7 @@ const ON_REQUEST: [(&str, &str, &str); 3] = [
     (
         "tfcompile/eigen_thread_pool.h",
         "EIGEN_USE_THREADS",
-        "For set_thread_pool() include Eigen's Tensor before this header, with EIGEN_USE_THREADS defined.",
+        "For set_thread_pool() define EIGEN_USE_THREADS and include Eigen's Tensor before this header.",
     ),
     (
         "tfcompile/state.h",
@@ -25,35 +26,35 @@ const ON_REQUEST: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Appends headers of the runtime and all that they include, each once; and others on request.
+/// Appends runtime headers and everything that they include, once each, and optional headers.
 pub(super) fn embed(out: &mut Text, paths: &[&str]) -> Result<()> {
-    let mut done = BTreeSet::new();
+    let mut emitted_paths = BTreeSet::new();
     for path in paths {
-        embed_one(out, path, &mut done)?;
+        embed_one(out, path, &mut emitted_paths)?;
     }
     for (path, macro_name, comment) in ON_REQUEST {
         out.comment(comment);
         out.line(&format!("#ifdef {macro_name}"));
-        embed_one(out, path, &mut done)?;
+        embed_one(out, path, &mut emitted_paths)?;
         out.line(&format!("#endif  // {macro_name}"));
         out.blank();
     }
     Ok(())
 }
 
-/// Appends one header and all that it includes, unless it is there.
-pub(crate) fn embed_one(out: &mut Text, path: &str, done: &mut BTreeSet<String>) -> Result<()> {
-    if !done.insert(path.to_string()) {
+/// Appends one header and everything that it includes, unless already present.
+pub(crate) fn embed_one(out: &mut Text, path: &str, emitted_paths: &mut BTreeSet<String>) -> Result<()> {
+    if !emitted_paths.insert(path.to_string()) {
         return Ok(());
     }
     let (_, content) = runtime_headers()
         .iter()
         .find(|(known, _)| *known == path)
-        .ok_or_else(|| Error::internal(format!("there is no runtime header {path}")))?;
-    // What a header includes comes before it, outside of its include guard.
+        .ok_or_else(|| Error::internal(format!("unknown runtime header '{path}'")))?;
+    // The headers that this one includes come first, outside of its include guard.
     for line in content.lines() {
         if let Some(included) = runtime_include(line) {
-            embed_one(out, included, done)?;
+            embed_one(out, included, emitted_paths)?;
         }
     }
     out.comment(&format!("---- {path} ----"));
@@ -65,7 +66,7 @@ pub(crate) fn embed_one(out: &mut Text, path: &str, done: &mut BTreeSet<String>)
     Ok(())
 }
 
-/// The path, if a line includes a header of the runtime.
+/// Returns the path if a line includes a header of the runtime.
 fn runtime_include(line: &str) -> Option<&str> {
     let path = line.trim().strip_prefix("#include \"")?.strip_suffix('"')?;
     path.starts_with("tfcompile/").then_some(path)

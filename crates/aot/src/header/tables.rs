@@ -1,4 +1,4 @@
-//! The constant tables behind `StaticData()`: sizes, aliases, names, shapes.
+//! Constant tables of `StaticData()`: sizes, aliases, names, and shapes.
 
 use super::text::{Text, quoted};
 use super::{BASE, Constants, HeaderOptions, lookup_name};
@@ -7,7 +7,7 @@ use crate::artifact::ProfileCounter;
 use crate::cpp_type::{alignment, enumerator};
 use shape::{ArrayShape, ProgramShape, Shape};
 
-/// `StaticData()`, which the base class is constructed with.
+/// Writes `StaticData()`, the argument of the base class's constructor.
 pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
     let named = options.gen_name_to_index;
     let profiled = !artifact.profile_counters.is_empty();
@@ -43,11 +43,11 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
         ("program_shape", choose("&kProgramShape", options.gen_program_shape).to_string()),
         ("hlo_profile_printer_data", choose("&kProfilePrinterData", profiled).to_string()),
     ];
-    // Last and left out where it is 0.
+    // The last field, omitted if it is 0.
     if artifact.interface.size_count() > 0 {
         fields.push(("num_dynamic_sizes", artifact.interface.size_count().to_string()));
     }
-    out.comment("What the base class has to know about this computation.");
+    out.comment("Description of this computation for the base class.");
     out.line(&format!("static const {BASE}::StaticData& StaticData() {{"));
     out.line(&format!("  static constexpr {BASE}::StaticData kStaticData = {{"));
     for (field, value) in &fields {
@@ -59,14 +59,14 @@ pub(super) fn static_data(out: &mut Text, artifact: &Artifact, options: &HeaderO
     out.blank();
 }
 
-/// The private tables.
+/// Writes the private tables.
 pub(super) fn tables(out: &mut Text, artifact: &Artifact, options: &HeaderOptions) {
     let infos = |shapes: Vec<&ArrayShape>| -> Vec<String> {
         let info = |s: &&ArrayShape| format!("{{{}u, {}u}}", s.byte_size(), alignment(s.element_type));
         shapes.iter().map(info).collect()
     };
     let buffer_info = format!("{BASE}::BufferInfo");
-    out.comment("Bytes, and alignment of an element.");
+    out.comment("Size of each buffer and alignment of its elements, in bytes.");
     table(
         out,
         &buffer_info,
@@ -107,7 +107,7 @@ fn table(out: &mut Text, element: &str, name: &str, entries: &[String]) {
     out.line("};");
 }
 
-/// Names of the config, each table closed by a null pointer.
+/// Writes the names of the config. A null pointer terminates each table.
 fn names(out: &mut Text, artifact: &Artifact) {
     let closed = |names: Vec<&str>| -> Vec<String> {
         names.into_iter().map(quoted).chain(["nullptr".to_string()]).collect()
@@ -149,19 +149,19 @@ fn program_shape(out: &mut Text, shape: &ProgramShape) {
     out.line(&format!("    {parameters}, {names}, {count}, {result}}};"));
 }
 
-/// Constants that the shapes refer to, numbered in the order of their definition.
+/// Constants that the shapes refer to, numbered in the order of definition.
 struct ShapeArrays {
     lines: Vec<String>,
 }
 
 impl ShapeArrays {
-    /// The name of an array of shapes, or `nullptr`.
+    /// Returns the name of an array of shapes, or `nullptr`.
     fn shapes(&mut self, shapes: &[Shape]) -> String {
         let shapes: Vec<String> = shapes.iter().map(|shape| self.shape(shape)).collect();
         self.define("::xla::tfcompile_v1::ShapeProto", "kShapes", &shapes)
     }
 
-    /// An expression that constructs the shape.
+    /// Returns an expression that constructs the shape.
     fn shape(&mut self, shape: &Shape) -> String {
         let arguments = match shape {
             Shape::Array(array) => {

@@ -1,6 +1,6 @@
-//! A text that grows by lines, and names made safe for comments and string literals.
+//! Text assembled from lines, and names escaped for comments and string literals.
 
-/// C++ text in the making.
+/// A C++ text under construction.
 pub(crate) struct Text {
     text: String,
     indentation: &'static str,
@@ -18,7 +18,7 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// Appends a comment of one line. The text must not come from a user, unless [`quoted`].
+    /// Appends a one-line comment. Text from a user must be [`quoted`].
     pub(crate) fn comment(&mut self, comment: &str) {
         self.line(format!("// {comment}").trim_end());
     }
@@ -28,7 +28,7 @@ impl Text {
         self.text.push('\n');
     }
 
-    /// Appends lines that are indented as the members of a class.
+    /// Appends lines indented as the members of a class.
     pub(crate) fn indented(&mut self, lines: impl FnOnce(&mut Self)) {
         self.indentation = "  ";
         lines(self);
@@ -40,8 +40,9 @@ impl Text {
     }
 }
 
-/// A C++ string literal of ASCII characters for any text. It has no line break and does not end in a backslash, so
-/// it may also stand in a comment; question marks are escaped for the sake of trigraphs.
+/// Returns a C++ string literal of ASCII characters for any text. The literal contains no line
+/// break and does not end in a backslash, so it may also appear in a comment. Question marks are
+/// escaped because of trigraphs.
 pub(crate) fn quoted(text: &str) -> String {
     let mut literal = String::from("\"");
     for byte in text.bytes() {

@@ -1,20 +1,20 @@
-//! What a class says of its variables: the table behind `Variables()`, for `tfcompile/state.h`.
+//! Description of the variables of a class: the table of `Variables()`, for `tfcompile/state.h`.
 
 use super::lookup_name;
 use super::text::{Text, quoted};
 use crate::Artifact;
 use shape::PrimitiveType;
 
-/// The header with the type of the table's rows.
+/// Runtime header that defines the type of the table's rows.
 pub(super) const HEADER: &str = "tfcompile/variable.h";
 
-/// The public method, if there are variables.
+/// Writes the public method if the program has variables.
 pub(super) fn method(out: &mut Text, artifact: &Artifact) {
     if artifact.interface.variables().is_empty() {
         return;
     }
-    out.comment("Names, types and shapes of the variables, kNumVariables of them: what SaveVariables and LoadVariables of");
-    out.comment("\"tfcompile/state.h\" go by.");
+    out.comment("Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and LoadVariables of");
+    out.comment("\"tfcompile/state.h\".");
     out.line("static const ::tfcompile::VariableInfo* Variables() {");
     let mut dims = Vec::new();
     let mut rows = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn method(out: &mut Text, artifact: &Artifact) {
     out.blank();
 }
 
-/// NumPy's type, or that of the bits.
+/// Returns NumPy's name of the type, or of an integer type with the same bits.
 fn numpy_type(element_type: PrimitiveType) -> &'static str {
     use PrimitiveType::*;
     match element_type {

@@ -1,4 +1,4 @@
-//! The methods of the model, from the templates in `templates`.
+//! Methods of the model, from the templates in `templates`.
 
 use super::types::{ALLOW, about};
 use super::{Field, RUNTIME, Source};
@@ -89,7 +89,7 @@ fn profile_counters(source: &Source<'_>) -> String {
     }
 }
 
-/// What starts a run, and with how many threads.
+/// Writes the methods that start a run, and set the number of threads.
 fn run(source: &Source<'_>) -> String {
     let has_feeds = !source.feeds().is_empty();
     let scratch = scratch(source);
@@ -122,7 +122,7 @@ fn outputs(source: &Source<'_>) -> String {
     fill(template!("outputs"), &[("NAME", source.name), ("FIELDS", &lines(fields))])
 }
 
-/// The one place with a frame.
+/// Writes the only method that builds a frame.
 fn enter(source: &Source<'_>) -> String {
     let (artifact, scratch) = (source.artifact, scratch(source));
     let entry = artifact.entry_point.as_str();
@@ -172,7 +172,7 @@ fn parameters(source: &Source<'_>, scratch: &str) -> String {
     parameters.join(", ")
 }
 
-/// The address of each argument: a feed may be the caller's.
+/// Returns the address expression of each argument. The caller may provide the memory of feeds.
 fn argument_addresses(source: &Source<'_>) -> String {
     let feeds = source.feeds().iter().map(|Field { name, .. }| {
         format!(
@@ -195,7 +195,7 @@ fn result_addresses(source: &Source<'_>) -> String {
     }))
 }
 
-/// Bytes of scratch memory for each worker.
+/// Returns the size of the scratch memory per worker in bytes.
 fn scratch(source: &Source<'_>) -> String {
     source.artifact.memory.scratch.to_string()
 }

@@ -142,8 +142,8 @@ static void constants_in_a_file(void) {
   file = slurp("first.weights", &size);
   CHECK(scale_model_set_constants(state, file, size) == NULL);
   CHECK(scale_model_run(state) == 0 && scale_model_result_y(state)[3] == 8);
-  CHECK(strstr(scale_model_set_constants(state, file, size - 1), "cut off") != NULL);
-  CHECK(strstr(scale_model_set_constants(state, file, 63), "within their header") != NULL);
+  CHECK(strstr(scale_model_set_constants(state, file, size - 1), "truncated") != NULL);
+  CHECK(strstr(scale_model_set_constants(state, file, 63), "truncated within its header") != NULL);
   CHECK(strstr(scale_model_set_constants(state, file + 1, size - 1), "TFCCONST") != NULL);
   CHECK(scale_model_set_constants(state, NULL, 0) != NULL);
   file = slurp("other_layout.weights", &size);

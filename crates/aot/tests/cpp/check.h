@@ -1,4 +1,4 @@
-// CHECK for the programs beside it: says where, and ends the program.
+// Defines CHECK, which prints the location of a failed condition and ends the program.
 
 #ifndef CHECK_H_
 #define CHECK_H_

@@ -1,4 +1,5 @@
-// Constants in files: set for one object and for all, swapped between runs and while other threads run.
+// Constants in files: set for one object and for all, replaced between runs and while other threads
+// run.
 
 #include <atomic>
 #include <cstdio>
@@ -37,21 +38,21 @@ void OneObject() {
   CHECK(scale.LoadConstants("first.weights") && scale.error_msg().empty());
   CHECK(scale.Run() && scale.result_y(3) == 8);
   CHECK(scale.LoadConstants("second.weights") && scale.Run() && scale.result_y(3) == 80);
-  // What does not fit changes nothing.
-  for (const auto& wrong : {std::make_pair("missing.weights", "cannot load constants from 'missing.weights': "),
+  // A file that does not fit changes nothing.
+  for (const auto& invalid : {std::make_pair("missing.weights", "cannot load constants from 'missing.weights': "),
                             std::make_pair("other_layout.weights", "'other_layout.weights': the constants are for other code"),
-                            std::make_pair("other_version.weights", "version"), std::make_pair("cut.weights", "cut off"),
-                            std::make_pair("empty.weights", "empty"), std::make_pair(".", "no regular file"),
+                            std::make_pair("other_version.weights", "version"), std::make_pair("cut.weights", "truncated"),
+                            std::make_pair("empty.weights", "empty"), std::make_pair(".", "not a regular file"),
                             std::make_pair("scale.h", "TFCCONST")}) {
-    CHECK(!scale.LoadConstants(wrong.first));
-    CHECK(Contains(scale.error_msg(), wrong.second));
+    CHECK(!scale.LoadConstants(invalid.first));
+    CHECK(Contains(scale.error_msg(), invalid.second));
     CHECK(scale.Run() && scale.result_y(3) == 80 && scale.error_msg().empty());
   }
-  // A file is in use, not its name.
+  // The object uses the file, not its name.
   CHECK(std::rename("first.weights", "renamed.weights") == 0);
   CHECK(scale.LoadConstants("renamed.weights") && std::rename("renamed.weights", "first.weights") == 0);
   CHECK(scale.Run() && scale.result_y(3) == 8);
-  // Another object has none of that.
+  // Another object has no constants yet.
   Scale other;
   CHECK(!other.Run());
   other = std::move(scale);
@@ -62,13 +63,13 @@ void Memory() {
   Scale scale;
   scale.arg_x(3) = 2;
   const std::vector<unsigned char> file = Slurp("first.weights");
-  // However it is aligned.
+  // Any alignment is accepted.
   std::vector<unsigned char> room(file.size() + 65);
   for (std::size_t offset = 0; offset < 65; offset += 13) {
     for (std::size_t i = 0; i < file.size(); ++i) room[offset + i] = file[i];
     CHECK(scale.SetConstants(room.data() + offset, file.size()) && scale.Run() && scale.result_y(3) == 8);
   }
-  CHECK(!scale.SetConstants(file.data(), file.size() - 1) && Contains(scale.error_msg(), "cut off"));
+  CHECK(!scale.SetConstants(file.data(), file.size() - 1) && Contains(scale.error_msg(), "truncated"));
   CHECK(!scale.SetConstants(nullptr, 0) && !scale.error_msg().empty());
   CHECK(!scale.SetConstants(nullptr) && !scale.error_msg().empty());
   CHECK(scale.Run() && scale.error_msg().empty());
@@ -90,7 +91,7 @@ void Defaults() {
   before.arg_x(3) = own.arg_x(3) = 2;
   CHECK(own.LoadConstants("second.weights"));
   std::string error;
-  CHECK(!Scale::LoadDefaultConstants("cut.weights", &error) && Contains(error, "cut off"));
+  CHECK(!Scale::LoadDefaultConstants("cut.weights", &error) && Contains(error, "truncated"));
   CHECK(!Scale::LoadDefaultConstants("missing.weights"));
   CHECK(!before.Run());
   CHECK(Scale::LoadDefaultConstants("first.weights", &error));
@@ -105,7 +106,7 @@ void Defaults() {
   CHECK(before.Run() && before.result_y(3) == 80 && after.Run() && after.result_y(3) == 80);
 }
 
-// Each run has one file or the other, whole.
+// Each run uses one of the files entirely.
 void SwapsWhileOthersRun() {
   CHECK(Scale::LoadDefaultConstants("first.weights"));
   std::atomic<bool> stop{false};

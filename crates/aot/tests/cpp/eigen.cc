@@ -1,5 +1,5 @@
-// Eigen's pool behind a computation, and a pool that has no thread to spare. The header at TensorFlow's path of Eigen's
-// brings the adapter along.
+// A computation on Eigen's pool, including a pool without a free thread. TensorFlow's path of
+// Eigen's header also provides the adapter.
 
 #define EIGEN_USE_THREADS
 #define EIGEN_USE_CUSTOM_THREAD_POOL
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Counts what it is given to do.
+// Counts the scheduled tasks.
 class CountingPool : public Eigen::ThreadPoolInterface {
  public:
   explicit CountingPool(int threads) : pool_(threads) {}
@@ -62,7 +62,7 @@ int main() {
   RunOften(muladd);
   CHECK(pool.count > before);
 
-  // Called from the only thread of its pool: nobody else will come to help.
+  // Called from the only thread of its pool, so no other thread can help.
   Eigen::ThreadPool lonely(1);
   Eigen::ThreadPoolDevice lonely_device(&lonely, 1);
   tfcompile::SetThreadPool(muladd, &lonely_device);

@@ -1,10 +1,10 @@
-// Hand-written entry functions for the headers of tests/fixtures: what a compiled object would define.
+// Hand-written entry functions for the headers of tests/fixtures, in place of a compiled object.
 
 #include <string.h>
 
 #include "tfcompile/frame.h"
 
-// The constants of every fixture; entry_train reads its first float.
+// Constants of every fixture. entry_train reads the first float.
 #define CONSTANTS(entry) _Alignas(64) const unsigned char entry##_constants[64]
 
 CONSTANTS(entry_addcomp);
@@ -16,7 +16,7 @@ int32_t entry_addcomp(struct tfcompile_frame* frame) {
 
 CONSTANTS(entry_matmulandaddcomp);
 
-// One row of both results. Each worker keeps its sums in scratch memory of its own.
+// Computes one row of both results. Each worker keeps its sums in its own scratch memory.
 static int32_t Row(void* data, int64_t begin, int64_t end, int64_t worker) {
   struct tfcompile_frame* frame = data;
   const float* x = frame->args[0];
@@ -62,7 +62,7 @@ int32_t entry_train(struct tfcompile_frame* frame) {
   return 0;
 }
 
-// Copies bf16 and c64 to the results; the feeds are in the order of XLA's element types.
+// Copies bf16 and c64 to the results. The feeds are in the order of XLA's element types.
 CONSTANTS(entry_types);
 int32_t entry_types(struct tfcompile_frame* frame) {
   enum { kC64 = 12, kBf16 = 13 };
@@ -71,7 +71,8 @@ int32_t entry_types(struct tfcompile_frame* frame) {
   return 0;
 }
 
-// result = x * constants; the symbol of embedded constants exists, as in every object, but nobody uses it.
+// result = x * constants. The symbol of embedded constants exists in every object, but is unused
+// here.
 CONSTANTS(entry_scale);
 int32_t entry_scale(struct tfcompile_frame* frame) {
   if (frame->constants == 0 || (uintptr_t)frame->constants % 64 != 0) return 1;
@@ -81,7 +82,7 @@ int32_t entry_scale(struct tfcompile_frame* frame) {
   return 0;
 }
 
-// Constants that are reached through a pointer; adds the first.
+// Constants reached through a pointer. The function adds the first one.
 _Alignas(64) static const float far_away[16] = {0.25f};
 const void* const entry_far_constants_pointer = far_away;
 int32_t entry_far(struct tfcompile_frame* frame) {
@@ -102,6 +103,6 @@ int32_t entry_counter(struct tfcompile_frame* frame) {
   return 0;
 }
 
-// Nothing but variables, which it leaves as they are.
+// Only variables, which the function leaves unchanged.
 CONSTANTS(entry_state);
 int32_t entry_state(struct tfcompile_frame* frame) { return frame->version == 1 ? 0 : 1; }

@@ -1,5 +1,5 @@
-// Freestanding classes, in a program that has a library only to say what went wrong. Beside them stand the C headers,
-// which have the same frame.
+// Freestanding classes, in a program that uses a library only to report errors. Also includes the C
+// headers, which have the same frame.
 
 #include "check.h"
 
@@ -89,7 +89,7 @@ void Constants() {
   CHECK(!scale.SetConstants(file + 1, 100));
   CHECK(scale.SetConstants(file, load("second.weights")) && scale.Run() && scale.result_y(3) == 80);
   CHECK(!scale.SetConstants(file, load("other_layout.weights")) && Contains(scale.error_msg(), "other code"));
-  CHECK(!scale.SetConstants(file, load("cut.weights")) && Contains(scale.error_msg(), "cut off"));
+  CHECK(!scale.SetConstants(file, load("cut.weights")) && Contains(scale.error_msg(), "truncated"));
   std::free(file);
 }
 

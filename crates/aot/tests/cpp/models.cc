@@ -1,4 +1,5 @@
-// Four models in one program: accessors, allocation modes, variables, errors, moves, names and shapes.
+// Four models in one program: accessors, allocation modes, variables, errors, moves, names, and
+// shapes.
 
 #include <complex>
 #include <limits>
@@ -12,7 +13,7 @@
 #include "types.h"
 #include "xla/service/hlo_profile_printer.h"
 
-bool SecondUnit();  // In second_unit.cc.
+bool SecondUnit();  // Defined in second_unit.cc.
 
 namespace {
 
@@ -120,7 +121,7 @@ void Variables() {
   CHECK(train.results()[1] == kernel && train.result_data(2) == train.var_layer_kernel_3_data());
   CHECK(train.var_layer_kernel_3() == 0.5f);
   CHECK(train.Run() && kernel[2] == -2 && train.var_layer_kernel_3() == 1.0f);
-  // The persistent part of the temps lives on; the rest was overwritten.
+  // The persistent part of the temps survives; the rest was overwritten.
   CHECK(train.result_class() == 2);
   train.arg0() = -1;
   CHECK(!train.Run());
@@ -152,7 +153,7 @@ void AllTypes() {
   CHECK(types.ProgramShape()->parameters_size() == 35 && types.ProgramShape()->parameters(33).dimensions(1) == 0);
 }
 
-// Every half against arithmetic on its fields, and rounding of what lies between halves.
+// Compares every half with arithmetic on its fields, and tests rounding of values between halves.
 void Halves() {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const std::uint16_t half = static_cast<std::uint16_t>(bits);
@@ -171,7 +172,7 @@ void Halves() {
       for (int e = exponent == 0 ? 1 : exponent; e < 15; ++e) expected /= 2;
       for (int e = exponent; e > 15; --e) expected *= 2;
       CHECK(static_cast<double>(value) == (bits >> 15 ? -expected : expected));
-      // Half way to the next one: to the even one; a little more: up.
+      // A value halfway to the next half rounds to even, and a slightly larger one rounds up.
       if (exponent < 30 && (bits >> 15) == 0) {
         const float next = tfcompile::HalfToFloat(static_cast<std::uint16_t>(bits + 1));
         const float middle = (value + next) / 2;

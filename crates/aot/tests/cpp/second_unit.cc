@@ -1,4 +1,4 @@
-// Another translation unit of the program in models.cc: headers may be included in several.
+// Another translation unit of the program in models.cc: several units may include a header.
 
 #include "add.h"
 #include "tensorflow/compiler/aot/runtime.h"

@@ -1,4 +1,5 @@
-// Standalone headers: nothing of ours is on the include path. Several in one program, the pool of threads included.
+// Standalone headers, with no runtime header on the include path. Several headers are in one
+// program, including the thread pool.
 
 #define TFCOMPILE_WITH_THREAD_POOL
 #include "add_standalone.h"

@@ -1,4 +1,4 @@
-// A standalone header in a program whose threads are Eigen's.
+// A standalone header in a program that uses Eigen's threads.
 
 #define EIGEN_USE_THREADS
 #include <eigen3/unsupported/Eigen/CXX11/Tensor>

@@ -1,4 +1,5 @@
-// Variables saved to files and loaded again, into every kind of class; files that are damaged or of others.
+// Saves variables to files and loads them into every kind of class. Also tests damaged files and
+// files of other models.
 
 #include <cstdio>
 #include <cstring>
@@ -53,7 +54,7 @@ bool Equal(State& a, State& b) {
 
 State one, two, before;
 
-// The drop-in class: training goes on where it was saved.
+// The drop-in class: training continues from the saved state.
 void Training() {
   std::string error;
   ns::Train train, other;
@@ -68,7 +69,7 @@ void Training() {
   CHECK(train.Run() && other.Run());
   for (std::size_t i = 0; i < 3; ++i) CHECK(train.var_layer_kernel_2(i) == other.var_layer_kernel_2(i));
   CHECK(train.var_layer_kernel_3() == other.var_layer_kernel_3() && other.var_layer_kernel(2) == 3);
-  // What has no memory cannot be saved, nor loaded into.
+  // A variable without memory can be neither saved nor loaded.
   ns::Train unset(ns::Train::AllocMode::RESULTS_PROFILES_AND_TEMPS_ONLY);
   CHECK(!tfcompile::SaveVariables(unset, "unset.npz", &error) && Contains(error, "'layer/kernel' has no memory"));
   CHECK(!tfcompile::LoadVariables(unset, "train.npz", &error) && Contains(error, "'layer/kernel': the variable has no memory"));
@@ -94,7 +95,8 @@ void AllTypes() {
   CHECK(Equal(one, two));
 }
 
-// A byte that is changed, or an end that is cut off, is an error or without effect; an error changes nothing.
+// Tests that a changed byte or a truncation is an error or has no effect, and that an error changes
+// nothing.
 void Damage() {
   std::string error;
   const std::string good = Slurp("state.npz");
@@ -115,7 +117,7 @@ void Damage() {
   }
 }
 
-// As tests/data/make_numpy.py writes it.
+// Loads a file written by tests/data/make_numpy.py.
 void OfNumpy() {
   std::string error;
   ns::Train train;
@@ -140,16 +142,16 @@ void Wrong() {
   AddComp add;
   CHECK(tfcompile::SaveVariables(add, "none.npz", &error) && tfcompile::LoadVariables(add, "none.npz", &error));
   CHECK(!tfcompile::LoadVariables(train, "none.npz", &error));
-  // Another shape, another type.
+  // Tests a different shape and a different type.
   std::string bytes = Slurp("train.npz");
   std::string other = bytes;
   other.replace(other.find("(3,)"), 4, "(4,)");
   Spit("other.npz", other);
-  CHECK(!tfcompile::LoadVariables(train, "other.npz", &error) && Contains(error, "it has shape (4,), the variable has (3,)"));
+  CHECK(!tfcompile::LoadVariables(train, "other.npz", &error) && Contains(error, "it has shape (4,), but the variable has (3,)"));
   other = bytes;
   other.replace(other.find("<f4"), 3, ">f4");
   Spit("other.npz", other);
-  CHECK(!tfcompile::LoadVariables(train, "other.npz", &error) && Contains(error, "it has type '>f4', the variable has '<f4'"));
+  CHECK(!tfcompile::LoadVariables(train, "other.npz", &error) && Contains(error, "it has type '>f4', but the variable has '<f4'"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Thread pools: our own, and what calls a frame's parallel_for.
+// Thread pools: our own, and callers of a frame's parallel_for.
 
 #include <atomic>
 #include <thread>
@@ -15,7 +15,7 @@ struct Work {
 
   static std::int32_t Body(void* data, std::int64_t begin, std::int64_t end, std::int64_t worker) {
     Work& work = *static_cast<Work*>(data);
-    // Nobody else is this worker now.
+    // No other thread is this worker now.
     if (work.busy[static_cast<std::size_t>(worker)].exchange(1) != 0) return 99;
     for (std::int64_t i = begin; i < end; ++i) work.done[static_cast<std::size_t>(i)].fetch_add(1);
     work.busy[static_cast<std::size_t>(worker)].store(0);

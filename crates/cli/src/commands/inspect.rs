@@ -3,7 +3,7 @@
 use crate::files::outputs;
 use crate::report::text::human_bytes;
 use crate::report::text::{print_json, printable, table};
-use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, Found};
+use aot::{CONSTANTS_FILE_HEADER, ConstantsFileHeader, MetadataRecord};
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -59,7 +59,7 @@ fn constants(arguments: &Inspect, name: &str, header: &ConstantsFileHeader) -> R
 }
 
 /// One program for the reader.
-fn program(file: &str, found: &Found) -> String {
+fn program(file: &str, found: &MetadataRecord) -> String {
     let record = &found.metadata;
     let text = |pointer: &str| printable(record.pointer(pointer).and_then(Value::as_str).unwrap_or("?"));
     let member = found.member.as_deref().map(|m| format!("({})", printable(m))).unwrap_or_default();

@@ -1,5 +1,5 @@
-// Stands at this path for programs written for the first releases of TensorFlow's tfcompile: one block of memory for
-// several buffers.
+// Compatibility header for programs written for the first releases of TensorFlow's tfcompile:
+// allocates one block of memory for several buffers.
 
 #ifndef TFCOMPILE_FORWARD_AOT_RUNTIME_H_
 #define TFCOMPILE_FORWARD_AOT_RUNTIME_H_
@@ -16,10 +16,11 @@ namespace tfcompile {
 namespace runtime {
 inline namespace tfcompile_v1 {
 
-// The alignment of each buffer.
+// Alignment of each buffer.
 static constexpr ::std::size_t kAlign = 64;
 
-// The bytes that `n` buffers take when each is rounded up to kAlign. A size of -1 is no buffer.
+// Returns the total size of `n` buffers, each rounded up to kAlign. A size of -1 means that the
+// buffer is absent.
 inline ::std::size_t aligned_buffer_bytes(const ::std::intptr_t* sizes, ::std::size_t n) {
   ::std::size_t total = 0;
   for (::std::size_t i = 0; i < n; ++i) {
@@ -28,8 +29,9 @@ inline ::std::size_t aligned_buffer_bytes(const ::std::intptr_t* sizes, ::std::s
   return total;
 }
 
-// Allocates all `n` buffers at once and sets bufs[i], to null where the size is -1. Returns what FreeContiguous takes:
-// null if there is nothing to allocate. With `annotate_initialized`, the memory is zeros.
+// Allocates all `n` buffers at once and sets bufs[i], which is null where the size is -1. Returns
+// the argument for FreeContiguous, or null if there is nothing to allocate. Zeroes the memory if
+// `annotate_initialized` is set.
 inline void* MallocContiguousBuffers(const ::std::intptr_t* sizes, ::std::size_t n, void** bufs,
                                      bool annotate_initialized) {
   const ::std::size_t total = aligned_buffer_bytes(sizes, n);
@@ -46,7 +48,7 @@ inline void* MallocContiguousBuffers(const ::std::intptr_t* sizes, ::std::size_t
   return block;
 }
 
-// Frees what MallocContiguousBuffers returned.
+// Frees memory from MallocContiguousBuffers.
 inline void FreeContiguous(void* contiguous) { ::operator delete(contiguous); }
 
 }  // namespace tfcompile_v1

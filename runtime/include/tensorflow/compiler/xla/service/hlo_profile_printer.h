@@ -1,4 +1,4 @@
-// Stands at this path for programs written for TensorFlow's tfcompile.
+// Forwarding header at the path that programs for TensorFlow's tfcompile include.
 
 #ifndef TFCOMPILE_FORWARD_COMPILER_XLA_SERVICE_HLO_PROFILE_PRINTER_H_
 #define TFCOMPILE_FORWARD_COMPILER_XLA_SERVICE_HLO_PROFILE_PRINTER_H_

@@ -1,4 +1,4 @@
-//! Records within objects, archives, and reading both back, in each format.
+//! Embeds records in objects and archives of each format, and reads both back.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic")]
 
@@ -18,7 +18,8 @@ const FORMATS: [(BinaryFormat, Architecture, Endianness); 6] = [
     (BinaryFormat::MachO, Architecture::Aarch64, Endianness::Little),
 ];
 
-/// An object with a global function of 16 bytes that refers to a global constant, and a local function of 8.
+/// Returns an object with a global function of 16 bytes that refers to a global constant, and a
+/// local function of 8 bytes.
 fn object(
     (format, architecture, endianness): (BinaryFormat, Architecture, Endianness),
     name: &str,
@@ -60,14 +61,15 @@ type SectionFacts = (String, Vec<u8>, Vec<String>);
 /// Name, address, size, section.
 type SymbolFacts = (String, u64, u64, Option<usize>);
 
-/// All that a linker sees of an object: sections with their contents and relocations, symbols.
+/// Returns everything that a linker sees of an object: sections with contents and relocations, and
+/// symbols.
 fn facts(object: &[u8]) -> (Vec<SectionFacts>, Vec<SymbolFacts>) {
     let file = object::File::parse(object).unwrap();
     let sections = file.sections().filter(|s| !s.name().unwrap().contains("tfcompile")).map(|s| {
         let relocations = s.relocations().map(|r| format!("{r:?}")).collect();
         (s.name().unwrap().to_owned(), s.data().unwrap().to_vec(), relocations)
     });
-    // The table of names is a section of its own, which grows.
+    // The table of section names is itself a section. It grows.
     let sections = sections.filter(|(name, ..)| !name.ends_with("strtab")).collect();
     let symbols = file.symbols().map(|s| {
         (s.name().unwrap().to_owned(), s.address(), s.size(), s.section_index().map(|index| index.0))
@@ -195,8 +197,8 @@ fn damaged_files_are_refused_and_never_a_crash() {
             }
         }
     }
-    assert!(read_metadata(b"").unwrap_err().message().contains("neither an object file"));
-    assert!(read_metadata(b"!<arch>\n").unwrap_err().message().contains("no metadata of tfcompile"));
+    assert!(read_metadata(b"").unwrap_err().message().contains("not an object file"));
+    assert!(read_metadata(b"!<arch>\n").unwrap_err().message().contains("no tfcompile metadata"));
     let plain = object(FORMATS[0], "entry");
-    assert!(read_metadata(&plain).unwrap_err().message().contains("no metadata of tfcompile"));
+    assert!(read_metadata(&plain).unwrap_err().message().contains("no tfcompile metadata"));
 }
