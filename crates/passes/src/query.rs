@@ -1,6 +1,7 @@
 //! Queries that many passes use.
 
-use hlo::{ComputationId, Module, Op};
+use hlo::{Computation, ComputationId, InstructionId, Module, Op};
+use shape::ArrayShape;
 
 /// The entry and the computations that control flow runs, callees first. Their instructions run one
 /// by one. Fused and applied computations are not included.
@@ -25,4 +26,15 @@ pub(crate) fn executed_computations(module: &Module) -> Vec<ComputationId> {
     }
     executed.reverse();
     executed
+}
+
+/// True if an instruction returns an array of a static shape.
+pub(crate) fn is_static_array(computation: &Computation, id: InstructionId) -> bool {
+    computation[id].shape().as_array().is_some_and(ArrayShape::is_static)
+}
+
+/// True if an instruction returns and reads only arrays of static shapes.
+pub(crate) fn is_static(computation: &Computation, id: InstructionId) -> bool {
+    let mut all = computation[id].operands().iter().chain([&id]);
+    all.all(|&id| is_static_array(computation, id))
 }

@@ -1,6 +1,7 @@
 //! Brings convolutions into the code generator's canonical form.
 
 use crate::pass::{Changed, Pass};
+use crate::query::is_static;
 use hlo::{
     Computation, ConvolutionDimensionNumbers, ConvolutionForm, InstructionId, Module, Op, OpMetadata, Window,
 };
@@ -57,9 +58,7 @@ fn canonical(computation: &mut Computation, id: InstructionId) -> Option<Instruc
     let (window, labels) = (window.clone(), labels.clone());
     let (mut feature_groups, batch_groups) = (*feature_group_count, *batch_group_count);
     let operands = computation[id].operands().to_vec();
-    let is_static =
-        |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
-    if !operands.iter().chain([&id]).all(is_static) {
+    if !is_static(computation, id) {
         return None;
     }
     let result = computation[id].shape().expect_array().clone();

@@ -34,6 +34,7 @@ mod slice;
 mod transpose;
 
 use crate::pass::{Changed, Pass};
+use crate::query::is_static;
 use graph::{Graph, Regions};
 use hlo::{Computation, InstructionId, Module, Op, Opcode, Traits};
 use support::Result;
@@ -137,12 +138,6 @@ fn sweep(computation: &mut Computation, regions: &Regions) -> bool {
         crate::simplify::dce::sweep(computation);
     }
     changed
-}
-
-/// True if an instruction returns and reads only arrays of static shapes.
-fn is_static(computation: &Computation, id: InstructionId) -> bool {
-    let is_static = |id: &InstructionId| computation[*id].shape().as_array().is_some_and(|s| s.is_static());
-    is_static(&id) && computation[id].operands().iter().all(is_static)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::InstructionFusion;
 use crate::fusion::tiles::Tiles;
+use crate::query::{is_static, is_static_array};
 use hlo::{CACHE_LINE, Computation, InstructionId, Op, Window};
 use shape::ArrayShape;
 use std::collections::{BTreeMap, BTreeSet};
@@ -395,13 +396,6 @@ fn origin(computation: &Computation, mut id: InstructionId) -> (InstructionId, V
     }
 }
 
-/// True if an instruction returns and reads only arrays of static shapes.
-fn is_static(computation: &Computation, id: InstructionId) -> bool {
-    let is_static =
-        |id: &InstructionId| computation[*id].shape().as_array().is_some_and(ArrayShape::is_static);
-    is_static(&id) && computation[id].operands().iter().all(is_static)
-}
-
 /// True if an instruction may be inside a fusion: it is fusible, and computing it there pays off.
 fn is_inner(computation: &Computation, id: InstructionId) -> bool {
     let op = computation[id].op();
@@ -430,11 +424,11 @@ fn adds_only_ones(computation: &Computation, id: InstructionId) -> bool {
 /// True if an instruction may be the root of a fusion. A reshape of memory takes no work, so it may
 /// not.
 fn is_root(computation: &Computation, id: InstructionId) -> bool {
-    let is_static =
-        |&id: &InstructionId| computation[id].shape().as_array().is_some_and(ArrayShape::is_static);
     match computation[id].op() {
-        Op::Reduce { .. } | Op::ReduceWindow { .. } => computation[id].operands().iter().all(is_static),
-        Op::DynamicUpdateSlice {} => is_static(&id) && computation[id].operands().iter().all(is_static),
+        Op::Reduce { .. } | Op::ReduceWindow { .. } => {
+            computation[id].operands().iter().all(|&operand| is_static_array(computation, operand))
+        }
+        Op::DynamicUpdateSlice {} => is_static(computation, id),
         Op::Reshape {} | Op::Bitcast {} => false,
         _ => is_inner(computation, id),
     }
