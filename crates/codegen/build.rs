@@ -1,10 +1,10 @@
-//! Finds LLVM 22, compiles the reader of its processor tables, and links LLVM: dynamically, or with the feature
-//! `static-llvm` statically.
+//! Finds LLVM 22, compiles the reader of its processor tables, and links LLVM: dynamically, or
+//! statically with the feature `static-llvm`.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The major version that `inkwell`'s feature in Cargo.toml names.
+/// Major version in the name of `inkwell`'s feature in Cargo.toml.
 const LLVM_MAJOR: &str = "22";
 
 fn main() {
@@ -21,7 +21,7 @@ fn main() {
         .flag_if_supported("-Wno-unused-parameter")
         .include(ask(&["--includedir"]))
         .file("cpp/subtarget_tables.cc")
-        // Linked below, behind LLVM.
+        // Linked below, after LLVM.
         .cpp_link_stdlib(None)
         .compile("subtarget_tables");
     println!("cargo:rustc-link-search=native={}", ask(&["--libdir"]));
@@ -29,7 +29,8 @@ fn main() {
         for library in libraries(&ask(&["--link-static", "--libs"])) {
             println!("cargo:rustc-link-lib=static:-bundle={library}");
         }
-        // Its interpreter, which nothing here calls, names libffi, and `--system-libs` does not.
+        // LLVM's interpreter, which this crate does not use, needs libffi, but `--system-libs` does
+        // not list it.
         let system = libraries(&ask(&["--link-static", "--system-libs"]));
         system.iter().map(String::as_str).chain(["ffi", "stdc++"]).for_each(link_archive);
     } else {
@@ -40,13 +41,14 @@ fn main() {
     }
 }
 
-/// Links an archive into the binary, so that it runs where the library is not installed; what comes as a shared library
-/// only, or is part of the C library, is linked as such.
+/// Links an archive into the binary, so that the binary runs where the library is not installed.
+/// Libraries that exist only as shared libraries, or belong to the C library, are linked
+/// dynamically.
 fn link_archive(library: &str) {
     const C_LIBRARY: [&str; 4] = ["rt", "dl", "m", "pthread"];
     let compiler = std::env::var("CXX").unwrap_or_else(|_| "c++".to_owned());
     let found = output(&compiler, &[&format!("-print-file-name=lib{library}.a")]);
-    // A compiler that does not find a file answers with the name it was given.
+    // A compiler that does not find a file prints the unchanged name.
     match found.as_deref().map(Path::new) {
         Ok(archive) if archive.is_absolute() && !C_LIBRARY.contains(&library) => {
             let folder = archive.parent().unwrap_or(Path::new("/"));
@@ -57,7 +59,8 @@ fn link_archive(library: &str) {
     }
 }
 
-/// `llvm-config` of the right version: below `LLVM_SYS_221_PREFIX` (which `llvm-sys` reads too), or on the path.
+/// Finds `llvm-config` of the right version, below `LLVM_SYS_221_PREFIX` (which `llvm-sys` also
+/// reads) or on the path.
 fn find_llvm_config() -> String {
     let candidates = match std::env::var("LLVM_SYS_221_PREFIX") {
         Ok(prefix) => vec![format!("{prefix}/bin/llvm-config")],
@@ -82,7 +85,7 @@ fn output(program: &str, arguments: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// The names in `-lfirst -lsecond`.
+/// Parses the names in `-lfirst -lsecond`.
 fn libraries(flags: &str) -> Vec<String> {
     flags.split_whitespace().filter_map(|flag| flag.strip_prefix("-l")).map(str::to_owned).collect()
 }

@@ -2,7 +2,7 @@
 //!
 //! One binary links and compiles the shared code once.
 
-mod artefacts;
+mod artifacts;
 mod c_header;
 mod fixtures;
 mod header;

@@ -1,4 +1,4 @@
-// LLVM's own tables of processors and features, which its C interface does not reach.
+// Access to LLVM's tables of processors and features, which its C interface does not expose.
 
 #include <cstddef>
 
@@ -9,8 +9,8 @@
 
 extern "C" {
 
-// Calls `visit` with each processor's name (`features` is 0) or each feature's name (1).
-// Returns 0, or 1 where the target has no tables.
+// Calls `visit` with the name of each processor (`features` is 0) or feature (1). Returns 0, or 1
+// if the target has no tables.
 int tfcompile_visit_subtarget_names(LLVMTargetRef target, char const* triple, int features,
                                     void (*visit)(void* data, char const* name), void* data) {
   auto const* llvm_target = reinterpret_cast<llvm::Target const*>(target);

@@ -1,8 +1,9 @@
-//! Code that was generated before, by the content that it was generated from.
+//! Cache of generated code, addressed by the content from which it is generated.
 //!
-//! A key is the hash of a unit's LLVM code, as it is before any pass, with all else that decides what LLVM makes of it. So
-//! an entry is never out of date, and an object is the same with a cache and without. Where entries are kept is the
-//! caller's matter; what comes back is trusted only if its own hash says that it is what was kept, under this key.
+//! A key is the hash of a unit's LLVM code before any pass, together with everything else that
+//! affects LLVM's output. Entries therefore never become stale, and an object is the same with and
+//! without a cache. The caller decides where entries are stored. A returned entry is used only if
+//! its own hash confirms that it was stored under this key.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,24 +15,24 @@ use support::Result;
 
 use crate::{Generated, llvm};
 
-/// A place where generated code is kept from one compilation to the next. Several threads use it at once.
+/// Storage of generated code between compilations. Must be thread-safe.
 pub trait UnitCache: Debug + Send + Sync {
-    /// What was kept under a key of 64 hexadecimal digits, if it is still there.
+    /// Returns the entry of a key of 64 hexadecimal digits, if it still exists.
     fn get(&self, key: &str) -> Option<Vec<u8>>;
-    /// Keeps an entry, if it can.
+    /// Stores an entry if possible.
     fn put(&self, key: &str, entry: &[u8]);
-    /// What tells this build of the compiler from all others. `None` if nothing does: then only what LLVM made of its own code
-    /// is kept, which no change of the compiler makes wrong.
+    /// Identity of this build of the compiler. `None` if it has none: then only LLVM's output is
+    /// stored, which no change of the compiler invalidates.
     fn compiler(&self) -> Option<&str> {
         None
     }
 }
 
-/// What entries begin with: the kind and version of their contents.
+/// Magic number of entries: kind and version of their contents.
 const MAGIC: &[u8; 8] = b"tfcunit2";
 const HASH_BYTES: usize = 32;
 
-/// The key of a unit. `settings` are what the caller tells LLVM besides the code.
+/// Returns the key of a unit. `settings` are the LLVM settings that are not part of the code.
 pub(crate) fn key(module: &Module<'_>, machine: &TargetMachine, settings: &str) -> String {
     let mut hasher = Sha256::new();
     let mut add = |bytes: &[u8]| {
@@ -49,7 +50,7 @@ pub(crate) fn key(module: &Module<'_>, machine: &TargetMachine, settings: &str) 
     hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// An entry of a cache: what kind and version it is, the hash of its key and of what follows, what follows.
+/// Builds a cache entry: kind and version, a hash of the key and the payload, and the payload.
 pub fn seal(magic: &[u8; 8], key: &str, payload: &[u8]) -> Vec<u8> {
     let mut entry = Vec::with_capacity(magic.len() + HASH_BYTES + payload.len());
     entry.extend(magic);
@@ -58,14 +59,15 @@ pub fn seal(magic: &[u8; 8], key: &str, payload: &[u8]) -> Vec<u8> {
     entry
 }
 
-/// What [`seal`] put into an entry; `None` for an entry of another kind or key, and for one that was cut or changed.
+/// Returns the payload that [`seal`] stored. `None` if the entry has another kind or key, or is
+/// damaged.
 pub fn unseal<'e>(magic: &[u8; 8], key: &str, entry: &'e [u8]) -> Option<&'e [u8]> {
     let rest = entry.strip_prefix(magic)?;
     let (hash, payload) = rest.split_at_checked(HASH_BYTES)?;
     (self::hash(key, payload) == *hash).then_some(payload)
 }
 
-/// What an entry is recognised by: an entry of another key is whole and yet the wrong code.
+/// Hashes the key with the payload, since an intact entry of another key is still the wrong code.
 fn hash(key: &str, payload: &[u8]) -> [u8; HASH_BYTES] {
     Sha256::new()
         .chain_update((key.len() as u64).to_le_bytes())
@@ -75,7 +77,7 @@ fn hash(key: &str, payload: &[u8]) -> [u8; HASH_BYTES] {
         .into()
 }
 
-/// An entry: the stack frames, the object.
+/// Serializes an entry: the stack frames and the object.
 pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
     let mut payload = Vec::with_capacity(generated.object.len() + 64 * generated.frames.len() + 8);
     payload.extend((generated.frames.len() as u64).to_le_bytes());
@@ -88,7 +90,7 @@ pub(crate) fn encode(key: &str, generated: &Generated) -> Vec<u8> {
     seal(MAGIC, key, &payload)
 }
 
-/// What an entry holds; `None` if it is not what [`encode`] wrote for this key.
+/// Parses an entry. `None` if [`encode`] did not write it for this key.
 pub(crate) fn decode(key: &str, entry: &[u8]) -> Option<Generated> {
     let mut rest = unseal(MAGIC, key, entry)?;
     let mut frames = BTreeMap::new();
@@ -107,7 +109,7 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
     Some(u64::from_le_bytes(*number))
 }
 
-/// Generated code from the cache, or made and kept there.
+/// Returns generated code from the cache, or generates and stores it.
 pub(crate) fn through(
     cache: &dyn UnitCache,
     key: &str,

@@ -1,26 +1,26 @@
-//! Changes to ELF objects of 64 bits that LLVM wrote.
+//! Modifications of 64-bit ELF objects from LLVM.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 use std::ops::Range;
 use support::{Error, Result};
 
-/// Offset of the section table's offset in the file's head.
+/// Offset of the section table's offset in the file header.
 const E_SHOFF: usize = 0x28;
-/// Bytes of an entry of the section table, and offsets in it.
+/// Size of a section table entry in bytes, and offsets in it.
 const SECTION_HEADER: usize = 64;
 const SH_OFFSET: usize = 24;
 const SH_SIZE: usize = 32;
-/// Bytes of an entry of the symbol table, and the offset of a symbol's size in it.
+/// Size of a symbol table entry in bytes, and the offset of a symbol's size in it.
 const SYMBOL: usize = 24;
 const ST_SIZE: usize = 16;
 
-/// Gives the section that holds one symbol and nothing else `size` bytes at the end of the file, in place of what it had;
-/// returns where they are to be. The file ends where they begin.
+/// Replaces the contents of the section that holds only one symbol by `size` bytes at the end of
+/// the file. Returns the range of these bytes, at whose start the file now ends.
 pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) -> Result<Range<usize>> {
-    let broken = |what: &str| Error::internal(format!("LLVM's object: {what} of {symbol}"));
+    let broken = |what: &str| Error::internal(format!("in LLVM's object: {what} of '{symbol}'"));
     let file: ElfFile64<'_, Endianness> = ElfFile64::parse(&bytes[..])
-        .map_err(|e| Error::internal(format!("LLVM's object cannot be read: {e}")))?;
+        .map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))?;
     let endian = file.endian();
     let found = file
         .symbols()
@@ -29,7 +29,7 @@ pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) 
     let section = found.section_index().ok_or_else(|| broken("no section"))?;
     let others = file.symbols().filter(|s| s.section_index() == Some(section) && s.is_global()).count();
     if others != 1 || found.address() != 0 {
-        return Err(broken("other things in the section"));
+        return Err(broken("unexpected contents in the section"));
     }
     let table =
         file.section_by_name(".symtab").and_then(|s| s.file_range()).ok_or_else(|| broken("no table"))?;
@@ -42,14 +42,14 @@ pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) 
     let (Some(size_in_table), Some(header)) = (size_in_table, header) else { return Err(broken("no place")) };
 
     let start = bytes.len().next_multiple_of(64);
-    let length = usize::try_from(size).map_err(|_| broken("too large a size"))?;
+    let length = usize::try_from(size).map_err(|_| broken("size overflow"))?;
     let writes = [(header + SH_OFFSET, start as u64), (header + SH_SIZE, size), (size_in_table, size)];
     for (at, value) in writes {
         let place = bytes.get_mut(at..at + 8).ok_or_else(|| broken("no place"))?;
         place.copy_from_slice(&to_bytes(value, endian));
     }
     bytes.resize(start, 0);
-    let end = start.checked_add(length).ok_or_else(|| broken("too large a size"))?;
+    let end = start.checked_add(length).ok_or_else(|| broken("size overflow"))?;
     Ok(start..end)
 }
 

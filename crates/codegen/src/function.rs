@@ -1,4 +1,5 @@
-//! A function's statements to LLVM IR: structured control flow becomes blocks and phis.
+//! Translation of a function's statements to LLVM IR: structured control flow becomes blocks and
+//! phis.
 
 mod access_report;
 mod addresses;
@@ -20,35 +21,36 @@ use support::{Error, Id, Result};
 use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
-/// Longer straight runs of statements are cut into blocks of this many: LLVM's time grows faster than a block.
+/// Straight runs of statements are cut into blocks of at most this length, because LLVM's time
+/// grows superlinearly with the size of a block.
 const BLOCK_STATEMENTS: usize = 1000;
 
-/// A call's share of a block: it may be inlined.
+/// Number of statements that a call counts for, because it may be inlined.
 const CALL_STATEMENTS: usize = 16;
 
-/// A function with this many cuts is not optimised, so that LLVM does not join the blocks again.
+/// A function with this many cuts is not optimized, because LLVM would join the blocks again.
 const MAX_CUTS: usize = 16;
 
-/// A function in translation.
+/// Translator of one function.
 pub(crate) struct FunctionTranslator<'m, 'c> {
     pub(crate) module: &'m ModuleTranslator<'c>,
     pub(crate) builder: Builder<'c>,
     pub(crate) source: &'m nest::Function,
     function: FunctionValue<'c>,
-    /// The entry block, which holds the stack slots and nothing else.
+    /// Entry block, which contains only the stack slots.
     slots: BasicBlock<'c>,
     values: Vec<Option<BasicValueEnum<'c>>>,
     pub(crate) addresses: Addresses<'c>,
-    /// The stack's record of a parallel call's arguments.
+    /// Stack slot for the arguments of a parallel call.
     pub(crate) argument_record: Option<PointerValue<'c>>,
-    /// Statements since the current block began.
+    /// Number of statements in the current block.
     run: usize,
-    /// How many runs were too long.
+    /// Number of cuts so far.
     cuts: usize,
 }
 
 impl<'m, 'c> FunctionTranslator<'m, 'c> {
-    /// Prepares a declared function.
+    /// Prepares the translation of a declared function.
     pub(crate) fn new(
         module: &'m ModuleTranslator<'c>,
         source: &'m nest::Function,
@@ -94,33 +96,33 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         Ok(())
     }
 
-    /// The value of an id that is defined already.
+    /// Returns the value of an id that must already be defined.
     pub(crate) fn value(&self, id: ValueId) -> Result<BasicValueEnum<'c>> {
         self.known(id).ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
     }
 
-    /// The value of an id, if it is defined already.
+    /// Returns the value of an id if it is already defined.
     pub(crate) fn known(&self, id: ValueId) -> Option<BasicValueEnum<'c>> {
         self.values.get(id.index()).copied().flatten()
     }
 
-    /// An integer scalar.
+    /// Returns an integer scalar.
     pub(crate) fn integer(&self, id: ValueId) -> Result<IntValue<'c>> {
         match self.value(id)? {
             BasicValueEnum::IntValue(value) => Ok(value),
-            _ => Err(Error::internal(format!("{id} is no integer"))),
+            _ => Err(Error::internal(format!("{id} is not an integer"))),
         }
     }
 
-    /// An address.
+    /// Returns an address.
     pub(crate) fn pointer(&self, id: ValueId) -> Result<PointerValue<'c>> {
         match self.value(id)? {
             BasicValueEnum::PointerValue(value) => Ok(value),
-            _ => Err(Error::internal(format!("{id} is no address"))),
+            _ => Err(Error::internal(format!("{id} is not an address"))),
         }
     }
 
-    /// The type of a value in LLVM's terms.
+    /// Returns the LLVM type of a value.
     pub(crate) fn ty(&self, id: ValueId) -> BasicTypeEnum<'c> {
         self.module.ty(self.source.values[id])
     }
@@ -134,14 +136,14 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     }
 
     pub(crate) fn current_block(&self) -> Result<BasicBlock<'c>> {
-        self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))
+        self.builder.get_insert_block().ok_or_else(|| Error::internal("the builder has no current block"))
     }
 
     pub(crate) fn all(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<BasicValueEnum<'c>>> {
         ids.into_iter().map(|id| self.value(id)).collect()
     }
 
-    /// Emits a region's statements where the builder stands; returns what it yields.
+    /// Emits a region's statements at the builder's position. Returns the values that it yields.
     fn block(&mut self, block: &Block) -> Result<Vec<BasicValueEnum<'c>>> {
         self.run = 0;
         for statement in &block.statements {
@@ -158,7 +160,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         self.all(block.yields.iter().copied())
     }
 
-    /// Goes on in a new block.
+    /// Continues in a new block.
     fn cut(&mut self) -> Result<()> {
         let next = self.new_block();
         self.builder.build_unconditional_branch(next).built()?;
@@ -221,12 +223,13 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     }
 
     pub(crate) fn stack_slot(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {
-        let bytes = u32::try_from(bytes).map_err(|_| Error::internal("a stack slot of 4 GiB or more"))?;
+        let bytes = u32::try_from(bytes).map_err(|_| Error::internal("a stack slot has 4 GiB or more"))?;
         let here = self.current_block()?;
         self.builder.position_at_end(self.slots);
         let slot = self.builder.build_alloca(self.module.context.i8_type().array_type(bytes), "").built()?;
-        let instruction =
-            slot.as_instruction().ok_or_else(|| Error::internal("an alloca is an instruction"))?;
+        let instruction = slot
+            .as_instruction()
+            .ok_or_else(|| Error::internal("LLVM returned an alloca that is not an instruction"))?;
         instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("stack slot: {e}")))?;
         self.builder.position_at_end(here);
         Ok(slot.into())
@@ -236,7 +239,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         ids.into_iter().map(|id| self.builder.build_phi(self.ty(id), "").built()).collect()
     }
 
-    /// A loop with its test at the end, and one before it where it is not known to run at all.
+    /// Emits a loop with its test at the end. An additional test before the loop is omitted if the
+    /// loop is known to run at least once.
     fn for_loop(&mut self, range: Range<'c>, step: i64, carried: &[Carried], body: &Block) -> Result<()> {
         let Range { index, begin, end, .. } = range;
         let initial = self.all(carried.iter().map(|c| c.initial))?;
@@ -309,7 +313,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         let current: Vec<_> = inner.iter().map(|phi| phi.as_basic_value()).collect();
         self.define_all(carried.iter().map(|c| c.inner), current.iter().copied());
         let [BasicValueEnum::IntValue(again)] = self.block(condition)?[..] else {
-            return Err(Error::internal("a loop's condition yields one Bool"));
+            return Err(Error::internal("expected a loop condition that yields one Bool"));
         };
         let tested = self.current_block()?;
         let run = self.new_block();
@@ -371,7 +375,7 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     }
 }
 
-/// How often a loop runs, if both bounds are constants.
+/// Returns the trip count of a loop if both bounds are constants.
 fn trip_count(begin: IntValue<'_>, end: IntValue<'_>, step: i64) -> Option<u128> {
     let begin = i128::from(begin.get_sign_extended_constant()?);
     let end = i128::from(end.get_sign_extended_constant()?);

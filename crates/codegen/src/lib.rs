@@ -1,9 +1,9 @@
-//! Loop nests to object bytes, through LLVM. The only crate that names LLVM.
+//! Translation of loop nests to object files through LLVM. Only this crate depends on LLVM.
 //!
-//! The translation is direct: kernels are tiled and vectorised already, and LLVM selects instructions, schedules and
-//! allocates registers. No pass that vectorises, unrolls or recognises library functions runs. The object is
-//! position-independent, exports the entry function and the constants, and needs nothing but `memcpy`, `memset` and
-//! `memmove` from outside.
+//! The translation is direct: kernels are already tiled and vectorized, so LLVM only selects
+//! instructions, schedules, and allocates registers. No pass that vectorizes, unrolls, or
+//! recognizes library functions runs. Objects are position-independent, export the entry function
+//! and the constants, and need only `memcpy`, `memset`, and `memmove` from outside.
 
 mod cache;
 mod elf;
@@ -42,39 +42,42 @@ use support::{Error, Result, is_c_identifier};
 use target::{Architecture, ObjectFormat, Target};
 use units::{Source, Unit};
 
-/// What the caller wants.
+/// Options of code generation.
 #[derive(Clone, Debug)]
 pub struct CodegenOptions {
-    /// The symbol of the entry function, a C identifier; `<entry_point>_constants` is the constants' symbol.
+    /// Symbol of the entry function, a C identifier. `<entry_point>_constants` is the constants'
+    /// symbol.
     pub entry_point: String,
-    /// Whether to spend time on good code; without, LLVM's cheapest optimising settings.
+    /// Whether to optimize. If false, LLVM's cheapest optimizing settings are used.
     pub optimize: bool,
-    /// Whether to emit the object. Without it, `CompiledModule::object` and `functions` are empty, and selecting
-    /// instructions a second time is saved for readers of the assembly alone.
+    /// Whether to emit the object. If false, `CompiledModule::object` and `functions` are empty,
+    /// which saves callers that only read the assembly a second instruction selection.
     pub object: bool,
     /// Whether to return the LLVM IR as text.
     pub llvm_ir: bool,
     /// Whether to return the assembly as text.
     pub assembly: bool,
-    /// The defects that the code is instrumented to find. Such code calls the sanitizer's library.
+    /// Sanitizer that instruments the code. Instrumented code calls the sanitizer's library.
     pub sanitize: Option<Sanitizer>,
-    /// Whether the object may need nothing from outside at all, not even `memcpy` and its kind. Not with `sanitize`.
+    /// Forbids all external functions, even `memcpy` and similar ones. Incompatible with
+    /// `sanitize`.
     pub freestanding: bool,
-    /// Constants of more bytes lie in a section of their own that may be anywhere in the address space, and are found
-    /// through the variable `<entry_point>_constants_pointer`. Only ELF has such sections.
+    /// Size in bytes above which constants are placed in a separate section anywhere in the address
+    /// space and reached through the variable `<entry_point>_constants_pointer`. Only ELF has such
+    /// sections.
     pub large_constants: u64,
-    /// Where generated code is kept from one compilation to the next. It changes no byte of the object. Whoever asks for
-    /// text gets it from code that is made again.
+    /// Cache of generated code, which does not change any byte of the object. Bypassed if text
+    /// output is requested.
     pub cache: Option<Arc<dyn UnitCache>>,
-    /// How many threads generate code, which changes no byte either; without, as many as there are processors.
+    /// Number of threads, which does not change any byte either. `None` uses all processors.
     pub threads: Option<NonZero<usize>>,
 }
 
-/// The default of [`CodegenOptions::large_constants`]: half of what an address of 32 bits reaches.
+/// Default of [`CodegenOptions::large_constants`]: half of the range of a 32-bit address.
 pub const LARGE_CONSTANTS: u64 = 1 << 30;
 
 impl CodegenOptions {
-    /// Good code, no text.
+    /// Returns options for optimized code without text output.
     pub fn new(entry_point: impl Into<String>) -> Self {
         Self {
             entry_point: entry_point.into(),
@@ -91,22 +94,23 @@ impl CodegenOptions {
     }
 }
 
-/// The bytes of the constants block, in pieces. Gaps are zeros.
+/// Contents of the constants block, in pieces. Gaps are zeros.
 #[derive(Clone, Debug, Default)]
 pub struct Constants<'a> {
-    /// Bytes in all. 0 embeds nothing (the symbol stands before 64 zero bytes then).
+    /// Total size in bytes. 0 embeds nothing; the symbol then refers to 64 zero bytes.
     pub size: u64,
-    /// Offsets and bytes, within `size`.
+    /// Offsets and contents, within `size`.
     pub chunks: Vec<(u64, &'a [u8])>,
 }
 
 impl<'a> Constants<'a> {
-    /// A block in one piece.
+    /// Creates a block of one piece.
     pub fn from_bytes(bytes: &'a [u8]) -> Self {
         Self { size: bytes.len() as u64, chunks: vec![(0, bytes)] }
     }
 
-    /// Copies the chunks to a block of `size` zeros. An error where a chunk reaches beyond it.
+    /// Copies the chunks into `block`, which must be zeroed. Fails if a chunk extends beyond the
+    /// block.
     pub fn copy_to(&self, block: &mut [u8]) -> Result<()> {
         for (offset, bytes) in &self.chunks {
             let place = usize::try_from(*offset)
@@ -114,7 +118,7 @@ impl<'a> Constants<'a> {
                 .and_then(|start| block.get_mut(start..start.checked_add(bytes.len())?))
                 .ok_or_else(|| {
                     Error::internal(format!(
-                        "constant of {} bytes at offset {offset} reaches beyond the block of {} bytes",
+                        "a constant of {} bytes at offset {offset} extends beyond the block of {} bytes",
                         bytes.len(),
                         self.size
                     ))
@@ -128,39 +132,39 @@ impl<'a> Constants<'a> {
 /// A function of an object and its size.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FunctionSize {
-    /// The symbol.
+    /// Symbol.
     pub name: String,
-    /// Bytes of code.
+    /// Size of the code in bytes.
     pub bytes: u64,
 }
 
-/// The result of [`compile`].
+/// Result of [`compile`].
 #[derive(Clone, Debug)]
 pub struct CompiledModule {
-    /// A relocatable object file.
+    /// Relocatable object file.
     pub object: Vec<u8>,
-    /// A bound on the stack that one call of the entry takes, of what is in the object: without `memcpy` and its kind,
-    /// without what the caller's `parallel_for` takes.
+    /// Upper bound of the stack that one call of the entry uses within the object, excluding
+    /// `memcpy` and similar functions and the caller's `parallel_for`.
     pub stack_bytes: u64,
-    /// Whether the constants are found through `<entry_point>_constants_pointer`.
+    /// True if the constants are reached through `<entry_point>_constants_pointer`.
     pub large_constants: bool,
-    /// The functions in it, in the order of their addresses. Empty for formats without such a table (WebAssembly).
+    /// Functions in address order. Empty for formats without a function table (WebAssembly).
     pub functions: Vec<FunctionSize>,
-    /// LLVM IR, if asked for.
+    /// LLVM IR, if requested.
     pub llvm_ir: Option<String>,
-    /// Assembly, if asked for.
+    /// Assembly, if requested.
     pub assembly: Option<String>,
-    /// In how many parts the code was generated.
+    /// Number of parts in which the code was generated.
     pub units: usize,
-    /// How many of them came from the cache.
+    /// Number of parts that came from the cache.
     pub cached_units: usize,
 }
 
-/// Compiles a program for a target. The same arguments give the same bytes.
+/// Compiles a program for a target. Equal arguments yield equal bytes.
 ///
-/// Errors: `invalid` for a triple, processor, feature or entry point that does not exist or cannot be; `unsupported`
-/// for constants too large for an object and code that takes too much stack; `internal` for a program that the verifier
-/// refuses and for code that would call a library.
+/// Errors: `invalid` for an unknown or invalid triple, processor, feature, or entry point;
+/// `unsupported` for constants too large for an object and code that uses too much stack;
+/// `internal` for a program that the verifier rejects and for code that would call a library.
 pub fn compile(
     program: &nest::Program,
     target: &Target,
@@ -170,11 +174,11 @@ pub fn compile(
     compile_versions(&[Version { program, target }], options, constants)
 }
 
-/// Compiles several versions of a program into one object, whose entry calls the last one that the processor it runs on
-/// has the instructions for. The first is for every processor; the others stand in the order of the levels of x86-64,
-/// which are their targets' processors.
+/// Compiles several versions of a program into one object. Its entry calls the last version whose
+/// instructions the running processor supports. The first version is for every processor. The
+/// others must be in the order of the x86-64 levels, which are their targets' processors.
 ///
-/// Errors: as [`compile`]; `invalid` for versions whose processors cannot be told apart.
+/// Errors: as [`compile`]; `invalid` for versions whose processors cannot be distinguished.
 pub fn compile_versions(
     versions: &[Version<'_>],
     options: &CodegenOptions,
@@ -185,18 +189,19 @@ pub fn compile_versions(
     compile_versions_with(versions, options, constants.size, chunks)
 }
 
-/// As [`compile_versions`], with the chunks of the constants one by one, their offsets rising: each is dropped when it is in
-/// the object. What is given by value is so in memory once.
+/// Does the same as [`compile_versions`] with an iterator over the chunks of the constants in
+/// offset order. Each chunk is dropped as soon as it has been written, so owned constants are never
+/// held twice.
 pub fn compile_versions_with<B: AsRef<[u8]>>(
     versions: &[Version<'_>],
     options: &CodegenOptions,
     constants_size: u64,
     chunks: impl IntoIterator<Item = (u64, B)>,
 ) -> Result<CompiledModule> {
-    let target = versions.first().ok_or_else(|| Error::internal("nothing to compile"))?.target;
+    let target = versions.first().ok_or_else(|| Error::internal("no versions to compile"))?.target;
     if options.freestanding && options.sanitize.is_some() {
         return Err(Error::invalid(
-            "code that a sanitizer watches calls the sanitizer's library: leave --freestanding or --sanitize away",
+            "--freestanding cannot be combined with --sanitize: instrumented code calls the sanitizer's library",
         ));
     }
     check_entry_point(&options.entry_point)?;
@@ -204,13 +209,13 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     for version in versions {
         nest::verify(version.program)?;
         if version.program.functions.values().last().map(|f| f.linkage) != Some(nest::Linkage::Entry) {
-            return Err(Error::internal("the program has no entry"));
+            return Err(Error::internal("the program has no entry function"));
         }
         check_external_symbols(version.program, &options.entry_point)?;
-        // Names are judged for each version; the code generator is the first one's.
+        // Names are validated for each version. The code generator is the first version's.
         machine::target_machine(version.target, options.optimize)?;
     }
-    // The triple's own processor: what every machine can do until it is asked.
+    // The triple's default processor: the instructions that every machine supports.
     let baseline = Target::new(target.triple.as_str(), "", "")?;
     let source = Source::new(versions, &baseline, &options.entry_point)?;
     let units = source.units(target, options);
@@ -254,21 +259,21 @@ pub fn compile_versions_with<B: AsRef<[u8]>>(
     })
 }
 
-/// What code generation makes of a unit.
+/// Output of code generation for a unit.
 struct Generated {
     object: Vec<u8>,
     llvm_ir: Option<String>,
     assembly: Option<String>,
-    /// The bytes of the stack frame of each function that has one.
+    /// Size of each function's stack frame in bytes, for functions with a frame.
     frames: BTreeMap<String, u64>,
-    /// Whether it was made before.
+    /// True if it came from the cache.
     is_cached: bool,
 }
 
-/// Stack of a thread that generates code: recursion in LLVM is as deep as expressions are.
+/// Stack of a thread that generates code. LLVM recurses as deep as expressions are nested.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Generates the code of all units, on several threads.
+/// Generates the code of all units on several threads.
 fn generate_all(
     source: &Source<'_>,
     units: &[Unit],
@@ -296,7 +301,7 @@ fn generate_all(
             .collect();
         let mut all = work()?;
         for other in others {
-            all.extend(other.join().map_err(|_| Error::internal("a thread that generates code panicked"))??);
+            all.extend(other.join().map_err(|_| Error::internal("a code generation thread panicked"))??);
         }
         Ok(all)
     })?;
@@ -317,7 +322,10 @@ fn generate(
     let module = &translate::translate(&context, machine, source, unit, options, placement)?;
     if cfg!(debug_assertions) {
         module.verify().map_err(|e| {
-            Error::internal(format!("LLVM refuses the code: {e}\n{}", module.print_to_string().to_string()))
+            Error::internal(format!(
+                "LLVM's verifier rejects the code: {e}\n{}",
+                module.print_to_string().to_string()
+            ))
         })?;
     }
     let passes = passes(target, options.sanitize);
@@ -343,7 +351,7 @@ fn optimize_and_emit(
         .run_passes(passes, machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = options.llvm_ir.then(|| module.print_to_string().to_string());
-    // Emission rewrites the module, so each kind of output has its own.
+    // Emission modifies the module, so each output uses a separate copy.
     let assembly = if options.assembly {
         Some(String::from_utf8_lossy(&emit(machine, &module.clone(), FileType::Assembly)?).into_owned())
     } else {
@@ -359,8 +367,9 @@ fn optimize_and_emit(
     Ok(Generated { object, llvm_ir, assembly, frames: diagnostics.frames(), is_cached: false })
 }
 
-/// Inlines what is marked so, and drops what is computed twice; the lowering leaves little else to do. Processors whose
-/// addresses are no sums of two registers and a number gain by LLVM's search for better ones, see `llvm::initialize`.
+/// Returns the passes: inlining of marked functions and elimination of common subexpressions. The
+/// lowering leaves little else to do. Processors whose addressing modes are not sums of two
+/// registers and a constant benefit from LLVM's loop strength reduction; see `llvm::initialize`.
 fn passes(target: &Target, sanitize: Option<Sanitizer>) -> String {
     let instrument = sanitize.map_or("", Sanitizer::passes);
     let addresses = match target.triple.architecture {
@@ -371,9 +380,9 @@ fn passes(target: &Target, sanitize: Option<Sanitizer>) -> String {
 }
 
 fn emit(machine: &TargetMachine, module: &Module<'_>, kind: FileType) -> Result<Vec<u8>> {
-    let buffer = machine
-        .write_to_memory_buffer(module, kind)
-        .map_err(|e| Error::unsupported(format!("LLVM cannot write this kind of output: {e}")))?;
+    let buffer = machine.write_to_memory_buffer(module, kind).map_err(|e| {
+        Error::unsupported(format!("LLVM cannot write this output format for the target: {e}"))
+    })?;
     Ok(buffer.as_slice().to_vec())
 }
 

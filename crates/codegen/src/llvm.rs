@@ -1,4 +1,4 @@
-//! What LLVM holds once for a whole process: its back ends, and what happens when one of them gives up.
+//! Process-wide state of LLVM: its back ends, and the handler of their fatal errors.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -19,19 +19,20 @@ use llvm_sys::prelude::LLVMDiagnosticInfoRef;
 use llvm_sys::support::LLVMParseCommandLineOptions;
 use support::{Error, Result};
 
-/// LLVM's refusals of instructions are defects of the translation.
+/// Conversion of LLVM's errors while instructions are built. Such errors are defects of the
+/// translation.
 pub(crate) trait Built<T> {
-    /// The value, or our error.
+    /// Returns the value, or our error.
     fn built(self) -> Result<T>;
 }
 
 impl<T> Built<T> for std::result::Result<T, BuilderError> {
     fn built(self) -> Result<T> {
-        self.map_err(|e| Error::internal(format!("LLVM refuses an instruction: {e}")))
+        self.map_err(|e| Error::internal(format!("LLVM rejects an instruction: {e}")))
     }
 }
 
-/// Makes every back end of this LLVM known and installs the handler of fatal errors. Cheap when done already.
+/// Registers all back ends of LLVM and installs the handler of fatal errors. Cheap if already done.
 pub(crate) fn initialize() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -41,10 +42,12 @@ pub(crate) fn initialize() {
             LLVMInstallFatalErrorHandler(Some(fatal_error));
         }
         Target::initialize_all(&InitializationConfig::default());
-        // `addresses` has done what this pass of the code generator takes two fifths of the time for; where that is not
-        // enough, it is one of `passes`. LLVM has no other way to leave it out.
+        // `addresses` already does the work of this pass, which would take two fifths of the code
+        // generator's time. Where that does not suffice, `passes` includes it. LLVM has no other
+        // way to disable it.
         let words = [c"tfcompile".as_ptr(), c"-disable-lsr".as_ptr()];
-        // SAFETY: as many NUL-terminated words as are told, of which LLVM keeps copies; nothing generates code yet.
+        // SAFETY: the count matches the NUL-terminated words, which LLVM copies; nothing generates
+        // code yet.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         unsafe {
             LLVMParseCommandLineOptions(words.len() as i32, words.as_ptr(), std::ptr::null());
@@ -52,23 +55,25 @@ pub(crate) fn initialize() {
     });
 }
 
-/// LLVM's version.
+/// Returns LLVM's version.
 pub fn version() -> String {
     let (major, minor, patch) = inkwell::support::get_llvm_version();
     format!("{major}.{minor}.{patch}")
 }
 
-/// LLVM cannot go on, and does not return: one message and exit code 1, where LLVM itself would raise SIGABRT.
+/// Handles LLVM's fatal errors: prints one message and exits with code 1. LLVM itself would raise
+/// SIGABRT.
 extern "C" fn fatal_error(reason: *const c_char) {
-    // SAFETY: LLVM hands over a NUL-terminated string that outlives the call.
+    // SAFETY: LLVM passes a NUL-terminated string that outlives the call.
     #[expect(unsafe_code, reason = "LLVM's C interface")]
     let reason = unsafe { CStr::from_ptr(reason) };
     eprintln!("error: LLVM cannot generate code for this target: {}", reason.to_string_lossy());
     std::process::exit(1);
 }
 
-/// Collects what back ends report through a context: errors, which LLVM would print, and the sizes of stack frames,
-/// which LLVM reports of functions with the attribute `warn-stack-size`.
+/// Collector of diagnostics that back ends report through a context: errors, which LLVM would
+/// print, and the sizes of stack frames, which LLVM reports for functions with the attribute
+/// `warn-stack-size`.
 pub(crate) struct Diagnostics {
     collected: Rc<RefCell<Collected>>,
 }
@@ -80,11 +85,12 @@ struct Collected {
 }
 
 impl Diagnostics {
-    /// Listens to a context. The result must live as long as code is generated in it.
+    /// Listens to a context. The result must outlive all code generation in it.
     pub(crate) fn listen(context: &Context) -> Self {
         let collected = Rc::<RefCell<Collected>>::default();
         let data = Rc::as_ptr(&collected).cast_mut();
-        // SAFETY: the record stays where it is as long as `self` lives, which the caller keeps while it generates code.
+        // SAFETY: the record does not move while `self` lives, and the caller keeps `self` while it
+        // generates code.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         unsafe {
             LLVMContextSetDiagnosticHandler(context.raw(), Some(collect), data.cast());
@@ -92,20 +98,20 @@ impl Diagnostics {
         Self { collected }
     }
 
-    /// The first error so far.
+    /// Returns the first error so far.
     pub(crate) fn first_error(&self) -> Option<String> {
         self.collected.borrow().errors.first().cloned()
     }
 
-    /// The bytes of the stack frame of each function that has one.
+    /// Returns the size of each function's stack frame in bytes, for functions with a frame.
     pub(crate) fn frames(&self) -> BTreeMap<String, u64> {
         self.collected.borrow().frames.clone()
     }
 }
 
 extern "C" fn collect(diagnostic: LLVMDiagnosticInfoRef, data: *mut c_void) {
-    // SAFETY: LLVM calls this with a live diagnostic and with the pointer that `listen` registered, on the thread
-    // that generates code; the description is ours to free.
+    // SAFETY: LLVM calls this with a live diagnostic and with the pointer that `listen` registered,
+    // on the thread that generates code. The caller must free the description.
     #[expect(unsafe_code, reason = "LLVM's C interface")]
     let (severity, text, collected) = unsafe {
         let description = LLVMGetDiagInfoDescription(diagnostic);
@@ -126,7 +132,7 @@ extern "C" fn collect(diagnostic: LLVMDiagnosticInfoRef, data: *mut c_void) {
     }
 }
 
-/// The function and the bytes in `stack frame size (24) exceeds limit (0) in function 'f'`.
+/// Parses the function and the size in `stack frame size (24) exceeds limit (0) in function 'f'`.
 fn frame_size(text: &str) -> Option<(&str, u64)> {
     let (_, rest) = text.split_once("stack frame size (")?;
     let (bytes, rest) = rest.split_once(')')?;

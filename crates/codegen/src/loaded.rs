@@ -1,4 +1,4 @@
-//! An object loaded into this process, by LLVM's own linker.
+//! Objects loaded into this process with LLVM's own linker.
 
 use std::ffi::{CStr, CString};
 use std::ptr::{NonNull, null_mut};
@@ -18,10 +18,10 @@ use support::{Error, Result};
 
 use crate::llvm;
 
-/// The entry function and the constants of an object, callable as long as this lives.
+/// Entry function and constants of an object. They are callable as long as this value lives.
 #[derive(Debug)]
 pub struct LoadedObject {
-    /// Owns the memory that the addresses below point into.
+    /// Owner of the memory that the addresses below point into.
     jit: Jit,
     entry: NonNull<()>,
     constants: NonNull<u8>,
@@ -45,7 +45,7 @@ unsafe extern "C" {
 }
 
 impl LoadedObject {
-    /// Loads an object that [`compile`](crate::compile) made for this machine.
+    /// Loads an object that [`compile`](crate::compile) generated for this machine.
     pub fn load(object: &[u8], entry_point: &str) -> Result<Self> {
         llvm::initialize();
         let jit = Jit::create()?;
@@ -56,13 +56,13 @@ impl LoadedObject {
         Ok(Self { jit, entry, constants: constants.cast() })
     }
 
-    /// The address of the entry function, `extern "C" fn(*mut frame) -> i32`.
+    /// Returns the address of the entry function, `extern "C" fn(*mut frame) -> i32`.
     pub fn entry_address(&self) -> NonNull<()> {
         debug_assert!(!self.jit.0.is_null(), "the code is loaded");
         self.entry
     }
 
-    /// The address of the constants that the object carries.
+    /// Returns the address of the constants in the object.
     pub fn constants_address(&self) -> NonNull<u8> {
         self.constants
     }
@@ -71,21 +71,21 @@ impl LoadedObject {
 impl Jit {
     fn create() -> Result<Self> {
         let mut jit = null_mut();
-        // SAFETY: a null builder asks for the defaults: this machine, JITLink, no threads.
+        // SAFETY: a null builder selects the defaults: this machine, JITLink, no threads.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         check(unsafe { LLVMOrcCreateLLJIT(&mut jit, null_mut()) }, "starting")?;
         Ok(Self(jit))
     }
 
-    /// Defines memcpy, memmove and memset, and nothing else: whatever more an object needs is not found.
+    /// Defines only memcpy, memmove, and memset. Other symbols remain undefined.
     fn define_allowed_symbols(&self) -> Result<()> {
         let functions = [
             (c"memcpy", memcpy as *const () as usize),
             (c"memmove", memmove as *const () as usize),
             (c"memset", memset as *const () as usize),
         ];
-        // SAFETY: the JIT is alive; each interned name is handed over to the symbol table, which the JIT's main
-        // library takes over.
+        // SAFETY: the JIT is alive. The symbol table takes over each interned name, and the JIT's
+        // main library takes over the table.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         let error = unsafe {
             let mut pairs = functions.map(|(name, address)| LLVMOrcCSymbolMapPair {
@@ -106,7 +106,7 @@ impl Jit {
     }
 
     fn add(&self, object: &[u8]) -> Result<()> {
-        // SAFETY: the buffer is a copy of the object, which the JIT takes over.
+        // SAFETY: the buffer is a copy of the object, and the JIT takes it over.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         let error = unsafe {
             let buffer = LLVMCreateMemoryBufferWithMemoryRangeCopy(
@@ -116,37 +116,37 @@ impl Jit {
             );
             LLVMOrcLLJITAddObjectFile(self.0, LLVMOrcLLJITGetMainJITDylib(self.0), buffer)
         };
-        check(error, "adding the object")
+        check(error, "cannot add the object")
     }
 
     fn lookup(&self, symbol: &str) -> Result<NonNull<()>> {
-        let name = CString::new(symbol).map_err(|_| Error::internal("a symbol without NUL"))?;
+        let name = CString::new(symbol).map_err(|_| Error::internal("the symbol contains a NUL byte"))?;
         let mut address = 0;
         // SAFETY: the JIT is alive and the name NUL-terminated.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         check(unsafe { LLVMOrcLLJITLookup(self.0, &mut address, name.as_ptr()) }, symbol)?;
         NonNull::new(address as usize as *mut ())
-            .ok_or_else(|| Error::internal(format!("the loaded object lacks {symbol}")))
+            .ok_or_else(|| Error::internal(format!("the loaded object does not define '{symbol}'")))
     }
 }
 
 impl Drop for Jit {
     fn drop(&mut self) {
-        // SAFETY: created by `create`, freed once; nobody holds an address of the code any more, for those borrow
-        // `LoadedObject`.
+        // SAFETY: created by `create` and freed once. No address of the code remains in use,
+        // because addresses borrow `LoadedObject`.
         #[expect(unsafe_code, reason = "LLVM's C interface")]
         let error = unsafe { LLVMOrcDisposeLLJIT(self.0) };
-        // There is nobody to tell, and LLVM wants its errors consumed.
+        // LLVM requires errors to be consumed, and this one cannot be reported.
         let _ = check(error, "unloading");
     }
 }
 
-/// LLVM's error as ours.
+/// Converts LLVM's error.
 fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
     if error.is_null() {
         return Ok(());
     }
-    // SAFETY: a live error; its message is copied and freed.
+    // SAFETY: the error is live. Its message is copied and freed.
     #[expect(unsafe_code, reason = "LLVM's C interface")]
     let message = unsafe {
         let message = LLVMGetErrorMessage(error);
@@ -154,5 +154,5 @@ fn check(error: LLVMErrorRef, what: &str) -> Result<()> {
         LLVMDisposeErrorMessage(message);
         text
     };
-    Err(Error::internal(format!("loading code into this process ({what}): {message}")))
+    Err(Error::internal(format!("cannot load code into this process: {what}: {message}")))
 }

@@ -1,5 +1,5 @@
-//! From a target's names to LLVM's target machine. Names are checked against LLVM's own tables first: LLVM itself
-//! would print a warning and go on with something else.
+//! Conversion of a target's names to LLVM's target machine. Names are first checked against LLVM's
+//! tables, because LLVM itself would print a warning and continue with other settings.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -22,7 +22,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// The processor and features of the machine that this runs on, for `native`.
+/// Returns the processor and features of the host, for `native`.
 pub fn host_target() -> (String, String) {
     llvm::initialize();
     let cpu = TargetMachine::get_host_cpu_name().to_string();
@@ -30,12 +30,13 @@ pub fn host_target() -> (String, String) {
     (cpu, features)
 }
 
-/// The triple of the machine that this runs on.
+/// Returns the triple of the host.
 pub fn host_triple() -> String {
     TargetMachine::get_default_triple().as_str().to_string_lossy().into_owned()
 }
 
-/// The code generator for a target. Errors name the part of the target that LLVM does not know.
+/// Returns the code generator for a target. Errors name the part of the target that LLVM does not
+/// support.
 pub(crate) fn target_machine(target: &target::Target, optimize: bool) -> Result<TargetMachine> {
     known_machine(target, optimize).coded(Code::Target)
 }
@@ -64,13 +65,13 @@ fn known_machine(target: &target::Target, optimize: bool) -> Result<TargetMachin
         )
         .ok_or_else(|| {
             Error::invalid(format!(
-                "target triple '{text}', cpu '{}', features '{}': LLVM cannot combine these",
+                "target triple '{text}', cpu '{}', features '{}': LLVM does not support this combination",
                 target.cpu, target.features
             ))
         })
 }
 
-/// Position-independent, except for back ends that have no such code.
+/// Position-independent, except for back ends without support for such code.
 fn relocation_mode(architecture: &str) -> RelocMode {
     let without_pic = ["wasm", "avr", "msp430", "bpf", "xtensa", "xcore", "lanai"];
     if without_pic.iter().any(|name| architecture.starts_with(name)) {
@@ -89,7 +90,7 @@ fn check_cpu(target: &Target, triple: &TargetTriple, cpu: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "target cpu '{cpu}' is unknown for {}{}",
+        "unknown target cpu '{cpu}' for {}{}",
         triple.as_str().to_string_lossy(),
         suggestion(cpu, &known)
     )))
@@ -108,7 +109,7 @@ fn check_features(target: &Target, triple: &TargetTriple, features: &str) -> Res
         };
         if !known.contains(name) {
             return Err(Error::invalid(format!(
-                "target feature '{feature}' is unknown for {}{}",
+                "unknown target feature '{feature}' for {}{}",
                 triple.as_str().to_string_lossy(),
                 suggestion(name, &known)
             )));
@@ -117,7 +118,7 @@ fn check_features(target: &Target, triple: &TargetTriple, features: &str) -> Res
     Ok(())
 }
 
-/// All processors or all features that LLVM knows for a target.
+/// Returns all processors or all features that LLVM knows for a target.
 fn subtarget_names(target: &Target, triple: &TargetTriple, features: bool) -> Result<BTreeSet<String>> {
     extern "C" fn visit(data: *mut c_void, name: *const c_char) {
         // SAFETY: `data` is the set below, `name` a string of LLVM's tables.
@@ -148,7 +149,7 @@ fn subtarget_names(target: &Target, triple: &TargetTriple, features: bool) -> Re
     Ok(names)
 }
 
-/// `; did you mean a, b or c?`, or nothing where no name is near.
+/// Formats `; did you mean a, b or c?`, or nothing if no name is similar.
 fn suggestion(name: &str, known: &BTreeSet<String>) -> String {
     let wanted = name.to_lowercase();
     let mut near: Vec<(usize, &String)> = known
@@ -167,7 +168,7 @@ fn suggestion(name: &str, known: &BTreeSet<String>) -> String {
     }
 }
 
-/// Levenshtein's distance; names beyond 64 bytes are near nothing.
+/// Returns Levenshtein's distance. Names longer than 64 bytes have no similar names.
 fn edit_distance(a: &str, b: &str) -> usize {
     let (a, b) = (a.as_bytes(), b.as_bytes());
     if a.len() > 64 || b.len() > 64 {
@@ -208,7 +209,7 @@ mod tests {
         let message = error("quantum9-pc-linux", "", "");
         assert!(message.contains("'quantum9-pc-linux'"), "{message}");
         let message = error("aarch64-unknown-linux-gnu", "haswell", "");
-        assert!(message.contains("'haswell' is unknown for aarch64"), "{message}");
+        assert!(message.contains("unknown target cpu 'haswell' for aarch64"), "{message}");
     }
 
     #[test]

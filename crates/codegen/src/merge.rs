@@ -1,5 +1,5 @@
-//! Puts ELF objects of one program together, as `ld -r` does: what units of the program refer to in each other becomes
-//! local to the whole.
+//! Merges the ELF objects of one program, as `ld -r` does. References between units become local
+//! symbols.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,12 @@ use support::{Error, Result};
 
 type Reader<'d> = ElfFile64<'d, Endianness>;
 
-/// One object of several, which are of one target. Sections of one name become one; their order, and that of what is in
-/// them, is that of the objects. Symbols that are visible from outside of the program stay so, all others become local.
+/// Merges several objects for one target. Sections with the same name become one. Sections and
+/// their contents keep the order of the objects. Symbols that are visible outside of the program
+/// remain visible; all others become local.
 pub(crate) fn merge(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
     let readers = objects.iter().map(|bytes| {
-        Reader::parse(&bytes[..]).map_err(|e| Error::internal(format!("LLVM's object cannot be read: {e}")))
+        Reader::parse(&bytes[..]).map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))
     });
     let readers: Vec<Reader<'_>> = readers.collect::<Result<_>>()?;
     let first = readers.first().ok_or_else(|| Error::internal("no objects to merge"))?;
@@ -38,24 +39,25 @@ pub(crate) fn merge(objects: &[Vec<u8>]) -> Result<Vec<u8>> {
     for ((reader, places), symbols) in readers.iter().zip(&parts).zip(&symbols) {
         merged.add_relocations(reader, places, symbols)?;
     }
-    merged.writer.write().map_err(|e| Error::internal(format!("an object cannot be written: {e}")))
+    merged.writer.write().map_err(|e| Error::internal(format!("cannot write the merged object: {e}")))
 }
 
-/// Where sections of an object lie in the merged one, by their numbers.
+/// Location of an object's sections in the merged object, by section number.
 type Places = BTreeMap<usize, (SectionId, u64)>;
 
-/// Symbols of an object in the merged one, by their numbers, and what is added to addresses relative to them.
+/// An object's symbols in the merged object, by symbol number, and the offset to add to addresses
+/// relative to them.
 type Symbols = BTreeMap<usize, (SymbolId, u64)>;
 
 struct Merged<'a> {
     writer: Writer<'a>,
     sections: BTreeMap<Vec<u8>, SectionId>,
-    /// Those that objects share, by name.
+    /// Symbols that objects share, by name.
     symbols: BTreeMap<Vec<u8>, SymbolId>,
 }
 
 fn broken(e: object::Error) -> Error {
-    Error::internal(format!("LLVM's object cannot be read: {e}"))
+    Error::internal(format!("cannot parse LLVM's object: {e}"))
 }
 
 impl Merged<'_> {
@@ -69,7 +71,8 @@ impl Merged<'_> {
             let name = section.name_bytes().map_err(broken)?.to_vec();
             let known = self.sections.get(&name).copied();
             let is_attributes = known.is_some() && !sh_flags.contains(elf::SHF_ALLOC);
-            // What the file says of itself, such as the instructions that it uses, all objects say alike.
+            // Attributes of the whole file, such as the instruction set, are the same in all
+            // objects.
             if is_attributes {
                 continue;
             }
@@ -77,7 +80,7 @@ impl Merged<'_> {
                 if sh_type == elf::SHT_NOBITS { SectionKind::UninitializedData } else { section.kind() };
             let id = known.unwrap_or_else(|| {
                 let id = self.writer.add_section(Vec::new(), name.clone(), kind);
-                // Without sizes of entries nothing is merged within.
+                // Entry sizes are not kept, so the linker must not merge entries within a section.
                 let sh_flags = elf::SectionFlags(sh_flags.0 & !(elf::SHF_MERGE | elf::SHF_STRINGS).0);
                 self.writer.section_mut(id).flags = SectionFlags::Elf { sh_type, sh_flags };
                 self.sections.insert(name, id);
@@ -94,7 +97,7 @@ impl Merged<'_> {
         Ok(places)
     }
 
-    /// The symbols that an object defines.
+    /// Adds the symbols that an object defines.
     fn add_definitions(&mut self, reader: &Reader<'_>, places: &Places) -> Result<Symbols> {
         let mut symbols = Symbols::new();
         for symbol in reader.symbols().filter(|s| !s.is_undefined() && s.kind() != SymbolKind::File) {
@@ -114,7 +117,8 @@ impl Merged<'_> {
             } else {
                 (SymbolScope::Compilation, elf::STB_LOCAL | st_info.st_type())
             };
-            // Nobody asks for the visibility of what is local; the rest tells linkers how to call it.
+            // Local symbols need no visibility. The other bits tell linkers about the calling
+            // convention.
             let st_other = if is_visible { st_other } else { st_other.with_visibility(elf::STV_DEFAULT) };
             let id = self.writer.add_symbol(Symbol {
                 name: symbol.name_bytes().map_err(broken)?.to_vec(),
@@ -134,7 +138,8 @@ impl Merged<'_> {
         Ok(symbols)
     }
 
-    /// The symbols that an object refers to: definitions of others, or what the merged object refers to.
+    /// Adds the symbols that an object refers to: definitions in other objects, or references of
+    /// the merged object.
     fn add_references(&mut self, reader: &Reader<'_>, symbols: &mut Symbols) -> Result<()> {
         for symbol in reader.symbols().filter(ObjectSymbol::is_undefined) {
             let name = symbol.name_bytes().map_err(broken)?;
@@ -165,14 +170,14 @@ impl Merged<'_> {
             let Some(&(id, place)) = places.get(&section.index().0) else { continue };
             for (offset, relocation) in section.relocations() {
                 let RelocationFlags::Elf { r_type } = relocation.flags() else {
-                    return Err(Error::internal("a relocation of another format"));
+                    return Err(Error::internal("a relocation has an unexpected format"));
                 };
                 let target = match relocation.target() {
                     RelocationTarget::Symbol(index) => symbols.get(&index.0),
                     _ => None,
                 };
                 let &(symbol, added) =
-                    target.ok_or_else(|| Error::internal("a relocation against an unknown symbol"))?;
+                    target.ok_or_else(|| Error::internal("a relocation refers to an unknown symbol"))?;
                 let relocation = Relocation {
                     offset: place + offset,
                     symbol,
@@ -181,7 +186,7 @@ impl Merged<'_> {
                 };
                 self.writer
                     .add_relocation(id, relocation)
-                    .map_err(|e| Error::internal(format!("a relocation cannot be written: {e}")))?;
+                    .map_err(|e| Error::internal(format!("cannot write a relocation: {e}")))?;
             }
         }
         Ok(())

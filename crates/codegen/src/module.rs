@@ -1,4 +1,5 @@
-//! An LLVM module in translation: symbols, signatures, and attributes. Bodies are in `function`.
+//! Translation to an LLVM module: symbols, signatures, and attributes. `function` translates
+//! bodies.
 
 mod dispatch;
 mod freestanding;
@@ -19,23 +20,24 @@ use crate::llvm::Built;
 use crate::placement::Placement;
 use crate::{CodegenOptions, Sanitizer};
 
-/// An LLVM module in the making.
+/// An LLVM module under construction.
 pub(crate) struct ModuleTranslator<'c> {
     pub(crate) context: &'c Context,
     pub(crate) module: Module<'c>,
-    /// In the order of the functions of the program in translation: those that the unit has or refers to.
+    /// Functions of the current program, by number. Only those that the unit contains or references
+    /// are present.
     functions: Vec<Option<FunctionValue<'c>>>,
-    /// The target of the program in translation.
+    /// Target of the current program.
     pub(crate) target: &'c Target,
     pub(crate) sanitize: Option<Sanitizer>,
-    /// Whether nothing of the C library may be called.
+    /// Forbids calls of the C library.
     pub(crate) freestanding: bool,
-    /// The integer that is as wide as an address.
+    /// Integer type with the width of an address.
     size_type: IntType<'c>,
 }
 
 impl<'c> ModuleTranslator<'c> {
-    /// An empty module.
+    /// Creates an empty module.
     pub(crate) fn new(
         context: &'c Context,
         machine: &TargetMachine,
@@ -56,25 +58,25 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
-    /// Goes on to a program of so many functions, for a target.
+    /// Begins a program with `functions` functions for a target.
     pub(crate) fn begin_program(&mut self, target: &'c Target, functions: usize) {
         self.target = target;
         self.functions = vec![None; functions];
     }
 
-    /// The last function of the program in translation, if it is declared.
+    /// Returns the last function of the current program, if it is declared.
     pub(crate) fn last_function(&self) -> Option<FunctionValue<'c>> {
         self.functions.last().copied().flatten()
     }
 
-    /// A function of the program in translation.
+    /// Returns a function of the current program.
     pub(crate) fn callee(&self, id: nest::FunctionId) -> Result<FunctionValue<'c>> {
         let known = self.functions.get(id.index()).copied().flatten();
-        known.ok_or_else(|| Error::internal("a function of another unit is not declared"))
+        known.ok_or_else(|| Error::internal("a called function of another unit is not declared"))
     }
 
-    /// The read-only block that the finished object's bytes are patched into; LLVM sees zeros only. There is one cache
-    /// line at least, so that the symbol always exists.
+    /// Declares the read-only block of constants, which is patched in the finished object; LLVM
+    /// sees only zeros. The block has at least one cache line, so that the symbol always exists.
     pub(crate) fn declare_constants(&self, entry_point: &str, placement: Placement) {
         let bytes = match placement {
             Placement::None | Placement::Appended | Placement::Large => 64,
@@ -102,7 +104,8 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
-    /// A function that only one unit knows is internal to it; those that units share are hidden outside of the object.
+    /// Declares a function. A function that only one unit uses is internal; functions that units
+    /// share are hidden outside of the object.
     pub(crate) fn declare(
         &mut self,
         id: nest::FunctionId,
@@ -148,7 +151,8 @@ impl<'c> ModuleTranslator<'c> {
         self.add_machine_attributes(value);
     }
 
-    /// A status is sign extended where the machine's calling convention wants that of 32-bit results.
+    /// Sign-extends a returned status if the machine's calling convention requires it for 32-bit
+    /// results.
     pub(crate) fn extend_status(&self, function: FunctionValue<'c>) {
         let signext = Attribute::get_named_enum_kind_id("signext");
         function.add_attribute(AttributeLoc::Return, self.context.create_enum_attribute(signext, 0));
@@ -161,7 +165,7 @@ impl<'c> ModuleTranslator<'c> {
         bytes: u64,
     ) -> Result<PointerValue<'c>> {
         let index = self.context.i64_type().const_int(bytes, false);
-        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        // SAFETY: a single index into bytes fits the element type for any pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
         let address = unsafe { builder.build_in_bounds_gep(self.context.i8_type(), pointer, &[index], "") };
         address.built()
@@ -173,14 +177,14 @@ impl<'c> ModuleTranslator<'c> {
         function.add_attribute(AttributeLoc::Function, self.context.create_enum_attribute(kind, 0));
     }
 
-    /// What every function has, so that it uses the target's instructions and no library.
+    /// Adds the attributes of every function: the target's instructions, and no library calls.
     pub(crate) fn add_machine_attributes(&self, value: FunctionValue<'c>) {
         let text = |name: &str, text: &str| {
             value.add_attribute(AttributeLoc::Function, self.context.create_string_attribute(name, text));
         };
-        // Copy loops stay loops, and no library function is assumed to exist.
+        // Keeps copy loops as loops. No library function is assumed to exist.
         text("no-builtins", "");
-        // Reports every frame, see `llvm::Diagnostics`.
+        // Reports every frame; see `llvm::Diagnostics`.
         text("warn-stack-size", "0");
         if let Some(sanitizer) = self.sanitize {
             self.mark(sanitizer.attribute(), value);
@@ -192,7 +196,8 @@ impl<'c> ModuleTranslator<'c> {
             text("target-features", &self.target.features);
         }
         if self.target.triple.architecture == Architecture::Aarch64 && self.target.vector_bytes > 16 {
-            // SVE's vectors have so many times 16 bytes, no more and no less: the least number and the largest.
+            // The minimum and maximum number of 16-byte units in an SVE vector, which are equal
+            // here.
             let times = u64::from(self.target.vector_bytes / 16);
             let kind = Attribute::get_named_enum_kind_id("vscale_range");
             let range = self.context.create_enum_attribute(kind, times << 32 | times);
@@ -205,7 +210,7 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
-    /// Keeps LLVM from optimising a function, whose time for it grows faster than the code.
+    /// Disables optimization of a function, since LLVM's time for it grows superlinearly.
     pub(crate) fn leave_unoptimized(&self, function: FunctionValue<'c>) {
         self.mark("noinline", function);
         self.mark("optnone", function);
@@ -237,7 +242,7 @@ impl<'c> ModuleTranslator<'c> {
         Ok(())
     }
 
-    /// LLVM's type for ours.
+    /// Returns the LLVM type of a type.
     pub(crate) fn ty(&self, ty: nest::Type) -> BasicTypeEnum<'c> {
         let scalar = self.scalar(ty.scalar);
         if ty.lanes == 1 { scalar } else { vector_of(scalar, ty.lanes) }
@@ -256,16 +261,18 @@ impl<'c> ModuleTranslator<'c> {
         }
     }
 
-    /// The integer type of sizes in C.
+    /// Returns the integer type of sizes in C.
     pub(crate) fn size_type(&self) -> IntType<'c> {
         self.size_type
     }
 
-    /// Whether copying and filling so many bytes calls `memcpy` and `memset` by their names. LLVM's intrinsics, which
-    /// become instructions where that is best, call other functions on some platforms: `bzero`, `__aeabi_memcpy`. In
-    /// freestanding objects they are functions of the object.
+    /// True if copying or filling `bytes` bytes calls `memcpy` or `memset` by name. LLVM's
+    /// intrinsics, which become instructions where profitable, call other functions on some
+    /// platforms: `bzero`, `__aeabi_memcpy`. In freestanding objects, these functions are part of
+    /// the object.
     pub(crate) fn calls_memory_functions_by_name(&self, bytes: IntValue<'c>) -> bool {
-        // LLVM's name for the thread sanitizer's function is not every such library's, which all know `memcpy`.
+        // Not every ThreadSanitizer library has LLVM's name for the function, but all have
+        // `memcpy`.
         if self.sanitize == Some(Sanitizer::Thread) {
             return true;
         }
@@ -275,7 +282,7 @@ impl<'c> ModuleTranslator<'c> {
         (other_names || self.freestanding) && !small
     }
 
-    /// A function of the C library.
+    /// Declares a function of the C library.
     pub(crate) fn library_function(&self, name: &str, ty: FunctionType<'c>) -> FunctionValue<'c> {
         self.module.get_function(name).unwrap_or_else(|| {
             let function = self.module.add_function(name, ty, Some(Linkage::External));
@@ -286,29 +293,30 @@ impl<'c> ModuleTranslator<'c> {
         })
     }
 
-    /// The intrinsic function that reads a clock which programs may read on every machine of the target.
+    /// Returns the intrinsic that reads a clock. Programs can read this clock on every machine of
+    /// the target.
     pub(crate) fn clock(&self) -> Result<&'static str> {
         match self.target.triple.architecture {
             Architecture::X86 | Architecture::X86_64 => Ok("llvm.readcyclecounter"),
             Architecture::Aarch64 | Architecture::Riscv64 => Ok("llvm.readsteadycounter"),
             Architecture::Arm | Architecture::Wasm32 | Architecture::Other => {
                 Err(Error::unsupported(format!(
-                    "programs for {} cannot read a clock; compile without the profile's counters",
+                    "programs for {} cannot read a clock: compile without profile counters",
                     self.target.triple.as_str()
                 )))
             }
         }
     }
 
-    /// An intrinsic function of LLVM for some types.
+    /// Declares an intrinsic function of LLVM for the given types.
     pub(crate) fn intrinsic(&self, name: &str, types: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
         Intrinsic::find(name)
             .and_then(|intrinsic| intrinsic.get_declaration(&self.module, types))
-            .ok_or_else(|| Error::internal(format!("LLVM has no intrinsic {name} for these types")))
+            .ok_or_else(|| Error::internal(format!("unknown LLVM intrinsic '{name}' for the given types")))
     }
 }
 
-/// A vector type, of one lane too.
+/// Returns a vector type, also for one lane.
 pub(crate) fn vector_of(scalar: BasicTypeEnum<'_>, lanes: u32) -> BasicTypeEnum<'_> {
     match scalar {
         BasicTypeEnum::FloatType(ty) => ty.vec_type(lanes).as_basic_type_enum(),

@@ -1,4 +1,4 @@
-//! Changes to the bytes of a finished object, and checks of its symbols.
+//! Modification of a finished object's bytes, and checks of its symbols.
 
 use object::{Object, ObjectSection, ObjectSymbol, RelocationTarget};
 use support::{Error, Result};
@@ -7,20 +7,20 @@ use target::{Architecture, ObjectFormat, Target};
 use crate::placement::{Placement, no_memory};
 use crate::{CodegenOptions, FunctionSize, elf};
 
-/// The only functions that an object may need from outside.
+/// The only external functions that an object may call.
 const ALLOWED: [&str; 3] = ["memcpy", "memset", "memmove"];
 
-/// Names that linkers define themselves; position-independent code of some processors refers to them.
+/// Names that linkers define. Position-independent code of some processors refers to them.
 const LINKER_DEFINED: [&str; 2] = ["_GLOBAL_OFFSET_TABLE_", ".TOC."];
 
-/// The block of constants of an object.
+/// Block of constants of an object.
 pub(crate) struct Block<'a> {
     pub(crate) entry_point: &'a str,
     pub(crate) size: u64,
     pub(crate) placement: Placement,
 }
 
-/// Puts the constants into their section, chunk by chunk; each is dropped when it is there.
+/// Writes the constants to their section, chunk by chunk. Each chunk is dropped once it is written.
 pub(crate) fn write_constants<B: AsRef<[u8]>>(
     bytes: &mut Vec<u8>,
     target: &Target,
@@ -30,7 +30,7 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
     let name = format!("{}_constants", block.entry_point);
     let beyond = |offset: u64| {
         Error::internal(format!(
-            "a constant at offset {offset} reaches into the one before it, or beyond the block of {} bytes",
+            "a constant at offset {offset} overlaps the preceding one, or extends beyond the block of {} bytes",
             block.size
         ))
     };
@@ -52,7 +52,8 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
             let size = usize::try_from(block.size).map_err(|_| no_memory(block.size))?;
             bytes.try_reserve_exact(size.saturating_add(64)).map_err(|_| no_memory(block.size))?;
             let place = elf::move_section_to_end(bytes, &name, block.size)?;
-            // One behind the other, so that memory is first touched with what it is to hold.
+            // Chunks are written in order, so that each page is first touched with its final
+            // contents.
             for (offset, chunk) in chunks {
                 let chunk = chunk.as_ref();
                 let start = usize::try_from(offset).ok().and_then(|offset| offset.checked_add(place.start));
@@ -69,29 +70,31 @@ pub(crate) fn write_constants<B: AsRef<[u8]>>(
     }
 }
 
-/// Where in the file the bytes of a symbol are.
+/// Returns the file range of a symbol's bytes.
 fn existing_range(bytes: &[u8], target: &Target, name: &str, size: u64) -> Result<std::ops::Range<usize>> {
     let file = parse(bytes)?;
     let symbol = file
         .symbols()
         .find(|symbol| symbol.is_definition() && symbol_name(target, symbol.name()) == name)
-        .ok_or_else(|| Error::internal(format!("the object lacks the symbol {name}")))?;
+        .ok_or_else(|| Error::internal(format!("the object does not define symbol '{name}'")))?;
     let section = symbol
         .section_index()
         .and_then(|index| file.section_by_index(index).ok())
-        .ok_or_else(|| Error::internal(format!("{name} lies in no section")))?;
-    let (start, available) = section
-        .file_range()
-        .ok_or_else(|| Error::internal(format!("the section of {name} has no bytes in the object")))?;
+        .ok_or_else(|| Error::internal(format!("symbol '{name}' is in no section")))?;
+    let (start, available) = section.file_range().ok_or_else(|| {
+        Error::internal(format!("the section of symbol '{name}' has no contents in the object"))
+    })?;
     let offset = symbol.address().saturating_sub(section.address());
     if offset.checked_add(size).is_none_or(|end| end > available) {
-        return Err(Error::internal(format!("the section of {name} is too small")));
+        return Err(Error::internal(format!("the section of symbol '{name}' is too small")));
     }
-    let start = usize::try_from(start + offset).map_err(|_| Error::internal("an offset fits"))?;
-    Ok(start..start + usize::try_from(size).map_err(|_| Error::internal("a size fits"))?)
+    let start = usize::try_from(start + offset)
+        .map_err(|_| Error::internal("an offset exceeds the address space"))?;
+    Ok(start
+        ..start + usize::try_from(size).map_err(|_| Error::internal("a size exceeds the address space"))?)
 }
 
-/// The sizes of the functions that the object defines, in the order of their addresses.
+/// Returns the sizes of the functions that the object defines, in address order.
 pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<FunctionSize>> {
     let file = parse(bytes)?;
     let mut functions: Vec<(u64, u64, String)> = file
@@ -100,7 +103,8 @@ pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<Functi
         .map(|s| (s.address(), s.size(), symbol_name(target, s.name()).to_owned()))
         .collect();
     functions.sort();
-    // Formats without symbol sizes: up to the next function or the end of the code.
+    // In formats without symbol sizes, a function extends to the next function or the end of the
+    // code.
     let code_end = file
         .sections()
         .filter(|s| s.kind() == object::SectionKind::Text)
@@ -115,7 +119,7 @@ pub(crate) fn function_sizes(bytes: &[u8], target: &Target) -> Result<Vec<Functi
     Ok(sizes.collect())
 }
 
-/// Refuses an object that needs any function from outside but the allowed ones and those of the user's that it calls.
+/// Rejects an object that calls external functions other than the allowed ones and the user's.
 pub(crate) fn check_undefined_symbols(
     bytes: &[u8],
     target: &Target,
@@ -126,7 +130,8 @@ pub(crate) fn check_undefined_symbols(
     let allowed: &[&str] = if options.freestanding { &[] } else { &ALLOWED };
     for symbol in file.symbols().filter(|s| s.is_undefined()) {
         let name = symbol_name(target, symbol.name());
-        // `_fltused` is no function: it marks objects with floating-point code for Windows' linkers, which define it.
+        // `_fltused` is not a function: it marks objects with floating-point code for Windows'
+        // linkers, which define it.
         let marker = target.triple.object_format == ObjectFormat::Coff
             && matches!(name, "_fltused" | "__fltused" | "fltused");
         let sanitizers = options.sanitize.is_some_and(|s| s.brings(name));
@@ -146,7 +151,8 @@ pub(crate) fn check_undefined_symbols(
             target.triple.as_str(),
             allowed.join(", ")
         );
-        // Functions that stand in for instructions, such as `__mulsf3` and `__aeabi_fmul`, are named so.
+        // Functions that implement missing instructions have such names: `__mulsf3`,
+        // `__aeabi_fmul`.
         return Err(if name.starts_with("__") {
             Error::unsupported(format!(
                 "{message}; the processor has no instruction for it: choose one that has floating point and \
@@ -159,7 +165,7 @@ pub(crate) fn check_undefined_symbols(
     Ok(())
 }
 
-/// The function whose code refers to a symbol first.
+/// Returns the first function whose code refers to a symbol.
 fn using_function(file: &object::File<'_>, wanted: object::SymbolIndex, target: &Target) -> Option<String> {
     file.sections().find_map(|section| {
         let (offset, _) = section
@@ -178,10 +184,10 @@ fn using_function(file: &object::File<'_>, wanted: object::SymbolIndex, target: 
 }
 
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
-    object::File::parse(bytes).map_err(|e| Error::internal(format!("LLVM's object cannot be read: {e}")))
+    object::File::parse(bytes).map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))
 }
 
-/// A symbol as C spells it: some platforms put an underscore before every name.
+/// Returns a symbol as C spells it. Some platforms prefix every name with an underscore.
 fn symbol_name<'s>(target: &Target, name: object::Result<&'s str>) -> &'s str {
     let name = name.unwrap_or_default();
     let prefixed = match target.triple.object_format {

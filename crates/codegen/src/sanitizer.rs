@@ -1,16 +1,16 @@
-//! Instrumentation of generated code, for tests of it.
+//! Instrumentation of generated code for tests.
 
-/// What instrumented code finds.
+/// Kind of defects that the instrumented code detects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sanitizer {
-    /// Reads and writes outside of objects (AddressSanitizer).
+    /// Accesses outside of objects (AddressSanitizer).
     Address,
-    /// Unordered accesses of two threads to the same memory (ThreadSanitizer).
+    /// Unsynchronized accesses of two threads to the same memory (ThreadSanitizer).
     Thread,
 }
 
 impl Sanitizer {
-    /// `address` or `thread`.
+    /// Parses `address` or `thread`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "address" => Some(Self::Address),
@@ -19,7 +19,7 @@ impl Sanitizer {
         }
     }
 
-    /// LLVM's passes, to stand behind others.
+    /// LLVM's passes, to be appended to others.
     pub(crate) const fn passes(self) -> &'static str {
         match self {
             Self::Address => ",asan",
@@ -27,7 +27,7 @@ impl Sanitizer {
         }
     }
 
-    /// The attribute of functions that these passes instrument.
+    /// Attribute of functions that these passes instrument.
     pub(crate) const fn attribute(self) -> &'static str {
         match self {
             Self::Address => "sanitize_address",
@@ -35,7 +35,7 @@ impl Sanitizer {
         }
     }
 
-    /// Whether a symbol is its library's, or one that linkers define for it.
+    /// True if a symbol belongs to the sanitizer's library, or linkers define it for that library.
     pub(crate) fn brings(self, symbol: &str) -> bool {
         match self {
             Self::Address => {

@@ -1,19 +1,19 @@
-//! The symbols of an object's functions.
+//! Symbols of an object's functions.
 
 use std::collections::BTreeSet;
 
-/// The symbol of the function that chooses among an object's versions.
+/// Returns the symbol of the function that selects one of the object's versions.
 pub(crate) fn choice_symbol(entry_point: &str) -> String {
     format!("{entry_point}.choose")
 }
 
-/// The symbols that only the entry and its constants may have.
+/// Returns the symbols reserved for the entry and its constants.
 pub(crate) fn entry_symbols(entry_point: &str) -> [String; 3] {
     ["", "_constants", "_constants_pointer"].map(|end| format!("{entry_point}{end}"))
 }
 
-/// `<entry>.<name><suffix>`, unique. Node names keep their slashes, so that a profile shows them; what assemblers,
-/// linkers or symbol versioning read otherwise becomes `_`.
+/// Returns a unique symbol `<entry>.<name><suffix>`. Node names keep their slashes for profiles.
+/// Characters with a special meaning for assemblers, linkers, or symbol versioning become `_`.
 pub(crate) fn local_symbol(
     entry_point: &str,
     name: &str,
@@ -27,7 +27,7 @@ pub(crate) fn local_symbol(
     unique(format!("{entry_point}.{clean}{suffix}"), taken)
 }
 
-/// A symbol that is not taken yet, and is now.
+/// Returns a symbol that is not in `taken`, and adds it.
 pub(crate) fn unique(base: String, taken: &mut BTreeSet<String>) -> String {
     let mut symbol = base.clone();
     let mut number = 1;

@@ -1,4 +1,4 @@
-//! A unit of a program's versions to an LLVM module.
+//! Translation of a unit of a program's versions to an LLVM module.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,8 @@ use crate::module::ModuleTranslator;
 use crate::placement::Placement;
 use crate::units::{Source, Unit};
 
-/// Translates a unit. The last one also has the code that chooses among the versions, which is for the baseline.
+/// Translates a unit. The last unit also contains the code that selects a version, compiled for the
+/// baseline.
 pub(crate) fn translate<'c>(
     context: &'c Context,
     machine: &TargetMachine,
@@ -40,7 +41,8 @@ pub(crate) fn translate<'c>(
     Ok(module.module)
 }
 
-/// Declares the functions of a program that a unit has or refers to, and translates the bodies that it has.
+/// Declares the functions of a program that a unit contains or references, and translates the
+/// bodies that it contains.
 fn translate_program(
     module: &mut ModuleTranslator<'_>,
     program: &Program,

@@ -1,5 +1,6 @@
-//! Units of code generation: parts of a program that become LLVM modules of their own, so that several threads make the
-//! code. What is in a unit depends on the program alone, never on how many threads there are.
+//! Units of code generation: parts of a program that become separate LLVM modules, so that several
+//! threads can generate code. The contents of a unit depend only on the program, never on the
+//! number of threads.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -12,38 +13,38 @@ use target::{Level, ObjectFormat, Target};
 use crate::symbols::{choice_symbol, entry_symbols, local_symbol, unique};
 use crate::{CodegenOptions, Version, version};
 
-/// A program's versions, and what all units know of them.
+/// A program's versions and the information that all units share.
 pub(crate) struct Source<'a> {
     pub(crate) versions: &'a [Version<'a>],
-    /// What every machine of the triple can do until it is asked.
+    /// Baseline of the triple: the instructions that every machine supports.
     pub(crate) baseline: &'a Target,
-    /// The processors that the versions are for; none for a single version.
+    /// Processors of the versions. Empty for a single version.
     pub(crate) levels: Vec<Level>,
-    /// The symbols of each version's functions.
+    /// Symbols of each version's functions.
     pub(crate) symbols: Vec<Vec<String>>,
-    /// Who calls whom, callees before callers.
+    /// Call graph of each version, callees before callers.
     pub(crate) calls: Vec<Calls>,
 }
 
 /// Functions that become one LLVM module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// For each version the numbers of its functions in the unit, which lie next to each other.
+    /// Range of function numbers in the unit, for each version.
     functions: Vec<Range<usize>>,
-    /// Whether it is the last one, which has the entry and the constants.
+    /// True for the last unit, which contains the entry and the constants.
     pub(crate) is_last: bool,
-    /// Whether it is the only one.
+    /// True if it is the only unit.
     pub(crate) is_whole: bool,
 }
 
-/// Statements of a unit, at least: each costs some milliseconds more than its code.
+/// Minimum number of statements per unit. Each unit costs some milliseconds beyond its code.
 const MIN_STATEMENTS: usize = 1500;
 
-/// Units of a program, at most.
+/// Maximum number of units per program.
 const MAX_UNITS: usize = 32;
 
 impl<'a> Source<'a> {
-    /// Names the functions.
+    /// Assigns names to the functions.
     pub(crate) fn new(versions: &'a [Version<'a>], baseline: &'a Target, entry_point: &str) -> Result<Self> {
         let levels = version::levels(versions)?;
         let mut names = BTreeSet::from(entry_symbols(entry_point));
@@ -69,12 +70,12 @@ impl<'a> Source<'a> {
         Ok(Self { versions, baseline, levels, symbols, calls })
     }
 
-    /// Cuts the versions into units of about as many statements each.
+    /// Divides the versions into units with similar numbers of statements.
     pub(crate) fn units(&self, target: &Target, options: &CodegenOptions) -> Vec<Unit> {
         let none = || self.versions.iter().map(|_| 0..0).collect::<Vec<_>>();
         let all = || self.versions.iter().map(|v| 0..v.program.functions.len()).collect();
-        // Only objects of this kind can be merged; memory functions of the object's own and what a sanitizer adds are
-        // there once.
+        // Only ELF objects can be merged. The object's own memory functions and the sanitizer's
+        // additions must exist only once.
         let can_merge = target.triple.object_format == ObjectFormat::Elf
             && target.pointer_bytes == 8
             && options.sanitize.is_none()
@@ -101,7 +102,7 @@ impl<'a> Source<'a> {
         if units.len() == 1 {
             return vec![Unit { functions: all(), is_last: true, is_whole: true }];
         }
-        // What is left over joins the last unit that is full.
+        // A small remainder joins the last full unit.
         if statements < wanted / 2
             && let (Some(left), Some(last)) = (units.pop(), units.last_mut())
         {
@@ -121,7 +122,8 @@ impl<'a> Source<'a> {
 }
 
 impl Unit {
-    /// The functions of a version whose bodies the unit has. What is inlined is in every unit that calls it.
+    /// Returns the functions of a version whose bodies the unit contains. Inlined functions are in
+    /// every unit that calls them.
     pub(crate) fn bodies(&self, source: &Source<'_>, version: usize) -> BTreeSet<FunctionId> {
         let program = source.versions[version].program;
         let is_inlined = |id: &FunctionId| program.functions[*id].linkage == Linkage::Inline;
@@ -139,7 +141,7 @@ impl Unit {
     }
 }
 
-/// A measure of the time that a function's code takes to generate.
+/// Estimates the time to generate a function's code.
 fn weight(function: &Function) -> usize {
     1 + function.statement_count()
 }

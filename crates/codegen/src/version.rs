@@ -4,7 +4,7 @@ use nest::Program;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
-/// A program, made for one processor.
+/// A program compiled for one processor.
 #[derive(Clone, Copy, Debug)]
 pub struct Version<'a> {
     /// The code.
@@ -13,7 +13,8 @@ pub struct Version<'a> {
     pub target: &'a Target,
 }
 
-/// The levels of the versions, rising; none where there is one version. An error where a processor is no level.
+/// Returns the levels of the versions in ascending order, or nothing for a single version. Fails if
+/// a processor is not exactly a level.
 pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
     if versions.len() <= 1 {
         return Ok(Vec::new());
@@ -22,13 +23,13 @@ pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
     let first = &versions[0].target.triple;
     if !levels.is_sorted_by(|a, b| a < b) || versions.iter().any(|v| v.target.triple != *first) {
         return Err(Error::invalid(
-            "versions of one object must be for one triple and for rising levels of x86-64, such as v2,v3,v4",
+            "the versions of an object must have one triple and ascending x86-64 levels, such as v2,v3,v4",
         ));
     }
     Ok(levels)
 }
 
-/// The level that a target is exactly.
+/// Returns the level that equals a target.
 fn level(target: &Target) -> Result<Level> {
     let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
     let found = levels

@@ -1,11 +1,12 @@
-//! Addresses in loops: a register that moves on and a number, without multiplications.
+//! Addresses in loops: a register that advances and a constant, without multiplications.
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::FrameLayout;
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program, RegionBuilder as _, ScalarType, Type};
 use target::Target;
 
-/// Doubles vectors of four floats: five at constant distances, of rows that are `stride` bytes apart.
+/// Doubles five vectors of four floats at constant distances, in rows that are `stride` bytes
+/// apart.
 fn program(target: &Target, stride: i64) -> Program {
     let mut program = Program::default();
     let mut b = FunctionBuilder::new("rows", Linkage::Internal);
@@ -35,7 +36,8 @@ fn program(target: &Target, stride: i64) -> Program {
     program
 }
 
-/// The instructions of the one loop of the assembly: from the label that a later jump goes back to, to that jump.
+/// Returns the instructions of the only loop in the assembly: from the label that a later jump
+/// targets to that jump.
 fn inner_loop(assembly: &str) -> Vec<&str> {
     let lines: Vec<&str> = assembly.lines().map(str::trim).collect();
     for (end, line) in lines.iter().enumerate() {
@@ -52,7 +54,8 @@ fn inner_loop(assembly: &str) -> Vec<&str> {
 #[test]
 fn what_an_index_moves_is_one_register_for_all_accesses() {
     let target = Target::new("x86_64-unknown-linux-gnu", "x86-64-v3", "").expect("a triple");
-    // Strides that processors multiply in an address, that are a shift, and that are neither.
+    // Strides that processors scale in an address, a stride that is a shift, and one that is
+    // neither.
     for stride in [8, 256, 12 * 28] {
         let options = CodegenOptions { object: false, assembly: true, ..CodegenOptions::new("test_entry") };
         let program = program(&target, stride);
@@ -62,7 +65,7 @@ fn what_an_index_moves_is_one_register_for_all_accesses() {
         let multiplies =
             |line: &&&str| line.starts_with("imul") || line.starts_with("sh") || line.starts_with("lea");
         assert_eq!(body.iter().find(multiplies), None, "{body:#?}");
-        // `64(%rdi)`: a number and one register.
+        // `64(%rdi)`: a constant and one register.
         let addresses: Vec<&str> =
             body.iter().filter_map(|line| Some(line.split_once('(')?.1.split_once(')')?.0)).collect();
         assert!(addresses.len() >= 10, "{body:#?}");

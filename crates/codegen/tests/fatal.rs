@@ -1,4 +1,5 @@
-//! Back ends that give up by LLVM's fatal error end the process with exit code 1 and one message, never by a signal.
+//! Checks that LLVM's fatal errors end the process with exit code 1 and one message, never by a
+//! signal.
 
 use std::process::Command;
 
@@ -8,7 +9,7 @@ use target::Target;
 
 const CHILD: &str = "TFCOMPILE_TEST_FATAL_TARGET";
 
-/// A loop over doubles.
+/// Returns a loop over doubles.
 fn program() -> Program {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
     let frame = b.parameter("frame", Type::PTR, PointerFacts::default());
@@ -26,11 +27,12 @@ fn program() -> Program {
     program
 }
 
-/// What the child does: compiles for the target in the environment; exit code 0 or, for an error of ours, 3.
+/// Child process: compiles for the target in the environment. Exit code 0, or 3 for an ordinary
+/// error.
 #[test]
 fn child() {
     let Ok(text) = std::env::var(CHILD) else { return };
-    let (triple, cpu) = text.split_once(' ').expect("a triple and a processor");
+    let (triple, cpu) = text.split_once(' ').expect("expected a triple and a processor");
     let target = Target::new(triple, cpu, "").expect("a triple");
     match codegen::compile(&program(), &target, &CodegenOptions::new("entry"), &Constants::default()) {
         Ok(_) => std::process::exit(0),
@@ -72,15 +74,16 @@ fn no_target_ends_by_a_signal() {
             .args(["--exact", "child", "--nocapture"])
             .env(CHILD, target)
             .output()
-            .expect("the child starts");
+            .expect("cannot start the child");
         let messages = String::from_utf8_lossy(&output.stderr);
         println!("{target}: {:?} {}", output.status.code(), messages.trim());
-        let code = output.status.code().unwrap_or_else(|| panic!("{target} died by a signal: {messages}"));
+        let code =
+            output.status.code().unwrap_or_else(|| panic!("{target} was killed by a signal: {messages}"));
         assert!([0, 1, 3].contains(&code), "{target}: exit code {code}: {messages}");
         seen_fatal |= code == 1;
         if code == 1 {
             assert!(messages.starts_with("error: LLVM cannot generate code"), "{target}: {messages}");
         }
     }
-    assert!(seen_fatal, "none of these gives up any more: the handler is not tested");
+    assert!(seen_fatal, "no target triggers a fatal error: the handler is untested");
 }

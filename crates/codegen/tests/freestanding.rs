@@ -1,11 +1,11 @@
-//! Objects that need nothing from outside: that they don't, and that what they copy and fill is right.
+//! Freestanding objects: they need nothing from outside, and they copy and fill correctly.
 
 use codegen::{CodegenOptions, Constants, LoadedObject, compile};
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
 use object::{Object, ObjectSymbol};
 use target::Target;
 
-/// What the entry below is called with. `repr(C)`: the code reads it by offsets.
+/// Argument of the entry below. `repr(C)`, because the code reads it by offsets.
 #[repr(C)]
 struct Request {
     to: *mut u8,
@@ -14,7 +14,7 @@ struct Request {
     filled: i64,
 }
 
-/// Copies `copied` bytes from `from` to `to`, and fills the `filled` bytes behind them with 0xa5.
+/// Copies `copied` bytes from `from` to `to`, and fills the following `filled` bytes with 0xa5.
 fn program() -> Program {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
     let request = b.parameter("frame", Type::PTR, PointerFacts::default());
@@ -56,11 +56,11 @@ fn nothing_is_undefined_on_any_target() {
         let file = object::File::parse(&compiled.object[..]).expect("an object");
         let undefined: Vec<&str> =
             file.symbols().filter(|s| s.is_undefined()).filter_map(|s| s.name().ok()).collect();
-        // `_fltused` is a marker for Windows' linkers, which define it themselves.
+        // `_fltused` is a marker for Windows' linkers, which define it.
         let real = undefined.iter().filter(|name| !["", "_fltused", "_GLOBAL_OFFSET_TABLE_"].contains(name));
         assert_eq!(real.count(), 0, "{triple} needs {undefined:?}");
         let memcpy = file.symbols().find(|s| s.name().is_ok_and(|name| name.ends_with("my_model.memcpy")));
-        assert!(memcpy.is_some_and(|s| s.is_local()), "{triple}: a program's own memcpy is another");
+        assert!(memcpy.is_some_and(|s| s.is_local()), "{triple}: memcpy must be local to the object");
     }
 }
 
@@ -70,7 +70,7 @@ fn bytes_are_copied_and_filled() {
     let target = Target::new(&codegen::host_triple(), "", "").expect("the host's triple");
     let compiled = compile(&program(), &target, &options(), &Constants::default()).expect("compiles");
     let loaded = LoadedObject::load(&compiled.object, "my_model").expect("loads");
-    // SAFETY: the entry takes a pointer and returns a number; the object lives below.
+    // SAFETY: the entry takes a pointer and returns a number. The object lives below.
     let entry: extern "C" fn(*mut Request) -> i32 =
         unsafe { std::mem::transmute(loaded.entry_address().as_ptr()) };
     let source: Vec<u8> = (0..300u32).map(|i| (i * 7 % 251) as u8).collect();
@@ -97,7 +97,7 @@ fn sanitizers_need_a_library() {
     assert!(error.message().contains("--freestanding"), "{error}");
 }
 
-/// Without floating point, the compiler's own library would have to do the arithmetic.
+/// Without floating-point instructions, the compiler's own library would have to do the arithmetic.
 #[test]
 fn processors_without_the_instructions_are_refused() {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);

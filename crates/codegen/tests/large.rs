@@ -1,4 +1,4 @@
-//! Constants that lie in a section for large data and are found through a pointer: linked and read back.
+//! Constants in a section for large data that are reached through a pointer: linked and read back.
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program};
@@ -6,10 +6,10 @@ use object::{Object, ObjectSection, ObjectSymbol, SectionFlags};
 use std::process::Command;
 use target::Target;
 
-/// The flag of sections that code does not reach by 32-bit offsets, as the psABI has it.
+/// Flag of sections that code cannot reach by 32-bit offsets, from the psABI.
 const SHF_X86_64_LARGE: u64 = 0x1000_0000;
 
-/// Adds all bytes up, through the pointer and without the object's own symbol.
+/// Adds all bytes through the pointer and without the object's own symbol.
 const DRIVER: &str = r#"
 #include <cstdio>
 extern "C" const unsigned char* const entry_constants_pointer;

@@ -1,4 +1,5 @@
-//! Constants in a section that may lie anywhere, in programs and in shared libraries: found through their pointer.
+//! Constants in a section anywhere in the address space, in programs and shared libraries, found
+//! through their pointer.
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::{FunctionBuilder, Linkage, PointerFacts, Program};

@@ -1,4 +1,4 @@
-//! Objects for many targets: what they define, what they need, where their constants are.
+//! Objects for many targets: definitions, references, and placement of constants.
 
 use codegen::{CodegenOptions, Constants, compile};
 use nest::{
@@ -8,7 +8,7 @@ use nest::{
 use object::{Object, ObjectSection, ObjectSymbol};
 use target::Target;
 
-/// The targets of the original's tests, and those of phones and small boards.
+/// Targets of TensorFlow's tests, and of phones and small boards.
 const TARGETS: [(&str, &str, &str); 16] = [
     ("x86_64-pc-linux", "", ""),
     ("x86_64-pc-linux", "haswell", ""),
@@ -28,7 +28,7 @@ const TARGETS: [(&str, &str, &str); 16] = [
     ("powerpc64le-unknown-linux-gnu", "", ""),
 ];
 
-/// A kernel of vector arithmetic, a loop, a mask and a copy, and an entry that calls it.
+/// A kernel with vector arithmetic, a loop, a mask, and a copy, and an entry that calls it.
 fn program() -> Program {
     let mut program = Program::default();
     let mut b = FunctionBuilder::new("model/dense:0", Linkage::Internal);
@@ -89,7 +89,7 @@ fn objects_of_every_format_carry_their_constants_and_need_only_mem_functions() {
             assert!(symbol(exported).is_global(), "{triple}: {exported} is exported");
         }
         assert!(symbol("my_model.model/dense_0").is_local(), "{triple}: kernels are local");
-        // Windows' objects share vector constants by their contents, which their names spell.
+        // Windows' objects share vector constants by contents, which their names encode.
         let exported = file.symbols().filter(|s| s.is_global() && s.is_definition()).map(|s| name(&s));
         let others: Vec<String> = exported.filter(|name| !name.contains("mm@")).collect();
         assert_eq!(others.len(), 2, "{triple} exports {others:?}");
@@ -160,7 +160,8 @@ fn text_outputs_change_nothing() {
     assert!(assembly.contains("vfmadd"), "{assembly}");
 }
 
-/// A vector that the baseline rounds by calling a library is an error that names function and symbol.
+/// Rounding a vector on the baseline calls a library function. The error must name the function and
+/// the symbol.
 #[test]
 fn library_calls_are_refused() {
     let mut b = FunctionBuilder::new("entry", Linkage::Entry);
@@ -225,7 +226,7 @@ fn long_vectors_are_one_register() {
         };
         let found = products(&["fmla", "fmad", "vfmacc", "vfmadd"]);
         assert!(found.iter().all(|line| line.contains(register) || line.contains("vfmadd")), "{found:?}");
-        // The multiply-add of eight numbers is one instruction, in one loop that is unrolled or not.
+        // The multiply-add of eight numbers is one instruction, in one loop that may be unrolled.
         assert!(!found.is_empty(), "{assembly}");
     }
 }

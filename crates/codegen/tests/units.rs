@@ -1,4 +1,4 @@
-//! Programs whose code is made in several parts: one object comes of it, always the same.
+//! Programs whose code is generated in several parts: the result is one object, always the same.
 
 use codegen::{CodegenOptions, Constants, LoadedObject, UnitCache, compile};
 use nest::FrameLayout;
@@ -24,7 +24,8 @@ fn writer(number: i32, linkage: Linkage, stores: i64) -> Function {
     b.finish()
 }
 
-/// Calls every function with a place of its own in the temporaries. The last one is inlined, into another function too.
+/// Calls every function with separate memory in the temporaries. The last function is inlined, also
+/// into another one.
 fn program(target: &Target) -> Program {
     let mut program = Program::default();
     let inlined = program.functions.push(writer(FUNCTIONS, Linkage::Inline, 3));
@@ -62,7 +63,7 @@ fn the_parts_make_one_object() {
         };
         let compiled = make();
         for _ in 0..3 {
-            assert!(compiled.object == make().object, "{triple}: other bytes in the next run");
+            assert!(compiled.object == make().object, "{triple}: the bytes differ in the next run");
         }
         let file = object::File::parse(&compiled.object[..]).expect("an object");
         let mut visible: Vec<&str> =
@@ -90,7 +91,8 @@ fn the_parts_run_together() {
     let mut temps = vec![0i32; (STORES as usize) * (FUNCTIONS as usize + 2)];
     let mut frame = vec![0u64; 16];
     frame[FrameLayout::new(target.pointer_bytes).temps() as usize / 8] = temps.as_mut_ptr() as u64;
-    // SAFETY: the entry takes a frame, of which it reads the temporaries' address, and writes within those.
+    // SAFETY: the entry takes a frame, reads only the temporaries' address from it, and writes
+    // within them.
     let status = unsafe {
         let entry: extern "C" fn(*mut u64) -> i32 = std::mem::transmute(loaded.entry_address().as_ptr());
         entry(frame.as_mut_ptr())
@@ -121,7 +123,7 @@ fn the_bytes_do_not_depend_on_the_number_of_threads() {
     }
 }
 
-/// A cache in memory.
+/// An in-memory cache.
 #[derive(Debug, Default)]
 struct Memory(Mutex<BTreeMap<String, Vec<u8>>>);
 
@@ -153,11 +155,11 @@ fn a_cache_changes_no_byte() {
     assert_eq!((second.cached_units, second.stack_bytes), (second.units, without.stack_bytes));
     assert!(second.object == without.object && second.functions == without.functions);
 
-    // Another processor's code is other code.
+    // Code for another processor has another key.
     let other = Target::new("x86_64-unknown-linux-gnu", "x86-64-v4", "").expect("a triple");
     assert_eq!(cached(&other).cached_units, 0);
 
-    // Entries that are not what was kept are made again, and are whole afterwards.
+    // Damaged entries are generated again, and are intact afterward.
     for (k, entry) in memory.0.lock().expect("no panic").values_mut().enumerate() {
         match k % 3 {
             0 => entry.truncate(entry.len() / 2),

@@ -1,4 +1,5 @@
-//! Objects with several versions: each processor gets the best one that it can run, in an emulator and here.
+//! Objects with several versions: each processor runs the best supported one, in an emulator and on
+//! the host.
 
 use codegen::{CodegenOptions, Constants, Version, compile_versions};
 use nest::{BinaryOp, FunctionBuilder, Linkage, PointerFacts, Program, ScalarType, Type};
@@ -8,13 +9,13 @@ use target::{Level, Target};
 
 const LEVELS: [Level; 4] = [Level::V1, Level::V2, Level::V3, Level::V4];
 
-/// What a version writes.
+/// Value that a version writes.
 fn mark(level: Level) -> i64 {
     level as i64 + 1
 }
 
-/// Writes `number` into the first 16 lanes behind the frame's field `context`, as products of vectors so that the
-/// version's instructions are used.
+/// Writes `number` into the first 16 lanes after the frame's field `context`, as products of
+/// vectors so that the version's instructions are used.
 fn program(number: i64) -> Program {
     let mut b = FunctionBuilder::new("kernel", Linkage::Internal);
     let out = b.parameter("out", Type::PTR, PointerFacts::default());
@@ -44,8 +45,8 @@ fn object(levels: &[Level]) -> Vec<u8> {
         .object
 }
 
-/// Calls the entry twice from each of four threads at once, then prints what the version writes, or the entry's
-/// message. An argument is the number of the version to take without asking.
+/// Calls the entry twice from each of four threads concurrently, then prints the value that the
+/// version writes, or the entry's message. An argument selects a version without detection.
 const DRIVER: &str = r#"
 #include <cstdint>
 #include <cstdio>
@@ -86,7 +87,7 @@ fn build(directory: &Path, object: &[u8]) -> std::path::PathBuf {
     let at = |name: &str| directory.join(name);
     std::fs::write(at("entry.o"), object).expect("writable");
     std::fs::write(at("main.cc"), DRIVER).expect("writable");
-    // The variable is local to the object; the test reaches it under its own name.
+    // The variable is local to the object. The test exports it under its own name.
     let renamed = Command::new("objcopy").arg("--globalize-symbol=entry.version").arg(at("entry.o")).status();
     assert!(renamed.expect("objcopy").success());
     let mut build = Command::new("g++");
@@ -95,7 +96,7 @@ fn build(directory: &Path, object: &[u8]) -> std::path::PathBuf {
     at("program")
 }
 
-/// What the processor of this machine can run, as Rust's library says.
+/// Returns the best level of the host according to Rust's standard library.
 fn best_here() -> Level {
     #[cfg(target_arch = "x86_64")]
     {
@@ -135,7 +136,8 @@ fn each_processor_gets_its_version() {
         // AVX without AVX2.
         ("SandyBridge", Level::V2),
         ("Haswell", Level::V3),
-        // A processor with AVX2, under a system that does not save its registers, or without one of the level's parts.
+        // A processor with AVX2, but with a system that does not save its registers, or without a
+        // feature of the level.
         ("Haswell,-xsave", Level::V2),
         ("Haswell,-bmi2", Level::V2),
         ("Haswell,-abm", Level::V2),
@@ -169,7 +171,7 @@ fn where_no_version_runs_the_entry_says_so() {
 fn the_object_has_one_entry_and_no_constructor() {
     use object::{Object, ObjectSection, ObjectSymbol};
     let bytes = object(&LEVELS);
-    assert_eq!(bytes, object(&LEVELS), "the same versions give the same bytes");
+    assert_eq!(bytes, object(&LEVELS), "equal versions must yield equal bytes");
     let file = object::File::parse(&bytes[..]).expect("an object");
     let mut names: Vec<&str> =
         file.symbols().filter(|s| s.is_global() && s.is_definition()).filter_map(|s| s.name().ok()).collect();

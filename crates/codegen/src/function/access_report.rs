@@ -1,4 +1,4 @@
-//! Reports to ThreadSanitizer of accesses that LLVM's pass leaves out.
+//! Reports to ThreadSanitizer of accesses that LLVM's pass omits.
 
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue};
 use nest::Type;
@@ -9,8 +9,8 @@ use crate::Sanitizer;
 use crate::llvm::Built;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Tells ThreadSanitizer of accesses that LLVM's pass leaves out: those of sizes that it has no function for, and
-    /// those of some lanes.
+    /// Reports an access to ThreadSanitizer that LLVM's pass omits: one whose size has no report
+    /// function, or a masked one.
     pub(crate) fn report_access(
         &self,
         ty: Type,

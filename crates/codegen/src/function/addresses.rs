@@ -1,8 +1,10 @@
-//! Addresses as processors like them: a register that moves on from iteration to iteration, and a constant distance.
+//! Addresses in the form that processors favor: a register that advances with each iteration, and a
+//! constant distance.
 //!
-//! LLVM's loop strength reduction finds such forms in any code, and takes as long as selecting the instructions. Ours
-//! say what they are made of, so it is done on the way: an address is a base and a constant distance from it, and what a
-//! loop's index moves is a value that the loop carries.
+//! LLVM's loop strength reduction finds such forms in any code, but takes as long as instruction
+//! selection. Our addresses have explicit parts, so they are reduced during the translation: an
+//! address is a base and a constant distance from it, and the part that depends on a loop's index
+//! is a value that the loop carries.
 
 use inkwell::builder::Builder;
 use inkwell::values::{BasicValueEnum, IntValue, PhiValue, PointerValue};
@@ -14,17 +16,19 @@ use target::Architecture;
 use super::FunctionTranslator;
 use crate::llvm::Built;
 
-/// A loop moves so many addresses at most in registers of their own; others are a base and a common distance.
+/// Maximum number of addresses that a loop advances in separate registers. Other addresses are a
+/// base and a common distance.
 const MAX_MOVED: usize = 4;
 
-/// With so many bases at most, a loop moves addresses whose distance a processor would multiply for nothing.
+/// Up to this number of bases, a loop advances addresses even if the processor could scale their
+/// distance for free.
 const FEW_BASES: usize = 2;
 
-/// With so many bases at least, whose distance the processor multiplies, a loop counts up to zero, from bases at its end: so
-/// its end takes no register.
+/// From this number of bases with distances that the processor scales, a loop counts up to zero
+/// from bases at its end. Its end then needs no register.
 const MANY_BASES: usize = 11;
 
-/// What a loop carries for the addresses that its index is in.
+/// Value that a loop carries for addresses that depend on its index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Induction<'c> {
     index: ValueId,
@@ -34,21 +38,22 @@ pub(crate) struct Induction<'c> {
 
 #[derive(Clone, Copy, Debug)]
 enum Moved<'c> {
-    /// `base + index * scale`, of one base.
+    /// `base + index * scale` for one base.
     Address { base: PointerValue<'c>, phi: PhiValue<'c> },
-    /// `index * scale`, of any base.
+    /// `index * scale` for any base.
     Distance { phi: PhiValue<'c> },
-    /// `end + counter * scale`, of one base: `end` is where it is behind the loop, and the counter below zero.
+    /// `end + counter * scale` for one base. `end` is the address after the loop, and `counter` is
+    /// negative.
     ToEnd { base: PointerValue<'c>, end: PointerValue<'c>, counter: IntValue<'c> },
 }
 
-/// The numbers of a loop.
+/// Index and bounds of a loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Range<'c> {
     pub(crate) index: ValueId,
     pub(crate) begin: IntValue<'c>,
     pub(crate) end: IntValue<'c>,
-    /// The index minus the end, if that is what the loop carries.
+    /// The index minus the end, if the loop carries this difference.
     pub(crate) counter: Option<IntValue<'c>>,
 }
 
@@ -61,12 +66,12 @@ impl<'c> Induction<'c> {
     }
 }
 
-/// What is known of the addresses of a function in translation.
+/// Known facts about the addresses of the current function.
 #[derive(Debug)]
 pub(crate) struct Addresses<'c> {
-    /// By the number of a value: the base it is at a constant distance from.
+    /// By value number: the base and the constant distance from it.
     places: Vec<Option<(PointerValue<'c>, i64)>>,
-    /// Of the loops that are open, the innermost last.
+    /// Inductions of the open loops, the innermost last.
     inductions: Vec<Induction<'c>>,
 }
 
@@ -77,7 +82,7 @@ impl Addresses<'_> {
 }
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// `pointer + index * scale` bytes, which the value `id` is.
+    /// Emits `pointer + index * scale` bytes, the value of `id`.
     pub(crate) fn offset(
         &mut self,
         id: ValueId,
@@ -109,13 +114,13 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(self.at(base, distance)?.into())
     }
 
-    /// Whether the forms of this file are the target's: sums of two registers and a number. For others LLVM searches, as
-    /// one of `passes`.
+    /// True if the target's addressing modes are sums of two registers and a constant. For other
+    /// targets, LLVM searches for better forms in one of the `passes`.
     fn has_addresses(&self) -> bool {
         matches!(self.module.target.triple.architecture, Architecture::X86 | Architecture::X86_64)
     }
 
-    /// `base + index * scale` of what a loop carries, if one does.
+    /// Returns `base + index * scale` from a value that a loop carries, if there is one.
     fn moved(&self, base: PointerValue<'c>, index: ValueId, scale: i64) -> Result<Option<PointerValue<'c>>> {
         let of_index =
             self.addresses.inductions.iter().rev().filter(|i| i.index == index && i.scale == scale);
@@ -148,7 +153,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         }
     }
 
-    /// `base + bytes`; what is in bounds says so, sums on the way to an address need not be.
+    /// Emits `base + bytes`. Final addresses are marked in bounds; intermediate sums need not be.
     pub(crate) fn plus(
         &self,
         builder: &Builder<'c>,
@@ -157,7 +162,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         is_in_bounds: bool,
     ) -> Result<PointerValue<'c>> {
         let byte = self.module.context.i8_type();
-        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        // SAFETY: a single index into bytes fits the element type for any pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
         let address = unsafe {
             if is_in_bounds {
@@ -169,15 +174,16 @@ impl<'c> FunctionTranslator<'_, 'c> {
         address.built()
     }
 
-    /// Whether a loop had better count up to zero.
+    /// True if a loop should count up to zero.
     pub(crate) fn counts_to_zero(&self, index: ValueId, end: IntValue<'c>, body: &Block) -> bool {
         let many =
             || self.uses(index, body).iter().filter(|(_, scale)| is_mode(*scale)).count() >= MANY_BASES;
         self.has_addresses() && !end.is_const() && many()
     }
 
-    /// Opens a loop: what it carries for its addresses, as the builder stands at the begin of its first block. The values
-    /// that it begins with are computed at the end of the block before.
+    /// Opens a loop: creates the values that it carries for its addresses. The builder must be at
+    /// the start of the loop's first block. Initial values are computed at the end of the preceding
+    /// block.
     pub(crate) fn begin_inductions(
         &mut self,
         Range { index, begin, end, counter }: Range<'c>,
@@ -223,7 +229,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(opened)
     }
 
-    /// Closes a loop, at the end of its last block.
+    /// Closes a loop at the end of its last block.
     pub(crate) fn end_inductions(&mut self, opened: &[Induction<'c>], step: i64) -> Result<()> {
         let latch = self.current_block()?;
         for induction in opened {
@@ -241,8 +247,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// The bases from in front of a loop that its index moves addresses from, with the index's factors, each once and in
-    /// the order of their uses.
+    /// Returns the bases from before a loop whose addresses its index advances, with the index's
+    /// factors, once each and in the order of use.
     fn uses(&self, index: ValueId, body: &Block) -> Vec<(PointerValue<'c>, i64)> {
         let mut search = Search {
             translator: self,
@@ -256,7 +262,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
     }
 }
 
-/// Whether an address may have a register times this number.
+/// True if an addressing mode can scale a register by this number.
 fn is_mode(scale: i64) -> bool {
     matches!(scale, 1 | 2 | 4 | 8)
 }
@@ -269,13 +275,13 @@ fn scaled<'c>(builder: &Builder<'c>, index: IntValue<'c>, scale: i64) -> Result<
     builder.build_int_nsw_mul(index, scale, "").built()
 }
 
-/// A walk through a body that is not translated yet.
+/// Search of a body that is not translated yet.
 struct Search<'t, 'm, 'c> {
     translator: &'t FunctionTranslator<'m, 'c>,
     index: ValueId,
-    /// Integers of the body.
+    /// Integer constants of the body.
     constants: BTreeMap<ValueId, i64>,
-    /// Addresses of the body at a constant distance from a base in front of it.
+    /// Addresses in the body at a constant distance from a base outside of it.
     places: BTreeMap<ValueId, PointerValue<'c>>,
     found: Vec<(PointerValue<'c>, i64)>,
 }

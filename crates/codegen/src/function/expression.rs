@@ -1,5 +1,5 @@
-//! Expressions to LLVM instructions. No fast-math flag is ever set; a multiply-add is fused only where it is written as
-//! one and the target has the instruction.
+//! Translation of expressions to LLVM instructions. Fast-math flags are never set. A multiply-add
+//! is fused only if written as such and if the target has the instruction.
 
 use inkwell::types::{BasicTypeEnum, VectorType};
 use inkwell::values::{
@@ -15,7 +15,7 @@ use crate::llvm::Built;
 use crate::module::vector_of;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Emits the instructions of an expression; `id` is the value it defines.
+    /// Emits the instructions of an expression, which defines the value `id`.
     pub(crate) fn expression(&self, id: ValueId, expression: &Expression) -> Result<BasicValueEnum<'c>> {
         let ty = self.source.values[id];
         match expression {
@@ -40,7 +40,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 match self.value(*condition)? {
                     BasicValueEnum::IntValue(c) => self.builder.build_select(c, a, b, "").built(),
                     BasicValueEnum::VectorValue(c) => self.builder.build_select(c, a, b, "").built(),
-                    _ => Err(Error::internal("a condition is Bool")),
+                    _ => Err(Error::internal("expected a Bool condition")),
                 }
             }
             Expression::Convert(op, a) => self.convert(*op, *a, id),
@@ -58,7 +58,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             Expression::Iota => Ok(self.iota(ty)),
             Expression::Load { pointer, alignment, mask } => self.load(id, *pointer, *alignment, *mask),
             Expression::Offset { .. } | Expression::StackSlot { .. } => {
-                Err(Error::internal("addresses and stack slots are made where their statements are"))
+                Err(Error::internal("unexpected address or stack slot in an expression"))
             }
             Expression::Bytes(bytes) => Ok(self.module.constant_bytes(bytes).into()),
             Expression::FunctionAddress(function) => {
@@ -77,13 +77,15 @@ impl<'c> FunctionTranslator<'_, 'c> {
     ) -> Result<BasicValueEnum<'c>> {
         let intrinsic = self.module.intrinsic(name, types)?;
         let call = self.builder.build_call(intrinsic, operands, "").built()?;
-        call.try_as_basic_value().basic().ok_or_else(|| Error::internal(format!("{name} returns nothing")))
+        call.try_as_basic_value()
+            .basic()
+            .ok_or_else(|| Error::internal(format!("intrinsic '{name}' returns no value")))
     }
 
     pub(crate) fn vector(&self, id: ValueId) -> Result<VectorValue<'c>> {
         match self.value(id)? {
             BasicValueEnum::VectorValue(value) => Ok(value),
-            _ => Err(Error::internal(format!("{id} is no vector"))),
+            _ => Err(Error::internal(format!("{id} is not a vector"))),
         }
     }
 
@@ -96,7 +98,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             (BasicTypeEnum::IntType(t), Constant::Integer(i)) => t.const_int(i as u64, true).into(),
             (BasicTypeEnum::IntType(t), Constant::FloatBits(bits)) => t.const_int(bits, false).into(),
             (BasicTypeEnum::FloatType(t), Constant::FloatBits(bits)) => {
-                // The bits go through an integer, which keeps a NaN's payload.
+                // The bits are converted as an integer, which preserves a NaN's payload.
                 let integer = if ty.scalar == ScalarType::F32 {
                     self.module.context.i32_type().const_int(bits, false)
                 } else {
@@ -128,7 +130,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             UnaryOp::Negate => match a {
                 BasicValueEnum::VectorValue(v) => Ok(self.builder.build_float_neg(v, "").built()?.into()),
                 BasicValueEnum::FloatValue(v) => Ok(self.builder.build_float_neg(v, "").built()?.into()),
-                _ => Err(Error::internal("negate takes floats")),
+                _ => Err(Error::internal("expected a float operand of negate")),
             },
             UnaryOp::Abs => simple("llvm.fabs"),
             UnaryOp::Sqrt => simple("llvm.sqrt"),
@@ -139,7 +141,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             UnaryOp::Not => match a {
                 BasicValueEnum::VectorValue(v) => Ok(self.builder.build_not(v, "").built()?.into()),
                 BasicValueEnum::IntValue(v) => Ok(self.builder.build_not(v, "").built()?.into()),
-                _ => Err(Error::internal("not takes integers")),
+                _ => Err(Error::internal("expected an integer operand of not")),
             },
             UnaryOp::CountLeadingZeros => {
                 let zero_is_defined = self.module.context.bool_type().const_zero();
@@ -150,7 +152,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             | UnaryOp::Mantissa
             | UnaryOp::ReciprocalEstimate
             | UnaryOp::ReciprocalRootEstimate => {
-                Err(Error::internal("a part of a float has a way of its own"))
+                Err(Error::internal("unexpected float part in a unary expression"))
             }
         }
     }
@@ -172,7 +174,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 (BasicValueEnum::FloatValue(a), BasicValueEnum::FloatValue(b)) => {
                     Ok(builder.build_float_compare(predicate, a, b, "").built()?.into())
                 }
-                _ => Err(Error::internal("a comparison takes two values of one type")),
+                _ => Err(Error::internal("the operands of a comparison have different types")),
             };
         }
         let predicate = integer_predicate(predicate);
@@ -186,7 +188,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             (BasicValueEnum::PointerValue(a), BasicValueEnum::PointerValue(b)) => {
                 Ok(builder.build_int_compare(predicate, a, b, "").built()?.into())
             }
-            _ => Err(Error::internal("a comparison takes two values of one type")),
+            _ => Err(Error::internal("the operands of a comparison have different types")),
         }
     }
 
@@ -216,7 +218,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         self.builder.build_cast(opcode, a, ty, "").built()
     }
 
-    /// A scalar in every lane.
+    /// Broadcasts a scalar to every lane.
     fn splat(&self, scalar: BasicValueEnum<'c>, lanes: u32) -> Result<BasicValueEnum<'c>> {
         if lanes == 1 {
             return Ok(scalar);
@@ -233,10 +235,10 @@ impl<'c> FunctionTranslator<'_, 'c> {
             .into())
     }
 
-    /// A vector whose lane 0 is the scalar.
+    /// Returns a vector whose lane 0 is the scalar.
     pub(crate) fn as_vector(&self, scalar: BasicValueEnum<'c>, lanes: u32) -> Result<VectorValue<'c>> {
         let BasicTypeEnum::VectorType(ty) = vector_of(scalar.get_type(), lanes) else {
-            return Err(Error::internal("no vector has such lanes"));
+            return Err(Error::internal("invalid number of vector lanes"));
         };
         self.builder.build_insert_element(ty.get_poison(), scalar, self.lane_number(0), "").built()
     }
@@ -297,7 +299,7 @@ fn float_predicate(predicate: Predicate) -> Result<FloatPredicate> {
         Predicate::Greater => FloatPredicate::OGT,
         Predicate::GreaterEqual => FloatPredicate::OGE,
         Predicate::Below | Predicate::BelowEqual | Predicate::Above | Predicate::AboveEqual => {
-            return Err(Error::internal("floats have no unsigned comparison"));
+            return Err(Error::internal("unexpected unsigned comparison of floats"));
         }
     })
 }

@@ -1,4 +1,4 @@
-//! What leaves the entry: calls of the user's functions, and returns with a status.
+//! Calls of the user's functions, and early returns with a status.
 
 use inkwell::AddressSpace;
 use inkwell::module::Linkage;
@@ -12,7 +12,7 @@ use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Calls a C function that takes addresses; the status that it returns.
+    /// Calls a C function with addresses as arguments. Returns its status.
     pub(crate) fn call_external(&self, symbol: &str, arguments: &[ValueId]) -> Result<BasicValueEnum<'c>> {
         let context = self.module.context;
         let ptr: BasicMetadataTypeEnum<'c> = context.ptr_type(AddressSpace::default()).into();
@@ -20,19 +20,17 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let function = match self.module.module.get_function(symbol) {
             Some(known) if known.get_type() == ty => known,
             Some(_) => {
-                return Err(Error::invalid(format!(
-                    "'{symbol}' is the name of another function of the object"
-                )));
+                return Err(Error::invalid(format!("the object has another function named '{symbol}'")));
             }
             None => self.module.module.add_function(symbol, ty, Some(Linkage::External)),
         };
         let arguments: Vec<BasicMetadataValueEnum<'c>> =
             self.all(arguments.iter().copied())?.into_iter().map(Into::into).collect();
         let call = self.builder.build_call(function, &arguments, "").built()?;
-        call.try_as_basic_value().basic().ok_or_else(|| Error::internal("a status is a number"))
+        call.try_as_basic_value().basic().ok_or_else(|| Error::internal("an external call returns no status"))
     }
 
-    /// Returns a status if a condition holds.
+    /// Returns a status from the function if a condition holds.
     pub(crate) fn leave_if(&self, condition: ValueId, status: ValueId) -> Result<()> {
         let (condition, status) = (self.integer(condition)?, self.integer(status)?);
         let (leave, next) = (self.new_block(), self.new_block());
@@ -45,7 +43,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
 }
 
 impl<'c> ModuleTranslator<'c> {
-    /// The address of bytes that never change.
+    /// Returns the address of constant bytes.
     pub(crate) fn constant_bytes(&self, bytes: &[u8]) -> PointerValue<'c> {
         let content = self.context.const_string(bytes, false);
         let global = self.module.add_global(content.get_type(), None, "");

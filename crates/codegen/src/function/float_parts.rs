@@ -1,5 +1,5 @@
-//! Exponents and mantissas of floats, powers of two, and estimates of reciprocals, by the instructions of AVX-512, which
-//! LLVM has no other name for than the processor's.
+//! Exponents and mantissas of floats, powers of two, and estimates of reciprocals. They use AVX-512
+//! instructions, which LLVM exposes only as processor-specific intrinsics.
 
 use inkwell::values::{BasicMetadataValueEnum, BasicValueEnum, VectorValue};
 use nest::{ScalarType, Type, UnaryOp, ValueId};
@@ -8,12 +8,12 @@ use support::{Error, Result};
 use super::FunctionTranslator;
 use crate::llvm::Built;
 
-/// Whether an operation is one of these.
+/// True if an operation is one of these.
 pub(crate) fn is_part(op: UnaryOp) -> bool {
     name_of(op).is_some()
 }
 
-/// The middle of an intrinsic's name.
+/// Returns the middle part of an intrinsic's name.
 fn name_of(op: UnaryOp) -> Option<&'static str> {
     match op {
         UnaryOp::Exponent => Some("mask.getexp"),
@@ -26,13 +26,13 @@ fn name_of(op: UnaryOp) -> Option<&'static str> {
 
 /// The interval [0.75, 1.5), and NaN for negative numbers.
 const MANTISSA_FORM: u64 = 0b1111;
-/// The rounding that is set: to nearest.
+/// The current rounding mode, to nearest.
 const CURRENT_DIRECTION: u64 = 4;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// One of the operations of one float.
+    /// Emits an operation with one float operand.
     pub(crate) fn float_part(&self, ty: Type, op: UnaryOp, a: ValueId) -> Result<BasicValueEnum<'c>> {
-        let name = name_of(op).ok_or_else(|| Error::internal("no part of a float"))?;
+        let name = name_of(op).ok_or_else(|| Error::internal("unexpected operation: not a float part"))?;
         let i32 = self.module.context.i32_type();
         self.in_registers(ty, &[a], |operands, register| {
             let mut arguments: Vec<BasicMetadataValueEnum<'c>> = vec![operands[0].into()];
@@ -48,7 +48,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         })
     }
 
-    /// `a * 2^floor(b)`.
+    /// Emits `a * 2^floor(b)`.
     pub(crate) fn scale(&self, ty: Type, a: ValueId, b: ValueId) -> Result<BasicValueEnum<'c>> {
         let i32 = self.module.context.i32_type();
         self.in_registers(ty, &[a, b], |operands, register| {
@@ -61,7 +61,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         })
     }
 
-    /// Applies an operation of whole registers to values of any number of lanes.
+    /// Applies an operation on whole registers to values with any number of lanes.
     fn in_registers(
         &self,
         ty: Type,
@@ -85,7 +85,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 .collect::<Result<Vec<_>>>()?;
             match operation(&parts, register)? {
                 BasicValueEnum::VectorValue(result) => Ok(result),
-                _ => Err(Error::internal("an intrinsic of vectors gives a vector")),
+                _ => Err(Error::internal("expected a vector from a vector intrinsic")),
             }
         };
         if ty.lanes == 1 {
@@ -100,11 +100,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 Some((before, count)) => (self.joined(before, count, part, lanes)?, count + lanes),
             });
         }
-        let (whole, count) = whole.ok_or_else(|| Error::internal("a vector has a lane"))?;
+        let (whole, count) = whole.ok_or_else(|| Error::internal("unexpected vector without lanes"))?;
         Ok(self.lanes_of(whole, 0, count)?.into())
     }
 
-    /// Some lanes of a vector from one on; those beyond the last one repeat it.
+    /// Returns `lanes` lanes of a vector starting at `first`. Lanes beyond the last one repeat it.
     fn lanes_of(&self, vector: VectorValue<'c>, first: u32, lanes: u32) -> Result<VectorValue<'c>> {
         let size = vector.get_type().get_size();
         if first == 0 && lanes == size {
@@ -114,7 +114,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         self.picked(vector, vector, &picked)
     }
 
-    /// The first lanes of two vectors, one behind the other.
+    /// Concatenates the leading lanes of two vectors.
     fn joined(
         &self,
         a: VectorValue<'c>,
@@ -122,7 +122,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         b: VectorValue<'c>,
         of_b: u32,
     ) -> Result<VectorValue<'c>> {
-        // A shuffle takes vectors of one size.
+        // A shuffle requires vectors of equal size.
         let size = a.get_type().get_size().max(b.get_type().get_size());
         let (a, b) = (self.lanes_of(a, 0, size)?, self.lanes_of(b, 0, size)?);
         let picked: Vec<u32> = (0..of_a).chain(size..size + of_b).collect();
@@ -137,7 +137,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
     }
 }
 
-/// A register of the processor.
+/// A vector register of the processor.
 #[derive(Clone, Copy)]
 struct Register {
     scalar: ScalarType,
@@ -149,13 +149,13 @@ impl Register {
         8 * self.scalar.byte_size() as u32 * self.lanes
     }
 
-    /// The name of an operation on such registers.
+    /// Returns the intrinsic's name for this register size.
     fn intrinsic(self, name: &str) -> String {
         let kind = if self.scalar == ScalarType::F32 { "ps" } else { "pd" };
         format!("llvm.x86.avx512.{name}.{kind}.{}", self.bits())
     }
 
-    /// A mask of all lanes.
+    /// Returns a mask of all lanes.
     fn all_lanes<'c>(self, translator: &FunctionTranslator<'_, 'c>) -> BasicMetadataValueEnum<'c> {
         let context = translator.module.context;
         let ty = if self.lanes > 8 { context.i16_type() } else { context.i8_type() };

@@ -1,4 +1,4 @@
-//! Addresses, loads and stores to LLVM instructions.
+//! Translation of addresses, loads, and stores to LLVM instructions.
 
 use inkwell::types::BasicTypeEnum;
 use inkwell::values::{BasicValueEnum, IntValue, PointerValue, VectorValue};
@@ -12,7 +12,7 @@ use crate::llvm::Built;
 use crate::module::vector_of;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Reads the value `id`.
+    /// Loads the value `id`.
     pub(crate) fn load(
         &self,
         id: ValueId,
@@ -32,7 +32,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         let vector = self.vector_type(ty)?;
         let zeros = match vector {
             BasicTypeEnum::VectorType(v) => v.const_zero(),
-            _ => return Err(Error::internal("a masked load reads a vector")),
+            _ => return Err(Error::internal("expected a vector type of a masked load")),
         };
         let intrinsic = self.module.intrinsic("llvm.masked.load", &[vector, pointer.get_type().into()])?;
         let operands = [pointer.into(), self.mask(mask)?.into(), zeros.into()];
@@ -41,11 +41,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         match call.try_as_basic_value().basic() {
             Some(BasicValueEnum::VectorValue(v)) if ty.lanes == 1 => self.extract(v, 0),
             Some(value) => Ok(value),
-            None => Err(Error::internal("a masked load has a value")),
+            None => Err(Error::internal("a masked load returned no value")),
         }
     }
 
-    /// Writes a value.
+    /// Stores a value.
     pub(crate) fn store(
         &self,
         value: ValueId,
@@ -72,7 +72,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// The type as a vector, of one lane for a scalar.
+    /// Returns the type as a vector type, with one lane for a scalar.
     fn vector_type(&self, ty: Type) -> Result<BasicTypeEnum<'c>> {
         Ok(vector_of(self.module.ty(Type::scalar(ty.scalar)), ty.lanes))
     }
@@ -92,7 +92,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
             BasicValueEnum::PointerValue(v) => v.as_instruction(),
             _ => None,
         };
-        let instruction = instruction.ok_or_else(|| Error::internal("a load is an instruction"))?;
+        let instruction =
+            instruction.ok_or_else(|| Error::internal("LLVM returned a load that is not an instruction"))?;
         instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("load: {e}")))
     }
 
@@ -116,7 +117,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// Sets bytes.
+    /// Fills bytes.
     pub(crate) fn fill_bytes(
         &self,
         to: PointerValue<'c>,
@@ -136,11 +137,11 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// Brings the line of an address near.
+    /// Prefetches the cache line of an address.
     pub(crate) fn prefetch(&self, pointer: ValueId, cache: u32) -> Result<()> {
         const READ: u64 = 0;
         const DATA: u64 = 1;
-        /// LLVM's word for the first cache; the second is one less.
+        /// LLVM's locality argument for the first cache; the second cache is one less.
         const NEAREST: u64 = 3;
         let pointer = self.pointer(pointer)?;
         let int = |value: u64| self.module.context.i32_type().const_int(value, false).into();

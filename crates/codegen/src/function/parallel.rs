@@ -1,8 +1,9 @@
-//! Parallel calls: the work goes through the frame's `parallel_for`, or is done by one direct call without it.
+//! Parallel calls: the work runs through the frame's `parallel_for`, or by one direct call without
+//! it.
 //!
-//! `parallel_for` calls a thunk of C's calling convention, which reads the callee's arguments from a record on the
-//! entry's stack. All parallel calls of the entry share one record, for each ends before the next begins, so the stack
-//! does not grow with their number.
+//! `parallel_for` calls a thunk with C's calling convention, which reads the callee's arguments
+//! from a record on the entry's stack. All parallel calls of the entry share one record because
+//! each ends before the next begins, so the stack does not grow with their number.
 
 use inkwell::attributes::{Attribute, AttributeLoc};
 use inkwell::module::Linkage;
@@ -17,11 +18,11 @@ use super::FunctionTranslator;
 use crate::llvm::Built;
 use crate::module::ModuleTranslator;
 
-/// Bytes of the record for each argument, whatever its type, and their alignment.
+/// Size and alignment in bytes of each argument in the record, for any type.
 const ARGUMENT_BYTES: u64 = 8;
 
 impl<'c> FunctionTranslator<'_, 'c> {
-    /// Emits a parallel call; the builder then stands in a new block.
+    /// Emits a parallel call. Afterward, the builder is in a new block.
     pub(crate) fn parallel(&mut self, function: FunctionId, count: i64, arguments: &[ValueId]) -> Result<()> {
         let callee = self.module.callee(function)?;
         let arguments = self.all(arguments.iter().copied())?;
@@ -51,7 +52,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             self.module.context.i32_type().fn_type(&[ptr.into(), i64.into(), ptr.into(), ptr.into()], false);
         let call = self.builder.build_indirect_call(ty, parallel_for, &operands, "").built()?;
         let Some(BasicValueEnum::IntValue(status)) = call.try_as_basic_value().basic() else {
-            return Err(Error::internal("parallel_for returns an integer"));
+            return Err(Error::internal("expected an integer from parallel_for"));
         };
         let fine = self.module.context.i32_type().const_zero();
         let is_fine = self.builder.build_int_compare(IntPredicate::EQ, status, fine, "").built()?;
@@ -64,19 +65,20 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// Reads an address from the frame, the function's one parameter.
+    /// Reads an address from the frame, which is the function's only parameter.
     fn frame_field(&self, field: impl FnOnce(FrameLayout) -> i64) -> Result<PointerValue<'c>> {
         let layout = FrameLayout::new(self.module.target.pointer_bytes);
         let frame = match self.source.parameters.as_slice() {
             [frame] => self.pointer(frame.value)?,
-            _ => return Err(Error::internal("a parallel call outside of the entry")),
+            _ => return Err(Error::internal("unexpected parallel call outside of the entry")),
         };
         let place = self.module.constant_offset(&self.builder, frame, field(layout) as u64)?;
         let ptr = self.module.context.ptr_type(AddressSpace::default());
         Ok(self.builder.build_load(ptr, place, "").built()?.into_pointer_value())
     }
 
-    /// The stack's record, large enough for every parallel call of the function.
+    /// Returns the record on the stack, which is large enough for every parallel call of the
+    /// function.
     fn argument_record(&mut self) -> Result<PointerValue<'c>> {
         if let Some(record) = self.argument_record {
             return Ok(record);
@@ -101,7 +103,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
 }
 
 impl<'c> ModuleTranslator<'c> {
-    /// The body that `parallel_for` calls: `int32_t(void* record, int64_t begin, int64_t end, int64_t worker)`.
+    /// Emits the body that `parallel_for` calls: `int32_t(void* record, int64_t begin, int64_t end,
+    /// int64_t worker)`.
     fn thunk(&self, function: FunctionId, arguments: &[BasicTypeEnum<'c>]) -> Result<FunctionValue<'c>> {
         let callee = self.callee(function)?;
         let name = part_symbol(&callee.get_name().to_string_lossy());
@@ -121,7 +124,7 @@ impl<'c> ModuleTranslator<'c> {
         let parameters = thunk.get_params();
         let (record, part) = match parameters.split_first() {
             Some((BasicValueEnum::PointerValue(record), part)) => (*record, part),
-            _ => return Err(Error::internal("a thunk's first parameter is the record")),
+            _ => return Err(Error::internal("expected the record as the thunk's first parameter")),
         };
         let mut operands: Vec<BasicMetadataValueEnum<'c>> = Vec::with_capacity(arguments.len() + part.len());
         for (k, &ty) in arguments.iter().enumerate() {

@@ -1,10 +1,13 @@
-//! The entry of an object with several versions: it asks the processor what it has, once, and calls the best one.
+//! Entry of an object with several versions: it detects the processor's features once and calls the
+//! best version.
 //!
-//! Where even the first version asks for more than the processor has, the entry says so and runs nothing.
+//! If the processor does not support even the first version, the entry returns an error and runs
+//! nothing.
 //!
-//! The answer stays in a variable of the object; 0 is unknown. Threads that ask at the same time write the same answer,
-//! by atomic stores without order, so nothing is torn and nobody waits. There is no constructor and no library call:
-//! instructions `cpuid` and `xgetbv` ask, the latter only where the former says that it exists.
+//! The selection is stored in a variable of the object, where 0 means unknown. Concurrent threads
+//! write the same value with unordered atomic stores, so there are no torn values and no waiting.
+//! There are no constructors and no library calls: the code uses the instructions `cpuid` and,
+//! where `cpuid` reports it, `xgetbv`.
 
 use inkwell::builder::Builder;
 use inkwell::module::Linkage;
@@ -21,23 +24,23 @@ use super::ModuleTranslator;
 use crate::llvm::Built;
 use crate::symbols::choice_symbol;
 
-/// Bits of `ecx` of leaf 1 that level 2 asks for: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT.
+/// Bits of `ecx` of leaf 1 that level 2 requires: SSE3, SSSE3, CMPXCHG16B, SSE4.1, SSE4.2, POPCNT.
 const LEAF_1_V2: u32 = 1 | 1 << 9 | 1 << 13 | 1 << 19 | 1 << 20 | 1 << 23;
-/// And level 3: FMA, MOVBE, XGETBV enabled by the system, AVX, F16C.
+/// Additional bits of level 3: FMA, MOVBE, XGETBV enabled by the system, AVX, F16C.
 const LEAF_1_V3: u32 = 1 << 12 | 1 << 22 | 1 << 27 | 1 << 28 | 1 << 29;
-/// `xgetbv` exists.
+/// The bit for the presence of `xgetbv`.
 const OSXSAVE: u32 = 1 << 27;
 /// Bits of `ebx` of leaf 7: BMI1, AVX2, BMI2.
 const LEAF_7_V3: u32 = 1 << 3 | 1 << 5 | 1 << 8;
-/// And level 4: AVX-512 F, DQ, CD, BW, VL.
+/// Additional bits of level 4: AVX-512 F, DQ, CD, BW, VL.
 const LEAF_7_V4: u32 = 1 << 16 | 1 << 17 | 1 << 28 | 1 << 30 | 1 << 31;
 /// Bits of `ecx` of leaf 0x80000001: LAHF.
 const EXTENDED_V2: u32 = 1;
-/// And level 3: LZCNT.
+/// Additional bit of level 3: LZCNT.
 const EXTENDED_V3: u32 = 1 << 5;
 /// State that the system saves: XMM and YMM.
 const STATE_V3: u32 = 0b110;
-/// And the masks and ZMM.
+/// Additional bits of level 4: masks and ZMM.
 const STATE_V4: u32 = 0b1110_0000;
 
 impl<'c> ModuleTranslator<'c> {
@@ -63,7 +66,8 @@ impl<'c> ModuleTranslator<'c> {
         self.mark("nounwind", entry);
         self.add_machine_attributes(entry);
         self.extend_status(entry);
-        let frame = entry.get_nth_param(0).ok_or_else(|| Error::internal("the entry takes the frame"))?;
+        let frame =
+            entry.get_nth_param(0).ok_or_else(|| Error::internal("the entry has no frame parameter"))?;
         let block = |name: &str| self.context.append_basic_block(entry, name);
         let (start, ask, run) = (block(""), block("ask"), block("run"));
         let builder = self.context.create_builder();
@@ -73,8 +77,10 @@ impl<'c> ModuleTranslator<'c> {
         builder.build_conditional_branch(is_known, run, ask).built()?;
         builder.position_at_end(ask);
         let call = builder.build_call(choose, &[], "").built()?;
-        let asked =
-            call.try_as_basic_value().basic().ok_or_else(|| Error::internal("a choice is a number"))?;
+        let asked = call
+            .try_as_basic_value()
+            .basic()
+            .ok_or_else(|| Error::internal("the version selector returns no number"))?;
         let store = builder.build_store(chosen, asked).built()?;
         set_unordered(store)?;
         builder.build_unconditional_branch(run).built()?;
@@ -92,13 +98,13 @@ impl<'c> ModuleTranslator<'c> {
             let call = builder.build_call(*version, &[frame.into()], "").built()?;
             call.set_tail_call(true);
             let status = call.try_as_basic_value().basic();
-            let status = status.ok_or_else(|| Error::internal("an entry returns a status"))?;
+            let status = status.ok_or_else(|| Error::internal("an entry returns no status"))?;
             builder.build_return(Some(&status)).built()?;
         }
         Ok(())
     }
 
-    /// Leaves a message and returns a status.
+    /// Stores an error message in the frame and returns a status.
     fn refuse(&self, builder: &Builder<'c>, frame: PointerValue<'c>, least: Level) -> Result<()> {
         let text = format!("the code is for processors of the level {} of x86-64 and above", least.cpu());
         let text = self.context.const_string(text.as_bytes(), true);
@@ -113,7 +119,8 @@ impl<'c> ModuleTranslator<'c> {
         Ok(())
     }
 
-    /// A function that returns the number of the best version, from 1, or one more than there are.
+    /// Emits a function that returns the one-based number of the best version, or the number of
+    /// versions plus one if none is supported.
     fn choose(&self, entry_point: &str, levels: &[Level]) -> Result<FunctionValue<'c>> {
         let i32 = self.context.i32_type();
         let ty = i32.fn_type(&[], false);
@@ -127,7 +134,7 @@ impl<'c> ModuleTranslator<'c> {
         let facts = questions.ask()?;
         let mut best = i32.const_int(levels.len() as u64 + 1, false);
         for (k, level) in levels.iter().enumerate() {
-            // Levels rise: what a level lacks, the higher ones lack too.
+            // Levels ascend: a feature missing at one level is also missing at the higher ones.
             let has = questions.has(&facts, *level)?;
             let this = i32.const_int(k as u64 + 1, false);
             best = builder.build_select(has, this, best, "").built()?.into_int_value();
@@ -138,22 +145,23 @@ impl<'c> ModuleTranslator<'c> {
 
     fn load_unordered(&self, builder: &Builder<'c>, pointer: PointerValue<'c>) -> Result<IntValue<'c>> {
         let load = builder.build_load(self.context.i32_type(), pointer, "").built()?;
-        let instruction =
-            load.as_instruction_value().ok_or_else(|| Error::internal("a load is an instruction"))?;
+        let instruction = load
+            .as_instruction_value()
+            .ok_or_else(|| Error::internal("LLVM returned a load that is not an instruction"))?;
         set_unordered(instruction)?;
         Ok(load.into_int_value())
     }
 }
 
-/// Makes a load or store atomic, without an order to others.
+/// Makes a load or store atomic and unordered.
 fn set_unordered(access: inkwell::values::InstructionValue<'_>) -> Result<()> {
     access
         .set_atomic_ordering(AtomicOrdering::Monotonic)
-        .map_err(|e| Error::internal(format!("an atomic access: {e}")))?;
-    access.set_alignment(4).map_err(|e| Error::internal(format!("an atomic access: {e}")))
+        .map_err(|e| Error::internal(format!("cannot make an access atomic: {e}")))?;
+    access.set_alignment(4).map_err(|e| Error::internal(format!("cannot align an atomic access: {e}")))
 }
 
-/// What the processor says; all bits are 0 where it cannot say.
+/// Feature bits of the processor. All bits are 0 for unsupported queries.
 struct Facts<'c> {
     leaf_1_ecx: IntValue<'c>,
     leaf_7_ebx: IntValue<'c>,
@@ -161,7 +169,7 @@ struct Facts<'c> {
     saved_state: IntValue<'c>,
 }
 
-/// Code that asks the processor.
+/// Code that queries the processor.
 struct Questions<'a, 'c> {
     module: &'a ModuleTranslator<'c>,
     builder: &'a Builder<'c>,
@@ -180,7 +188,7 @@ impl<'c> Questions<'_, 'c> {
         Ok(Facts { leaf_1_ecx, leaf_7_ebx, extended_ecx, saved_state })
     }
 
-    /// Whether the processor and the system have what a level asks for beyond the one below it.
+    /// Emits a test for the features that a level requires beyond the level below it.
     fn has(&self, facts: &Facts<'c>, level: Level) -> Result<IntValue<'c>> {
         let v2 = [(facts.leaf_1_ecx, LEAF_1_V2), (facts.extended_ecx, EXTENDED_V2)];
         let v3 = [
@@ -220,14 +228,17 @@ impl<'c> Questions<'_, 'c> {
         self.where_true(condition, ask)
     }
 
-    /// The answer to a question that is asked only where a condition holds; 0 elsewhere.
+    /// Evaluates a query only if a condition holds. Otherwise the result is 0.
     fn where_true(
         &self,
         condition: IntValue<'c>,
         ask: impl FnOnce(&Self) -> Result<IntValue<'c>>,
     ) -> Result<IntValue<'c>> {
         let context = self.module.context;
-        let before = self.builder.get_insert_block().ok_or_else(|| Error::internal("no block is open"))?;
+        let before = self
+            .builder
+            .get_insert_block()
+            .ok_or_else(|| Error::internal("the builder has no current block"))?;
         let (yes, next) =
             (context.append_basic_block(self.function, ""), context.append_basic_block(self.function, ""));
         self.builder.build_conditional_branch(condition, yes, next).built()?;
@@ -240,7 +251,7 @@ impl<'c> Questions<'_, 'c> {
         Ok(phi.as_basic_value().into_int_value())
     }
 
-    /// `eax`, `ebx` or `ecx` (0 to 2) of a leaf's part 0.
+    /// Returns `eax`, `ebx`, or `ecx` (0 to 2) of subleaf 0 of a leaf.
     fn cpuid(&self, leaf: u32, register: u32) -> Result<IntValue<'c>> {
         let i32 = self.module.context.i32_type();
         let registers = self.module.context.struct_type(&[i32.into(); 4], false);
@@ -248,11 +259,11 @@ impl<'c> Questions<'_, 'c> {
         self.assembly(registers, "cpuid", "={ax},={bx},={cx},={dx},{ax},{cx}", &operands, register)
     }
 
-    /// The low bits of the state that the system saves.
+    /// Returns the low bits of the state that the system saves.
     fn xgetbv(&self) -> Result<IntValue<'c>> {
         let i32 = self.module.context.i32_type();
         let registers = self.module.context.struct_type(&[i32.into(); 2], false);
-        // By its bytes, so that the assembler does not ask for the feature.
+        // Encoded as bytes, so that the assembler does not require the feature.
         self.assembly(registers, ".byte 0x0f, 0x01, 0xd0", "={ax},={dx},{cx}", &[i32.const_zero().into()], 0)
     }
 
@@ -274,7 +285,7 @@ impl<'c> Questions<'_, 'c> {
             Some(BasicValueEnum::StructValue(all)) => {
                 Ok(self.builder.build_extract_value(all, register, "").built()?.into_int_value())
             }
-            _ => Err(Error::internal("an instruction's results are a struct")),
+            _ => Err(Error::internal("expected a struct from an inline assembly instruction")),
         }
     }
 }

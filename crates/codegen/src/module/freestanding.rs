@@ -1,7 +1,9 @@
-//! Copying and filling memory in objects that may not call the C library: functions of the object itself.
+//! Copying and filling memory in objects that may not call the C library: functions within the
+//! object.
 //!
-//! They are local to the object, so a program with a library keeps that library's functions for everything else, and
-//! several objects get along. Their code is for the processor of the first version, which every version's machine has.
+//! They are local to the object, so a program keeps its library's functions for everything else,
+//! and several objects do not conflict. Their code is for the processor of the first version, which
+//! every version's machine supports.
 
 use inkwell::IntPredicate;
 use inkwell::basic_block::BasicBlock;
@@ -14,11 +16,12 @@ use support::{Error, Result};
 use super::ModuleTranslator;
 use crate::llvm::Built;
 
-/// Bytes that a turn of the loops moves; what remains is moved byte by byte.
+/// Bytes per iteration of the wide loops. The remainder is moved byte by byte.
 const WIDE: u32 = 16;
 
 impl<'c> ModuleTranslator<'c> {
-    /// `memcpy` or `memset`: the library's, or the object's own if it is to be freestanding. The type is C's.
+    /// Returns `memcpy` or `memset`: the library's, or the object's own if it is freestanding. `ty`
+    /// is the C type.
     pub(crate) fn memory_function(&self, name: &str, ty: FunctionType<'c>) -> Result<FunctionValue<'c>> {
         if !self.freestanding {
             return Ok(self.library_function(name, ty));
@@ -35,16 +38,16 @@ impl<'c> ModuleTranslator<'c> {
     }
 }
 
-/// The body of a function `(to, from or byte, bytes) -> to` in the making.
+/// The body of a function `(to, from or byte, bytes) -> to` under construction.
 struct Body<'m, 'c> {
     module: &'m ModuleTranslator<'c>,
     function: FunctionValue<'c>,
     builder: Builder<'c>,
 }
 
-/// What is written to each place.
+/// Source of the written bytes.
 enum Written<'c> {
-    /// The bytes at the same offset from here.
+    /// The bytes at the same offset from this address.
     From(PointerValue<'c>),
     /// This byte.
     Byte(IntValue<'c>),
@@ -66,7 +69,7 @@ impl<'c> Body<'_, 'c> {
                 Some(BasicValueEnum::IntValue(byte)),
                 Some(BasicValueEnum::IntValue(bytes)),
             ) => (to, bytes, Written::Byte(byte)),
-            _ => return Err(Error::internal(format!("{name} has not the parameters that it has in C"))),
+            _ => return Err(Error::internal(format!("unexpected parameters of '{name}'"))),
         };
         let start = self.block();
         self.builder.position_at_end(start);
@@ -129,7 +132,7 @@ impl<'c> Body<'_, 'c> {
     ) -> Result<()> {
         let byte = self.module.context.i8_type();
         let unaligned = |result: std::result::Result<(), &str>| {
-            result.map_err(|e| Error::internal(format!("an access without alignment: {e}")))
+            result.map_err(|e| Error::internal(format!("cannot set the alignment of an access: {e}")))
         };
         let value: BasicValueEnum<'c> = match written {
             Written::From(from) => {
@@ -143,7 +146,8 @@ impl<'c> Body<'_, 'c> {
                     BasicValueEnum::IntValue(v) => v.as_instruction(),
                     _ => None,
                 };
-                let instruction = instruction.ok_or_else(|| Error::internal("a load is an instruction"))?;
+                let instruction = instruction
+                    .ok_or_else(|| Error::internal("LLVM returned a load that is not an instruction"))?;
                 unaligned(instruction.set_alignment(1).map_err(|_| "load"))?;
                 value
             }
@@ -162,7 +166,7 @@ impl<'c> Body<'_, 'c> {
     }
 
     fn at(&self, pointer: PointerValue<'c>, offset: IntValue<'c>) -> Result<PointerValue<'c>> {
-        // SAFETY: one index into bytes fits the element type, whatever the pointer.
+        // SAFETY: a single index into bytes fits the element type for any pointer.
         #[expect(unsafe_code, reason = "inkwell cannot check indices against the element type")]
         let address = unsafe {
             self.builder.build_in_bounds_gep(self.module.context.i8_type(), pointer, &[offset], "")
