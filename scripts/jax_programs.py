@@ -3,7 +3,7 @@
 
     PYTHON scripts/jax_programs.py OUT [NAME...]
 
-For each function NAME below: OUT/NAME.mlir, what `jax.jit(f).lower(...)` prints, OUT/NAME.jax, the artefact of
+For each function NAME below: OUT/NAME.mlir, what `jax.jit(f).lower(...)` prints, OUT/NAME.jax, the artifact of
 `jax.export`, and OUT/NAME.npz, the arguments `in0`, `in1`, ... and results `out0`, ... Types that NumPy lacks are stored
 as their bits. PYTHON has jax 0.10.2 and flatbuffers (`scripts/venv.sh venv-xla jax==0.10.2 flatbuffers` makes such a
 one). The programs in `tests/stablehlo` were made so.

@@ -229,7 +229,7 @@ test_make() {
   wants settled "Nothing to be done"
 
   system=make-init
-  initialised make "$root/tests/artefacts/layer.pbtxt" --shape x=2,4
+  initialised make "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
   log build make
   log run ./app
   wants run "result 0: 24 bytes"
@@ -336,7 +336,7 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
     cp "$graphs/$file" "$at/one_file.$file"
   done
   cp "$root/crates/tf/tests/data/freeze/reference_text/"{graph.pbtxt,model.*} "$at"
-  cp -r "$root/tests/saved_models/keras3" "$root/tests/artefacts/layer.pbtxt" "$root/tests/artefacts/layer.config.pbtxt" "$at"
+  cp -r "$root/tests/saved_models/keras3" "$root/tests/artifacts/layer.pbtxt" "$root/tests/artifacts/layer.config.pbtxt" "$at"
   cd "$at"
 
   # Values, by values_test.cc and the tests that the macro generates.
@@ -442,7 +442,7 @@ test_cargo() {
   row "$clean" "$first"
 
   system=cargo-init
-  initialised cargo "$root/tests/artefacts/layer.pbtxt" --shape x=2,4
+  initialised cargo "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
   log run env -u CARGO_TARGET_DIR cargo run --offline
   wants run "the model ran"
 }

@@ -6,7 +6,7 @@
 DIR holds NAME.hlo, HLO text, NAME.pb, the same as an HloModuleProto, NAME.mlir, StableHLO, and for those that can be run
 NAME.npz: `in/<k>`, the arguments, and `out/<k>`, the results of another implementation (a tuple's elements in order), types
 without a NumPy name as integers of their width, and for some `tolerance/<k>`, the absolute and the relative one. A proto has to
-be the module that the text is. StableHLO has to be accepted as a portable artefact of the version that it states, too.
+be the module that the text is. StableHLO has to be accepted as a portable artifact of the version that it states, too.
 NAME.refused says why a program has no form in StableHLO, NAME.failed why there is no program. A module that makes XLA abort
 costs only itself: modules run in child processes. A failure that `xla_explained.txt` beside this file has (set: the kind of the
 file) is counted apart, its reason printed. Prints a table; last line: `N passed, M failed`.
@@ -100,7 +100,7 @@ def stablehlo(path):
         ir.Module.parse(text).operation.verify()
         artifact = dialect.serialize_portable_artifact_str(text, version)
         if not dialect.deserialize_portable_artifact_str(artifact):
-            raise ValueError("the portable artefact is empty")
+            raise ValueError("the portable artifact is empty")
     return text.encode()
 
 

@@ -2,7 +2,7 @@
 
     python score.py [--rows N] [--workers 1,2,4] [--model SAVED_MODEL]
 
-The artefact is a value: Ray sends it to its workers with the task, each loads it once, and all of a machine map one file of weights.
+The artifact is a value: Ray sends it to its workers with the task, each loads it once, and all of a machine map one file of weights.
 Without a model, a layer of random weights scores rows of 64 numbers. Needs `tfcompile` and `ray[data]`.
 """
 

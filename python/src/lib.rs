@@ -1,4 +1,4 @@
-//! The native part of the Python package `tfcompile`: models, artefacts, sessions. What users see is Python over it.
+//! The native part of the Python package `tfcompile`: models, artifacts, sessions. What users see is Python over it.
 
 mod failure;
 mod models;

@@ -1,4 +1,4 @@
-//! Artefacts that run in this process.
+//! Artifacts that run in this process.
 
 use crate::failure::failed;
 use hlo::{Argument, Identifier, Output, Role};
@@ -21,7 +21,7 @@ struct State {
     workers: Option<Arc<dyn Workers>>,
 }
 
-/// An artefact's code, loaded, with its constants mapped from their file.
+/// An artifact's code, loaded, with its constants mapped from their file.
 #[pyclass(frozen, module = "tfcompile._native")]
 pub(crate) struct Program {
     code: Executable,

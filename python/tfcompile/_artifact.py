@@ -1,4 +1,4 @@
-"""Artefacts: compiled models as values."""
+"""Artifacts: compiled models as values."""
 
 import hashlib
 import os
@@ -77,7 +77,7 @@ def _keep(constants: bytes, digest: str) -> Path:
     if path.exists() and path.stat().st_size == len(constants):
         return path
     if hashlib.sha256(constants).hexdigest() != digest:
-        raise ValueError("the constants of the artefact are damaged")
+        raise ValueError("the constants of the artifact are damaged")
     with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:
         file.write(constants)
     os.replace(file.name, path)

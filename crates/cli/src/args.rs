@@ -1,4 +1,4 @@
-//! Groups of flags that several commands share, and how their values are read.
+//! Groups of flags that several commands share, and the parsing of their values.
 
 pub(crate) mod feeds;
 pub(crate) mod inference;

@@ -1,4 +1,4 @@
-//! The files that are made of a model.
+//! Files generated from a model.
 
 pub(crate) mod kind;
 pub(crate) mod names;

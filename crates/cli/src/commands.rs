@@ -1,4 +1,4 @@
-//! The commands, a file for each.
+//! Commands, one file for each.
 
 pub(crate) mod bench;
 pub(crate) mod build_model;

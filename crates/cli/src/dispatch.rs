@@ -1,4 +1,4 @@
-//! The commands, and which code runs each.
+//! The list of commands, and the function that runs each.
 
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
@@ -10,19 +10,17 @@ use crate::original::{aot_compile_cpu, compile, freeze, xla_extract};
 use clap::{CommandFactory as _, Parser, Subcommand};
 use support::Result;
 
-/// Compiles a TensorFlow graph ahead of time, into an object file and a C++ header that gives access to it.
+/// Compile a TensorFlow graph ahead of time into an object file and a C++ header.
 ///
-/// A graph, a config that names its feeds and fetches, and a class name are all it needs:
+/// A compilation needs a graph, a config that names its feeds and fetches, and a class name.
+/// It writes out.h and out_model.o: include the first, link the second. `tfcompile headers -o DIR`
+/// writes the headers that out.h includes. The program needs no TensorFlow, Python, or library.
 ///
-///     tfcompile --graph=graph.pb --config=graph.config.pbtxt --cpp_class=mynamespace::MyComputation
-///
-/// writes out.h and out_model.o. Include the first, link the second; `tfcompile headers -o DIR` writes the headers that
-/// the first includes. No TensorFlow, no Python and no library is needed from then on.
-///
-/// Flags are written --name=value; switches also --name and --noname.
+/// Write flags as --name=value, and switches also as --name and --noname.
 #[derive(Debug, Parser)]
 #[command(name = "tfcompile", version, args_override_self = true, args_conflicts_with_subcommands = true)]
 #[command(subcommand_negates_reqs = true, disable_help_subcommand = true, verbatim_doc_comment)]
+#[command(after_help = EXAMPLE)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -30,50 +28,81 @@ pub(crate) struct Cli {
     pub(crate) compile: compile::Compile,
 }
 
-/// Other things than compiling.
+/// Example of compiling a graph.
+const EXAMPLE: &str = "\
+Example:
+  tfcompile --graph=graph.pb --config=graph.config.pbtxt --cpp_class=mynamespace::MyComputation";
+
+/// Commands, each with an example of its use.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Compile a model into object file, header, archive, shared library
+    /// Compile a model into object files, headers, and libraries
+    #[command(after_help = "Example:\n  tfcompile build saved_model -o out --emit=obj,header,shared")]
     Build(build_model::Build),
-    /// Say all that keeps a model from being compiled
+    /// List everything that prevents a model from compiling
+    #[command(after_help = "Example:\n  tfcompile check model.pb")]
     Check(check::Check),
-    /// Print the config of a model: its feeds, fetches and variables, inferred if none is given
+    /// Print the config of a model: feeds, fetches, and variables, inferred if not given
+    #[command(after_help = "Example:\n  tfcompile config model.pb > model.config.pbtxt")]
     Config(ModelArgs),
-    /// Say what the code of an error means: cause and cure
+    /// Explain an error code: its cause and fix
+    #[command(after_help = "Example:\n  tfcompile explain E0401")]
     Explain(explain::Explain),
     /// Print the table of ops: types, recorded cases, notes
+    #[command(after_help = "Example:\n  tfcompile ops | grep Conv")]
     Ops,
-    /// Print a model's HLO, or as StableHLO, a graph, a page; before or after optimisation
+    /// Print a model as HLO, StableHLO, or a picture, before or after optimization
+    #[command(
+        after_help = "Example:\n  tfcompile hlo model.pb --stage=optimized --format=html -o model.html"
+    )]
     Hlo(hlo::Hlo),
-    /// Write what nodes of a graph need as an HloModuleProto, simplified but not compiled
+    /// Extract nodes of a graph as a simplified HloModuleProto for another compiler
     #[command(alias = "xla_extract")]
+    #[command(
+        after_help = "Example:\n  tfcompile xla-extract --in_graph=graph.pb --target_node=\"loss:0 train\" --out_graph=module.hlo"
+    )]
     XlaExtract(xla_extract::XlaExtract),
-    /// Say what a compiled file holds
+    /// Describe a compiled file
+    #[command(after_help = "Example:\n  tfcompile inspect out/model.o")]
     Inspect(inspect::Inspect),
-    /// Compile a model in this process and run it once
+    /// Compile a model in this process and run it
+    #[command(after_help = "Example:\n  tfcompile run model.pb --feed x=x.npy --out results.npz")]
     Run(run::Run),
-    /// Compile a model in this process and measure how fast it runs
+    /// Compile a model in this process and measure its speed
+    #[command(after_help = "Example:\n  tfcompile bench model.pb --threads=1,4")]
     Bench(bench::Bench),
-    /// Run a model in this process and write a page that shows where its time goes
+    /// Run a model in this process and write a page that shows the time of each kernel
+    #[command(after_help = "Example:\n  tfcompile profile model.pb --steps=200 -o model.profile.html")]
     Profile(profile::Profile),
-    /// Compare compiled code with the evaluator, on random and edge inputs
+    /// Compare compiled code with the evaluator on random and edge-case inputs
+    #[command(after_help = "Example:\n  tfcompile verify model.pb --seed=7")]
     Verify(verify::Verify),
     /// Put a checkpoint's values into a graph, as TensorFlow's freeze_graph does
+    #[command(
+        after_help = "Example:\n  tfcompile freeze --input_graph=graph.pb --input_checkpoint=model.ckpt --output_node_names=y --output_graph=frozen.pb"
+    )]
     Freeze(freeze::Freeze),
     /// Compile a signature of a SavedModel, as saved_model_cli does
     #[command(alias = "aot_compile_cpu")]
+    #[command(
+        after_help = "Example:\n  tfcompile aot-compile-cpu --dir=saved_model --output_prefix=out/model --cpp_class=ns::Model"
+    )]
     AotCompileCpu(aot_compile_cpu::AotCompileCpu),
     /// Write the C++ headers that generated headers include
+    #[command(after_help = "Example:\n  tfcompile headers -o include")]
     Headers(headers::Headers),
-    /// Write a project that builds a model into a program
+    /// Create a project that builds a model into a program
+    #[command(after_help = "Example:\n  tfcompile init app --build=cmake --model=saved_model")]
     Init(init::Init),
-    /// Print what a shell needs to complete this command line
+    /// Print the completion script for a shell
+    #[command(after_help = "Example:\n  tfcompile completions bash > tfcompile.bash")]
     Completions(manual::Completions),
-    /// Print a manual page, for `man -l -`
+    /// Print a manual page in roff format
+    #[command(after_help = "Example:\n  tfcompile man build | man -l -")]
     Man(manual::Page),
 }
 
-/// Runs the command that the words name.
+/// Runs the command that the arguments name.
 pub(crate) fn dispatch(cli: Cli, xla: &XlaFlags) -> Result<()> {
     match cli.command {
         Some(Command::Build(arguments)) => build_model::run(&arguments, xla),

@@ -1,4 +1,5 @@
-//! The command line: arguments, files, exit codes. What the words mean is the compiler's business.
+//! The command line: arguments, files, and exit codes. The compiler decides what the arguments
+//! mean.
 
 mod args;
 mod artifacts;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use support::{Code, Coded as _, Error, ErrorKind, Result};
 
 fn main() -> ExitCode {
-    // A defect is reported once, by `compiler::guarded`, with words for the user.
+    // Silence the default report of a panic: `compiler::guarded` turns it into an error for the
+    // user.
     std::panic::set_hook(Box::new(|_| {}));
     match run() {
         Ok(()) => ExitCode::SUCCESS,
@@ -27,7 +29,7 @@ fn main() -> ExitCode {
                 ErrorKind::Internal => "INTERNAL ERROR",
             };
             let (message, code) = (shortened(error.message()), error.code());
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is nowhere to report that.
             let _ = std::io::Write::write_fmt(
                 &mut std::io::stderr(),
                 format_args!("{kind}: {message}\n({code}: `tfcompile explain {code}` says more)\n"),
@@ -37,17 +39,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Bytes of the longest message; a graph may name its nodes with megabytes.
+/// Maximum length of a message in bytes. A graph may contain names of many megabytes.
 const MAX_MESSAGE: usize = 4000;
 
-/// A message with the middle left out if it is too long: what is wrong stands at either end.
+/// Shortens a message that is too long by omitting its middle: both ends say what is wrong.
 fn shortened(message: &str) -> std::borrow::Cow<'_, str> {
     if message.len() <= MAX_MESSAGE {
         return message.into();
     }
     let start = message.floor_char_boundary(MAX_MESSAGE / 2);
     let end = message.ceil_char_boundary(message.len() - MAX_MESSAGE / 2);
-    format!("{} [{} bytes left out] {}", &message[..start], end - start, &message[end..]).into()
+    format!("{} [{} bytes omitted] {}", &message[..start], end - start, &message[end..]).into()
 }
 
 fn run() -> Result<()> {
@@ -64,7 +66,7 @@ fn run() -> Result<()> {
         Err(answer) if !answer.use_stderr() => return files::outputs::print(&answer.to_string()),
         Err(error) => return Err(Error::invalid(args::parse::message(&error)).coded(Code::CommandLine)),
     };
-    // What has no code is a command's own: the stages behind give theirs at their borders.
+    // An error without a code comes from the command itself: every stage assigns codes to its own.
     dispatch(cli, &xla).map_err(|error| match error.code() {
         Code::Invalid => error.coded(Code::CommandLine),
         _ => error,

@@ -1,4 +1,4 @@
-//! The command lines of the tools that this one replaces.
+//! Command lines of the TensorFlow tools that this tool replaces.
 
 pub(crate) mod aot_compile_cpu;
 pub(crate) mod compile;

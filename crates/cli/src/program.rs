@@ -1,4 +1,4 @@
-//! A model on its way into the compiler: read, given arrays, compiled for this process.
+//! Loading of models: reads a model and its arrays, and compiles it for this process.
 
 pub(crate) mod arguments;
 pub(crate) mod autotune;

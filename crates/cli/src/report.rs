@@ -1,4 +1,4 @@
-//! What is shown of a compilation and of a run while they go on, and after them.
+//! Progress and reports that the user sees during and after a compilation or a run.
 
 pub(crate) mod dump;
 pub(crate) mod progress;
@@ -8,14 +8,14 @@ pub(crate) mod text;
 
 use compiler::Observer;
 
-/// An observer of a build that also takes notes for the user.
+/// An observer of a build that also prints notes for the user.
 pub(crate) trait Reporter: Observer + Send {
-    /// Prints something that the user may want to know.
+    /// Prints a note for the user.
     fn note(&mut self, text: &str);
 
     /// Shows the current activity.
     fn doing(&mut self, _text: &str) {}
 
-    /// Ends the display: the compilation is over.
+    /// Ends the display, because the compilation is over.
     fn compiled(&mut self) {}
 }

@@ -1,4 +1,4 @@
-//! A model in a session, node by node.
+//! Running a model in a session, node by node.
 
 pub(crate) mod batches;
 pub(crate) mod clustering;

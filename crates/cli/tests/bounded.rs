@@ -1,10 +1,10 @@
-//! Results whose sizes only a run knows: the accessors of the headers, `run` and `verify`.
+//! Results whose sizes are determined at run time: accessors of the headers, `run`, and `verify`.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
 
-/// `y0 = Where(x)`, `y1 = x + x`, `y2 = boolean_mask(x, x > 0)` by its slices.
+/// `y0 = Where(x > 0)`, `y1 = x + x`, `y2 = boolean_mask(x, x > 0)` in terms of `GatherNd`.
 const GRAPH: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
@@ -23,8 +23,8 @@ fetch { id { node_name: "twice" } name: "twice" }
 fetch { id { node_name: "taken" } name: "taken" }
 "#;
 
-/// The same by C++ and C. Of `[[1, -1, 2], [0, 3, -4]]` three elements are positive, at [0, 0], [0, 2] and [1, 1]; of the
-/// second input none is.
+/// Programs in C++ and C that read the results. Three elements of `[[1, -1, 2], [0, 3, -4]]` are
+/// positive, at [0, 0], [0, 2], and [1, 1]; no element of the second input is.
 const CPP: &str = r#"
 #include "model.h"
 int main() {
@@ -135,7 +135,7 @@ fn run_cuts_results_to_their_sizes_and_verify_compares_them() {
     assert!(text.contains("places"), "{text}");
 }
 
-/// What is not 0, sorted; and where it was.
+/// The elements other than 0, sorted, and their positions.
 const SORTS: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 node { name: "zero" op: "Const" attr { key: "dtype" value { type: DT_FLOAT } }
@@ -152,7 +152,7 @@ node { name: "pairs" op: "XlaKeyValueSort" input: "taken" input: "places" attr {
 "#;
 
 #[test]
-fn sorts_leave_what_is_not_there_behind() {
+fn sorts_ignore_elements_beyond_the_size() {
     let directory = tempfile::tempdir().expect("a directory");
     let config = "feed { id { node_name: \"x\" } shape { dim { size: 6 } } }\n\
                   fetch { id { node_name: \"sort\" } name: \"sorted\" }\n\

@@ -1,4 +1,4 @@
-//! What build systems rely on: a rule of what was read, and files that stay as they are.
+//! Guarantees for build systems: dependency files, and outputs that are not rewritten.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
@@ -19,7 +19,7 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_depfile_names_what_was_written_and_all_that_was_read() {
+fn a_depfile_names_all_outputs_and_inputs() {
     let out = tempfile::tempdir().expect("a directory");
     copy(&root().join("tests/saved_models/keras3"), &out.path().join("model"));
     let mut command = tfcompile(out.path());
@@ -52,7 +52,8 @@ fn no_depfile_is_written_beside_a_failed_build() {
     refuse(&mut command, out.path());
 }
 
-/// Format and machine as the first bytes of the files say them: ELF's e_machine, Mach-O's cputype, COFF's Machine.
+/// Object format and machine in the first bytes of the files: ELF's e_machine, Mach-O's cputype,
+/// COFF's Machine.
 #[test]
 fn objects_have_the_format_that_each_system_links() {
     for (triple, file, at, bytes) in [
@@ -66,10 +67,10 @@ fn objects_have_the_format_that_each_system_links() {
         ("aarch64-pc-windows-msvc", "layer.obj", 0, &[0x64, 0xaa]),
     ] {
         let out = tempfile::tempdir().expect("a directory");
-        let artefacts = root().join("tests/artefacts");
+        let artifacts = root().join("tests/artifacts");
         let mut command = tfcompile(out.path());
-        command.arg("build").arg(artefacts.join("layer.pbtxt"));
-        command.arg("--config").arg(artefacts.join("layer.config.pbtxt"));
+        command.arg("build").arg(artifacts.join("layer.pbtxt"));
+        command.arg("--config").arg(artifacts.join("layer.config.pbtxt"));
         succeed(command.args(["-q", "--target-triple", triple]));
         let object = fs::read(out.path().join(file)).expect("written");
         assert_eq!(object[at..at + bytes.len()], *bytes, "{triple}");
@@ -77,25 +78,25 @@ fn objects_have_the_format_that_each_system_links() {
 }
 
 #[test]
-fn headers_that_would_not_change_keep_their_time() {
+fn unchanged_headers_keep_their_time() {
     let out = tempfile::tempdir().expect("a directory");
-    let artefacts = root().join("tests/artefacts");
-    let text = fs::read_to_string(artefacts.join("layer.pbtxt")).expect("a graph");
+    let artifacts = root().join("tests/artifacts");
+    let text = fs::read_to_string(artifacts.join("layer.pbtxt")).expect("a graph");
     let build = |graph: &str, flags: &[&str]| {
         fs::write(out.path().join("layer.pbtxt"), graph).expect("written");
         let mut command = tfcompile(out.path());
-        command.args(["build", "layer.pbtxt", "--config"]).arg(artefacts.join("layer.config.pbtxt"));
+        command.args(["build", "layer.pbtxt", "--config"]).arg(artifacts.join("layer.config.pbtxt"));
         succeed(command.args(["-q", "--emit=obj,header,test"]).args(flags));
     };
     let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
     let age = || {
         for file in ["layer.o", "layer.h", "layer_test.c"] {
-            let file = fs::File::options().write(true).open(out.path().join(file)).expect("there");
+            let file = fs::File::options().write(true).open(out.path().join(file)).expect("exists");
             file.set_modified(long_ago).expect("set");
         }
     };
     let is_old = |file: &str| {
-        fs::metadata(out.path().join(file)).expect("there").modified().expect("a time") == long_ago
+        fs::metadata(out.path().join(file)).expect("exists").modified().expect("a time") == long_ago
     };
     build(&text, &[]);
     assert!(out.path().join("include").is_dir());
@@ -106,5 +107,5 @@ fn headers_that_would_not_change_keep_their_time() {
     assert!(!out.path().join("include").exists());
     age();
     build(&text, &[]);
-    assert!(!is_old("layer.h"), "without the flag all is written");
+    assert!(!is_old("layer.h"), "without the flag, all files are written");
 }

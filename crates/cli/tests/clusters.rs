@@ -1,4 +1,4 @@
-//! `run --jit`: clusters, the graphs that are shown on the way, and the cache of compiled clusters under faults.
+//! `run --jit`: clusters, dumps of their graphs, and faults of the cache of compiled clusters.
 
 use crate::support::{refuse, succeed, tfcompile};
 use std::fs;
@@ -22,8 +22,8 @@ fn run(directory: &Path, level: &str, flags: &str) -> Command {
     command
 }
 
-/// The same with clusters, and it tells what it did.
-fn loud(directory: &Path, flags: &str) -> Command {
+/// Runs with clusters and without `-q`.
+fn verbose_run(directory: &Path, flags: &str) -> Command {
     let mut command = start(directory, flags);
     command.args(["--jit", "on"]);
     command
@@ -33,7 +33,7 @@ fn start(directory: &Path, flags: &str) -> Command {
     fs::write(directory.join("graph.pbtxt"), GRAPH).expect("writable");
     let mut command = tfcompile(directory);
     command.args(["run", "graph.pbtxt", "--fetch", "d", "--random", "7", "--target-cpu", "x86-64-v3"]);
-    command.env("TF_XLA_FLAGS", flags).env("TF_DUMP_GRAPH_PREFIX", "shown");
+    command.env("TF_XLA_FLAGS", flags).env("TF_DUMP_GRAPH_PREFIX", "graphs");
     command
 }
 
@@ -49,16 +49,16 @@ fn clusters_compute_what_nodes_do() {
     for level in ["on", "1", "2"] {
         assert_eq!(printed(&mut run(place.path(), level, "")), alone, "--jit {level}");
     }
-    assert!(!place.path().join("shown").exists());
+    assert!(!place.path().join("graphs").exists());
     printed(&mut run(place.path(), "on", "--tf_xla_clustering_debug"));
-    let shown =
-        fs::read_to_string(place.path().join("shown/mark_for_compilation_annotated.pbtxt")).expect("shown");
-    assert!(shown.contains("\"cluster_0/b\"") && shown.contains("\"unclustered/x\""), "{shown}");
-    // Larger than all there is.
+    let graph =
+        fs::read_to_string(place.path().join("graphs/mark_for_compilation_annotated.pbtxt")).expect("dumped");
+    assert!(graph.contains("\"cluster_0/b\"") && graph.contains("\"unclustered/x\""), "{graph}");
+    // Larger than any cluster.
     printed(&mut run(place.path(), "on", "--tf_xla_clustering_debug --tf_xla_min_cluster_size=5"));
-    let shown =
-        fs::read_to_string(place.path().join("shown/mark_for_compilation_annotated.pbtxt")).expect("shown");
-    assert!(!shown.contains("cluster_0/"), "{shown}");
+    let graph =
+        fs::read_to_string(place.path().join("graphs/mark_for_compilation_annotated.pbtxt")).expect("dumped");
+    assert!(!graph.contains("cluster_0/"), "{graph}");
     let text = refuse(&mut run(place.path(), "on", "--tf_xla_min_cluster_sice=5"), place.path());
     assert!(text.contains("Unknown flag in TF_XLA_FLAGS: --tf_xla_min_cluster_sice"), "{text}");
     let text = refuse(&mut run(place.path(), "on", "--tf_xla_ops_to_cluster=NoSuchOp"), place.path());
@@ -69,23 +69,24 @@ fn clusters_compute_what_nodes_do() {
 }
 
 #[test]
-fn a_cache_under_faults_changes_no_result() {
+fn faults_of_the_cache_change_no_result() {
     let place = tempfile::tempdir().expect("a directory");
-    let flags = "--tf_xla_persistent_cache_directory=kept";
-    let kept = place.path().join("kept");
-    let wanted = printed(&mut run(place.path(), "on", ""));
-    let right =
-        |flags: &str, what: &str| assert_eq!(printed(&mut run(place.path(), "on", flags)), wanted, "{what}");
+    let flags = "--tf_xla_persistent_cache_directory=cache";
+    let cache = place.path().join("cache");
+    let expected = printed(&mut run(place.path(), "on", ""));
+    let check = |flags: &str, what: &str| {
+        assert_eq!(printed(&mut run(place.path(), "on", flags)), expected, "{what}")
+    };
     let entries =
-        || -> Vec<_> { fs::read_dir(&kept).expect("readable").flatten().map(|file| file.path()).collect() };
-    right(flags, "nothing is kept yet");
+        || -> Vec<_> { fs::read_dir(&cache).expect("readable").flatten().map(|file| file.path()).collect() };
+    check(flags, "the cache is empty");
     assert!(!entries().is_empty());
-    right(flags, "what is kept is taken");
-    // The cluster is taken whole: nothing is compiled in the second process.
+    check(flags, "the cache is used");
+    // The cluster comes from the cache: the second process compiles nothing.
     let kernels = |flags: &str| {
-        let mut command = loud(place.path(), flags);
+        let mut command = verbose_run(place.path(), flags);
         let text = String::from_utf8(succeed(command.args(["--steps", "2"])).stderr).expect("UTF-8");
-        let (_, rest) = text.split_once(" steps/s behind the first, ").unwrap_or_else(|| panic!("{text}"));
+        let (_, rest) = text.split_once(" steps/s after the first, ").unwrap_or_else(|| panic!("{text}"));
         rest.split(' ').next().and_then(|count| count.parse::<u64>().ok()).unwrap_or_else(|| panic!("{text}"))
     };
     assert_eq!((kernels(""), kernels(flags)), (1, 0));
@@ -93,40 +94,42 @@ fn a_cache_under_faults_changes_no_result() {
         let bytes = fs::read(&entry).expect("readable");
         fs::write(&entry, &bytes[..bytes.len() / 2]).expect("writable");
     }
-    right(flags, "files are cut");
+    check(flags, "files are truncated");
     for entry in entries() {
         let mut bytes = fs::read(&entry).expect("readable");
         let middle = bytes.len() / 2;
         bytes[middle] ^= 0x40;
         fs::write(&entry, bytes).expect("writable");
     }
-    right(flags, "a bit is another");
+    check(flags, "a bit is flipped");
     let before = entries().len();
-    right(
+    check(
         &format!("{flags} --tf_xla_persistent_cache_read_only --tf_xla_persistent_cache_prefix=other"),
-        "only read",
+        "the cache is read-only",
     );
     assert_eq!(entries().len(), before);
-    // A directory that only can be read, as far as whoever runs this is bound by its rights.
-    let rights = |mode| fs::set_permissions(&kept, fs::Permissions::from_mode(mode)).expect("it is ours");
-    rights(0o555);
-    right(flags, "it can be read");
-    right(&format!("{flags} --tf_xla_persistent_cache_prefix=more"), "it can be read, and holds nothing");
-    rights(0o755);
+    // A directory that is not writable, unless the test runs with special privileges.
+    let set_mode = |mode| fs::set_permissions(&cache, fs::Permissions::from_mode(mode)).expect("the owner");
+    set_mode(0o555);
+    check(flags, "the directory is not writable");
+    check(
+        &format!("{flags} --tf_xla_persistent_cache_prefix=more"),
+        "the directory is neither writable nor useful",
+    );
+    set_mode(0o755);
     fs::write(place.path().join("file"), "").expect("writable");
-    right("--tf_xla_persistent_cache_directory=file/below", "no such place");
-    fs::remove_dir_all(&kept).expect("removable");
-    let quiet = |command: &mut Command| {
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts")
-    };
+    check("--tf_xla_persistent_cache_directory=file/below", "the directory cannot exist");
+    fs::remove_dir_all(&cache).expect("removable");
+    let quiet =
+        |command: &mut Command| command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started");
     let mut both: Vec<_> = (0..2).map(|_| quiet(&mut run(place.path(), "on", flags))).collect();
-    assert!(both.iter_mut().all(|process| process.wait().expect("it ends").success()));
-    right(flags, "two wrote at once");
+    assert!(both.iter_mut().all(|process| process.wait().expect("ended").success()));
+    check(flags, "two processes wrote concurrently");
     for delay in [5, 20, 50, 100, 200] {
         let mut process = quiet(&mut run(place.path(), "on", flags));
         std::thread::sleep(Duration::from_millis(delay));
-        process.kill().expect("it is ours");
-        process.wait().expect("it ends");
-        right(flags, "one was killed");
+        process.kill().expect("the test's own process");
+        process.wait().expect("ended");
+        check(flags, "a process was killed");
     }
 }

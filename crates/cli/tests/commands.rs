@@ -1,4 +1,4 @@
-//! Commands that take a model: what they write, what they print, what they refuse.
+//! Commands that take a model: their files, their output, and their errors.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Builds the matrix product of the original's own tests; what was printed.
+/// Builds the matrix product of the original's own tests and returns the output.
 fn build(directory: &Path, flags: &[&str]) -> String {
     let (graph, config) = case("tfmatmul");
     let mut command = tfcompile(directory);
@@ -38,7 +38,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).expect("UTF-8")
 }
 
-/// Every file below a directory, with its bytes.
+/// Returns every file in a directory and its subdirectories, with its bytes.
 fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("readable") {
@@ -53,7 +53,7 @@ fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// The program of these tests: multiplies, and returns 0 if the product is right.
+/// Program that multiplies two matrices and returns 0 if the product is right.
 const MAIN: &str = r#"
 #include "product.h"
 int main() {
@@ -66,7 +66,7 @@ int main() {
 }
 "#;
 
-/// Runs the command that `build` printed behind `link:`, then the program.
+/// Runs the command that `build` printed after `link:`, then the program.
 fn link_and_run(directory: &Path, printed: &str) {
     link_and_run_source(directory, printed, MAIN);
 }
@@ -75,7 +75,7 @@ fn link_and_run_source(directory: &Path, printed: &str, main: &str) {
     std::fs::write(directory.join("main.cc"), main).expect("writable");
     let line = printed.lines().find_map(|line| line.strip_prefix("link: ")).expect("a link line");
     succeed(Command::new("sh").current_dir(directory).args(["-c", line]));
-    // From everywhere, not only from where it was linked.
+    // The program must run from any directory, not only from the one where it was linked.
     succeed(Command::new(directory.join("main")).current_dir("/").env_remove("LD_LIBRARY_PATH"));
 }
 
@@ -198,7 +198,7 @@ fn a_library_exports_the_program_and_nothing_else() {
 #[test]
 fn nothing_is_written_if_one_file_cannot_be() {
     let place = directory();
-    std::fs::create_dir_all(place.path().join("out/product.h")).expect("a directory in the way");
+    std::fs::create_dir_all(place.path().join("out/product.h")).expect("created");
     let (graph, config) = case("tfmatmul");
     let mut command = tfcompile(place.path());
     command.args(["build", &graph, "--config", &config, "--name", "product", "-o", "out"]);
@@ -208,7 +208,7 @@ fn nothing_is_written_if_one_file_cannot_be() {
 }
 
 #[test]
-fn names_come_from_the_model_and_wrong_ones_are_refused() {
+fn names_come_from_the_model_and_wrong_ones_are_errors() {
     let place = directory();
     let (graph, config) = case("tfmatmul");
     succeed(tfcompile(place.path()).args(["build", &graph, "--config", &config]));
@@ -224,19 +224,19 @@ fn names_come_from_the_model_and_wrong_ones_are_refused() {
     assert!(say(&["--emit", "everything"]).contains("everything"));
     assert!(
         say(&["--emit", "shared", "--linker", "no-such-linker"])
-            .contains("'no-such-linker' cannot be started")
+            .contains("cannot start the linker 'no-such-linker'")
     );
     assert!(say(&["--emit", "shared", "--target", "aarch64-macos"]).contains("--linker"));
     assert!(say(&["--emit", "shared", "--linker", "false"]).contains("'false' failed"));
     assert!(say(&["--multiversion", "v9"]).contains("'v9'"));
-    assert!(say(&["--multiversion", "v3", "--target-cpu", "haswell"]).contains("leave one of them out"));
+    assert!(say(&["--multiversion", "v3", "--target-cpu", "haswell"]).contains("remove one of them"));
     assert!(say(&["--multiversion", "v3", "--target", "aarch64-linux"]).contains("x86-64"));
     assert!(say(&["--target", "pdp11"]).contains("pdp11"));
     assert!(say(&["--precise", "--allow-winograd"]).contains("cannot be used with"));
-    assert!(say(&["--sanitize", "everything"]).contains("address and thread"));
+    assert!(say(&["--sanitize", "everything"]).contains("address or thread"));
 }
 
-/// A model may be called as a function of C's library is, or as a class is.
+/// A model can have the name of a C library function or of a class.
 #[test]
 fn headers_of_models_with_any_name_compile() {
     let place = directory();
@@ -345,7 +345,7 @@ fn linkers_drop_the_record_of_the_object() {
 }
 
 #[test]
-fn files_of_others_are_refused_in_words() {
+fn foreign_files_are_errors() {
     let place = directory();
     let say = |name: &str, bytes: &[u8]| {
         std::fs::write(place.path().join(name), bytes).expect("writable");
@@ -363,9 +363,9 @@ fn files_of_others_are_refused_in_words() {
     assert!(missing.contains("missing; No such file"), "{missing}");
 }
 
-/// A record whose text would command a terminal, in an object of its own.
+/// A record that contains a terminal's escape sequence.
 #[test]
-fn what_a_record_says_cannot_command_the_terminal() {
+fn escape_sequences_of_a_record_are_printed_escaped() {
     let place = directory();
     build(place.path(), &["--emit", "obj"]);
     let path = place.path().join("out/product.o");
@@ -379,7 +379,7 @@ fn what_a_record_says_cannot_command_the_terminal() {
 }
 
 #[test]
-fn check_says_everything_at_once() {
+fn check_lists_all_problems() {
     let place = directory();
     let graph = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
@@ -403,13 +403,13 @@ versions { producer: 1286 }
     let pair = |kind: &str, node: &str| (kind.to_owned(), node.to_owned());
     let (code, open) = check(&[]);
     assert_eq!((code, &open["compiles"]), (Some(1), &Value::Bool(false)));
-    for wanted in [pair("invalid", ""), pair("unsupported", "scope/q"), pair("unsupported", "l")] {
-        assert!(problems(&open).contains(&wanted), "{wanted:?} in {open:#}");
+    for expected in [pair("invalid", ""), pair("unsupported", "scope/q"), pair("unsupported", "l")] {
+        assert!(problems(&open).contains(&expected), "{expected:?} in {open:#}");
     }
     let both = ["--fetch", "l", "--fetch", "n"];
     let (code, sized) = check(&[&both[..], &["--batch", "2"]].concat());
     assert_eq!(code, Some(1));
-    // `n` depends on `m`, which is wrong itself.
+    // `n` is not listed, because its operand `m` is already an error.
     let mut found = problems(&sized);
     found.sort();
     assert_eq!(found, [pair("invalid", "m"), pair("unsupported", "l"), pair("unsupported", "scope/q")]);
@@ -422,7 +422,7 @@ versions { producer: 1286 }
     let (code, good) = check(&["--fetch", "m", "--shape", "x=3,3"]);
     assert_eq!((code, &good["compiles"]), (Some(0), &Value::Bool(true)));
     assert_eq!(good["interface"][1]["accessor"], "result_m");
-    // With the choice of a fetch that is left to the user.
+    // The missing `--fetch` is the third problem.
     let message =
         refuse(tfcompile(place.path()).args(["check", "graph.pbtxt", "--dim", "batch=2"]), place.path());
     assert!(message.contains("3 problems"), "{message}");
@@ -470,7 +470,7 @@ fn a_config_is_printed_and_serves() {
 }
 
 #[test]
-fn commands_have_help_and_refuse_what_they_do_not_know() {
+fn commands_have_help_and_reject_unknown_flags() {
     let place = directory();
     for command in ["build", "check", "config", "inspect", "run", "bench", "verify", "freeze", "headers"] {
         let help = text(succeed(tfcompile(place.path()).args([command, "--help"])).stdout);

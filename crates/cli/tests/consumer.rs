@@ -4,7 +4,7 @@ use crate::support::{root, succeed, tfcompile};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `case.txt` says.
+/// Contents of a `case.txt`.
 #[derive(Default)]
 struct Case {
     compile: Vec<Vec<String>>,
@@ -28,7 +28,7 @@ fn read_case(directory: &Path) -> Case {
     case
 }
 
-/// Compiles the case's graphs; returns their objects.
+/// Compiles the case's graphs and returns their objects.
 fn compile(case: &Case, directory: &Path, out: &Path) -> Vec<PathBuf> {
     let mut objects = Vec::new();
     for (number, words) in case.compile.iter().enumerate() {
@@ -58,7 +58,7 @@ fn build_and_run(name: &str, compilers: &[&str]) {
     build_and_run_as(name, compilers, &[&[], &["-fno-exceptions", "-fno-rtti"]]);
 }
 
-/// With each compiler in each dialect.
+/// Builds and runs the program with each compiler in each dialect.
 fn build_and_run_as(name: &str, compilers: &[&str], dialects: &[&[&str]]) {
     let root = root();
     let directory = root.join("tests/consumer").join(name);
@@ -92,8 +92,8 @@ fn build_and_run_as(name: &str, compilers: &[&str], dialects: &[&[&str]]) {
     }
 }
 
-/// The pool's own threads over compiled code: every synchronisation that the results need is the pool's. g++ brings its
-/// sanitizers' libraries along.
+/// The pool's own threads run compiled code, so the pool must provide all synchronization. Only g++
+/// is tested, because it comes with the sanitizers' libraries.
 #[test]
 fn threads_have_no_data_race() {
     build_and_run_as("threads", &["g++"], &[&["-fsanitize=thread"]]);

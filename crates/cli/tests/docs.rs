@@ -1,4 +1,4 @@
-//! Pages that follow from the tool or from one another: the reference of the command line, the table of contents.
+//! Generated pages: the reference of the command line and the table of contents.
 
 mod support;
 
@@ -13,19 +13,19 @@ fn help(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// The commands that the tool's help lists: indented words in lower case.
+/// Returns the commands that the tool's help lists: indented lower-case words.
 fn commands(help: &str) -> Vec<String> {
     let list = help.split("Commands:").nth(1).expect("a list of commands");
     let lines = list.lines().skip(1).take_while(|line| !line.is_empty());
     lines.filter_map(|line| Some(line.strip_prefix("  ")?.split_whitespace().next()?.to_owned())).collect()
 }
 
-/// What a command does: the first line of its help.
+/// Summary of a command: the first line of its help.
 fn summary(help: &str) -> &str {
     help.lines().next().unwrap_or_default()
 }
 
-/// A page with the help of one command.
+/// Returns a page with the help of one command.
 fn page(title: &str, help: &str) -> String {
     let mut page = format!("# {title}\n\n```text\n");
     help.lines().for_each(|line| writeln!(page, "{}", line.trim_end()).expect("to memory"));
@@ -45,7 +45,7 @@ fn the_reference_is_what_the_tool_says() {
     let mut pages = vec![("cli/tfcompile.md".to_owned(), page("tfcompile without a command", &tool))];
     writeln!(
         index,
-        "| [`tfcompile`](cli/tfcompile.md) without a command | Takes the flags of TensorFlow's tfcompile |"
+        "| [`tfcompile`](cli/tfcompile.md) without a command | Compile a graph with the flags of TensorFlow's tfcompile |"
     )
     .expect("to memory");
     for command in &commands {
@@ -57,27 +57,27 @@ fn the_reference_is_what_the_tool_says() {
     for (name, text) in pages {
         let path = root().join("docs").join(&name);
         if std::env::var_os("UPDATE_DOCS").is_some() {
-            fs::create_dir_all(path.parent().expect("a page is in a folder")).expect("made");
+            fs::create_dir_all(path.parent().expect("a page is in a folder")).expect("created");
             fs::write(&path, &text).expect("written");
         }
         let there = fs::read_to_string(&path).unwrap_or_default();
-        assert!(there == text, "docs/{name} is not what the tool says: run `make docs`");
+        assert!(there == text, "docs/{name} is out of date: run `make docs`");
     }
 }
 
-/// The pages of a folder, by their paths below `docs`.
+/// Returns the pages of a folder by their paths relative to `docs`.
 fn pages(folder: &Path, prefix: &str) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
+    let mut pages_found = BTreeSet::new();
     for entry in fs::read_dir(folder).expect("readable") {
         let entry = entry.expect("readable");
         let name = entry.file_name().into_string().expect("UTF-8");
         if entry.path().is_dir() {
-            found.extend(pages(&entry.path(), &format!("{prefix}{name}/")));
+            pages_found.extend(pages(&entry.path(), &format!("{prefix}{name}/")));
         } else if name.ends_with(".md") && name != "SUMMARY.md" {
-            found.insert(format!("{prefix}{name}"));
+            pages_found.insert(format!("{prefix}{name}"));
         }
     }
-    found
+    pages_found
 }
 
 #[test]

@@ -1,10 +1,11 @@
-//! Objects of other systems' formats, as other tools see them, and headers as other compilers see them.
+//! Objects in the formats of other systems, checked with their tools, and headers checked with
+//! other compilers.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
 
-/// Builds a model for a target; its object's name is the answer.
+/// Builds a model for a target and returns the name of its object.
 fn build(directory: &Path, target: &str, more: &[&str]) -> &'static str {
     let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
     let mut build = tfcompile(directory);
@@ -17,13 +18,14 @@ fn build(directory: &Path, target: &str, more: &[&str]) -> &'static str {
     if target.contains("windows") { "model.obj" } else { "model.o" }
 }
 
-/// What one of LLVM's tools says; they come with LLVM's development files.
+/// Output of one of LLVM's tools, which come with LLVM's development files.
 fn llvm(tool: &str, arguments: &[&str], directory: &Path) -> String {
     let output = succeed(Command::new(format!("{tool}-22")).current_dir(directory).args(arguments));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
-/// Name and letter of each symbol, sorted, without an underscore in front of all names.
+/// Name and type letter of each symbol, sorted, without the prefix that the format puts before
+/// names.
 fn symbols(object: &str, prefix: &str, directory: &Path) -> Vec<(String, String)> {
     let listing = llvm("llvm-nm", &["--format=posix", object], directory);
     let symbol = |line: &str| {
@@ -53,17 +55,17 @@ fn windows_objects_are_coff() {
         let multiversion = format!("--multiversion={levels}");
         let object = build(directory.path(), "x86_64-windows", &[&multiversion]);
         let heads = llvm("llvm-readobj", &["--file-headers", "--sections", object], directory.path());
-        for wanted in
+        for expected in
             ["Format: COFF-x86-64", "IMAGE_FILE_MACHINE_AMD64", ".rdata$tfc", "IMAGE_SCN_ALIGN_64BYTES"]
         {
-            assert!(heads.contains(wanted), "no {wanted}: {heads}");
+            assert!(heads.contains(expected), "no {expected}: {heads}");
         }
         expect_symbols(&symbols(object, "", directory.path()), &["_fltused"]);
     }
 }
 
 #[test]
-fn windows_compilers_take_header_and_object() {
+fn windows_compilers_accept_header_and_object() {
     let directory = tempfile::tempdir().expect("a directory");
     let object = build(directory.path(), "x86_64-windows", &["--multiversion=v2,v3"]);
     // The C header needs no library, so Microsoft's dialect can be checked without Microsoft's headers.
@@ -83,7 +85,7 @@ fn windows_compilers_take_header_and_object() {
         ]);
         succeed(check.args(["-x", language, "main.c"]));
     }
-    // MinGW's compiler has a library of its own; it need not be there.
+    // MinGW's compiler has its own library. It is optional.
     let mingw = ["x86_64-w64-mingw32-g++", "x86_64-w64-mingw32-g++-posix"];
     let Some(compiler) = mingw.into_iter().find(|c| Command::new(c).arg("--version").output().is_ok()) else {
         println!("skipped: linking (no MinGW)");
@@ -110,10 +112,10 @@ fn macos_objects_are_mach_o() {
     let directory = tempfile::tempdir().expect("a directory");
     let object = build(directory.path(), "aarch64-macos", &[]);
     let heads = llvm("llvm-readobj", &["--file-headers", "--sections", object], directory.path());
-    for wanted in ["Format: Mach-O arm64", "CpuType: Arm64", "FileType: Relocatable", "Name: __const"] {
-        assert!(heads.contains(wanted), "no {wanted}: {heads}");
+    for expected in ["Format: Mach-O arm64", "CpuType: Arm64", "FileType: Relocatable", "Name: __const"] {
+        assert!(heads.contains(expected), "no {expected}: {heads}");
     }
-    // The linker wants to know the platform.
+    // The linker requires the platform.
     let loads = llvm("llvm-objdump", &["--macho", "--private-headers", object], directory.path());
     assert!(loads.contains("LC_BUILD_VERSION") && loads.contains("macos"), "{loads}");
     expect_symbols(&symbols(object, "_", directory.path()), &[]);
@@ -126,7 +128,7 @@ fn android_objects_are_elf() {
     let heads = llvm("llvm-readobj", &["--file-headers", object], directory.path());
     assert!(heads.contains("Format: elf64-littleaarch64") && heads.contains("EM_AARCH64"), "{heads}");
     expect_symbols(&symbols(object, "", directory.path()), &[]);
-    // Position-independent: no relocation that a shared library's text cannot have.
+    // Position-independent code has no relocations that a shared library's text cannot have.
     let relocations = llvm("llvm-readobj", &["--relocations", object], directory.path());
     assert!(
         !relocations.contains("R_AARCH64_MOVW") && !relocations.contains(" R_AARCH64_ABS32"),

@@ -1,4 +1,5 @@
-//! HLO out: `tfcompile hlo` in each form, `xla-extract`, `build --emit`, and XLA's own flags.
+//! Output of HLO: `tfcompile hlo` in each format, `xla-extract`, `build --emit`, and XLA's own
+//! flags.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
@@ -12,7 +13,7 @@ fn directory() -> tempfile::TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// `tfcompile hlo` of a recorded graph with its config.
+/// Command `tfcompile hlo` for a recorded graph with its config.
 fn hlo(directory: &Path, name: &str, flags: &[&str]) -> Command {
     let mut command = tfcompile(directory);
     command.args(["hlo", &case(name, "graph.pb"), "--config", &case(name, "config.pbtxt")]).args(flags);
@@ -33,7 +34,7 @@ fn files(directory: &Path) -> Vec<String> {
 }
 
 #[test]
-fn text_names_nodes_parameters_and_what_variables_alias() {
+fn text_names_nodes_parameters_and_aliases() {
     let directory = directory();
     let text = text_of(&mut hlo(directory.path(), "tfvariable", &[]));
     assert!(text.starts_with("HloModule "), "{text}");
@@ -78,7 +79,7 @@ fn stablehlo_states_its_version_and_runs_as_the_graph_does() {
     let ran = |arguments: &[&str]| {
         let output =
             text_of(tfcompile(directory.path()).arg("run").args(arguments).args(["--random=1", "-q"]));
-        // What the results are called is the config's business.
+        // The config determines the names of the results.
         let values =
             output.lines().map(|line| line.split_once(": ").map_or(line, |(_, rest)| rest).to_owned());
         values.collect::<Vec<_>>()
@@ -104,12 +105,12 @@ fn a_snapshot_holds_arguments() {
     let one: Vec<u8> = [1f32; 6].iter().flat_map(|x| x.to_le_bytes()).collect();
     let arguments = &with[without.len()..];
     assert_eq!(arguments.windows(one.len()).filter(|window| *window == one).count(), 2);
-    // Which is all that a run needs.
+    // A snapshot is all that a run needs.
     std::fs::write(directory.path().join("s.pb"), &with).expect("writable");
     let replayed = text_of(tfcompile(directory.path()).args(["run", "s.pb", "-q"]));
     assert!(replayed.contains("[[3, 3],\n   [3, 3]]"), "{replayed}");
     let error = refuse(&mut hlo(directory.path(), "tfmatmul", &["--feed=x_hold=ones"]), directory.path());
-    assert!(error.contains("only a snapshot holds arguments"), "{error}");
+    assert!(error.contains("only snapshots hold arguments"), "{error}");
 }
 
 #[test]
@@ -178,12 +179,12 @@ fn build_writes_hlo_and_code_as_text() {
         ("product.ll", "define "),
         ("product.s", "product:"),
     ] {
-        assert!(read(name).contains(part), "{name} lacks {part}");
+        assert!(read(name).contains(part), "missing {part} in {name}");
     }
 }
 
 #[test]
-fn xlas_flags_write_files_in_xlas_names() {
+fn xlas_flags_write_files_with_xlas_names() {
     let directory = directory();
     let mut command = tfcompile(directory.path());
     let flags = "--xla_dump_to=d --xla_dump_hlo_as_text --xla_dump_hlo_as_proto --xla_dump_hlo_as_dot \
@@ -205,7 +206,7 @@ fn xlas_flags_write_files_in_xlas_names() {
     assert!(names.iter().any(|name| between(&name)), "{names:?}");
 }
 
-/// HLO that another compiler has fused is dumped between the passes that normalize it, too.
+/// HLO that another compiler has fused is also dumped between the passes that normalize it.
 #[test]
 fn passes_over_foreign_hlo_are_dumped_like_the_others() {
     let directory = directory();

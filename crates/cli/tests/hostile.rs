@@ -1,4 +1,5 @@
-//! Files are not trusted: whatever they hold is answered soon, in little memory, with one message, and nothing written.
+//! Untrusted files: any content leads to an answer soon, in little memory, with one message, and
+//! without output files.
 
 use crate::support::{refuse, succeed, tfcompile};
 use std::fmt::Write as _;
@@ -6,12 +7,12 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// What an answer may cost: seconds of a processor, which do not depend on what else the machine does, and the address
+/// Limits of an answer: processor seconds, which do not depend on the machine's load, and address
 /// space in KiB.
 const PROCESSOR_SECONDS: u64 = 20;
 const ADDRESS_SPACE: u64 = 2 << 20;
 
-/// A graph as text, with a config of its feeds and fetches.
+/// A graph in text format, with a config of its feeds and fetches.
 struct Model {
     graph: String,
     config: String,
@@ -22,7 +23,7 @@ impl Model {
         Self { graph: String::new(), config: String::new() }
     }
 
-    /// A placeholder of floats that is fed.
+    /// Adds a placeholder of floats and its feed.
     fn feed(mut self, name: &str, sizes: &[i64]) -> Self {
         let mut dims = String::new();
         for size in sizes {
@@ -32,7 +33,7 @@ impl Model {
         self.node(name, "Placeholder", &[], "attr { key: \"dtype\" value { type: DT_FLOAT } }")
     }
 
-    /// A node; `attributes` is text too.
+    /// Adds a node. `attributes` is in text format, too.
     fn node(mut self, name: &str, op: &str, inputs: &[&str], attributes: &str) -> Self {
         self.push(name, op, inputs, attributes);
         self
@@ -46,7 +47,7 @@ impl Model {
         writeln!(self.graph, "{attributes} }}").expect("text");
     }
 
-    /// A constant of 64-bit integers.
+    /// Adds a constant of 64-bit integers.
     fn integers(self, name: &str, values: &[i64]) -> Self {
         let values: String = values.iter().map(|v| format!("int64_val: {v} ")).collect();
         let size = values.matches("int64_val").count();
@@ -62,7 +63,7 @@ impl Model {
         )
     }
 
-    /// A constant scalar; `value` is its type and value as text.
+    /// Adds a constant scalar. `value` is the field with its value.
     fn scalar(self, name: &str, data_type: &str, value: &str) -> Self {
         let tensor = format!("dtype: {data_type} tensor_shape {{ }} {value}");
         let value = format!("attr {{ key: \"value\" value {{ tensor {{ {tensor} }} }} }}");
@@ -74,7 +75,7 @@ impl Model {
         self
     }
 
-    /// The message of a refusal.
+    /// Compiles the graph, which must fail, and returns the message.
     fn refuse(&self) -> String {
         let place = self.place();
         let message = refuse(&mut limited(place.path(), &[]), place.path());
@@ -82,7 +83,8 @@ impl Model {
         message
     }
 
-    /// The messages of a session that refuses to run it, without and with clusters.
+    /// Runs the graph in a session, which must fail, without and with clusters. Returns the
+    /// messages.
     fn refuse_runs(&self) -> Vec<String> {
         let place = self.place();
         let run = |jit: &str| {
@@ -117,14 +119,14 @@ fn check(message: &str) {
     assert!(message.len() < 5000, "{} bytes", message.len());
 }
 
-/// The tool with bounded time and address space, as the drop-in command.
+/// The tool without a command, with limits on time and address space.
 fn limited(directory: &Path, flags: &[&str]) -> Command {
     let mut command = limited_command(directory);
     command.args(["--graph=graph.pbtxt", "--config=config.pbtxt", "--cpp_class=C"]).args(flags);
     command
 }
 
-/// The tool with bounded time and address space: a signal ends what takes longer.
+/// The tool with limits on time and address space. A signal ends a process that takes longer.
 fn limited_command(directory: &Path) -> Command {
     let limits =
         format!("ulimit -v {ADDRESS_SPACE}; ulimit -t {PROCESSOR_SECONDS}; ulimit -c 0; exec \"$@\"");
@@ -241,7 +243,7 @@ fn texts_without_end_are_refused() {
 }
 
 #[test]
-fn files_that_are_no_files_are_refused() {
+fn devices_and_directories_are_refused() {
     let model = Model::new().feed("x", &[2]).fetch("x");
     for graph in ["/dev/zero", "/dev/null", "/proc/self/maps", "."] {
         let place = model.place();
@@ -278,7 +280,7 @@ fn a_large_constant_times_itself_is_compiled() {
     model.node("y", "MatMul", &["c", "c"], &ty("T", "DT_FLOAT")).succeed();
 }
 
-/// A max pooling whose window is far larger than what it slides over.
+/// Max pooling whose window is far larger than the array.
 fn pool(size: i64) -> Model {
     let list =
         |name: &str, values: &str| format!("attr {{ key: \"{name}\" value {{ list {{ {values} }} }} }}");
@@ -325,15 +327,15 @@ fn arrays_for_which_there_is_no_memory_are_refused_when_they_are_run() {
 fn sessions_refuse_what_takes_more_memory_than_there_is() {
     let count = |op: &str, inputs: &[&str], attributes: &str| {
         let model = Model::new().scalar("shape", "DT_INT32", "int_val: -1");
-        model.scalar("count", "DT_INT32", "int_val: 268435456").node("made", op, inputs, attributes)
+        model.scalar("count", "DT_INT32", "int_val: 268435456").node("value", op, inputs, attributes)
     };
     let types = ty("element_dtype", "DT_FLOAT") + &ty("shape_type", "DT_INT32");
     let list = count("TensorListReserve", &["shape", "count"], &types);
-    let list = list.node("y", "TensorListLength", &["made"], "").fetch("y");
+    let list = list.node("y", "TensorListLength", &["value"], "").fetch("y");
     let array = count("TensorArrayV3", &["count"], &ty("dtype", "DT_FLOAT"));
-    let array = array.node("y", "TensorArraySizeV3", &["made", "made:1"], "").fetch("y");
+    let array = array.node("y", "TensorArraySizeV3", &["value", "value:1"], "").fetch("y");
     for message in [list, array].iter().flat_map(Model::refuse_runs) {
-        assert!(message.contains("node 'made'") && message.contains("268435456 elements"), "{message}");
+        assert!(message.contains("node 'value'") && message.contains("268435456 elements"), "{message}");
     }
     let text = ty("dtype", "DT_STRING");
     let mut strings = Model::new().scalar("s0", "DT_STRING", "string_val: \"0123456789\"");

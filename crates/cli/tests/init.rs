@@ -1,4 +1,4 @@
-//! `tfcompile init`, and what shells and `man` are given. `scripts/test_builds.sh` builds the projects.
+//! `tfcompile init`, `completions`, and `man`. `scripts/test_builds.sh` builds the projects.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
@@ -6,10 +6,10 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A directory that looks as if tfcompile were unpacked there.
+/// Creates a directory that looks like an unpacked release of tfcompile.
 fn prefix(directory: &Path) {
     let config = directory.join("prefix/lib/cmake/tfcompile/tfcompileConfig.cmake");
-    fs::create_dir_all(config.parent().expect("a folder")).expect("made");
+    fs::create_dir_all(config.parent().expect("a folder")).expect("created");
     fs::write(config, "").expect("written");
 }
 
@@ -21,7 +21,7 @@ fn init(directory: &Path, build: &str, model: &str, flags: &[&str]) -> Command {
 }
 
 #[test]
-fn a_project_is_complete_and_nothing_is_left_open() {
+fn a_project_is_complete_and_has_no_placeholders() {
     for (build, files) in [
         ("bazel", &["WORKSPACE", "BUILD.bazel", ".bazelrc", "main.cc"][..]),
         ("cmake", &["CMakeLists.txt", "main.cc"]),
@@ -47,7 +47,7 @@ fn a_project_is_complete_and_nothing_is_left_open() {
         let model = root().join("tests/saved_models/keras3/saved_model.pb");
         assert_eq!(
             fs::read(project.join("model/saved_model.pb")).expect("copied"),
-            fs::read(model).expect("there")
+            fs::read(model).expect("exists")
         );
         assert!(project.join("model/variables/variables.index").is_file());
     }
@@ -68,7 +68,7 @@ fn a_program_without_a_config_needs_none() {
 #[test]
 fn nothing_is_overwritten_and_every_error_says_what_to_do() {
     let out = tempfile::tempdir().expect("a directory");
-    let layer = "tests/artefacts/layer.pbtxt";
+    let layer = "tests/artifacts/layer.pbtxt";
     let message = refuse(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]), out.path());
     assert!(message.contains("--prefix"), "{message}");
     prefix(out.path());
@@ -76,16 +76,16 @@ fn nothing_is_overwritten_and_every_error_says_what_to_do() {
     assert!(message.contains("--shape x=SIZES"), "{message}");
     succeed(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]));
     let message = refuse(&mut init(out.path(), "make", layer, &["--shape=x=2,4"]), out.path());
-    assert!(message.contains("is there already"), "{message}");
+    assert!(message.contains("already exists"), "{message}");
     fs::copy(root().join(layer), out.path().join("a b.pbtxt")).expect("copied");
     let path = out.path().join("a b.pbtxt");
     fs::remove_dir_all(out.path().join("project")).expect("removed");
     let mut command = init(out.path(), "make", path.to_str().expect("UTF-8"), &["--shape=x=2,4"]);
     let message = refuse(&mut command, out.path());
-    assert!(message.contains("mean something to build systems"), "{message}");
+    assert!(message.contains("special to build systems"), "{message}");
 }
 
-/// Runs a program with a text on its standard input.
+/// Runs a program with a text as its standard input.
 fn feed(program: &str, arguments: &[&str], text: &[u8]) -> std::process::Output {
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -117,5 +117,5 @@ fn pages_describe_the_tool_and_each_command() {
     let page = succeed(tfcompile(out.path()).args(["man", "build"])).stdout;
     assert!(String::from_utf8_lossy(&page).contains("\\-\\-depfile"));
     let message = refuse(tfcompile(out.path()).args(["man", "bake"]), out.path());
-    assert!(message.contains("'bake' is no command; they are build, check"), "{message}");
+    assert!(message.contains("unknown command 'bake': expected one of build, check"), "{message}");
 }

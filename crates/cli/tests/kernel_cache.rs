@@ -1,4 +1,5 @@
-//! `--kernel-cache`: objects are the same with it, whatever is in the directory and whoever else writes there.
+//! `--kernel-cache`: the cache never changes objects, whatever the directory contains and whichever
+//! processes write there.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::fs;
@@ -22,20 +23,21 @@ fn printed(command: &mut Command) -> String {
 }
 
 #[test]
-fn the_second_build_takes_the_code_from_the_directory() {
+fn the_second_build_reads_the_code_from_the_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
     let text = printed(&mut build(place.path(), "plain", &[]));
     assert!(!text.contains("from the cache"), "{text}");
-    let flags = ["--kernel-cache", "kept/here"];
+    let flags = ["--kernel-cache", "cache/subdirectory"];
     let text = printed(&mut build(place.path(), "first", &flags));
     assert!(text.contains("0 of 1 units from the cache"), "{text}");
     let text = printed(&mut build(place.path(), "second", &flags));
     assert!(text.contains("1 of 1 units from the cache"), "{text}");
     assert!(object("first") == object("plain") && object("second") == object("plain"));
 
-    let kept: Vec<_> = fs::read_dir(place.path().join("kept/here")).expect("readable").flatten().collect();
-    let [entry] = &kept[..] else { panic!("{kept:?}") };
+    let entries: Vec<_> =
+        fs::read_dir(place.path().join("cache/subdirectory")).expect("readable").flatten().collect();
+    let [entry] = &entries[..] else { panic!("{entries:?}") };
     fs::write(entry.path(), b"tfcunit1 and nonsense").expect("writable");
     let text = printed(&mut build(place.path(), "third", &flags));
     assert!(text.contains("0 of 1 units from the cache"), "{text}");
@@ -49,16 +51,16 @@ fn processes_share_a_directory() {
     let place = tempfile::tempdir().expect("a directory");
     let mut running = Vec::new();
     for number in 0..4 {
-        let mut command = build(place.path(), &format!("out{number}"), &["--kernel-cache", "kept"]);
-        running.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts"));
+        let mut command = build(place.path(), &format!("out{number}"), &["--kernel-cache", "cache"]);
+        running.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("started"));
     }
     for mut process in running {
-        assert!(process.wait().expect("it ends").success());
+        assert!(process.wait().expect("ended").success());
     }
     let object =
         |number: i32| fs::read(place.path().join(format!("out{number}/product.o"))).expect("written");
     assert!((1..4).all(|number| object(number) == object(0)));
-    let names = fs::read_dir(place.path().join("kept")).expect("readable").flatten();
+    let names = fs::read_dir(place.path().join("cache")).expect("readable").flatten();
     let names: Vec<_> = names.map(|file| file.file_name()).collect();
     assert!(matches!(&names[..], [name] if name.len() == 64), "{names:?}");
 }
@@ -68,18 +70,21 @@ fn a_directory_that_cannot_be_written_is_an_error() {
     let place = tempfile::tempdir().expect("a directory");
     fs::write(place.path().join("file"), "").expect("writable");
     let text = refuse(&mut build(place.path(), "out", &["--kernel-cache", "file"]), place.path());
-    assert!(text.contains("cannot keep code in 'file'") && text.contains("--kernel-cache"), "{text}");
+    assert!(
+        text.contains("cannot write to the kernel cache 'file'") && text.contains("--kernel-cache"),
+        "{text}"
+    );
 }
 
-/// What a directory may hold in the place of an entry, by accident or not.
+/// Content in place of an entry, by accident or not.
 #[test]
-fn what_is_no_entry_is_a_miss() {
+fn malformed_entries_are_misses() {
     let place = tempfile::tempdir().expect("a directory");
-    let kept = place.path().join("kept");
+    let cache = place.path().join("cache");
     let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
-    let compile = |output: &str| printed(&mut build(place.path(), output, &["--kernel-cache", "kept"]));
+    let compile = |output: &str| printed(&mut build(place.path(), output, &["--kernel-cache", "cache"]));
     compile("first");
-    let entries: Vec<_> = fs::read_dir(&kept).expect("readable").flatten().collect();
+    let entries: Vec<_> = fs::read_dir(&cache).expect("readable").flatten().collect();
     let [entry] = &entries[..] else { panic!("{entries:?}") };
     let path = entry.path();
     let whole = fs::read(&path).expect("readable");
@@ -113,18 +118,18 @@ fn what_is_no_entry_is_a_miss() {
     }
 }
 
-/// Entries under each other's names are whole, and the wrong code.
+/// Swapped entries are complete but contain the wrong code.
 #[test]
-fn entries_that_were_exchanged_are_misses() {
+fn swapped_entries_are_misses() {
     let place = tempfile::tempdir().expect("a directory");
-    let kept = place.path().join("kept");
+    let cache = place.path().join("cache");
     let object = |output: &str| fs::read(place.path().join(output).join("product.o")).expect("written");
     let flags: [&[&str]; 2] =
-        [&["--kernel-cache", "kept"], &["--kernel-cache", "kept", "--target-features=-fma"]];
+        [&["--kernel-cache", "cache"], &["--kernel-cache", "cache", "--target-features=-fma"]];
     for (output, flags) in ["a", "b"].iter().zip(flags) {
         printed(&mut build(place.path(), output, flags));
     }
-    let paths: Vec<_> = fs::read_dir(&kept).expect("readable").flatten().map(|entry| entry.path()).collect();
+    let paths: Vec<_> = fs::read_dir(&cache).expect("readable").flatten().map(|entry| entry.path()).collect();
     let [one, other] = &paths[..] else { panic!("{paths:?}") };
     assert!(fs::read(one).expect("readable") != fs::read(other).expect("readable"));
     let aside = place.path().join("aside");

@@ -1,4 +1,5 @@
-//! Decompositions of matrices so large that they are computed in blocks, judged by what defines them.
+//! Decompositions of matrices large enough to be computed in blocks, checked against their
+//! definitions.
 
 use crate::support::{succeed, tfcompile};
 use shape::Literal;
@@ -11,7 +12,7 @@ node { name: "inverse" op: "MatrixInverse" input: "x" attr { key: "T" value { ty
 node { name: "det" op: "LogMatrixDeterminant" input: "x" attr { key: "T" value { type: DT_DOUBLE } } }
 "#;
 
-/// More than two blocks, and no whole number of them.
+/// More than two blocks, but not a whole number of blocks.
 const N: usize = 150;
 
 const CONFIG: &str = r#"
@@ -23,7 +24,7 @@ fetch { id { node_name: "det" } name: "sign" }
 fetch { id { node_name: "det" output_index: 1 } name: "log" }
 "#;
 
-/// Numbers within [-1, 1).
+/// Returns random numbers in [-1, 1).
 fn noise(count: usize) -> Vec<f64> {
     let mut state = 1u64;
     let mut next = || {
@@ -33,7 +34,7 @@ fn noise(count: usize) -> Vec<f64> {
     (0..count).map(|_| next()).collect()
 }
 
-/// 1 or -1.
+/// Sign of a permutation, 1 or -1.
 fn sign_of(mut order: Vec<usize>) -> f64 {
     let mut sign = 1.0;
     for k in 0..order.len() {

@@ -2,7 +2,7 @@
 //!
 //! One binary links and compiles the shared code once.
 
-mod artefacts;
+mod artifacts;
 mod bounded;
 mod build_systems;
 mod clusters;

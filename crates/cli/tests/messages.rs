@@ -1,4 +1,4 @@
-//! What a user reads who gets something wrong: one message, exit code 1, nothing written.
+//! Errors of users: each leads to one message and exit code 1, and no file is written.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
@@ -30,7 +30,7 @@ impl Place {
         self.directory.path()
     }
 
-    /// What the tool says to these flags beside a good graph and a good config.
+    /// Runs the tool with these flags and with a valid graph and config. Returns the error message.
     fn refuse(&self, flags: &[&str]) -> String {
         let mut command = tfcompile(self.path());
         command.args(["--graph=graph.pbtxt", "--config=config.pbtxt", "--cpp_class=Comp"]).args(flags);
@@ -76,8 +76,8 @@ fn the_last_line_of_a_message_has_a_code_that_explain_knows() {
         let message = place.refuse(flags);
         let last = format!("({code}: `tfcompile explain {code}` says more)");
         assert_eq!(message.lines().last(), Some(&*last), "{message}");
-        let told = succeed(tfcompile(place.path()).args(["explain", code]));
-        assert!(String::from_utf8_lossy(&told.stdout).starts_with(&format!("{code}: ")), "{code}");
+        let output = succeed(tfcompile(place.path()).args(["explain", code]));
+        assert!(String::from_utf8_lossy(&output.stdout).starts_with(&format!("{code}: ")), "{code}");
     }
     let message = refuse(tfcompile(place.path()).args(["explain", "E9999"]), place.path());
     assert!(message.contains("'E9999'"), "{message}");
@@ -118,7 +118,7 @@ fn files_that_cannot_be_read_or_written_are_named() {
     );
     let missing = place.refuse(&["--out_header=missing/out.h"]);
     assert!(missing.contains("'missing/out.h': No such file or directory"), "{missing}");
-    assert!(missing.contains("make its directory first") && !missing.contains(".tfcompile-"), "{missing}");
+    assert!(missing.contains("create its directory first") && !missing.contains(".tfcompile-"), "{missing}");
     assert!(place.refuse(&["--out_function_object=/dev/full"]).contains("/dev/full"));
     assert!(Path::new("/dev/full").exists());
 }
@@ -142,7 +142,7 @@ fn fetch_nodes_are_printed_sorted_and_alone() {
 }
 
 #[test]
-fn help_and_version_are_no_errors() {
+fn help_and_version_are_not_errors() {
     let help = succeed(tfcompile(&root()).arg("--help"));
     let text = String::from_utf8(help.stdout).expect("UTF-8");
     for flag in ["--graph", "--config", "--cpp_class", "--target_cpu", "--out_header", "--dump_fetch_nodes"] {

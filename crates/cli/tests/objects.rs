@@ -1,4 +1,4 @@
-//! What the written files hold: their bytes, their symbols, their sizes.
+//! Contents of the generated files: their bytes, their symbols, and their sizes.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const OUTPUTS: [&str; 4] = ["out.h", "out_model.o", "out_helper.o", "session.pb"];
 
-/// Compiles one of the committed graphs in a directory; returns the files' bytes.
+/// Compiles one of the committed graphs in a directory and returns the files' bytes.
 fn compile(name: &str, directory: &Path, flags: &[&str]) -> Vec<Vec<u8>> {
     let case = root().join("tests/oracle/tfcompile_tests").join(name);
     succeed(

@@ -1,4 +1,5 @@
-//! The programs that `--emit=test,benchmark` writes: they compile everywhere, run, and the test finds what it is for.
+//! Programs that `--emit=test,benchmark` writes: they compile everywhere and run, and the test
+//! program detects defects.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
@@ -7,7 +8,7 @@ use tempfile::TempDir;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
-/// `tfcompile build --emit=obj,test,benchmark` of a graph of the tests, as `model`.
+/// Runs `tfcompile build --emit=obj,test,benchmark` on a graph of the tests, with the name `model`.
 fn build(graph: &str, config: &str, flags: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     let tests = root().join("tests");
@@ -19,10 +20,10 @@ fn build(graph: &str, config: &str, flags: &[&str]) -> TempDir {
 }
 
 fn layer(flags: &[&str]) -> TempDir {
-    build("artefacts/layer.pbtxt", "artefacts/layer.config.pbtxt", flags)
+    build("artifacts/layer.pbtxt", "artifacts/layer.config.pbtxt", flags)
 }
 
-/// Compiles sources and objects to `program` with a compiler and its words.
+/// Compiles sources and objects to `program` with a compiler command.
 fn compile(directory: &Path, compiler: &[&str], files: &[&str]) {
     let mut command = Command::new(compiler[0]);
     command.current_dir(directory).args(&compiler[1..]).args(WARNINGS).args(files);
@@ -60,7 +61,7 @@ fn both_compile_as_c_and_cpp_and_run() {
 }
 
 #[test]
-fn the_c_library_is_all_that_they_need() {
+fn they_need_only_the_c_library() {
     let out = layer(&[]);
     for program in ["model_test.c", "model_benchmark.c"] {
         compile(out.path(), &["gcc", "-std=c99", "-O2"], &[program, "model.o"]);
@@ -71,7 +72,7 @@ fn the_c_library_is_all_that_they_need() {
     }
 }
 
-/// Feeds of several types, written variables, results whose size a run finds.
+/// Feeds of several types, written variables, and results whose size is determined at run time.
 #[test]
 fn every_kind_of_program_passes_its_test() {
     for graph in ["tfvariable", "tfvariable_sequential_updates", "tftop_k", "tfrandom_uniform", "tfcond_cfv1"]
@@ -85,7 +86,7 @@ fn every_kind_of_program_passes_its_test() {
 }
 
 #[test]
-fn results_of_bounded_size_are_compared_where_a_run_made_them() {
+fn results_of_bounded_size_are_compared_up_to_their_size() {
     let out = tempfile::tempdir().expect("a directory");
     let model = "HloModule ends\n\nENTRY main {\n  x = f32[40] parameter(0)\n  n = s32[] parameter(1)\n  \
                  ROOT y = f32[<=40] set-dimension-size(x, n), dimensions={0}\n}\n";
@@ -113,7 +114,8 @@ fn weights_in_a_file_are_read_from_it() {
     }
 }
 
-/// Compiles the test with a function of ours in place of the compiled one. The layer has one result.
+/// Compiles the test program with the given function body in place of the compiled code, and runs
+/// it. The layer has one result.
 fn test_of(body: &str) -> Output {
     let out = layer(&[]);
     let function = format!(
@@ -132,10 +134,11 @@ fn test_of(body: &str) -> Output {
 }
 
 #[test]
-fn the_test_fails_for_code_that_does_not_keep_its_promises() {
+fn the_test_fails_for_code_that_violates_its_contract() {
     assert!(test_of("").status.success(), "the same result every time");
     for (defect, what) in [
-        // What differs from run to run, what depends on memory that nothing wrote, and on the worker.
+        // Results that differ from run to run, that depend on uninitialized memory, and on the
+        // worker.
         ("  y[0] = (float)runs;", "differs between the first run and a run in other memory"),
         (
             "  y[0] = ((unsigned char*)frame->temps)[64];",
@@ -163,7 +166,7 @@ fn the_test_fails_for_code_that_does_not_keep_its_promises() {
     assert!(stdout(&output).contains("note: the program reports: not for zeros"));
 }
 
-/// Twenty times, by hand: the fastest tenth is two of them, a quarter is five.
+/// Twenty times, computed by hand: the fastest tenth are two of them, a quarter is five.
 #[test]
 fn statistics_are_those_of_the_original() {
     let out = layer(&[]);
@@ -205,7 +208,7 @@ fn the_benchmark_keeps_its_limits() {
     }
 }
 
-/// In the emulator, where it and the cross compiler are at hand; they have to be where CI is `true`.
+/// Runs in the emulator if it and the cross compiler are installed. They must be if CI is `true`.
 #[test]
 fn they_run_on_aarch64() {
     let (gcc, emulator) = ("aarch64-linux-gnu-gcc", "qemu-aarch64");
@@ -223,7 +226,7 @@ fn they_run_on_aarch64() {
 }
 
 #[test]
-fn the_originals_form_writes_them_too() {
+fn the_drop_in_command_writes_them_too() {
     let out = tempfile::tempdir().expect("a directory");
     let graph = root().join("tests/oracle/tfcompile_tests/tfmatmulandadd");
     let flag = |name: &str, file: &str| format!("--{name}={}", graph.join(file).display());

@@ -1,4 +1,5 @@
-//! `run`, `bench` and `verify`: on graphs whose answers TensorFlow recorded, and on inputs that do not fit.
+//! `run`, `bench`, and `verify`: on graphs with results recorded from TensorFlow, and with invalid
+//! inputs.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
@@ -12,7 +13,7 @@ fn oracle(name: &str) -> PathBuf {
     root().join("tests/oracle/tfcompile_tests").join(name)
 }
 
-/// A member of the recorded vectors.
+/// Returns a member of the recorded vectors.
 fn recorded(name: &str, member: &str) -> Literal {
     let data = std::fs::read(oracle(name).join("vectors.npz")).expect("readable");
     Archive::open(data.into(), 1 << 20).expect("an archive").require(member).expect("a member")
@@ -26,7 +27,7 @@ fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// A command on an oracle graph.
+/// Returns a command with an oracle graph.
 fn command(command: &str, name: &str, directory: &Path) -> Command {
     let mut tool = tfcompile(directory);
     tool.arg(command).arg(oracle(name).join("graph.pb"));
@@ -48,7 +49,8 @@ fn run_computes_what_tensorflow_recorded() {
     let x = recorded("tfmatmulandadd", "case1/x_hold:0");
     let y = recorded("tfmatmulandadd", "case1/y_hold:0");
     write(out.path(), "x.npy", &x);
-    // One feed from an array, by the config's name; one from an archive that holds more, by the node's.
+    // One feed comes from an array, by its name in the config; the other from an archive with more
+    // members, by its node's name.
     let more = BTreeMap::from([("y_hold:0".to_owned(), y), ("unrelated".to_owned(), Literal::scalar(1i8))]);
     std::fs::write(out.path().join("in.npz"), npz::write(&more).expect("arrays")).expect("writable");
     let mut run = command("run", "tfmatmulandadd", out.path());
@@ -56,8 +58,8 @@ fn run_computes_what_tensorflow_recorded() {
     assert!(text(&output).starts_with("x_y_prod: f32[2,2]  min "), "{}", text(&output));
     let mut results = archive(&out.path().join("out.npz"));
     for name in ["x_y_prod", "x_y_sum"] {
-        let want = recorded("tfmatmulandadd", &format!("case1/run0/{name}:0"));
-        assert_eq!(results.require(name).expect("a result"), want, "{name}");
+        let expected = recorded("tfmatmulandadd", &format!("case1/run0/{name}:0"));
+        assert_eq!(results.require(name).expect("a result"), expected, "{name}");
     }
 }
 
@@ -75,12 +77,15 @@ fn variables_keep_their_values_from_step_to_step() {
         assert!(text(&output).contains("variable x: f32[]"), "{}", text(&output));
         let mut results = archive(&out.path().join("out.npz"));
         let names: Vec<String> = results.names().map(str::to_owned).collect();
-        assert_eq!(names, ["result:0", "x"], "y is only read");
+        assert_eq!(names, ["result:0", "x"], "y is never written");
         for (result, member) in [("result:0", "result:0"), ("x", "var/x")] {
-            let got = results.require(result).expect("a result").to_vec::<f32>().expect("f32")[0];
-            let want = recorded(name, &format!("case0/run{}/{member}", steps - 1));
-            let want = want.to_vec::<f32>().expect("f32")[0];
-            assert!((got - want).abs() <= 1e-6 + 1e-6 * want.abs(), "{result} after {steps}: {got}, {want}");
+            let actual = results.require(result).expect("a result").to_vec::<f32>().expect("f32")[0];
+            let expected = recorded(name, &format!("case0/run{}/{member}", steps - 1));
+            let expected = expected.to_vec::<f32>().expect("f32")[0];
+            assert!(
+                (actual - expected).abs() <= 1e-6 + 1e-6 * expected.abs(),
+                "{result} after {steps}: {actual}, {expected}"
+            );
         }
     }
 }
@@ -91,14 +96,14 @@ fn filled_feeds_are_the_same_for_the_same_seed() {
     let run = |flags: &[&str]| text(&succeed(command("run", "tfmatmulandadd", out.path()).args(flags)));
     assert_eq!(run(&["--random", "7"]), run(&["--random", "7"]));
     assert_ne!(run(&["--random", "7"]), run(&["--random", "8"]));
-    // [[1, 1], [1, 1]] squared and doubled.
+    // The square of [[1, 1], [1, 1]].
     let ones = run(&["--feed", "x=ones", "--feed", "y=ones"]);
     assert!(ones.contains("[[2, 2],\n   [2, 2]]"), "{ones}");
     let zeros = run(&["--feed", "x=ones", "--feed", "y=zeros"]);
     assert!(zeros.contains("[[0, 0],") && zeros.contains("[[1, 1],"), "{zeros}");
 }
 
-/// 64 labels of three classes; one that is out of range makes NaN.
+/// 64 labels of three classes. A label out of range gives NaN.
 const CLASSES: &str = r#"
 node { name: "labels" op: "Placeholder" attr { key: "dtype" value { type: DT_INT64 } } attr { key: "shape" value { shape { dim { size: 64 } } } } }
 node { name: "logits" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } attr { key: "shape" value { shape { dim { size: 64 } dim { size: 3 } } } } }
@@ -122,7 +127,7 @@ fn random_labels_are_among_the_classes() {
 }
 
 #[test]
-fn inputs_that_do_not_fit_are_refused_by_name() {
+fn invalid_inputs_are_errors_that_name_them() {
     let out = directory();
     write(out.path(), "wide.npy", &Literal::from_elements(&[4], &[0f32; 4]));
     write(out.path(), "double.npy", &Literal::from_elements(&[2, 2], &[0f64; 4]));
@@ -137,18 +142,15 @@ fn inputs_that_do_not_fit_are_refused_by_name() {
         (&["--feed", "q=zeros"], &["there is no feed 'q'", "'x' of f32[2,2], 'y' of f32[2,2]"]),
         (&["--var", "x=zeros"], &["there is no variable 'x'", "the program has no variable"]),
         (&["--feed", "x=zeros", "--feed", "x_hold=ones"], &["feed 'x' is given twice"]),
-        (&["--feed", "zeros"], &["--feed zeros", "NAME= is missing"]),
+        (&["--feed", "zeros"], &["--feed zeros", "expected NAME=FILE.npy"]),
         (&["--feed", "@broken.npz"], &["--feed @broken.npz", "malformed .npz"]),
         (&["--feed", "x=broken.npy"], &["broken.npy", "not a .npy array"]),
-        (&["--feed", "@other.npz"], &["no member is a feed", "'x', 'y'", "'z'"]),
+        (&["--feed", "@other.npz"], &["no member of the file is a feed", "'x', 'y'", "'z'"]),
         (&["--feed", "x=other.npz"], &["has shape [2, 2], the array has []"]),
         (&["--feed", "x=missing.npy"], &["missing.npy"]),
         (&["--random", "1", "--steps", "0"], &["--steps"]),
         (&["--random", "1", "--threads", "0"], &["--threads"]),
-        (
-            &["--random", "1", "--target-triple", "riscv64-unknown-linux-gnu"],
-            &["does not run on this machine"],
-        ),
+        (&["--random", "1", "--target-triple", "riscv64-unknown-linux-gnu"], &["cannot run on this machine"]),
         (&["--random", "1", "--out", "missing/out.npz"], &["missing/out.npz"]),
     ] {
         let message = refuse(command("run", "tfmatmulandadd", out.path()).args(flags), out.path());
@@ -182,7 +184,7 @@ fn bench_reports_times_in_text_and_json() {
 }
 
 #[test]
-fn verify_passes_on_right_code() {
+fn verify_passes_for_correct_code() {
     let out = directory();
     for name in
         ["tfmatmulandadd", "tfvariable_sequential_updates", "tftop_k", "tfcond_cfv1", "tfrandom_uniform"]
@@ -190,14 +192,14 @@ fn verify_passes_on_right_code() {
         let json = text(&succeed(command("verify", name, out.path()).arg("--json")));
         let report: serde_json::Value = serde_json::from_str(&json).expect("JSON");
         assert_eq!(report["passed"], true, "{name}: {json}");
-        // The branches of the conditional return what they are given: that takes no kernel.
+        // The branches of the conditional return their arguments, which takes no kernel.
         let has_kernels = !report["kernels"].as_array().expect("kernels").is_empty();
         assert_eq!(has_kernels, name != "tfcond_cfv1", "{name}");
         assert_eq!(report["programs"].as_array().expect("programs").len(), 7, "{name}");
     }
     let output = text(&succeed(&mut command("verify", "tfmatmulandadd", out.path())));
     assert!(output.contains("the code agrees with the evaluator"), "{output}");
-    // Large inputs overflow in some orders of summation: every column is explained.
+    // Large inputs overflow for some orders of summation, so the output explains every column.
     for words in ["\nmax ulp, max relative: ", "\nof limit: "] {
         assert!(output.contains(words), "{words:?} in {output}");
     }
@@ -205,9 +207,9 @@ fn verify_passes_on_right_code() {
     assert_eq!(quiet, "");
 }
 
-/// Five steps over batches, saved after three and taken up again, by each kind of file.
+/// A second step, with the state that the first one saved, for each kind of file.
 #[test]
-fn state_is_saved_and_taken_up_again() {
+fn state_is_saved_and_restored() {
     let name = "tfvariable_sequential_updates";
     let start = |out: &Path| {
         for variable in ["x", "y"] {
@@ -219,18 +221,18 @@ fn state_is_saved_and_taken_up_again() {
         start(out.path());
         let mut run = command("run", name, out.path());
         succeed(run.args(["--var", "x=x.npy", "--var", "y=y.npy", "--save", file]));
-        // The second step, from the file alone: what the original recorded of it.
+        // The second step, from the file only, gives the result that the original recorded.
         let mut run = command("run", name, out.path());
         let output = succeed(run.args(["--variables", file, "--out", "out.npz"]));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{file}");
-        let got = archive(&out.path().join("out.npz"))
+        let actual = archive(&out.path().join("out.npz"))
             .require("x")
             .expect("a result")
             .to_vec::<f32>()
             .expect("f32")[0];
-        let want = recorded(name, "case0/run1/var/x").to_vec::<f32>().expect("f32")[0];
-        assert!((got - want).abs() <= 1e-6 + 1e-6 * want.abs(), "{file}: {got}, {want}");
-        // Of a flag for one variable and a file for all, the flag counts.
+        let expected = recorded(name, "case0/run1/var/x").to_vec::<f32>().expect("f32")[0];
+        assert!((actual - expected).abs() <= 1e-6 + 1e-6 * expected.abs(), "{file}: {actual}, {expected}");
+        // A flag for one variable has precedence over a file for all.
         let mut run = command("run", name, out.path());
         let output = text(&succeed(run.args([
             "--variables",
@@ -245,7 +247,7 @@ fn state_is_saved_and_taken_up_again() {
 }
 
 #[test]
-fn a_part_of_the_state_is_taken_and_the_rest_is_named() {
+fn partial_state_is_used_and_the_rest_is_named() {
     let name = "tfvariable_sequential_updates";
     let out = directory();
     let part = BTreeMap::from([
@@ -258,7 +260,7 @@ fn a_part_of_the_state_is_taken_and_the_rest_is_named() {
     for file in ["part.npz", "part.safetensors"] {
         let output = succeed(command("run", name, out.path()).args(["--variables", file]));
         let notes = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(notes.contains("it has no value for 'y'"), "{notes}");
+        assert!(notes.contains("the file has no value for 'y'"), "{notes}");
         assert!(notes.contains("no variable takes 'other/one'"), "{notes}");
         let output = succeed(command("run", name, out.path()).args(["--variables", file, "-q"]));
         assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -266,9 +268,9 @@ fn a_part_of_the_state_is_taken_and_the_rest_is_named() {
     let none = BTreeMap::from([("z".to_owned(), Literal::scalar(2f32))]);
     std::fs::write(out.path().join("none.npz"), npz::write(&none).expect("arrays")).expect("writable");
     for (file, expected) in [
-        ("none.npz", "it has 'z', the program has 'x', 'y'"),
+        ("none.npz", "the file has 'z', the program has 'x', 'y'"),
         ("missing.npz", "missing.npz"),
-        ("missing", "is no file of variables"),
+        ("missing", "does not hold variables"),
     ] {
         let message = refuse(command("run", name, out.path()).args(["--variables", file]), out.path());
         assert!(message.contains(expected), "{message}");
@@ -276,7 +278,7 @@ fn a_part_of_the_state_is_taken_and_the_rest_is_named() {
 }
 
 #[test]
-fn a_leading_dimension_is_that_of_the_steps() {
+fn a_leading_dimension_holds_batches() {
     let out = directory();
     let x = Literal::from_elements(&[3, 2, 2], &(0..12).map(|i| i as f32).collect::<Vec<_>>());
     let batches = BTreeMap::from([("x".to_owned(), x)]);
@@ -294,7 +296,7 @@ fn a_leading_dimension_is_that_of_the_steps() {
         assert!(output[at..].split("step").nth(1).expect("its text").contains(product), "{output}");
     }
     assert!(!output.contains("step 3"), "{output}");
-    // After the last batch comes the first.
+    // The first batch follows the last one.
     let output = run(&["--steps", "4"]);
     let at = output.find("step 3  x_y_prod").expect("a step");
     assert!(output[at..].contains("[[1, 1],\n   [5, 5]]"), "{output}");

@@ -1,11 +1,11 @@
-//! Rust programs with compiled graphs in them: the example of Cargo, and what `tfcompile-build` has options for.
+//! Rust programs with compiled graphs: the example for Cargo, and the options of `tfcompile-build`.
 
 use crate::support::{root, succeed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tempfile::TempDir;
 
-/// A copy of a package in a directory of its own, whose dependencies are the checkout's crates.
+/// Copy of a package in a temporary directory, with dependencies on the checkout's crates.
 struct Package {
     directory: TempDir,
 }
@@ -29,14 +29,14 @@ impl Package {
         self.directory.path().join(file)
     }
 
-    /// Cargo, without network, with the tool of this checkout.
+    /// Returns a Cargo command without network access, with the tool of this checkout.
     fn cargo(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO"));
         command.current_dir(self.directory.path()).args(arguments).arg("--offline");
         command
             .env("TFCOMPILE", env!("CARGO_BIN_EXE_tfcompile"))
             .env("CARGO_TARGET_DIR", self.path("target"));
-        // What the test runner's Cargo sets is for other packages.
+        // Variables set by the test runner's Cargo are meant for other packages.
         for variable in ["RUSTFLAGS", "XLA_FLAGS", "TF_XLA_FLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
             command.env_remove(variable);
         }
@@ -71,7 +71,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-// By hand: x w + b with w = [[1, -1], [2, -2], [3, 0.5]] and b = [0.25, 4], negative ones as 0.
+// Computed by hand: x w + b with w = [[1, -1], [2, -2], [3, 0.5]] and b = [0.25, 4], negative
+// values replaced by 0.
 const SCORES: &str = "\
 scores [[14.25, 0.5], [32.25, 0.0]]
 scores [[3.25, 4.5], [0.0, 5.0]]
@@ -88,7 +89,8 @@ fn the_example_builds_once_and_again_when_its_graph_changes() {
     assert!(again.contains("Fresh scorer"), "{again}");
     assert!(!again.contains("Running") && !again.contains("Compiling"), "{again}");
 
-    // A file that the model is not made of changes the program, and does not compile the model again.
+    // A change of a file that is not part of the model rebuilds the program without compiling the
+    // model.
     package.replace("src/main.rs", "println!(\"rows {}\", scorer.var_rows());\n    *scorer", "*scorer");
     let other = stderr(&succeed(&mut package.cargo(&["build", "--verbose"])));
     assert!(other.contains("Compiling scorer") && !other.contains("build-script-build"), "{other}");
@@ -96,33 +98,33 @@ fn the_example_builds_once_and_again_when_its_graph_changes() {
     package.replace("model/scorer.pbtxt", "float_val: 0.25 float_val: 4", "float_val: 0.25 float_val: 5");
     let changed = stderr(&succeed(&mut package.cargo(&["build", "--verbose"])));
     assert!(changed.contains("build-script-build"), "{changed}");
-    let want = "\
+    let expected = "\
 scores [[14.25, 1.5], [32.25, 0.0]]
 scores [[3.25, 5.5], [0.0, 6.0]]
 rows 102
 ";
-    assert_eq!(package.run(), want);
+    assert_eq!(package.run(), expected);
 
-    // The tool's message comes through, with what to do.
+    // Cargo shows the tool's message and its fix.
     package.replace("model/scorer.config.pbtxt", "node_name: \"score\"", "node_name: \"scores\"");
     let output = package.cargo(&["build"]).output().expect("cargo");
-    let said = stderr(&output);
+    let message = stderr(&output);
     assert!(
-        !output.status.success() && said.contains("model/scorer.pbtxt: ") && said.contains("scores"),
-        "{said}"
+        !output.status.success() && message.contains("model/scorer.pbtxt: ") && message.contains("scores"),
+        "{message}"
     );
     let output = package.cargo(&["build"]).env("TFCOMPILE", "/nowhere/tfcompile").output().expect("cargo");
-    let said = stderr(&output);
+    let message = stderr(&output);
     assert!(
-        said.contains("TFCOMPILE is '/nowhere/tfcompile', which is not a file: install tfcompile"),
-        "{said}"
+        message.contains("TFCOMPILE is '/nowhere/tfcompile', which is not a file: install tfcompile"),
+        "{message}"
     );
 }
 
 #[test]
 fn models_without_std_with_constants_files_and_with_bounded_results() {
     let package = Package::copy(&root().join("tests/rust"));
-    let artefacts = root().join("examples/cargo/model");
-    copy_files(&artefacts, &package.path("model"));
+    let model = root().join("examples/cargo/model");
+    copy_files(&model, &package.path("model"));
     assert_eq!(package.run(), "all variants agree\n");
 }

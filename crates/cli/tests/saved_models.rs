@@ -1,4 +1,5 @@
-//! Models as TensorFlow and Keras export them (`tests/saved_models`), against the answers that TensorFlow gave.
+//! Models exported by TensorFlow and Keras (`tests/saved_models`), compared with TensorFlow's
+//! results.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
@@ -14,7 +15,7 @@ fn archive(path: &Path) -> Archive {
     Archive::open(std::fs::read(path).expect("readable").into(), 1 << 20).expect("an archive")
 }
 
-/// The recorded arrays of a signature: `in` or `out`.
+/// Returns the recorded arrays of a signature: `in` or `out`.
 fn recorded(model: &str, signature: &str, role: &str) -> BTreeMap<String, Literal> {
     let mut archive = archive(&models().join(format!("{model}.npz")));
     let prefix = format!("{signature}/{role}/");
@@ -28,52 +29,60 @@ fn recorded(model: &str, signature: &str, role: &str) -> BTreeMap<String, Litera
     members.into_iter().map(named).collect()
 }
 
-fn close(got: &Literal, want: &Literal) -> bool {
-    if got.shape() != want.shape() {
+fn close(actual: &Literal, expected: &Literal) -> bool {
+    if actual.shape() != expected.shape() {
         return false;
     }
-    if want.array_shape().element_type != PrimitiveType::F32 {
-        return got.bytes() == want.bytes();
+    if expected.array_shape().element_type != PrimitiveType::F32 {
+        return actual.bytes() == expected.bytes();
     }
     let floats = |literal: &Literal| -> Vec<f32> {
         literal.bytes().chunks(4).map(|c| f32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
     };
-    floats(got).iter().zip(floats(want)).all(|(got, want)| (got - want).abs() <= 1e-5 + 1e-5 * want.abs())
+    let near = |(actual, expected): (&f32, f32)| (actual - expected).abs() <= 1e-5 + 1e-5 * expected.abs();
+    floats(actual).iter().zip(floats(expected)).all(near)
 }
 
-/// Runs a model on recorded inputs and compares with the recorded answers; what the tool says.
+/// Runs a model on recorded inputs, compares with the recorded results, and returns the tool's
+/// standard error.
 fn check(path: &str, recording: &str, signature: &str, flags: &[&str]) -> String {
     let place = tempfile::tempdir().expect("a directory");
     let inputs = npz::write(&recorded(recording, signature, "in")).expect("small");
     std::fs::write(place.path().join("in.npz"), inputs).expect("writable");
     let mut run = tfcompile(place.path());
     run.arg("run").arg(models().join(path)).args(["--feed", "@in.npz", "--out", "out.npz"]).args(flags);
-    let said = String::from_utf8(succeed(&mut run).stderr).expect("UTF-8");
+    let message = String::from_utf8(succeed(&mut run).stderr).expect("UTF-8");
     let mut out = archive(&place.path().join("out.npz"));
-    for (name, want) in recorded(recording, signature, "out") {
-        let got = out.require(&name).expect("a result");
-        assert!(close(&got, &want), "{path} {signature} {name}: {got:?}, want {want:?}");
+    for (name, expected) in recorded(recording, signature, "out") {
+        let actual = out.require(&name).expect("a result");
+        assert!(
+            close(&actual, &expected),
+            "{path} {signature} {name}: expected {expected:?}, got {actual:?}"
+        );
     }
-    said
+    message
 }
 
 #[test]
 fn signatures_with_variables_and_captures() {
-    let said = check("module", "module", "serving_default", &["--batch=2"]);
-    assert!(!said.contains("variable"), "nothing is left to hold: {said}");
+    let message = check("module", "module", "serving_default", &["--batch=2"]);
+    assert!(!message.contains("variable"), "no variable remains: {message}");
     check("module/saved_model.pb", "module", "serving_default", &["--dim=x.0=2", "--shape=b/bias=2,3"]);
     check("module", "module", "serving_default", &["--shape=serving_default_x=2,3", "--batch=2"]);
 }
 
 #[test]
-fn variables_that_are_written_or_wanted_begin_with_their_saved_values() {
-    let said = check("module", "module", "update", &["--signature=update"]);
-    assert!(said.contains("2 variables are written, and so stay variables: 'count' and 1 more"), "{said}");
+fn written_and_fed_variables_start_with_their_saved_values() {
+    let message = check("module", "module", "update", &["--signature=update"]);
+    assert!(
+        message.contains("2 variables are written, and so stay variables: 'count' and 1 more"),
+        "{message}"
+    );
     let all = ["--batch=2", "--variables-to-feed=all"];
-    let said = check("module", "module", "serving_default", &all);
-    assert!(said.contains("2 variables, 0 of them written"), "{said}");
-    let said = check("module", "module", "serving_default", &["--batch=2", "--variables-to-feed=v_1"]);
-    assert!(said.contains("1 variable, 0 of them written"), "{said}");
+    let message = check("module", "module", "serving_default", &all);
+    assert!(message.contains("2 variables, 0 of them written"), "{message}");
+    let message = check("module", "module", "serving_default", &["--batch=2", "--variables-to-feed=v_1"]);
+    assert!(message.contains("1 variable, 0 of them written"), "{message}");
 }
 
 #[test]
@@ -89,8 +98,11 @@ fn static_tables() {
     let place = tempfile::tempdir().expect("a directory");
     let mut check = tfcompile(place.path());
     check.arg("run").arg(models().join("tables")).args(["--signature=strings", "--random=1"]);
-    let said = refuse(&mut check, place.path());
-    assert!(said.contains("table 'hash_table") && said.contains("it maps string to int64"), "{said}");
+    let message = refuse(&mut check, place.path());
+    assert!(
+        message.contains("table 'hash_table") && message.contains("it maps string to int64"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -122,7 +134,7 @@ fn the_drop_in_command_takes_models() {
 }
 
 #[test]
-fn wrong_choices_list_what_there_is() {
+fn wrong_choices_list_the_alternatives() {
     let say = |model: &str, flags: &[&str]| {
         let place = tempfile::tempdir().expect("a directory");
         let mut config = tfcompile(place.path());
@@ -152,7 +164,7 @@ fn wrong_choices_list_what_there_is() {
 }
 
 #[test]
-fn aot_compile_cpu_makes_what_a_makefile_builds_with() {
+fn aot_compile_cpu_writes_files_for_a_makefile() {
     let place = tempfile::tempdir().expect("a directory");
     let dir = models().join("module");
     let mut compile = tfcompile(place.path());
@@ -165,7 +177,8 @@ fn aot_compile_cpu_makes_what_a_makefile_builds_with() {
         "batch=2",
     ]);
     succeed(compile.args(["--variables_to_feed=v", "--multithreading=true"]));
-    // By hand: y = x * scale + offset + constant + bias with scale 1.5, -2, 0.5 and constant 0.25, 0.5, 0.75.
+    // Computed by hand: y = x * scale + offset + constant + bias with scale 1.5, -2, 0.5 and
+    // constant 0.25, 0.5, 0.75.
     let main = r#"
 #include "affine.h"
 #include <cstdio>
@@ -193,7 +206,7 @@ int main() {
 }
 
 #[test]
-fn aot_compile_cpu_says_what_is_missing() {
+fn aot_compile_cpu_names_missing_flags() {
     let say = |flags: &[&str]| {
         let place = tempfile::tempdir().expect("a directory");
         refuse(tfcompile(place.path()).arg("aot-compile-cpu").args(flags), place.path())
@@ -215,7 +228,7 @@ fn aot_compile_cpu_says_what_is_missing() {
     );
 }
 
-/// Files that are cut off or changed anywhere end in an answer or one message, quickly.
+/// Truncated or modified files lead to a result or to one message, quickly.
 #[test]
 fn damaged_models_are_refused() {
     let source = models().join("tables");
@@ -243,8 +256,8 @@ fn damaged_models_are_refused() {
         let mut config = tfcompile(place.path());
         config.arg("config").arg(&model).args(["--signature=find", "--shape=keys=2,2"]);
         let output = config.output().expect("the tool");
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(!said.contains("INTERNAL"), "byte {at}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert!(!message.contains("INTERNAL"), "byte {at}: {message}");
         match output.status.code() {
             Some(0) => {}
             Some(1) => refused += 1,

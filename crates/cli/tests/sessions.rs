@@ -1,4 +1,4 @@
-//! `run --jit`: sessions of a small training step.
+//! `run --jit`: sessions that run a small training step.
 
 use crate::support::{refuse, succeed, tfcompile};
 use npz::Archive;
@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Output;
 
-/// `w -= 0.5 * mean(w - x)` along the rows of `x`, from `w = [1, 2]`; the fetch is the sum of the new `w`.
+/// `w -= 0.5 * mean(w - x)` over the rows of `x`, from `w = [1, 2]`. The fetch is the sum of the
+/// new `w`.
 const STEP: &str = r#"
 node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } }
        attr { key: "shape" value { shape { dim { size: 2 } dim { size: 2 } } } } }
@@ -43,7 +44,7 @@ fn prepare(directory: &Path) {
 }
 
 #[test]
-fn training_starts_at_the_initialisers_and_takes_batch_after_batch() {
+fn training_starts_at_the_initializers_and_uses_one_batch_per_step() {
     for jit in ["off", "on", "2"] {
         let out = tempfile::tempdir().expect("a directory");
         prepare(out.path());
@@ -62,7 +63,7 @@ fn training_starts_at_the_initialisers_and_takes_batch_after_batch() {
     }
 }
 
-/// The same on the device where everything is compiled, with a node behind the step that cannot be.
+/// The same on the device that compiles everything, with a subsequent node that cannot be compiled.
 #[test]
 fn sessions_run_on_the_compiling_device() {
     let out = tempfile::tempdir().expect("a directory");
@@ -148,7 +149,7 @@ fn a_configs_level_holds_for_cpus_where_config_or_flags_say_so() {
     )
     .expect("writable");
     let message = refuse(&mut both, out.path());
-    assert!(message.contains("--jit=off against it"), "{message}");
+    assert!(message.contains("--jit=off disables it"), "{message}");
 }
 
 #[test]
@@ -186,9 +187,12 @@ fn a_step_is_traced_and_its_timeline_written() {
     let bars =
         |name: &str, op: &str| events(name).iter().filter(|e| e["ph"] == "X" && e["name"] == op).count();
     assert_eq!((bars("t.json", "Sub"), bars("t.json", "_XlaLaunch")), (1, 0));
-    assert!(events("t.json").iter().any(|e| e["ph"] == "C" && e["name"] == "cpu"), "memory is shown");
-    // A cluster is one bar, and no metadata is written unless it is asked for.
-    std::fs::remove_file(out.path().join("run_metadata.pb")).expect("there");
+    assert!(
+        events("t.json").iter().any(|e| e["ph"] == "C" && e["name"] == "cpu"),
+        "memory is part of the timeline"
+    );
+    // A cluster is one bar, and metadata is only written on request.
+    std::fs::remove_file(out.path().join("run_metadata.pb")).expect("exists");
     let launches = ["--jit", "2", "--timeline", "launch.json", "--trace-step", "1"];
     let mut clustered = command(&launches);
     succeed(clustered.env("TF_XLA_FLAGS", "--tf_xla_min_cluster_size=1"));
@@ -196,7 +200,7 @@ fn a_step_is_traced_and_its_timeline_written() {
     assert!(!out.path().join("run_metadata.pb").exists());
     let message =
         refuse(&mut command(&["--jit", "off", "--timeline", "t2.json", "--trace-step", "3"]), out.path());
-    assert!(message.contains("--trace-step 3: the steps are 0 to 2"), "{message}");
+    assert!(message.contains("--trace-step 3: expected a step from 0 to 2"), "{message}");
     let message = refuse(&mut command(&["--jit", "off", "--trace-step", "1"]), out.path());
     assert!(message.contains("--trace-step 1") && message.contains("--timeline FILE"), "{message}");
 }

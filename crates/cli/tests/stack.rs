@@ -1,11 +1,11 @@
-//! Nothing surprises at run time: the stack that Run() takes is what the metadata states, on threads that have little of
-//! it, and the machine's state is left alone.
+//! Guarantees at run time: Run() uses at most the stack that the metadata states, on threads with
+//! small stacks, and does not change the machine's state.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
 use std::process::Command;
 
-/// The bound that the metadata of an object states.
+/// Returns the bound on the stack in the metadata of an object.
 fn stated_stack(directory: &Path) -> u64 {
     let output = succeed(tfcompile(directory).args(["inspect", "--json", "model.o"]));
     let json: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -37,7 +37,7 @@ fn check(model: &str, multiversion: &str) {
 }
 
 #[test]
-fn run_takes_the_stack_that_is_stated_and_leaves_the_state_alone() {
+fn run_uses_the_stated_stack_and_keeps_the_machines_state() {
     for model in
         ["consumer/threads", "oracle/tfcompile_tests/tftop_k", "oracle/tfcompile_tests/tfrandom_uniform"]
     {

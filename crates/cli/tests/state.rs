@@ -1,4 +1,5 @@
-//! State and checkpoints on the command line: `freeze`, and variables that go from the tool to a program and back.
+//! State and checkpoints on the command line: `freeze`, and variables that pass between the tool
+//! and a program.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use npz::Archive;
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A recorded case of `freeze_graph`.
+/// Returns the path of a recorded case of `freeze_graph`.
 fn case(name: &str) -> PathBuf {
     root().join("crates/tf/tests/data/freeze").join(name)
 }
@@ -21,7 +22,8 @@ fn freeze(name: &str, out: &Path, flags: &[&str]) -> Command {
     tool
 }
 
-/// Switches of `freeze` are words or stand alone; the devices tell that they are understood.
+/// Switches of `freeze` have a word or stand alone. The devices in the output show whether they
+/// were understood.
 #[test]
 fn switches_of_freeze_are_bare_or_words() {
     let out = tempfile::tempdir().expect("a directory");
@@ -55,9 +57,9 @@ fn switches_of_freeze_are_bare_or_words() {
     }
 }
 
-/// A frozen graph computes what its original computed: y = (x w) s + b, worked out by hand.
+/// A frozen graph computes the same as its original: y = (x w) s + b, computed by hand.
 #[test]
-fn what_is_frozen_computes_what_it_did() {
+fn a_frozen_graph_computes_the_same() {
     let out = tempfile::tempdir().expect("a directory");
     for name in ["reference", "resource_saver", "resource"] {
         let saver = case(name).join("saver.pb");
@@ -98,7 +100,8 @@ int main(int, char** argv) {
 }
 "#;
 
-/// kernel += scale * step, in the tool, in a program, and in the tool again. Names of variables have slashes.
+/// kernel += scale * step, in the tool, in a program, and in the tool again. The names of the
+/// variables contain slashes.
 #[test]
 fn state_goes_to_a_program_and_back() {
     let model = root().join("tests/consumer/variables");

@@ -1,4 +1,4 @@
-//! Tuning files: what a build takes from them, and what `--autotune` writes.
+//! Tuning files: the choices that a build uses, and the ones that `--autotune` writes.
 
 use crate::support::{refuse, root, succeed, tfcompile};
 use std::path::Path;
@@ -29,7 +29,7 @@ fn write(directory: &Path, machine: &str, candidate: &str) {
 }
 
 #[test]
-fn a_build_computes_kernels_as_the_file_says() {
+fn a_build_uses_the_choices_of_the_file() {
     let place = tempfile::tempdir().expect("a directory");
     let flags =
         ["--target-triple", "x86_64-pc-linux", "--target-cpu", "x86-64-v3", "--tuning", "t.tuning", "-v"];
@@ -39,19 +39,19 @@ fn a_build_computes_kernels_as_the_file_says() {
     let text = printed(&mut build(place.path(), &flags));
     assert!(text.contains(&format!("right packed on each call, as tuned: {packed}")), "{text}");
     assert!(!text.contains("ignored"), "{text}");
-    // Another machine's choice says nothing, and what is no candidate is told once.
+    // Choices for other machines have no effect, and unknown candidates are reported once.
     write(place.path(), &machine.replace("v3", "v4"), packed);
     let text = printed(&mut build(place.path(), &flags));
     assert!(!text.contains("as tuned") && !text.contains("ignored"), "{text}");
     write(place.path(), machine, "tile=77x1,right=packed,outer=panels,k-block=3");
     let text = printed(&mut build(place.path(), &flags));
     assert!(!text.contains("as tuned"), "{text}");
-    assert!(text.contains("1 choices of the tuning file are none of this version's candidates"), "{text}");
+    assert!(text.contains("1 choices of the tuning file are unknown to this version of tfcompile"), "{text}");
     assert!(text.contains(KERNEL), "{text}");
 }
 
 #[test]
-fn what_is_measured_is_merged_and_taken_from_then_on() {
+fn measured_choices_are_merged_and_used_later() {
     let place = tempfile::tempdir().expect("a directory");
     let table = || std::fs::read_to_string(place.path().join("t.tuning")).expect("written");
     write(place.path(), "x86_64 of nobody 16x16 l1=1 l2=2", "later");
@@ -61,11 +61,11 @@ fn what_is_measured_is_merged_and_taken_from_then_on() {
     let first = table();
     assert!(first.contains(OTHER) && first.contains(&format!("{KERNEL} => later\n")), "{first}");
     assert_eq!(first.matches(KERNEL).count(), 2, "{first}");
-    // The kernel is known now.
+    // The file now contains the kernel's choice.
     let text = printed(&mut build(place.path(), &flags));
     assert!(text.contains("autotune: 0 kernels measured"), "{text}");
     assert_eq!(table(), first);
-    // And used without measuring, each time the same.
+    // It is used without measuring, with the same result every time.
     let object = || std::fs::read(place.path().join("out/product.o")).expect("written");
     let measured = object();
     let text = printed(&mut build(place.path(), &["--target-cpu", "native", "--tuning", "t.tuning", "-v"]));
@@ -74,7 +74,7 @@ fn what_is_measured_is_merged_and_taken_from_then_on() {
 }
 
 #[test]
-fn measuring_is_for_this_machine() {
+fn measuring_requires_this_machine() {
     let place = tempfile::tempdir().expect("a directory");
     for flags in [&["--autotune"][..], &["--autotune", "--target", "aarch64-linux"]] {
         let message = refuse(&mut build(place.path(), flags), place.path());
@@ -89,34 +89,34 @@ fn measuring_is_for_this_machine() {
 }
 
 #[test]
-fn files_that_are_no_tables_are_refused() {
+fn malformed_files_are_errors() {
     let place = tempfile::tempdir().expect("a directory");
     let message = refuse(&mut build(place.path(), &["--tuning", "t.tuning"]), place.path());
     assert!(message.contains("cannot read the tuning file 't.tuning'"), "{message}");
-    for (bytes, wanted) in [
+    for (bytes, expected) in [
         (&b"\x7fELF"[..], "expected the first line 'tfcompile-tuning 1'"),
-        (b"\xff\xfe\x00", "a tuning file is text"),
+        (b"\xff\xfe\x00", "is not valid UTF-8"),
         (b"tfcompile-tuning 1\n[m]\nbroken\n", "t.tuning:3:"),
         (b"tfcompile-tuning 1\nbroken => x\n", "t.tuning:2:"),
     ] {
         std::fs::write(place.path().join("t.tuning"), bytes).expect("writable");
         for flag in ["--tuning=t.tuning", "--autotune=t.tuning"] {
             let message = refuse(&mut build(place.path(), &[flag, "--target-cpu=native"]), place.path());
-            assert!(message.contains(wanted), "{message}");
+            assert!(message.contains(expected), "{message}");
         }
     }
 }
 
 #[test]
-fn files_without_end_or_sense_are_refused_in_few_words() {
+fn huge_and_meaningless_files_lead_to_short_errors() {
     let place = tempfile::tempdir().expect("a directory");
     let file = place.path().join("t.tuning");
     let huge = || std::fs::File::create(&file).and_then(|file| file.set_len(1 << 40)).expect("a sparse file");
     let fill = |text: String| std::fs::write(&file, text).expect("writable");
     let long = "x".repeat(1 << 20);
     let cases: [(&str, &dyn Fn(), &str); 6] = [
-        ("t.tuning", &huge, "bytes at most"),
-        ("/dev/zero", &|| (), "bytes at most"),
+        ("t.tuning", &huge, "is larger than"),
+        ("/dev/zero", &|| (), "is larger than"),
         (".", &|| (), "cannot read the tuning file"),
         ("/dev/null", &|| (), "expected the first line 'tfcompile-tuning 1'"),
         ("t.tuning", &|| fill(format!("tfcompile-tuning 1\n[m]\n{long}\n")), "t.tuning:3:"),
@@ -126,17 +126,17 @@ fn files_without_end_or_sense_are_refused_in_few_words() {
             "duplicate kernel",
         ),
     ];
-    for (name, make, wanted) in cases {
+    for (name, make, expected) in cases {
         make();
         for flag in ["--tuning", "--autotune"] {
             let flag = format!("{flag}={name}");
             let message = refuse(&mut build(place.path(), &[&flag, "--target-cpu=native"]), place.path());
-            assert!(message.contains(wanted) && message.len() < 5000, "{flag}: {:.500}", message);
+            assert!(message.contains(expected) && message.len() < 5000, "{flag}: {:.500}", message);
         }
     }
 }
 
-/// Choices that no version of the tool would have written change nothing in the code but say so once.
+/// Choices that no version of the tool writes do not change the code and are reported once.
 #[test]
 fn choices_out_of_range_are_ignored() {
     let place = tempfile::tempdir().expect("a directory");
@@ -160,13 +160,13 @@ fn choices_out_of_range_are_ignored() {
     ] {
         write(place.path(), machine, candidate);
         let text = printed(&mut build(place.path(), &flags));
-        assert!(text.contains("1 choices of the tuning file are none"), "{candidate:.80}: {text:.2000}");
+        assert!(text.contains("1 choices of the tuning file are unknown"), "{candidate:.80}: {text:.2000}");
         assert!(object() == plain, "{candidate:.80}");
     }
 }
 
 #[test]
-fn the_original_interface_takes_the_flags_too() {
+fn the_drop_in_command_accepts_the_flags_too() {
     let place = tempfile::tempdir().expect("a directory");
     let case = root().join("tests/oracle/tfcompile_tests/tfmatmul");
     let compile = |flags: &[&str]| {

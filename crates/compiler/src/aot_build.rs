@@ -1,4 +1,4 @@
-//! From graph and config to the files of an ahead-of-time build.
+//! Ahead-of-time builds: from a graph and its config to files.
 
 use crate::back::{CompiledObject, compile_object};
 use crate::{BackOptions, Input, Observer, Source};
@@ -13,33 +13,33 @@ use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use support::{Code, Coded as _, Error, Result};
 
-/// What an ahead-of-time build is told.
+/// Options of an ahead-of-time build.
 #[derive(Clone, Debug)]
 pub struct AotOptions {
     /// `[[namespace::]...]Class`.
     pub cpp_class: String,
-    /// What the C++ header offers.
+    /// Options of the C++ header.
     pub header: HeaderOptions,
-    /// What the C header is like, if there is to be one.
+    /// Options of the C header; `None` to omit it.
     pub c_header: Option<CHeaderOptions>,
-    /// What the Rust module is like, if there is to be one.
+    /// Options of the Rust module; `None` to omit it.
     pub rust: Option<RustOptions>,
-    /// Whether to write a program in C that tests the object.
+    /// True to write a program in C that tests the object.
     pub test_program: bool,
-    /// Whether to write a program in C that measures it.
+    /// True to write a program in C that measures the object.
     pub benchmark_program: bool,
-    /// Where the constants are.
+    /// Place of the constants.
     pub constants: ConstantsMode,
-    /// Whether the function's object tells about itself too.
+    /// True to include metadata in the function's object.
     pub describe_object: bool,
-    /// Whether to serialise the unoptimised HLO.
+    /// True to serialize the unoptimized HLO.
     pub session_module: bool,
-    /// Target, entry point, passes. Where the constants are is decided above.
+    /// Target, entry point, and passes. `constants` takes precedence over its `embed_constants`.
     pub back: BackOptions,
 }
 
 impl AotOptions {
-    /// Object, C++ header and metadata, and nothing else.
+    /// Options for the object, the C++ header, and the metadata only.
     pub fn new(cpp_class: impl Into<String>, back: BackOptions) -> Self {
         Self {
             cpp_class: cpp_class.into(),
@@ -59,31 +59,31 @@ impl AotOptions {
 /// The files of an ahead-of-time build.
 #[derive(Debug)]
 pub struct Outputs {
-    /// Code, and the constants unless they are in a file.
+    /// Object with the code, and with the constants unless they are in a file.
     pub function_object: Vec<u8>,
-    /// The text of the C++ header.
+    /// Text of the C++ header.
     pub header: String,
-    /// The text of the C header, if asked for.
+    /// Text of the C header, if requested.
     pub c_header: Option<String>,
-    /// The text of the Rust module, if asked for.
+    /// Text of the Rust module, if requested.
     pub rust: Option<String>,
-    /// The text of the program that tests the object, if asked for.
+    /// Text of the program that tests the object, if requested.
     pub test_program: Option<String>,
-    /// The text of the program that measures it, if asked for.
+    /// Text of the program that measures the object, if requested.
     pub benchmark_program: Option<String>,
-    /// Names, shapes, config, hashes.
+    /// Object with names, shapes, config, and hashes.
     pub metadata_object: Vec<u8>,
-    /// The constants file, if the constants are in a file.
+    /// Constants file, if the constants are in a file.
     pub constants_file: Option<ConstantsFile>,
-    /// A serialised `xla.HloSnapshot` of the unoptimised HLO, if asked for.
+    /// Serialized `xla.HloSnapshot` of the unoptimized HLO, if requested.
     pub session_module: Option<Vec<u8>>,
-    /// Kernels for which the tuning named what is no candidate of theirs.
+    /// Kernels for which the tuning names an unknown candidate.
     pub ignored_choices: Vec<String>,
-    /// What the results are called, in order.
+    /// Names of the results, in order.
     pub result_names: Vec<String>,
 }
 
-/// The contents of a constants file.
+/// Contents of a constants file.
 #[derive(Debug)]
 pub struct ConstantsFile {
     layout: LayoutHash,
@@ -91,20 +91,20 @@ pub struct ConstantsFile {
 }
 
 impl ConstantsFile {
-    /// The constants that an object expects.
+    /// Creates the constants file that an object expects.
     fn new(object: &[u8], block: ConstantsBlock) -> Self {
         Self { layout: LayoutHash::new(object, block.size, &block.chunks), block }
     }
 
-    /// The file in pieces: larger than one would hold in memory twice.
+    /// The file in pieces, so that a large file is never in memory twice.
     pub fn parts(&self) -> Result<Vec<Cow<'_, [u8]>>> {
         aot::constants_file_parts(&self.layout, self.block.size, &self.block.chunks)
     }
 }
 
-/// Builds the files. Everything that can be wrong about names is found before any code is generated.
+/// Builds the files. Errors in names are reported before any code is generated.
 pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) -> Result<Outputs> {
-    // Large files take a while to hash, and only the metadata needs the hashes.
+    // Hash in parallel: large files take a while, and only the metadata needs the hashes.
     std::thread::scope(|scope| {
         let Input { source, config_text, files } = input;
         let hash = |bytes: &Bytes| Sha256::digest(bytes).iter().map(|b| format!("{b:02x}")).collect();
@@ -116,21 +116,21 @@ pub fn build(input: Input, options: &AotOptions, observer: &mut dyn Observer) ->
         let embed_constants = options.constants == ConstantsMode::Embed;
         let back = BackOptions { embed_constants, ..options.back.clone() };
         let object = compile_object(module, &back, observer)?;
-        let hashes = hashes.join().map_err(|_| Error::internal("a thread that hashes files panicked"))?;
+        let hashes = hashes.join().map_err(|_| Error::internal("the thread that hashes files panicked"))?;
         write(draft, object, hashes, session_module, options, observer)
     })
 }
 
-/// A program before its code, with names that all files that are asked for can express.
+/// Program without its code, with names that are valid in all requested files.
 struct Draft {
     cpp_class: CppClass,
     interface: Interface,
-    /// The config as text.
+    /// Config as text.
     config: String,
 }
 
 impl Draft {
-    /// Imports a program and checks its names. Returns its module beside it.
+    /// Imports a program and checks its names. Also returns its module.
     fn import(
         source: Source,
         config: String,
@@ -146,7 +146,8 @@ impl Draft {
         Ok((Self { cpp_class, interface, config }, module))
     }
 
-    /// Completes the program with the facts of its code. `layout` is that of the constants file, if there is one.
+    /// Adds the facts about the code to the program. `layout` is the hash of the constants file, if
+    /// there is one.
     fn finish(
         self,
         object: &CompiledObject,
@@ -184,7 +185,7 @@ impl Draft {
     }
 }
 
-/// Checks the names and shapes of a program for all files that are asked for.
+/// Checks the names and shapes of a program for all requested files.
 fn check_names(signature: Signature<'_>, options: &AotOptions) -> Result<()> {
     signature.validate()?;
     options.header.check(signature)?;
@@ -243,7 +244,7 @@ fn write(
     })
 }
 
-/// The processors that the object chooses from, if it does.
+/// Processors of the object's versions; empty if there is only one.
 fn versions(back: &BackOptions) -> Vec<String> {
     match back.variants.as_slice() {
         [] => Vec::new(),

@@ -1,4 +1,4 @@
-//! From HLO to object code.
+//! Compilation from HLO to object code.
 
 use crate::{Observer, PassRun, Point, counters, pipeline_for};
 use aot::ProfileCounter;
@@ -12,41 +12,42 @@ use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
 
-/// What the code is made for.
+/// Options of code generation.
 #[derive(Clone, Debug)]
 pub struct BackOptions {
-    /// The machine; with variants, the lowest one.
+    /// Target machine; with variants, the one of the lowest version.
     pub target: Target,
-    /// Machines that the object has a version of the code for too, in the order of the levels of x86-64. The entry
-    /// chooses when it first runs. None is one version.
+    /// Targets of further versions in the same object, in the order of the levels of x86-64. The
+    /// entry selects a version when it first runs.
     pub variants: Vec<Target>,
-    /// The symbol of the entry function.
+    /// Symbol of the entry function.
     pub entry_point: String,
-    /// Passes that do not run, by name (`--xla_disable_hlo_passes`).
+    /// Names of passes to skip (`--xla_disable_hlo_passes`).
     pub disabled_passes: Vec<String>,
-    /// What the plan may do.
+    /// Options of the plan.
     pub plan: plan::Options,
-    /// Whether the constants go into the object; without, whoever calls the code gives it a block of them.
+    /// True if the constants go into the object. Otherwise the caller of the code passes a block of
+    /// constants.
     pub embed_constants: bool,
-    /// Whether the object may need nothing from outside, not even `memcpy`.
+    /// True if the object must not reference any external symbol, not even `memcpy`.
     pub freestanding: bool,
-    /// What the code is instrumented to find.
+    /// Sanitizer with which the code is instrumented.
     pub sanitize: Option<Sanitizer>,
-    /// Where generated code is kept from one compilation to the next.
+    /// Cache of generated code.
     pub cache: Option<Arc<dyn UnitCache>>,
-    /// Whether the code counts how long it and each instruction take.
+    /// True if the code counts the time of the program and of each instruction.
     pub is_profiled: bool,
-    /// Whether observers are shown LLVM's IR.
+    /// True if observers receive the LLVM IR.
     pub llvm_ir: bool,
-    /// Whether observers are shown the assembly.
+    /// True if observers receive the assembly.
     pub assembly: bool,
-    /// A defect that the code is given, for tests of the sanitizers.
+    /// Defect to plant in the code, for tests of the sanitizers.
     #[cfg(debug_assertions)]
     pub planted: Option<nest::defects::Defect>,
 }
 
 impl BackOptions {
-    /// All passes, everything in the object.
+    /// Options with all passes, and with the constants in the object.
     pub fn new(target: Target, entry_point: impl Into<String>) -> Self {
         Self {
             target,
@@ -66,7 +67,8 @@ impl BackOptions {
         }
     }
 
-    /// A text that is the same for options that make the same code of a module: what is only shown or kept is left out.
+    /// Text that identifies the generated code of a module. It omits options that do not affect the
+    /// code.
     pub fn cache_key(&self) -> String {
         let plan::Options { winograd, choices } = &self.plan;
         let winograd = match winograd {
@@ -95,13 +97,13 @@ impl BackOptions {
         lines.join("\n")
     }
 
-    /// Every machine that there is a version for.
+    /// Targets of all versions.
     pub fn targets(&self) -> Vec<Target> {
         std::iter::once(&self.target).chain(&self.variants).cloned().collect()
     }
 }
 
-/// A text that tells targets apart.
+/// Text that identifies a target.
 fn target_key(target: &Target) -> String {
     format!(
         "target {} cpu {} features {} pointer_bytes {} vector_bytes {} vector_registers {} fma {} rounding {} float_parts {} \
@@ -125,36 +127,36 @@ fn target_key(target: &Target) -> String {
 /// A compiled module.
 #[derive(Debug)]
 pub struct Compiled {
-    /// The optimized HLO.
+    /// Optimized HLO.
     pub module: Module,
     /// Options of the plan.
     pub plan_options: plan::Options,
-    /// The constants of all versions.
+    /// Constants of all versions.
     pub constants: ConstantsBlock,
-    /// The code.
+    /// Generated code.
     pub code: MachineCode,
 }
 
-/// The code of a module, and how it uses memory.
+/// Code of a module, and its use of memory.
 #[derive(Debug)]
 pub struct MachineCode {
-    /// The plan of the first version.
+    /// Plan of the first version.
     pub plan: ModulePlan,
-    /// Where the values of the first version live. The sizes are large enough for every version.
+    /// Buffer assignment of the first version. Its sizes are large enough for every version.
     pub assignment: BufferAssignment,
-    /// The names of its kernels, in the order of their code.
+    /// Names of the kernels, in the order of their code.
     pub kernels: Vec<String>,
-    /// What the code counts; nothing unless it is profiled.
+    /// Counters of the code; empty unless it is profiled.
     pub counters: Vec<ProfileCounter>,
-    /// The instructions that these are about.
+    /// Instructions that the counters measure.
     pub counted: Vec<Counter>,
-    /// The plans of the other versions, in the order of `BackOptions::variants`.
+    /// Plans of the other versions, in the order of `BackOptions::variants`.
     pub variants: Vec<ModulePlan>,
-    /// The object file.
+    /// Object file.
     pub output: CompiledModule,
 }
 
-/// Optimises, plans, assigns buffers, lowers and generates code.
+/// Optimizes, plans, assigns buffers, lowers, and generates code.
 pub fn compile_module(
     mut module: Module,
     options: &BackOptions,
@@ -173,7 +175,7 @@ pub fn optimize(module: &mut Module, options: &BackOptions, observer: &mut dyn O
     Ok(())
 }
 
-/// As [`compile_module`], for a module that the passes have been through.
+/// Same as [`compile_module`], for a module that is already optimized.
 pub fn compile_optimized(
     module: Module,
     options: &BackOptions,
@@ -185,17 +187,17 @@ pub fn compile_optimized(
     Ok(Compiled { module, plan_options: options.plan.clone(), constants, code })
 }
 
-/// The code of a module, without the module.
+/// Code of a module, without the module.
 pub(crate) struct CompiledObject {
     pub(crate) code: MachineCode,
     /// Size in bytes of the block of constants.
     pub(crate) constants_size: u64,
-    /// The constants, unless the object holds them.
+    /// Constants, unless the object contains them.
     pub(crate) constants: Option<ConstantsBlock>,
 }
 
-/// As [`compile_module`], and only the object holds the constants afterwards, if they are embedded: neither module nor plan
-/// does, so that large ones are in memory once, or twice where they were packed.
+/// Same as [`compile_module`], but drops the module and packed copies in the plan if the constants
+/// are embedded. Large constants are then in memory once, or twice if they were packed.
 pub(crate) fn compile_object(
     mut module: Module,
     options: &BackOptions,
@@ -217,14 +219,15 @@ pub(crate) fn compile_object(
     Ok(CompiledObject { code, constants_size, constants })
 }
 
-/// The versions of a module for all machines. The sizes of the first one's assignment are large enough for all.
+/// Versions of a module for all targets. The sizes of the first one's assignment are large enough
+/// for all.
 struct Versions {
     first: Lowered,
     others: Vec<Lowered>,
     counters: Vec<ProfileCounter>,
 }
 
-/// Lowers a module for all machines. Also returns the constants that the versions share.
+/// Lowers a module for all targets. Also returns the constants that the versions share.
 fn lower_versions(
     module: &Module,
     options: &BackOptions,
@@ -238,21 +241,23 @@ fn lower_versions(
         others.push(lower(module, target, options, &mut pool, observer).coded(Code::UnsupportedHlo)?);
     }
     for other in &others {
-        let (ours, theirs) = (&mut first.assignment, &other.assignment);
-        if ours.persistent_size != theirs.persistent_size {
-            return Err(Error::internal("versions of the code keep different state"));
+        let (first, other) = (&mut first.assignment, &other.assignment);
+        if first.persistent_size != other.persistent_size {
+            return Err(Error::internal(
+                "the versions of the code differ in the size of their persistent state",
+            ));
         }
-        ours.temps_size = ours.temps_size.max(theirs.temps_size);
-        ours.worker_scratch_size = ours.worker_scratch_size.max(theirs.worker_scratch_size);
+        first.temps_size = first.temps_size.max(other.temps_size);
+        first.worker_scratch_size = first.worker_scratch_size.max(other.worker_scratch_size);
     }
     if others.iter().any(|other| other.counters != first.counters) {
-        return Err(Error::internal("versions of the code count different things"));
+        return Err(Error::internal("the versions of the code differ in their counters"));
     }
     let counters = counters::describe(module, &first.counters);
     Ok((Versions { first, others, counters }, pool.finish()))
 }
 
-/// Generates the object. Each chunk of the constants that it embeds is dropped as soon as it is written.
+/// Generates the object. Each chunk of embedded constants is dropped as soon as it is written.
 fn generate(
     versions: Versions,
     options: &BackOptions,
@@ -294,7 +299,7 @@ fn generate(
     Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output })
 }
 
-/// A module's code for one machine.
+/// Lowered module for one target.
 struct Lowered {
     plan: ModulePlan,
     assignment: BufferAssignment,
@@ -326,7 +331,7 @@ fn lower(
     if let Some(defect) = options.planted
         && nest::defects::plant(&mut program, defect) == 0
     {
-        return Err(Error::internal(format!("no kernel can have the defect {defect:?}")));
+        return Err(Error::internal(format!("found no kernel in which to plant the defect {defect:?}")));
     }
     nest::dedup(&mut program);
     observer.ended("kernel", &|| program.to_string());

@@ -1,4 +1,4 @@
-//! What keeps a model from being compiled, all of it.
+//! Check of a model that lists everything that prevents it from compiling.
 
 use crate::{BackOptions, HloProgram, LoopBounds, Observer, front, pipeline_for};
 use aot::{Accessor, Signature};
@@ -8,23 +8,24 @@ use support::{Code, Error, Result};
 use tf::Problem;
 use tf::proto::{Config, GraphDef};
 
-/// The most problems that are listed; where there are so many, there may be more.
+/// Maximum number of problems listed. If there are this many, there may be more.
 pub const MAX_PROBLEMS: usize = 1000;
 
-/// What [`check`] finds.
+/// Result of [`check`].
 #[derive(Debug, Default)]
 pub struct Checked {
-    /// What has to change before the model can be compiled; none: it can.
+    /// Problems that prevent the model from compiling; empty if it compiles.
     pub problems: Vec<Problem>,
-    /// What is odd, but can be compiled.
+    /// Suspicious parts of the model that do not prevent it from compiling.
     pub warnings: Vec<String>,
-    /// The ops of the nodes that are compiled, with how many nodes there are and whether the op has a rule.
+    /// Ops of the compiled nodes, each with the number of nodes and true if the op has a rule.
     pub ops: BTreeMap<String, (usize, bool)>,
-    /// What the C++ class calls arguments and results, once they are known.
+    /// Names of arguments and results in the C++ class, if they are known.
     pub accessors: Vec<Accessor>,
 }
 
-/// Examines a model. `missing` is what could not be inferred of the config; then only the ops are judged.
+/// Checks a model. `missing` lists parts of the config that could not be inferred. If there are
+/// any, only the ops are checked.
 pub fn check(
     graph: GraphDef,
     config: &Config,
@@ -47,7 +48,7 @@ pub fn check(
         checked.ops.insert(op.clone(), (nodes.len(), has_rule(op)));
     }
     checked.warnings = examined.warnings;
-    // Without a config, what is wrong with it follows from what is missing.
+    // Without a complete config, further problems would only follow from the missing parts.
     if missing.is_empty() {
         checked.problems.extend(examined.problems);
     }
@@ -67,19 +68,20 @@ pub fn check(
     Ok(checked)
 }
 
-/// Nodes whose op has no rule, for a graph that cannot be prepared, so that types cannot be judged.
+/// Adds nodes whose op has no rule, for a graph that cannot be prepared and therefore has unknown
+/// types.
 fn add_unsupported_nodes(checked: &mut Checked, ops: &BTreeMap<String, Vec<String>>) {
-    let named: BTreeSet<String> = checked.problems.iter().map(|problem| problem.node.clone()).collect();
+    let reported: BTreeSet<String> = checked.problems.iter().map(|problem| problem.node.clone()).collect();
     for (op, nodes) in ops.iter().filter(|(op, _)| !checked.ops[*op].1) {
         let room = MAX_PROBLEMS.saturating_sub(checked.problems.len());
-        for node in nodes.iter().filter(|node| !named.contains(*node)).take(room) {
+        for node in nodes.iter().filter(|node| !reported.contains(*node)).take(room) {
             let error = Error::unsupported(import::unsupported_op(op)).coded(Code::UnsupportedOp);
             checked.problems.push(Problem::of_node(node, op, error));
         }
     }
 }
 
-/// Examines a program of HLO; its opcodes stand for ops.
+/// Checks an HLO program. Its opcodes take the place of ops.
 pub fn check_program(program: HloProgram, options: &BackOptions, observer: &mut dyn Observer) -> Checked {
     let mut checked = Checked::default();
     for (_, computation) in program.program.module.computations() {
@@ -95,7 +97,7 @@ pub fn check_program(program: HloProgram, options: &BackOptions, observer: &mut 
     checked
 }
 
-/// Everything but machine code: names, passes, plan, buffers, kernels.
+/// Compiles everything except machine code: names, passes, plan, buffers, and kernels.
 fn compile(
     program: Program,
     options: &BackOptions,

@@ -7,7 +7,7 @@ use kernel::Counter;
 
 const TOTAL: &str = "[total]";
 
-/// The counters of an optimised module by name, with what each instruction does.
+/// Describes the counters of an optimized module: names, and the cost of each instruction.
 pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCounter> {
     if counters.is_empty() {
         return Vec::new();
@@ -23,7 +23,7 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
         Counter::Instruction(computation, id) => {
             let instruction = &module[computation][id];
             let cost = Cost::of_instruction(module, computation, id);
-            // Costs are unknown where the number of iterations depends on data.
+            // The cost is unknown if the number of iterations is data-dependent.
             let runs = runs.get(&computation).copied().flatten().unwrap_or(0);
             let text = &texts[&(computation, id)];
             let short_name = text.split_once(" = ").map_or(text.as_str(), |(name, _)| name);
@@ -40,7 +40,8 @@ pub(crate) fn describe(module: &Module, counters: &[Counter]) -> Vec<ProfileCoun
     counters.iter().map(describe).collect()
 }
 
-/// The node that an instruction comes from, as HLO text has it; of a fusion without one, that of its root.
+/// Node of an instruction in the syntax of HLO text. For a fusion without a node, the node of its
+/// root.
 fn node(module: &Module, instruction: &Instruction) -> String {
     let own = &instruction.metadata().op_name;
     let name = match instruction.op() {

@@ -1,4 +1,4 @@
-//! From graph and config to HLO.
+//! Import of a graph and its config as HLO.
 
 use crate::{HloProgram, Observer, Point};
 use bytes::Bytes;
@@ -7,27 +7,28 @@ use std::collections::BTreeMap;
 use support::Result;
 use tf::proto::{Config, GraphDef};
 
-/// The most iterations of loops, by their names.
+/// Upper bounds on the iterations of loops, by their names.
 pub type LoopBounds = BTreeMap<String, i64>;
 
-/// A program as it comes.
+/// Program before its import.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A TensorFlow graph.
     Graph {
-        /// The graph.
+        /// Graph to compile.
         graph: GraphDef,
-        /// Its feeds, fetches and variables.
+        /// Its feeds, fetches, and variables.
         config: Config,
-        /// What the user promises of loops that nothing else bounds; see [`tf::Program::loop_bounds`].
+        /// Bounds that the user guarantees for loops without any other bound; see
+        /// [`tf::Program::loop_bounds`].
         loop_bounds: LoopBounds,
     },
-    /// HLO.
+    /// HLO program.
     Hlo(HloProgram),
 }
 
 impl Source {
-    /// The same without the program's statements about its own values: for a file that is given away.
+    /// Returns the source without the program's checks of its own values, for compiled files.
     pub fn without_checks(self) -> Result<Self> {
         match self {
             Self::Hlo(program) => Ok(Self::Hlo(program.without_checks()?)),
@@ -53,33 +54,33 @@ impl Source {
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct File<'a> {
-    /// Its name, for messages.
+    /// Name for messages.
     pub name: &'a str,
-    /// Its content, binary or text.
+    /// Content, binary or text.
     pub content: Bytes,
 }
 
-/// What to compile.
+/// Input of a compilation.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// The program.
+    /// Program to compile.
     pub source: Source,
-    /// The config as the user wrote it, in text form; it is told with the compiled program.
+    /// Config as the user wrote it, in text form, for the metadata of the compiled program.
     pub config_text: String,
-    /// The files that both were read from: what each is, and its contents, whose hashes are told with the compiled
-    /// program.
+    /// Kinds and contents of the files of program and config. Their hashes are part of the metadata
+    /// of the compiled program.
     pub files: Vec<(String, Bytes)>,
 }
 
 impl Input {
-    /// A graph and a config that come from no file.
+    /// Creates an input from a graph and a config that do not come from files.
     pub fn new(graph: GraphDef, config: Config) -> Self {
         let config_text = tf::source::config_to_text(&config);
         let source = Source::Graph { graph, config, loop_bounds: LoopBounds::new() };
         Self { source, config_text, files: Vec::new() }
     }
 
-    /// A program of HLO and the file that it was read from.
+    /// Creates an input from an HLO program and the contents of its file.
     pub fn of_hlo(program: HloProgram, file: Bytes) -> Self {
         Self {
             source: Source::Hlo(program),
@@ -88,7 +89,7 @@ impl Input {
         }
     }
 
-    /// The same with what is promised of a graph's loops.
+    /// Returns the input with bounds for a graph's loops.
     #[must_use]
     pub fn with_loop_bounds(mut self, bounds: LoopBounds) -> Self {
         if let Source::Graph { loop_bounds, .. } = &mut self.source {
@@ -97,7 +98,7 @@ impl Input {
         self
     }
 
-    /// The contents of two files, binary or text, told by name and content.
+    /// Parses the contents of two files, binary or text. Names and contents determine the formats.
     pub fn parse(graph: File<'_>, config: File<'_>) -> Result<Self> {
         let parsed = tf::source::parse_config(config.content.clone(), config.name)?;
         let input = Self::new(tf::source::parse_graph_def(graph.content.clone(), graph.name)?, parsed);
@@ -106,7 +107,8 @@ impl Input {
         Ok(Self { config_text, files, ..input })
     }
 
-    /// A model that is read, its config, and the file of the config if there is one.
+    /// Creates an input from a model, its config, and the contents of the config's file if there is
+    /// one.
     pub fn of_model(model: tf::model::Model, config: Config, file: Option<Bytes>) -> Self {
         let mut input = Self::new(model.graph, config);
         if let Some(text) = file.as_deref().and_then(text) {
@@ -119,17 +121,17 @@ impl Input {
     }
 }
 
-/// The text of a file, if it is one of text.
+/// Text of a file; `None` for a binary file.
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
 }
 
-/// Imports what the fetches of a config need of a graph.
+/// Imports the part of a graph upstream of the config's fetches.
 pub fn import(graph: GraphDef, config: Config, observer: &mut dyn Observer) -> Result<Program> {
     import_bounded(graph, config, LoopBounds::new(), observer)
 }
 
-/// The same with what is promised of loops.
+/// Same as [`import`], with bounds for loops.
 pub fn import_bounded(
     graph: GraphDef,
     config: Config,
@@ -141,7 +143,7 @@ pub fn import_bounded(
     import_program(program, observer)
 }
 
-/// Imports a program that is prepared.
+/// Imports a prepared program.
 pub(crate) fn import_program(program: tf::Program, observer: &mut dyn Observer) -> Result<Program> {
     observer.ended("prepare", &|| format!("{} nodes", program.graph.nodes.len()));
     let imported = import::import_program(&program)?;

@@ -1,4 +1,5 @@
-//! Programs that are HLO from the start: HLO as text and as messages, StableHLO as text and as artefacts.
+//! Programs in HLO or StableHLO: HLO as text and as messages, StableHLO as text and as portable
+//! artifacts.
 
 use crate::{PassRun, normalization_pipeline};
 use hlo::{
@@ -7,17 +8,18 @@ use hlo::{
 use shape::{Literal, Shape};
 use support::{Error, Result};
 
-/// A program that is HLO, with the checks that it states.
+/// HLO program with its checks.
 #[derive(Clone, Debug)]
 pub struct HloProgram {
-    /// The program: its entry takes arrays and returns a tuple of arrays.
+    /// The program. Its entry takes arrays and returns a tuple of arrays.
     pub program: Program,
-    /// Statements of the program about its own values, which are its last results: two for each.
+    /// Checks of values that the program itself contains. The values are its last results, two for
+    /// each check.
     pub checks: Vec<stablehlo::Check>,
 }
 
 impl HloProgram {
-    /// A program of HLO text. An error begins with the line.
+    /// Parses HLO text. Errors begin with the line number.
     pub fn parse_hlo(text: &str, passes: &mut PassRun<'_>) -> Result<Self> {
         let module = hlo::parse(text)?;
         refuse_elided(&module)?;
@@ -25,8 +27,8 @@ impl HloProgram {
         Self::of_module(module, passes)
     }
 
-    /// A program of a serialized `xla.HloModuleProto`, `xla.HloProto` or `xla.HloSnapshot`, and the arguments that a
-    /// snapshot holds, one for each of the program's.
+    /// Parses a serialized `xla.HloModuleProto`, `xla.HloProto`, or `xla.HloSnapshot`. Also returns
+    /// the arguments in a snapshot, one for each of the program's.
     pub fn parse_proto(bytes: &[u8], passes: &mut PassRun<'_>) -> Result<(Self, Vec<Literal>)> {
         let (module, arguments) = hlo::proto::read_hlo_proto(bytes)?;
         check_given(&module)?;
@@ -37,24 +39,25 @@ impl HloProgram {
         let shapes = leaves.iter().map(Literal::shape);
         if !leaves.is_empty() && shapes.ne(signature.parameters.iter().cloned()) {
             return Err(Error::invalid(
-                "the snapshot's arguments are not of the types that its module takes",
+                "the types of the snapshot's arguments differ from those of its module's parameters",
             ));
         }
         Ok((program, leaves))
     }
 
-    /// Whether bytes are what [`Self::parse_proto`] reads.
+    /// True if [`Self::parse_proto`] can read the bytes.
     pub fn is_proto(bytes: &[u8]) -> bool {
         hlo::proto::is_hlo_proto(bytes)
     }
 
-    /// A program of StableHLO text: its function `main`, or the only public one. An error begins with the line.
+    /// Parses StableHLO text. The program is its function `main`, or the only public one. Errors
+    /// begin with the line number.
     pub fn parse_stablehlo(text: &str) -> Result<Self> {
         Self::of_stablehlo(&mlir::parse(text)?)
     }
 
-    /// A program of a portable artefact of StableHLO, or of `jax.export`, which holds such a one.
-    pub fn parse_artefact(bytes: &[u8]) -> Result<Self> {
+    /// Parses a portable artifact of StableHLO, alone or inside a file of `jax.export`.
+    pub fn parse_artifact(bytes: &[u8]) -> Result<Self> {
         if stablehlo::is_export(bytes) {
             Self::of_stablehlo(&stablehlo::read_export(bytes)?)
         } else {
@@ -62,22 +65,23 @@ impl HloProgram {
         }
     }
 
-    /// Whether bytes are what [`Self::parse_artefact`] reads.
-    pub fn is_artefact(bytes: &[u8]) -> bool {
+    /// True if [`Self::parse_artifact`] can read the bytes.
+    pub fn is_artifact(bytes: &[u8]) -> bool {
         bytes.starts_with(&mlir::BYTECODE_MAGIC) || stablehlo::is_export(bytes)
     }
 
-    /// A program of StableHLO, however it was written.
+    /// Imports a StableHLO module.
     pub fn of_stablehlo(source: &mlir::Module) -> Result<Self> {
         let stablehlo::Imported { module, interface, checks } = stablehlo::import(source)?;
         hlo::verify(&module)?;
         Ok(Self { program: Program { module, interface }, checks })
     }
 
-    /// Gives a module an entry that takes arrays and returns a tuple of arrays: parameters and results that are tuples
-    /// are taken apart, and so are fusions, which are another compiler's. Callers hand over arrays row by row, whatever their layouts in the module, and there is one device.
-    /// Parameters keep their names where these can be; which results live in their memory is left to the caller of the
-    /// program, who owns both.
+    /// Creates a program from a module. The entry then takes arrays and returns a tuple of arrays:
+    /// tuples among parameters and results are flattened, and another compiler's fusions are
+    /// expanded. Callers pass arrays in row-major order, whatever their layouts in the module, and
+    /// there is one device. Parameters keep their names if possible. The module's aliases are
+    /// removed, because the caller of the program owns both arguments and results.
     pub fn of_module(mut module: Module, passes: &mut PassRun<'_>) -> Result<Self> {
         module.set_input_output_alias(Vec::new());
         passes.run(&normalization_pipeline(), &mut module)?;
@@ -106,7 +110,7 @@ impl HloProgram {
         Ok(Self { program: Program { module, interface }, checks: Vec::new() })
     }
 
-    /// The same without its checks, as a program that is given away.
+    /// Returns the program without its checks, for compiled files.
     pub fn without_checks(mut self) -> Result<Self> {
         if self.checks.is_empty() {
             return Ok(self);
@@ -115,9 +119,9 @@ impl HloProgram {
         let entry_id = module.entry();
         let mut entry = module.entry_computation().clone();
         let root = entry.root();
-        let kept: Vec<InstructionId> = entry[root].operands()[..interface.fetches().len()].to_vec();
-        let shape = Shape::Tuple(kept.iter().map(|&id| entry[id].shape().clone()).collect());
-        let root = entry.add("", Op::Tuple {}, shape, &kept, hlo::OpMetadata::default());
+        let fetches: Vec<InstructionId> = entry[root].operands()[..interface.fetches().len()].to_vec();
+        let shape = Shape::Tuple(fetches.iter().map(|&id| entry[id].shape().clone()).collect());
+        let root = entry.add("", Op::Tuple {}, shape, &fetches, hlo::OpMetadata::default());
         entry.set_root(root);
         *module.computation_mut(entry_id) = entry;
         *interface = Interface::new(interface.arguments().to_vec(), interface.fetches().to_vec());
@@ -126,18 +130,18 @@ impl HloProgram {
     }
 }
 
-/// What is wrong with a module that somebody else wrote is theirs to mend.
+/// Verifies a module from a file. Violations are errors of the user, not internal errors.
 fn check_given(module: &Module) -> Result<()> {
     hlo::verify(module).map_err(|error| Error::invalid(error.message()))
 }
 
-/// A text may leave out the elements of large constants; whoever runs it wants them.
+/// Rejects text that omits the elements of large constants, which a run needs.
 fn refuse_elided(module: &Module) -> Result<()> {
     for (_, computation) in module.computations() {
         for (_, instruction) in computation.instructions() {
             if instruction.annotations().is_some_and(|annotations| annotations.is_elided) {
                 return Err(Error::invalid(format!(
-                    "constant '{}' of {} is {{...}} in the text, which lacks its elements; print it with large constants",
+                    "the text omits the elements of constant '{}' of {} ({{...}}); print the module with large constants",
                     instruction.name(),
                     computation.name()
                 )));
@@ -152,7 +156,7 @@ fn is_called(module: &Module, callee: ComputationId) -> bool {
     instructions.any(|(_, instruction)| instruction.op().called_computations().contains(&callee))
 }
 
-/// The arrays in a value.
+/// Appends the arrays in a value to `leaves`.
 fn flat(value: Literal, leaves: &mut Vec<Literal>) {
     match value {
         Literal::Tuple(elements) => elements.into_iter().for_each(|element| flat(element, leaves)),
@@ -160,8 +164,9 @@ fn flat(value: Literal, leaves: &mut Vec<Literal>) {
     }
 }
 
-/// An entry around the module's: its parameters are the arrays in those of the old one, its result is a tuple of the
-/// arrays in what that returns. Appends the names of the parameters.
+/// Creates an entry that calls the module's entry. Its parameters are the arrays in the old
+/// parameters, and its result is a tuple of the arrays in the old result. Appends the names of the
+/// parameters.
 fn flatten(
     module: &Module,
     names: &[String],
@@ -185,7 +190,7 @@ fn flatten(
     Ok(builder.finish(root))
 }
 
-/// A value of a shape, made of new parameters.
+/// Builds a value of a shape from new parameters.
 fn gather(
     module: &Module,
     builder: &mut ComputationBuilder,

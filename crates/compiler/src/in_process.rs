@@ -1,4 +1,4 @@
-//! Code that runs in this process.
+//! Compiled programs that run in this process.
 
 use crate::loadable::Loadable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
@@ -9,11 +9,11 @@ use support::{Error, Result};
 use target::Target;
 use tf::proto::{Config, GraphDef};
 
-/// A compiled program in this process.
+/// Compiled program in this process.
 #[derive(Debug)]
 pub struct Executable {
     code: jit::Executable,
-    /// What the code counts.
+    /// Counters of the code.
     counters: Vec<ProfileCounter>,
 }
 
@@ -28,15 +28,16 @@ pub fn compile_in_process(graph: GraphDef, config: Config, cpu: &str) -> Result<
     })
 }
 
-/// Options for code that [`Executable::load`] takes.
+/// Options for code that [`Executable::load`] can load.
 pub fn in_process_options(target: Target) -> BackOptions {
     BackOptions { embed_constants: false, ..BackOptions::new(target, ENTRY_POINT) }
 }
 
-/// The entry's symbol in code that runs in this process.
+/// Symbol of the entry in code that runs in this process.
 const ENTRY_POINT: &str = "entry";
 
-/// The target of this machine's architecture; `cpu` is LLVM's name, empty for the baseline, `native` for this machine's.
+/// Target of this machine's architecture. `cpu` is LLVM's name, empty for the baseline, `native`
+/// for this machine's.
 pub fn host(cpu: &str) -> Result<Target> {
     let triple = codegen::host_triple();
     if cpu == "native" {
@@ -61,30 +62,32 @@ impl Executable {
         Loadable::of(compiled)?.load()
     }
 
-    /// The arguments and results.
+    /// Arguments and results.
     pub fn interface(&self) -> &Interface {
         self.code.interface()
     }
 
-    /// What [`Session::profile_counters`] are about; empty unless the module was compiled with `is_profiled`.
+    /// Descriptions of [`Session::profile_counters`]; empty unless the module was compiled with
+    /// `is_profiled`.
     pub fn counters(&self) -> &[ProfileCounter] {
         &self.counters
     }
 
-    /// The code itself, for whoever brings the memory.
+    /// The loaded code, for callers that manage memory themselves.
     pub fn code(&self) -> &jit::Executable {
         &self.code
     }
 
-    /// Runs the program once on fresh state: feeds then variables in, fetches then written variables out.
+    /// Runs the program once on fresh state. Takes feeds, then variables; returns fetches, then
+    /// written variables.
     pub fn run(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
         let mut session = self.session(arguments)?;
         session.run()?;
         session.results()
     }
 
-    /// The same, and bounded results in their bounds, the sizes of their dimensions behind all results: what the optimised
-    /// HLO says.
+    /// Runs the program once, and returns the results as the optimized HLO does: bounded results
+    /// have the sizes of their bounds, and the sizes of their dimensions follow all results.
     pub fn run_whole(&self, arguments: &[Literal]) -> Result<Vec<Literal>> {
         let mut session = self.session(arguments)?;
         session.run()?;
@@ -93,20 +96,23 @@ impl Executable {
         Ok(results)
     }
 
-    /// Memory for runs one after another, on arguments to begin with.
+    /// Allocates memory for consecutive runs, with initial arguments.
     pub fn session(&self, arguments: &[Literal]) -> Result<Session<'_>> {
         let expected = self.interface().arguments();
         if arguments.len() != expected.len() {
             return Err(Error::invalid(format!(
-                "{} arguments for a program that takes {}",
-                arguments.len(),
-                expected.len()
+                "expected {} arguments, got {}",
+                expected.len(),
+                arguments.len()
             )));
         }
         let mut buffers = Vec::new();
         for (k, (argument, Argument { shape, .. })) in arguments.iter().zip(expected).enumerate() {
             if argument.shape().as_array() != Some(shape) {
-                return Err(Error::invalid(format!("argument {k} is {}, not {shape}", argument.shape())));
+                return Err(Error::invalid(format!(
+                    "argument {k}: expected {shape}, got {}",
+                    argument.shape()
+                )));
             }
             buffers.push(AlignedBytes::from_bytes(argument.bytes())?);
         }
@@ -114,7 +120,7 @@ impl Executable {
     }
 }
 
-/// A program's memory from run to run: variables and random states keep what a run left.
+/// A program's memory across runs. Variables and random states keep their values.
 #[derive(Debug)]
 pub struct Session<'e> {
     executable: &'e Executable,
@@ -123,12 +129,13 @@ pub struct Session<'e> {
 }
 
 impl Session<'_> {
-    /// Shares the work of later runs among so many threads, the caller's included. The results stay the same.
+    /// Sets the number of threads of later runs, including the caller's. The results do not depend
+    /// on it.
     pub fn set_threads(&mut self, count: usize) -> Result<()> {
         self.instance.set_threads(count)
     }
 
-    /// Puts other elements into an argument.
+    /// Replaces the elements of an argument.
     pub fn set_argument(&mut self, index: usize, argument: &Literal) -> Result<()> {
         let (Some(buffer), Some(Argument { shape, .. })) =
             (self.arguments.get_mut(index), self.executable.interface().arguments().get(index))
@@ -136,7 +143,10 @@ impl Session<'_> {
             return Err(Error::invalid(format!("there is no argument {index}")));
         };
         if argument.shape().as_array() != Some(shape) {
-            return Err(Error::invalid(format!("argument {index} is {}, not {shape}", argument.shape())));
+            return Err(Error::invalid(format!(
+                "argument {index}: expected {shape}, got {}",
+                argument.shape()
+            )));
         }
         buffer[..argument.bytes().len()].copy_from_slice(argument.bytes());
         Ok(())
@@ -148,42 +158,44 @@ impl Session<'_> {
         self.instance.run(&mut views)
     }
 
-    /// How long the program and its instructions took in all runs so far, in ticks of the processor's clock.
+    /// Time of the program and its instructions in all runs so far, in ticks of the processor's
+    /// clock.
     pub fn profile_counters(&self) -> &[i64] {
         self.instance.profile_counters()
     }
 
-    /// The last run's results: fetches, then written variables.
+    /// Results of the last run: fetches, then written variables.
     pub fn results(&self) -> Result<Vec<Literal>> {
         (0..self.executable.interface().results().len()).map(|index| self.result(index)).collect()
     }
 
-    /// One of them, with the size that the last run gave it.
+    /// One result of the last run, with the sizes determined by that run.
     pub fn result(&self, index: usize) -> Result<Literal> {
         let whole = self.whole_result(index)?;
         let sizes = self.executable.interface().results()[index].true_sizes(self.instance.dynamic_sizes());
         whole.corner(&sizes).ok_or_else(|| {
             let shape = whole.array_shape();
-            Error::internal(format!("result {index}, {shape}, came out with the sizes {sizes:?}"))
+            Error::internal(format!("result {index} of {shape} has invalid sizes {sizes:?}"))
         })
     }
 
-    /// All of them, as large as their bounds.
+    /// All results of the last run, with the sizes of their bounds.
     pub fn whole_results(&self) -> Result<Vec<Literal>> {
         (0..self.executable.interface().results().len()).map(|index| self.whole_result(index)).collect()
     }
 
-    /// One of them, as large as its bounds.
+    /// One result of the last run, with the sizes of its bounds.
     fn whole_result(&self, index: usize) -> Result<Literal> {
         let result = self.executable.interface().results().get(index);
         let result = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
         let (shape, bytes) = (result.whole(), self.memory_of(index, result));
         support::check_memory(bytes.len() as u64, format_args!("result {index}, {shape}, wants memory"))?;
-        Literal::from_bytes(shape.clone(), bytes.to_vec().into())
-            .ok_or_else(|| Error::internal(format!("result {index} has not the bytes of {shape}")))
+        Literal::from_bytes(shape.clone(), bytes.to_vec().into()).ok_or_else(|| {
+            Error::internal(format!("the size of result {index} differs from the size of {shape}"))
+        })
     }
 
-    /// The bytes of a result: an argument's, or its own.
+    /// Memory of a result: an argument's, or its own.
     fn memory_of(&self, index: usize, result: &Output) -> &[u8] {
         match result.alias {
             Some(argument) => &self.arguments[argument],

@@ -1,7 +1,9 @@
-//! The façade: from a graph and its config, or HLO, to object, header and metadata, or to code in this process.
+//! The compiler's facade: from a graph and its config, or from HLO, to an object, header, and
+//! metadata, or to code in this process.
 //!
-//! Owns the list of passes and the order of the stages, and nothing else: each stage is a crate, and takes the previous
-//! one's result as a parameter. No file is read or written here.
+//! The crate owns the list of passes and the order of the stages, and nothing else. Each stage is a
+//! crate that takes the result of the previous stage as a parameter. The crate reads and writes no
+//! files.
 
 mod aot_build;
 mod back;
@@ -38,52 +40,55 @@ pub use stage::{Stage, at_stage, portable, scheduled};
 use hlo::Module;
 use support::{Error, Result};
 
-/// Sees the stages go by, to time or to print them.
+/// Receives the results of the stages, for example to time or to print them.
 pub trait Observer {
-    /// A stage or a pass has ended; `detail` is what there is to say of it, such as the plan's text, made only if asked.
+    /// Called after each stage and each pass. `detail` returns a description, such as the plan's
+    /// text, which is only built if it is called.
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String);
 
-    /// A module on its way; who wants more than to look clones it.
+    /// Called with the module after each stage and pass. Clone it to keep it.
     fn module(&mut self, _point: Point<'_>, _module: &Module) {}
 
-    /// LLVM's IR and assembly, if the options asked for them.
+    /// Called with the LLVM IR and the assembly, if the options request them.
     fn code(&mut self, _llvm_ir: Option<&str>, _assembly: Option<&str>) {}
 }
 
-/// Where a module is on its way.
+/// Point in a compilation at which an observer receives the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point<'n> {
-    /// As it was imported, before any pass but those that normalize foreign HLO.
+    /// After the import, before any pass except those that normalize foreign HLO.
     Imported,
     /// Before the first pass of a pipeline.
     PipelineStart {
-        /// The name of the passes together.
+        /// Name of the pipeline.
         pipeline: &'n str,
     },
     /// After the last pass of a pipeline.
     PipelineEnd,
     /// After a pass.
     AfterPass {
-        /// The pass.
+        /// Name of the pass.
         name: &'n str,
-        /// Whether it changed anything.
+        /// True if it changed the module.
         changed: bool,
     },
     /// After all passes.
     Optimized,
 }
 
-/// Sees nothing.
+/// Observer that does nothing.
 pub struct NoObserver;
 
 impl Observer for NoObserver {
     fn ended(&mut self, _stage: &str, _detail: &dyn Fn() -> String) {}
 }
 
-/// Enough for the deepest recursion that bounded inputs cause; only what is touched is ever committed.
+/// Size of a compilation's stack, enough for the deepest recursion on bounded inputs. The system
+/// commits only the pages that are used.
 const STACK_BYTES: usize = 128 << 20;
 
-/// Runs a compilation on a stack of its own. A panic in it is a defect of this tool, and becomes an error that says so.
+/// Runs a compilation on its own stack. A panic is a bug in this tool and becomes an internal
+/// error.
 pub fn guarded<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let worker = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, compile);
@@ -92,7 +97,7 @@ pub fn guarded<T: Send>(compile: impl FnOnce() -> Result<T> + Send) -> Result<T>
     })
 }
 
-/// What a panic says, as the error of a defect of this tool.
+/// Converts a panic to an internal error.
 pub fn panicked(panic: &(dyn std::any::Any + Send)) -> Error {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

@@ -1,7 +1,9 @@
-//! What is needed to run a compiled module in a process, without the module: it is kept from one process to the next.
+//! Compiled modules that can be loaded into a process without their HLO, and stored in a cache
+//! across processes.
 //!
-//! A key is the hash of the module before any pass, of all options, and of what tells this build of the compiler from others. So
-//! an entry is never out of date; what is cut or changed is no entry, and is made again.
+//! The key of an entry is the hash of the module before any pass, of all options, and of the
+//! identity of this build of the compiler. An entry is therefore never out of date. A truncated or
+//! modified entry is a miss.
 
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module};
 use buffers::ConstantsBlock;
@@ -15,13 +17,13 @@ use prost::Message;
 use sha2::{Digest, Sha256};
 use support::{Error, Result};
 
-/// What entries begin with: the kind and version of their contents.
+/// Magic bytes of entries: the kind and version of their contents.
 const MAGIC: &[u8; 8] = b"tfcprog2";
 
-/// Constants of more elements go into keys as bytes, not as text.
+/// Constants with more elements are hashed as bytes, not as text.
 const PRINTED_ELEMENTS: usize = 16;
 
-/// A compiled module that can be loaded into a process.
+/// Compiled module that can be loaded into a process.
 #[derive(Debug)]
 pub struct Loadable {
     pub(crate) object: Vec<u8>,
@@ -34,25 +36,25 @@ pub struct Loadable {
     is_kept: bool,
 }
 
-/// Compiles a module, or takes what was kept of it.
+/// Compiles a module, or reads it from the cache.
 pub fn compile_loadable(module: Module, options: &BackOptions) -> Result<Loadable> {
     let Some((cache, compiler)) = options.cache.as_ref().and_then(|cache| Some((cache, cache.compiler()?)))
     else {
         return Loadable::of(&compile_module(module, options, &mut NoObserver)?);
     };
-    // The whole is kept; its parts need not be.
+    // The cache holds the whole module, so its parts are not cached.
     let inner = BackOptions { cache: None, ..options.clone() };
     let key = key(&module, &inner, compiler);
     let interface = Interface::of_module(&module)?;
-    if let Some(kept) = cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface)) {
-        return Ok(kept);
+    if let Some(cached) = cache.get(&key).and_then(|entry| Loadable::decode(&key, &entry, interface)) {
+        return Ok(cached);
     }
-    let made = Loadable::of(&compile_module(module, &inner, &mut NoObserver)?)?;
-    cache.put(&key, &made.encode(&key));
-    Ok(made)
+    let loadable = Loadable::of(&compile_module(module, &inner, &mut NoObserver)?)?;
+    cache.put(&key, &loadable.encode(&key));
+    Ok(loadable)
 }
 
-/// The key of a module: 64 hexadecimal digits.
+/// Key of a module: 64 hexadecimal digits.
 fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
     let mut hasher = Sha256::new();
     let mut add = |bytes: &[u8]| {
@@ -64,7 +66,7 @@ fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
     add(compiler.as_bytes());
     add(llvm_version().as_bytes());
     add(options.cache_key().as_bytes());
-    // Who asked for an instruction is part of what a profile says of it.
+    // A profile names the nodes of instructions, so they are part of the key.
     let print_options = PrintOptions {
         layouts: true,
         max_constant_elements: PRINTED_ELEMENTS,
@@ -85,7 +87,8 @@ fn key(module: &Module, options: &BackOptions, compiler: &str) -> String {
 }
 
 impl Loadable {
-    /// What a compiled module needs to be loaded. An error if it calls functions that only linking brings.
+    /// Extracts the parts of a compiled module that loading needs. Returns an error if it calls
+    /// functions that must be linked.
     pub fn of(compiled: &Compiled) -> Result<Self> {
         refuse_functions(&compiled.module)?;
         let root = compiled.module.entry();
@@ -106,17 +109,17 @@ impl Loadable {
         })
     }
 
-    /// Bytes at the beginning of the temps that persist from run to run.
+    /// Number of bytes at the start of the temps that persist across runs.
     pub fn persistent_bytes(&self) -> u64 {
         self.persistent_bytes
     }
 
-    /// What a run costs.
+    /// Cost of a run.
     pub fn cost(&self) -> Cost {
         self.cost
     }
 
-    /// Whether it was compiled before, and only taken from where it was kept.
+    /// True if it was read from the cache instead of being compiled.
     pub fn is_kept(&self) -> bool {
         self.is_kept
     }
@@ -159,7 +162,7 @@ impl Loadable {
     }
 }
 
-/// The block of constants in memory.
+/// Copies the constants into one block of memory.
 fn loaded(constants: &ConstantsBlock) -> Result<AlignedBytes> {
     let size = usize::try_from(constants.size)
         .map_err(|_| Error::unsupported(format!("{} bytes of constants", constants.size)))?;
@@ -169,14 +172,14 @@ fn loaded(constants: &ConstantsBlock) -> Result<AlignedBytes> {
     Ok(block)
 }
 
-/// Refuses functions of the user's, which only linking brings.
+/// Rejects calls of the user's functions, which must be linked.
 fn refuse_functions(module: &Module) -> Result<()> {
     for (_, computation) in module.computations() {
         for (_, instruction) in computation.instructions() {
             if let Some(CustomCallKind::Function { symbol, .. }) = custom_call(instruction.op()) {
                 return Err(Error::unsupported(format!(
-                    "node '{}' (op {}) calls the C function '{symbol}', which is not in this process: compile ahead of time \
-                     (tfcompile build) and link it, or feed what the node computes",
+                    "node '{}' (op {}) calls the C function '{symbol}', which is not available in this process: compile ahead of \
+                     time (tfcompile build) and link it, or feed the node's result",
                     instruction.metadata().op_name,
                     instruction.metadata().op_type
                 )));
@@ -186,7 +189,7 @@ fn refuse_functions(module: &Module) -> Result<()> {
     Ok(())
 }
 
-/// An entry's contents.
+/// Contents of an entry.
 #[derive(Clone, PartialEq, Message)]
 struct Kept {
     #[prost(bytes = "vec", tag = "1")]
@@ -263,7 +266,7 @@ mod tests {
         }
     }
 
-    /// `2 x + y`, and `y` replaced by it; a constant too large to be printed.
+    /// `2 x + y`, whose result replaces `y`, with a constant too large to be printed.
     fn module(first: f32) -> Module {
         let elements: String = (0..20).map(|k| format!("{}, ", if k == 7 { first } else { 2.0 })).collect();
         hlo::text::parse(&format!(
@@ -290,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_what_was_compiled() {
+    fn a_cached_module_equals_the_compiled_one() {
         let cache = Arc::new(Memory::default());
         let made = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
         assert!(!made.is_kept());
@@ -298,15 +301,16 @@ mod tests {
         assert!(kept.is_kept());
         assert_eq!((kept.cost(), kept.persistent_bytes()), (made.cost(), made.persistent_bytes()));
         assert_eq!(kept.interface, made.interface);
-        assert_eq!(kept.interface.results()[0].alias, Some(1), "it lives in the second argument");
+        assert_eq!(kept.interface.results()[0].alias, Some(1), "it aliases the second argument");
         let wanted: Vec<f32> = (0..20u8).map(|k| 2.0 * f32::from(k) + 1.0).collect();
         assert_eq!((run(kept), run(made)), (wanted.clone(), wanted));
-        assert_eq!(cache.entries.lock().expect("whole").len(), 1, "nothing but the whole");
+        assert_eq!(cache.entries.lock().expect("whole").len(), 1, "only the whole module is cached");
     }
 
-    /// Each of these makes another program of it: a constant that no text shows, the options, the compiler.
+    /// Each of these changes the program: a constant that the text omits, the options, the
+    /// compiler.
     #[test]
-    fn whatever_decides_the_code_is_in_the_key() {
+    fn the_key_contains_everything_that_affects_the_code() {
         let cache = Arc::new(Memory::default());
         let other = Arc::new(Memory { compiler: "another build".to_owned(), ..Memory::default() });
         let kept =
@@ -323,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_that_are_cut_changed_or_of_another_key_are_none() {
+    fn truncated_modified_and_swapped_entries_are_misses() {
         let cache = Arc::new(Memory::default());
         let made = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
         let entry = made.encode("k");
@@ -340,6 +344,9 @@ mod tests {
         }
         let again = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
         assert!(!again.is_kept());
-        assert!(compile_loadable(module(2.0), &options(&cache)).expect("kept").is_kept(), "it was mended");
+        assert!(
+            compile_loadable(module(2.0), &options(&cache)).expect("kept").is_kept(),
+            "the entry was replaced"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The passes, in their order.
+//! Pass pipelines.
 
 use crate::{Observer, Point};
 use hlo::Module;
@@ -18,50 +18,50 @@ use std::borrow::Cow;
 use support::Result;
 use target::Target;
 
-/// How passes run: those that do not, and who sees the others.
+/// Settings for running passes: the disabled ones, and the observer of the others.
 pub struct PassRun<'a> {
-    /// Names of passes that do not run (`--xla_disable_hlo_passes`).
+    /// Names of passes to skip (`--xla_disable_hlo_passes`).
     pub disabled: &'a [String],
-    /// Sees the module after each pass.
+    /// Receives the module after each pass.
     pub observer: &'a mut dyn Observer,
 }
 
 impl PassRun<'_> {
-    /// Runs a pipeline: every pass that changes the module is followed by the verifier.
+    /// Runs a pipeline. The verifier runs after every pass that changes the module.
     pub fn run(&mut self, pipeline: &Pipeline, module: &mut Module) -> Result<()> {
         let observer = &mut *self.observer;
         observer.module(Point::PipelineStart { pipeline: pipeline.name() }, module);
-        let seen = |record: &PassRecord, module: &Module| {
+        let notify = |record: &PassRecord, module: &Module| {
             observer.ended(record.name, &|| if record.changed { module.to_text() } else { String::new() });
             observer.module(Point::AfterPass { name: record.name, changed: record.changed }, module);
         };
-        pipeline.run(module, self.disabled, seen)?;
+        pipeline.run(module, self.disabled, notify)?;
         observer.module(Point::PipelineEnd, module);
         Ok(())
     }
 }
 
-/// Turns HLO of others into HLO as it is imported: without layouts, fusions, devices, and bounded shapes, all of which are
-/// another compiler's.
+/// Pipeline that converts another compiler's HLO to the form that the import produces: without
+/// layouts, fusions, devices, and bounded shapes.
 pub fn normalization_pipeline() -> Pipeline {
     Pipeline::of_input(
         "normalization",
         vec![
-            // Bitcasts have a meaning only as long as layouts are known.
+            // Bitcasts are only meaningful while layouts are known.
             Box::new(LayoutNormalization),
-            // Everything after sees what was in fusions.
+            // Later passes see the instructions in fusions.
             Box::new(Defuser),
             Box::new(SingleDevice),
             Box::new(DecompositionExpander),
             Box::new(ReductionNormalization),
             Box::new(BoundedShapes),
-            // Last: the passes before may share computations.
+            // Last, because earlier passes may share computations.
             Box::new(FlattenCallGraph),
         ],
     )
 }
 
-/// Makes the entry compute on arrays of static shapes, and sets the sizes of its results.
+/// Pass that converts the entry to arrays of static shapes, and sets the sizes of its results.
 struct BoundedShapes;
 
 impl Pass for BoundedShapes {
@@ -79,18 +79,18 @@ impl Pass for BoundedShapes {
     }
 }
 
-/// The way from imported to optimised HLO.
+/// Pipeline from imported to optimized HLO.
 pub fn pipeline() -> Pipeline {
     Pipeline::new(
         "optimization",
         vec![
-            // Everything after sees static shapes.
+            // Later passes see static shapes.
             Box::new(DynamicDimensionResults),
-            // Calls what it expands.
+            // Creates calls, which are inlined next.
             Box::new(MapExpander),
-            // Everything after sees one flat computation for each region of control flow.
+            // Later passes see one flat computation for each region of control flow.
             Box::new(CallInliner),
-            // Their tuples are taken apart next.
+            // The following expanders create tuples, which `TupleSimplifier` removes.
             Box::new(BatchNormExpander),
             Box::new(SelectAndScatterExpander),
             Box::new(CholeskyExpander),
@@ -101,28 +101,30 @@ pub fn pipeline() -> Pipeline {
             Box::new(TupleSimplifier),
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
-            // Folding may make a predicate known, and inlining a branch may make more constants.
+            // Folding can make a predicate constant, and inlining a branch can create more
+            // constants.
             Box::new(ConditionalSimplifier),
             Box::new(TupleSimplifier),
-            // Trip counts want bounds that are constants. Brings loops into the form that the other loop passes look for.
+            // Trip counts require constant bounds. Normalizes loops for the other loop passes.
             Box::new(WhileLoopSimplifier),
-            // Before bodies are simplified: their constants come from here.
+            // Before bodies are simplified, because this provides their constants.
             Box::new(WhileLoopConstantSinking),
             Box::new(WhileLoopInductionVariableUnification),
-            // Known contents of buffers that one loop fills become constants and fills for the next.
+            // Known contents of buffers filled by one loop become constants and fills for the next.
             Box::new(WhileLoopRowHoisting),
             Box::new(WhileLoopConstantSinking),
-            // Removes what these have left unread.
+            // Removes values that the preceding passes leave unused.
             Box::new(WhileLoopSimplifier),
-            // Loops that ran once are tuples.
+            // Loops with one iteration have become tuples.
             Box::new(TupleSimplifier),
-            // What is folded simplifies its users, and what is simplified may fold: depths of two are common in gradients.
+            // Folding enables simplification and vice versa. Two rounds are common in gradients.
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
             Box::new(AlgebraicSimplifier),
-            // Indices of rows are compared as they are written.
+            // Row indices are compared syntactically.
             Box::new(CommonSubexpressionElimination),
-            // Before what is kept is hoisted: it reads kernels in the body, and leaves slices of them there.
+            // Before loop-invariant code motion: this pass reads kernels in the body, and leaves
+            // slices of them there.
             Box::new(WhileLoopInputHoisting),
             Box::new(WhileLoopAccumulationSinking),
             Box::new(WhileLoopInvariantCodeMotion),
@@ -130,9 +132,10 @@ pub fn pipeline() -> Pipeline {
             Box::new(WhileLoopInductionVariableUnification),
             Box::new(WhileLoopSimplifier),
             Box::new(TupleSimplifier),
-            // Scales and offsets are constants now, and next to their contractions.
+            // Scales and offsets are now constants next to their contractions.
             Box::new(BatchNormFolding),
-            // The rules above read labels as they are; what transposes are left are simplified and folded from here on.
+            // The preceding rules read the original dimension labels. The remaining transposes are
+            // simplified and folded from here on.
             Box::new(ConvolutionCanonicalization),
             Box::new(AlgebraicSimplifier),
             Box::new(ConstantFolding::default()),
@@ -140,32 +143,32 @@ pub fn pipeline() -> Pipeline {
             Box::new(TreeReductionRewriter),
             Box::new(CommonSubexpressionElimination),
             Box::new(DeadCodeElimination),
-            // The simplifier would fold the transposes into the products again.
+            // After the last simplification, which would fold the transposes back into the dots.
             Box::new(WhileLoopDotOperandLayout),
             Box::new(WhileLoopInvariantCodeMotion),
             Box::new(DotOperandLayout),
             Box::new(DeadCodeElimination),
-            // Behind the last CSE: each concatenation begins with an array of its own.
+            // After the last CSE, because each concatenation starts with its own array.
             Box::new(ConcatenateInPlace),
             Box::new(SoftmaxReciprocal),
             Box::new(PowerExpander),
-            // Before what remains is fused with its users.
+            // Before the remaining instructions are fused with their users.
             Box::new(RowFusion::default()),
             // No later pass reads the initial values of loops.
             Box::new(WhileLoopUninitializedBuffers),
             // No pass after this one merges common subexpressions.
             Box::new(ProducerDuplication),
-            // Last, so that no pass looks into fusions.
+            // Last, so that no other pass needs to look into fusions.
             Box::new(InstructionFusion::default()),
-            // Of the kernels there are now.
+            // Merges the kernels that fusion has formed.
             Box::new(MultiOutputFusion::default()),
             Box::new(DeadCodeElimination),
         ],
     )
 }
 
-/// The way from imported HLO to HLO that another compiler is given: inlined, simplified, and without anything that this
-/// compiler does for its own kernels.
+/// Pipeline from imported HLO to HLO for another compiler: inlined and simplified, without
+/// optimizations that are specific to this compiler's kernels.
 pub fn extraction_pipeline() -> Pipeline {
     Pipeline::new(
         "extraction",
@@ -186,7 +189,8 @@ pub fn extraction_pipeline() -> Pipeline {
     )
 }
 
-/// The module with the sizes of its bounded results as further results: what it and its optimised form both compute.
+/// Returns the module with the sizes of its bounded results as further results, so that it has the
+/// same results as its optimized form.
 pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
     let root = module.entry_computation();
     if root[root.root()].shape().leaves().iter().all(|(_, leaf)| leaf.is_static()) {
@@ -197,13 +201,13 @@ pub fn with_size_results(module: &Module) -> Result<Cow<'_, Module>> {
     Ok(Cow::Owned(module))
 }
 
-/// The way from imported HLO to what is planned for these targets, which are versions of one program: with kernels that
-/// their caches ask for.
+/// Pipeline from imported HLO to the HLO that is planned for these targets, which are versions of
+/// one program. It adds the kernels that depend on the targets' caches.
 pub fn pipeline_for(targets: Vec<Target>, options: plan::Options) -> Pipeline {
-    let of_attention = targets.clone();
+    let attention_targets = targets.clone();
     let attention = AttentionFusion {
         judge: Box::new(move |module, computation, id| {
-            plan::attention_pays(module, computation, id, &of_attention)
+            plan::attention_pays(module, computation, id, &attention_targets)
         }),
     };
     let chaining = ConvolutionChaining {

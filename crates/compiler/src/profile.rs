@@ -1,4 +1,4 @@
-//! A profiled run along its time: the instructions that its counters are about.
+//! Timeline of a profiled run: the instructions that its counters measure.
 
 use crate::Compiled;
 use buffers::Schedule;
@@ -7,26 +7,28 @@ use kernel::Counter;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// An instruction along the time of a run that was counted, in ticks since its beginning.
+/// Instruction on the timeline of a profiled run, in ticks since the start of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Span {
-    /// The entry, or a computation that control flow runs.
+    /// Entry computation, or a computation that control flow runs.
     pub computation: ComputationId,
-    /// The instruction.
+    /// Instruction in that computation.
     pub instruction: InstructionId,
-    /// Its place in [`MachineCode::counters`](crate::MachineCode::counters); what takes no time has none.
+    /// Index in [`MachineCode::counters`](crate::MachineCode::counters); `None` if the instruction
+    /// takes no time.
     pub counter: Option<usize>,
-    /// How many loops and conditionals it stands in.
+    /// Number of enclosing loops and conditionals.
     pub depth: usize,
-    /// When it begins.
+    /// Start time.
     pub start: f64,
-    /// When it ends.
+    /// End time.
     pub end: f64,
 }
 
 impl Compiled {
-    /// The instructions of a run in the order of the schedule, as long as `ticks` of the counters says. Those of a loop's body
-    /// stand before the loop, which spans them, each as long as its rounds together.
+    /// Instructions of a run in the order of the schedule, with the durations in `ticks`. The
+    /// instructions of a loop's body precede the loop, which spans them. Each has the total
+    /// duration of all iterations.
     pub fn spans(&self, ticks: &[i64]) -> Result<Vec<Span>> {
         let counters = self.code.counted.iter().enumerate().filter_map(|(k, counter)| match *counter {
             Counter::Total => None,
@@ -53,10 +55,10 @@ struct Layout<'a> {
 }
 
 impl Layout<'_> {
-    /// Lays a computation's instructions out from a time on; when they end.
+    /// Places a computation's instructions on the timeline from `start` on. Returns their end.
     fn sequence(&mut self, computation: ComputationId, depth: usize, start: f64) -> Result<f64> {
         let order = self.schedule.sequences.get(&computation).cloned();
-        let order = order.ok_or_else(|| Error::internal("a computation without a schedule"))?;
+        let order = order.ok_or_else(|| Error::internal("missing schedule for a computation"))?;
         let mut now = start;
         for instruction in order {
             let begin = now;
@@ -78,17 +80,18 @@ impl Layout<'_> {
     }
 }
 
-/// What an instruction does, in a word: its opcode; of a fusion that of its hero or reduction, else of its root.
+/// Kind of an instruction: its opcode. For a fusion, the opcode of its hero or reduction, or else
+/// of its root.
 pub fn kind(module: &Module, computation: ComputationId, instruction: InstructionId) -> &'static str {
     let instruction = &module[computation][instruction];
     let Op::Fusion { kind, calls, .. } = *instruction.op() else { return instruction.opcode().name() };
     let fused = &module[calls];
     let root = &fused[fused.root()];
     let is_reduction = |id: &&InstructionId| matches!(fused[**id].op(), Op::Reduce { .. });
-    let shown = match (kind, kind.hero()) {
+    let representative = match (kind, kind.hero()) {
         (FusionKind::Rows, _) => return Opcode::Reduce.name(),
         (FusionKind::MultiOutput, _) => root.operands().iter().find(is_reduction).copied(),
         (_, hero) => hero,
     };
-    shown.map_or(root, |id| &fused[id]).opcode().name()
+    representative.map_or(root, |id| &fused[id]).opcode().name()
 }

@@ -1,24 +1,25 @@
-//! Which files are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
+//! Files that contain programs: HLO as text and as XLA's messages, StableHLO as text and as
+//! portable artifacts, and `jax.export`.
 
 use crate::{HloProgram, PassRun};
 use shape::Literal;
 use std::path::Path;
 use support::{Code, Error, ErrorKind, Result};
 
-/// How a file is written.
+/// Format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Format {
     HloText,
-    /// `HloModuleProto`, `HloProto` or `HloSnapshot`.
+    /// `HloModuleProto`, `HloProto`, or `HloSnapshot`.
     HloProto,
     StablehloText,
-    /// A portable artefact of StableHLO, alone or in one of `jax.export`.
-    Artefact,
+    /// Portable artifact of StableHLO, alone or inside a file of `jax.export`.
+    Artifact,
 }
 
 impl HloProgram {
-    /// The program that a file of this name holds, and the values of its arguments that the file has; `None` if it is no such
-    /// file. The program's checks stay.
+    /// Reads the program in a file of this name, and the values of arguments that the file
+    /// contains. Returns `None` if the file is not a program. The program keeps its checks.
     pub fn of_file(
         path: &Path,
         bytes: &[u8],
@@ -33,7 +34,7 @@ impl HloProgram {
             Format::HloText => Self::parse_hlo(text()?, passes).map(alone),
             Format::HloProto => Self::parse_proto(bytes, passes),
             Format::StablehloText => Self::parse_stablehlo(text()?).map(alone),
-            Format::Artefact => Self::parse_artefact(bytes).map(alone),
+            Format::Artifact => Self::parse_artifact(bytes).map(alone),
         };
         program.map(Some).map_err(|error| {
             let code = match error.kind() {
@@ -45,10 +46,10 @@ impl HloProgram {
     }
 }
 
-/// What the file's name or its first words say it is.
+/// Determines the format of a file from its name and its first words.
 fn format_of(path: &Path, bytes: &[u8]) -> Option<Format> {
-    if HloProgram::is_artefact(bytes) {
-        return Some(Format::Artefact);
+    if HloProgram::is_artifact(bytes) {
+        return Some(Format::Artifact);
     }
     if HloProgram::is_proto(bytes) {
         return Some(Format::HloProto);

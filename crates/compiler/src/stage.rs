@@ -1,4 +1,4 @@
-//! A module as it is at a stage of the compilation, for whoever wants HLO instead of code.
+//! Modules at a stage of the compilation, for callers that need HLO instead of code.
 
 use crate::{BackOptions, Observer, optimize};
 use hlo::{Computation, ComputationId, Instruction, InstructionId, Module, Op};
@@ -7,18 +7,19 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// How far a module is compiled.
+/// Stage of a module's compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
-    /// As it was imported.
+    /// After the import, before any pass.
     Import,
-    /// Behind the passes.
+    /// After all passes.
     Optimized,
-    /// The same, its instructions in the order in which the code runs them.
+    /// After all passes, with the instructions in execution order.
     Scheduled,
 }
 
-/// Brings an imported module to a stage. Its entry may then have further results: the sizes of the bounded ones.
+/// Compiles an imported module to a stage. Its entry may then have additional results: the sizes of
+/// the bounded ones.
 pub fn at_stage(
     mut module: Module,
     stage: Stage,
@@ -34,14 +35,14 @@ pub fn at_stage(
     }
 }
 
-/// Puts an optimised module's instructions in the order in which the code runs them.
+/// Sorts an optimized module's instructions into execution order.
 pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn Observer) -> Result<Module> {
     let plan = plan::plan_with(&module, &options.target, &options.plan)?;
     observer.ended("plan", &|| plan.to_text(&module));
     let schedule = buffers::schedule(&module, &plan);
     let ids: Vec<_> = module.computations().map(|(id, _)| id).collect();
     for id in ids {
-        // What the schedule has no order for runs within a kernel.
+        // Computations without a schedule run inside kernels.
         let sequence = schedule.sequences.get(&id).map_or(&[][..], Vec::as_slice);
         let ordered = ordered(&module[id], sequence);
         *module.computation_mut(id) = ordered;
@@ -51,8 +52,9 @@ pub fn scheduled(mut module: Module, options: &BackOptions, observer: &mut dyn O
     Ok(module)
 }
 
-/// The module as every reader of HLO takes it: the sizes of bounded results, which the header of an optimised module tells
-/// apart, are results like any other, and arrays of any content are zeros.
+/// Returns the module in a form that any reader of HLO accepts. The sizes of bounded results, which
+/// the header of an optimized module marks, become ordinary results, and uninitialized arrays
+/// become zeros.
 pub fn portable(module: &Module) -> Cow<'_, Module> {
     let mut module = Cow::Borrowed(module);
     if !module.bounded_dimensions().is_empty() {
@@ -62,12 +64,12 @@ pub fn portable(module: &Module) -> Cow<'_, Module> {
         Op::CustomCall { custom_call_target, .. } => custom_call_target == "AllocateBuffer",
         _ => false,
     };
-    let found = module.computations().flat_map(|(id, computation)| {
+    let allocations = module.computations().flat_map(|(id, computation)| {
         let instructions = computation.instructions();
         instructions.filter(|(_, instruction)| is_allocation(instruction)).map(move |(k, _)| (id, k))
     });
-    let found: Vec<(ComputationId, InstructionId)> = found.collect();
-    for (id, allocation) in found {
+    let allocations: Vec<(ComputationId, InstructionId)> = allocations.collect();
+    for (id, allocation) in allocations {
         let computation = module.to_mut().computation_mut(id);
         let (shape, metadata) =
             (computation[allocation].shape().clone(), computation[allocation].metadata().clone());
@@ -83,8 +85,8 @@ pub fn portable(module: &Module) -> Cow<'_, Module> {
     module
 }
 
-/// The computation with its instructions added in this order; parameters come first, and what the order leaves out before
-/// its first user.
+/// Returns the computation with its instructions in this order. Parameters come first, and
+/// instructions that the order omits come before their first user.
 fn ordered(computation: &Computation, sequence: &[InstructionId]) -> Computation {
     let rest = computation.post_order();
     let mut ordered = Computation::new(computation.name());
@@ -121,7 +123,7 @@ mod tests {
                         y = f32[2] add(x, w)\n  t = f32[2] tanh(x)\n  ROOT r = (f32[2], f32[2]) tuple(y, t)\n}\n";
 
     #[test]
-    fn a_scheduled_module_is_the_optimised_one_in_another_order() {
+    fn a_scheduled_module_is_the_optimized_one_in_another_order() {
         let module = hlo::parse(TEXT).expect("a module");
         let options = BackOptions::new(crate::host("").expect("this machine"), "entry");
         let at = |stage| at_stage(module.clone(), stage, &options, &mut NoObserver).expect("compiles");
@@ -137,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_of_any_content_are_zeros_elsewhere() {
+    fn uninitialized_arrays_are_zeros_in_portable_modules() {
         let text = "HloModule m\n\nENTRY main {\n  ROOT b = f32[2] custom-call(), custom_call_target=\"AllocateBuffer\"\n}\n";
         let mut module = hlo::parse(text).expect("a module");
         assert!(matches!(portable(&hlo::parse(TEXT).expect("a module")), Cow::Borrowed(_)));

@@ -1,8 +1,8 @@
-//! Checks that the pages about ops in docs/ are current; they are generated from the rules.
+//! The documentation's pages about ops are generated from the rules and must be current.
 
 use std::path::PathBuf;
 
-/// Writes the pages instead if `UPDATE_DOCS` is set.
+/// `UPDATE_DOCS=1` writes the pages.
 #[test]
 fn the_pages_about_ops_are_current() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");

@@ -152,7 +152,7 @@ const LITE: &str = "TensorFlow Lite model";
 const HDF5: &str = "HDF5 file";
 const ARCHIVE: &str = "Keras or zip archive";
 /// Whole ones are read before anybody asks what else a file may be.
-const EXPORT: &str = "damaged or truncated artefact of jax.export";
+const EXPORT: &str = "damaged or truncated artifact of jax.export";
 
 /// How a file of another kind becomes what can be compiled.
 fn advice(kind: &str) -> &'static str {

@@ -1,4 +1,4 @@
-//! Flags that give values to feeds and variables.
+//! Flags that set the values of feeds and variables.
 
 use clap::Args;
 use hlo::Argument;
@@ -7,32 +7,35 @@ use std::path::PathBuf;
 /// Inputs of a run.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FeedArgs {
-    /// A feed: NAME=FILE.npy, NAME=FILE.npz, NAME=random, NAME=zeros or NAME=ones; or @FILE.npz, whose members are the
-    /// feeds of their names. An array with one leading dimension more than the feed has one batch for each step. May be
-    /// given several times
+    /// Value of a feed: NAME=FILE.npy, NAME=FILE.npz, NAME=random, NAME=zeros, or NAME=ones; or
+    /// @FILE.npz, whose members are feeds of the same names. An array with one more leading
+    /// dimension than the feed holds one batch per step. Can be repeated
     #[arg(long, value_name = "NAME=FILE|@FILE.npz")]
     pub(crate) feed: Vec<String>,
-    /// A variable before the first run, like a feed; FILE may be a .safetensors file or a checkpoint, too [default: what
-    /// --variables has, else what the model comes with, else zeros]
+    /// Value of a variable before the first run, in the same form as --feed; FILE can also be a
+    /// .safetensors file or a checkpoint [default: the value from --variables, else from the model,
+    /// else zeros]
     #[arg(long, value_name = "NAME=FILE|@FILE")]
     pub(crate) var: Vec<String>,
-    /// Variables before the first run: a .npz or .safetensors file, or a checkpoint, by the common beginning of its files'
-    /// names. What it lacks, and what no variable takes, is named. May be given several times
+    /// Values of variables before the first run: a .npz or .safetensors file, or the common prefix
+    /// of a checkpoint's files. Variables without a value and values without a variable are listed.
+    /// Can be repeated
     #[arg(long, value_name = "FILE")]
     pub(crate) variables: Vec<PathBuf>,
-    /// Fill what is not given with random numbers, the same ones for the same seed
+    /// Fill missing feeds and variables with random numbers that depend only on the seed
     #[arg(long, value_name = "SEED")]
     pub(crate) random: Option<u64>,
 }
 
 impl FeedArgs {
-    /// Whether anything is given.
+    /// True if any of the flags is given.
     pub(crate) fn is_given(&self) -> bool {
         let lists = [&self.feed, &self.var].into_iter().any(|list| !list.is_empty());
         lists || !self.variables.is_empty() || self.random.is_some()
     }
 
-    /// Whether a file is named for a feed. What a file without a name has in it is not known before it is read.
+    /// True if `--feed` names a file for this feed. The members of an `@FILE` are unknown until it
+    /// is read.
     pub(crate) fn has_feed(&self, feed: &Argument) -> bool {
         let file_of = |word: &String| {
             word.split_once('=').is_some_and(|(name, from)| feed.is_called(name) && from != "random")

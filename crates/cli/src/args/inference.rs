@@ -1,31 +1,31 @@
-//! The config of a model that comes without one, from its graph and the flags; `tfcompile config`.
+//! Flags from which the config of a model is inferred if it comes without one.
 
 use clap::Args;
 use support::{Error, Result};
 use tf::InferOptions;
 
-/// What helps to infer a config.
+/// Flags that guide the inference of a config.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct InferArgs {
-    /// What to compute: a node, or one of its outputs; one without outputs is run for its updates. May be given several
-    /// times
+    /// Result to compute: a node or one of its outputs. A node without outputs is run for its side
+    /// effects. Can be repeated
     #[arg(long, value_name = "NODE[:K]", conflicts_with = "config")]
     pub(crate) fetch: Vec<String>,
-    /// The shape of a feed that the graph leaves open, such as x=1,224,224,3, with ? for what it states or --dim gives.
-    /// May be given several times
+    /// Shape of a feed that the graph leaves open, such as x=1,224,224,3, with ? for a size that
+    /// the graph or --dim states. Can be repeated
     #[arg(long, value_name = "NODE=SIZES", conflicts_with = "config")]
     pub(crate) shape: Vec<String>,
-    /// A size that the graph leaves open: batch=16 for the leading dimensions of feeds, x.1=100 for dimension 1 of feed
-    /// x. May be given several times
+    /// Size that the graph leaves open: batch=16 for the leading dimension of every feed, x.1=100
+    /// for dimension 1 of feed x. Can be repeated
     #[arg(long, value_name = "NAME=N", conflicts_with = "config")]
     pub(crate) dim: Vec<String>,
-    /// The same as --dim batch=N
+    /// Short for --dim batch=N
     #[arg(long, value_name = "N", conflicts_with = "config", value_parser = clap::value_parser!(i64).range(1..))]
     pub(crate) batch: Option<i64>,
 }
 
 impl InferArgs {
-    /// What the flags say.
+    /// Returns the options of the inference.
     pub(crate) fn options(&self) -> Result<InferOptions> {
         let mut options = InferOptions {
             fetches: self.fetch.iter().map(|text| output(text)).collect::<Result<_>>()?,
@@ -48,7 +48,7 @@ impl InferArgs {
     }
 }
 
-/// `NODE` or `NODE:K`.
+/// Parses `NODE` or `NODE:K`.
 fn output(text: &str) -> Result<(String, i64)> {
     let (node, index) = match text.rsplit_once(':') {
         Some((node, index)) => (node, index.parse().ok().filter(|index| (0..1 << 31).contains(index))),
@@ -56,21 +56,20 @@ fn output(text: &str) -> Result<(String, i64)> {
     };
     match index {
         Some(index) if !node.is_empty() && !node.starts_with('^') => Ok((node.to_owned(), index)),
-        _ => Err(Error::invalid(format!(
-            "'{text}' names no output of a node: write NODE, or NODE:K for its output K"
-        ))),
+        _ => Err(Error::invalid(format!("expected NODE, or NODE:K for output K of a node, got '{text}'"))),
     }
 }
 
-/// An output and the sizes of its dimensions, as far as they are given.
+/// An output and the sizes of its dimensions, `None` for a size that is left open.
 type GivenShape = ((String, i64), Vec<Option<i64>>);
 
-/// `NODE[:K]=SIZES`, the sizes joined by commas, `?` for one that is not given; none for a scalar.
+/// Parses `NODE[:K]=SIZES`, where the sizes are joined by commas, `?` leaves one open, and a scalar
+/// has none.
 fn shape(text: &str) -> Result<GivenShape> {
     let wrong = || {
         Error::invalid(format!(
-            "'{text}' is no shape of a feed: write NODE=SIZES, for instance x=1,224,224,3 (nothing behind = for a \
-             scalar, ? for a size that the graph or --dim gives)"
+            "expected the shape of a feed as NODE=SIZES, such as x=1,224,224,3, got '{text}' (write nothing after \
+             = for a scalar, and ? for a size that the graph or --dim states)"
         ))
     };
     let (node, sizes) = text.rsplit_once('=').ok_or_else(wrong)?;
@@ -85,7 +84,7 @@ fn shape(text: &str) -> Result<GivenShape> {
     Ok((output(node)?, sizes))
 }
 
-/// `NAME=N`.
+/// Parses `NAME=N`.
 fn dim(text: &str) -> Result<(String, i64)> {
     let parsed = text.rsplit_once('=').and_then(|(name, size)| {
         let size = size.trim().parse::<i64>().ok().filter(|size| *size >= 0)?;
@@ -93,8 +92,8 @@ fn dim(text: &str) -> Result<(String, i64)> {
     });
     parsed.ok_or_else(|| {
         Error::invalid(format!(
-            "'{text}' is no size of a dimension: write batch=N for the leading dimensions of feeds, or NODE.D=N for \
-             dimension D of one"
+            "expected a size as batch=N for the leading dimension of every feed, or as NODE.D=N for dimension D of \
+             feed NODE, got '{text}'"
         ))
     })
 }
@@ -105,8 +104,8 @@ mod tests {
 
     #[test]
     fn outputs_are_a_node_and_a_number() {
-        assert_eq!(output("a/b").expect("valid"), ("a/b".to_owned(), 0));
-        assert_eq!(output("a/b:3").expect("valid"), ("a/b".to_owned(), 3));
+        assert_eq!(output("a/b").expect("well formed"), ("a/b".to_owned(), 0));
+        assert_eq!(output("a/b:3").expect("well formed"), ("a/b".to_owned(), 3));
         for bad in ["", ":1", "a:", "a:x", "a:-1", "^a", "a:4294967296"] {
             assert!(output(bad).expect_err(bad).message().contains(&format!("'{bad}'")));
         }
@@ -114,9 +113,9 @@ mod tests {
 
     #[test]
     fn shapes_are_an_output_and_sizes() {
-        assert_eq!(shape("x=1,2").expect("valid"), (("x".to_owned(), 0), vec![Some(1), Some(2)]));
-        assert_eq!(shape("x=?,2").expect("valid"), (("x".to_owned(), 0), vec![None, Some(2)]));
-        assert_eq!(shape("x:1=").expect("valid"), (("x".to_owned(), 1), vec![]));
+        assert_eq!(shape("x=1,2").expect("well formed"), (("x".to_owned(), 0), vec![Some(1), Some(2)]));
+        assert_eq!(shape("x=?,2").expect("well formed"), (("x".to_owned(), 0), vec![None, Some(2)]));
+        assert_eq!(shape("x:1=").expect("well formed"), (("x".to_owned(), 1), vec![]));
         for bad in ["x", "x=-1", "x=1,,2", "x=a", "x=1x2", "=1", "x=??"] {
             assert!(shape(bad).is_err(), "{bad}");
         }
@@ -124,8 +123,8 @@ mod tests {
 
     #[test]
     fn dimensions_are_a_name_and_a_size() {
-        assert_eq!(dim("batch=16").expect("valid"), ("batch".to_owned(), 16));
-        assert_eq!(dim("a/b:1.2=0").expect("valid"), ("a/b:1.2".to_owned(), 0));
+        assert_eq!(dim("batch=16").expect("well formed"), ("batch".to_owned(), 16));
+        assert_eq!(dim("a/b:1.2=0").expect("well formed"), ("a/b:1.2".to_owned(), 0));
         for bad in ["batch", "=3", "batch=", "batch=-1", "batch=x"] {
             assert!(dim(bad).expect_err(bad).message().contains(&format!("'{bad}'")));
         }

@@ -1,4 +1,5 @@
-//! Flags of models that run in a session: level of just-in-time compilation, batches, placement.
+//! Flags of models that run in a session: level of just-in-time compilation, batches, and
+//! placement.
 
 use clap::{Args, ValueEnum};
 use cluster::JitLevel;
@@ -6,17 +7,18 @@ use std::path::PathBuf;
 use support::{Error, Result};
 use tf::proto::ConfigProto;
 
-/// How just-in-time compilation groups nodes.
+/// Level of just-in-time compilation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Jit {
-    /// Every node is a kernel of its own, but for what the graph itself asks to be compiled together
+    /// Run every node as its own kernel, except for nodes that the graph marks to be compiled
+    /// together
     Off,
-    /// The same as 1
+    /// Same as 1
     On,
-    /// Nodes that can be compiled together are, where that very likely gains
+    /// Compile nodes together where that is very likely faster
     #[value(name = "1")]
     One,
-    /// Nodes that can be compiled together are
+    /// Compile nodes together wherever possible
     #[value(name = "2")]
     Two,
 }
@@ -31,40 +33,41 @@ impl Jit {
     }
 }
 
-/// What makes the model run in a session.
+/// Flags that make the model run in a session.
 #[derive(Args, Clone, Debug, Default)]
 #[group(id = "session")]
 pub(crate) struct LevelArgs {
     /// Run the graph in a session, node by node, instead of compiling it as a whole
     #[arg(long, value_name = "LEVEL")]
     jit: Option<Jit>,
-    /// Run the graph in a session that a ConfigProto describes, a file of text or binary: level of just-in-time compilation
-    /// (if --jit is not given; as in TensorFlow, CPUs take part if cpu_global_jit or TF_XLA_FLAGS say so), threads, devices,
-    /// soft placement
+    /// Run the graph in a session with the settings of a ConfigProto, binary or text: level of
+    /// just-in-time compilation (unless --jit is given; as in TensorFlow, on CPUs only if
+    /// cpu_global_jit or TF_XLA_FLAGS enables it), threads, devices, and soft placement
     #[arg(long, value_name = "FILE", alias = "session_config")]
     session_config: Option<PathBuf>,
 }
 
 impl LevelArgs {
-    /// Whether the model runs in a session.
+    /// True if the model runs in a session.
     pub(crate) fn is_given(&self) -> bool {
         self.jit.is_some() || self.session_config.is_some()
     }
 
-    /// What the config says.
+    /// Reads the session's config, or returns the default.
     pub(crate) fn config(&self) -> Result<ConfigProto> {
         let Some(path) = &self.session_config else { return Ok(ConfigProto::default()) };
         let config =
             tf::source::parse_session_config(tf::source::read_bytes(path)?, &path.display().to_string())?;
         if session::jit_level(&config) > JitLevel::Default && self.jit == Some(Jit::Off) {
             return Err(Error::invalid(
-                "--session-config asks for just-in-time compilation, and --jit=off against it: give only one",
+                "--session-config enables just-in-time compilation, but --jit=off disables it: give only one of them",
             ));
         }
         Ok(config)
     }
 
-    /// Threads for what the config leaves open: as many as there are processors if there is a config, as TensorFlow has it.
+    /// Number of threads where the config states none: as in TensorFlow, all processors if there is
+    /// a config.
     pub(crate) fn threads(&self) -> usize {
         match &self.session_config {
             Some(_) => std::thread::available_parallelism().map_or(1, usize::from),
@@ -72,36 +75,38 @@ impl LevelArgs {
         }
     }
 
-    /// The level of just-in-time compilation, if the flags state one.
+    /// Level of just-in-time compilation, if the flags state one.
     pub(crate) fn jit(&self) -> Option<JitLevel> {
         self.jit.map(Jit::level)
     }
 }
 
-/// What only a session takes.
+/// Flags that require a session.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct SessionArgs {
     #[command(flatten)]
     pub(crate) level: LevelArgs,
     #[command(flatten)]
     pub(crate) batches: BatchArgs,
-    /// Run nodes on the host that cannot run where they are placed
+    /// Run nodes on the host that their device does not support
     #[arg(long, requires = "session")]
     pub(crate) soft_placement: bool,
 }
 
-/// Where a session's batches come from.
+/// Flags for the source of a session's batches.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BatchArgs {
-    /// Data for the feeds: a .npz file whose members have their names, cut into batches along the first dimension
+    /// Data for the feeds: a .npz file whose members are named after the feeds, split into batches
+    /// along the first dimension
     #[arg(long, value_name = "FILE.npz", requires = "session")]
     pub(crate) batches: Option<PathBuf>,
-    /// Handwritten digits for the feeds: the directory with the four IDX files of MNIST, packed with gzip or not. Pixels are
-    /// fed as numbers from 0 to 1, labels as numbers or one-hot, as the feeds want them
+    /// Handwritten digits for the feeds: the directory with the four IDX files of MNIST, gzipped or
+    /// not. Pixels are fed as numbers from 0 to 1, labels as numbers or one-hot, depending on the
+    /// feed
     #[arg(long, value_name = "DIR", requires = "session", conflicts_with = "batches")]
     pub(crate) mnist: Option<PathBuf>,
-    /// Which rows of --batches or --mnist make each batch: a .npy file of integers, a row for each batch [default: one batch
-    /// after the other]
+    /// Rows of --batches or --mnist in each batch: a .npy file of integers with one row per batch
+    /// [default: consecutive rows]
     #[arg(long, value_name = "FILE.npy", requires = "session", alias = "batch_rows")]
     pub(crate) batch_rows: Option<PathBuf>,
 }

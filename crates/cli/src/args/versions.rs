@@ -1,4 +1,5 @@
-//! Flags of code generation that several commands share: versions for several processors, sanitizers.
+//! Flags of code generation that several commands share: multiversioning, sanitizers, and the
+//! kernel cache.
 
 use crate::args::model::ModelArgs;
 use crate::files::kernel_cache::KernelCache;
@@ -10,32 +11,32 @@ use std::sync::Arc;
 use support::{Error, Result};
 use target::{Architecture, Level, Target};
 
-/// The versions of an object for x86-64 by default.
+/// Default levels of an object for x86-64.
 const DEFAULT_LEVELS: &str = "v2,v3,v4";
 
-/// How code is generated.
+/// Flags of code generation.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct BackArgs {
-    /// Versions of the code in one object, chosen by the processor that it runs on: levels of x86-64, or `none`
-    /// [default: v2,v3,v4 on x86-64 without a processor of its own]
+    /// Versions of the code in one object, selected at run time by processor: levels of x86-64, or
+    /// `none` [default: v2,v3,v4 on x86-64 if no processor is given]
     #[arg(long, value_name = "LEVELS")]
     multiversion: Option<String>,
-    /// Instrument the generated code to find defects: address or thread
+    /// Instrument the generated code with a sanitizer: address or thread
     #[arg(long, value_name = "SANITIZER")]
     sanitize: Option<String>,
-    /// Keep generated code in a directory, and take from there what was generated before: the next build of a model that
-    /// hardly differs is faster, and its object the same
+    /// Cache generated code in a directory, so that the next build of a similar model is faster;
+    /// the object does not change
     #[arg(long, value_name = "DIR")]
     kernel_cache: Option<PathBuf>,
 }
 
 impl BackArgs {
-    /// The word of the sanitizer.
+    /// Value of `--sanitize`.
     pub(crate) fn sanitizer(&self) -> Option<&str> {
         self.sanitize.as_deref()
     }
 
-    /// The target of the lowest version, and those of the others.
+    /// Returns the target of the lowest version, and the targets of the other versions.
     pub(crate) fn targets(&self, model: &ModelArgs) -> Result<(Target, Vec<Target>)> {
         let target = model.target("")?;
         let is_x86_64 = target.triple.architecture == Architecture::X86_64;
@@ -45,17 +46,18 @@ impl BackArgs {
             Some("none" | "") => return Ok((target, Vec::new())),
             Some(levels) if !is_x86_64 => {
                 return Err(Error::invalid(format!(
-                    "--multiversion={levels} is for x86-64, and the target is {}: leave it out",
+                    "--multiversion={levels} requires x86-64, but the target is {}: remove the flag",
                     target.triple.as_str()
                 )));
             }
             Some(levels) if has_processor => {
                 return Err(Error::invalid(format!(
-                    "--multiversion={levels} chooses the processors, and so does the target: leave one of them out"
+                    "--multiversion={levels} and the target both select processors: remove one of them"
                 )));
             }
             Some(levels) => levels,
-            // Who names the baseline wants code for it, which is in none of the versions.
+            // An explicit baseline asks for code for the baseline, which is in none of the
+            // versions.
             None if is_x86_64 && !has_processor && !baseline && self.sanitize.is_none() => DEFAULT_LEVELS,
             None => return Ok((target, Vec::new())),
         };
@@ -63,7 +65,7 @@ impl BackArgs {
         for word in levels.split(',') {
             let level = Level::parse(word).ok_or_else(|| {
                 Error::invalid(format!(
-                    "--multiversion: '{word}' is no level of x86-64; they are v1, v2, v3 and v4"
+                    "--multiversion: unknown x86-64 level '{word}': expected v1, v2, v3, or v4"
                 ))
             })?;
             versions.push(level);
@@ -76,14 +78,15 @@ impl BackArgs {
         Ok((targets.remove(0), rest))
     }
 
-    /// Options of code generation with what these flags say.
+    /// Adds the settings of these flags to the options of code generation.
     pub(crate) fn options(&self, options: BackOptions, versions: Vec<Target>) -> Result<BackOptions> {
-        let sanitize = match self.sanitize.as_deref() {
-            None => None,
-            Some(word) => Some(Sanitizer::parse(word).ok_or_else(|| {
-                Error::invalid(format!("--sanitize={word}: the sanitizers are address and thread"))
-            })?),
-        };
+        let sanitize =
+            match self.sanitize.as_deref() {
+                None => None,
+                Some(word) => Some(Sanitizer::parse(word).ok_or_else(|| {
+                    Error::invalid(format!("--sanitize={word}: expected address or thread"))
+                })?),
+            };
         let cache = self.kernel_cache.as_deref().map(KernelCache::open).transpose()?;
         let cache = cache.map(|cache| Arc::new(cache) as Arc<dyn UnitCache>);
         Ok(BackOptions { variants: versions, sanitize, cache, ..options })

@@ -1,4 +1,5 @@
-//! Words of the command line before `clap` sees them: the spellings of TensorFlow's flag library, and XLA's own flags.
+//! Preprocessing of the command line before `clap` sees it: the spellings of TensorFlow's flag
+//! library, and XLA's own flags.
 
 use crate::args::parse::regex;
 use compiler::BackOptions;
@@ -6,24 +7,24 @@ use regex_lite::Regex;
 use std::ffi::OsString;
 use support::{Error, Result};
 
-/// What XLA's flags ask for.
+/// Settings from XLA's flags.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct XlaFlags {
-    /// Passes that shall not run.
+    /// Names of passes to skip.
     pub(crate) disabled_passes: Vec<String>,
-    /// Whether the code counts how long each instruction takes.
+    /// True if the code counts the time of each instruction.
     pub(crate) is_profiled: bool,
-    /// What is to be shown of the compilation.
+    /// Dumps of the compilation.
     pub(crate) dump: DumpFlags,
-    /// What `TF_XLA_FLAGS` says about clusters.
+    /// Settings for clusters from `TF_XLA_FLAGS`.
     pub(crate) jit: cluster::Flags,
-    /// Where graphs go that `--tf_xla_clustering_debug` shows.
+    /// Directory for the graphs of `--tf_xla_clustering_debug`.
     pub(crate) graphs_to: Option<String>,
-    /// A line for each flag that is accepted and makes no difference.
+    /// A warning for each flag that is accepted but has no effect.
     pub(crate) warnings: Vec<String>,
 }
 
-/// The environment variables that hold flags, as far as they are set.
+/// Values of the environment variables that hold flags; `None` if not set.
 #[derive(Debug, Default)]
 pub(crate) struct Environment {
     /// `XLA_FLAGS`.
@@ -36,36 +37,37 @@ pub(crate) struct Environment {
     pub(crate) vlog_level: Option<String>,
 }
 
-/// The level of logging at which XLA writes the text of modules.
+/// Log level at which XLA prints the text of modules.
 const LEVEL_OF_TEXT: i64 = 3;
 
-/// What is to be shown of a compilation.
+/// Flags that dump modules during a compilation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DumpFlags {
-    /// Where files go; `-` is standard output.
+    /// Directory of the files; `-` is standard output.
     to: Option<String>,
-    /// Text.
+    /// Dump as text.
     pub(crate) as_text: bool,
-    /// `.hlo.pb`.
+    /// Dump as `.hlo.pb`.
     pub(crate) as_proto: bool,
-    /// For Graphviz.
+    /// Dump as a graph for Graphviz.
     pub(crate) as_dot: bool,
-    /// Pages.
+    /// Dump as an HTML page.
     pub(crate) as_html: bool,
-    /// The passes around which modules are shown.
+    /// Passes before and after which modules are dumped.
     pub(crate) pass_re: Option<Regex>,
-    /// The modules that are shown.
+    /// Modules to dump.
     pub(crate) module_re: Option<Regex>,
-    /// The modules and computations whose graph is shown, and where: the flags of before there was a directory for all.
+    /// Modules and computations whose graph is written to `graph_path`. This flag predates
+    /// `--xla_dump_to`.
     pub(crate) generate_hlo_graph: Option<Regex>,
-    /// See there.
+    /// Directory for the graphs of `generate_hlo_graph`.
     pub(crate) graph_path: Option<String>,
-    /// Whether texts go to standard error.
+    /// True if modules are printed as text to standard error.
     pub(crate) log_text: bool,
 }
 
 impl DumpFlags {
-    /// Whether files are asked for.
+    /// True if any flag asks for files.
     pub(crate) fn is_on(&self) -> bool {
         self.to.is_some() || self.has_format()
     }
@@ -74,12 +76,12 @@ impl DumpFlags {
         self.as_text || self.as_proto || self.as_dot || self.as_html
     }
 
-    /// The directory; `-` for standard output.
+    /// Directory for files, or `-` for standard output.
     pub(crate) fn directory(&self) -> &str {
         self.to.as_deref().unwrap_or("-")
     }
 
-    /// Takes a flag; whether it is one of these.
+    /// Applies a flag. Returns true if it is a dump flag.
     fn take(&mut self, name: &str, value: Option<&str>) -> Result<bool> {
         let text = value.unwrap_or("");
         let switch = || switch(name, value);
@@ -100,23 +102,23 @@ impl DumpFlags {
         Ok(true)
     }
 
-    /// As XLA has it: text if there is a place and no format, or passes to be shown.
+    /// Defaults to text, as XLA does, if a directory or passes are named but no format.
     fn complete(&mut self) {
-        let wants = self.to.is_some() || self.pass_re.is_some();
-        self.as_text |= wants && !self.has_format();
+        let is_requested = self.to.is_some() || self.pass_re.is_some();
+        self.as_text |= is_requested && !self.has_format();
     }
 }
 
-/// The value of a flag that is true or false; true without one.
+/// Parses the value of a Boolean flag, which is true if omitted.
 fn switch(name: &str, value: Option<&str>) -> Result<bool> {
     match value {
         None | Some("true" | "1") => Ok(true),
         Some("false" | "0") => Ok(false),
-        Some(other) => Err(Error::invalid(format!("--{name}={other}: true or false is wanted"))),
+        Some(other) => Err(Error::invalid(format!("--{name}={other}: expected true or false"))),
     }
 }
 
-/// Switches that may be written `--noname`.
+/// Switches that may be written as `--noNAME`.
 const SWITCHES: [&str; 7] = [
     "gen_name_to_index",
     "gen_program_shape",
@@ -127,31 +129,27 @@ const SWITCHES: [&str; 7] = [
     "input_binary",
 ];
 
-/// Flags whose value may begin with a dash and be the next word: `--target-features -fma`.
+/// Flags whose value may be a separate word that begins with a dash: `--target-features -fma`.
 const TAKES_DASHES: [&str; 2] = ["target-features", "target_features"];
 
-/// Takes XLA's flags out of the words (and out of the environment), and rewrites `-name` to `--name` and `--noname` to
-/// `--name=false`.
+/// Extracts XLA's flags from the words and the environment, and rewrites `-name` to `--name` and
+/// `--noname` to `--name=false`.
 pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(Vec<OsString>, XlaFlags)> {
     let mut flags = XlaFlags::default();
     for word in environment.xla_flags.iter().flat_map(|value| value.split_whitespace()) {
         match word.strip_prefix("--").or_else(|| word.strip_prefix('-')) {
             Some(flag) => flags.take(flag, "in XLA_FLAGS")?,
             None => {
-                return Err(Error::invalid(format!(
-                    "XLA_FLAGS holds '{word}', which is no flag: flags begin with --"
-                )));
+                return Err(Error::invalid(format!("unexpected '{word}' in XLA_FLAGS: flags begin with --")));
             }
         }
     }
-    // Most of these are about clusters; they must be right even where there are none.
+    // Most of these flags concern clusters. They are checked even if no clusters are compiled.
     let text = environment.tf_xla_flags.as_deref().unwrap_or("");
     let dump = &mut flags.dump;
     flags.jit = cluster::Flags::parse(text, |name, value| dump.take(name, value))?;
-    let idle = flags.jit.without_effect().into_iter();
-    flags
-        .warnings
-        .extend(idle.map(|name| format!("--{name} in TF_XLA_FLAGS is accepted and makes no difference")));
+    let ineffective = flags.jit.without_effect().into_iter();
+    flags.warnings.extend(ineffective.map(|name| format!("--{name} in TF_XLA_FLAGS has no effect")));
     flags.graphs_to = environment.dump_graph_prefix.clone().filter(|prefix| !prefix.is_empty());
     let level = environment.vlog_level.as_deref().and_then(|level| level.trim().parse::<i64>().ok());
     flags.dump.log_text = level.is_some_and(|level| level >= LEVEL_OF_TEXT);
@@ -180,7 +178,8 @@ pub(crate) fn split(words: Vec<OsString>, environment: &Environment) -> Result<(
     Ok((rest, flags))
 }
 
-/// Whether what follows a single dash is a long flag's name rather than a short flag and its value (`-j2`).
+/// True if the text after a single dash is the name of a long flag rather than a short flag with
+/// its value (`-j2`).
 fn is_long(flag: &str) -> bool {
     flag.split('=')
         .next()
@@ -188,7 +187,7 @@ fn is_long(flag: &str) -> bool {
 }
 
 impl XlaFlags {
-    /// Options of code generation with what these flags say.
+    /// Adds the settings of these flags to the options of code generation.
     pub(crate) fn options(&self, options: BackOptions) -> BackOptions {
         BackOptions {
             disabled_passes: self.disabled_passes.clone(),
@@ -197,10 +196,10 @@ impl XlaFlags {
         }
     }
 
-    /// Says which flags make no difference.
+    /// Warns about flags without effect.
     pub(crate) fn warn(&self) {
         for warning in &self.warnings {
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is nowhere to report that.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("warning: {warning}\n"));
         }
     }
@@ -221,10 +220,11 @@ impl XlaFlags {
         if name == "xla_disable_hlo_passes" {
             self.disabled_passes.extend(value.split(',').filter(|pass| !pass.is_empty()).map(str::to_owned));
         } else if name.contains("fast_math") || name.contains("fast_min_max") {
-            self.warnings
-                .push(format!("--{name} {place} is ignored: code is always IEEE here, and no slower for it"));
+            self.warnings.push(format!(
+                "--{name} {place} is ignored: generated code always follows IEEE 754, at no cost in speed"
+            ));
         } else {
-            self.warnings.push(format!("--{name} {place} is accepted and makes no difference"));
+            self.warnings.push(format!("--{name} {place} has no effect"));
         }
         Ok(())
     }
@@ -237,12 +237,12 @@ mod tests {
     fn split_words(words: &[&str], environment: Option<&str>) -> (Vec<String>, XlaFlags) {
         let words = words.iter().map(OsString::from).collect();
         let environment = Environment { xla_flags: environment.map(str::to_owned), ..Environment::default() };
-        let (rest, flags) = split(words, &environment).expect("well-formed");
+        let (rest, flags) = split(words, &environment).expect("well formed");
         (rest.into_iter().map(|w| w.into_string().expect("UTF-8")).collect(), flags)
     }
 
     #[test]
-    fn spellings_of_the_flag_library_become_claps() {
+    fn spellings_of_the_flag_library_are_rewritten_for_clap() {
         let (rest, _) =
             split_words(&["tool", "-graph=g", "--nogen_program_shape", "-j2", "-v", "-o", "dir"], None);
         assert_eq!(rest, ["tool", "--graph=g", "--gen_program_shape=false", "-j2", "-v", "-o", "dir"]);
@@ -268,19 +268,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_flag_in_the_environment_is_an_error() {
+    fn a_malformed_environment_is_an_error() {
         let environment =
             |text: &str| Environment { xla_flags: Some(text.to_owned()), ..Environment::default() };
-        let error = split(Vec::new(), &environment("rubbish")).expect_err("no flag");
+        let error = split(Vec::new(), &environment("rubbish")).expect_err("not a flag");
         assert!(error.message().contains("'rubbish'"));
-        let error = split(Vec::new(), &environment("--xla_dump_hlo_as_text=perhaps")).expect_err("no switch");
+        let error =
+            split(Vec::new(), &environment("--xla_dump_hlo_as_text=perhaps")).expect_err("not a Boolean");
         assert!(error.message().contains("true or false"), "{error}");
-        let error = split(Vec::new(), &environment("--xla_dump_hlo_pass_re=(")).expect_err("no expression");
-        assert!(error.message().contains("no regular expression"), "{error}");
+        let error =
+            split(Vec::new(), &environment("--xla_dump_hlo_pass_re=(")).expect_err("not an expression");
+        assert!(error.message().contains("invalid regular expression"), "{error}");
     }
 
     #[test]
-    fn a_place_for_dumps_means_text_unless_a_format_is_named() {
+    fn a_dump_directory_implies_text_unless_a_format_is_named() {
         let (_, flags) = split_words(&["tool"], Some("--xla_dump_to=d"));
         assert!(flags.dump.is_on() && flags.dump.as_text);
         assert_eq!(flags.dump.directory(), "d");
@@ -293,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_other_variables_hold_the_old_flags_and_the_level() {
+    fn other_variables_hold_the_graph_flags_and_the_log_level() {
         let environment = Environment {
             tf_xla_flags: Some(
                 "--tf_xla_auto_jit=2 --xla_generate_hlo_graph=.* --xla_hlo_graph_path=d".to_owned(),
@@ -301,7 +303,7 @@ mod tests {
             vlog_level: Some("3".to_owned()),
             ..Environment::default()
         };
-        let (_, flags) = split(Vec::new(), &environment).expect("well-formed");
+        let (_, flags) = split(Vec::new(), &environment).expect("well formed");
         assert!(flags.dump.log_text && flags.dump.generate_hlo_graph.is_some());
         assert_eq!(flags.dump.graph_path.as_deref(), Some("d"));
         assert!(flags.warnings.is_empty());
@@ -309,13 +311,13 @@ mod tests {
         for (wrong, named) in [
             ("--tf_xla_auto_jot=2", "--tf_xla_auto_jot"),
             ("--tf_xla_min_cluster_size=some", "a whole number"),
-            ("--xla_generate_hlo_graph=(", "no regular expression"),
+            ("--xla_generate_hlo_graph=(", "invalid regular expression"),
         ] {
             let environment = Environment { tf_xla_flags: Some(wrong.to_owned()), ..Environment::default() };
             let error = split(Vec::new(), &environment).expect_err(wrong);
             assert!(error.message().contains(named), "{error}");
         }
         let low = Environment { vlog_level: Some("2".to_owned()), ..Environment::default() };
-        assert!(!split(Vec::new(), &low).expect("well-formed").1.dump.log_text);
+        assert!(!split(Vec::new(), &low).expect("well formed").1.dump.log_text);
     }
 }

@@ -1,56 +1,58 @@
-//! The kinds of files that are made of a model.
+//! Kinds of files that a build generates from a model.
 
 use crate::files::hlo_formats::Format;
 use clap::ValueEnum;
 
-/// A kind of file.
+/// Kind of a generated file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Kind {
-    /// The object file: code and constants
+    /// Object file with code and constants
     Obj,
-    /// The C++ header, with the headers that it includes
+    /// C++ header, with the headers that it includes
     Header,
-    /// A C header over the same code
+    /// C header for the same code
     CHeader,
-    /// A Rust module over the same code, for crates that depend on tfcompile-runtime; no_std with --freestanding
+    /// Rust module for the same code, for crates that depend on tfcompile-runtime; no_std with
+    /// --freestanding
     Rust,
-    /// A static archive of the object
+    /// Static library that contains the object
     Archive,
-    /// A shared library, made by the system's linker
+    /// Shared library, linked by the system's linker
     Shared,
-    /// A program in C that runs the code on zeros and on random data and checks that the results depend on nothing else
+    /// Test program in C that runs the code on zeros and on random data, and checks that results
+    /// depend only on the arguments
     Test,
-    /// A program in C that measures how long a run takes
+    /// Benchmark program in C that measures the time of a run
     Benchmark,
-    /// Names and shapes for the class's Lookup*Index() and ProgramShape(), and an object with the latter as a
-    /// serialised xla.ProgramShapeProto
+    /// Names and shapes for the class's Lookup*Index() and ProgramShape(), and an object file with
+    /// the shapes as a serialized xla.ProgramShapeProto
     Metadata,
-    /// The HLO before optimisation, as an xla.HloSnapshot
+    /// HLO before optimization, as an xla.HloSnapshot
     SessionModule,
-    /// HLO text, which XLA's parser reads
+    /// HLO text, which XLA's parser accepts
     HloText,
-    /// HLO as an xla.HloModuleProto
+    /// HLO as a serialized xla.HloModuleProto
     HloProto,
-    /// StableHLO, as MLIR text
+    /// StableHLO as MLIR text
     Stablehlo,
-    /// The graph of the HLO for Graphviz
+    /// Graph of the HLO for Graphviz
     Dot,
-    /// One page that shows the graph in a browser
+    /// HTML page that shows the graph of the HLO
     Html,
-    /// LLVM's IR
+    /// LLVM IR
     Llvm,
     /// Assembly
     Asm,
     /// Constants that the program loads
     #[value(skip)]
     Constants,
-    /// An object without contents, for build files that expect constants in one
+    /// Empty object file, for build files that expect constants in one
     #[value(skip)]
     EmptyObject,
 }
 
 impl Kind {
-    /// The form of HLO that it is.
+    /// Format of the HLO in the file; `None` for files that are not HLO.
     pub(crate) fn format(self) -> Option<Format> {
         match self {
             Self::HloText => Some(Format::Text),

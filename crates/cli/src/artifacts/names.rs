@@ -1,4 +1,4 @@
-//! Names that follow from a model: those of the program, its class, and its files.
+//! Names derived from a model: of the program, its class, and its files.
 
 use crate::artifacts::kind::Kind;
 use crate::files::hlo_formats::Format;
@@ -14,28 +14,28 @@ pub(crate) struct FileNames {
 }
 
 impl FileNames {
-    /// The files of the program of this name. An error for a target without libraries.
+    /// Names of the files of the program `name`. An error for a target without libraries.
     pub(crate) fn new(name: &str, triple: &str) -> Result<Self> {
         let shared = SharedLibrary { triple, entry_point: name, name }.file_name()?;
         Ok(Self { name: name.to_owned(), triple: triple.to_owned(), shared })
     }
 
-    /// The shared library of the program.
+    /// Shared library of the program.
     pub(crate) fn library(&self) -> SharedLibrary<'_> {
         SharedLibrary { triple: &self.triple, entry_point: &self.name, name: &self.name }
     }
 
-    /// The target.
+    /// Triple of the target.
     pub(crate) fn triple(&self) -> &str {
         &self.triple
     }
 
-    /// True for the object files of Windows.
+    /// True if object files have Windows's format, COFF.
     pub(crate) fn is_coff(&self) -> bool {
         self.shared.ends_with(".dll")
     }
 
-    /// The name of a file.
+    /// Name of a file of this kind.
     pub(crate) fn of(&self, kind: Kind) -> String {
         let name = &self.name;
         let object = if self.is_coff() { "obj" } else { "o" };
@@ -64,22 +64,22 @@ impl FileNames {
     }
 }
 
-/// The name of a model: that of its file, or of its directory where the file's name says nothing.
+/// Name of a model: the name of its file, or of its directory if the file's name is generic.
 pub(crate) fn name_of(model: &Path) -> String {
     let model = std::path::absolute(model).unwrap_or_default();
     let stem = |path: &Path| path.file_stem().map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
     let own = stem(&model);
-    let says_nothing = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
-    // A number is the version of a model, which its directory names.
-    let says_nothing = says_nothing.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
+    let generic = ["graph", "model", "saved_model", "frozen_graph", "frozen_model", "frozen"];
+    // A number is a version of the model whose name is that of the directory.
+    let is_generic = generic.contains(&own.as_str()) || own.chars().all(|c| c.is_ascii_digit());
     let chosen = match model.parent() {
-        Some(parent) if says_nothing && parent.file_name().is_some() => stem(parent),
+        Some(parent) if is_generic && parent.file_name().is_some() => stem(parent),
         _ => own,
     };
     identifier(&chosen)
 }
 
-/// The class of a program that names none.
+/// Default class of a program.
 pub(crate) fn class_of(name: &str) -> String {
     match camel_case(name) {
         same if same == name => format!("{same}Model"),
@@ -87,7 +87,7 @@ pub(crate) fn class_of(name: &str) -> String {
     }
 }
 
-/// A name with all that an identifier cannot have replaced.
+/// Replaces all characters that identifiers cannot contain.
 fn identifier(text: &str) -> String {
     let mut name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if name.is_empty()
@@ -101,7 +101,7 @@ fn identifier(text: &str) -> String {
     name
 }
 
-/// `mobilenet_v2_224` as `MobilenetV2_224`: numbers stay apart.
+/// Converts `mobilenet_v2_224` to `MobilenetV2_224`: adjacent numbers stay separated.
 fn camel_case(name: &str) -> String {
     let mut out = String::new();
     for word in name.split('_').filter(|word| !word.is_empty()) {

@@ -1,4 +1,4 @@
-//! The files of `build --emit` that are not code to link: HLO in its forms, LLVM's IR, assembly.
+//! Files of `build --emit` that are not linked: HLO in its formats, LLVM IR, and assembly.
 
 use crate::artifacts::kind::Kind;
 use crate::files::hlo_formats::{Format, StageName, Surroundings, render};
@@ -6,63 +6,63 @@ use compiler::{BackOptions, NoObserver, Observer, Point, Stage};
 use hlo::Module;
 use support::{Error, Result};
 
-/// Keeps what is to be written while a compilation goes by.
-pub(crate) struct Keeper<'a> {
+/// Observer that keeps the module and the code that are to be written.
+pub(crate) struct Recorder<'a> {
     inner: &'a mut dyn Observer,
     stage: Option<Stage>,
-    kept: Kept,
+    recorded: Recorded,
 }
 
-/// What was seen.
+/// Parts of a compilation that were kept.
 #[derive(Default)]
-pub(crate) struct Kept {
+pub(crate) struct Recorded {
     module: Option<Module>,
-    /// LLVM's IR.
+    /// LLVM IR.
     pub(crate) llvm_ir: Option<String>,
     /// Assembly.
     pub(crate) assembly: Option<String>,
 }
 
-impl<'a> Keeper<'a> {
-    /// Shows a compilation to another observer too, and keeps the module of a stage, if one is wanted: a module that is kept
-    /// keeps its constants in memory.
+impl<'a> Recorder<'a> {
+    /// Passes a compilation on to another observer, and keeps the module at a stage if one is
+    /// named. A kept module keeps its constants in memory.
     pub(crate) fn new(inner: &'a mut dyn Observer, stage: Option<StageName>) -> Self {
-        Self { inner, stage: stage.map(StageName::stage), kept: Kept::default() }
+        Self { inner, stage: stage.map(StageName::stage), recorded: Recorded::default() }
     }
 
-    /// What was kept.
-    pub(crate) fn kept(self) -> Kept {
-        self.kept
+    /// Returns the recorded parts.
+    pub(crate) fn recorded(self) -> Recorded {
+        self.recorded
     }
 }
 
-impl Observer for Keeper<'_> {
+impl Observer for Recorder<'_> {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
         self.inner.ended(stage, detail);
     }
 
     fn module(&mut self, point: Point<'_>, module: &Module) {
         self.inner.module(point, module);
-        let wanted = match self.stage {
+        let recorded_point = match self.stage {
             None => return,
             Some(Stage::Import) => Point::Imported,
-            // The order is found from the module as it is optimised.
+            // The schedule is computed from the optimized module.
             Some(Stage::Optimized | Stage::Scheduled) => Point::Optimized,
         };
-        if point == wanted {
-            self.kept.module = Some(module.clone());
+        if point == recorded_point {
+            self.recorded.module = Some(module.clone());
         }
     }
 
     fn code(&mut self, llvm_ir: Option<&str>, assembly: Option<&str>) {
         self.inner.code(llvm_ir, assembly);
-        self.kept.llvm_ir = llvm_ir.map(str::to_owned);
-        self.kept.assembly = assembly.map(str::to_owned);
+        self.recorded.llvm_ir = llvm_ir.map(str::to_owned);
+        self.recorded.assembly = assembly.map(str::to_owned);
     }
 }
 
-impl Kept {
-    /// The module in the forms that are among these kinds.
+impl Recorded {
+    /// Renders the module in each HLO format among these kinds.
     pub(crate) fn rendered(
         &mut self,
         kinds: &[Kind],
@@ -75,9 +75,12 @@ impl Kept {
         if formats.is_empty() {
             return Ok(Vec::new());
         }
-        let module = self.module.take().ok_or_else(|| Error::internal("the module was never seen"))?;
+        let module = self
+            .module
+            .take()
+            .ok_or_else(|| Error::internal("the observer received no module for the requested stage"))?;
         let module = match stage {
-            // Its passes have run.
+            // The module is already optimized.
             StageName::Scheduled => compiler::scheduled(module, back, &mut NoObserver)?,
             StageName::Import | StageName::Optimized => module,
         };

@@ -1,9 +1,9 @@
-//! One build: the kinds of files to make, how to make them, and the files made.
+//! One build: the kinds of files to generate, the options, and the generated files.
 
 use crate::args::tuning::AutotuneArgs;
 use crate::artifacts::kind::Kind;
 use crate::artifacts::names::FileNames;
-use crate::artifacts::observer::Keeper;
+use crate::artifacts::observer::Recorder;
 use crate::files::hlo_formats::StageName;
 use crate::files::linker::Linker;
 use crate::files::outputs::Output;
@@ -15,18 +15,18 @@ use compiler::{AotOptions, ConstantsFile, Input, Outputs};
 use std::path::PathBuf;
 use support::{Code, Coded as _, Result};
 
-/// A build as the flags describe it.
+/// Build that the flags describe.
 pub(crate) struct Request {
     kinds: Vec<Kind>,
     options: AotOptions,
-    /// The stage of HLO that is written.
+    /// Stage at which HLO is written.
     pub(crate) hlo_stage: StageName,
     pub(crate) autotune: AutotuneArgs,
-    /// For [`Kind::Shared`].
+    /// Linker for [`Kind::Shared`].
     pub(crate) linker: Option<Linker>,
 }
 
-/// A file of a build.
+/// File of a build.
 struct Emission {
     kind: Kind,
     content: Content,
@@ -34,19 +34,19 @@ struct Emission {
 
 enum Content {
     Bytes(Vec<u8>),
-    /// In pieces, which may be larger than one would hold in memory twice.
+    /// Constants in pieces, which may be too large to hold in memory twice.
     Constants(ConstantsFile),
 }
 
-/// The files of a build.
+/// Files of a build.
 pub(crate) struct Artifacts {
     emissions: Vec<Emission>,
-    /// The choices that were measured, if any were.
+    /// Measured choices of tuning, if any.
     pub(crate) tuning: Option<Tuning>,
 }
 
 impl Request {
-    /// A build of these kinds of files, which `options` leaves open.
+    /// Creates a build of these kinds of files. It sets the fields of `options` that select them.
     pub(crate) fn new(kinds: Vec<Kind>, mut options: AotOptions) -> Self {
         let has = |kind: Kind| kinds.contains(&kind);
         let no_std = options.header.freestanding;
@@ -70,7 +70,7 @@ impl Request {
         self.kinds.contains(&kind)
     }
 
-    /// Compiles a model. The dumper has seen how it was read.
+    /// Compiles a model. The dumper has already observed its import from HLO or StableHLO.
     pub(crate) fn make(
         mut self,
         input: Input,
@@ -85,13 +85,13 @@ impl Request {
         let (outputs, texts) = compiler::guarded(|| {
             let mut watch = Watch::new(reporter, &mut dumper);
             let is_rendered = self.kinds.iter().any(|kind| kind.format().is_some());
-            let mut keeper = Keeper::new(&mut watch, is_rendered.then_some(self.hlo_stage));
-            let outputs = compiler::build(input, &self.options, &mut keeper)?;
-            let mut kept = keeper.kept();
+            let mut recorder = Recorder::new(&mut watch, is_rendered.then_some(self.hlo_stage));
+            let outputs = compiler::build(input, &self.options, &mut recorder)?;
+            let mut recorded = recorder.recorded();
             let mut texts =
-                kept.rendered(&self.kinds, self.hlo_stage, &self.options.back, &outputs.result_names)?;
-            texts.extend(kept.llvm_ir.map(|text| (Kind::Llvm, text.into_bytes())));
-            texts.extend(kept.assembly.map(|text| (Kind::Asm, text.into_bytes())));
+                recorded.rendered(&self.kinds, self.hlo_stage, &self.options.back, &outputs.result_names)?;
+            texts.extend(recorded.llvm_ir.map(|text| (Kind::Llvm, text.into_bytes())));
+            texts.extend(recorded.assembly.map(|text| (Kind::Asm, text.into_bytes())));
             Ok((outputs, texts))
         })?;
         dumper.finish()?;
@@ -102,19 +102,19 @@ impl Request {
         Ok(Artifacts { emissions: self.emissions(outputs, texts)?, tuning })
     }
 
-    /// The files that are asked for, and the constants if they are in one.
-    fn emissions(&self, made: Outputs, texts: Vec<(Kind, Vec<u8>)>) -> Result<Vec<Emission>> {
+    /// Files of the requested kinds, and the constants file if there is one.
+    fn emissions(&self, build: Outputs, texts: Vec<(Kind, Vec<u8>)>) -> Result<Vec<Emission>> {
         let shared = match &self.linker {
             Some(linker) => {
-                let linked =
-                    linker.link(&self.names()?.library(), &made.function_object, &made.metadata_object);
-                Some(linked.coded(Code::WriteFile)?)
+                let library =
+                    linker.link(&self.names()?.library(), &build.function_object, &build.metadata_object);
+                Some(library.coded(Code::WriteFile)?)
             }
             None => None,
         };
         let archive = if self.has(Kind::Archive) {
             let name = self.names()?.of(Kind::Obj);
-            Some(aot::archive(&[Member { name: &name, object: &made.function_object }])?)
+            Some(aot::archive(&[Member { name: &name, object: &build.function_object }])?)
         } else {
             None
         };
@@ -124,21 +124,21 @@ impl Request {
             None
         };
         let files = [
-            (Kind::Obj, self.has(Kind::Obj).then_some(made.function_object)),
-            (Kind::Header, self.has(Kind::Header).then(|| made.header.into_bytes())),
-            (Kind::CHeader, made.c_header.map(String::into_bytes)),
-            (Kind::Rust, made.rust.map(String::into_bytes)),
-            (Kind::Test, made.test_program.map(String::into_bytes)),
-            (Kind::Benchmark, made.benchmark_program.map(String::into_bytes)),
+            (Kind::Obj, self.has(Kind::Obj).then_some(build.function_object)),
+            (Kind::Header, self.has(Kind::Header).then(|| build.header.into_bytes())),
+            (Kind::CHeader, build.c_header.map(String::into_bytes)),
+            (Kind::Rust, build.rust.map(String::into_bytes)),
+            (Kind::Test, build.test_program.map(String::into_bytes)),
+            (Kind::Benchmark, build.benchmark_program.map(String::into_bytes)),
             (Kind::Archive, archive),
             (Kind::Shared, shared),
-            (Kind::Metadata, self.has(Kind::Metadata).then_some(made.metadata_object)),
-            (Kind::SessionModule, made.session_module),
+            (Kind::Metadata, self.has(Kind::Metadata).then_some(build.metadata_object)),
+            (Kind::SessionModule, build.session_module),
             (Kind::EmptyObject, empty),
         ];
         let files = files.into_iter().filter_map(|(kind, bytes)| Some((kind, bytes?))).chain(texts);
         let emission = |(kind, bytes)| Emission { kind, content: Content::Bytes(bytes) };
-        let constants = made
+        let constants = build
             .constants_file
             .map(|file| Emission { kind: Kind::Constants, content: Content::Constants(file) });
         Ok(files.map(emission).chain(constants).collect())
@@ -146,20 +146,20 @@ impl Request {
 }
 
 impl Artifacts {
-    /// True if there is such a file.
+    /// True if the build has a file of this kind.
     pub(crate) fn has(&self, kind: Kind) -> bool {
         self.emissions.iter().any(|emission| emission.kind == kind)
     }
 
-    /// The files in their places, and the table of choices if some were measured.
-    pub(crate) fn outputs(&self, place: impl Fn(Kind) -> PathBuf) -> Result<Vec<Output<'_>>> {
+    /// The files with their paths, and the tuning file if choices were measured.
+    pub(crate) fn outputs(&self, path_of: impl Fn(Kind) -> PathBuf) -> Result<Vec<Output<'_>>> {
         let mut outputs = Vec::new();
         for Emission { kind, content } in &self.emissions {
             let parts = match content {
                 Content::Bytes(bytes) => vec![bytes.as_slice().into()],
                 Content::Constants(file) => file.parts()?,
             };
-            outputs.push(Output { path: place(*kind), parts });
+            outputs.push(Output { path: path_of(*kind), parts });
         }
         if let Some(tuning) = &self.tuning {
             let table = tuning.table()?.into_bytes();

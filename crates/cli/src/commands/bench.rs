@@ -1,4 +1,4 @@
-//! `tfcompile bench`: compiles a model in this process and measures how fast it runs.
+//! `tfcompile bench`: compiles a model in this process and measures its speed.
 
 use crate::args::feeds::FeedArgs;
 use crate::args::model::ModelArgs;
@@ -17,16 +17,16 @@ pub(crate) struct Bench {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     feeds: FeedArgs,
-    /// About how long each measurement takes
+    /// Approximate duration of each measurement in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0)]
     seconds: f64,
     /// Numbers of threads to measure with, joined by commas
     #[arg(long, value_name = "LIST", default_value = "1", value_delimiter = ',')]
     threads: Vec<u32>,
-    /// Time each kernel alone, too
+    /// Also measure each kernel separately
     #[arg(long)]
     kernels: bool,
-    /// Leave out the machine's peak, whose measurement takes a second
+    /// Skip the measurement of the machine's peak, which takes a second
     #[arg(long)]
     no_peak: bool,
     /// Print JSON
@@ -34,7 +34,7 @@ pub(crate) struct Bench {
     json: bool,
 }
 
-/// Measures a model on given arrays, random ones by default.
+/// Measures a model on the given arrays, which are random by default.
 pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
     let options = options(arguments)?;
     let mut arrays = Vec::new();
@@ -52,12 +52,12 @@ pub(crate) fn run(arguments: &Bench, xla: &XlaFlags) -> Result<()> {
 fn options(arguments: &Bench) -> Result<BenchOptions> {
     if !(arguments.seconds.is_finite() && (0.001..=3600.0).contains(&arguments.seconds)) {
         return Err(Error::invalid(format!(
-            "--seconds {}: a number from 0.001 to 3600 is wanted",
+            "--seconds {}: expected a number from 0.001 to 3600",
             arguments.seconds
         )));
     }
     if let Some(count) = arguments.threads.iter().find(|count| !(1..=1024).contains(*count)) {
-        return Err(Error::invalid(format!("--threads {count}: numbers from 1 to 1024 are wanted")));
+        return Err(Error::invalid(format!("--threads {count}: expected numbers from 1 to 1024")));
     }
     Ok(BenchOptions {
         seconds: arguments.seconds,

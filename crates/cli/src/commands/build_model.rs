@@ -1,4 +1,4 @@
-//! `tfcompile build`: from a model to a directory of files.
+//! `tfcompile build`: compiles a model into a directory of files.
 
 mod summary;
 
@@ -29,53 +29,56 @@ pub(crate) struct Build {
     back: crate::args::versions::BackArgs,
     #[command(flatten)]
     autotune: crate::args::tuning::AutotuneArgs,
-    /// The directory to write to; it is made if it does not exist
+    /// Directory to write to, created if it does not exist
     #[arg(short, long, value_name = "DIR", default_value = ".")]
     output: PathBuf,
-    /// What the files are called, and the C symbol [default: the model's file name]
+    /// Base name of the files, and the C symbol of the program [default: the model's file name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
-    /// The class of the C++ header: [[namespace::]...]Class [default: the name in camel case]
+    /// Class that the C++ header defines: [[namespace::]...]Class [default: the name in camel case]
     #[arg(long, value_name = "CLASS")]
     class: Option<String>,
-    /// What to write, joined by commas
+    /// Files to write, joined by commas
     #[arg(long, value_enum, value_delimiter = ',', value_name = "LIST", default_value = "obj,header")]
     emit: Vec<Kind>,
-    /// How far HLO is compiled that --emit writes
+    /// Stage of the HLO that --emit writes
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
     hlo_stage: StageName,
-    /// Where the weights are: in the object, or in a file that the program maps and may exchange
+    /// Place of the weights: in the object, or in a file that the program maps and can replace
     #[arg(long, value_enum, value_name = "WHERE", default_value = "embed")]
     constants: Constants,
-    /// Put the run-time headers into the C++ header, so that it needs no other
+    /// Include the run-time headers in the C++ header, so that it needs no others
     #[arg(long)]
     standalone_header: bool,
-    /// Leave out the directory of headers that the C++ header includes; `tfcompile headers` writes them for all programs
+    /// Omit the directory of headers that the C++ header includes; `tfcompile headers` writes them
+    /// once for all programs
     #[arg(long)]
     no_runtime_headers: bool,
-    /// Leave headers and C programs as they are, their times too, if they would not change, so that nothing is built anew that
-    /// only includes them
+    /// Leave headers and C programs untouched if they would not change, so that their timestamps
+    /// trigger no rebuilds
     #[arg(long)]
     keep_unchanged: bool,
-    /// Write a rule for Make or Ninja that names the files that were read
+    /// Write a rule for Make or Ninja that names the files that the build reads
     #[arg(long, value_name = "FILE")]
     depfile: Option<PathBuf>,
-    /// Code and a C++ class that need no library, not even C's, and allocate nothing: all memory is in the class's object
+    /// Generate code and a C++ class that need no library, not even C's, and allocate nothing: all
+    /// memory is part of the object of the class
     #[arg(long, conflicts_with = "standalone_header")]
     freestanding: bool,
-    /// The C compiler that links shared libraries [default: cc, or Debian's cross compiler of the target]
+    /// C compiler that links shared libraries [default: cc, or Debian's cross compiler for the
+    /// target]
     #[arg(long, value_name = "COMMAND")]
     linker: Option<String>,
 }
 
-/// Where constants are.
+/// Place of the constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Constants {
     Embed,
     File,
 }
 
-/// Compiles a model, writes its files and lists them.
+/// Compiles a model, writes its files, and lists them.
 pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     if !arguments.model.quiet {
         xla.warn();
@@ -114,7 +117,7 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     Ok(())
 }
 
-/// The build that the flags describe.
+/// Build that the flags describe.
 fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     let class = class(arguments, name)?;
     let (target, versions) = arguments.back.targets(&arguments.model)?;
@@ -124,12 +127,12 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
         ..BackOptions::new(target, name)
     });
     let back = arguments.back.options(back, versions)?;
-    // What the metadata object is for at run time; classes without library have no place for it.
-    let described = arguments.emit.contains(&Kind::Metadata) && !arguments.freestanding;
+    // Run-time functions that read the metadata object. Freestanding classes do not have them.
+    let has_metadata = arguments.emit.contains(&Kind::Metadata) && !arguments.freestanding;
     let options = AotOptions {
         header: HeaderOptions {
-            gen_name_to_index: described,
-            gen_program_shape: described,
+            gen_name_to_index: has_metadata,
+            gen_program_shape: has_metadata,
             standalone: arguments.standalone_header,
             freestanding: arguments.freestanding,
         },
@@ -146,7 +149,7 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     Ok(request)
 }
 
-/// The name of the program: that of the flag, or of the model.
+/// Name of the program: the value of the flag, or the name of the model.
 fn name(arguments: &Build) -> Result<String> {
     let name = arguments.name.clone().unwrap_or_else(|| name_of(&arguments.model.model));
     aot::validate_entry_point(&name).map_err(|e| {
@@ -155,7 +158,8 @@ fn name(arguments: &Build) -> Result<String> {
     Ok(name)
 }
 
-/// The class: that of the flag, or the program's name in camel case, which differs from the name of its function.
+/// Class: the value of the flag, or the program's name in camel case, which differs from the name
+/// of its function.
 fn class(arguments: &Build, name: &str) -> Result<String> {
     let class = match &arguments.class {
         Some(class) => class.clone(),
@@ -163,14 +167,16 @@ fn class(arguments: &Build, name: &str) -> Result<String> {
     };
     match aot::parse_cpp_class(&class) {
         Ok(_) => Ok(class),
-        Err(_) if class.is_empty() => Err(Error::invalid("--class is empty: name a class, or leave it out")),
+        Err(_) if class.is_empty() => {
+            Err(Error::invalid("--class is empty: name a class, or remove the flag"))
+        }
         Err(e) => Err(Error::invalid(format!("the class of the header (--class): {}", e.message()))
             .coded(Code::OutputName)),
     }
 }
 
-/// Whether the headers that the C++ header includes are written beside it.
+/// True if the headers that the C++ header includes are written next to it.
 fn needs_headers(arguments: &Build) -> bool {
-    let left_out = arguments.no_runtime_headers || arguments.standalone_header || arguments.freestanding;
-    arguments.emit.contains(&Kind::Header) && !left_out
+    let is_omitted = arguments.no_runtime_headers || arguments.standalone_header || arguments.freestanding;
+    arguments.emit.contains(&Kind::Header) && !is_omitted
 }

@@ -1,4 +1,4 @@
-//! `tfcompile check`: all that keeps a model from being compiled.
+//! `tfcompile check`: lists everything that prevents a model from compiling.
 
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
@@ -25,7 +25,7 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// Names of what is counted.
+/// Nouns for the parts of a model and for their kinds.
 struct Nouns {
     part: &'static str,
     kind: &'static str,
@@ -34,10 +34,10 @@ struct Nouns {
 const GRAPH: Nouns = Nouns { part: "node", kind: "op" };
 const PROGRAM: Nouns = Nouns { part: "instruction", kind: "opcode" };
 
-/// Nodes of one op with the same problem are listed up to so many.
+/// Maximum number of nodes listed for one problem.
 const LISTED: usize = 5;
 
-/// Examines a model and prints what is found; an error if it cannot be compiled.
+/// Checks a model and prints the problems. Returns an error if it cannot be compiled.
 pub(crate) fn run(arguments: &Check) -> Result<()> {
     let model = &arguments.model;
     let mut progress = Progress::new(model, "check");
@@ -62,11 +62,11 @@ pub(crate) fn run(arguments: &Check) -> Result<()> {
     report(arguments, &name, &GRAPH, &checked, &notes)
 }
 
-/// Examines a program of HLO or StableHLO.
+/// Checks a program in HLO or StableHLO.
 fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Result<()> {
     let model = &arguments.model;
     let Source::Hlo(program) = input.source else {
-        return Err(Error::internal("a program that was read from a file is one of HLO"));
+        return Err(Error::internal("expected an HLO source for a program file, got a graph"));
     };
     let options = BackOptions { plan: model.plan_options()?, ..BackOptions::new(model.target("")?, "model") };
     let checked = compiler::guarded(|| Ok(compiler::check_program(program, &options, &mut progress)))?;
@@ -75,7 +75,7 @@ fn check_program(arguments: &Check, input: Input, mut progress: Progress) -> Res
     report(arguments, &name, &PROGRAM, &checked, &[])
 }
 
-/// Prints what was found; an error if something keeps the model from being compiled. `nouns` name what is counted.
+/// Prints the problems. Returns an error if there are any. `nouns` name what is counted.
 fn report(arguments: &Check, name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> Result<()> {
     if arguments.json {
         print_json(&to_json(name, checked, notes))?
@@ -88,18 +88,18 @@ fn report(arguments: &Check, name: &str, nouns: &Nouns, checked: &Checked, notes
         count @ compiler::MAX_PROBLEMS.. => format!("{count} problems or more"),
         count => format!("{count} problems"),
     };
-    let error = Error::invalid(format!("{count}: {name} cannot be compiled as it is"));
+    let error = Error::invalid(format!("{name} cannot be compiled: {count}"));
     Err(error.coded(first.error.code()))
 }
 
-/// What the class gives access to, each once: a written variable is both argument and result.
+/// Accessors of the class without duplicates: a written variable is both an argument and a result.
 fn interface(checked: &Checked) -> impl Iterator<Item = &aot::Accessor> {
     let entries = &checked.accessors;
     let is_first = |(k, entry): &(usize, &aot::Accessor)| !entries[..*k].contains(entry);
     entries.iter().enumerate().filter(is_first).map(|(_, entry)| entry)
 }
 
-/// The kind of an error in a word.
+/// Name of the kind of an error.
 fn kind(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::Invalid => "invalid",
@@ -162,7 +162,7 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
     let is_unsupported = |problem: &tf::Problem| problem.error.kind() == ErrorKind::Unsupported;
     if nouns.kind == GRAPH.kind && checked.problems.iter().any(is_unsupported) {
         out.push_str(
-            "hint: feed what unsupported nodes compute, or fetch something that does not need them\n",
+            "hint: feed the results of unsupported nodes, or fetch nodes that do not depend on them\n",
         );
     }
     checked.warnings.iter().for_each(|w| out.push_str(&format!("warning: {}\n", printable(w))));
@@ -180,7 +180,7 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
             let remark = if a.accessor.ends_with(renamed) || a.name.is_none() && a.kind != "variable" {
                 String::new()
             } else {
-                format!("for '{}', which is no C++ identifier", printable(renamed))
+                format!("for '{}', which is not a C++ identifier", printable(renamed))
             };
             vec![
                 a.kind.to_owned(),
@@ -198,7 +198,8 @@ fn to_text(name: &str, nouns: &Nouns, checked: &Checked, notes: &[String]) -> St
     out
 }
 
-/// The problems, each in a line or more; those that differ only in the node are told once.
+/// Describes the problems, each in one or more lines. Problems that differ only in the node are
+/// combined.
 fn problem_lines(checked: &Checked) -> Vec<String> {
     let mut groups: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for problem in &checked.problems {
@@ -206,7 +207,7 @@ fn problem_lines(checked: &Checked) -> Vec<String> {
     }
     let mut lines = Vec::new();
     for ((kind, message), nodes) in groups {
-        let named: Vec<String> = nodes
+        let names: Vec<String> = nodes
             .iter()
             .filter(|n| !n.is_empty())
             .take(LISTED)
@@ -215,11 +216,11 @@ fn problem_lines(checked: &Checked) -> Vec<String> {
         let more = nodes.len().saturating_sub(LISTED);
         let message: Vec<String> = message.lines().map(printable).collect();
         let message = message.join("\n  ");
-        let says_all = nodes.len() == 1 && message.contains(&format!("'{}", printable(nodes[0])));
-        lines.push(match (named.is_empty() || says_all, more) {
+        let is_named = nodes.len() == 1 && message.contains(&format!("'{}", printable(nodes[0])));
+        lines.push(match (names.is_empty() || is_named, more) {
             (true, _) => format!("{kind}: {message}"),
-            (false, 0) => format!("{kind}: {}: {message}", named.join(", ")),
-            (false, more) => format!("{kind}: {} and {more} more: {message}", named.join(", ")),
+            (false, 0) => format!("{kind}: {}: {message}", names.join(", ")),
+            (false, more) => format!("{kind}: {} and {more} more: {message}", names.join(", ")),
         });
     }
     lines

@@ -1,4 +1,4 @@
-//! `tfcompile config`: the config of a model, inferred or as it is.
+//! `tfcompile config`: prints the config of a model, given or inferred.
 
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
@@ -10,7 +10,7 @@ use crate::report::progress::Progress;
 use compiler::Source;
 use support::Result;
 
-/// Prints the config of a model, inferred or as it is, as text proto.
+/// Prints the config of a model, given or inferred, in the text format of protocol buffers.
 pub(crate) fn run(arguments: &ModelArgs) -> Result<()> {
     let mut progress = Progress::new(arguments, "config");
     let read = read(arguments, &[], &mut progress, &mut Dumper::new(&XlaFlags::default()))?;

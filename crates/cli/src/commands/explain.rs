@@ -1,10 +1,10 @@
-//! `tfcompile explain`: what an error's code means.
+//! `tfcompile explain`: prints the explanation of an error code.
 
 use crate::files::outputs;
 use clap::Args;
 use support::{Error, Result};
 
-/// The pages about errors, which have a section for each code, in the order of the codes.
+/// Pages about errors, which have a section for each code, in the order of the codes.
 const PAGES: &[&str] = &[
     include_str!("../../../../docs/errors/general.md"),
     include_str!("../../../../docs/errors/command-line.md"),
@@ -20,11 +20,11 @@ const PAGES: &[&str] = &[
 /// Flags of `explain`.
 #[derive(Debug, Args)]
 pub(crate) struct Explain {
-    /// The code that an error ends with, such as E0401 [default: a list of all codes]
+    /// Code at the end of an error message, such as E0401 [default: list all codes]
     code: Option<String>,
 }
 
-/// Prints the section of a code, or the list of them.
+/// Prints the section of a code, or the list of codes.
 pub(crate) fn run(arguments: &Explain) -> Result<()> {
     let Some(code) = &arguments.code else {
         return outputs::print(&titles().map(|title| format!("{title}\n")).collect::<String>());
@@ -35,12 +35,12 @@ pub(crate) fn run(arguments: &Explain) -> Result<()> {
     outputs::print(&without_links(section))
 }
 
-/// The titles of all sections: codes and what they mean.
+/// Titles of all sections: codes and their meanings.
 fn titles() -> impl Iterator<Item = &'static str> {
     PAGES.iter().flat_map(|page| page.lines()).filter_map(|line| line.strip_prefix("## "))
 }
 
-/// The section of a code, from its title to the next one.
+/// Section of a code, up to the next title.
 fn section(code: &str) -> Option<&'static str> {
     let title = format!("## {}: ", code.to_ascii_uppercase());
     PAGES.iter().find_map(|page| {
@@ -50,7 +50,7 @@ fn section(code: &str) -> Option<&'static str> {
     })
 }
 
-/// Text with the words of its links in place of the links: a terminal cannot follow them.
+/// Replaces links by their texts, since a terminal cannot follow them.
 fn without_links(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn links_become_their_words() {
+    fn links_become_their_texts() {
         assert_eq!(without_links("see [a b](../c.md#d), [e](f)."), "see a b, e.");
         assert_eq!(without_links("float[2,3] f(x)"), "float[2,3] f(x)");
     }
 
     #[test]
-    fn what_is_no_code_has_no_section() {
+    fn an_unknown_code_has_no_section() {
         assert_eq!(section("E9999"), None);
         assert_eq!(section(""), None);
     }

@@ -1,4 +1,4 @@
-//! `tfcompile headers`.
+//! `tfcompile headers`: writes the headers that generated headers include.
 
 use crate::files::outputs;
 use clap::Args;
@@ -9,12 +9,12 @@ use support::Result;
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct Headers {
-    /// The directory to write them to; it is made if it does not exist
+    /// Directory to write to, created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 }
 
-/// Writes the C++ headers that the tool carries.
+/// Writes the C++ headers that are embedded in the tool.
 pub(crate) fn run(arguments: &Headers) -> Result<()> {
     let files = outputs::runtime_headers(&arguments.output);
     outputs::create_directories(&files)?;

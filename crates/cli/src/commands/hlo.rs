@@ -1,4 +1,4 @@
-//! `tfcompile hlo`: a model as HLO, or as what else says the same.
+//! `tfcompile hlo`: prints a model as HLO or in a format derived from HLO.
 
 use crate::args::feeds::FeedArgs;
 use crate::args::model::ModelArgs;
@@ -25,32 +25,32 @@ pub(crate) struct Hlo {
     model: ModelArgs,
     #[command(flatten)]
     feeds: FeedArgs,
-    /// How far the model is compiled
+    /// Stage of compilation to print
     #[arg(long, value_enum, value_name = "STAGE", default_value = "import")]
     stage: StageName,
-    /// What is written
+    /// Format of the output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// Where to [default: standard output]
+    /// File to write to [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The version of StableHLO that is written; what needs a newer one is refused
+    /// Version of StableHLO to write; a program that needs a newer version is an error
     #[arg(long, value_name = "VERSION", default_value_t = Version::default())]
     stablehlo_version: Version,
 }
 
-/// Imports a model, compiles it as far as wanted, and writes it.
+/// Imports a model, compiles it up to the stage, and writes it.
 pub(crate) fn run(arguments: &Hlo, xla: &XlaFlags) -> Result<()> {
     let format = arguments.format;
     let has_values = arguments.feeds.is_given();
     if has_values && format != Format::Snapshot {
         return Err(Error::invalid(
-            "only a snapshot holds arguments: add --format=snapshot, or leave out --feed, --var and their kind",
+            "only snapshots hold arguments: add --format=snapshot, or remove --feed, --var, --variables, and --random",
         ));
     }
     if format.is_binary() && arguments.output.is_none() && std::io::stdout().is_terminal() {
         return Err(Error::invalid(
-            "this format is binary, and standard output is a terminal: write to a file with -o FILE, or into a pipe",
+            "cannot write a binary format to a terminal: write to a file with -o FILE, or to a pipe",
         ));
     }
     let model = &arguments.model;

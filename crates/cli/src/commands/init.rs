@@ -1,4 +1,5 @@
-//! `tfcompile init`: a project around a model, ready to be built. Its files are those of `build_systems/init`.
+//! `tfcompile init`: creates a project that builds a model into a program, from the templates in
+//! `build_systems/init`.
 
 use crate::args::inference::InferArgs;
 use crate::args::model::ModelArgs;
@@ -21,22 +22,23 @@ use tf::proto::Config;
 /// `tfcompile init`.
 #[derive(Args, Debug)]
 pub(crate) struct Init {
-    /// The directory to write to; it is made if it does not exist
+    /// Directory to write to, created if it does not exist
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// What builds the project
+    /// Build system of the project
     #[arg(long, value_enum, value_name = "SYSTEM")]
     build: BuildSystem,
-    /// The model, as for the other commands; it is copied into the project
+    /// Model, as for the other commands; it is copied into the project
     #[arg(long, value_name = "MODEL")]
     model: PathBuf,
-    /// Feeds, fetches and variables: a tensorflow.tf2xla.Config file. Without, they are inferred and written down
+    /// Feeds, fetches, and variables: a tensorflow.tf2xla.Config file [default: inferred from the
+    /// graph, and written to the project]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// What helps to infer them.
+    /// Guides the inference of the config.
     #[command(flatten)]
     inference: InferArgs,
-    /// Where tfcompile is unpacked [default: where this tool is]
+    /// Directory of the tfcompile release [default: the release that contains this tool]
     #[arg(long, value_name = "DIR")]
     prefix: Option<PathBuf>,
 }
@@ -54,14 +56,14 @@ enum BuildSystem {
     Make,
 }
 
-/// The arguments of commands that read a model, to read it as they do.
+/// Parser for the arguments of commands that read a model.
 #[derive(Parser)]
 struct Reading {
     #[command(flatten)]
     model: ModelArgs,
 }
 
-/// A file of the project with the parts that it leaves open.
+/// A file of the project: its path, and its text with placeholders.
 type Template = (&'static str, &'static str);
 
 macro_rules! template {
@@ -91,7 +93,7 @@ impl BuildSystem {
         }
     }
 
-    /// How the config is named to the tool, if there is one.
+    /// Argument that passes the config to the tool, if there is one.
     fn config(self, config: Option<&str>) -> String {
         match (self, config) {
             (_, None) => String::new(),
@@ -102,7 +104,7 @@ impl BuildSystem {
         }
     }
 
-    /// What to type next.
+    /// Command that builds and runs the project.
     fn commands(self, prefix: &Path) -> String {
         match self {
             Self::Bazel => "bazel run :app".to_owned(),
@@ -165,7 +167,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     };
     for (path, text) in arguments.build.templates() {
         let text = filled(text);
-        // A line whose part is left out goes with it.
+        // Drop lines whose only content was a placeholder without a value.
         let lines = text.lines().filter(|line| line.is_empty() || !line.trim().is_empty());
         let text: String = lines.flat_map(|line| [line, "\n"]).collect();
         add(Path::new(path), Cow::Owned(text.into_bytes()));
@@ -176,10 +178,10 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     for (path, bytes) in copies {
         add(&path, Cow::Owned(bytes.to_vec()));
     }
-    if let Some(there) = files.iter().find(|file| file.path.symlink_metadata().is_ok()) {
+    if let Some(existing) = files.iter().find(|file| file.path.symlink_metadata().is_ok()) {
         return Err(Error::invalid(format!(
-            "'{}' is there already, and nothing is overwritten: name another directory, or remove it",
-            there.path.display()
+            "'{}' already exists: name another directory, or remove it",
+            existing.path.display()
         )));
     }
     outputs::create_directories(&files)?;
@@ -189,7 +191,7 @@ pub(crate) fn run(arguments: &Init) -> Result<()> {
     outputs::print(&format!("{list}next: cd {} && {commands}\n", arguments.directory.display()))
 }
 
-/// The model, as the words of other commands would have it.
+/// Arguments that other commands would take for this model.
 fn reading(arguments: &Init) -> Result<ModelArgs> {
     let mut words: Vec<std::ffi::OsString> = vec!["tfcompile".into(), "--quiet".into()];
     if let Some(config) = &arguments.config {
@@ -202,14 +204,14 @@ fn reading(arguments: &Init) -> Result<ModelArgs> {
     Ok(reading)
 }
 
-/// Where the files for build systems are.
+/// Directory that contains the files for build systems.
 fn prefix(arguments: &Init) -> Result<PathBuf> {
     let tool = || std::env::current_exe().ok()?.parent()?.parent().map(Path::to_path_buf);
     let found = arguments.prefix.clone().or_else(tool).unwrap_or_default();
     if !found.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
         return Err(Error::invalid(format!(
-            "the files for build systems are not below '{}': name with --prefix where tfcompile is unpacked, which `make \
-             release` lays out",
+            "no files for build systems found in '{}': name the directory of an unpacked release with --prefix, such \
+             as the one that `make release` writes",
             found.display()
         )));
     }
@@ -217,18 +219,19 @@ fn prefix(arguments: &Init) -> Result<PathBuf> {
         .map_err(|e| Error::invalid(format!("cannot find the directory '{}': {e}", found.display())))
 }
 
-/// A path that stands in files of all build systems as it is; an error for one that would have to be quoted.
+/// Returns a path that needs no quoting in the files of any build system, or an error for one that
+/// does.
 fn plain(path: &str) -> Result<String> {
     if path.chars().all(|c| c.is_alphanumeric() || "/._-+".contains(c)) {
         Ok(path.to_owned())
     } else {
         Err(Error::invalid(format!(
-            "'{path}' has characters that mean something to build systems: use letters, digits and any of / . _ - +"
+            "'{path}' contains characters that are special to build systems: use only letters, digits, and / . _ - +"
         )))
     }
 }
 
-/// A comment for each feed and result with a name that programs can use.
+/// Comments that list the accessors of each feed and result whose name is a C++ identifier.
 fn accessors(config: &Config) -> String {
     let feeds = config.feed.iter().map(|feed| ("arg", feed.name.as_str()));
     let fetches = config.fetch.iter().map(|fetch| ("result", fetch.name.as_str()));

@@ -1,4 +1,4 @@
-//! `tfcompile inspect`: what a compiled file says about itself.
+//! `tfcompile inspect`: describes a compiled file from its metadata.
 
 use crate::files::outputs;
 use crate::report::text::human_bytes;
@@ -13,7 +13,7 @@ use support::Result;
 /// `tfcompile inspect`.
 #[derive(Args, Debug)]
 pub(crate) struct Inspect {
-    /// An object, archive, shared library, program or constants file that was made with tfcompile
+    /// Object file, static library, shared library, program, or constants file built by tfcompile
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Print JSON
@@ -21,7 +21,7 @@ pub(crate) struct Inspect {
     json: bool,
 }
 
-/// The most functions that are listed for the reader, the largest.
+/// Maximum number of functions listed; the largest come first.
 const MAX_FUNCTIONS: usize = 12;
 
 /// Reads a file's metadata and prints it.
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Inspect) -> Result<()> {
     if let Some(header) = ConstantsFileHeader::parse(start, bytes.len() as u64).map_err(in_file)? {
         return constants(arguments, &name, &header);
     }
-    // Damaged files must not end the tool, whatever the reader does with them.
+    // A damaged file must not crash the tool, even if it makes the reader panic.
     let found = compiler::guarded(|| aot::read_metadata(&bytes)).map_err(in_file)?;
     if arguments.json {
         let records: Vec<Value> = found
@@ -58,7 +58,7 @@ fn constants(arguments: &Inspect, name: &str, header: &ConstantsFileHeader) -> R
     ))
 }
 
-/// One program for the reader.
+/// Describes one program.
 fn program(file: &str, found: &MetadataRecord) -> String {
     let record = &found.metadata;
     let text = |pointer: &str| printable(record.pointer(pointer).and_then(Value::as_str).unwrap_or("?"));
@@ -114,8 +114,8 @@ fn memory(record: &Value) -> String {
     let bytes = |key: &str| record.pointer(&format!("/memory/{key}")).and_then(Value::as_u64).unwrap_or(0);
     let sum = |key: &str, kinds: &[&str]| -> u64 {
         let entries = record.get(key).and_then(Value::as_array).into_iter().flatten();
-        let wanted = entries.filter(|e| e["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)));
-        wanted.filter_map(|e| e["bytes"].as_u64()).fold(0, u64::saturating_add)
+        let selected = entries.filter(|e| e["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)));
+        selected.filter_map(|e| e["bytes"].as_u64()).fold(0, u64::saturating_add)
     };
     let mut parts = vec![
         format!("feeds {}", human_bytes(sum("arguments", &["feed"]))),
@@ -131,7 +131,7 @@ fn memory(record: &Value) -> String {
     parts.join(", ")
 }
 
-/// Number, kind, name, node, shape, size and accessor of each argument or result.
+/// Number, kind, node, shape, size, and accessor of each argument or result.
 fn rows(record: &Value, key: &str) -> Vec<Vec<String>> {
     let entries = record.get(key).and_then(Value::as_array).into_iter().flatten();
     let row = |(number, entry): (usize, &Value)| {

@@ -1,4 +1,5 @@
-//! `tfcompile completions` and `tfcompile man`: what is made from the description of the command line.
+//! `tfcompile completions` and `tfcompile man`: files generated from the definition of the command
+//! line.
 
 use crate::files::outputs;
 use clap::{Args, Command};
@@ -8,7 +9,7 @@ use support::{Error, Result};
 /// `tfcompile completions`.
 #[derive(Args, Debug)]
 pub(crate) struct Completions {
-    /// The shell; its manual says where it looks for the file
+    /// Shell to complete commands in; see its manual for where to store the script
     #[arg(value_enum, value_name = "SHELL")]
     shell: Shell,
 }
@@ -16,21 +17,21 @@ pub(crate) struct Completions {
 /// `tfcompile man`.
 #[derive(Args, Debug)]
 pub(crate) struct Page {
-    /// A command, such as build [default: the page of the tool]
+    /// Command to describe, such as build [default: the tool itself]
     #[arg(value_name = "COMMAND")]
     command: Option<String>,
 }
 
-/// Prints a script for a shell.
+/// Prints the completion script for a shell.
 pub(crate) fn completions(arguments: &Completions, mut tool: Command) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut tool, "tfcompile", &mut script);
     print(script)
 }
 
-/// Prints a page in roff.
+/// Prints a manual page in roff.
 pub(crate) fn page(arguments: &Page, mut tool: Command) -> Result<()> {
-    // Built, so that a command knows the one that it belongs to.
+    // Propagates the tool's name to its commands.
     tool.build();
     let command = match arguments.command.as_deref() {
         None => tool,
@@ -38,17 +39,21 @@ pub(crate) fn page(arguments: &Page, mut tool: Command) -> Result<()> {
             Some(command) => command.clone(),
             None => {
                 let names: Vec<&str> = tool.get_subcommands().map(Command::get_name).collect();
-                return Err(Error::invalid(format!("'{name}' is no command; they are {}", names.join(", "))));
+                return Err(Error::invalid(format!(
+                    "unknown command '{name}': expected one of {}",
+                    names.join(", ")
+                )));
             }
         },
     };
     let mut page = Vec::new();
     let rendered = clap_mangen::Man::new(command).render(&mut page);
-    rendered.map_err(|e| Error::internal(format!("the page cannot be written to memory: {e}")))?;
+    rendered.map_err(|e| Error::internal(format!("failed to render the manual page: {e}")))?;
     print(page)
 }
 
 fn print(bytes: Vec<u8>) -> Result<()> {
-    let text = String::from_utf8(bytes).map_err(|_| Error::internal("the description is no UTF-8"))?;
+    let text =
+        String::from_utf8(bytes).map_err(|_| Error::internal("the generated page is not valid UTF-8"))?;
     outputs::print(&text)
 }

@@ -1,4 +1,5 @@
-//! `tfcompile profile`: runs a model in this process and writes a page about where its time goes.
+//! `tfcompile profile`: runs a model in this process and writes a page with the time of each
+//! kernel.
 
 mod session;
 
@@ -17,7 +18,7 @@ use std::path::PathBuf;
 use support::Result;
 use trace::Report;
 
-/// Kernels that are named on standard output.
+/// Number of kernels listed on standard output.
 const NAMED: usize = 10;
 
 /// `tfcompile profile`.
@@ -27,42 +28,42 @@ pub(crate) struct Profile {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) feeds: FeedArgs,
-    /// How many runs to count, or steps of a session
+    /// Number of runs to measure, or of steps of a session
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) steps: u64,
-    /// Threads that share the work [default: 1; of sessions with --session-config as many as there are processors]
+    /// Number of threads [default: 1; with --session-config the number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// Leave out the machine's peak, whose measurement takes a second
+    /// Skip the measurement of the machine's peak, which takes a second
     #[arg(long)]
     pub(crate) no_peak: bool,
-    /// The page [default: NAME.profile.html]
+    /// HTML page to write [default: NAME.profile.html]
     #[arg(short, long, value_name = "FILE.html")]
     output: Option<PathBuf>,
 }
 
 impl Profile {
-    /// The threads in words.
-    pub(crate) fn threads_told(&self) -> String {
+    /// Number of threads with its noun, for the report.
+    pub(crate) fn thread_count_text(&self) -> String {
         match self.threads.unwrap_or(1) {
             1 => "1 thread".to_owned(),
             count => format!("{count} threads"),
         }
     }
 
-    /// The page's place.
+    /// Path of the page.
     fn page(&self) -> PathBuf {
-        let named = || {
+        let default = || {
             let stem = self.model.model.file_stem().unwrap_or_default().to_string_lossy();
             PathBuf::from(format!("{stem}.profile.html"))
         };
-        self.output.clone().unwrap_or_else(named)
+        self.output.clone().unwrap_or_else(default)
     }
 }
 
-/// Profiles a model on given arrays, random ones by default.
+/// Profiles a model on the given arrays, which are random by default.
 pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     if arguments.session.level.is_given() {
         return session::run(arguments, xla);
@@ -89,7 +90,7 @@ pub(crate) fn write(arguments: &Profile, report: &Report) -> Result<()> {
     outputs::write(&[Output { path: arguments.page(), parts: vec![trace::html(report).into_bytes().into()] }])
 }
 
-/// Prints what took longest, then more if there is more to say.
+/// Prints the slowest kernels, then `more`.
 pub(crate) fn summary(arguments: &Profile, mut report: Report, more: &str) -> Result<()> {
     report.kernels.sort_by(|a, b| b.duration.total_cmp(&a.duration));
     let whole: f64 = report.kernels.iter().map(|kernel| kernel.duration).sum();

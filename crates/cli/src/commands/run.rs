@@ -1,4 +1,5 @@
-//! `tfcompile run`: compiles a model in this process, runs it on given arrays, prints and writes what it makes.
+//! `tfcompile run`: compiles a model in this process, runs it on the given arrays, and prints and
+//! writes its results.
 
 mod session;
 
@@ -10,7 +11,7 @@ use crate::args::xla_flags::XlaFlags;
 use crate::files::{outputs, state};
 use crate::program::arguments::Arguments;
 use crate::program::in_process::Program;
-use crate::report::steps::{Steps, told};
+use crate::report::steps::{Steps, step_lines};
 use clap::Args;
 use compiler::{Executable, Session};
 use hlo::{Origin, Output, Role};
@@ -30,23 +31,25 @@ pub(crate) struct Run {
     pub(crate) model: ModelArgs,
     #[command(flatten)]
     pub(crate) feeds: FeedArgs,
-    /// How many times to run; variables keep their values from run to run [default: as many as there are batches, else 1]
+    /// Number of runs; variables keep their values between runs [default: the number of batches,
+    /// else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) steps: Option<u64>,
-    /// Threads that share the work; the results never depend on them [default: 1; of sessions with --session-config as many as
-    /// there are processors]
+    /// Number of threads; the results do not depend on it [default: 1; with --session-config the
+    /// number of processors]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
-    /// Write the results of the last run, and the variables after it, to a NumPy archive
+    /// Write the results of the last run and the variables after it to a NumPy archive
     #[arg(long, value_name = "FILE.npz")]
     pub(crate) out: Option<PathBuf>,
-    /// Write all variables after the last run, by their names in the graph: to a .npz or .safetensors file, else to a
-    /// checkpoint of TensorFlow's, whose files' names begin so
+    /// Write all variables after the last run under their names in the graph: to a .npz or
+    /// .safetensors file, else to a TensorFlow checkpoint with this prefix
     #[arg(long, value_name = "FILE")]
     pub(crate) save: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) session: SessionArgs,
-    /// What is fetched for the test images of --mnist behind the last step: a number [default: the node `accuracy`]
+    /// Number to fetch for the test images of --mnist after the last step [default: the node
+    /// `accuracy`]
     #[arg(long, value_name = "NODE[:K]", requires = "mnist")]
     pub(crate) accuracy: Option<String>,
     #[command(flatten)]
@@ -65,9 +68,9 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
         Ok(())
     })?;
     let Arguments { inputs, notes } =
-        given.ok_or_else(|| Error::internal("the arguments were never asked for"))?;
+        given.ok_or_else(|| Error::internal("the compilation did not read the arguments"))?;
     if !arguments.model.quiet {
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, there is nowhere to report that.
         notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "note: {note}")));
     }
     let executable = Executable::load(&program.compiled)?;
@@ -104,17 +107,18 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     })
 }
 
-/// Refuses files that cannot be written, before hours go into steps whose state would be lost.
+/// Rejects output files that cannot be written before any step runs, because the state of the steps
+/// would be lost.
 fn check_outputs(arguments: &Run) -> Result<()> {
     for path in [&arguments.save, &arguments.out].into_iter().flatten() {
         let (Some(_), Some(directory)) = (path.file_name(), path.parent()) else {
             return Err(
-                Error::invalid(format!("'{}' is no name for a file", path.display())).coded(Code::WriteFile)
+                Error::invalid(format!("'{}' does not name a file", path.display())).coded(Code::WriteFile)
             );
         };
         if !directory.as_os_str().is_empty() && !directory.is_dir() {
             return Err(Error::invalid(format!(
-                "cannot write '{}': there is no directory '{}'; make its directory first",
+                "cannot write '{}': there is no directory '{}'; create it first",
                 path.display(),
                 directory.display()
             ))
@@ -124,7 +128,7 @@ fn check_outputs(arguments: &Run) -> Result<()> {
     Ok(())
 }
 
-/// Runs so many times and prints what is fetched; how long the runs took.
+/// Runs `steps` times and prints the fetches. Returns the total time of the runs.
 fn run_steps(
     session: &mut Session<'_>,
     signature: &Signature,
@@ -146,13 +150,13 @@ fn run_steps(
         time += start.elapsed();
         let arrays = (0..fetches.len()).map(|k| session.result(k)).collect::<Result<Vec<_>>>()?;
         let names: Vec<String> = fetches.iter().map(Output::label).collect();
-        progress.ended(step, &told(names.iter().map(String::as_str).zip(&arrays), step, steps))?;
+        progress.ended(step, &step_lines(names.iter().map(String::as_str).zip(&arrays), step, steps))?;
     }
     progress.finish()?;
     Ok(time)
 }
 
-/// The results of a run with their arrays, without those that only checks compare.
+/// Results of a run with their arrays, except those that only checks compare.
 fn named_results<'a>(
     signature: &'a Signature,
     arrays: &'a [Literal],
@@ -161,7 +165,8 @@ fn named_results<'a>(
     all.filter(|(result, _)| result.origin != Origin::Check)
 }
 
-/// All variables after the last run, by their names in the graph: what was written, else what was given.
+/// All variables after the last run by their names in the graph: the written values, or else the
+/// given ones.
 fn variables(signature: &Signature, inputs: &Inputs, results: &[Literal]) -> BTreeMap<String, Literal> {
     let given = signature.arguments().iter().zip(&inputs.first);
     let given = given.filter(|(argument, _)| argument.role == Role::Variable);

@@ -16,10 +16,11 @@ use support::{Error, Result};
 pub(crate) struct Verify {
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// The seed of the random inputs
+    /// Seed of the random inputs
     #[arg(long, value_name = "SEED", default_value_t = 0)]
     seed: u64,
-    /// Compare every kernel on every kind of input and the whole program element by element, however long it takes
+    /// Compare every kernel on every kind of input, and the whole program element by element,
+    /// regardless of the time
     #[arg(long)]
     thorough: bool,
     /// Print JSON
@@ -27,7 +28,8 @@ pub(crate) struct Verify {
     json: bool,
 }
 
-/// Compares compiled code with the evaluator, on random and edge inputs. An error if they disagree.
+/// Compares compiled code with the evaluator on random and edge-case inputs. Returns an error if
+/// they disagree.
 pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
     let program = Program::compile(&arguments.model, xla, |_, _| Ok(()))?;
     let executable = Executable::load(&program.compiled)?;
@@ -78,12 +80,12 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
         Ok(())
     } else {
         Err(Error::internal(
-            "the code does not compute what the program says; this is a defect of tfcompile, please report it",
+            "the compiled code and the evaluator disagree; this is a bug in tfcompile, please report it",
         ))
     }
 }
 
-/// A bar on the terminal, if there is one to draw on.
+/// Progress bar, hidden unless standard error is a terminal.
 fn bar(flags: &ModelArgs) -> ProgressBar {
     if flags.quiet || flags.verbose {
         return ProgressBar::hidden();

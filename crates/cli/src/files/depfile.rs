@@ -1,22 +1,22 @@
-//! `build --depfile`: a rule for Make and Ninja that says which files a build has read.
+//! `build --depfile`: a rule for Make and Ninja that lists the files that a build reads.
 
 use crate::files::outputs::Output;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// The rule: what was written depends on what was read. An error for a name that no rule can hold.
+/// Rule in which the outputs depend on the inputs. An error for a name that a rule cannot contain.
 pub(crate) fn rule(outputs: &[Output<'_>], inputs: &BTreeSet<PathBuf>) -> Result<String> {
     let targets = outputs.iter().map(|output| escaped(&output.path)).collect::<Result<Vec<_>>>()?;
     let inputs = inputs.iter().map(|path| escaped(path)).collect::<Result<Vec<_>>>()?;
     Ok(format!("{}: \\\n  {}\n", targets.join(" "), inputs.join(" \\\n  ")))
 }
 
-/// A path as both tools read it.
+/// Escapes a path for both tools.
 fn escaped(path: &Path) -> Result<String> {
     let text = path.to_str().filter(|text| !text.contains(['\n', '\r']));
     let text = text.ok_or_else(|| {
-        Error::invalid(format!("--depfile: no rule can hold the name {path:?}: use letters and digits"))
+        Error::invalid(format!("--depfile: a rule cannot contain the name {path:?}: rename the file"))
     })?;
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The forms in which a module of HLO leaves the tool.
+//! File formats of HLO modules.
 
 use clap::ValueEnum;
 use compiler::Stage;
@@ -7,30 +7,30 @@ use shape::Literal;
 use stablehlo::{Version, WriteOptions};
 use support::Result;
 
-/// A form.
+/// File format of an HLO module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub(crate) enum Format {
-    /// HLO text, which XLA's parser reads
+    /// HLO text, which XLA's parser accepts
     Text,
-    /// A serialised xla.HloModuleProto
+    /// Serialized xla.HloModuleProto
     Proto,
-    /// A serialised xla.HloSnapshot: the module and, with --feed, arguments to replay it with
+    /// Serialized xla.HloSnapshot: the module and, with --feed, the arguments to replay it with
     Snapshot,
-    /// StableHLO, as MLIR text
+    /// StableHLO as MLIR text
     Stablehlo,
-    /// A graph for Graphviz
+    /// Graph for Graphviz
     Dot,
-    /// One page that shows the graph in a browser
+    /// HTML page that shows the graph
     Html,
 }
 
 impl Format {
-    /// Whether it is no text.
+    /// True for binary formats.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Self::Proto | Self::Snapshot)
     }
 
-    /// What a file of it ends in.
+    /// File extension, without the leading dot.
     pub(crate) fn suffix(self) -> &'static str {
         match self {
             Self::Text => "hlo",
@@ -43,19 +43,19 @@ impl Format {
     }
 }
 
-/// How far the module is compiled that is written.
+/// Stage of compilation at which a module is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StageName {
-    /// What the graph means: before any pass
+    /// Imported, before any pass
     Import,
-    /// Behind the passes: simplified and fused, as code is made of it
+    /// Simplified and fused, as the code is generated
     Optimized,
-    /// The same in the order in which the code runs it
+    /// Optimized, and in the order of execution
     Scheduled,
 }
 
 impl StageName {
-    /// The compiler's word.
+    /// The compiler's stage of this name.
     pub(crate) fn stage(self) -> Stage {
         match self {
             Self::Import => Stage::Import,
@@ -65,20 +65,20 @@ impl StageName {
     }
 }
 
-/// What goes with a module into a file.
+/// Data that goes into a file together with a module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Surroundings {
-    /// Whether the instructions stand in the order in which they run.
+    /// True if the instructions are in execution order.
     pub(crate) is_scheduled: bool,
-    /// The arguments of a snapshot.
+    /// Arguments of a snapshot.
     pub(crate) arguments: Vec<Literal>,
-    /// The names of the results, where the form has a place for them.
+    /// Names of the results, for formats that hold them.
     pub(crate) result_names: Vec<String>,
-    /// The version of StableHLO.
+    /// Version of StableHLO to write.
     pub(crate) stablehlo_version: Version,
 }
 
-/// The module in a form.
+/// Renders the module in a format.
 pub(crate) fn render(module: &Module, format: Format, with: &Surroundings) -> Result<Vec<u8>> {
     let module = &*compiler::portable(module);
     Ok(match format {

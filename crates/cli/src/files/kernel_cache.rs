@@ -1,8 +1,10 @@
-//! `--kernel-cache DIR` and `--tf_xla_persistent_cache_directory`: generated code in files, one for each unit of an object or each
-//! kernel and cluster of a session, named by what it was generated from.
+//! Cache of generated code in files, for `--kernel-cache DIR` and
+//! `--tf_xla_persistent_cache_directory`. There is one file for each unit of an object, or for each
+//! kernel and cluster of a session. A file's name is the key of its content.
 //!
-//! Several processes may use a directory at once: a file is written under another name and renamed, so it is there whole
-//! or not at all, and all who write one write the same. What a file holds is checked by whoever reads it.
+//! Several processes may use a directory at once. A file is written under a temporary name and then
+//! renamed, so it is always complete, and all writers of a key write the same content. The reader
+//! of a file validates its content.
 
 use codegen::UnitCache;
 use std::fs;
@@ -11,33 +13,34 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 use support::{Error, Result};
 
-/// The bytes that a directory is let grow to. Beyond, the files that were used or written the longest ago are removed.
+/// Maximum size of a directory in bytes. Beyond it, the least recently used files are removed.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// A larger file is none of ours.
+/// Maximum size of an entry in bytes. A larger file was not written by this cache.
 const MAX_ENTRY: u64 = 64 << 20;
 
-/// Digits of a key.
+/// Number of hexadecimal digits of a key.
 const KEY_DIGITS: usize = 64;
 
-/// A directory of generated code.
+/// Directory of generated code.
 #[derive(Debug)]
 pub(crate) struct KernelCache {
     directory: PathBuf,
-    /// What the names of its files begin with.
+    /// Prefix of the names of its files.
     prefix: String,
     is_read_only: bool,
-    /// What tells this program from others, where whole kernels are kept.
+    /// Identifies this version of the compiler, for caches of whole kernels.
     compiler: Option<String>,
 }
 
-/// What the names of files begin with that are not whole yet.
+/// Prefix of the names of incomplete files.
 const UNFINISHED: &str = ".unfinished-";
 
-/// A file that nobody has finished for so long belongs to a process that was killed.
+/// Age at which an incomplete file counts as abandoned by a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
-/// What tells this program from others that compile in another way: the size of its file and when that was made.
+/// Identifies this version of the compiler by the size of its program file and the time of its last
+/// modification.
 fn this_program() -> Option<String> {
     let metadata = fs::metadata(std::env::current_exe().ok()?).ok()?;
     let made = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
@@ -45,14 +48,15 @@ fn this_program() -> Option<String> {
 }
 
 impl KernelCache {
-    /// Opens a directory, which is made if it does not exist. An error if nothing can be written there.
+    /// Opens a directory, and creates it if it does not exist. Returns an error if it is not
+    /// writable.
     pub(crate) fn open(directory: &Path) -> Result<Self> {
         let usable = fs::create_dir_all(directory).and_then(|()| tempfile::tempfile_in(directory));
         usable.map_err(|e| {
             let text = e.to_string();
             let reason = text.split(" at path ").next().unwrap_or(&text);
             Error::invalid(format!(
-                "cannot keep code in '{}': {reason}; name another directory with --kernel-cache, or leave it out",
+                "cannot write to the kernel cache '{}': {reason}; name another directory with --kernel-cache, or remove the flag",
                 directory.display()
             ))
         })?;
@@ -66,8 +70,9 @@ impl KernelCache {
         Ok(cache)
     }
 
-    /// The cache that `--tf_xla_persistent_cache_directory` and its kin ask for; `None` if they name no directory. A directory
-    /// that cannot be written is one from which is only read: a cache is no reason for a run to fail.
+    /// Returns the cache of `--tf_xla_persistent_cache_directory` and the related flags, or `None`
+    /// if they name no directory. A directory that is not writable is only read, because a run must
+    /// not fail because of its cache.
     pub(crate) fn of_flags(flags: &cluster::Flags) -> Option<Self> {
         let directory = Path::new(&flags.persistent_cache_directory);
         if flags.persistent_cache_directory.is_empty() {
@@ -90,8 +95,9 @@ impl KernelCache {
         self.directory.join(format!("{}{key}", self.prefix))
     }
 
-    /// Removes files until half of what is allowed is left, the oldest first, if there is more; also what a process has left that
-    /// was killed while it wrote. Files that are no entries stay, and so does what cannot be removed.
+    /// If the directory is larger than `allowed` bytes, removes the least recently used entries
+    /// until half of that is left. Also removes files left behind by processes that were killed
+    /// while writing. Other files stay, and so do files that cannot be removed.
     fn prune(&self, allowed: u64) {
         let Ok(listing) = fs::read_dir(&self.directory) else { return };
         let mut entries: Vec<(SystemTime, PathBuf, u64)> = Vec::new();
@@ -136,7 +142,7 @@ impl KernelCache {
 impl UnitCache for KernelCache {
     fn get(&self, key: &str) -> Option<Vec<u8>> {
         let path = self.path(key);
-        // Opening a pipe would wait for its writer.
+        // Opening a pipe would block until it has a writer.
         if !fs::metadata(&path).ok()?.is_file() {
             return None;
         }
@@ -146,14 +152,14 @@ impl UnitCache for KernelCache {
         }
         let mut bytes = Vec::new();
         (&file).take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
-        // What is used stays longest.
+        // Mark the entry as recently used.
         if !self.is_read_only {
             let _ = file.set_modified(SystemTime::now());
         }
         Some(bytes)
     }
 
-    /// A file that cannot be written is made again the next time.
+    /// Stores an entry. An error is ignored, because the code can be generated again.
     fn put(&self, key: &str, entry: &[u8]) {
         if self.is_read_only {
             return;
@@ -182,24 +188,24 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_is_found_and_the_oldest_goes_first() {
+    fn entries_are_found_and_the_oldest_is_removed_first() {
         let directory = tempfile::tempdir().expect("a directory");
         let cache = KernelCache::open(directory.path()).expect("writable");
         assert_eq!(cache.get(&key('a')), None);
         for (age, digit) in ['a', 'b', 'c'].into_iter().enumerate() {
             cache.put(&key(digit), &[b'x'; 10]);
-            let file = fs::File::open(directory.path().join(key(digit))).expect("it is there");
+            let file = fs::File::open(directory.path().join(key(digit))).expect("exists");
             let time = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1000 + age as u64);
             file.set_modified(time).expect("a time");
         }
         fs::write(directory.path().join("notes.txt"), [b'n'; 100]).expect("writable");
         cache.prune(30);
         assert!(cache.get(&key('a')).is_some(), "all fit");
-        // Reading made `a` the one that was used last.
+        // `a` was used last, because it was read.
         cache.prune(29);
         assert_eq!(cache.get(&key('a')).as_deref(), Some(&[b'x'; 10][..]));
         assert_eq!((cache.get(&key('b')), cache.get(&key('c'))), (None, None));
-        assert!(directory.path().join("notes.txt").exists(), "it is none of ours");
+        assert!(directory.path().join("notes.txt").exists(), "it is not an entry");
     }
 
     fn flags(directory: &Path, is_read_only: bool) -> cluster::Flags {
@@ -211,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn flags_name_a_directory_a_prefix_and_who_may_write() {
+    fn flags_name_a_directory_a_prefix_and_the_access() {
         assert!(KernelCache::of_flags(&cluster::Flags::default()).is_none());
         let directory = tempfile::tempdir().expect("a directory");
         let reader = KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
@@ -221,7 +227,7 @@ mod tests {
         writer.put(&key('a'), b"code");
         assert!(directory.path().join(format!("xla_compile_cache__{}", key('a'))).exists());
         assert_eq!(reader.get(&key('a')).as_deref(), Some(&b"code"[..]));
-        // Files under another prefix are another cache's, and stay.
+        // Files with another prefix belong to another cache and stay.
         let plain = KernelCache::open(directory.path()).expect("writable");
         assert_eq!(plain.get(&key('a')), None);
         plain.prune(0);
@@ -231,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_that_cannot_be_written_is_no_error_for_a_run() {
+    fn a_run_ignores_a_directory_that_is_not_writable() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("file");
         fs::write(&file, "").expect("writable");
@@ -241,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_process_has_left_is_removed_later() {
+    fn files_of_killed_processes_are_removed_later() {
         let directory = tempfile::tempdir().expect("a directory");
         let left = |name: &str, age: Duration| {
             let path = directory.path().join(format!("{UNFINISHED}{name}"));
@@ -251,13 +257,13 @@ mod tests {
         };
         let (old, new) = (left("old", 2 * ABANDONED), left("new", ABANDONED / 2));
         KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
-        assert!(old.exists(), "who only reads removes nothing");
+        assert!(old.exists(), "a reader removes nothing");
         KernelCache::of_flags(&flags(directory.path(), false)).expect("a directory is named");
-        assert!(!old.exists() && new.exists(), "somebody may still write the new one");
+        assert!(!old.exists() && new.exists(), "the new file may still be incomplete");
     }
 
     #[test]
-    fn writers_at_once_leave_a_whole_entry_and_no_other_files() {
+    fn concurrent_writers_leave_a_complete_entry_and_no_other_files() {
         let directory = tempfile::tempdir().expect("a directory");
         let entries: Vec<Vec<u8>> = (0..4).map(|writer| vec![writer; 100_000]).collect();
         std::thread::scope(|scope| {
@@ -273,12 +279,12 @@ mod tests {
             }
         });
         let cache = KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
-        assert!(entries.contains(&cache.get(&key('a')).expect("it is there")));
+        assert!(entries.contains(&cache.get(&key('a')).expect("exists")));
         assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 1);
     }
 
     #[test]
-    fn a_directory_that_cannot_be_is_refused() {
+    fn an_impossible_directory_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("file");
         fs::write(&file, "").expect("writable");

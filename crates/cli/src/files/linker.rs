@@ -1,4 +1,4 @@
-//! The system's linker, for shared libraries.
+//! Linking of shared libraries with the system's linker.
 
 use aot::SharedLibrary;
 use std::ffi::OsStr;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use support::{Error, Result};
 
-/// A C compiler that can link.
+/// C compiler used as a linker.
 pub(crate) struct Linker {
     command: String,
 }
 
-/// Debian's names of C compilers for other machines, by the beginning of LLVM's triple and a word in it.
+/// Debian's C cross compilers: prefix of LLVM's triple, a word in the triple, and the command.
 const CROSS: [(&str, &str, &str); 5] = [
     ("x86_64", "linux", "x86_64-linux-gnu-gcc"),
     ("aarch64", "linux", "aarch64-linux-gnu-gcc"),
@@ -21,7 +21,7 @@ const CROSS: [(&str, &str, &str); 5] = [
     ("x86_64", "windows", "x86_64-w64-mingw32-gcc"),
 ];
 
-/// The command that compiles C++ for a triple and links it.
+/// Command that compiles and links C++ for a triple.
 pub(crate) fn cpp_compiler(triple: &str) -> String {
     match cross_compiler(triple) {
         _ if is_host(triple) => "c++".to_owned(),
@@ -30,15 +30,15 @@ pub(crate) fn cpp_compiler(triple: &str) -> String {
     }
 }
 
-/// Debian's C compiler for another machine.
+/// Debian's C cross compiler for a triple.
 fn cross_compiler(triple: &str) -> Option<&'static str> {
-    let found = CROSS.iter().find(|(machine, system, _)| {
+    let entry = CROSS.iter().find(|(machine, system, _)| {
         triple.starts_with(machine) && triple.contains(system) && !triple.contains("android")
     });
-    found.map(|(_, _, command)| *command)
+    entry.map(|(_, _, command)| *command)
 }
 
-/// Whether the programs of this machine have a triple's architecture and system.
+/// True if this machine has the architecture and the operating system of a triple.
 fn is_host(triple: &str) -> bool {
     let architecture = |triple: &str| triple.split('-').next().unwrap_or_default().to_owned();
     let host = codegen::host_triple();
@@ -47,7 +47,8 @@ fn is_host(triple: &str) -> bool {
         && systems.iter().all(|system| host.contains(system) == triple.contains(system))
 }
 
-/// The linker of the flag, or the one for a triple. An error, before anything is compiled, if it does not start.
+/// Returns the linker that the flag names, or the default one for a triple. Returns an error if it
+/// does not start, before anything is compiled.
 pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
     let command = match (flag, is_host(triple), cross_compiler(triple)) {
         (Some(flag), ..) => flag,
@@ -55,7 +56,7 @@ pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
         (None, false, Some(cross)) => cross,
         (None, false, None) => {
             return Err(Error::invalid(format!(
-                "a shared library for {triple} needs a linker: name a C compiler for it with --linker, or emit an \
+                "no linker is known for {triple}: name a C compiler for it with --linker, or emit an \
                  archive and link it there"
             )));
         }
@@ -63,14 +64,14 @@ pub(crate) fn find(flag: Option<&str>, triple: &str) -> Result<Linker> {
     match Command::new(command).arg("--version").output() {
         Ok(_) => Ok(Linker { command: command.to_owned() }),
         Err(error) => Err(Error::invalid(format!(
-            "a shared library needs a linker, and '{command}' cannot be started ({error}): install a C compiler for \
-             {triple}, name one with --linker, or emit an archive instead"
+            "cannot start the linker '{command}' ({error}): install a C compiler for \
+             {triple}, name one with --linker, or emit an archive instead of a shared library"
         ))),
     }
 }
 
 impl Linker {
-    /// The library's bytes.
+    /// Links a library and returns its bytes.
     pub(crate) fn link(
         &self,
         library: &SharedLibrary<'_>,
@@ -78,7 +79,7 @@ impl Linker {
         metadata: &[u8],
     ) -> Result<Vec<u8>> {
         let directory = tempfile::tempdir()
-            .map_err(|e| Error::invalid(format!("cannot make a directory for the linker: {e}")))?;
+            .map_err(|e| Error::invalid(format!("cannot create a directory for the linker: {e}")))?;
         let at = |name: &str| directory.path().join(name);
         let write = |name: &str, contents: &[u8]| -> Result<PathBuf> {
             fs::write(at(name), contents).map_err(|e| {
@@ -86,17 +87,18 @@ impl Linker {
             })?;
             Ok(at(name))
         };
-        // Relative names: nothing of the directory's name may reach the library.
+        // Relative names keep the directory's name out of the library.
         write("function.o", function)?;
         write("metadata.o", metadata)?;
         let exports = if library.triple.contains("windows") { "exports.def" } else { "exports" };
         write(exports, library.exports()?.as_bytes())?;
-        // MinGW's compiler adds a suffix to a name without one, and a DLL has its name in it.
+        // MinGW's compiler appends an extension to a name without one, and a DLL contains its own
+        // name.
         let file_name = library.file_name()?;
         let arguments = library.link_arguments(&["function.o", "metadata.o"], exports, &file_name)?;
         let output = Command::new(&self.command).current_dir(directory.path()).args(&arguments).output();
-        let output = output
-            .map_err(|e| Error::invalid(format!("the linker '{}' cannot be started: {e}", self.command)))?;
+        let output =
+            output.map_err(|e| Error::invalid(format!("cannot start the linker '{}': {e}", self.command)))?;
         if !output.status.success() {
             let message = String::from_utf8_lossy(&output.stderr);
             return Err(Error::invalid(format!(
@@ -113,5 +115,5 @@ impl Linker {
 fn read(path: &Path) -> Result<Vec<u8>> {
     let name = path.file_name().unwrap_or(OsStr::new("library"));
     fs::read(path)
-        .map_err(|e| Error::invalid(format!("the linker made no '{}': {e}", name.to_string_lossy())))
+        .map_err(|e| Error::invalid(format!("the linker did not write '{}': {e}", name.to_string_lossy())))
 }

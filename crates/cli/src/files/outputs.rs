@@ -1,4 +1,4 @@
-//! Writing files: all of them or none.
+//! Writing of files: either all of them or none.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -8,20 +8,20 @@ use std::path::{Path, PathBuf};
 use support::{Code, Error, Result};
 use tempfile::NamedTempFile;
 
-/// A file to write: its contents in pieces.
+/// File to write, with its contents in pieces.
 pub(crate) struct Output<'a> {
     pub(crate) path: PathBuf,
     pub(crate) parts: Vec<Cow<'a, [u8]>>,
 }
 
 impl Output<'_> {
-    /// The bytes of all pieces.
+    /// Number of bytes of all pieces.
     pub(crate) fn size(&self) -> u64 {
         self.parts.iter().map(|part| part.len() as u64).sum()
     }
 }
 
-/// Writes files, each in one piece; see [`write`].
+/// Writes files whose contents are in one piece; see [`write`].
 pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     let output = |(path, contents): &(&Path, _)| Output {
         path: path.to_path_buf(),
@@ -30,7 +30,7 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     write(&files.iter().map(output).collect::<Vec<_>>())
 }
 
-/// The C++ headers that generated headers include, below a directory.
+/// C++ headers that generated headers include, with paths in a directory.
 pub(crate) fn runtime_headers(directory: &Path) -> Vec<Output<'static>> {
     let output = |(path, contents): &(&str, &'static str)| Output {
         path: directory.join(path),
@@ -39,13 +39,13 @@ pub(crate) fn runtime_headers(directory: &Path) -> Vec<Output<'static>> {
     aot::runtime_headers().iter().map(output).collect()
 }
 
-/// Makes the directories of files.
+/// Creates the directories of files.
 pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
     for output in outputs {
         let directory = output.path.parent().unwrap_or(Path::new("."));
         fs::create_dir_all(directory).map_err(|e| {
             Error::invalid(format!(
-                "cannot make the directory '{}': {e}; name another with --output",
+                "cannot create the directory '{}': {e}; name another with --output",
                 directory.display()
             ))
             .coded(Code::WriteFile)
@@ -54,10 +54,11 @@ pub(crate) fn create_directories(outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// Writes files so that each appears complete or not at all, and none if one cannot be written.
+/// Writes files so that each appears complete or not at all, and none appears if one cannot be
+/// written.
 ///
-/// A file is written beside its place and renamed when all are there. What exists and is no regular file (a device, a pipe)
-/// is written directly and never replaced.
+/// Each file is written under a temporary name in its directory, and renamed when all are complete.
+/// An existing special file (a device, a pipe) is written directly and never replaced.
 pub(crate) fn write(outputs: &[Output<'_>]) -> Result<()> {
     let mut places: BTreeSet<PathBuf> = BTreeSet::new();
     let mut staged: Vec<(NamedTempFile, PathBuf)> = Vec::new();
@@ -69,11 +70,11 @@ pub(crate) fn write(outputs: &[Output<'_>]) -> Result<()> {
             direct.push(output);
             continue;
         }
-        // Through a link to the file it means.
+        // Follow links, so that they are not replaced.
         let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if places.contains(&place) {
             return Err(Error::invalid(format!(
-                "'{}' is named for two outputs; name two files",
+                "'{}' is named for two outputs; name different files",
                 path.display()
             )));
         }
@@ -96,7 +97,8 @@ pub(crate) fn write(outputs: &[Output<'_>]) -> Result<()> {
     Ok(())
 }
 
-/// The same, but for files with one of these suffixes that have the contents already.
+/// Writes files as [`write`] does, but skips files with one of these extensions whose contents
+/// would not change.
 pub(crate) fn write_changed(outputs: &[Output<'_>], suffixes: &[&str]) -> Result<()> {
     let may_stay = |path: &Path| suffixes.iter().any(|suffix| path.extension().is_some_and(|e| e == *suffix));
     let stays = |output: &&Output<'_>| {
@@ -131,7 +133,7 @@ fn stage(output: &Output<'_>, place: &Path) -> Result<NamedTempFile> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt as _;
-        // As any program makes a file: the process's mask takes away from this.
+        // The default mode of new files, from which the process's umask removes bits.
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(directory).map_err(|e| cannot_write(path, &e))?;
@@ -140,17 +142,17 @@ fn stage(output: &Output<'_>, place: &Path) -> Result<NamedTempFile> {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Error {
-    // The system's reason alone: the staged file beside the path is nothing that the user knows of.
+    // Report only the system's reason: the user does not know the temporary file.
     let text = error.to_string();
     let reason = text.split(" at path ").next().unwrap_or(&text);
     let hint = match error.kind() {
-        std::io::ErrorKind::NotFound => "; make its directory first",
+        std::io::ErrorKind::NotFound => "; create its directory first",
         _ => "",
     };
     Error::invalid(format!("cannot write '{}': {reason}{hint}", path.display())).coded(Code::WriteFile)
 }
 
-/// Writes to standard output.
+/// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut out = std::io::stdout().lock();
     let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -168,7 +170,7 @@ mod tests {
         let (good, bad) = (directory.path().join("good"), directory.path().join("missing/bad"));
         let error = write_all(&[(&good, b"x"), (&bad, b"y")]).expect_err("no such directory");
         assert!(error.message().contains("missing/bad': No such file"), "{error}");
-        assert!(error.message().ends_with("make its directory first"), "{error}");
+        assert!(error.message().ends_with("create its directory first"), "{error}");
         assert_eq!(fs::read_dir(directory.path()).expect("readable").count(), 0);
     }
 
@@ -195,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn one_path_for_two_outputs_is_refused() {
+    fn one_path_for_two_outputs_is_an_error() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("out");
         fs::write(&path, "old").expect("writable");

@@ -1,4 +1,4 @@
-//! The variables of a program in a file: a NumPy archive, safetensors, or a checkpoint of TensorFlow's.
+//! Files of a program's variables: NumPy archives, safetensors, and TensorFlow checkpoints.
 
 use crate::files::outputs::Output;
 use hlo::Argument;
@@ -10,22 +10,23 @@ use std::path::{Path, PathBuf};
 use support::{Error, Result};
 use tf::checkpoint::{self, Checkpoint, OBJECT_GRAPH_KEY};
 
-/// The largest array that is read from an archive, in bytes.
+/// Maximum size in bytes of an array read from an archive.
 const MAX_ARRAY: u64 = 16 << 30;
 
-/// How many names a message lists.
+/// Maximum number of names that a message lists.
 const MAX_LISTED: usize = 20;
 
-/// An open file of arrays by name.
+/// Open file of named arrays.
 pub(crate) enum StateFile {
     Npz(Archive),
     Safetensors(Safetensors),
-    /// With the keys of the variables that its objects hold, by the variables' names.
+    /// A checkpoint, with the keys of the variables in its object graph by their names.
     Checkpoint(Box<Checkpoint>, BTreeMap<String, String>),
 }
 
 impl StateFile {
-    /// Opens an archive, a file of safetensors, or the checkpoint of a prefix: the name's end and the content tell.
+    /// Opens an archive, a safetensors file, or the checkpoint with a prefix. The file extension
+    /// determines which.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let at_file = |e: Error| e.context(format!("'{}'", path.display()));
         match kind(path) {
@@ -38,14 +39,14 @@ impl StateFile {
                 Ok(Self::Safetensors(file.map_err(at_file)?))
             }
             Kind::Checkpoint => {
-                // One of a checkpoint's files is as good as what they are called.
+                // Accept the name of the index file in place of the prefix.
                 let stem = path.with_extension("");
                 let is_index = path.extension().is_some_and(|extension| extension == "index");
                 let path = if is_index && Checkpoint::exists(&stem) { &stem } else { path };
                 if !Checkpoint::exists(path) {
                     return Err(Error::invalid(format!(
-                        "'{}' is no file of variables: a .npz or .safetensors file is wanted, or what the files of a \
-                         checkpoint are called before .index",
+                        "'{}' does not hold variables: expected a .npz or .safetensors file, or the prefix of a checkpoint's \
+                         files",
                         path.display()
                     )));
                 }
@@ -56,7 +57,7 @@ impl StateFile {
         }
     }
 
-    /// The names of what may be a variable.
+    /// Names of the arrays that can be values of variables.
     pub(crate) fn names(&self) -> Vec<String> {
         match self {
             Self::Npz(archive) => archive.names().map(str::to_owned).collect(),
@@ -67,7 +68,7 @@ impl StateFile {
         }
     }
 
-    /// The array of this name, if there is one.
+    /// Returns the array of this name, if there is one.
     pub(crate) fn get(&mut self, name: &str) -> Result<Option<Literal>> {
         match self {
             Self::Npz(archive) => archive.get(name),
@@ -76,7 +77,8 @@ impl StateFile {
         }
     }
 
-    /// Which of the file's names is an argument's: one that it is called, or what the checkpoint's objects say of it.
+    /// Returns the name in the file of an argument's value: one of the argument's names, or its key
+    /// in the checkpoint's object graph.
     pub(crate) fn name_of(&self, argument: &Argument) -> Option<String> {
         let mut names = [argument.id.short(), argument.label(), argument.id.long()].into_iter();
         match self {
@@ -92,7 +94,7 @@ impl StateFile {
     }
 }
 
-/// What a name says a file is.
+/// Kind of a file by its name.
 enum Kind {
     Npz,
     Safetensors,
@@ -107,23 +109,23 @@ fn kind(path: &Path) -> Kind {
     }
 }
 
-/// Whether a path is one of [`StateFile::open`]'s, and no single array.
+/// True if [`StateFile::open`] can read the path, that is, if it is not a file with a single array.
 pub(crate) fn is_state(path: &Path) -> bool {
     let is_array = path.extension().is_some_and(|extension| extension == "npy");
     !is_array && (!matches!(kind(path), Kind::Checkpoint) || Checkpoint::exists(path))
 }
 
-/// The files that hold variables: one, or those of a checkpoint with the text file `checkpoint`, which names the latest.
+/// Returns the files that hold variables: one file, or those of a checkpoint and the text file
+/// `checkpoint`, which names the latest checkpoint.
 pub(crate) fn outputs(path: &Path, variables: &BTreeMap<String, Literal>) -> Result<Vec<Output<'static>>> {
     let output = |path: PathBuf, bytes: Vec<u8>| Output { path, parts: vec![Cow::Owned(bytes)] };
     Ok(match kind(path) {
         Kind::Npz => vec![output(path.to_owned(), npz::write_stored(variables)?)],
         Kind::Safetensors => vec![output(path.to_owned(), npz::write_safetensors(variables)?)],
         Kind::Checkpoint => {
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .ok_or_else(|| Error::invalid(format!("'{}' is no name for a checkpoint", path.display())))?;
+            let name = path.file_name().and_then(|name| name.to_str()).ok_or_else(|| {
+                Error::invalid(format!("'{}' is not a valid name for a checkpoint", path.display()))
+            })?;
             let bundle = checkpoint::write_v2(variables)?;
             let files = bundle.files().map(|(suffix, bytes)| {
                 output(path.with_file_name(format!("{name}{suffix}")), bytes.to_vec())
@@ -134,7 +136,7 @@ pub(crate) fn outputs(path: &Path, variables: &BTreeMap<String, Literal>) -> Res
     })
 }
 
-/// Names for a message, the first few of many.
+/// Lists names for a message, and abbreviates long lists.
 pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     if names.is_empty() {
         return "none".to_owned();
@@ -147,7 +149,7 @@ pub(crate) fn listed<T: AsRef<str>>(names: &[T]) -> String {
     shown.join(", ")
 }
 
-/// An archive of arrays by name; names that come again get a suffix.
+/// Writes an archive of named arrays. Duplicate names get a suffix.
 pub(crate) fn archive(arrays: impl IntoIterator<Item = (String, shape::Literal)>) -> Result<Vec<u8>> {
     let mut named = BTreeMap::new();
     for (name, array) in arrays {

@@ -1,4 +1,5 @@
-//! `tfcompile aot-compile-cpu`: what `saved_model_cli aot_compile_cpu` does, with its flags, names and files.
+//! `tfcompile aot-compile-cpu`: replaces `saved_model_cli aot_compile_cpu`, with its flags and
+//! files.
 
 use crate::args::inference::InferArgs;
 use crate::args::model::ChoiceArgs;
@@ -24,53 +25,54 @@ use tf::proto::Config;
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct AotCompileCpu {
-    /// The directory of the SavedModel
+    /// Directory of the SavedModel
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
-    /// What the names of the files begin with: PREFIX.h, PREFIX.o, PREFIX_metadata.o, PREFIX_constants.o,
-    /// PREFIX_makefile.inc, and the headers in PREFIX_include/
+    /// Prefix of the names of the files to write: PREFIX.h, PREFIX.o, PREFIX_metadata.o,
+    /// PREFIX_constants.o, PREFIX_makefile.inc, and the headers in PREFIX_include/
     #[arg(long, value_name = "PREFIX")]
     output_prefix: Option<String>,
-    /// The class that the header defines: [[namespace::]...]Class
+    /// Class that the C++ header defines: [[namespace::]...]Class
     #[arg(long, value_name = "CLASS")]
     cpp_class: Option<String>,
-    /// The tags of the graph, joined by commas [default: serve, or the only graph]
+    /// Tags of the graph in the SavedModel, joined by commas [default: serve, or the only graph]
     #[arg(long, value_name = "TAGS")]
     tag_set: Option<String>,
-    /// The signature to compile
+    /// Signature of the SavedModel to compile
     #[arg(long, value_name = "KEY", default_value = "serving_default")]
     signature_def_key: String,
-    /// The values of the variables [default: DIR/variables/variables]
+    /// Values of the variables: a checkpoint file, or the prefix of its files [default:
+    /// DIR/variables/variables]
     #[arg(long, value_name = "PATH")]
     checkpoint_path: Option<PathBuf>,
-    /// The variables that the caller holds, instead of constants: names of their nodes joined by commas, or `all`
-    /// [default: those that the program writes]
+    /// Variables that the caller owns, instead of constants: names of their nodes joined by commas,
+    /// or `all` [default: the variables that the program writes]
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
     variables_to_feed: String,
-    /// The machine to compile for, as an LLVM triple
+    /// Machine to compile for, as an LLVM triple
     #[arg(long, value_name = "TRIPLE", default_value = "x86_64-pc-linux")]
     target_triple: String,
-    /// Its processor, by LLVM's name
+    /// Processor to compile for, by LLVM's name
     #[arg(long, value_name = "CPU", default_value = "")]
     target_cpu: String,
-    /// Accepted: the caller says at run time how many threads share the work
+    /// Accepted without effect: the caller sets the number of threads at run time
     #[arg(long, value_name = "BOOL", default_value = "False", hide_default_value = true)]
     multithreading: String,
-    /// The shape of an input that the signature leaves open, such as x=1,224,224,3. May be given several times
+    /// Shape of an input that the signature leaves open, such as x=1,224,224,3. Can be repeated
     #[arg(long, value_name = "NAME=SIZES")]
     shape: Vec<String>,
-    /// A size that the signature leaves open: batch=16 for leading dimensions, x.1=100 for dimension 1 of input x. May be
-    /// given several times
+    /// Size that the signature leaves open: batch=16 for the leading dimension of every input,
+    /// x.1=100 for dimension 1 of input x. Can be repeated
     #[arg(long, value_name = "NAME=N")]
     dim: Vec<String>,
-    /// How far rounding may differ.
+    /// Bounds rounding errors.
     #[command(flatten)]
     numerics: crate::args::numerics::NumericsArgs,
-    /// What was measured before.
+    /// Names the tuning file.
     #[command(flatten)]
     tuning: crate::args::tuning::TuningArgs,
-    /// The most iterations of a loop that nothing else bounds, by the name of its node or its scope. May be given several
-    /// times
+    /// Upper bound on the iterations of a loop that has no other bound, by the name of its node or
+    /// of its scope. Can be repeated
     #[arg(long, value_name = "NAME=N")]
     loop_bound: Vec<String>,
 }
@@ -78,9 +80,9 @@ pub(crate) struct AotCompileCpu {
 /// Compiles a signature and writes the files.
 pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     let missing = |flag: &str| Error::invalid(format!("Must specify {flag}"));
-    let directory = flags.dir.as_ref().ok_or_else(|| missing("--dir: the directory of a SavedModel"))?;
+    let directory = flags.dir.as_ref().ok_or_else(|| missing("--dir: the directory of the SavedModel"))?;
     let prefix = flags.output_prefix.as_deref().filter(|prefix| !prefix.is_empty());
-    let prefix = prefix.ok_or_else(|| missing("--output_prefix: what the names of the files begin with"))?;
+    let prefix = prefix.ok_or_else(|| missing("--output_prefix: the prefix of the names of the files"))?;
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| missing("--cpp_class: the class that the header defines"))?;
     xla.warn();
@@ -110,7 +112,8 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
     outputs::write(&files)
 }
 
-/// The model, and the config of its signature with the names that the original gives.
+/// Reads the model, and infers the config of its signature with the names that the original
+/// assigns.
 fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
     if !directory.is_dir() {
         return Err(Error::invalid(format!(
@@ -148,7 +151,8 @@ fn read(flags: &AotCompileCpu, directory: &Path) -> Result<(Model, Config)> {
     })
 }
 
-/// The symbol of the function: prefix and class, with each run of other characters than letters and digits as one `_`.
+/// Symbol of the function: prefix and class, with each run of characters other than letters and
+/// digits replaced by `_`.
 fn entry_point(prefix: &str, class: &str) -> String {
     let mut name = String::new();
     for c in format!("__xla_{prefix}__{class}").chars() {
@@ -161,11 +165,13 @@ fn entry_point(prefix: &str, class: &str) -> String {
     name
 }
 
-/// Variables for a makefile that includes this one: wherever the files are moved to together, they are found.
+/// Makefile with variables for another makefile that includes it. It finds the files even if they
+/// are moved together.
 fn makefile(prefix: &str) -> String {
     let name = Path::new(prefix).file_name().map_or_else(|| prefix.into(), |name| name.to_string_lossy());
     let directory = "$(patsubst %/,%,$(dir $(abspath $(lastword $(MAKEFILE_LIST)))))";
-    // The directory is that of the file read last, so it must be found now and not where it is used.
+    // `MAKEFILE_LIST` ends with this file only while Make reads it, so the variables expand at
+    // once.
     format!(
         "\nINC := -I{directory}/{name}_include\nLIB := -L{directory}\nCXXFLAGS := -std=c++17 -D_GLIBCXX_USE_CXX11_ABI=1\n"
     )
@@ -177,7 +183,8 @@ mod tests {
 
     #[test]
     fn entry_points_are_the_originals() {
-        // By hand from the original's rule: re.sub('[^0-9a-zA-Z]+', '_', '__xla_' + prefix + '__' + class).
+        // Derived by hand from the original's rule: re.sub('[^0-9a-zA-Z]+', '_', '__xla_' + prefix
+        // + '__' + class).
         assert_eq!(entry_point("/tmp/out/m", "ns::C"), "_xla_tmp_out_m_ns_C");
         assert_eq!(entry_point("m", "C"), "_xla_m_C");
     }

@@ -1,4 +1,4 @@
-//! Compiling a graph: from flags to files.
+//! `tfcompile` without a command: compiles a graph with the flags of TensorFlow's tfcompile.
 
 use crate::args::parse::loop_bounds;
 use crate::args::xla_flags::XlaFlags;
@@ -19,95 +19,99 @@ use target::Target;
 use tf::model::Model;
 use tf::proto::Config;
 
-/// Compiling a graph.
+/// Flags of `tfcompile` without a command.
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct Compile {
-    /// The graph: a GraphDef or MetaGraphDef file, binary or text, or a SavedModel or its directory
+    /// Graph: a GraphDef or MetaGraphDef file, binary or text, or a SavedModel or its directory
     #[arg(long, value_name = "FILE")]
     pub(crate) graph: Option<PathBuf>,
-    /// Its feeds, fetches and variables: a tensorflow.tf2xla.Config file, binary or text. Without, they are inferred
+    /// Feeds, fetches, and variables: a tensorflow.tf2xla.Config file, binary or text [default:
+    /// inferred from the graph]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Which part of a model, with which values.
+    /// Selects the part of the model.
     #[command(flatten)]
     pub(crate) choice: crate::args::model::ChoiceArgs,
-    /// What helps to infer a config.
+    /// Guides the inference of the config.
     #[command(flatten)]
     pub(crate) inference: crate::args::inference::InferArgs,
-    /// The class that the header defines: [[namespace::]...]Class
+    /// Class that the C++ header defines: [[namespace::]...]Class
     #[arg(long, value_name = "CLASS")]
     pub(crate) cpp_class: Option<String>,
-    /// The object file to write: code and constants
+    /// Object file to write, with code and constants
     #[arg(long, alias = "out_object", value_name = "FILE", default_value = "out_model.o")]
     pub(crate) out_function_object: PathBuf,
-    /// The C++ header to write
+    /// C++ header to write
     #[arg(long, value_name = "FILE", default_value = "out.h")]
     pub(crate) out_header: PathBuf,
-    /// The object file to write that describes the program: names, shapes, config
+    /// Object file to write that describes the program: names, shapes, and config
     #[arg(long, value_name = "FILE", default_value = "out_helper.o")]
     pub(crate) out_metadata_object: PathBuf,
-    /// An object file for constants. Accepted for the newest build files: constants are in the function's object, so what
-    /// is written here is empty
+    /// Object file for constants. Accepted for build files of newer versions; it is empty, because
+    /// the function's object contains the constants
     #[arg(long, value_name = "FILE")]
     pub(crate) out_constant_buffers_object: Option<PathBuf>,
-    /// Write the graph's HLO, before any optimisation, as a serialised xla.HloSnapshot
+    /// Write the graph's HLO before optimization as a serialized xla.HloSnapshot
     #[arg(long, value_name = "FILE")]
     pub(crate) out_session_module: Option<PathBuf>,
-    /// Write a program in C that runs the code on zeros and on random data and checks that the results depend on nothing
-    /// else
+    /// Write a test program in C that runs the code on zeros and on random data, and checks that
+    /// results depend only on the arguments
     #[arg(long, value_name = "FILE")]
     pub(crate) out_test: Option<PathBuf>,
-    /// Write a program in C that measures how long a run takes
+    /// Write a benchmark program in C that measures the time of a run
     #[arg(long, value_name = "FILE")]
     pub(crate) out_benchmark: Option<PathBuf>,
-    /// The C symbol of the compiled function. Must be unique among objects that are linked together
+    /// C symbol of the compiled function. Must be unique among linked objects
     #[arg(long, value_name = "SYMBOL", default_value = "entry")]
     pub(crate) entry_point: String,
-    /// The machine to compile for, as an LLVM triple
+    /// Machine to compile for, as an LLVM triple
     #[arg(long, value_name = "TRIPLE", default_value = "x86_64-pc-linux")]
     pub(crate) target_triple: String,
-    /// Its processor, by LLVM's name; `native` is this machine's. Without, code runs on every processor of the triple
+    /// Processor to compile for, by LLVM's name; `native` is this machine's. Without it, the code
+    /// runs on every processor of the triple
     #[arg(long, value_name = "CPU", default_value = "")]
     pub(crate) target_cpu: String,
-    /// Its features, such as +avx2,+fma
+    /// Processor features, such as +avx2,+fma
     #[arg(long, value_name = "FEATURES", default_value = "", allow_hyphen_values = true)]
     pub(crate) target_features: String,
-    /// How far rounding may differ.
+    /// Bounds rounding errors.
     #[command(flatten)]
     pub(crate) numerics: crate::args::numerics::NumericsArgs,
-    /// What was measured before.
+    /// Names the tuning file.
     #[command(flatten)]
     pub(crate) tuning: crate::args::tuning::TuningArgs,
-    /// What is to be measured.
+    /// Enables measuring.
     #[command(flatten)]
     pub(crate) autotune: crate::args::tuning::AutotuneArgs,
-    /// The most iterations of a loop that nothing else bounds, by the name of its node or the scope that it is in. May be
-    /// given several times
+    /// Upper bound on the iterations of a loop that has no other bound, by the name of its node or
+    /// of its scope. Can be repeated
     #[arg(long, alias = "loop-bound", value_name = "NAME=N")]
     pub(crate) loop_bound: Vec<String>,
-    /// Names of feeds, fetches and variables for the class's Lookup*Index
+    /// Generate names of feeds, fetches, and variables for the class's Lookup*Index()
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
     pub(crate) gen_name_to_index: bool,
-    /// Shapes for the class's ProgramShape()
+    /// Generate shapes for the class's ProgramShape()
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
     pub(crate) gen_program_shape: bool,
-    /// Print the names of the fetched nodes, joined by commas, and nothing else
+    /// Print only the names of the fetched nodes, joined by commas
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
     pub(crate) dump_fetch_nodes: bool,
-    /// Source places of the graph's nodes: a GraphDebugInfo file. Accepted; messages name nodes
+    /// Source locations of the graph's nodes: a GraphDebugInfo file. Accepted without effect:
+    /// messages name nodes
     #[arg(long, value_name = "FILE")]
     pub(crate) debug_info: Option<PathBuf>,
-    /// Accepted with --debug_info
+    /// Accepted without effect
     #[arg(long, value_name = "TEXT")]
     pub(crate) debug_info_path_begin_marker: Option<String>,
-    /// Parts of the original that used MLIR. Accepted: `None`, `Bridge` and `HloLowering` make no difference here
+    /// MLIR components of the original. `None`, `Bridge`, and `HloLowering` are accepted without
+    /// effect
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub(crate) mlir_components: String,
-    /// The original's quantisation hook, which is no part of it. Only false is accepted
+    /// The original's quantization hook, which TensorFlow does not include. Only false is accepted
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
     pub(crate) experimental_quantize: bool,
@@ -115,17 +119,18 @@ pub(crate) struct Compile {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
     pub(crate) sanitize_dataflow: bool,
-    /// Accepted with --sanitize_dataflow
+    /// Accepted without effect
     #[arg(long, value_name = "LIST", hide = true)]
     pub(crate) sanitize_abilists_dataflow: Option<String>,
-    /// Another run time of the newest original. Accepted: there is only one here
+    /// Alternative run time of newer versions of the original. Accepted without effect
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide = true)]
     pub(crate) use_xla_nanort_runtime: bool,
-    /// Threads to compile with. Accepted: code is generated on all processors, and the output never depends on it
+    /// Number of compilation threads. Accepted without effect: all processors are used, and the
+    /// output does not depend on their number
     #[arg(short = 'j', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) jobs: u32,
-    /// Print a table of the stages' times and what they made: HLO, plan, buffers
+    /// Print the time and the results of each stage: HLO, plan, and buffers
     #[arg(short, long)]
     pub(crate) verbose: bool,
 }
@@ -138,18 +143,19 @@ pub(crate) fn run(flags: &Compile, xla: &XlaFlags) -> Result<()> {
     let mut report = StageTimes::new(if flags.verbose { details } else { &[] });
     let Some(input) = read(flags, &mut report)? else { return Ok(()) };
     let artifacts = request(flags, xla)?.make(input, &mut report, Dumper::new(xla))?;
-    let place = |kind: Kind| {
-        let found = places(flags).find(|(placed, _)| *placed == kind);
-        found.map(|(_, path)| path.to_owned()).unwrap_or_default()
+    let path_of = |kind: Kind| {
+        let place = places(flags).find(|(other, _)| *other == kind);
+        place.map(|(_, path)| path.to_owned()).unwrap_or_default()
     };
-    outputs::write(&artifacts.outputs(place)?)?;
+    outputs::write(&artifacts.outputs(path_of)?)?;
     if flags.verbose {
         report.print();
     }
     Ok(())
 }
 
-/// The graph and its config. `None` if the flags ask for the names of the fetched nodes instead, which are printed.
+/// Reads the graph and its config. Returns `None` if the flags ask for the names of the fetched
+/// nodes, which are then printed.
 fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
     let file = config_file(flags)?;
     if let Some((_, config)) = &file {
@@ -161,7 +167,9 @@ fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
     let path = given(flags.graph.as_ref()).ok_or_else(|| {
         Error::invalid(match file {
             Some(_) => "Must specify --graph: a GraphDef file, or a SavedModel",
-            None => "Must specify --config: a file that names feeds and fetches; or --graph alone, to have them inferred",
+            None => {
+                "Must specify --config: a file that names feeds and fetches; or --graph alone, to infer them"
+            }
         })
     })?;
     let stated = file.as_ref().map(|(_, config)| config.clone());
@@ -180,7 +188,7 @@ fn read(flags: &Compile, report: &mut StageTimes) -> Result<Option<Input>> {
     Ok(Some(Input::of_model(model, config, bytes).with_loop_bounds(loop_bounds)))
 }
 
-/// The build that the flags describe.
+/// Build that the flags describe.
 fn request(flags: &Compile, xla: &XlaFlags) -> Result<Request> {
     let class = flags.cpp_class.as_deref().filter(|class| !class.is_empty());
     let class = class.ok_or_else(|| {
@@ -204,7 +212,7 @@ fn request(flags: &Compile, xla: &XlaFlags) -> Result<Request> {
     Ok(request)
 }
 
-/// The files to write, and where.
+/// Files to write, with their paths.
 fn places(flags: &Compile) -> impl Iterator<Item = (Kind, &Path)> {
     let places = [
         (Kind::Obj, Some(&flags.out_function_object)),
@@ -218,26 +226,26 @@ fn places(flags: &Compile) -> impl Iterator<Item = (Kind, &Path)> {
     places.into_iter().filter_map(|(kind, path)| Some((kind, path?.as_path())))
 }
 
-/// Flags of the original whose values this tool cannot honour.
+/// Rejects values of the original's flags that this tool does not support.
 fn check_flags(flags: &Compile) -> Result<()> {
     if flags.experimental_quantize {
         return Err(Error::unsupported(
-            "--experimental_quantize calls a hook that is no part of tfcompile; leave it out",
+            "--experimental_quantize requires a hook that tfcompile does not include; remove the flag",
         ));
     }
     if flags.sanitize_dataflow {
-        return Err(Error::unsupported("--sanitize_dataflow: no code is instrumented here; leave it out"));
+        return Err(Error::unsupported("--sanitize_dataflow is not supported; remove the flag"));
     }
     let known = ["", "None", "Bridge", "HloLowering"];
     match flags.mlir_components.split(',').find(|name| !known.contains(name)) {
         Some(name) => Err(Error::invalid(format!(
-            "Unknown mlir_component {name}: None, Bridge and HloLowering are accepted"
+            "Unknown mlir_component {name}: expected None, Bridge, or HloLowering"
         ))),
         None => Ok(()),
     }
 }
 
-/// The config that a flag names, and its file.
+/// Reads the config that a flag names. Also returns the bytes of the file.
 fn config_file(flags: &Compile) -> Result<Option<(Bytes, Config)>> {
     let Some(path) = given(flags.config.as_ref()) else { return Ok(None) };
     let file = tf::source::read_bytes(path)?;
@@ -247,7 +255,7 @@ fn config_file(flags: &Compile) -> Result<Option<(Bytes, Config)>> {
     })
 }
 
-/// The config of a model that comes without one. What the user may want to know is printed to standard error.
+/// Infers the config of a model that comes without one. Prints notes to standard error.
 fn inferred(model: &Model) -> Result<Config> {
     let inferred = compiler::guarded(|| model.infer())?;
     if !inferred.problems.is_empty() {

@@ -1,4 +1,4 @@
-//! `tfcompile freeze`.
+//! `tfcompile freeze`: replaces TensorFlow's `freeze_graph`.
 
 use crate::files::outputs;
 use clap::Args;
@@ -11,49 +11,51 @@ use tf::freeze::{FreezeOptions, freeze};
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct Freeze {
-    /// The graph: a GraphDef file
+    /// Graph: a GraphDef file
     #[arg(long, value_name = "FILE")]
     pub(crate) input_graph: Option<PathBuf>,
-    /// A MetaGraphDef file instead, such as a saver's .meta file: its graph, and its saver restores
+    /// MetaGraphDef file instead of a graph, such as a saver's .meta file; its own saver restores
+    /// the variables
     #[arg(long, value_name = "FILE")]
     pub(crate) input_meta_graph: Option<PathBuf>,
-    /// The directory of a SavedModel, instead of graph and checkpoint
+    /// Directory of a SavedModel, instead of a graph and a checkpoint
     #[arg(long, value_name = "DIR")]
     pub(crate) input_saved_model_dir: Option<PathBuf>,
-    /// The tags of its graph, joined by commas
+    /// Tags of the graph in the SavedModel, joined by commas
     #[arg(long, value_name = "TAGS", default_value = "serve")]
     pub(crate) saved_model_tags: String,
-    /// The checkpoint: its file, or the prefix of its files
+    /// Checkpoint: its file, or the prefix of its files
     #[arg(long, value_name = "FILE")]
     pub(crate) input_checkpoint: Option<PathBuf>,
-    /// A SaverDef file that says how variables are stored
+    /// SaverDef file that states how variables are stored
     #[arg(long, value_name = "FILE")]
     pub(crate) input_saver: Option<PathBuf>,
-    /// The checkpoint's format: 1 or 2. The files tell, so this is only checked
+    /// Version of the checkpoint's format: 1 or 2. It is detected from the files; the flag's value
+    /// is only validated
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) checkpoint_version: i64,
-    /// Whether the input files are binary. They tell themselves, so this is only accepted
+    /// Accepted without effect: binary input files are detected
     #[arg(long, num_args = 0..=1, default_value = "false", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL", hide_default_value = true)]
     pub(crate) input_binary: bool,
-    /// The nodes to keep, with all that they need: names joined by commas
+    /// Nodes to keep, with everything upstream of them: names joined by commas
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
     pub(crate) output_node_names: String,
-    /// The frozen graph to write
+    /// Frozen graph to write
     #[arg(long, value_name = "FILE")]
     pub(crate) output_graph: Option<PathBuf>,
-    /// Whether to clear the nodes' devices
+    /// Remove the devices from the nodes
     #[arg(long, num_args = 0..=1, default_value = "true", default_missing_value = "true")]
     #[arg(value_parser = BoolishValueParser::new(), value_name = "BOOL")]
     pub(crate) clear_devices: bool,
-    /// Nodes that give variables values, to be run after the checkpoint is restored: names joined by commas. With
-    /// --input_saver they are left alone, as the original leaves them
+    /// Nodes that initialize variables after the checkpoint is restored: names joined by commas.
+    /// Ignored with --input_saver, as in the original
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
     pub(crate) initializer_nodes: String,
-    /// The only variables that become constants: names joined by commas [default: all]
+    /// Variables to convert to constants: names joined by commas [default: all]
     #[arg(long, value_name = "NAMES", default_value = "", hide_default_value = true)]
     pub(crate) variable_names_whitelist: String,
-    /// Variables that stay variables: names joined by commas
+    /// Variables to keep as variables: names joined by commas
     #[arg(
         long,
         alias = "variable_names_blacklist",
@@ -62,15 +64,15 @@ pub(crate) struct Freeze {
         hide_default_value = true
     )]
     pub(crate) variable_names_denylist: String,
-    /// Accepted: the name of the restoring op is the saver's
+    /// Accepted without effect: the saver names the op that restores
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) restore_op_name: Option<String>,
-    /// Accepted: the checkpoint is the one given
+    /// Accepted without effect: --input_checkpoint names the checkpoint
     #[arg(long, value_name = "NAME", hide = true)]
     pub(crate) filename_tensor_name: Option<String>,
 }
 
-/// Reads graph and checkpoint and writes the frozen graph.
+/// Reads the graph and the checkpoint, and writes the frozen graph.
 pub(crate) fn run(flags: &Freeze) -> Result<()> {
     let output = given(flags.output_graph.as_ref());
     let output = output.ok_or_else(|| Error::invalid("Must specify --output_graph"))?;
@@ -92,7 +94,7 @@ pub(crate) fn run(flags: &Freeze) -> Result<()> {
     outputs::write_all(&[(&output, &graph)])
 }
 
-/// A path, if it is not empty.
+/// Returns a path unless it is empty.
 fn given(path: Option<&PathBuf>) -> Option<PathBuf> {
     path.filter(|path| !path.as_os_str().is_empty()).cloned()
 }

@@ -1,5 +1,5 @@
-//! `tfcompile xla-extract`: what the extraction tools of accelerators' compilers did: the XLA of a graph, for another
-//! compiler.
+//! `tfcompile xla-extract`: extracts the XLA program of a graph for another compiler, as the
+//! extraction tools of accelerators' compilers did.
 
 use crate::args::parse::loop_bounds;
 use crate::args::xla_flags::XlaFlags;
@@ -17,36 +17,39 @@ use tf::model::{LoadOptions, VariablesToFeed};
 #[derive(Args, Debug)]
 #[command(rename_all = "snake_case")]
 pub(crate) struct XlaExtract {
-    /// The graph: a GraphDef file, binary or text
+    /// Graph: a GraphDef file, binary or text
     #[arg(long, value_name = "FILE")]
     in_graph: Option<PathBuf>,
-    /// Where the module goes: an xla.HloModuleProto as text, binary if the name ends in .pb, HLO text if it ends in .txt or
-    /// .hlo
+    /// File to write: an xla.HloModuleProto as text, binary if the name ends in .pb, or HLO text if
+    /// it ends in .txt or .hlo
     #[arg(long, value_name = "FILE", default_value = "xla_module.pbtxt")]
     out_graph: PathBuf,
-    /// What to extract: outputs of nodes, separated by blanks or commas: "loss:0 train"
+    /// Outputs of nodes to extract, separated by spaces or commas: "loss:0 train"
     #[arg(long, value_name = "NODES", default_value = "", hide_default_value = true)]
     target_node: String,
-    /// The most iterations of a loop that nothing else bounds. May be given several times
+    /// Upper bound on the iterations of a loop that has no other bound, by the name of its node or
+    /// of its scope. Can be repeated
     #[arg(long, alias = "loop-bound", value_name = "NAME=N")]
     loop_bound: Vec<String>,
-    /// What helps where the graph leaves shapes open: see `tfcompile build --help`
+    /// Sizes that the graph leaves open.
     #[command(flatten)]
     inference: ShapeArgs,
 }
 
-/// Sizes that the graph leaves open.
+/// Flags for sizes that the graph leaves open.
 #[derive(Args, Clone, Debug, Default)]
 struct ShapeArgs {
-    /// The shape of a feed that the graph leaves open, such as x=1,224,224,3. May be given several times
+    /// Shape of a feed that the graph leaves open, such as x=1,224,224,3. Can be repeated
     #[arg(long, value_name = "NODE=SIZES")]
     shape: Vec<String>,
-    /// A size that the graph leaves open: batch=16, or x.1=100 for dimension 1 of feed x. May be given several times
+    /// Size that the graph leaves open: batch=16 for the leading dimension of every feed, x.1=100
+    /// for dimension 1 of feed x. Can be repeated
     #[arg(long, value_name = "NAME=N")]
     dim: Vec<String>,
 }
 
-/// Imports what the nodes need, with variables as parameters, simplifies it and writes the module.
+/// Imports everything upstream of the nodes with variables as parameters, simplifies it, and writes
+/// the module.
 pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
     xla.warn();
     let graph = arguments.in_graph.as_ref().filter(|path| !path.as_os_str().is_empty());
@@ -56,7 +59,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
     let fetch: Vec<String> = words.map(str::to_owned).collect();
     if fetch.is_empty() {
         return Err(Error::invalid(
-            "target_node can't be empty: name what is to be extracted with --target_node=\"a:0 b:0\"",
+            "target_node can't be empty: name the outputs to extract with --target_node=\"a:0 b:0\"",
         ));
     }
     let shapes = &arguments.inference;
@@ -78,7 +81,7 @@ pub(crate) fn run(arguments: &XlaExtract, xla: &XlaFlags) -> Result<()> {
 }
 
 fn extract(path: &Path, arguments: &XlaExtract, infer: InferOptions, xla: &XlaFlags) -> Result<hlo::Module> {
-    // Weights are what the accelerator loads: variables stay parameters.
+    // Variables stay parameters, because the accelerator loads the weights.
     let options = LoadOptions { variables_to_feed: VariablesToFeed::All, infer, ..LoadOptions::default() };
     let model = tf::model::load(path, &options)?;
     let inferred = model.infer()?;

@@ -1,4 +1,4 @@
-//! The arrays for a model's feeds and variables, from flags and files.
+//! Arrays for a model's feeds and variables, from flags and files.
 
 use crate::args::feeds::FeedArgs;
 use crate::files::state::{self, StateFile, listed};
@@ -9,14 +9,15 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use support::{Error, Result};
 
-/// The arguments of a program, and what to tell the user about them.
+/// Arguments of a program, and notes about them for the user.
 pub(crate) struct Arguments {
     pub(crate) inputs: Inputs,
     pub(crate) notes: Vec<String>,
 }
 
 impl Arguments {
-    /// The arguments of a program, feeds then variables; `missing` is for those that are not given.
+    /// Reads the arguments of a program: feeds, then variables. `missing` fills those that are not
+    /// given.
     pub(crate) fn read(
         flags: &FeedArgs,
         signature: &Signature,
@@ -50,7 +51,8 @@ fn is_given(argument: &Argument, given: &[Given]) -> bool {
     given.iter().any(|given| given.role == argument.role && argument.is_called(&given.name))
 }
 
-/// The variables of a file, for which nothing else is given; notes say what is missing and what is left over.
+/// Reads the variables that are not given otherwise from a file. Notes list variables without a
+/// value and values without a variable.
 fn restore(
     path: &Path,
     signature: &Signature,
@@ -59,11 +61,11 @@ fn restore(
 ) -> Result<()> {
     let origin = format!("--variables {}", path.display());
     let mut file = StateFile::open(path).map_err(|e| e.context(&origin))?;
-    let (mut taken, mut missing) = (BTreeSet::new(), Vec::new());
+    let (mut used, mut missing) = (BTreeSet::new(), Vec::new());
     for argument in variables(signature) {
         let name = file.name_of(argument);
         if is_given(argument, given) {
-            taken.extend(name);
+            used.extend(name);
             continue;
         }
         let Some(name) = name else {
@@ -71,7 +73,8 @@ fn restore(
             continue;
         };
         let array = file.get(&name).map_err(|e| e.context(&origin))?;
-        let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
+        let array = array
+            .ok_or_else(|| Error::internal(format!("'{name}' is listed in the file, but missing from it")))?;
         given.push(Given {
             role: Role::Variable,
             name: argument.label(),
@@ -79,28 +82,29 @@ fn restore(
             origin: format!("{origin}, '{name}'"),
             required: true,
         });
-        taken.insert(name);
+        used.insert(name);
     }
-    let left: Vec<String> = file.names().into_iter().filter(|name| !taken.contains(name)).collect();
-    if taken.is_empty() {
+    let unused: Vec<String> = file.names().into_iter().filter(|name| !used.contains(name)).collect();
+    if used.is_empty() {
         return Err(Error::invalid(format!(
-            "{origin}: none of its names is a variable of the program: it has {}, the program has {}",
-            listed(&left),
+            "{origin}: no name in the file is a variable of the program: the file has {}, the program has {}",
+            listed(&unused),
             listed(&missing)
         )));
     }
     if !missing.is_empty() {
-        notes.push(format!("{origin}: it has no value for {}", listed(&missing)));
+        notes.push(format!("{origin}: the file has no value for {}", listed(&missing)));
     }
-    if !left.is_empty() {
-        notes.push(format!("{origin}: no variable takes {}", listed(&left)));
+    if !unused.is_empty() {
+        notes.push(format!("{origin}: no variable takes {}", listed(&unused)));
     }
     Ok(())
 }
 
-/// The values that a model comes with, of variables for which nothing is given, and of the arguments of a snapshot.
+/// Values that the model contains, for variables and for the arguments of a snapshot that are not
+/// given.
 fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Given> {
-    let left = signature.arguments().iter().filter(|argument| !is_given(argument, given));
+    let missing = signature.arguments().iter().filter(|argument| !is_given(argument, given));
     let value = |argument: &Argument| {
         let value = initial.iter().find(|(node, _)| argument.is_called(node));
         value.map(|(node, value)| Given {
@@ -111,18 +115,18 @@ fn defaults(signature: &Signature, initial: &Initial, given: &[Given]) -> Vec<Gi
             required: false,
         })
     };
-    left.filter_map(value).collect()
+    missing.filter_map(value).collect()
 }
 
-/// What one flag gives.
+/// Parses one flag.
 fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Vec<Given>> {
     let origin = format!("{flag} {word}");
     if let Some(path) = word.strip_prefix('@') {
         return members(role, &origin, Path::new(path), signature);
     }
-    let (name, source) = word.split_once('=').ok_or_else(|| {
-        Error::invalid(format!("{origin}: NAME=FILE.npy or @FILE.npz is wanted, NAME= is missing"))
-    })?;
+    let (name, source) = word
+        .split_once('=')
+        .ok_or_else(|| Error::invalid(format!("{origin}: expected NAME=FILE.npy or @FILE.npz")))?;
     let source = match source {
         "random" => Source::Fill(Fill::Random),
         "zeros" => Source::Fill(Fill::Zeros),
@@ -132,18 +136,18 @@ fn parse(role: Role, flag: &str, word: &str, signature: &Signature) -> Result<Ve
     Ok(vec![Given { role, name: name.to_owned(), source, origin, required: true }])
 }
 
-/// The members of a file that the program has a name for.
+/// Members of a file whose names are arguments of the program.
 fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Result<Vec<Given>> {
     let mut file = StateFile::open(path).map_err(|e| e.context(origin))?;
-    let wanted = signature.arguments().iter().filter(|argument| argument.role == role);
-    let known = wanted.clone().filter_map(|argument| Some((argument, file.name_of(argument)?)));
+    let arguments = signature.arguments().iter().filter(|argument| argument.role == role);
+    let known = arguments.clone().filter_map(|argument| Some((argument, file.name_of(argument)?)));
     let known: Vec<(&Argument, String)> = known.collect();
     if known.is_empty() {
-        let wanted: Vec<String> = wanted.map(Argument::label).collect();
+        let labels: Vec<String> = arguments.map(Argument::label).collect();
         return Err(Error::invalid(format!(
-            "{origin}: no member is a {} of the program: it has {}, the archive has {}",
+            "{origin}: no member of the file is a {} of the program: the program has {}, the file has {}",
             role.name(),
-            listed(&wanted),
+            listed(&labels),
             listed(&file.names())
         )));
     }
@@ -151,14 +155,16 @@ fn members(role: Role, origin: &str, path: &Path, signature: &Signature) -> Resu
         .into_iter()
         .map(|(argument, name)| {
             let array = file.get(&name).map_err(|e| e.context(origin))?;
-            let array = array.ok_or_else(|| Error::internal(format!("'{name}' is listed, but not there")))?;
+            let array = array.ok_or_else(|| {
+                Error::internal(format!("'{name}' is listed in the file, but missing from it"))
+            })?;
             let origin = format!("{origin}, member '{name}'");
             Ok(Given { role, name: argument.label(), source: Source::Array(array), origin, required: false })
         })
         .collect()
 }
 
-/// The array of a file: of several the one of this name, or the only one.
+/// Array in a file: its only one, or the one of this name.
 fn array(name: &str, path: &Path, signature: &Signature) -> Result<shape::Literal> {
     if !state::is_state(path) {
         return npz::parse_npy(&tf::source::read_bytes(path)?)
@@ -168,14 +174,16 @@ fn array(name: &str, path: &Path, signature: &Signature) -> Result<shape::Litera
     let names = file.names();
     let argument = signature.arguments().iter().find(|argument| argument.is_called(name));
     let named = || argument.and_then(|argument| file.name_of(argument));
-    let found = match names.as_slice() {
+    let member = match names.as_slice() {
         [only] => Some(only.clone()),
         _ if names.iter().any(|member| member == name) => Some(name.to_owned()),
         _ => named(),
     };
-    let array = match found {
-        Some(found) => file.get(&found)?,
+    let array = match member {
+        Some(member) => file.get(&member)?,
         None => None,
     };
-    array.ok_or_else(|| Error::invalid(format!("no member is called '{name}': it has {}", listed(&names))))
+    array.ok_or_else(|| {
+        Error::invalid(format!("no member is named '{name}': the file has {}", listed(&names)))
+    })
 }

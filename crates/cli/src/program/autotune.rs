@@ -1,4 +1,4 @@
-//! Measures which way of computing each kernel is fastest, for `--autotune`.
+//! `--autotune`: measures the fastest algorithm for each kernel.
 
 use crate::args::tuning::{AutotuneArgs, read};
 use compiler::tuning::{self, Choices};
@@ -8,33 +8,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Error, Result};
 
-/// What is known now: the choices of a file, and what was measured.
+/// Choices of the tuning file together with the measured ones.
 pub(crate) struct Tuning {
     pub(crate) path: PathBuf,
     pub(crate) choices: Arc<Choices>,
     measured: Autotuned,
 }
 
-/// Measures what the file does not know, if asked for. `told` hears of the progress.
+/// Measures the choices that the file does not contain, if the flag asks for it. `progress`
+/// receives messages for the user.
 pub(crate) fn measure(
     flags: &AutotuneArgs,
     input: &Input,
     back: &BackOptions,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Option<Tuning>> {
     let Some(path) = &flags.autotune else { return Ok(None) };
     if !(flags.autotune_seconds.is_finite() && (0.0..=86_400.0).contains(&flags.autotune_seconds)) {
         return Err(Error::invalid(format!(
-            "--autotune-seconds {}: a number from 0 to 86400 is wanted",
+            "--autotune-seconds {}: expected a number from 0 to 86400",
             flags.autotune_seconds
         )));
     }
-    let (ours, wanted) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
-    if !back.variants.is_empty() || ours != wanted {
-        let wanted = if back.variants.is_empty() { wanted } else { "several processors".to_owned() };
+    let (host, machine) = (tuning::machine(&compiler::host("native")?), tuning::machine(&back.target));
+    if !back.variants.is_empty() || host != machine {
+        let machine = if back.variants.is_empty() { machine } else { "several processors".to_owned() };
         return Err(Error::invalid(format!(
-            "--autotune measures on this machine, [{ours}], and the code is for {wanted}: add --target-cpu=native, or use \
-             --tuning with a file that was made there"
+            "--autotune measures on this machine, [{host}], but the code is for {machine}: add --target-cpu=native, or use \
+             --tuning with a file that was measured there"
         )));
     }
     let known = if path.exists() { read(path)? } else { Choices::default() };
@@ -46,14 +47,15 @@ pub(crate) fn measure(
         compiler::optimize(&mut module, &back, &mut NoObserver)?;
         Ok(module)
     })?;
-    let measured = runner::autotune(&module, &back.target, &options, flags.autotune_seconds, told)?;
+    let measured = runner::autotune(&module, &back.target, &options, flags.autotune_seconds, progress)?;
     let mut choices = known;
     choices.merge(measured.choices.clone());
     Ok(Some(Tuning { path: path.clone(), choices: Arc::new(choices), measured }))
 }
 
 impl Tuning {
-    /// What the file is to hold: what was measured, beside what others have written there meanwhile.
+    /// Contents of the file to write: the measured choices, merged into those that other processes
+    /// have written since.
     pub(crate) fn table(&self) -> Result<String> {
         let mut choices = (*self.choices).clone();
         if self.path.exists() {
@@ -63,7 +65,7 @@ impl Tuning {
         Ok(choices.to_text())
     }
 
-    /// What was found, in a sentence; and with `is_verbose` kernel by kernel.
+    /// Summary of the measurements in one sentence, followed by a table per kernel if `is_verbose`.
     pub(crate) fn report(&self, is_verbose: bool) -> String {
         let kernels = &self.measured.kernels;
         let total = |second: bool| -> f64 {
@@ -74,18 +76,21 @@ impl Tuning {
         };
         let changed = kernels.iter().filter(|kernel| kernel.chosen != 0).count();
         let mut text =
-            format!("autotune: {} kernels measured, {changed} computed in another way", kernels.len());
+            format!("autotune: {} kernels measured, {changed} use a faster algorithm", kernels.len());
         if changed > 0 {
-            text += &format!(": together {:.1} instead of {:.1} us", total(true) * 1e6, total(false) * 1e6);
+            text +=
+                &format!(": {:.1} us in total instead of {:.1} us", total(true) * 1e6, total(false) * 1e6);
         }
         if self.measured.left > 0 {
-            text += &format!("; no time for {}: give more --autotune-seconds", self.measured.left);
+            text += &format!("; {} not measured: increase --autotune-seconds", self.measured.left);
         }
         text.push('\n');
         for kernel in kernels.iter().filter(|_| is_verbose) {
             text += &format!("  {} times {}\n", kernel.instances, kernel.kernel);
             if let Some(ratio) = kernel.in_program {
-                text += &format!("    the program with the proposal: {ratio:.4} times as long\n");
+                text += &format!(
+                    "    time of the program with the fastest candidate: {ratio:.4} times the original\n"
+                );
             }
             for (number, (candidate, seconds)) in kernel.times.iter().enumerate() {
                 let mark = if number == kernel.chosen { '*' } else { ' ' };
@@ -96,12 +101,12 @@ impl Tuning {
     }
 }
 
-/// What is to be said of choices that a build has ignored, if it has.
+/// Note about choices that a build ignored, if there are any.
 pub(crate) fn ignored(kernels: &[String]) -> Option<String> {
     let first = kernels.first()?;
     Some(format!(
-        "{} choices of the tuning file are none of this version's candidates and were ignored, the first one for '{first}'; \
-         delete these lines, and measure again",
+        "{} choices of the tuning file are unknown to this version of tfcompile and were ignored, the first one for \
+         '{first}'; delete these lines and measure again",
         kernels.len()
     ))
 }
@@ -112,9 +117,9 @@ mod tests {
 
     const HEAD: &str = "tfcompile-tuning 1\n\n[machine]\n";
 
-    /// Two builds measure at the same time; the one that writes last keeps what the other has found.
+    /// Two builds measure at the same time. The one that writes last keeps the other's choices.
     #[test]
-    fn what_others_wrote_meanwhile_stays() {
+    fn choices_of_concurrent_builds_are_kept() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("t.tuning");
         let table = |lines: &str| Choices::parse(&format!("{HEAD}{lines}"), "t").expect("a table");

@@ -1,4 +1,4 @@
-//! A model compiled for this process, as `run`, `bench` and `verify` begin.
+//! Compilation of a model for this process, for `run`, `bench`, `profile`, and `verify`.
 
 use crate::args::model::ModelArgs;
 use crate::args::xla_flags::XlaFlags;
@@ -13,23 +13,23 @@ use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 use target::Target;
 
-/// The values of variables that a model comes with, by the name of the variable's node.
+/// Values of variables that a model contains, by the names of the variables' nodes.
 pub(crate) type Initial = BTreeMap<String, Literal>;
 
 /// A model and its code.
 pub(crate) struct Program {
-    /// As it was imported.
+    /// Module before any pass.
     pub(crate) imported: hlo::Module,
     pub(crate) signature: Signature,
     pub(crate) target: Target,
     pub(crate) compiled: Compiled,
-    /// Statements of the program about its own values.
+    /// Checks of values that the program itself contains.
     pub(crate) checks: Vec<stablehlo::Check>,
 }
 
 impl Program {
-    /// Imports a model and compiles it for this machine's processor, or the one that the flags name. `check` sees the
-    /// signature, and the values of variables that the model comes with, before anything is compiled.
+    /// Imports a model and compiles it for this machine's processor, or for the one that the flags
+    /// name. Calls `check` with the signature and the model's values of variables before compiling.
     pub(crate) fn compile(
         flags: &ModelArgs,
         xla: &XlaFlags,
@@ -68,28 +68,28 @@ impl Program {
     }
 }
 
-/// The machine to compile for; an error if its code cannot run here.
+/// Machine to compile for. Returns an error if its code cannot run here.
 fn target(flags: &ModelArgs) -> Result<Target> {
     let (target, host) = (flags.target("native")?, compiler::host("native")?);
     let foreign = target.triple.architecture != host.triple.architecture
         || target.triple.object_format != host.triple.object_format;
     if foreign {
         return Err(Error::invalid(format!(
-            "code for {} does not run on this machine, which is {}; leave the target out",
+            "code for {} cannot run on this machine, which is {}; remove the target flags",
             target.triple.as_str(),
             host.triple.as_str()
         ))
         .coded(Code::Target));
     }
-    let lacks = |has: bool, host: bool| has && !host;
+    let is_missing = |has: bool, host: bool| has && !host;
     if target.vector_bytes > host.vector_bytes
-        || lacks(target.has_fma, host.has_fma)
-        || lacks(target.has_f16_conversion, host.has_f16_conversion)
-        || lacks(target.has_rounding, host.has_rounding)
-        || lacks(target.has_float_parts, host.has_float_parts)
+        || is_missing(target.has_fma, host.has_fma)
+        || is_missing(target.has_f16_conversion, host.has_f16_conversion)
+        || is_missing(target.has_rounding, host.has_rounding)
+        || is_missing(target.has_float_parts, host.has_float_parts)
     {
         return Err(Error::invalid(format!(
-            "this machine lacks instructions of '{}'; leave the processor out",
+            "this machine does not support all instructions of '{}'; remove --target-cpu and --target-features",
             target.cpu
         ))
         .coded(Code::Target));
@@ -97,7 +97,7 @@ fn target(flags: &ModelArgs) -> Result<Target> {
     Ok(target)
 }
 
-/// Makes code of a kernel for a target.
+/// Compiles a kernel for a target.
 pub(crate) fn compile_kernel(
     module: hlo::Module,
     target: &Target,

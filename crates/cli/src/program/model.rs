@@ -1,4 +1,4 @@
-//! A model read from its files as the flags ask, with its config: the one of a file, or one that is inferred.
+//! Reading of a model and its config, which comes from a file or is inferred.
 
 use crate::args::model::ModelArgs;
 use crate::args::parse::loop_bounds;
@@ -16,15 +16,16 @@ use tf::proto::Config;
 
 /// A model with its config.
 pub(crate) struct Read {
-    /// For the compiler.
+    /// Input of the compiler.
     pub(crate) input: Input,
-    /// The values that the model comes with: of variables before the first run, by the name of the variable's node; of
-    /// the arguments of a snapshot, by name.
+    /// Values that the model contains: of variables before the first run, by the names of their
+    /// nodes, and of the arguments of a snapshot, by name.
     pub(crate) initial: BTreeMap<String, Literal>,
 }
 
-/// The model and its config, inferred if no file is given. What the user may want to know of it is printed to
-/// standard error. `disabled` are the passes over HLO that do not run; the dumper sees HLO between the others.
+/// Reads the model and its config, which is inferred if no file is given. Prints notes to standard
+/// error. `disabled` names the HLO passes that do not run; the dumper observes HLO between the
+/// others.
 pub(crate) fn read(
     flags: &ModelArgs,
     disabled: &[String],
@@ -46,7 +47,7 @@ pub(crate) fn read(
     Ok(Read { input: Input::of_model(model, config, file).with_loop_bounds(loop_bounds), initial })
 }
 
-/// The model, and the config with its bytes if a file is given.
+/// Reads the model, and the config with the bytes of its file if one is given.
 pub(crate) fn load(flags: &ModelArgs) -> Result<(Model, Option<(Config, Bytes)>)> {
     compiler::guarded(|| {
         let config = match &flags.config {
@@ -71,7 +72,8 @@ fn inferred_config(model: &Model, progress: &Progress) -> Result<Config> {
     Ok(inferred.config)
 }
 
-/// The error of a model whose config cannot be inferred: all that is missing, each with the flag that mends it.
+/// Error for a model whose config cannot be inferred. It lists every missing item with the flag
+/// that supplies it.
 pub(crate) fn not_inferred(model: &str, inferred: &Inferred) -> Error {
     Error::invalid(format!(
         "no config is given, and it cannot be inferred from {model}:\n  {}",

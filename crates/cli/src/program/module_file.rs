@@ -1,4 +1,5 @@
-//! Models that are programs already: HLO as text and as XLA's messages, StableHLO as text and as portable artefacts, `jax.export`.
+//! Models that are programs instead of graphs: HLO as text or as XLA's messages, StableHLO as text
+//! or as a portable artifact, and `jax.export`.
 
 use crate::args::model::ModelArgs;
 use crate::report::dump::{Dumper, Watch};
@@ -9,8 +10,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use support::{Error, Result};
 
-/// The program in a file, and the values of its arguments that the file holds, by name; `None` if it is no such file. The
-/// program's checks stay. `disabled` are the passes that do not run; the dumper sees HLO between the others.
+/// Reads the program in a file, and the values of arguments that the file contains, by name.
+/// Returns `None` if the file is not a program. The program keeps its checks. `disabled` names the
+/// passes that do not run; the dumper observes HLO between the others.
 pub(crate) fn read(
     flags: &ModelArgs,
     disabled: &[String],
@@ -22,18 +24,18 @@ pub(crate) fn read(
         return Ok(None);
     }
     let bytes = tf::source::read_bytes(path)?;
-    let found = compiler::guarded(|| {
+    let module = compiler::guarded(|| {
         let observer = &mut Watch::new(progress, dumper);
         HloProgram::of_file(path, &bytes, &mut PassRun { disabled, observer })
     })?;
-    let Some((program, arguments)) = found else { return Ok(None) };
+    let Some((program, arguments)) = module else { return Ok(None) };
     refuse_flags(flags)?;
     let names = program.program.interface.program_shape().parameter_names;
     let values = names.into_iter().zip(arguments).collect();
     Ok(Some((Input::of_hlo(program, bytes), values)))
 }
 
-/// Flags that choose parts of a graph say nothing about a program.
+/// Rejects flags that select parts of a graph.
 fn refuse_flags(flags: &ModelArgs) -> Result<()> {
     let given = [
         ("--config", flags.config.is_some()),
@@ -45,17 +47,17 @@ fn refuse_flags(flags: &ModelArgs) -> Result<()> {
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((flag, _)) => Err(Error::invalid(format!(
-            "{flag} is for graphs; '{}' is a program, whose arguments and results are its own",
+            "{flag} applies only to graphs, but '{}' is a program with its own arguments and results",
             flags.model.display()
         ))),
         None => Ok(()),
     }
 }
 
-/// An error that says why there is no config to print.
+/// Error that explains why a program has no config.
 pub(crate) fn needs_no_config(path: &Path) -> Error {
     Error::invalid(format!(
-        "'{}' is a program, whose arguments and results are its own: it has no config",
+        "'{}' is a program with its own arguments and results: it has no config",
         path.display()
     ))
 }

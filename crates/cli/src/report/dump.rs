@@ -1,4 +1,4 @@
-//! What XLA's own flags ask to see of a compilation: files in XLA's names, or text on standard error.
+//! Dumps that XLA's flags request: files with XLA's names, or text on standard error.
 
 use crate::args::xla_flags::{DumpFlags, XlaFlags};
 use crate::files::hlo_formats::{Format, Surroundings, render};
@@ -11,25 +11,25 @@ use std::io::Write as _;
 use std::path::Path;
 use support::{Error, Result};
 
-/// The longest name of a file; a longer one is written without the module's name.
+/// Maximum length of a file name in bytes. A longer one omits the module's name.
 const MAX_FILE_NAME: usize = 255;
-/// Writes what the flags ask for while modules go by.
+/// Writes the requested dumps during a compilation.
 pub(crate) struct Dumper {
     flags: DumpFlags,
     module_name: String,
-    /// The name of the passes that run, which stands in the names of files.
+    /// Name of the running pipeline, which is part of file names.
     pipeline: String,
-    /// The files between passes so far.
+    /// Number of files written between passes so far.
     step: usize,
-    /// The pass after which the module was seen last, and the module if it is to be written.
+    /// The last pass that changed the module, and the module if it may be written.
     last: String,
     pending: Option<Module>,
-    /// The first thing that went wrong; the compilation goes on.
+    /// The first error. It does not end the compilation.
     error: Option<Error>,
 }
 
 impl Dumper {
-    /// What the flags say.
+    /// Creates a dumper for these flags.
     pub(crate) fn new(flags: &XlaFlags) -> Self {
         Self {
             flags: flags.dump.clone(),
@@ -42,25 +42,25 @@ impl Dumper {
         }
     }
 
-    /// An error if something could not be written.
+    /// Returns an error if any file could not be written.
     pub(crate) fn finish(self) -> Result<()> {
         self.error.map_or(Ok(()), Err)
     }
 
-    fn wants(&self) -> bool {
+    fn is_selected(&self) -> bool {
         let chosen = self.flags.module_re.as_ref();
         self.flags.is_on() && chosen.is_none_or(|chosen| chosen.is_match(&self.module_name))
     }
 
-    fn see(&mut self, point: Point<'_>, module: &Module) -> Result<()> {
+    fn observe(&mut self, point: Point<'_>, module: &Module) -> Result<()> {
         match point {
             Point::Imported => {
-                // A program may be imported again, with what the first time has shown.
+                // A program may be imported again. Discard the state of the first import.
                 (self.step, self.pending) = (0, None);
                 module.name().clone_into(&mut self.module_name);
                 self.graph(module, "before_optimizations")?;
                 self.log("before optimizations", module);
-                if self.wants() { self.write(module, "before_optimizations") } else { Ok(()) }
+                if self.is_selected() { self.write(module, "before_optimizations") } else { Ok(()) }
             }
             Point::PipelineStart { pipeline } => {
                 module.name().clone_into(&mut self.module_name);
@@ -79,22 +79,23 @@ impl Dumper {
             Point::Optimized => {
                 self.graph(module, "cpu_after_optimizations")?;
                 self.log("after optimizations", module);
-                if self.wants() { self.write(module, "cpu_after_optimizations") } else { Ok(()) }
+                if self.is_selected() { self.write(module, "cpu_after_optimizations") } else { Ok(()) }
             }
         }
     }
 
-    /// Keeps a module that a pass has left, if modules between passes are asked for.
+    /// Keeps the module after a pass, if modules between passes are requested.
     fn keep_pending(&mut self, pass: &str, module: &Module) {
         pass.clone_into(&mut self.last);
         self.pending = self.flags.pass_re.is_some().then(|| module.clone());
     }
 
-    /// Writes the module as it was before a pass, if this or the one before is asked for.
+    /// Writes the module between two passes, if either of them is requested.
     fn between(&mut self, next: &str) -> Result<()> {
         let Some(module) = self.pending.take() else { return Ok(()) };
-        let is_asked = |pass: &str| self.flags.pass_re.as_ref().is_some_and(|chosen| chosen.is_match(pass));
-        if !self.wants() || !(is_asked(&self.last) || is_asked(next)) {
+        let is_requested =
+            |pass: &str| self.flags.pass_re.as_ref().is_some_and(|chosen| chosen.is_match(pass));
+        if !self.is_selected() || !(is_requested(&self.last) || is_requested(next)) {
             return Ok(());
         }
         let Self { step, pipeline, last, .. } = &self;
@@ -103,26 +104,26 @@ impl Dumper {
         self.write(&module, &suffix)
     }
 
-    /// The files of a module in all forms that are asked for.
+    /// Writes a module in all requested formats.
     fn write(&self, module: &Module, suffix: &str) -> Result<()> {
         let name = file_name(&self.module_name, suffix);
-        let mut forms = Vec::new();
+        let mut formats = Vec::new();
         if self.flags.as_text {
-            forms.push((Format::Text, "txt"));
+            formats.push((Format::Text, "txt"));
         }
-        for (is_asked, format, extension) in [
+        for (is_requested, format, extension) in [
             (self.flags.as_proto, Format::Proto, "hlo.pb"),
             (self.flags.as_dot, Format::Dot, "dot"),
             (self.flags.as_html, Format::Html, "html"),
         ] {
-            if is_asked {
-                forms.push((format, extension));
+            if is_requested {
+                formats.push((format, extension));
             }
         }
-        for (format, extension) in forms {
+        for (format, extension) in formats {
             let mut bytes = render(module, format, &Surroundings::default())?;
             if format == Format::Proto {
-                // XLA's file holds the module in an HloProto, where memory is described beside it.
+                // XLA's file wraps the module in an HloProto, which can also describe buffers.
                 bytes = hlo::proto::in_hlo_proto(&bytes);
             }
             self.put(&format!("{name}.{extension}"), &bytes, format.is_binary())?;
@@ -134,7 +135,7 @@ impl Dumper {
         if self.flags.directory() == "-" {
             if is_binary {
                 return Err(Error::invalid(format!(
-                    "{name} is binary, and no directory is given for it: add --xla_dump_to=DIR"
+                    "cannot print the binary file {name}: name a directory with --xla_dump_to=DIR"
                 )));
             }
             let text = String::from_utf8_lossy(bytes);
@@ -143,7 +144,7 @@ impl Dumper {
         write_into(self.flags.directory(), name, bytes)
     }
 
-    /// The old flag's picture of modules whose names match.
+    /// Writes the graph of modules whose names match `--xla_generate_hlo_graph`.
     fn graph(&self, module: &Module, suffix: &str) -> Result<()> {
         let Some(chosen) = &self.flags.generate_hlo_graph else { return Ok(()) };
         let computations = || module.computations().any(|(_, c)| chosen.is_match(c.name()));
@@ -155,15 +156,15 @@ impl Dumper {
         write_into(self.flags.graph_path.as_deref().unwrap_or("."), &name, &bytes)
     }
 
-    /// The text on standard error, where the level of logging is that of XLA's text.
+    /// Prints the module's text to standard error, if the log level requests it.
     fn log(&self, what: &str, module: &Module) {
         if self.flags.log_text {
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is nowhere to report that.
             let _ = writeln!(std::io::stderr(), "HLO {what}:\n{}", module.to_text());
         }
     }
 
-    /// What was said of memory, beside the optimised module.
+    /// Writes the buffer assignment next to the optimized module.
     fn buffers(&mut self, text: &str) -> Result<()> {
         let name = file_name(&self.module_name, "cpu_after_optimizations-buffer-assignment.txt");
         self.put(&name, text.as_bytes(), false)
@@ -176,14 +177,14 @@ impl Dumper {
     }
 }
 
-/// Writes a file into a directory, which is made.
+/// Writes a file into a directory, and creates the directory if necessary.
 fn write_into(directory: &str, name: &str, bytes: &[u8]) -> Result<()> {
     let output = Output { path: Path::new(directory).join(name), parts: vec![Cow::Borrowed(bytes)] };
     outputs::create_directories(std::slice::from_ref(&output))?;
     outputs::write(&[output])
 }
 
-/// `module_0000.NAME.SUFFIX`, as XLA names the files of the first module that it compiles.
+/// Name `module_0000.NAME.SUFFIX`, which XLA gives the files of the first module that it compiles.
 fn file_name(module: &str, suffix: &str) -> String {
     let long = format!("module_0000.{module}.{suffix}");
     let name = if module.is_empty() || long.len() > MAX_FILE_NAME - ".hlo.pb".len() {
@@ -194,14 +195,14 @@ fn file_name(module: &str, suffix: &str) -> String {
     name.chars().map(|c| if "/\\[] ".contains(c) { '_' } else { c }).collect()
 }
 
-/// An observer beside another one.
+/// Observer that passes a compilation on to another observer and to a dumper.
 pub(crate) struct Watch<'a> {
     inner: &'a mut dyn Observer,
     dumper: &'a mut Dumper,
 }
 
 impl<'a> Watch<'a> {
-    /// Shows a compilation to both.
+    /// Creates an observer for both.
     pub(crate) fn new(inner: &'a mut dyn Observer, dumper: &'a mut Dumper) -> Self {
         Self { inner, dumper }
     }
@@ -210,16 +211,16 @@ impl<'a> Watch<'a> {
 impl Observer for Watch<'_> {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
         self.inner.ended(stage, detail);
-        if stage == "buffers" && self.dumper.flags.as_text && self.dumper.wants() {
-            let written = self.dumper.buffers(&detail());
-            self.dumper.note(written);
+        if stage == "buffers" && self.dumper.flags.as_text && self.dumper.is_selected() {
+            let result = self.dumper.buffers(&detail());
+            self.dumper.note(result);
         }
     }
 
     fn module(&mut self, point: Point<'_>, module: &Module) {
         self.inner.module(point, module);
-        let seen = self.dumper.see(point, module);
-        self.dumper.note(seen);
+        let result = self.dumper.observe(point, module);
+        self.dumper.note(result);
     }
 
     fn code(&mut self, llvm_ir: Option<&str>, assembly: Option<&str>) {

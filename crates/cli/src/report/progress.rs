@@ -1,4 +1,5 @@
-//! What a compilation shows while it runs, on a terminal, and after it, with `-v`.
+//! Progress of a compilation: a line on a terminal while it runs, and the stages' times after it
+//! with `-v`.
 
 use crate::args::model::ModelArgs;
 use crate::report::Reporter;
@@ -8,10 +9,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::Write as _;
 use std::time::Duration;
 
-/// How often the line is drawn.
+/// Interval at which the line is redrawn.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A line on the terminal that says what is being done, and a report.
+/// Progress line on the terminal, and the stages' times.
 pub(crate) struct Progress {
     bar: ProgressBar,
     report: StageTimes,
@@ -20,13 +21,14 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Begins to show the compilation of a program, unless the flags or the output say otherwise.
+    /// Starts the display for the compilation of a program. It is hidden if a flag says so, or if
+    /// standard error is not a terminal.
     pub(crate) fn new(flags: &ModelArgs, name: &str) -> Self {
         let hidden = flags.quiet || flags.verbose;
         let bar = if hidden {
             ProgressBar::hidden()
         } else {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing unless standard error is a terminal.
             ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr())
         };
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix} {elapsed} {msg}") {
@@ -41,15 +43,15 @@ impl Progress {
         Self { bar, report: StageTimes::new(stages), verbose: flags.verbose, quiet: flags.quiet }
     }
 
-    /// Says something that the user may want to know, unless only results are to be printed.
+    /// Prints a note for the user, unless only results are to be printed.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is nowhere to report that.
             self.bar.suspend(|| drop(writeln!(std::io::stderr(), "note: {text}")));
         }
     }
 
-    /// Takes the line away, and prints the table of times if asked for.
+    /// Removes the line, and prints the stages' times if requested.
     pub(crate) fn finish(&self) {
         self.bar.finish_and_clear();
         if self.verbose {
@@ -62,11 +64,11 @@ impl Observer for Progress {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
         let next = match stage {
             "read" | "prepare" => Some("importing"),
-            "import" => Some("optimising"),
+            "import" => Some("optimizing"),
             "plan" => Some("assigning buffers"),
             "kernel" => Some("generating code"),
             "codegen" => Some("writing"),
-            // A pass, behind which there is another one.
+            // A stage that does not change the message, such as a pass.
             _ => None,
         };
         if let Some(next) = next {

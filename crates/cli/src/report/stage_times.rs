@@ -1,11 +1,11 @@
-//! What `-v` prints: a time for each stage, and what it made.
+//! Output of `-v`: the time and the results of each stage.
 
 use crate::report::Reporter;
 use compiler::Observer;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Collects the stages' times; prints what stages made while they go by.
+/// Collects the stages' times, and prints the results of stages when they end.
 pub(crate) struct StageTimes {
     last: Instant,
     stages: Vec<(String, Duration)>,
@@ -13,13 +13,13 @@ pub(crate) struct StageTimes {
 }
 
 impl StageTimes {
-    /// A report that prints what the stages of these names made.
+    /// Creates a report that prints the results of the stages with these names.
     pub(crate) fn new(details: &[&str]) -> Self {
         let details = details.iter().map(|stage| (*stage).to_owned()).collect();
         Self { last: Instant::now(), stages: Vec::new(), details }
     }
 
-    /// The table, to standard error.
+    /// Prints the table of times to standard error.
     pub(crate) fn print(&self) {
         let mut err = std::io::stderr().lock();
         let total: Duration = self.stages.iter().map(|(_, time)| *time).sum();
@@ -32,7 +32,7 @@ impl StageTimes {
 impl Observer for StageTimes {
     fn ended(&mut self, stage: &str, detail: &dyn Fn() -> String) {
         self.stages.push((stage.to_owned(), self.last.elapsed()));
-        if self.details.iter().any(|wanted| wanted == stage) {
+        if self.details.iter().any(|name| name == stage) {
             let _ = writeln!(std::io::stderr(), "== after {stage}\n{}", detail().trim_end());
         }
         self.last = Instant::now();
@@ -41,7 +41,7 @@ impl Observer for StageTimes {
 
 impl Reporter for StageTimes {
     fn note(&mut self, text: &str) {
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, there is nowhere to report that.
         let _ = writeln!(std::io::stderr(), "note: {text}");
     }
 }

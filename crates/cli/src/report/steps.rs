@@ -1,4 +1,4 @@
-//! What is told of steps while they run: a line of results for each, a bar where somebody looks.
+//! Progress of steps while they run: the results of each step, and a progress bar on a terminal.
 
 use crate::files::outputs;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -9,28 +9,30 @@ use std::io::IsTerminal as _;
 use std::time::{Duration, Instant};
 use support::Result;
 
-/// How often the bar is drawn anew: more would cost what short steps take.
-const DRAWN: Duration = Duration::from_millis(100);
+/// Interval at which the bar is redrawn. Drawing more often would cost as much as short steps.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Steps on their way.
+/// Progress of running steps.
 pub(crate) struct Steps {
     bar: ProgressBar,
     count: u64,
-    /// Whether every step has its lines; where bar and lines would meet on one terminal, only the last one has.
-    tells_all: bool,
+    /// True if the lines of every step are printed. If they share a terminal with the bar, only the
+    /// last step's are.
+    prints_all: bool,
     begin: Instant,
     first: Duration,
-    drawn: Duration,
+    last_draw: Duration,
     last: String,
 }
 
 impl Steps {
-    /// Begins to count so many steps. There is no bar if there is one step, nobody looks, or only results are wanted.
+    /// Starts the display for `count` steps. There is no bar for a single step, with `quiet`, or if
+    /// standard error is not a terminal.
     pub(crate) fn new(count: u64, quiet: bool) -> Self {
         let bar = if quiet || count == 1 {
             ProgressBar::hidden()
         } else {
-            // Draws nothing where standard error is no terminal.
+            // Draws nothing unless standard error is a terminal.
             ProgressBar::with_draw_target(Some(count), ProgressDrawTarget::stderr())
         };
         if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len}  {msg}  {eta} left") {
@@ -38,35 +40,35 @@ impl Steps {
         }
         Self {
             count,
-            tells_all: bar.is_hidden() || !std::io::stdout().is_terminal(),
+            prints_all: bar.is_hidden() || !std::io::stdout().is_terminal(),
             bar,
             begin: Instant::now(),
             first: Duration::ZERO,
-            drawn: Duration::ZERO,
+            last_draw: Duration::ZERO,
             last: String::new(),
         }
     }
 
-    /// A step has ended with these lines of results.
+    /// Reports the end of a step with these lines of results.
     pub(crate) fn ended(&mut self, step: u64, lines: &str) -> Result<()> {
         let now = self.begin.elapsed();
         if step == 0 {
             self.first = now;
         }
-        if self.tells_all {
+        if self.prints_all {
             outputs::print(lines)?;
         } else {
             lines.clone_into(&mut self.last);
         }
-        if !self.bar.is_hidden() && (now >= self.drawn + DRAWN || step == 0) {
-            self.drawn = now;
+        if !self.bar.is_hidden() && (now >= self.last_draw + REDRAW_INTERVAL || step == 0) {
+            self.last_draw = now;
             self.bar.set_position(step + 1);
             self.bar.set_message(self.message(step, lines));
         }
         Ok(())
     }
 
-    /// Steps in a second, and the first number of the step.
+    /// Message of the bar: steps per second, and the first number of the step.
     fn message(&self, step: u64, lines: &str) -> String {
         let rate = self.rate(step + 1).map(|rate| format!("{rate:.0} steps/s")).unwrap_or_default();
         let prefix = format!("step {step}  ");
@@ -76,13 +78,14 @@ impl Steps {
         }
     }
 
-    /// Steps in a second behind the first one, which compiles.
+    /// Steps per second after the first step, which compiles.
     fn rate(&self, done: u64) -> Option<f64> {
         let rest = (self.begin.elapsed() - self.first).as_secs_f64();
         (done > 1).then(|| (done - 1) as f64 / rest.max(1e-9))
     }
 
-    /// Takes the bar away and prints what is left to print; steps in a second, if there were several.
+    /// Removes the bar and prints the remaining lines. Returns the steps per second if there were
+    /// several steps.
     pub(crate) fn finish(self) -> Result<Option<f64>> {
         let rate = self.rate(self.count);
         self.bar.finish_and_clear();
@@ -97,8 +100,9 @@ impl Drop for Steps {
     }
 }
 
-/// What is fetched in a step: numbers in a line of their own, where there are several steps.
-pub(crate) fn told<'r>(
+/// Lines with the results of a step. If there are several steps, each number is on a line that
+/// names the step.
+pub(crate) fn step_lines<'r>(
     results: impl IntoIterator<Item = (&'r str, &'r Literal)>,
     step: u64,
     steps: u64,

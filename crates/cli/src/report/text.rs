@@ -1,16 +1,16 @@
-//! Layout of what commands print: tables, sizes, JSON, and text of unknown origin.
+//! Formatting of the commands' output: tables, sizes, JSON, and untrusted text.
 
 use crate::files::outputs;
 use serde_json::Value;
 use std::fmt::Write as _;
 use support::Result;
 
-/// Prints JSON for programs to read: indented, keys sorted.
+/// Prints JSON, indented and with sorted keys.
 pub(crate) fn print_json(value: &Value) -> Result<()> {
     outputs::print(&format!("{value:#}\n"))
 }
 
-/// Rows with columns as wide as their widest cell.
+/// Appends a table whose columns are as wide as their widest cells.
 pub(crate) fn table(out: &mut String, title: &str, rows: &[Vec<String>]) {
     if rows.is_empty() {
         return;
@@ -26,10 +26,11 @@ pub(crate) fn table(out: &mut String, title: &str, rows: &[Vec<String>]) {
     }
 }
 
-/// The most characters of a text that are printed.
+/// Maximum number of bytes of a text that are printed.
 const MAX_PRINTED: usize = 500;
 
-/// Text of a file of somebody's without what a terminal obeys, and without the middle if it is endless.
+/// Makes text from an untrusted file safe to print: escapes control characters, and omits the
+/// middle of long texts.
 pub(crate) fn printable(text: &str) -> String {
     if text.len() > MAX_PRINTED {
         let start = text.floor_char_boundary(MAX_PRINTED / 2);
@@ -39,7 +40,7 @@ pub(crate) fn printable(text: &str) -> String {
     text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect() } else { vec![c] }).collect()
 }
 
-/// A size for the reader.
+/// Formats a size with a unit.
 pub(crate) fn human_bytes(bytes: u64) -> String {
     match bytes {
         0..1000 => format!("{bytes} B"),

@@ -1,4 +1,4 @@
-//! Data cut into batches for a session's steps: `--batches`, `--mnist`, `--batch-rows`.
+//! Data for a session's steps, split into batches: `--batches`, `--mnist`, `--batch-rows`.
 
 use crate::args::session::BatchArgs;
 use crate::session::mnist::{Digits, Mnist};
@@ -9,46 +9,46 @@ use shape::{ArrayShape, Literal, PrimitiveType, Scalar};
 use std::path::Path;
 use support::{Error, Result};
 
-/// The largest array that is read from an archive, in bytes.
+/// Maximum size in bytes of an array read from an archive.
 const MAX_ARRAY: u64 = 16 << 30;
 
-/// Data that is cut into batches.
+/// Data that is split into batches.
 #[derive(Default)]
 pub(crate) struct Batches {
     columns: Vec<Column>,
-    /// The rows of the batches, one after the other, and how many make a batch.
+    /// Row numbers of all batches in sequence, and the number of rows per batch.
     order: Option<(Vec<usize>, usize)>,
-    /// What trained variables are tested on.
+    /// Test set for the trained variables.
     test: Option<Test>,
 }
 
-/// Digits that are not trained on.
+/// Digits that are not part of the training set.
 struct Test {
     columns: Vec<Column>,
     count: usize,
 }
 
-/// The data of a feed.
+/// Data for one feed.
 struct Column {
-    /// The number of the feed.
+    /// Number of the feed.
     argument: usize,
     content: Content,
-    /// The shape of a batch.
+    /// Shape of a batch.
     shape: ArrayShape,
 }
 
-/// Rows, and what becomes of them on the way to a feed.
+/// Rows, and their conversion to the values of a feed.
 enum Content {
-    /// Nothing.
+    /// Arrays that are fed as they are.
     Rows(Literal),
-    /// Bytes from 0 to 255 become numbers from 0 to 1.
+    /// Bytes from 0 to 255 that are fed as numbers from 0 to 1.
     Pixels { bytes: Bytes, row: usize },
-    /// Each byte is a number, or the place of the one in a row of zeros.
+    /// Bytes that are fed as numbers or in one-hot form.
     Labels(Bytes),
 }
 
 impl Batches {
-    /// What the flags ask for; nothing by default.
+    /// Reads the data that the flags name; empty by default.
     pub(crate) fn read(flags: &BatchArgs, signature: &Signature) -> Result<Self> {
         let mut batches = match (&flags.batches, &flags.mnist) {
             (Some(path), _) => Self {
@@ -60,7 +60,7 @@ impl Batches {
                 .map_err(|error| error.context(format!("--mnist {}", directory.display())))?,
             (None, None) if flags.batch_rows.is_some() => {
                 return Err(Error::invalid(
-                    "--batch-rows says which rows make a batch: give --batches or --mnist, too",
+                    "--batch-rows has no effect without data: add --batches or --mnist",
                 ));
             }
             (None, None) => Self::default(),
@@ -73,12 +73,12 @@ impl Batches {
         Ok(batches)
     }
 
-    /// Whether there are batches for an argument.
+    /// True if there are batches for an argument.
     pub(crate) fn has(&self, argument: usize) -> bool {
         self.columns.iter().any(|column| column.argument == argument)
     }
 
-    /// How many whole batches there are.
+    /// Number of complete batches.
     pub(crate) fn count(&self) -> Option<u64> {
         let count = match &self.order {
             Some((rows, batch)) => Some(rows.len() / batch),
@@ -87,7 +87,7 @@ impl Batches {
         count.and_then(|count| u64::try_from(count).ok())
     }
 
-    /// Puts the batch of a step in; after the last comes the first.
+    /// Sets the feeds to the batch of a step. The first batch follows the last one.
     pub(crate) fn put(&self, step: u64, values: &mut [Literal]) -> Result<()> {
         let step = (step % self.count().unwrap_or(1).max(1)) as usize;
         for column in &self.columns {
@@ -99,8 +99,9 @@ impl Batches {
         Ok(())
     }
 
-    /// Calls for the batches of the test set, with how many rows each has. `fits` says whether a feed takes so many rows at
-    /// once; where all do, that is one batch, else all are of the feeds' sizes, and a last one that is not whole is left out.
+    /// Calls `run` with each batch of the test set and its number of rows. `fits` returns true if a
+    /// feed accepts an array of these sizes. If every feed accepts the whole test set, it is one
+    /// batch. Otherwise the batches have the feeds' sizes, and an incomplete last batch is omitted.
     pub(crate) fn test(
         &self,
         values: &[Literal],
@@ -124,7 +125,7 @@ impl Batches {
         Ok(())
     }
 
-    /// Whether there is something to test on.
+    /// True if there is a test set.
     pub(crate) fn has_test(&self) -> bool {
         self.test.is_some()
     }
@@ -139,19 +140,19 @@ impl Column {
         }
     }
 
-    /// How many rows make a batch.
+    /// Number of rows per batch.
     fn batch(&self) -> usize {
         self.shape.size(0) as usize
     }
 
-    /// The sizes of so many rows.
+    /// Sizes of an array of `count` rows.
     fn sizes(&self, count: usize) -> Vec<i64> {
         let mut sizes = self.shape.sizes();
         sizes[0] = count as i64;
         sizes
     }
 
-    /// Rows that follow each other.
+    /// Returns consecutive rows.
     fn cut(&self, start: usize, count: usize) -> Result<Literal> {
         match &self.content {
             Content::Rows(rows) => {
@@ -162,7 +163,7 @@ impl Column {
         }
     }
 
-    /// Rows from anywhere.
+    /// Returns the rows with these numbers.
     fn gathered(&self, at: &[usize]) -> Result<Literal> {
         match &self.content {
             Content::Rows(rows) => {
@@ -173,14 +174,17 @@ impl Column {
             Content::Pixels { bytes, row } => {
                 let images = at.iter().map(|at| &bytes[at * row..(at + 1) * row]);
                 if self.shape.element_type == PrimitiveType::F32 {
-                    // Steps may be shorter than 78,400 divisions.
+                    // A table saves 78,400 divisions per batch of 100 images, which can take longer
+                    // than the step.
                     let number = |pixel| (f32::from(pixel) / 255.0).to_le_bytes();
                     let numbers: [[u8; 4]; 256] = std::array::from_fn(|pixel| number(pixel as u8));
-                    let mut fed = Vec::with_capacity(4 * row * at.len());
+                    let mut values = Vec::with_capacity(4 * row * at.len());
                     for image in images {
-                        image.iter().for_each(|&pixel| fed.extend_from_slice(&numbers[usize::from(pixel)]));
+                        image
+                            .iter()
+                            .for_each(|&pixel| values.extend_from_slice(&numbers[usize::from(pixel)]));
                     }
-                    return self.array(at.len(), fed.into());
+                    return self.array(at.len(), values.into());
                 }
                 let shape = ArrayShape::new(self.shape.element_type, &self.sizes(at.len()));
                 Ok(Literal::from_floats(shape, images.flatten().map(|&pixel| f64::from(pixel) / 255.0)))
@@ -212,11 +216,12 @@ impl Column {
 
     fn array(&self, count: usize, bytes: Bytes) -> Result<Literal> {
         let shape = ArrayShape::new(self.shape.element_type, &self.sizes(count));
-        Literal::from_bytes(shape, bytes).ok_or_else(|| Error::internal("a batch has not its shape's bytes"))
+        Literal::from_bytes(shape, bytes)
+            .ok_or_else(|| Error::internal("the size of a batch differs from the size of its shape"))
     }
 }
 
-/// Bytes of one row. There is one, or no batch could be cut.
+/// Number of bytes of one row. The caller guarantees that there is at least one row.
 fn row_bytes(rows: &Literal) -> usize {
     let shape = rows.array_shape();
     shape.byte_size() as usize / shape.size(0) as usize
@@ -226,7 +231,7 @@ fn feeds(signature: &Signature) -> impl Iterator<Item = (usize, &Argument)> {
     signature.arguments().iter().enumerate().filter(|(_, argument)| argument.role == Role::Feed)
 }
 
-/// The members of an archive that feeds are called like.
+/// Members of an archive whose names are feeds.
 fn archive(path: &Path, signature: &Signature) -> Result<Vec<Column>> {
     let mut archive = npz::Archive::open(tf::source::read_bytes(path)?, MAX_ARRAY)?;
     let names: Vec<String> = archive.names().map(str::to_owned).collect();
@@ -242,7 +247,7 @@ fn archive(path: &Path, signature: &Signature) -> Result<Vec<Column>> {
             && (1..=whole[0]).contains(&batch[0]);
         if !fits {
             return Err(Error::invalid(format!(
-                "'{name}' is {}, from which no batches {} can be cut",
+                "'{name}' is {}, which cannot be split into batches of {}",
                 rows.array_shape(),
                 argument.shape
             )));
@@ -250,27 +255,27 @@ fn archive(path: &Path, signature: &Signature) -> Result<Vec<Column>> {
         columns.push(Column { argument: at, content: Content::Rows(rows), shape: argument.shape.clone() });
     }
     if columns.is_empty() {
-        Err(Error::invalid("none of its members is a feed of the model"))
+        Err(Error::invalid("no member of the archive is a feed of the model"))
     } else {
         Ok(columns)
     }
 }
 
-/// Digits for the feed that takes images and the one that takes labels.
+/// Digits for the feed that accepts images and the feed that accepts labels.
 fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     let Mnist { train, test } = Mnist::read(directory)?;
     let pixels = train.row;
-    let takes_images = |shape: &ArrayShape| {
+    let accepts_images = |shape: &ArrayShape| {
         let row = shape.sizes().iter().skip(1).try_fold(1i64, |n, &size| n.checked_mul(size));
         shape.element_type.is_floating_point() && shape.rank() > 1 && row == i64::try_from(pixels).ok()
     };
-    let takes_labels = |shape: &ArrayShape| match shape.rank() {
+    let accepts_labels = |shape: &ArrayShape| match shape.rank() {
         1 => shape.element_type.is_integer(),
-        2 => !takes_images(shape) && !shape.element_type.is_complex(),
+        2 => !accepts_images(shape) && !shape.element_type.is_complex(),
         _ => false,
     };
-    let images = only(signature, &takes_images, &format!("images of {pixels} pixels (batch, pixels)"))?;
-    let labels = only(signature, &takes_labels, "labels: integers (batch), or one-hot (batch, classes)")?;
+    let images = only(signature, &accepts_images, &format!("images of {pixels} pixels (batch, pixels)"))?;
+    let labels = only(signature, &accepts_labels, "labels: integers (batch), or one-hot (batch, classes)")?;
     let columns = |digits: &Digits| -> Result<Vec<Column>> {
         let feed = |at: usize, content: Content| {
             let shape = signature.arguments()[at].shape.clone();
@@ -284,7 +289,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
         match largest {
             Some(&label) if shape.rank() == 2 && i64::from(label) >= shape.size(1) => {
                 Err(Error::invalid(format!(
-                    "there is a label {label}, and feed '{}' of {shape} has {} classes",
+                    "label {label} is out of range: feed '{}' of {shape} has {} classes",
                     signature.arguments()[labels].label(),
                     shape.size(1)
                 )))
@@ -296,7 +301,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     for column in &batches {
         if !(1..=train.labels.len()).contains(&column.batch()) {
             return Err(Error::invalid(format!(
-                "feed '{}' takes {} images at once, and there are {} to train on",
+                "feed '{}' requires {} rows per batch, but the training set has {}",
                 signature.arguments()[column.argument].label(),
                 column.batch(),
                 train.labels.len()
@@ -305,7 +310,7 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     }
     if batches[0].batch() != batches[1].batch() {
         return Err(Error::invalid(format!(
-            "feed '{}' takes {} images, feed '{}' {} labels: give both the same batch, by --batch or the config",
+            "feed '{}' requires {} images per batch, but feed '{}' {} labels: set the same size with --batch or the config",
             signature.arguments()[images].label(),
             batches[0].batch(),
             signature.arguments()[labels].label(),
@@ -315,26 +320,28 @@ fn mnist(directory: &Path, signature: &Signature) -> Result<Batches> {
     Ok(Batches { columns: batches, order: None, test: Some(Test { columns: columns(&test)?, count }) })
 }
 
-/// The one feed that takes such data.
-fn only(signature: &Signature, takes: &dyn Fn(&ArrayShape) -> bool, what: &str) -> Result<usize> {
-    let found: Vec<(usize, &Argument)> = feeds(signature).filter(|(_, feed)| takes(&feed.shape)).collect();
+/// Returns the only feed that accepts the data described by `what`, or an error if there is not
+/// exactly one.
+fn only(signature: &Signature, accepts: &dyn Fn(&ArrayShape) -> bool, what: &str) -> Result<usize> {
+    let matches: Vec<(usize, &Argument)> =
+        feeds(signature).filter(|(_, feed)| accepts(&feed.shape)).collect();
     let listed = |feeds: &mut dyn Iterator<Item = &Argument>| {
         feeds.map(|feed| format!("'{}' of {}", feed.label(), feed.shape)).collect::<Vec<_>>().join(", ")
     };
-    match found.as_slice() {
+    match matches.as_slice() {
         [(at, _)] => Ok(*at),
         [] => Err(Error::invalid(format!(
-            "no feed takes {what}; the model's feeds are {}",
+            "no feed accepts {what}; the model's feeds are {}",
             listed(&mut feeds(signature).map(|(_, feed)| feed))
         ))),
         several => Err(Error::invalid(format!(
-            "several feeds take {what}: {}; give the data with --batches, whose members have names",
+            "several feeds accept {what}: {}; use --batches, whose members name the feeds",
             listed(&mut several.iter().map(|(_, feed)| *feed))
         ))),
     }
 }
 
-/// The rows of each batch, one batch after the other, and how many make a batch.
+/// Row numbers of all batches in sequence, and the number of rows per batch.
 fn order(path: &Path, columns: &[Column]) -> Result<(Vec<usize>, usize)> {
     let rows = npz::parse_npy(&tf::source::read_bytes(path)?)?;
     let shape = rows.array_shape().clone();
@@ -345,13 +352,13 @@ fn order(path: &Path, columns: &[Column]) -> Result<(Vec<usize>, usize)> {
         && shape.size(0) > 0
         && columns.iter().all(|column| shape.size(1) == column.batch() as i64);
     if !is_fitting {
-        return Err(Error::invalid(format!("it is {shape}; integers of [batches,{batch}] are wanted")));
+        return Err(Error::invalid(format!("expected integers of shape [batches,{batch}], got {shape}")));
     }
     let within = |row: i64| usize::try_from(row).ok().filter(|&row| row < count);
-    let rows = rows.to_i64s().ok_or_else(|| Error::invalid("a row's number is too large"))?;
+    let rows = rows.to_i64s().ok_or_else(|| Error::invalid("a row number is too large"))?;
     let rows = rows.into_iter().map(|row| {
         within(row)
-            .ok_or_else(|| Error::invalid(format!("there is no row {row}: rows are 0 to {}", count - 1)))
+            .ok_or_else(|| Error::invalid(format!("row {row} is out of range: expected 0 to {}", count - 1)))
     });
     Ok((rows.collect::<Result<Vec<_>>>()?, batch))
 }

@@ -1,4 +1,4 @@
-//! `run --jit`: which clusters a session makes, and the graphs that it shows on the way.
+//! `run --jit`: the clusters of a session, and the graphs that clustering dumps.
 
 use crate::args::xla_flags::XlaFlags;
 use cluster::{Observer, Options};
@@ -7,25 +7,27 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use tf::proto::GraphDef;
 
-/// The clustering of a session's graphs.
+/// Clustering for a session's graphs.
 pub(crate) fn rewrite(options: Options, xla: &XlaFlags) -> session::Rewrite {
-    let shows = options.flags.clustering_debug;
-    let directory = xla.graphs_to.clone().filter(|_| shows).map(PathBuf::from);
-    let is_lost = shows && directory.is_none();
-    let mut shown = Shown { directory, written: BTreeMap::new() };
-    if is_lost {
-        shown.warning("--tf_xla_clustering_debug shows nothing: set TF_DUMP_GRAPH_PREFIX to the directory for its graphs");
+    let is_debug = options.flags.clustering_debug;
+    let directory = xla.graphs_to.clone().filter(|_| is_debug).map(PathBuf::from);
+    let has_no_directory = is_debug && directory.is_none();
+    let mut dump = GraphDump { directory, written: BTreeMap::new() };
+    if has_no_directory {
+        dump.warning(
+            "--tf_xla_clustering_debug has no effect: set TF_DUMP_GRAPH_PREFIX to the directory for its graphs",
+        );
     }
-    session::clusters(options, Box::new(shown))
+    session::clusters(options, Box::new(dump))
 }
 
 /// Writes graphs under TensorFlow's names: `mark_for_compilation.pbtxt`, then `mark_for_compilation_1.pbtxt`.
-struct Shown {
+struct GraphDump {
     directory: Option<PathBuf>,
     written: BTreeMap<String, usize>,
 }
 
-impl Observer for Shown {
+impl Observer for GraphDump {
     fn wants_graphs(&self) -> bool {
         self.directory.is_some()
     }
@@ -46,12 +48,12 @@ impl Observer for Shown {
     }
 
     fn warning(&mut self, text: &str) {
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, there is nowhere to report that.
         let _ = writeln!(std::io::stderr(), "warning: {text}");
     }
 }
 
-/// What `--xla_hlo_profile` counted, a table for each cluster, by the names of their nodes.
+/// Tables of `--xla_hlo_profile`, one per cluster, sorted by the names of the clusters' nodes.
 pub(crate) fn cluster_tables(session: &session::Session) -> String {
     let mut profiles = session.cluster_profiles();
     profiles.retain(|profile| profile.runs > 0);

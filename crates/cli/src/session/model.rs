@@ -1,4 +1,5 @@
-//! A model in a session: what the flags say of it, its variables' first values, the feeds of each step.
+//! A model in a session: its flags, the initial values of its variables, and the feeds of each
+//! step.
 
 use crate::args::feeds::FeedArgs;
 use crate::args::model::ModelArgs;
@@ -19,7 +20,7 @@ use tf::proto::attr_value::Value as Attr;
 use tf::proto::{Config, GraphDef};
 use tf::{PartialShape, Wanted};
 
-/// What the flags ask for.
+/// Flags of a model in a session.
 pub(crate) struct Request<'a> {
     pub(crate) model: &'a ModelArgs,
     pub(crate) feeds: &'a FeedArgs,
@@ -30,32 +31,32 @@ pub(crate) struct Request<'a> {
 /// A model in a session, ready to run.
 pub(crate) struct SessionModel {
     pub(crate) session: Session,
-    /// The names of what is fetched.
+    /// Names of the fetches.
     pub(crate) fetches: Vec<String>,
     pub(crate) batches: Batches,
     feeds: Vec<String>,
     targets: Vec<String>,
     inputs: Inputs,
-    /// What the graph says of the feeds' sizes.
+    /// Shapes of the feeds, as far as the graph states them.
     open_shapes: Vec<Option<PartialShape>>,
-    /// Whether a node of the graph is called so.
+    /// True if the graph has a node named [`ACCURACY`].
     has_accuracy: bool,
 }
 
-/// What a graph's accuracy is called.
+/// Name of the node that computes a graph's accuracy.
 const ACCURACY: &str = "accuracy";
 
 impl SessionModel {
-    /// Reads a model and what is given for it, and gives its variables their first values.
+    /// Reads a model and its inputs, and initializes its variables.
     pub(crate) fn open(request: &Request<'_>, xla: &XlaFlags) -> Result<Self> {
         if !request.model.quiet {
             xla.warn();
         }
         let mut read = Read::new(request.model)?;
         let batches = Batches::read(&request.session.batches, &read.signature)?;
-        let made_up =
-            made_up_indices(&read.signature, |at, feed| batches.has(at) || request.feeds.has_feed(feed));
-        if !made_up.is_empty() {
+        let generated =
+            generated_indices(&read.signature, |at, feed| batches.has(at) || request.feeds.has_feed(feed));
+        if !generated.is_empty() {
             limit_indices(&read.graph, &read.config, &mut read.signature);
         }
         let Arguments { inputs, notes } =
@@ -73,18 +74,18 @@ impl SessionModel {
         };
         initialize(&model.session, &read.signature, &read.initial, &model.inputs.first, request.feeds)?;
         if !request.model.quiet {
-            // Nobody is left to tell if standard error is closed.
+            // If standard error is closed, there is nowhere to report that.
             notes.iter().for_each(|note| drop(writeln!(std::io::stderr(), "note: {note}")));
         }
         Ok(model)
     }
 
-    /// How many steps the data are enough for, once.
+    /// Number of steps in one pass over the data.
     pub(crate) fn batch_count(&self) -> Option<u64> {
         self.inputs.batch_count().or(self.batches.count())
     }
 
-    /// What is fed in a step.
+    /// Values of the feeds in a step.
     fn values(&self, step: u64) -> Result<Vec<Literal>> {
         let mut values: Vec<Literal> = self.inputs.first[..self.feeds.len()].to_vec();
         for (at, literal) in self.inputs.at(step).filter(|(at, _)| *at < self.feeds.len()) {
@@ -94,7 +95,7 @@ impl SessionModel {
         Ok(values)
     }
 
-    /// Calls for what a step feeds, fetches and updates.
+    /// Calls `run` with the session and a step's feeds, fetches, and targets.
     pub(crate) fn step<T>(
         &self,
         step: u64,
@@ -107,8 +108,8 @@ impl SessionModel {
         run(&self.session, &feeds, &fetches, &targets)
     }
 
-    /// The mean of a scalar over the test set, and over how many rows; of the graph's accuracy if none is named. `None` if there
-    /// is no test set, or nothing to fetch.
+    /// Mean of a scalar over the test set, and the number of rows. The scalar is `fetch`, or the
+    /// graph's accuracy by default. Returns `None` if there is no test set or nothing to fetch.
     pub(crate) fn test(&self, fetch: Option<&str>) -> Result<Option<(f64, usize)>> {
         let fetch = match fetch {
             Some(fetch) => fetch,
@@ -125,7 +126,7 @@ impl SessionModel {
             let value = results.first().filter(|value| value.array_shape().element_count() == 1);
             let value = value.and_then(Literal::floats).and_then(|floats| floats.first().copied());
             let value = value.ok_or_else(|| {
-                Error::invalid(format!("--accuracy {fetch}: a floating-point number is wanted, not an array"))
+                Error::invalid(format!("--accuracy {fetch}: expected a floating-point number"))
             })?;
             sum += value * rows as f64;
             count += rows;
@@ -134,7 +135,7 @@ impl SessionModel {
         Ok((count > 0).then(|| (sum / count as f64, count)))
     }
 
-    /// The variables that have values.
+    /// Values of the initialized variables.
     pub(crate) fn variables(&self) -> Result<BTreeMap<String, Literal>> {
         let mut variables = BTreeMap::new();
         for variable in self.session.variables() {
@@ -146,7 +147,7 @@ impl SessionModel {
     }
 }
 
-/// The shape that a placeholder states; `None` if it states none, or cannot be asked.
+/// Shape that a placeholder states, or `None` if it states none or the node is not found.
 fn open_shape(graph: &GraphDef, node: &str) -> Option<PartialShape> {
     let node = graph.node.iter().find(|other| other.name == node)?;
     match node.attr.get("shape")?.value.as_ref()? {
@@ -178,7 +179,7 @@ fn options(request: &Request<'_>, xla: &XlaFlags) -> Result<Options> {
     options.with_config(&config)
 }
 
-/// A model's graph, and what is fed and fetched of it.
+/// A model's graph, with its feeds and fetches.
 struct Read {
     graph: GraphDef,
     config: Config,
@@ -213,8 +214,8 @@ impl Read {
     }
 }
 
-/// The feeds of integers for which nothing is given, by their numbers.
-fn made_up_indices(signature: &Signature, is_given: impl Fn(usize, &Argument) -> bool) -> Vec<usize> {
+/// Numbers of the integer feeds without a value, for which random ones are generated.
+fn generated_indices(signature: &Signature, is_given: impl Fn(usize, &Argument) -> bool) -> Vec<usize> {
     let is_index =
         |argument: &Argument| argument.role == Role::Feed && argument.shape.element_type.is_integer();
     let arguments = signature.arguments().iter().enumerate();
@@ -224,19 +225,19 @@ fn made_up_indices(signature: &Signature, is_given: impl Fn(usize, &Argument) ->
         .collect()
 }
 
-/// Finds out which numbers feeds of integers may hold, which takes an import of the graph. Only graphs that compile as a whole
-/// say it.
+/// Determines the ranges of integer feeds, which requires an import of the graph. Graphs that do
+/// not compile as a whole have no limits.
 fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
     let front =
         compiler::guarded(|| compiler::import(graph.clone(), config.clone(), &mut compiler::NoObserver));
     if let Ok(front) = front {
-        for (known, limit) in signature.limits.iter_mut().zip(runner::index_limits(&front.module)) {
-            *known = limit;
+        for (current, limit) in signature.limits.iter_mut().zip(runner::index_limits(&front.module)) {
+            *current = limit;
         }
     }
 }
 
-/// The feeds and variables of a config with their shapes, and what is wanted of the graph.
+/// Signature with the feeds and variables of a config, and the parts of the graph to run.
 fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
     let id = |id: &Option<tf::proto::TensorId>| {
         id.as_ref().map(|id| (id.node_name.clone(), id.output_index)).unwrap_or_default()
@@ -254,14 +255,17 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
     }
     let resolved = compiler::guarded(|| tf::resolve(graph, &wanted))?;
     let mut arguments = Vec::new();
-    for ((feed, fed), node) in config.feed.iter().zip(&wanted.feeds).zip(resolved.graph.nodes.values()) {
+    for ((feed, output), node) in config.feed.iter().zip(&wanted.feeds).zip(resolved.graph.nodes.values()) {
         let shape = feed.shape.as_ref().map(tf::PartialShape::from_proto).transpose()?;
         let sizes = shape.and_then(|shape| shape.sizes()).unwrap_or_default();
         let element_type = node.output_types.first().and_then(|t| t.primitive_type());
         let element_type = element_type.ok_or_else(|| {
-            Error::unsupported(format!("feed '{}:{}' is of no numbers: feed it from a program", fed.0, fed.1))
+            Error::unsupported(format!(
+                "feed '{}:{}' is not numeric: feed it from a program",
+                output.0, output.1
+            ))
         })?;
-        let id = Identifier::Output { node: fed.0.clone(), index: fed.1 };
+        let id = Identifier::Output { node: output.0.clone(), index: output.1 };
         arguments.push(argument(id, &feed.name, Role::Feed, ArrayShape::new(element_type, &sizes)));
     }
     for variable in &config.variable {
@@ -277,13 +281,14 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
     Ok((Signature::unlimited(Interface::new(arguments, Vec::new())), wanted))
 }
 
-/// An argument that has a name in any case: the shortest identifier for want of one in the config.
+/// Creates an argument. Without a name in the config, its name is its shortest identifier.
 fn argument(id: Identifier, name: &str, role: Role, shape: ArrayShape) -> Argument {
     let name = if name.is_empty() { id.short() } else { name.to_owned() };
     Argument { name: Some(name), id, shape, role }
 }
 
-/// Gives variables their first values: those that are given, those of the model, else those of its initialisers.
+/// Initializes the variables with the given values, else with the model's, else with those of its
+/// initializers.
 fn initialize(
     session: &Session,
     signature: &Signature,
@@ -292,8 +297,8 @@ fn initialize(
     given: &FeedArgs,
 ) -> Result<()> {
     let is_given = |argument: &Argument| {
-        let named = |word: &String| word.split('=').next().is_some_and(|name| argument.is_called(name));
-        given.var.iter().any(named) || !given.variables.is_empty()
+        let names_it = |word: &String| word.split('=').next().is_some_and(|name| argument.is_called(name));
+        given.var.iter().any(names_it) || !given.variables.is_empty()
     };
     let from_file = given.var.iter().any(|word| word.starts_with('@'));
     for (argument, value) in signature.arguments().iter().zip(arguments) {
@@ -306,9 +311,9 @@ fn initialize(
             session.set_variable(name, value)?;
         }
     }
-    let left = session.initialize()?;
+    let uninitialized = session.initialize()?;
     for (argument, value) in signature.arguments().iter().zip(arguments) {
-        if argument.role == Role::Variable && left.iter().any(|name| name == argument.id.node()) {
+        if argument.role == Role::Variable && uninitialized.iter().any(|name| name == argument.id.node()) {
             session.set_variable(argument.id.node(), value)?;
         }
     }
@@ -321,7 +326,7 @@ mod tests {
     use shape::PrimitiveType;
 
     #[test]
-    fn only_integers_that_nobody_gives_are_made_up() {
+    fn only_integers_without_a_value_are_generated() {
         let feed = |name: &str, element_type, role| {
             argument(Identifier::first_of(name), name, role, ArrayShape::new(element_type, &[2]))
         };
@@ -332,15 +337,16 @@ mod tests {
             feed("step", PrimitiveType::S64, Role::Variable),
         ];
         let signature = Signature::unlimited(Interface::new(arguments, Vec::new()));
-        let made_up = |words: &[&str], batches: &[usize]| {
+        let generated = |words: &[&str], batches: &[usize]| {
             let feed = words.iter().map(|&word| word.to_owned()).collect();
             let given = FeedArgs { feed, var: Vec::new(), variables: Vec::new(), random: None };
-            made_up_indices(&signature, |at, feed| batches.contains(&at) || given.has_feed(feed))
+            generated_indices(&signature, |at, feed| batches.contains(&at) || given.has_feed(feed))
         };
-        assert_eq!(made_up(&[], &[]), [1, 2]);
-        assert_eq!(made_up(&["labels=l.npy"], &[]), [2]);
-        assert_eq!(made_up(&["labels:0=zeros"], &[2]), [0; 0]);
-        // What a file of several arrays holds is not known yet; random numbers are made up.
-        assert_eq!(made_up(&["@all.npz", "ids=random", "x=x.npy"], &[]), [1, 2]);
+        assert_eq!(generated(&[], &[]), [1, 2]);
+        assert_eq!(generated(&["labels=l.npy"], &[]), [2]);
+        assert_eq!(generated(&["labels:0=zeros"], &[2]), [0; 0]);
+        // The members of an archive are unknown before it is read. Random numbers count as
+        // generated.
+        assert_eq!(generated(&["@all.npz", "ids=random", "x=x.npy"], &[]), [1, 2]);
     }
 }

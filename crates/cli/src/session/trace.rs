@@ -1,4 +1,4 @@
-//! The files of a traced step: its RunMetadata and its timeline.
+//! Files of a traced step: its RunMetadata and its timeline.
 
 use crate::args::trace::TraceArgs;
 use crate::files::outputs::Output;
@@ -9,7 +9,7 @@ use tf::proto::{RunMetadata, StepStats};
 use tf::source::{run_metadata_to_bytes, run_metadata_to_text};
 use trace::{TimelineOptions, chrome_trace};
 
-/// The files of a traced step.
+/// Returns the files of a traced step.
 pub(crate) fn outputs(flags: &TraceArgs, metadata: &RunMetadata) -> Vec<Output<'static>> {
     let mut files = Vec::new();
     let mut file = |path: &Path, bytes: Vec<u8>| {

@@ -1,16 +1,16 @@
-//! Running the tool and other programs in tests.
+//! Helpers that run the tool and other programs in tests.
 
 #![allow(dead_code, reason = "each test file uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the checkout")
 }
 
-/// The tool, in a directory, without flags from the environment.
+/// Returns the tool's command in a directory, without flags from the environment.
 pub fn tfcompile(directory: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tfcompile"));
     command.current_dir(directory);
@@ -33,7 +33,8 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// Runs the tool, which must refuse: exit code 1, one message, nothing written. Returns the message.
+/// Runs the tool, which must fail with exit code 1 and one message and without leaving files.
+/// Returns the message.
 pub fn refuse(command: &mut Command, directory: &Path) -> String {
     let before = listing(directory);
     let output = command.output().unwrap_or_else(|e| panic!("{command:?}: {e}"));

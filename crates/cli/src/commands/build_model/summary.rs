@@ -1,4 +1,4 @@
-//! What `build` prints: the files that it wrote, and the command that links them.
+//! Output of `build`: the files that it wrote, and the command that links them.
 
 use super::{Build, needs_headers};
 use crate::artifacts::kind::Kind;
@@ -10,8 +10,8 @@ use crate::report::text::human_bytes;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Each file with its size, and how to link them.
-pub(super) fn table(outputs: &[Output<'_>], listed: usize, link: &str) -> String {
+/// Lists each file with its size, followed by the hints.
+pub(super) fn table(outputs: &[Output<'_>], listed: usize, hints: &str) -> String {
     let line = |name: String, bytes: u64, more: String| (name, human_bytes(bytes), more);
     let mut lines: Vec<(String, String, String)> = outputs[..listed]
         .iter()
@@ -28,21 +28,22 @@ pub(super) fn table(outputs: &[Output<'_>], listed: usize, link: &str) -> String
     for (name, bytes, more) in lines {
         let _ = writeln!(out, "{name:<width$}  {bytes:>9}{more}");
     }
-    out + link
+    out + hints
 }
 
-/// What to know of a build: the choices measured, the command that links it, and the file of its weights.
+/// Hints about a build: the measured choices, the command that links it, and the file of its
+/// weights.
 pub(super) fn hints(arguments: &Build, artifacts: &Artifacts, names: &FileNames) -> String {
-    let measured = artifacts.tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
-    let mut hints = measured.unwrap_or_default() + &link_line(arguments, names);
+    let choices = artifacts.tuning.as_ref().map(|tuning| tuning.report(arguments.model.verbose));
+    let mut hints = choices.unwrap_or_default() + &link_line(arguments, names);
     if artifacts.has(Kind::Constants) {
         let file = names.of(Kind::Constants);
-        hints += &format!("weights: the program loads them from {file}, see the header\n");
+        hints += &format!("weights: the program loads them from {file}; see the header\n");
     }
     hints
 }
 
-/// The command that makes a program of what was written, with a source file of the user's.
+/// Command that links the files with a source file of the user's into a program.
 fn link_line(arguments: &Build, names: &FileNames) -> String {
     let emits = |emit: Kind| arguments.emit.contains(&emit);
     let quoted_path = |file: &str| quoted(&arguments.output.join(file).display().to_string());
@@ -70,7 +71,7 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     }
     let runtime =
         if needs_headers(arguments) { format!(" -I {}", quoted_path("include")) } else { String::new() };
-    // Microsoft's compiler links import libraries, MinGW's the library itself.
+    // Microsoft's compiler links import libraries; MinGW links the library itself.
     if names.is_coff() && (emits(Kind::Obj) || emits(Kind::Archive)) {
         return format!(
             "link: cl /std:c++17 /O2 /EHsc{} /I {directory} main.cc {linked}\n",
@@ -81,7 +82,7 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     let bare = if arguments.freestanding {
         " -ffreestanding"
     } else if emits(Kind::Header) && names.triple().contains("linux") {
-        // The pool of threads of the C++ headers, with libraries before glibc 2.34.
+        // The thread pool of the C++ headers needs this flag with libraries before glibc 2.34.
         " -pthread"
     } else {
         ""
@@ -97,7 +98,7 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     }
 }
 
-/// What tells a program where its shared library is: beside the program, as far away as where it is linked, so that it
+/// Linker flag with the path of the shared library relative to the program, so that the program
 /// runs from every directory.
 fn run_path(directory: &Path, library: &str) -> String {
     let origin = if library.ends_with(".dylib") { "@executable_path" } else { "$ORIGIN" };
@@ -109,7 +110,7 @@ fn run_path(directory: &Path, library: &str) -> String {
     quoted(&format!("-Wl,-rpath,{place}"))
 }
 
-/// A word as the shell reads it.
+/// Quotes a word for the shell.
 fn quoted(word: &str) -> String {
     if word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+:,=@%".contains(c)) && !word.is_empty() {
         word.to_owned()

@@ -1,4 +1,4 @@
-//! `tfcompile profile --jit`: where the time of a session's steps goes.
+//! `tfcompile profile --jit`: writes a page with the time of each node of a session's steps.
 
 use crate::args::xla_flags::XlaFlags;
 use crate::commands::profile::{Profile, summary, write};
@@ -8,7 +8,8 @@ use std::time::Instant;
 use support::Result;
 use trace::{Roof, step_report};
 
-/// Runs a model's steps in a session, all of them traced but for the first, and writes a page about them.
+/// Runs a model's steps in a session, traces all of them except the first, and writes a page about
+/// them.
 pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     let xla = XlaFlags { is_profiled: true, ..xla.clone() };
     let request = Request {
@@ -30,10 +31,10 @@ pub(crate) fn run(arguments: &Profile, xla: &XlaFlags) -> Result<()> {
     let each = begin.elapsed().as_secs_f64() / arguments.steps as f64;
     let nodes: usize = steps.first().map_or(0, Vec::len);
     let subtitle = format!(
-        "average of {} steps of a session, {:.1} us each; {nodes} nodes in a step; {}; the timeline is the median step",
+        "average of {} steps of a session, {:.1} us each; {nodes} nodes per step; {}; the timeline shows the median step",
         arguments.steps,
         1e6 * each,
-        arguments.threads_told(),
+        arguments.thread_count_text(),
     );
     let mut report = step_report(&arguments.model.model.display().to_string(), &subtitle, steps);
     if !arguments.no_peak {

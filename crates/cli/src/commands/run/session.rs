@@ -1,11 +1,11 @@
-//! `tfcompile run --jit`: a model in a session, node by node.
+//! `tfcompile run --jit`: runs a model in a session, node by node.
 
 use crate::args::xla_flags::XlaFlags;
 use crate::commands::run::Run;
 use crate::files::outputs;
 use crate::files::outputs::Output;
 use crate::files::state;
-use crate::report::steps::{Steps, told};
+use crate::report::steps::{Steps, step_lines};
 use crate::session::clustering::cluster_tables;
 use crate::session::model::{Request, SessionModel};
 use crate::session::trace;
@@ -13,7 +13,7 @@ use shape::Literal;
 use std::io::Write as _;
 use support::Result;
 
-/// Runs a model in a session and prints what is fetched.
+/// Runs a model in a session and prints its fetches.
 pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
     let request = Request {
         model: &arguments.model,
@@ -38,14 +38,14 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
             }
         })?;
         let named = model.fetches.iter().map(String::as_str).zip(&results);
-        steps.ended(step, &told(named, step, count))?;
+        steps.ended(step, &step_lines(named, step, count))?;
     }
     let rate = steps.finish()?;
     if let Some(rate) = rate.filter(|_| !arguments.model.quiet) {
-        // Nobody is left to tell if standard error is closed.
+        // If standard error is closed, there is nowhere to report that.
         let _ = writeln!(
             std::io::stderr(),
-            "{count} steps, {rate:.0} steps/s behind the first, {} kernels compiled",
+            "{count} steps, {rate:.0} steps/s after the first, {} kernels compiled",
             model.session.compiled_kernels()
         );
     }
@@ -58,16 +58,16 @@ pub(crate) fn run(arguments: &Run, xla: &XlaFlags) -> Result<()> {
             None if arguments.model.quiet => {}
             None => drop(writeln!(
                 std::io::stderr(),
-                "note: no node of the graph is called accuracy; name what to fetch for the test images with --accuracy"
+                "note: the graph has no node named accuracy; name the node to fetch for the test images with --accuracy"
             )),
         }
     }
-    files.extend(written(arguments, &model, &results)?);
+    files.extend(state_files(arguments, &model, &results)?);
     outputs::write(&files)
 }
 
-/// The files with results and variables.
-fn written(arguments: &Run, model: &SessionModel, results: &[Literal]) -> Result<Vec<Output<'static>>> {
+/// Files with the results and the variables.
+fn state_files(arguments: &Run, model: &SessionModel, results: &[Literal]) -> Result<Vec<Output<'static>>> {
     let variables = model.variables()?;
     let mut files = Vec::new();
     if let Some(path) = &arguments.save {

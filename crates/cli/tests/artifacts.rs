@@ -1,4 +1,4 @@
-//! Builds and runs the programs of `tests/artefacts`, as its README says.
+//! Builds and runs the programs of `tests/artifacts`, as its README says.
 
 use crate::support::{root, succeed, tfcompile};
 use std::path::Path;
@@ -7,10 +7,10 @@ use tempfile::TempDir;
 
 const WARNINGS: [&str; 4] = ["-Wall", "-Wextra", "-pedantic", "-Werror"];
 
-/// `tfcompile build` of a layer into a directory, quietly.
+/// Builds a layer into a directory.
 fn build(graph: &str, directory: &Path, flags: &[&str]) {
-    let artefacts = root().join("tests/artefacts");
-    build_model(&artefacts.join(graph), &artefacts.join("layer.config.pbtxt"), "layer", directory, flags);
+    let artifacts = root().join("tests/artifacts");
+    build_model(&artifacts.join(graph), &artifacts.join("layer.config.pbtxt"), "layer", directory, flags);
 }
 
 fn build_model(graph: &Path, config: &Path, name: &str, directory: &Path, flags: &[&str]) {
@@ -23,11 +23,11 @@ fn directory() -> TempDir {
     tempfile::tempdir().expect("a directory")
 }
 
-/// Copies the program's sources beside what was built.
+/// Copies the program's sources next to the build's files.
 fn copy_sources(program: &str, directory: &Path) {
-    let artefacts = root().join("tests/artefacts");
-    let mut sources = vec![artefacts.join("expect.h")];
-    for entry in std::fs::read_dir(artefacts.join(program)).expect("readable") {
+    let artifacts = root().join("tests/artifacts");
+    let mut sources = vec![artifacts.join("expect.h")];
+    for entry in std::fs::read_dir(artifacts.join(program)).expect("readable") {
         sources.push(entry.expect("readable").path());
     }
     for source in sources {
@@ -36,11 +36,12 @@ fn copy_sources(program: &str, directory: &Path) {
     }
 }
 
-/// Compiles, links and runs in the directory: `compiler -x language -std=standard source -x none objects`.
-fn run_program(directory: &Path, compiler: &[&str], source: &str, behind: &[&str]) {
+/// Compiles, links, and runs in the directory: `compiler -x language -std=standard source -x none
+/// objects`.
+fn run_program(directory: &Path, compiler: &[&str], source: &str, objects: &[&str]) {
     let mut build = Command::new(compiler[0]);
     build.current_dir(directory).args(&compiler[1..]).args(WARNINGS).arg(source);
-    succeed(build.args(["-x", "none"]).args(behind).args(["-o", "program"]));
+    succeed(build.args(["-x", "none"]).args(objects).args(["-o", "program"]));
     succeed(Command::new(directory.join("program")).current_dir(directory));
 }
 
@@ -92,7 +93,7 @@ fn freestanding(flags: &[&str]) -> TempDir {
     out
 }
 
-/// A program that is compiled and linked without any library.
+/// Compiles and links a program without any library.
 fn bare(directory: &Path, compiler: &str, source: &str) {
     let mut build = Command::new(compiler);
     build.current_dir(directory).args(WARNINGS);
@@ -127,7 +128,8 @@ fn freestanding_programs_of_one_processor_run_without_any_library() {
     run_freestanding(&["--target-cpu=x86-64"]);
 }
 
-/// In the emulator, where it and the cross compiler are at hand; they have to be where the variable says `true`.
+/// Runs the programs in an emulator if it and the cross compiler are installed. They must be if the
+/// variable `required_if` is `true`.
 fn run_freestanding_elsewhere(triple: &str, tools: &str, emulator: &str, required_if: &str) {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let (gcc, gxx) = (format!("{tools}-gcc"), format!("{tools}-g++"));
@@ -160,7 +162,7 @@ fn freestanding_programs_run_on_riscv64() {
     run_freestanding_elsewhere(triple, tools, "qemu-riscv64", "TEST_CROSS");
 }
 
-/// Machines without an operating system. That their objects need nothing is what the tool itself checks.
+/// Machines without an operating system. The tool itself checks that their objects need no library.
 #[test]
 fn graphs_are_built_for_microcontrollers() {
     for flags in [
@@ -175,7 +177,7 @@ fn graphs_are_built_for_microcontrollers() {
     }
 }
 
-/// The layer with its weights in a file, and beside it, in folders, the other graphs compiled alike.
+/// Builds the layer with its weights in a file, and the other graphs in the same way in subfolders.
 fn trainings(flags: &[&str]) -> TempDir {
     let out = directory();
     let flags: Vec<&str> = ["--constants=file"].iter().chain(flags).copied().collect();
@@ -196,7 +198,7 @@ fn trainings(flags: &[&str]) -> TempDir {
 #[test]
 fn weights_are_swapped_among_trainings_of_one_network() {
     let out = trainings(&["--emit=obj,header,c-header"]);
-    // Another training gives the same header, layout hash included: only the weights are others.
+    // Retraining changes only the weights: the header, including its layout hash, stays the same.
     let file = |path: &str| std::fs::read(out.path().join(path)).expect("a file");
     assert_eq!(file("layer.h"), file("again/layer.h"));
     assert_ne!(file("layer.constants"), file("again/layer.constants"));
@@ -208,13 +210,13 @@ fn weights_are_swapped_among_trainings_of_one_network() {
 }
 
 #[test]
-fn weights_are_loaded_by_a_standalone_header_too() {
+fn weights_are_also_loaded_by_a_standalone_header() {
     let out = trainings(&["--standalone-header"]);
     run_program(out.path(), &["g++", "-std=c++17", "-O1"], "main.cc", &["layer.o", "-lpthread"]);
 }
 
 #[test]
-fn weights_of_one_processor_are_swapped_too() {
+fn weights_of_one_processor_are_also_swapped() {
     let out = trainings(&["--target-cpu=x86-64", "--target-triple=x86_64-unknown-linux-gnu"]);
     if cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         let compiler = ["g++", "-std=c++17", "-O1", "-Iinclude"];
