@@ -49,7 +49,7 @@ pub fn import_program(program: &Program) -> Result<hlo::Program> {
 /// Like [`import_program`], but an error comes with the inputs whose values the rules asked for, as
 /// node names and positions. A caller that knows these values may replace the inputs with constants
 /// and retry.
-pub fn import_or_wanted(
+pub fn import_or_requested(
     program: &Program,
 ) -> std::result::Result<hlo::Program, (Error, BTreeSet<(String, usize)>)> {
     let (result, requested) = rounds::import_in_rounds(&RULES, program);

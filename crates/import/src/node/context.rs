@@ -268,7 +268,7 @@ impl<'p> NodeContext<'_, 'p> {
 
     /// Returns the error for an input that must be known at compile time and is not.
     pub(crate) fn not_constant(&mut self, k: usize, id: InstructionId) -> Error {
-        self.state.want_constant(&self.name, k);
+        self.state.request_constant(&self.name, k);
         let origins = self.origins(id);
         let origins = match origins.as_slice() {
             [] => "it is too large to be evaluated at compile time".to_owned(),

@@ -1,5 +1,4 @@
-//! Trial translation: rolls back all changes, however the trial ends, unless its result is to be
-//! kept.
+//! Trial translation: rolls back all changes after the trial, unless the caller keeps its result.
 
 use crate::node::context::NodeContext;
 use support::Result;

@@ -34,7 +34,7 @@ pub(crate) struct State<'p> {
     /// Number of random number generators so far. Each gets a stream of its own.
     random_streams: u64,
     /// Inputs whose value a rule asked for and did not get: node and position.
-    wanted_constants: BTreeSet<(String, usize)>,
+    requested_constants: BTreeSet<(String, usize)>,
     /// Placeholders in the entry for variables without a value.
     unset: BTreeMap<VariableId, InstructionId>,
     /// The first variable that was read before it had a value.
@@ -85,7 +85,7 @@ impl<'p> State<'p> {
             locals: Vec::new(),
             lessons,
             random_streams: 0,
-            wanted_constants: BTreeSet::new(),
+            requested_constants: BTreeSet::new(),
             unset: BTreeMap::new(),
             read_unset: None,
             collected: Collected::default(),
@@ -151,7 +151,7 @@ impl<'p> State<'p> {
         std::mem::take(&mut self.collected)
     }
 
-    /// Only analyzes loop state until the current trial ends.
+    /// Begins the analysis of a loop's state, which lasts until the current trial ends.
     pub(crate) fn begin_analysis(&mut self) {
         self.mode = Mode { is_collecting: false, is_analysis: true };
     }
@@ -161,7 +161,7 @@ impl<'p> State<'p> {
         self.mode.is_analysis
     }
 
-    /// The lessons so far.
+    /// Returns the lessons learned so far.
     pub(crate) fn lessons(&self) -> &Lessons {
         &self.lessons
     }
@@ -178,13 +178,13 @@ impl<'p> State<'p> {
     }
 
     /// Records that a rule asked for the value of a node's input.
-    pub(crate) fn want_constant(&mut self, node: &str, input: usize) {
-        self.wanted_constants.insert((node.to_owned(), input));
+    pub(crate) fn request_constant(&mut self, node: &str, input: usize) {
+        self.requested_constants.insert((node.to_owned(), input));
     }
 
     /// Takes the inputs whose values rules asked for and did not get.
-    pub(crate) fn take_wanted_constants(&mut self) -> BTreeSet<(String, usize)> {
-        std::mem::take(&mut self.wanted_constants)
+    pub(crate) fn take_requested_constants(&mut self) -> BTreeSet<(String, usize)> {
+        std::mem::take(&mut self.requested_constants)
     }
 
     /// Adds a list.

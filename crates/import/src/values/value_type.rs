@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(grown(3, 0, 2, None), Some((3, 5)));
         // Three pushes and two pops.
         assert_eq!(grown(3, 1, 3, Some(4)), Some((7, 9)));
-        // Only pops.
+        // Pops without pushes.
         assert_eq!(grown(3, -1, 0, None), Some((3, 3)));
         assert_eq!(grown(3, 1, 1, Some(0)), Some((3, 3)));
     }

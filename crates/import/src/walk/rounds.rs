@@ -33,7 +33,7 @@ pub(crate) fn import_in_rounds(
     for _ in 0..MAX_ROUNDS {
         let mut state = State::new(program, lessons);
         let result = import_once(rules, &mut state);
-        requested = state.take_wanted_constants();
+        requested = state.take_requested_constants();
         lessons = state.lessons().clone();
         if !lessons.take_change() {
             return (result, requested);

@@ -125,7 +125,7 @@ impl Kernels {
     ) -> Compilation {
         let none = |error| (error, BTreeSet::new());
         let one = one_node::program(site, operands, library).map_err(none)?;
-        let imported = import::import_or_wanted(&one.program).map_err(|(error, requested)| {
+        let imported = import::import_or_requested(&one.program).map_err(|(error, requested)| {
             let of_site = requested.into_iter().filter(|(node, _)| *node == site.node.name);
             (error, of_site.map(|(_, input)| input).collect())
         })?;

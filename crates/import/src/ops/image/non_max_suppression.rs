@@ -280,7 +280,7 @@ struct Best {
     scores: InstructionId,
     place: InstructionId,
     is_candidate: InstructionId,
-    /// In order of places: positions of candidates.
+    /// Positions of the candidates, in order of places.
     positions: InstructionId,
     /// Number of results, `s32[batch]`.
     counts: InstructionId,

@@ -27,7 +27,7 @@ pub(crate) struct Limits {
     /// Candidates that are more similar than this suppress each other. A scalar of the scores'
     /// type.
     pub(crate) similarity: InstructionId,
-    /// Only scores above this are chosen. A scalar of their type.
+    /// Threshold that scores must exceed. A scalar of their type.
     pub(crate) score: InstructionId,
     /// If positive, similarity lowers scores instead, by `exp(-similarity^2 / (2 * sigma))`. A
     /// scalar of the scores' type.
@@ -60,7 +60,7 @@ struct State {
     counts: InstructionId,
     /// Array of the [`Similarity`].
     likeness: InstructionId,
-    /// From the [`Limits`].
+    /// Values of the [`Limits`].
     similarity: InstructionId,
     score: InstructionId,
     sigma: Option<InstructionId>,
