@@ -34,7 +34,7 @@ rm -rf target/package
 scripts/package.sh "$tool" "target/package/$name"
 strip "target/package/$name/bin/tfcompile"
 if [ -n "$static" ]; then
-  scripts/llvm_licence.sh >"target/package/$name/LICENSE-LLVM.txt"
+  scripts/llvm_license.sh >"target/package/$name/LICENSE-LLVM.txt"
 fi
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C target/package -czf "target/package/$name.tar.gz" "$name"
 

@@ -20,7 +20,7 @@ else
 fi
 
 # What is given away with LLVM inside goes with its terms.
-scripts/llvm_licence.sh >python/LICENSE-LLVM.txt
+scripts/llvm_license.sh >python/LICENSE-LLVM.txt
 cp LICENSE python/LICENSE
 
 # One build directory with the tool's, for what both need of others.

@@ -1,8 +1,9 @@
-"""Scores a Parquet data set with a compiled model on the workers of Ray Data, and tells rows per second by number of workers.
+"""Scores a Parquet data set with a compiled model on the workers of Ray Data, and prints rows per second by number of workers.
 
     python score.py [--rows N] [--workers 1,2,4] [--model SAVED_MODEL]
 
-The artifact is a value: Ray sends it to its workers with the task, each loads it once, and all of a machine map one file of weights.
+The artifact is a value: Ray sends it to its workers with the task, and each worker loads it once. Workers on one machine map the same
+file of weights.
 Without a model, a layer of random weights scores rows of 64 numbers. Needs `tfcompile` and `ray[data]`.
 """
 
@@ -50,7 +51,7 @@ FLOAT_DTYPE = 'attr { key: "dtype" value { type: DT_FLOAT } }'
 
 
 def write_data(path: Path, rows: int) -> None:
-    """A Parquet data set of rows of features, in several files."""
+    """Writes a Parquet data set of feature rows in several files."""
     path.mkdir()
     rng = np.random.default_rng(1)
     for part, begin in enumerate(range(0, rows, 16384)):
@@ -61,7 +62,7 @@ def write_data(path: Path, rows: int) -> None:
 
 
 class Scorer:
-    """What runs in each worker: the model is loaded when the worker begins."""
+    """Code of each worker, which loads the model when it starts."""
 
     def __init__(self, artifact: tfcompile.Artifact):
         self.model = artifact.load()
@@ -70,7 +71,8 @@ class Scorer:
 
     def __call__(self, batch: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         x = np.stack(batch["x"]).astype(np.float32, copy=False)
-        # The model takes batches of one size: the last one is filled up, and what scores the filling is cut off.
+        # The model has a fixed batch size: the last batch is padded, and the scores of the padding
+        # are dropped.
         whole = np.zeros(self.shape, np.float32)
         whole[: len(x)] = x
         scores = self.model(**{self.feed: whole})[self.fetch]
@@ -78,9 +80,9 @@ class Scorer:
 
 
 def score(artifact: tfcompile.Artifact, data: Path, out: Path, workers: int) -> float:
-    """Seconds that it took to read, score and write all rows."""
+    """Returns the seconds to read, score, and write all rows."""
     begin = time.perf_counter()
-    # Blocks are what workers share, and small files are read as one.
+    # Workers share blocks, and small files are read as one block.
     blocks = ray.data.read_parquet(str(data)).repartition(target_num_rows_per_block=64 * BATCH)
     dataset = blocks.map_batches(
         Scorer,
@@ -93,12 +95,12 @@ def score(artifact: tfcompile.Artifact, data: Path, out: Path, workers: int) -> 
 
 
 def check(artifact: tfcompile.Artifact, data: Path, out: Path) -> None:
-    """The scores of the first rows are those of the model called here."""
+    """Checks the scores of the first rows against the model in this process."""
     rows = pq.read_table(data / "00000.parquet").slice(0, BATCH)
     x = np.stack(rows["x"].to_numpy()).astype(np.float32)
     table = pq.read_table(out).sort_by("id")
     if table["id"].to_pylist() != list(range(len(table))):
-        raise SystemExit("rows are missing, or scored twice")
+        raise SystemExit("rows are missing or were scored twice")
     got = table["score"].to_numpy()[: len(x)]
     whole = np.zeros((BATCH, x.shape[1]), np.float32)
     whole[: len(x)] = x

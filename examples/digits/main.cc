@@ -1,10 +1,12 @@
-// Handwritten digits: a network learns them in compiled code and is tested on digits that it has not seen.
+// Handwritten digits: a network learns them in compiled code and is tested on digits that it has
+// not seen.
 //
 //   digits CSV [--compile-ms=N] [--object=FILE]...
 //
-// CSV has a digit in each line: 64 counts from 0 to 16, an 8x8 image, and the digit itself. Train is one step of gradient
-// descent, compiled from train.pbtxt; Classify is the network alone, compiled from classify.pbtxt. The weights live in
-// Train's memory, and Classify reads them there. The options only add figures to the report.
+// CSV has a digit in each line: 64 counts from 0 to 16, an 8x8 image, and the digit itself. Train
+// is one step of gradient descent, compiled from train.pbtxt; Classify is the network alone,
+// compiled from classify.pbtxt. The weights live in Train's memory, and Classify reads them there.
+// The options only add figures to the report.
 
 #include <algorithm>
 #include <cerrno>
@@ -33,7 +35,7 @@ constexpr int kDrawn = 6;
 static_assert(digits::Train::ArgSize(0) == kBatch * kPixels * static_cast<int>(sizeof(float)), "images of a batch");
 
 struct Digit {
-  float pixels[kPixels];  // From 0, empty, to 1.
+  float pixels[kPixels];  // From 0 (empty) to 1.
   int label;
 };
 
@@ -42,7 +44,7 @@ struct Digit {
   std::exit(1);
 }
 
-// A small generator with the same numbers everywhere (SplitMix64).
+// A small generator with the same numbers on every platform (SplitMix64).
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}
@@ -54,10 +56,10 @@ class Random {
     return z ^ (z >> 31);
   }
 
-  // In [0, bound). The bias is negligible for small bounds.
+  // Returns a number in [0, bound). The bias is negligible for small bounds.
   std::size_t Below(std::size_t bound) { return static_cast<std::size_t>(Next() % bound); }
 
-  // In [-1, 1).
+  // Returns a number in [-1, 1).
   float Signed() { return static_cast<float>(static_cast<double>(Next() >> 40) / (1 << 23) - 1.0); }
 
   template <class T>
@@ -69,7 +71,7 @@ class Random {
   std::uint64_t state_;
 };
 
-// The numbers of one line; says which line is wrong, and how.
+// Parses the numbers of one line. On an error, reports the line and the reason.
 Digit ParseLine(const std::string& path, int number, const char* text) {
   const std::string where = path + ":" + std::to_string(number) + ": ";
   Digit digit = {};
@@ -107,7 +109,7 @@ std::vector<Digit> ReadDigits(const std::string& path) {
   for (;;) {
     const int c = std::fgetc(file);
     if (c != '\n' && c != EOF) {
-      if (c == '\0') Fail(path + ":" + std::to_string(number) + ": a zero byte; this is no text");
+      if (c == '\0') Fail(path + ":" + std::to_string(number) + ": unexpected zero byte in a text file");
       line.push_back(static_cast<char>(c));
       if (line.size() > 1000) Fail(path + ":" + std::to_string(number) + ": the line is too long for 65 numbers");
       continue;
@@ -131,8 +133,8 @@ void Run(tensorflow::XlaCompiledCpuFunction& computation) {
   if (!computation.Run()) Fail("the compiled code failed: " + computation.error_msg());
 }
 
-// Uniform, so wide that the values keep their size through the layer; biases are zero from the start.
-void InitialiseKernel(Random& random, float* kernel, int count, int inputs, int outputs) {
+// Uniform values, wide enough to keep their magnitude through the layer. Biases are initially zero.
+void InitializeKernel(Random& random, float* kernel, int count, int inputs, int outputs) {
   const float limit = std::sqrt(6.0f / static_cast<float>(inputs + outputs));
   for (int i = 0; i < count; ++i) kernel[i] = limit * random.Signed();
 }
@@ -141,14 +143,14 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Trains on `digits` and returns the nanoseconds of a step.
+// Trains on `digits` and returns nanoseconds per step.
 double Learn(digits::Train& train, Random& random, std::vector<Digit> digits) {
-  InitialiseKernel(random, train.var_hidden_kernel_data(), train.var_hidden_kernel_count(), kPixels, kHidden);
-  InitialiseKernel(random, train.var_logits_kernel_data(), train.var_logits_kernel_count(), kHidden, kClasses);
+  InitializeKernel(random, train.var_hidden_kernel_data(), train.var_hidden_kernel_count(), kPixels, kHidden);
+  InitializeKernel(random, train.var_logits_kernel_data(), train.var_logits_kernel_count(), kHidden, kClasses);
   double seconds = 0;
   std::size_t steps = 0;
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    // Large steps first, small ones at the end.
+    // Starts with large steps and ends with small ones.
     train.arg_learning_rate() = epoch < kEpochs * 2 / 3 ? 0.5f : 0.1f;
     random.Shuffle(digits);
     double loss = 0;
@@ -172,14 +174,15 @@ double Learn(digits::Train& train, Random& random, std::vector<Digit> digits) {
   return seconds * 1e9 / static_cast<double>(steps);
 }
 
-// The digit that the network sees in an image; its certainty is in classify.result_probabilities(0, digit).
+// Returns the digit that the network recognizes. Its certainty is classify.result_probabilities(0,
+// digit).
 int Classified(digits::Classify& classify, const Digit& digit) {
   classify.set_arg_image_data(digit.pixels);
   Run(classify);
   return classify.result_digit();
 }
 
-// Draws digits side by side with what the network says to them.
+// Draws digits side by side with the network's answers.
 void Draw(digits::Classify& classify, const std::vector<Digit>& digits) {
   static const char kShades[] = " .:-=+*#%@";
   const std::size_t count = std::min<std::size_t>(kDrawn, digits.size());
@@ -204,7 +207,7 @@ void Draw(digits::Classify& classify, const std::vector<Digit>& digits) {
   std::printf("\n\n");
 }
 
-// Bytes of a file; -1 if there is none.
+// Returns the size of a file in bytes, or -1 if it does not exist.
 long FileSize(const char* path) {
   std::FILE* file = std::fopen(path, "rb");
   if (file == nullptr) return -1;

@@ -25,7 +25,7 @@ VARIABLES = [
 
 
 def logits_of(images):
-    """The network over variables without initialisers: the program sets them. Returns handles, values, logits."""
+    """The network over variables without initializers, which the program sets. Returns handles, values, logits."""
     handles = {
         name: tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=shape, shared_name=name, name=name)
         for name, shape in VARIABLES
@@ -89,7 +89,7 @@ def write(name, build, readonly):
         feeds, fetches = build()
         graph_def = graph_pb2.GraphDef()
         graph_def.CopyFrom(graph.as_graph_def())
-        # Debug information and class hints of Python variables say nothing about what is computed.
+        # Debug information and class hints of Python variables do not affect the computation.
         for node in graph_def.node:
             for attribute in [a for a in node.attr if a.startswith("_")]:
                 del node.attr[attribute]

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the graphs of the study: one training step each of fourteen small networks, written the way of TensorFlow 1.
+"""Makes the graphs of the study: one training step each of fourteen small networks in the style of TensorFlow 1.
 
     python make_graphs.py        # with tensorflow-cpu==2.15.1; writes beside itself
     python make_graphs.py --any-batch tests/experiments    # the same steps for batches of any size, and what they lose
@@ -32,12 +32,12 @@ IMAGE = (8, 8, 1)
 UNITS = 32
 SEQUENCES, TIMES, STATE = 16, 20, 16
 LENGTHS, WORDS, CELLS = (12, 5, 10), 20, 24
-# Examples of each step of a batch of any size.
+# Number of examples in each step of any batch size.
 BATCHES = (32, 7, 33, 1) * 3
 
 
 def minimise(loss, adam=False, rate=0.1, also=()):
-    """One step of an optimiser; the answer is the loss before it."""
+    """Builds one step of an optimizer. Returns the loss before the step."""
     optimiser = v1.train.AdamOptimizer(0.01) if adam else v1.train.GradientDescentOptimizer(rate)
     step = optimiser.minimize(loss)
     with tf.control_dependencies([step, *also]):
@@ -49,7 +49,7 @@ def cross_entropy(labels, logits):
 
 
 def classifier(any_batch, convolution=False, hidden=3, norm=None, training=True, adam=False):
-    """Dense layers, perhaps behind a convolution, perhaps with batch normalisation."""
+    """Builds dense layers, optionally after a convolution, optionally with batch normalization."""
     batch = None if any_batch else BATCH
     x = v1.placeholder(tf.float32, (batch, *IMAGE) if convolution else (batch, IMAGE[0] * IMAGE[1]), name="x")
     y = v1.placeholder(tf.float32, (batch, CLASSES), name="y")
@@ -124,7 +124,7 @@ EXPERIMENTS = {
 
 
 def build(name, any_batch):
-    """The graph of an experiment; nodes do not say where Python made them, which is no part of the graph's meaning."""
+    """Returns the graph of an experiment without the Python source locations of its nodes."""
     with tf.Graph().as_default() as graph:
         if any_batch:
             v1.set_random_seed(1)
@@ -138,7 +138,7 @@ def build(name, any_batch):
 
 
 def examples(graph):
-    """As many examples as the largest batch has, for each placeholder."""
+    """Returns the examples of the largest batch for each placeholder."""
     random = np.random.RandomState(1)
     count = max(BATCHES)
     given = {}
@@ -147,7 +147,7 @@ def examples(graph):
             continue
         shape = (count, *node.outputs[0].shape.as_list()[1:])
         if node.name == "x":
-            # Sixteenths: exact, and small in an archive.
+            # Multiples of 1/16: exact, and small in an archive.
             given["x"] = (random.randint(-16, 17, shape) / 16).astype(np.float32)
         elif node.name == "lengths":
             given["lengths"] = random.randint(1, max(LENGTHS) + 1, shape).astype(np.int32)
@@ -159,7 +159,7 @@ def examples(graph):
 
 
 def losses(graph, given):
-    """What the steps lose, one after the other; they start anywhere in the examples and go around."""
+    """Returns the losses of consecutive steps, which cycle through the examples from any start."""
     one_thread = v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
     with v1.Session(graph=graph, config=one_thread) as session:
         session.run("init")

@@ -1,8 +1,10 @@
-// Trains one experiment: makes data that can be learned, starts the variables by their names, and takes steps.
+// Trains one experiment: generates learnable data, initializes the variables by name, and runs
+// steps.
 //
-//   train STEPS        prints the first and the last loss, and nanoseconds per step; fails if the loss does not fall
+//   train STEPS        prints the first and the last loss, and nanoseconds per step; fails if the
+//   loss does not decrease
 //
-// It knows of the model only what the header says of every model: the names and shapes of arguments.
+// It uses only the information that the header has for every model: names and shapes of arguments.
 
 #include <chrono>
 #include <cmath>
@@ -20,9 +22,9 @@ using Step = experiment::Step;
 using xla::tfcompile_v1::ShapeProto;
 
 constexpr int kFeeds = 2;    // x and y; all other arguments are variables.
-constexpr int kBatches = 4;  // They come again and again.
+constexpr int kBatches = 4;  // Used cyclically.
 
-// Numbers from 0 to 1 that are the same in every run.
+// Pseudorandom numbers from 0 to 1, the same in every run.
 class Random {
  public:
   double Next() {
@@ -45,7 +47,7 @@ std::int64_t Count(const ShapeProto& shape) {
   return count;
 }
 
-// What TensorFlow's initialisers would give a variable of this name.
+// Returns the value of TensorFlow's initializer for a variable of this name.
 void Start(const std::string& name, const ShapeProto& shape, float* values, Random& random) {
   const std::int64_t count = Count(shape);
   const int rank = shape.dimensions_size();
@@ -71,7 +73,8 @@ struct Batch {
   std::vector<std::int32_t> classes;
 };
 
-// Rows at random; the class of a row is the largest of fixed sums of it, that of a time step where its number lies.
+// Random rows. The class of a row is the index of the largest of its fixed sums; the class of a
+// time step is the interval of its number.
 Batch MakeBatch(const ShapeProto& x, const ShapeProto& y, Random& random, std::vector<double>& weights) {
   Batch batch;
   batch.x.resize(static_cast<std::size_t>(Count(x)));
@@ -137,7 +140,7 @@ int main(int argc, char** argv) {
   }
   std::printf("%10.0f %9.4f %9.4f\n", static_cast<double>(spent.count()) / steps, first, last);
   if (!(last < first)) {
-    std::fprintf(stderr, "the loss does not fall\n");
+    std::fprintf(stderr, "the loss does not decrease\n");
     return 1;
   }
   return 0;

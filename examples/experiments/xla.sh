@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The study's other half: extracts the XLA of each experiment as HLO text, proto and StableHLO, before and after optimisation,
-# and has XLA parse and run each and compare its results with those of our compiled code.
-#   examples/experiments/xla.sh [NAME...]      RELEASE=: with the tools of the development profile
+# The study's other half: extracts the XLA of each experiment as HLO text, proto and StableHLO,
+# before and after optimisation, and has XLA parse and run each and compare its results with those
+# of our compiled code. examples/experiments/xla.sh [NAME...]      RELEASE=: with the tools of the
+# development profile
 set -eu
 
 cd "$(dirname "$0")/../.."
@@ -11,7 +12,8 @@ rm -rf $out
 [ $# -gt 0 ] || set -- fc fc_adam fc_batchnorm fc_batchnorm_adam fc_batchnorm_notrain fc_kerasbatchnorm \
   conv_fc conv_fc_adam conv_fc_batchnorm conv_fc_batchnorm_adam conv_fc_batchnorm_notrain \
   dynamic_rnn keras_rnn rnn_seq_length
-# The same command as `make tools`: alone, `-p conformance` unifies features otherwise and compiles the compiler again.
+# The same command as `make tools`: alone, `-p conformance` unifies features otherwise and compiles
+# the compiler again.
 cargo build --quiet ${RELEASE---release} -p cli -p conformance
 cases=target/$([ -n "${RELEASE---release}" ] && echo release || echo debug)/hlo-cases
 python=$(scripts/venv.sh venv-xla jax==0.10.2)

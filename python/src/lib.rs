@@ -1,4 +1,5 @@
-//! The native part of the Python package `tfcompile`: models, artifacts, sessions. What users see is Python over it.
+//! Native part of the Python package `tfcompile`: models, artifacts, and sessions. The public
+//! interface is Python code on top of it.
 
 mod failure;
 mod models;
@@ -7,7 +8,7 @@ mod sessions;
 
 use pyo3::prelude::*;
 
-/// Compiles, runs and describes models.
+/// Compiles, runs, and describes models.
 #[pymodule]
 mod _native {
     #[pymodule_export]

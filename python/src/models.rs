@@ -1,4 +1,4 @@
-//! From a model's files to objects, HLO and reports.
+//! Conversion of a model's files to objects, HLO, and reports.
 
 use crate::failure::failed;
 use bytes::Bytes;
@@ -16,12 +16,12 @@ use tf::InferOptions;
 use tf::model::{LoadOptions, VariablesToFeed};
 use tf::proto::Config;
 
-/// What is wanted of a model: the items of a dictionary.
+/// Options of a model: the items of a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct Wanted {
     path: PathBuf,
-    /// The name that messages have for the model.
+    /// Name of the model in messages.
     name: String,
     config: Option<Vec<u8>>,
     signature: Option<String>,
@@ -39,10 +39,10 @@ pub(crate) struct Wanted {
     features: Option<String>,
 }
 
-/// A model that is read.
+/// A loaded model.
 struct Model {
     input: Input,
-    /// What could not be inferred of its config.
+    /// Parts of the config that could not be inferred.
     problems: Vec<String>,
     notes: Vec<String>,
 }
@@ -97,21 +97,22 @@ impl Wanted {
         Ok(Model { input, problems, notes })
     }
 
-    /// The same, which must be complete.
+    /// Returns the config, which must be complete.
     fn read_whole(&self) -> Result<Model> {
         let model = self.read()?;
         if model.problems.is_empty() {
             return Ok(model);
         }
         Err(Error::invalid(format!(
-            "no config is given, and it cannot be inferred from {}:\n  {}",
+            "the config is missing and cannot be inferred from {}:\n  {}",
             self.name,
             model.problems.join("\n  ")
         ))
         .coded(Code::NotInferred))
     }
 
-    /// The processor of the first version of the code, and those of the others: three levels of x86-64 unless one is named.
+    /// Returns the processors of the versions: the first one and the others. The default is three
+    /// levels of x86-64.
     fn targets(&self) -> Result<(Target, Vec<Target>)> {
         let target = match (&self.target, self.cpu.as_deref()) {
             (Some(name), _) => target::named(name)?,
@@ -130,8 +131,8 @@ impl Wanted {
     }
 }
 
-/// The object of a model, its C++ header, its constants file, and notes about choices. `constants` is where the constants go; the
-/// file appears whole.
+/// Returns the object of a model, its C++ header, its constants file, and notes about decisions.
+/// `constants` is the path of the constants file, which is written atomically.
 #[pyfunction]
 pub(crate) fn build<'py>(
     py: Python<'py>,
@@ -152,7 +153,7 @@ pub(crate) fn build<'py>(
             };
             let made = compiler::build(model.input, &options, &mut NoObserver)?;
             let file = made.constants_file.as_ref();
-            let file = file.ok_or_else(|| Error::internal("a build without its constants file"))?;
+            let file = file.ok_or_else(|| Error::internal("the build returned no constants file"))?;
             write(&constants, &file.parts()?)?;
             Ok((made.function_object, made.header, model.notes))
         })
@@ -170,7 +171,7 @@ fn write(path: &Path, parts: &[std::borrow::Cow<'_, [u8]>]) -> Result<()> {
     written.map_err(|e| Error::invalid(format!("cannot write '{}': {e}", path.display())))
 }
 
-/// A model as HLO, at a stage, in a format of `tfcompile hlo`.
+/// Returns a model as HLO at a stage, in a format of `tfcompile hlo`.
 #[pyfunction]
 pub(crate) fn hlo<'py>(
     py: Python<'py>,
@@ -186,7 +187,7 @@ pub(crate) fn hlo<'py>(
                 "scheduled" => Stage::Scheduled,
                 other => {
                     return Err(Error::invalid(format!(
-                        "stage '{other}': import, optimized and scheduled are known"
+                        "unknown stage '{other}': expected import, optimized, or scheduled"
                     )));
                 }
             };
@@ -210,7 +211,7 @@ pub(crate) fn hlo<'py>(
                 "html" => picture::html(module).into_bytes(),
                 other => {
                     return Err(Error::invalid(format!(
-                        "format '{other}': text, proto, snapshot, stablehlo, dot and html are known"
+                        "unknown format '{other}': expected text, proto, snapshot, stablehlo, dot, or html"
                     )));
                 }
             })
@@ -222,9 +223,10 @@ pub(crate) fn hlo<'py>(
 /// A problem: its kind, node, op and message.
 type Problem = (&'static str, String, String, String);
 
-/// What keeps a model from being compiled, warnings, notes, and each op with how many nodes it has and whether it is supported.
+/// Returns the problems that prevent a model from compiling, warnings, notes, and each op with its
+/// number of nodes and whether it is supported.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "Python takes it apart")]
+#[expect(clippy::type_complexity, reason = "Python unpacks it")]
 pub(crate) fn check(
     py: Python<'_>,
     wanted: Wanted,
@@ -254,14 +256,14 @@ pub(crate) fn check(
     Ok((problems.collect(), checked.warnings.clone(), notes, checked.ops.clone()))
 }
 
-/// The config of a model, given or inferred, as text proto.
+/// Returns the config of a model, given or inferred, as text proto.
 #[pyfunction]
 pub(crate) fn config_text(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
     let text = py.detach(|| {
         guarded(|| match wanted.read_whole()?.input.source {
             Source::Graph { config, .. } => Ok(tf::source::config_to_text(&config)),
             Source::Hlo(_) => Err(Error::invalid(format!(
-                "{} is a program, whose arguments and results are its own: it has no config",
+                "{} is a program with its own arguments and results, so it has no config",
                 wanted.name
             ))),
         })
@@ -269,13 +271,13 @@ pub(crate) fn config_text(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
     text.map_err(failed)
 }
 
-/// A tensor of a config: node, output, name, shape (`None`: not stated), number of the type.
+/// A tensor of a config: node, output, name, shape (`None`: unspecified), number of the type.
 type Field = (String, i64, String, Option<Vec<i64>>, i32);
 
-/// Feeds, fetches, and variables with whether each is read-only.
+/// Feeds, fetches, and variables with a flag for read-only ones.
 type Fields = (Vec<Field>, Vec<Field>, Vec<(Field, bool)>);
 
-/// The feeds, the fetches, and the variables of a config, text or binary.
+/// Parses the feeds, the fetches, and the variables of a config in text or binary form.
 #[pyfunction]
 pub(crate) fn config_fields(bytes: &[u8]) -> PyResult<Fields> {
     let config: Config = tf::source::parse_config(Bytes::copy_from_slice(bytes), "config").map_err(failed)?;

@@ -11,24 +11,25 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use support::{Error, Result};
 
-/// An argument or a result as Python sees it: kind, name, node, type, sizes, which of these are bounds.
+/// An argument or a result for Python: kind, name, node, type, sizes, and a flag for sizes that are
+/// bounds.
 type Told = (String, String, String, &'static str, Vec<i64>, Vec<bool>);
 
-/// Memory from run to run.
+/// Memory that persists between runs.
 struct State {
     temps: AlignedBytes,
     scratch: AlignedBytes,
     workers: Option<Arc<dyn Workers>>,
 }
 
-/// An artifact's code, loaded, with its constants mapped from their file.
+/// An artifact's loaded code, with its constants mapped from their file.
 #[pyclass(frozen, module = "tfcompile._native")]
 pub(crate) struct Program {
     code: Executable,
     state: Mutex<State>,
 }
 
-/// The block of constants of a mapped file. Other processes that map the file share its memory.
+/// Block of constants of a mapped file. Processes that map the same file share its memory.
 struct Mapped(Mmap);
 
 impl AsRef<[u8]> for Mapped {
@@ -38,21 +39,21 @@ impl AsRef<[u8]> for Mapped {
 }
 
 impl Mapped {
-    /// Maps a file, which must have this layout and nobody may change.
+    /// Maps a file, which must have this layout and must not be modified.
     fn open(path: &Path, layout: &str) -> Result<Self> {
         let wrong = |why: &str| Error::invalid(format!("'{}': {why}", path.display()));
         let file = std::fs::File::open(path).map_err(|e| wrong(&e.to_string()))?;
-        // SAFETY: whoever writes constants files renames them into place and never writes to them again.
+        // SAFETY: constants files are renamed into place and never modified afterward.
         #[expect(unsafe_code, reason = "a file that is mapped")]
         let map = unsafe { Mmap::map(&file) }.map_err(|e| wrong(&e.to_string()))?;
         let header =
-            map.get(..aot::CONSTANTS_FILE_HEADER).ok_or_else(|| wrong("the constants are cut off"))?;
+            map.get(..aot::CONSTANTS_FILE_HEADER).ok_or_else(|| wrong("the constants file is truncated"))?;
         let hash: String = header[16..48].iter().map(|byte| format!("{byte:02x}")).collect();
         if header[..8] != aot::CONSTANTS_FILE_MAGIC || hash != layout {
-            return Err(wrong("these are not the constants of this program"));
+            return Err(wrong("the constants belong to another program"));
         }
         if header[48..56] != ((map.len() - aot::CONSTANTS_FILE_HEADER) as u64).to_le_bytes() {
-            return Err(wrong("the constants are cut off"));
+            return Err(wrong("the constants file is truncated"));
         }
         Ok(Self(map))
     }
@@ -60,7 +61,8 @@ impl Mapped {
 
 #[pymethods]
 impl Program {
-    /// Loads an object that `build` made for this machine, and maps its constants. The object is code, and trusted.
+    /// Loads an object that `build` wrote for this machine, and maps its constants. The object is
+    /// code, so it is trusted.
     #[new]
     fn new(py: Python<'_>, object: &[u8], constants: PathBuf) -> PyResult<Self> {
         py.detach(|| Self::load(object, &constants)).map_err(failed)
@@ -80,7 +82,7 @@ impl Program {
         interface.arguments().iter().enumerate().map(told).collect()
     }
 
-    /// Fetches, then variables that are written.
+    /// Fetches, then written variables.
     #[getter]
     fn results(&self) -> Vec<Told> {
         let told = |result: &Output| {
@@ -90,7 +92,7 @@ impl Program {
         self.code.interface().results().iter().map(told).collect()
     }
 
-    /// Shares the work of later runs among so many threads. The results stay the same.
+    /// Distributes the work of later runs over this many threads. The results do not depend on it.
     fn set_threads(&self, count: usize) -> PyResult<()> {
         let set = || -> Result<()> {
             let workers: Option<Arc<dyn Workers>> = match count {
@@ -106,8 +108,8 @@ impl Program {
         set().map_err(failed)
     }
 
-    /// Runs once on buffers of bytes: arguments, of which variables that are written get their new values, and fetches, which are
-    /// written. Returns the true sizes of bounded dimensions.
+    /// Runs once on buffers of bytes: arguments, including written variables, which receive their
+    /// new values, and fetches, which are written. Returns the actual sizes of bounded dimensions.
     fn run(
         &self,
         py: Python<'_>,
@@ -147,15 +149,16 @@ impl Program {
         let interface = self.code.interface();
         if arguments.len() != interface.arguments().len() || results.len() != interface.own_results().count()
         {
-            return Err(Error::internal("a run with another number of arrays than the program has"));
+            return Err(Error::internal("unexpected number of arrays in a run"));
         }
         let is_written = |k: &usize| interface.new_value(*k).is_some();
         check_apart(arguments, results, is_written)?;
         let mut operands = Vec::new();
         for (k, (buffer, argument)) in arguments.iter().zip(interface.arguments()).enumerate() {
             let (address, bytes) = whole(buffer, &argument.label(), &argument.shape, is_written(&k))?;
-            // SAFETY: a contiguous buffer that Python keeps while `arguments` lives; what is written overlaps nothing else, as was
-            // checked, and Python code that changes an array during a run does so against the package's word.
+            // SAFETY: the buffer is contiguous, and Python keeps it while `arguments` lives.
+            // Written buffers do not overlap others, as checked above. Python code that modifies an
+            // array during a run violates the package's contract.
             #[expect(unsafe_code, reason = "memory of Python's")]
             operands.push(if is_written(&k) {
                 Operand::Write(unsafe { std::slice::from_raw_parts_mut(address, bytes) })
@@ -187,7 +190,7 @@ impl Program {
     }
 }
 
-/// Where a buffer's bytes are.
+/// Returns the address range of a buffer.
 fn whole(
     buffer: &PyBuffer<u8>,
     name: &str,
@@ -197,9 +200,9 @@ fn whole(
     let bytes = shape.byte_size() as usize;
     if !buffer.is_c_contiguous() || buffer.len_bytes() != bytes || is_written && buffer.readonly() {
         return Err(Error::invalid(format!(
-            "'{name}': {} bytes in one piece{} are wanted",
+            "'{name}': expected a contiguous buffer of {} bytes{}",
             bytes,
-            if is_written { " that may be written" } else { "" }
+            if is_written { " that is writable" } else { "" }
         )));
     }
     // An empty buffer may have no address.
@@ -209,7 +212,7 @@ fn whole(
     }
 }
 
-/// What is written overlaps nothing else.
+/// Checks that written buffers do not overlap others.
 fn check_apart(
     arguments: &[PyBuffer<u8>],
     results: &[PyBuffer<u8>],
@@ -228,7 +231,7 @@ fn check_apart(
     for ((begin, end), writes) in ranges {
         if begin < written || writes && begin < read {
             return Err(Error::invalid(
-                "two arrays of a run share memory, and one of them is written: give the variables arrays of their own",
+                "two arrays of a run share memory, and one of them is written: pass separate arrays for the variables",
             ));
         }
         read = read.max(end);

@@ -1,4 +1,4 @@
-//! Sessions: graphs node by node.
+//! Sessions, which run graphs node by node.
 
 use crate::failure::failed;
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use trace::TimelineOptions;
 /// An array for a run: type, sizes, bytes.
 type Fed = (String, Vec<i64>, Vec<u8>);
 
-/// What is fed: an array, or strings.
+/// A fed value: an array, or strings.
 #[derive(FromPyObject)]
 pub(crate) enum Feed {
     /// Sizes and elements.
@@ -28,7 +28,7 @@ pub(crate) enum Feed {
     Array(Fed),
 }
 
-/// What was fetched, and the `RunMetadata` of a traced run.
+/// Fetched values, and the `RunMetadata` of a traced run.
 type Run<'py> = (Vec<Bound<'py, PyAny>>, Option<Bound<'py, PyBytes>>);
 
 /// A graph with its variables.
@@ -37,19 +37,19 @@ pub(crate) struct Session {
     session: session::Session,
     /// The types of placeholders.
     placeholders: BTreeMap<String, &'static str>,
-    /// The nodes that are run, not fetched.
+    /// Nodes that are run but not fetched.
     effects: Vec<String>,
 }
 
 #[pymethods]
 impl Session {
-    /// Of a graph (a GraphDef, binary or text) with a `ConfigProto`.
+    /// Creates a session of a graph (a GraphDef, binary or text) with a `ConfigProto`.
     #[new]
     fn new(py: Python<'_>, graph: &[u8], config: Option<&[u8]>, seed: u64) -> PyResult<Self> {
         py.detach(|| Self::open(graph, config, seed)).map_err(failed)
     }
 
-    /// The fetches' values, and the run's metadata if it is traced.
+    /// Returns the fetched values, and the run's metadata if it is traced.
     fn run<'py>(
         &self,
         py: Python<'py>,
@@ -79,41 +79,42 @@ impl Session {
         Ok((results, metadata.map(|bytes| PyBytes::new(py, &bytes))))
     }
 
-    /// Runs the initialisers of the variables without a value; the variables that have none.
+    /// Runs the initializers of uninitialized variables. Returns the variables without an
+    /// initializer.
     fn initialize(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         py.detach(|| self.session.initialize()).map_err(failed)
     }
 
-    /// The types of placeholders by name.
+    /// Types of placeholders by name.
     #[getter]
     fn placeholders(&self) -> BTreeMap<String, &'static str> {
         self.placeholders.clone()
     }
 
-    /// The nodes without outputs.
+    /// Nodes without outputs.
     #[getter]
     fn effects(&self) -> Vec<String> {
         self.effects.clone()
     }
 
-    /// The names of the variables.
+    /// Names of the variables.
     fn variables(&self) -> Vec<String> {
         self.session.variables().iter().map(|variable| variable.node().to_owned()).collect()
     }
 
-    /// The value of a variable, or none.
+    /// Value of a variable, or none.
     fn variable<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.session.variable_value(name).map_err(failed)?;
         let value = value.map(|literal| Tensor::from_literal(&literal)).transpose().map_err(failed)?;
         value.map(|tensor| told(py, &tensor.into())).transpose()
     }
 
-    /// Gives a variable a value.
+    /// Sets the value of a variable.
     fn set_variable(&self, name: &str, array: Fed) -> PyResult<()> {
         literal(array).and_then(|literal| self.session.set_variable(name, &literal)).map_err(failed)
     }
 
-    /// The full names of its devices.
+    /// Full names of the devices.
     fn devices(&self) -> Vec<String> {
         self.session.devices()
     }
@@ -127,7 +128,7 @@ impl Session {
             None => ConfigProto::default(),
         };
         let level = session::jit_level(&config);
-        // A config that asks for it means this machine, which is a CPU.
+        // A device name in the config refers to this machine, which is a CPU.
         let asked = (level > JitLevel::Default).then_some(level);
         let flags = cluster::Flags::default();
         let launches = session::Launches::from(&flags);
@@ -156,11 +157,11 @@ impl Session {
 
 fn literal((element, sizes, bytes): Fed) -> Result<Literal> {
     let element_type = PrimitiveType::ALL.into_iter().find(|known| known.name() == element);
-    let element_type = element_type.ok_or_else(|| Error::invalid(format!("there is no type '{element}'")))?;
+    let element_type = element_type.ok_or_else(|| Error::invalid(format!("unknown type '{element}'")))?;
     let shape = ArrayShape::new(element_type, &sizes);
     let text = shape.to_string();
     Literal::from_bytes(shape, bytes.into())
-        .ok_or_else(|| Error::invalid(format!("an array of other than {text}'s bytes")))
+        .ok_or_else(|| Error::invalid(format!("the size of the array differs from the size of {text}")))
 }
 
 fn value(feed: Feed) -> Result<Value> {
@@ -178,13 +179,13 @@ fn array<'n>((name, value): &(&'n str, Value)) -> Result<(&'n str, Literal)> {
         Value::Tensor(tensor) => {
             let bytes = Bytes::copy_from_slice(tensor.bytes());
             let literal = Literal::from_bytes(tensor.shape().clone(), bytes);
-            Ok((name, literal.ok_or_else(|| Error::internal("a tensor has the bytes of its shape"))?))
+            Ok((name, literal.ok_or_else(|| Error::internal("the size of a tensor differs from the size of its shape"))?))
         }
-        _ => Err(Error::unsupported(format!("feed '{name}': only arrays are fed to a run that is traced"))),
+        _ => Err(Error::unsupported(format!("feed '{name}': a traced run accepts only arrays"))),
     }
 }
 
-/// A value as Python takes it: `(type, sizes, bytes)`, or `(sizes, strings)`.
+/// A value for Python: `(type, sizes, bytes)`, or `(sizes, strings)`.
 fn told<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
     match value {
         Value::Tensor(tensor) => {
@@ -197,12 +198,12 @@ fn told<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
             (strings.sizes.clone(), elements).into_bound_py_any(py)
         }
         _ => Err(failed(Error::unsupported(
-            "a fetch is neither an array nor strings: fetch what is made of it",
+            "a fetch is neither an array nor strings: fetch a value computed from it",
         ))),
     }
 }
 
-/// The timeline of a run's metadata, as JSON that chrome://tracing shows.
+/// Returns the timeline of a run's metadata, as JSON for chrome://tracing.
 #[pyfunction]
 pub(crate) fn chrome_trace(metadata: &[u8], dataflow: bool, memory: bool) -> PyResult<String> {
     let metadata =
@@ -212,9 +213,9 @@ pub(crate) fn chrome_trace(metadata: &[u8], dataflow: bool, memory: bool) -> PyR
     Ok(trace::chrome_trace(stats, TimelineOptions { dataflow, memory }))
 }
 
-/// A model with its variables as they are saved: its graph, and the value of each variable by name.
+/// Returns a saved model: its graph, and the value of each variable by name.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "Python takes it apart")]
+#[expect(clippy::type_complexity, reason = "Python unpacks it")]
 pub(crate) fn initial_values<'py>(
     py: Python<'py>,
     path: PathBuf,

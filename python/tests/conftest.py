@@ -1,4 +1,4 @@
-"""Graphs as text, and a place of each test's own for constants."""
+"""Graphs as text, and a separate constants directory for each test."""
 
 import pytest
 

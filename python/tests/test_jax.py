@@ -1,4 +1,4 @@
-"""Functions for JAX, judged by JAX."""
+"""Compares functions for JAX with JAX."""
 
 import numpy as np
 import pytest
@@ -20,5 +20,5 @@ def test_a_function():
 
 
 def test_shapes_are_wanted():
-    with pytest.raises(TypeError, match="give examples"):
+    with pytest.raises(TypeError, match="pass examples"):
         tfcompile.compile(lambda x: x)

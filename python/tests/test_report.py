@@ -10,7 +10,7 @@ def test_hlo_in_its_forms():
     assert "fusion" in tfcompile.hlo(LAYER, stage="optimized") or "dot(" in tfcompile.hlo(LAYER, stage="optimized")
     assert "stablehlo.dot" in tfcompile.hlo(LAYER, format="stablehlo")
     assert isinstance(tfcompile.hlo(LAYER, format="proto"), bytes)
-    # What was printed is a model, too.
+    # The printed HLO is itself a model.
     module = tfcompile.compile(text.encode()).load()
     assert [shape for _, shape in module.feeds.values()] == [(2, 3)]
 

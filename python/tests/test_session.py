@@ -1,4 +1,4 @@
-"""Sessions, and what they trace."""
+"""Sessions and their traces."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Models of TensorFlow's and Keras', judged by their own answers."""
+"""Compares TensorFlow and Keras models with their own results."""
 
 import numpy as np
 import pytest

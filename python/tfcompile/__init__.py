@@ -1,4 +1,4 @@
-"""Compiles TensorFlow graphs, SavedModels, StableHLO and HLO to machine code, and runs them.
+"""Compiles TensorFlow graphs, SavedModels, StableHLO, and HLO to machine code, and runs them.
 
     artifact = tfcompile.compile("saved_model")     # an object file, its C++ header, its weights
     model = artifact.load()                         # code in this process, called with NumPy arrays

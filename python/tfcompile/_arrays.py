@@ -1,4 +1,4 @@
-"""NumPy's types for the compiler's."""
+"""Conversion between NumPy's and the compiler's types."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ _NUMPY = {
     "c64": np.complex64,
     "c128": np.complex128,
 }
-# Types that NumPy has from the package ml_dtypes, which TensorFlow and JAX bring; without it they are bits.
+# Types from the package ml_dtypes, which TensorFlow and JAX install. Without it, they are raw bits.
 _NARROW = {
     "bf16": "bfloat16",
     "f8e5m2": "float8_e5m2",
@@ -34,7 +34,7 @@ _ALIGNMENT = 64
 
 
 def dtype(element: str) -> np.dtype:
-    """The type of an array of the compiler's type, such as `f32`."""
+    """Returns NumPy's type for a type of the compiler, such as `f32`."""
     if element in _NUMPY:
         return np.dtype(_NUMPY[element])
     if element in _NARROW:
@@ -50,18 +50,18 @@ def dtype(element: str) -> np.dtype:
 
 
 def element(of: np.dtype) -> str:
-    """The compiler's type of an array; a `TypeError` if it has none."""
+    """Returns the compiler's type of an array. Raises `TypeError` if there is none."""
     for name, known in _NUMPY.items():
         if of == known:
             return name
     for name, known in _NARROW.items():
         if of.name == known:
             return name
-    raise TypeError(f"arrays of {of} are nothing that the compiler knows")
+    raise TypeError(f"unsupported array type: {of}")
 
 
 def empty(element_type: str, shape: tuple[int, ...]) -> np.ndarray:
-    """An array at a multiple of 64 bytes, which is what compiled code wants of its results."""
+    """Allocates an array aligned to 64 bytes, as compiled code requires for results."""
     of = dtype(element_type)
     size = int(np.prod(shape, dtype=np.int64)) * of.itemsize
     memory = np.empty(size + _ALIGNMENT, np.uint8)
@@ -70,12 +70,12 @@ def empty(element_type: str, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def bytes_of(array: np.ndarray) -> np.ndarray:
-    """The array's memory as bytes; the array is in one piece."""
+    """Returns the memory of a contiguous array as bytes."""
     return array.reshape(-1).view(np.uint8)
 
 
 def from_native(value) -> np.ndarray:
-    """An array of what a session returns."""
+    """Converts a session's result to an array."""
     if len(value) == 2:
         sizes, strings = value
         array = np.empty(len(strings), object)
@@ -86,7 +86,7 @@ def from_native(value) -> np.ndarray:
 
 
 def to_native(value):
-    """What a session takes for an array, a number or strings."""
+    """Converts an array, a number, or strings for a session."""
     array = np.asarray(value)
     if array.dtype.kind in "OSU":
         strings = [s.encode() if isinstance(s, str) else bytes(s) for s in array.reshape(-1).tolist()]

@@ -14,12 +14,12 @@ from . import _arrays, _models, _native
 
 
 def _store() -> Path:
-    """The directory of this user and machine in which constants stand, each once under its hash."""
+    """Returns the user's directory on this machine for constants files, which are named by their hash."""
     place = os.environ.get("TFCOMPILE_CONSTANTS_DIR")
     directory = Path(place) if place else Path(tempfile.gettempdir()) / f"tfcompile-constants-{os.getuid()}"
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     if directory.stat().st_uid != os.getuid():
-        raise PermissionError(f"'{directory}' belongs to somebody else: set TFCOMPILE_CONSTANTS_DIR to a directory of yours")
+        raise PermissionError(f"'{directory}' belongs to another user: set TFCOMPILE_CONSTANTS_DIR to a directory that you own")
     return directory
 
 
@@ -29,7 +29,7 @@ def _digest(path: Path) -> str:
 
 
 class Artifact:
-    """A compiled model: object file, C++ header, weights.
+    """A compiled model: object file, C++ header, and weights.
 
     It can be pickled and sent to other processes and machines. Where it is loaded, its weights are written once to a file of the
     machine's (in `$TFCOMPILE_CONSTANTS_DIR`, or the directory for temporary files), which all processes map.
@@ -45,11 +45,11 @@ class Artifact:
 
     @property
     def constants(self) -> bytes:
-        """The constants file."""
+        """Contents of the constants file."""
         return self._constants.read_bytes()
 
     def save(self, directory: str | os.PathLike) -> None:
-        """Writes what a C++ program needs: `NAME.o`, `NAME.h`, `NAME.constants`; `tfcompile headers` writes the run-time headers."""
+        """Writes the files that a C++ program needs: `NAME.o`, `NAME.h`, `NAME.constants`; `tfcompile headers` writes the run-time headers."""
         directory = Path(directory)
         directory.mkdir(parents=True, exist_ok=True)
         (directory / f"{self.name}.o").write_bytes(self.object)
@@ -57,7 +57,7 @@ class Artifact:
         (directory / f"{self.name}.constants").write_bytes(self.constants)
 
     def load(self, threads: int = 1) -> "Model":
-        """The model in this process."""
+        """Loads the model into this process."""
         return Model(self, threads)
 
     def __reduce__(self):
@@ -72,7 +72,7 @@ def _unpickle(object, header, name, constants, digest, notes) -> Artifact:
 
 
 def _keep(constants: bytes, digest: str) -> Path:
-    """The file of this machine with these constants."""
+    """Returns the path of the file on this machine with these constants."""
     path = _store() / digest
     if path.exists() and path.stat().st_size == len(constants):
         return path
@@ -98,7 +98,7 @@ def compile(model: Any, *, inputs: Any = None, name: str | None = None, class_na
         if name is None:
             stem = path.stem if isinstance(model, (str, os.PathLike)) else getattr(model, "__name__", "")
             words = [word for word in re.split(r"[^A-Za-z0-9]+", stem) if word]
-            # With this ending it is no word of C's, and none of its library.
+            # With this suffix, the name is neither a C keyword nor a C library function.
             name = "_".join(["model" if not words or words[0][0].isdigit() else "", *words, "model"]).strip("_")
         if class_name is None:
             class_name = "".join(word[:1].upper() + word[1:] for word in name.split("_"))
@@ -137,31 +137,31 @@ class Model:
 
     @property
     def feeds(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """Name, type and shape of what it takes."""
+        """Names, types, and shapes of the feeds."""
         return {entry.name: (entry.dtype, entry.shape) for entry in self._feeds}
 
     @property
     def fetches(self) -> dict[str, tuple[np.dtype, tuple[int, ...]]]:
-        """Name, type and shape of what it returns; the shape has bounds where only a run knows a size."""
+        """Names, types, and shapes of the fetches. Data-dependent sizes are upper bounds."""
         return {entry.name: (entry.dtype, entry.shape) for entry in self._fetches}
 
     @property
     def variables(self) -> dict[str, np.ndarray]:
-        """The variables' own memory, zeros at first: write to the arrays."""
+        """The model's variables, initially zero. Write to these arrays to set them."""
         return dict(self._memory)
 
     def __call__(self, *arguments: Any, **named: Any) -> dict[str, np.ndarray]:
         if len(arguments) > len(self._feeds):
-            raise TypeError(f"{len(arguments)} arguments for a model of {len(self._feeds)} feeds")
+            raise TypeError(f"expected at most {len(self._feeds)} arguments, got {len(arguments)}")
         given = {entry.name: array for entry, array in zip(self._feeds, arguments)}
         twice = given.keys() & named.keys()
         if twice:
-            raise TypeError(f"feed {sorted(twice)[0]!r} is given twice")
+            raise TypeError(f"feed {sorted(twice)[0]!r} is given more than once")
         given.update(named)
         names = [entry.name for entry in self._feeds]
         unknown, missing = given.keys() - set(names), [name for name in names if name not in given]
         if unknown or missing:
-            what = f"no feed {sorted(unknown)[0]!r}" if unknown else f"nothing for feed {missing[0]!r}"
+            what = f"unknown feed {sorted(unknown)[0]!r}" if unknown else f"missing feed {missing[0]!r}"
             raise TypeError(f"{what}; the feeds are {', '.join(names)}")
         feeds = [entry.array(given[entry.name]) for entry in self._feeds]
         results = [_arrays.empty(entry.element, entry.shape) for entry in self._fetches]
@@ -177,7 +177,7 @@ class _Entry:
     """An argument or a result."""
 
     def __init__(self, kind: str, name: str, node: str, element: str, sizes: list[int], bounded: list[bool]):
-        # Without a name of the config's, a tensor is called as its node is.
+        # A tensor without a name in the config is named after its node.
         self.kind, self.node, self.element = kind, node, element
         self.name = name.removesuffix(":0")
         self.shape, self.bounded = tuple(sizes), bounded
@@ -189,18 +189,18 @@ class _Entry:
         return array
 
     def array(self, given: Any) -> np.ndarray:
-        """What is given, where it is if it has the type and stands in one piece."""
+        """Returns the array itself if it is contiguous and has the right type, otherwise a copy."""
         array = np.asarray(given)
         if array.shape != self.shape:
-            raise ValueError(f"feed {self.name!r} has the shape {list(self.shape)}, not {list(array.shape)}")
+            raise ValueError(f"feed {self.name!r} expected shape {list(self.shape)}, got {list(array.shape)}")
         if array.dtype != self.dtype:
             if not np.can_cast(array.dtype, self.dtype, "same_kind") and not isinstance(given, (int, float, list, tuple)):
-                raise TypeError(f"feed {self.name!r} is of {self.dtype}, not {array.dtype}")
+                raise TypeError(f"feed {self.name!r} expected type {self.dtype}, got {array.dtype}")
             array = array.astype(self.dtype)
         return np.require(array, requirements="CA")
 
     def cut(self, array: np.ndarray, sizes) -> np.ndarray:
-        """The array as large as the run made it."""
+        """Returns the part of the array that the run computed."""
         if not any(self.bounded):
             return array
         true = [next(sizes) if bounded else size for size, bounded in zip(self.shape, self.bounded)]

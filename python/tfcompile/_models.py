@@ -1,4 +1,4 @@
-"""What is called a model, as files that the compiler reads."""
+"""Conversion of all kinds of models to files that the compiler reads."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ from typing import Any, Iterator
 
 @contextlib.contextmanager
 def on_disk(model: Any, inputs: Any = None) -> Iterator[tuple[Path, str]]:
-    """The path of a model and its name in messages.
+    """Returns the path of a model and its name in messages.
 
     A model is a path, the bytes of a GraphDef, StableHLO or HLO, a graph or a GraphDef of TensorFlow's, a Keras model, a `tf.function`
     or concrete function, or a function for JAX. `inputs` are examples of the arguments of functions: arrays, or what has `shape` and
@@ -18,7 +18,7 @@ def on_disk(model: Any, inputs: Any = None) -> Iterator[tuple[Path, str]]:
     if isinstance(model, (str, os.PathLike)):
         path = Path(model)
         if not path.exists():
-            raise FileNotFoundError(f"there is no model '{path}'")
+            raise FileNotFoundError(f"no such model: '{path}'")
         yield path, str(path)
         return
     with tempfile.TemporaryDirectory(prefix="tfcompile-") as directory:
@@ -44,7 +44,7 @@ def _written(model: Any, inputs: Any, directory: Path) -> Path:
     if callable(model):
         return _jax_export(model, inputs, directory)
     raise TypeError(
-        f"a {type(model).__name__} is no model: give a path, the bytes of a graph, a Keras model, a tf.function, or a function for JAX"
+        f"expected a model, got {type(model).__name__}: pass a path, the bytes of a graph, a Keras model, a tf.function, or a function for JAX"
     )
 
 
@@ -72,7 +72,7 @@ def _saved_model(model: Any, inputs: Any, directory: Path) -> Path:
         model = model.get_concrete_function(*specs)
     module = tf.Module()
     module.function = model
-    # What the function reads has to be reachable from the module.
+    # Objects that the function reads must be reachable from the module.
     module.variables_of_function = list(getattr(model, "variables", []))
     tf.saved_model.save(module, str(path), signatures=model)
     return path
@@ -89,9 +89,9 @@ def _jax_export(function: Any, inputs: Any, directory: Path) -> Path:
         import jax
         from jax import export
     except ImportError as error:
-        raise TypeError("a Python function is compiled through JAX, which is not installed: pip install jax") from error
+        raise TypeError("compiling a Python function requires JAX: pip install jax") from error
     if inputs is None:
-        raise TypeError("a function for JAX is compiled for arguments of one shape: give examples, inputs=(x, ...)")
+        raise TypeError("a function for JAX is compiled for fixed argument shapes: pass examples, inputs=(x, ...)")
     jitted = function if hasattr(function, "lower") else jax.jit(function)
     path = directory / "model.mlirbc"
     path.write_bytes(export.export(jitted)(*_sequence(inputs)).mlir_module_serialized)
@@ -103,7 +103,7 @@ def _sequence(inputs: Any) -> tuple:
 
 
 def wanted(path: Path, name: str, options: dict) -> dict:
-    """What the native part is told, with what is not stated left open. An unknown option is a `TypeError`."""
+    """Returns the options for the native part. Unset options stay open. Raises `TypeError` for unknown options."""
     from .config import Config
 
     known = {
@@ -125,7 +125,7 @@ def wanted(path: Path, name: str, options: dict) -> dict:
     }
     unknown = options.keys() - known.keys()
     if unknown:
-        raise TypeError(f"there is no option {sorted(unknown)[0]!r}; the options are {', '.join(sorted(known))}")
+        raise TypeError(f"unknown option {sorted(unknown)[0]!r}; the options are {', '.join(sorted(known))}")
     given = {**known, **options}
     config = given["config"]
     if isinstance(config, Config):
@@ -153,7 +153,7 @@ def wanted(path: Path, name: str, options: dict) -> dict:
 
 
 def tensor(name: Any) -> tuple[str, int]:
-    """The node and the output of `node`, `node:1`, or something of TensorFlow's that has such a name."""
+    """Returns the node and the output of `node`, `node:1`, or a TensorFlow object with such a name."""
     text = name if isinstance(name, str) else name.name
     node, colon, output = text.rpartition(":")
     return (node, int(output)) if colon else (text, 0)

@@ -1,4 +1,4 @@
-"""What the compiler makes of a model, without code: HLO, and what keeps it from being compiled."""
+"""Reports without code: a model's HLO, and the problems that prevent it from compiling."""
 
 import dataclasses
 from typing import Any
@@ -8,10 +8,10 @@ from . import _models, _native
 
 @dataclasses.dataclass(frozen=True)
 class Problem:
-    """Something that has to change before a model can be compiled."""
+    """A problem that prevents a model from compiling."""
 
     kind: str
-    """`invalid`, `unsupported` or `internal`."""
+    """`invalid`, `unsupported`, or `internal`."""
     node: str
     op: str
     message: str
@@ -19,13 +19,13 @@ class Problem:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What `check` found. True if the model compiles."""
+    """Result of `check`. True if the model compiles."""
 
     problems: list[Problem]
     warnings: list[str]
     notes: list[str]
     ops: dict[str, tuple[int, bool]]
-    """Of each op, how many nodes there are, and whether it is supported."""
+    """Number of nodes per op, and whether the op is supported."""
 
     def __bool__(self) -> bool:
         return not self.problems
@@ -36,14 +36,14 @@ class Report:
 
 
 def check(model: Any, *, inputs: Any = None, **options: Any) -> Report:
-    """All that keeps a model from being compiled. Models and options are those of `compile`."""
+    """Lists everything that prevents a model from compiling. Accepts the models and options of `compile`."""
     with _models.on_disk(model, inputs) as (path, name):
         problems, warnings, notes, ops = _native.check(_models.wanted(path, name, options))
     return Report([Problem(*problem) for problem in problems], warnings, notes, ops)
 
 
 def hlo(model: Any, *, stage: str = "import", format: str = "text", inputs: Any = None, **options: Any) -> str | bytes:
-    """A model as HLO.
+    """Returns a model as HLO.
 
     `stage` is `import`, `optimized` or `scheduled`; `format` is `text`, `stablehlo`, `dot` or `html`, which are strings, or `proto` or
     `snapshot`, serialised messages of XLA's. Models and options are those of `compile`.

@@ -1,4 +1,4 @@
-"""Sessions with the shape of TensorFlow 1's."""
+"""Sessions with the interface of TensorFlow 1."""
 
 import os
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from . import _arrays, _models, _native
 
 
 class RunOptions:
-    """How a run is traced."""
+    """Trace options of a run."""
 
     NO_TRACE = 0
     SOFTWARE_TRACE = 1
@@ -22,7 +22,7 @@ class RunOptions:
 
 
 class StepStats:
-    """What each node of a run took: a serialised `tensorflow.StepStats`."""
+    """Time spent in each node of a run: a serialized `tensorflow.StepStats`."""
 
     def __init__(self, data: bytes = b""):
         self._data = data
@@ -32,7 +32,7 @@ class StepStats:
 
 
 class RunMetadata:
-    """What a traced run tells: a serialised `tensorflow.RunMetadata`. TensorFlow's own message serves as well."""
+    """Result of a traced run: a serialized `tensorflow.RunMetadata`. TensorFlow's own message also works."""
 
     def __init__(self):
         self._data = b""
@@ -50,7 +50,7 @@ class RunMetadata:
         while at < len(data):
             key, at = _read_varint(data, at)
             if key & 7 != 2:
-                raise ValueError("these are no run metadata: only messages are fields of it")
+                raise ValueError("invalid run metadata: expected only message fields")
             size, at = _read_varint(data, at)
             if key >> 3 == 1:
                 return StepStats(data[at : at + size])
@@ -69,19 +69,20 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 class Session:
-    """A graph that is run part by part, its variables kept from run to run.
+    """Runs parts of a graph. Variables persist between runs.
 
-    `graph` is a path (GraphDef, SavedModel), the bytes of a GraphDef, or a graph of TensorFlow's; without one, TensorFlow's default
+    `graph` is a path (GraphDef, SavedModel), the bytes of a GraphDef, or a TensorFlow graph; without one, TensorFlow's default
     graph when the first run asks for it. `config` is a `ConfigProto` (TensorFlow's message, its bytes, or its text): threads,
     devices, soft placement, the level of just-in-time compilation.
     """
 
     def __init__(self, target: Any = "", graph: Any = None, config: Any = None, *, seed: int = 0):
-        # TensorFlow's first parameter is the address of a server; whoever gives a graph there means the graph.
+        # TensorFlow's first parameter is the address of a server. A graph in its place is accepted
+        # as the graph.
         if not isinstance(target, str) or target and graph is None:
             target, graph = "", target
         if target:
-            raise ValueError(f"target {target!r}: sessions run in this process; leave the target out")
+            raise ValueError(f"target {target!r}: sessions run in this process; omit the target")
         if config is not None and not isinstance(config, (bytes, str)):
             config = config.SerializeToString()
         self._config = config.encode() if isinstance(config, str) else config
@@ -119,7 +120,7 @@ class Session:
         return session
 
     def run(self, fetches: Any, feed_dict: Mapping | None = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs what the fetches need, once.
+        """Runs the part of the graph that the fetches need, once.
 
         Fetches are names (`node`, `node:1`), tensors or operations of TensorFlow's, or lists, tuples and dictionaries of them, which
         the answer has the structure of; an operation, or a node without outputs, is run and gives None.
@@ -138,7 +139,7 @@ class Session:
         return _filled(structure, arrays)
 
     def _fed(self, name: str, value: Any) -> tuple[str, Any]:
-        """What is fed, of its placeholder's type: as TensorFlow does, numbers are converted where that is safe for their kind."""
+        """Converts a fed value to its placeholder's type. Like TensorFlow, converts numbers where that is safe."""
         array, wanted = np.asarray(value), self._placeholders.get(name.removesuffix(":0"))
         if wanted is not None and array.dtype.kind not in "OSU":
             to = _arrays.dtype(wanted)
@@ -147,21 +148,21 @@ class Session:
         return name, _arrays.to_native(array)
 
     def initialize(self) -> list[str]:
-        """Runs the initialisers of the variables that have no value yet; the names of those that have no initialiser."""
+        """Runs the initializers of uninitialized variables. Returns the names of variables without an initializer."""
         return self._native_session().initialize()
 
     def variables(self) -> dict[str, np.ndarray]:
-        """The variables that have a value, by the names of their nodes."""
+        """Values of the initialized variables by node name."""
         session = self._native_session()
         values = {name: session.variable(name) for name in session.variables()}
         return {name: _arrays.from_native(value) for name, value in values.items() if value is not None}
 
     def set_variable(self, name: str, value: Any) -> None:
-        """Gives a variable a value."""
+        """Sets the value of a variable."""
         self._native_session().set_variable(name, _arrays.to_native(value))
 
     def list_devices(self) -> list[str]:
-        """The full names of its devices."""
+        """Full names of the session's devices."""
         return self._native_session().devices()
 
     def close(self) -> None:
@@ -178,12 +179,12 @@ class Session:
 def _name(of: Any) -> str:
     if isinstance(of, str):
         return of
-    # A variable of TensorFlow's is fetched as the tensor that reads it.
+    # A TensorFlow variable is fetched as the tensor that reads it.
     return (of._as_graph_element() if hasattr(of, "_as_graph_element") else of).name
 
 
 def _structure(fetches: Any, tensors: dict[str, int], targets: dict[str, None], operations: set[str]) -> Any:
-    """The fetches with the index of a tensor, or None, for each leaf."""
+    """Returns the fetches with each leaf replaced by the index of its tensor, or None."""
     if isinstance(fetches, Mapping):
         return {key: _structure(value, tensors, targets, operations) for key, value in fetches.items()}
     if isinstance(fetches, (list, tuple)):
@@ -192,7 +193,7 @@ def _structure(fetches: Any, tensors: dict[str, int], targets: dict[str, None], 
             return type(fetches)(*parts) if hasattr(fetches, "_fields") else tuple(parts)
         return parts
     name = _name(fetches)
-    # Operations of TensorFlow's have outputs, tensors do not.
+    # TensorFlow operations have outputs; tensors do not.
     if hasattr(fetches, "outputs") or name.startswith("^") or name in operations:
         targets[name.removeprefix("^")] = None
         return None
@@ -213,5 +214,5 @@ def _filled(structure: Any, arrays: list) -> Any:
 
 
 def _scalar(array: np.ndarray) -> Any:
-    """A number for a scalar, as TensorFlow gives one."""
+    """Returns a number for a scalar, as TensorFlow does."""
     return array[()] if array.ndim == 0 else array

@@ -17,7 +17,7 @@ import numpy as np
 
 from . import _models, _native
 
-# TensorFlow's numbers of types, by the names that NumPy and ml_dtypes have.
+# TensorFlow's numbers of types, by their names in NumPy and ml_dtypes.
 _TYPES = {
     "float32": 1, "float64": 2, "int32": 3, "uint8": 4, "int16": 5, "int8": 6, "complex64": 8, "int64": 9, "bool": 10,
     "bfloat16": 14, "uint16": 17, "complex128": 18, "float16": 19, "uint32": 22, "uint64": 23, "float8_e5m2": 24,
@@ -27,7 +27,7 @@ _TEXT = {number: f"DT_{name.upper()}" for name, number in _TYPES.items()} | {1: 
 
 
 def _type(dtype: Any) -> int:
-    """The number of a type: a name, NumPy's, or TensorFlow's."""
+    """Returns the number of a type, given by name or as a NumPy or TensorFlow type."""
     if dtype is None:
         return 0
     if isinstance(dtype, int):
@@ -42,29 +42,29 @@ def _type(dtype: Any) -> int:
 
 @dataclasses.dataclass
 class Tensor:
-    """A feed, a fetch or a variable."""
+    """A feed, fetch, or variable."""
 
     node: str
     output: int = 0
     name: str = ""
-    """What the generated class calls it."""
+    """Name in the generated class."""
     shape: list[int] | None = None
     dtype: int = 0
-    """TensorFlow's number; 0 is what the graph says."""
+    """TensorFlow's number of the type; 0 selects the type in the graph."""
     readonly: bool = False
-    """Of a variable: whether the graph only reads it."""
+    """True for a variable that the graph only reads."""
 
 
 @dataclasses.dataclass
 class Config:
-    """Feeds, fetches and variables."""
+    """Feeds, fetches, and variables."""
 
     feeds: list[Tensor] = dataclasses.field(default_factory=list)
     fetches: list[Tensor] = dataclasses.field(default_factory=list)
     variables: list[Tensor] = dataclasses.field(default_factory=list)
 
     def feed(self, tensor: Any, *, shape: Any = None, dtype: Any = None, name: str = "") -> Tensor:
-        """Adds a feed: `node`, `node:1`, or a tensor of TensorFlow's, which has shape and type itself."""
+        """Adds a feed: `node`, `node:1`, or a TensorFlow tensor, which determines shape and type."""
         shape = _sizes(getattr(tensor, "shape", None) if shape is None else shape)
         dtype = getattr(tensor, "dtype", None) if dtype is None else dtype
         added = Tensor(*_models.tensor(tensor), name, shape, _type(dtype))
@@ -86,14 +86,14 @@ class Config:
         return added
 
     def __getitem__(self, key: str) -> Tensor:
-        """A feed, fetch or variable by its name or its node."""
+        """Returns a feed, fetch, or variable by its name or node."""
         for tensor in [*self.feeds, *self.fetches, *self.variables]:
             if key in (tensor.name, tensor.node, f"{tensor.node}:{tensor.output}"):
                 return tensor
         raise KeyError(key)
 
     def to_text(self) -> str:
-        """Text proto."""
+        """Returns the config as text proto."""
         lines = []
         for kind, tensors in (("feed", self.feeds), ("fetch", self.fetches)):
             for t in tensors:
@@ -110,7 +110,7 @@ class Config:
 
     @classmethod
     def from_text(cls, data: str | bytes) -> "Config":
-        """From text proto, or from a binary one. Also of TensorFlow's message, through `SerializeToString()`."""
+        """Parses text or binary proto. For TensorFlow's message, pass `SerializeToString()`."""
         data = data.encode() if isinstance(data, str) else data
         feeds, fetches, variables = _native.config_fields(data)
         tensor = lambda node, output, name, shape, dtype: Tensor(node, output, name, shape, dtype)  # noqa: E731
@@ -122,12 +122,12 @@ class Config:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Config":
-        """From a file."""
+        """Reads a config from a file."""
         return cls.from_text(Path(path).read_bytes())
 
 
 def infer(model: Any, *, inputs: Any = None, **options: Any) -> Config:
-    """The config of a model, from what its graph and signatures say. Models and options are those of `tfcompile.compile`."""
+    """Infers the config of a model from its graph and signatures. Accepts the models and options of `tfcompile.compile`."""
     with _models.on_disk(model, inputs) as (path, name):
         return Config.from_text(_native.config_text(_models.wanted(path, name, options)))
 
@@ -135,7 +135,7 @@ def infer(model: Any, *, inputs: Any = None, **options: Any) -> Config:
 def from_model_fn(
     model_fn: Any, input_fn: Any, mode: str = "infer", params: Any = None, batch_size: int | None = None
 ) -> tuple[bytes, Config]:
-    """The graph of an Estimator's functions and its config.
+    """Returns the graph of an Estimator's functions and its config.
 
     `input_fn()` returns features, or features and labels: tensors, arrays, dictionaries of them, or a `tf.data.Dataset`; their shapes and
     types become placeholders, which are fed. `model_fn(features, labels, mode, params)`, with as many of these as it has, returns an
@@ -176,7 +176,7 @@ def _parameters(function: Any) -> set[str]:
 
 
 def _writes(operation: Any, variable: Any) -> bool:
-    """Whether an operation behind the variable's handle changes it, its initialiser left out."""
+    """True if an operation on the variable's handle, other than its initializer, changes it."""
     handle = getattr(variable, "handle", None)
     reads = ("ReadVariableOp", "VarIsInitializedOp", "ResourceGather", "ResourceGatherNd", "VariableShape")
     initializer = getattr(variable, "initializer", None)
@@ -189,7 +189,7 @@ def _writes(operation: Any, variable: Any) -> bool:
 
 
 def _specs(structure: Any, batch_size: int | None) -> Any:
-    """Shapes and types of what an input_fn returns."""
+    """Returns the shapes and types of an input_fn's results."""
     import tensorflow as tf
 
     if hasattr(structure, "element_spec"):
@@ -206,7 +206,7 @@ def _specs(structure: Any, batch_size: int | None) -> Any:
     if sizes and sizes[0] < 0 and batch_size is not None:
         sizes[0] = batch_size
     if any(size < 0 for size in sizes):
-        raise ValueError(f"input_fn leaves sizes open ({sizes}): give batch_size, or shapes that are whole")
+        raise ValueError(f"input_fn leaves sizes open ({sizes}): pass batch_size, or complete shapes")
     return tf.TensorSpec(sizes, structure.dtype)
 
 
@@ -229,7 +229,7 @@ def _identifier(name: str) -> str:
 
 
 def _sizes(shape: Any) -> list[int] | None:
-    """Sizes of a shape of NumPy's, TensorFlow's or a list; -1 for those that are open."""
+    """Returns the sizes of a NumPy or TensorFlow shape, or of a list; -1 for open sizes."""
     if shape is None:
         return None
     if hasattr(shape, "as_list"):

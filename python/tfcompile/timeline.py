@@ -1,4 +1,4 @@
-"""Timelines of traced runs, for chrome://tracing and Perfetto, called as TensorFlow's module `timeline` is."""
+"""Timelines of traced runs, for chrome://tracing and Perfetto, with the interface of TensorFlow's module `timeline`."""
 
 from typing import Any
 
@@ -6,14 +6,14 @@ from . import _native
 
 
 class Timeline:
-    """The timeline of a run's `StepStats`: `Timeline(run_metadata.step_stats)`."""
+    """Timeline of a run's `StepStats`: `Timeline(run_metadata.step_stats)`."""
 
     def __init__(self, step_stats: Any, graph: Any = None):
-        # The graph is TensorFlow's second argument, which it does not look at either.
+        # TensorFlow's second argument is the graph, which TensorFlow also ignores.
         self._stats = step_stats if isinstance(step_stats, bytes) else step_stats.SerializeToString()
 
     def generate_chrome_trace_format(self, show_dataflow: bool = True, show_memory: bool = False, op_time: str = "schedule") -> str:
-        """The timeline as JSON. `op_time` is accepted: there is one time, when a node ran."""
+        """Returns the timeline as JSON. `op_time` is accepted but ignored: the only time is when a node ran."""
         # step_stats is field 1 of RunMetadata.
         metadata = b"\x0a" + _varint(len(self._stats)) + self._stats
         return _native.chrome_trace(metadata, show_dataflow, show_memory)

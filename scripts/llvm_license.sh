@@ -13,7 +13,7 @@ print_first() { # print_first NAME FILE...: the first of the files that is there
       return
     fi
   done
-  echo "llvm_licence: the terms of $name are not here; put them into one of: $*" >&2
+  echo "llvm_license: the terms of $name are not here; put them into one of: $*" >&2
   exit 1
 }
 
