@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The study: compiles each experiment from its graph alone, links a program around it and trains it.
-# examples/experiments/run.sh [NAME...]      TOOL=FILE: another tfcompile; STEPS=N: more or fewer
-# steps
+# The study: compiles each experiment from its graph, links a program around it, and trains it.
+#   examples/experiments/run.sh [NAME...]
+# TOOL=FILE: another tfcompile. STEPS=N: number of steps.
 set -eu
 
 cd "$(dirname "$0")/../.."

@@ -1,8 +1,9 @@
 // Trains one experiment: generates learnable data, initializes the variables by name, and runs
 // steps.
 //
-//   train STEPS        prints the first and the last loss, and nanoseconds per step; fails if the
-//   loss does not decrease
+//   train STEPS        prints the first and last loss and nanoseconds per step
+//
+// Fails if the loss does not decrease.
 //
 // It uses only the information that the header has for every model: names and shapes of arguments.
 

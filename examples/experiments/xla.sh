@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# The study's other half: extracts the XLA of each experiment as HLO text, proto and StableHLO,
-# before and after optimisation, and has XLA parse and run each and compare its results with those
-# of our compiled code. examples/experiments/xla.sh [NAME...]      RELEASE=: with the tools of the
-# development profile
+# Second half of the study: extracts the XLA program of each experiment as HLO text, proto, and
+# StableHLO, before and after optimization. XLA parses and runs each form, and its results are
+# compared with those of our compiled code.
+#   examples/experiments/xla.sh [NAME...]
+# RELEASE=: uses tools of the development profile.
 set -eu
 
 cd "$(dirname "$0")/../.."

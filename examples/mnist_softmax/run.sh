@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# One script's training run in a session: without and with just-in-time compilation, its accuracy,
-# both timelines and pictures of them, and how fast it is beside TensorFlow.
-# examples/mnist_softmax/run.sh          MNIST=DIR: the four files of MNIST instead of the digits
-# that come with this STEPS=N, ROUNDS=N; TENSORFLOW=off: no packages of Python; TOOL=FILE: another
-# tfcompile
+# Runs one training script in a session without and with just-in-time compilation. Reports accuracy,
+# timelines with pictures, and speed compared with TensorFlow.
+#   examples/mnist_softmax/run.sh
+# MNIST=DIR: the four files of MNIST instead of the included digits. STEPS=N, ROUNDS=N: training
+# steps and timing rounds. TENSORFLOW=off: needs no Python packages. TOOL=FILE: another tfcompile.
 set -eu
 
 cd "$(dirname "$0")/../.."

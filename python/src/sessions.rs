@@ -179,7 +179,10 @@ fn array<'n>((name, value): &(&'n str, Value)) -> Result<(&'n str, Literal)> {
         Value::Tensor(tensor) => {
             let bytes = Bytes::copy_from_slice(tensor.bytes());
             let literal = Literal::from_bytes(tensor.shape().clone(), bytes);
-            Ok((name, literal.ok_or_else(|| Error::internal("the size of a tensor differs from the size of its shape"))?))
+            Ok((
+                name,
+                literal.ok_or_else(|| Error::internal("a tensor does not have the size of its shape"))?,
+            ))
         }
         _ => Err(Error::unsupported(format!("feed '{name}': a traced run accepts only arrays"))),
     }
