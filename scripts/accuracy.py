@@ -26,7 +26,7 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import numpy as np
 
-# So many elements have a largest error that is more than chance.
+# Minimum number of elements for a statistically meaningful largest error.
 MANY = 1000
 
 

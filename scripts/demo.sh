@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job, on real data: compiles the two graphs of examples/digits, links a program around them, runs it.
+# Compiles the two graphs of examples/digits, links a program around them, and runs it on real data.
 #   scripts/demo.sh [DIGITS]
 set -eu
 
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 example=examples/digits
 digits=${1:-$example/digits.csv}
 [ -f "$digits" ] || {
-  echo "demo: there is no file $digits" >&2
+  echo "demo: no such file: $digits" >&2
   exit 1
 }
 tool=target/release/tfcompile

@@ -1,4 +1,4 @@
-"""Failures that are no defects of ours, each with its reason: a file of lines `set | name | what it says | why`.
+"""Failures that are not our defects, with reasons, in a file of lines `set | name | what it says | why`.
 
 `*` stands for anything in the first three; what is said is a part of the message, so that a failure of another kind still counts.
 """
@@ -9,7 +9,7 @@ import sys
 
 
 def read(path):
-    """The lines of such a file, as lists of four; the others are empty or begin with `#`."""
+    """Returns the lines of such a file as lists of four fields. Skips empty lines and lines that begin with `#`."""
     found = []
     with open(path) as file:
         for number, line in enumerate(file, 1):
@@ -24,13 +24,13 @@ def read(path):
 
 
 def fits(pattern, text, whole=True):
-    """Whether a text is the pattern, or has it within; `*` is anything, nothing else is special."""
+    """True if a text contains the pattern, in which `*` matches anything."""
     pattern = ".*".join(re.escape(part) for part in pattern.split("*"))
     return bool((re.fullmatch if whole else re.search)(pattern, text, re.S))
 
 
 def why(found, kind, name, message):
-    """The reason of the first line that a failure fits, or None."""
+    """Returns the reason of the first line that matches a failure, or None."""
     for of, names, says, reason in found:
         if fits(of, kind) and fits(names, name) and fits(says, message, whole=False):
             return reason

@@ -26,7 +26,7 @@ def lines(path):
 
 
 def failures_of_texts(paths):
-    """`kind<tab>name<tab>message` of hlo-texts."""
+    """Parses lines `kind<tab>name<tab>message` of hlo-texts."""
     failed = []
     for path in paths:
         for line in lines(path):
@@ -37,7 +37,7 @@ def failures_of_texts(paths):
 
 
 def sums(paths):
-    """Adds up last lines such as `95 passed, 5 unsupported`."""
+    """Sums last lines such as `95 passed, 5 unsupported`."""
     count = {}
     for path in paths:
         said = lines(path)
@@ -106,7 +106,7 @@ def main():
             else:
                 known += 1
                 reasons.setdefault((title.strip(), reason), []).append(name)
-        # Each that does not hold is named, or something went wrong with the naming.
+        # Every failure must have a name; otherwise the report is incomplete.
         lost = count - good - len(failed)
         if lost:
             open_ones.append("%s: %d that do not hold and have no name" % (kind, lost))
@@ -115,11 +115,11 @@ def main():
     if asked:
         late = sum(message == "timeout" for _, message in silent)
         aborts = sum(message == "XLA aborted" for _, message in silent)
-        print("XLA's CPU client: asked %d, answers %d, refused %d, aborted %d, no answer in time %d"
+        print("XLA's CPU client: %d queries, %d answers, %d rejections, %d aborts, %d timeouts"
               % (asked, answered, len(silent) - late - aborts, aborts, late))
         texts = len(glob.glob(out + "/texts/*.hlo"))
         if asked < texts:
-            print("XLA's CPU client was not asked about %d texts yet" % (texts - asked))
+            print("XLA's CPU client has not run %d texts yet" % (texts - asked))
     largest = [(float(found.group(1)), found.group(2))
                for path in glob.glob(out + "/parts/texts.[0-9]*.txt") for line in lines(path)
                for found in [re.match(r"largest error.*: (\S+) \((.*)\)", line)] if found]

@@ -50,7 +50,7 @@ def extract(repository, out):
         bodies = [source] if path.endswith(".hlo") else [body for _, body in BLOCK.findall(source)]
         for body in bodies:
             start = body.find("HloModule")
-            # What has a dollar sign is a template of a test.
+            # Texts with a dollar sign are templates of a test.
             if start < 0 or "$" in body:
                 continue
             text = body[start:].strip() + "\n"
@@ -75,7 +75,7 @@ def is_same(text, printed):
         with open(path, "rb") as file:
             read = file.read()
         if path.endswith(".pb"):
-            # What XLA itself reads of its message, which lacks some of what a text says of a module.
+            # XLA's own reading of its message, which omits some information of the text.
             from jax._src.lib import xla_client
             return xla_client.XlaComputation(read).get_hlo_module().to_string()
         return parse(read.decode()).to_string()

@@ -446,7 +446,7 @@ def complex_svd(x, y):
     return s, (u * s) @ v
 
 
-# What JAX leaves to XLA's own custom calls there.
+# Decompositions that JAX implements with XLA's own custom calls on accelerators.
 @program(normal(5, 3), DEFINITE, normal(2, 4, 4), platform="tpu")
 def accelerator_decompositions(x, definite, square):
     q, r = jnp.linalg.qr(x)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Prints the terms of LLVM and of what it has inside where it is linked statically (zlib, Zstandard): they go with the result.
+# Prints the licenses of LLVM and of the libraries linked with it statically (zlib, Zstandard),
+# which accompany binaries.
 set -eu
 
-print_first() { # print_first NAME FILE...: the first of the files that is there
+print_first() { # print_first NAME FILE...: prints the first existing file
   local name=$1 file
   shift
   for file; do
@@ -13,7 +14,7 @@ print_first() { # print_first NAME FILE...: the first of the files that is there
       return
     fi
   done
-  echo "llvm_license: the terms of $name are not here; put them into one of: $*" >&2
+  echo "llvm_license: missing license of $name: provide one of these files: $*" >&2
   exit 1
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mends the context of the diffs in docs/contributing after the lines around them changed.
+"""Updates the context of the diffs in docs/contributing after the surrounding lines changed.
 
     scripts/mend_recipes.py
 
@@ -17,14 +17,14 @@ HUNK = re.compile(r"@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
 def places(lines, part, near):
-    """Where a list of lines occurs, the place nearest to a line number first."""
+    """Returns the positions of a list of lines, nearest to a line number first."""
     count = len(part)
     found = [at for at in range(len(lines) - count + 1) if lines[at : at + count] == part]
     return sorted(found, key=lambda at: abs(at - near))
 
 
 def mend(hunk, start, lines):
-    """The hunk with the file's context of today, without its first line; nothing if its place is not clear."""
+    """Returns the hunk without its first line, with the file's current context, or nothing if its position is ambiguous."""
     changes = [at for at, line in enumerate(hunk) if line[:1] in ("+", "-")]
     first, last = changes[0], changes[-1] + 1
     lead, core, trail = hunk[:first], hunk[first:last], hunk[last:]
@@ -32,14 +32,15 @@ def mend(hunk, start, lines):
     old = text(core)
     before = start - 1 + len(lead)
     strip = lambda part: [line.strip() for line in part]
-    # What is replaced, with as much around it as is still there; what is only added may also be indented otherwise.
+    # Replaced lines with as much unchanged context as possible. Lines that are only added may have
+    # another indentation.
     for form in (list, strip) if not old else (list,):
         for left in range(len(lead) + 1):
             for right in range(len(trail) + 1):
                 around = text(lead[left:]) + old + text(trail[: len(trail) - right])
                 near = before - len(lead) + left
                 found = places(form(lines), form(around), near) if around else []
-                # Brackets alone are everywhere: only those nearby are meant.
+                # Brackets occur everywhere, so lines of brackets match only nearby.
                 is_distinct = any(line.strip(" })];,") for line in around)
                 if found and (is_distinct or abs(found[0] - near) < NEARBY):
                     width = indent(lines[found[0]]) - indent(around[0])
@@ -56,13 +57,13 @@ def indent(line):
 
 
 def indented(line, width):
-    """A line of a diff, moved to the right or to the left."""
+    """Returns a line of a diff with another indentation."""
     text = line[1:]
     return line[0] + (" " * width + text if width >= 0 else text[min(-width, indent(text)) :]) if text else line
 
 
 def mend_section(path, section, where):
-    """A file's part of a diff, mended."""
+    """Returns a file's part of a diff with updated context."""
     lines = open(path).read().split("\n")
     out, shift = [], 0
     for hunk in re.split(r"\n(?=@@)", "\n".join(section)):
@@ -73,7 +74,7 @@ def mend_section(path, section, where):
         mended = body
         if not places(lines, old, start - 1):
             mended = mend(body, start, lines)
-            print(f"{where}: {path}:{start}: {'mended' if mended else 'MEND BY HAND'}")
+            print(f"{where}: {path}:{start}: {'updated' if mended else 'UPDATE BY HAND'}")
             mended = mended or body
         mended = [line or " " for line in mended]
         old = [line[1:] for line in mended if line[0] != "+"]
@@ -101,7 +102,7 @@ def main():
             end = at
             while end < len(lines) and not lines[end].startswith(("--- ", "diff --git", "```")):
                 end += 1
-            # The last line of a file is no line of its diff.
+            # The final newline of a file is not a line of its diff.
             section = lines[at:end] if end < len(lines) else lines[at : end - 1]
             out += mend_section(line[len("+++ b/") :], section, page)
             at = at + len(section)

@@ -23,9 +23,9 @@ TOKEN = re.compile(
 )
 ERRORS = {'invalid', 'unsupported', 'internal', 'resource'}
 PRINTS = {'println!', 'eprintln!', 'print!', 'eprint!', 'warn', 'note', 'warning'}
-# Calls whose strings only developers read.
+# Calls whose strings only developers see.
 SILENT = {'expect', 'assert!', 'assert_eq!', 'debug_assert!', 'panic!', 'unreachable!', 'cfg', 'cfg_attr', 'include_str!', 'expect_err'}
-# Crates whose output nobody but developers reads.
+# Crates whose output only developers see.
 TOOLS = {'xtask', 'filetest', 'conformance'}
 
 

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Makes models that are too large to keep, once, and runs the oracle's checks on them.
-#   scripts/models.sh ORACLE NAME...      NAME: of ORACLE's make_models.py, or of scripts/reduced_models.py
-# Programs run on pools of ORACLE_THREADS threads, too (default 2 and 3). `make tools` has built the runner; ORACLE names another.
+# Creates models that are too large for the repository, once, and runs the oracle's checks on them.
+#   scripts/models.sh ORACLE NAME...
+# NAME: a model of ORACLE's make_models.py or of scripts/reduced_models.py. Programs also run on
+# pools of ORACLE_THREADS threads (default: 2 and 3). `make tools` builds the runner; ORACLE selects
+# another one.
 set -eu
 
 oracle=$1
@@ -24,7 +26,7 @@ for name in "$@"; do
     place=$cache
   fi
   [ ! -f "$place/graphs/$name/graph.pb" ] || continue
-  echo "models: making $name (once)"
+  echo "models: creating $name (once)"
   scratch=$place/graphs/.making-$name-$$
   mkdir -p "$scratch"
   if [ "$place" = "$cache" ]; then

@@ -71,7 +71,7 @@ build() { # build TARGET STAGE NAME MODEL [CONFIG]: hashes of all files that the
   out=$(mktemp -d "$scratch/build.XXXXXX")
   if ! "$tool" build "$model" ${config:+--config "$config"} --target "$target" --quiet --name program --no-runtime-headers \
     --emit obj,header,c-header,rust,metadata,hlo-text --hlo-stage "$stage" -o "$out" 2>"$out/rejected"; then
-    # Without the folders of this run and of this checkout.
+    # Excludes the folders of this run and of this checkout.
     sed -i "s|$scratch||g; s|$PWD||g" "$out/rejected"
   else
     rm "$out/rejected"

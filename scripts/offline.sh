@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Packs this tree with all crates that it needs into target/tfcompile-source.tar.gz, which builds without a network, and tries it:
-# unpacked elsewhere, with no crates but those in it and no network, Cargo finds all that the tool and the Python package need.
+# Packs this tree with all required crates into target/tfcompile-source.tar.gz, which builds without
+# network access. Verifies that Cargo finds all dependencies of the tool and the Python package in the
+# unpacked archive.
 #   scripts/offline.sh [build]      build: also builds the tool there, in the release profile
 set -eu
 
@@ -18,17 +19,18 @@ mkdir -p target
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C "$work/pack" -czf target/tfcompile-source.tar.gz tfcompile-source
 ls -l target/tfcompile-source.tar.gz
 
-# Without network where the kernel lets a user have a namespace without one; nothing is downloaded either way.
+# Disables the network if the kernel permits unprivileged network namespaces. Cargo downloads
+# nothing in any case.
 without_network=()
 ! unshare -rn true 2>/dev/null || without_network=(unshare -rn)
 tar -xzf target/tfcompile-source.tar.gz -C "$work"
 cd "$work/tfcompile-source"
-# The toolchain itself instead of rustup, which looks for it in CARGO_HOME's neighborhood.
+# Uses the toolchain itself. The rustup proxies expect it next to CARGO_HOME.
 PATH=$(rustc --print sysroot)/bin:$PATH
 export CARGO_HOME=$work/home
 "${without_network[@]}" cargo metadata --offline --locked --format-version 1 >"$work/metadata"
 echo "offline: $(grep -o '"id":"registry+[^"]*"' "$work/metadata" | sort -u | wc -l) crates, all there"
-# One crate of ours with what it needs, compiled; all of them take long.
+# Compiles one of our crates with its dependencies. All of them would take long.
 what=(check --quiet -p tf)
 [ "${1:-}" != build ] || what=(build --release -p cli)
 CARGO_TARGET_DIR=$work/target "${without_network[@]}" cargo "${what[@]}" --offline --locked

@@ -1,8 +1,9 @@
-# What scripts that run the oracle on other code have in common; sourced, from the repository's root.
-# Sets `oracle` and `tool` (ORACLE and TOOL if given), and makes the function `judge FLAG...`, which runs the oracle on the
-# small graphs whose names contain GRAPHS or else the first argument, and on those of MODELS that scripts/models.sh has
-# made. It prints failures and sums; with VERBOSE=1 everything. No compilation or program may take longer than LIMIT seconds
-# (default 600, enough in emulators on a machine that has nothing else to do).
+# Common part of the scripts that run the oracle on other code. Source it in the repository's root.
+# Sets `oracle` and `tool` (from ORACLE and TOOL if set) and defines `judge FLAG...`, which runs the
+# oracle on the small graphs whose names contain GRAPHS or else the first argument, and on those of
+# MODELS that scripts/models.sh has created. Prints failures and totals; VERBOSE=1 prints everything.
+# LIMIT is the time limit per compilation and program in seconds (default: 600, which suffices in
+# emulators on an idle machine).
 
 oracle=${ORACLE:-target/release/oracle}
 tool=${TOOL:-target/release/tfcompile}
@@ -10,7 +11,7 @@ data=${TFCOMPILE_SHARED:-../shared}/oracle
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models
 if [ ! -d "$data" ]; then
   [ "${CI:-}" != true ] || { echo "$0: no $data" >&2; exit 1; }
-  echo "$0: no $data; the committed graphs only"
+  echo "$0: missing $data: using only the committed graphs"
   data=tests/oracle
 fi
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Lays out what is given away, ready to use wherever it lies: the tool, headers, and files for build systems.
+# Lays out a distributable directory that works in any location: the tool, headers, and files for
+# build systems.
 #   scripts/package.sh TOOL DIRECTORY
 set -eu
 
@@ -7,7 +8,7 @@ cd "$(dirname "$0")/.."
 tool=$1
 to=$2
 version=$("$tool" --version | cut -d' ' -f2)
-install_file() { # install_file FROM TO: a file in its directory, with the version in it
+install_file() { # install_file FROM TO: installs a file and inserts the version
   mkdir -p "$(dirname "$to/$2")"
   sed "s/@VERSION@/$version/g" "$1" >"$to/$2"
 }
@@ -23,7 +24,7 @@ for file in BUILD.bazel MODULE.bazel WORKSPACE tfcompile.bzl; do
   install_file "build_systems/bazel/$file" "$file"
 done
 install_file LICENSE LICENSE
-# What Rust programs depend on: no dependencies of their own, so a copy is enough.
+# Dependencies of Rust programs. These crates have no dependencies, so a copy suffices.
 for crate in tfcompile-build tfcompile-runtime; do
   mkdir -p "$to/share/tfcompile/crates/$crate"
   cp -r "crates/$crate/Cargo.toml" "crates/$crate/src" "$to/share/tfcompile/crates/$crate"
@@ -31,7 +32,7 @@ done
 mkdir -p "$to/share/man/man1" "$to/share/bash-completion/completions" "$to/share/zsh/site-functions" \
   "$to/share/fish/vendor_completions.d"
 "$tool" man >"$to/share/man/man1/tfcompile.1"
-# Its page names those of the commands.
+# The main page refers to the commands' pages.
 for command in $(sed -n 's/^tfcompile\\-\(.*\)(1)$/\1/p' "$to/share/man/man1/tfcompile.1" | tr -d '\\'); do
   "$tool" man "$command" >"$to/share/man/man1/tfcompile-$command.1"
 done

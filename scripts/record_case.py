@@ -23,13 +23,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.core.framework import types_pb2
 
-# Nodes that every graph has do not count as what the case is about.
+# Ops that occur in every graph do not count as the subject of a case.
 PLUMBING = {"Const", "Placeholder", "Identity", "NoOp"}
 RELATIVE_ERRORS = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 1e-5, "complex64": 1e-5}
 
 
 def random(dtype, sizes, generator):
-    """Numbers of both signs; small integers; truth values."""
+    """Generates numbers of both signs, small integers, or booleans."""
     if dtype == tf.bool:
         return generator.integers(0, 2, sizes).astype(bool)
     if dtype.is_integer:
@@ -42,7 +42,7 @@ def random(dtype, sizes, generator):
 
 
 def member(value):
-    """An array in NumPy's format; types that NumPy lacks as their bits."""
+    """Writes an array in NumPy's format. Types that do not exist in NumPy are stored as raw bits."""
     value = np.ascontiguousarray(value).reshape(np.shape(value))
     if value.dtype.kind == "V" or value.dtype == tf.bfloat16.as_numpy_dtype:
         value = value.view(f"u{value.dtype.itemsize}")
@@ -84,7 +84,7 @@ def main(out, expression, *arguments):
         "feeds": [described(*description) for description in inputs.values()],
         "fetches": [described(r.dtype, np.shape(a)) for r, a in zip(results, answers)],
         "variables": [],
-        # It counts, although only TensorFlow answered.
+        # The case counts although only TensorFlow answered.
         "xla_ok": True,
         "tf_ok": True,
         "compare": "values",
@@ -102,7 +102,7 @@ def main(out, expression, *arguments):
     os.makedirs(os.path.dirname(out) or ".", exist_ok=True)
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, value in members.items():
-            # A date of its own, so that the same arguments give the same file.
+            # A fixed date, so that equal arguments yield equal files.
             archive.writestr(zipfile.ZipInfo(f"{name}.npy"), member(value), zipfile.ZIP_DEFLATED)
     print(f"{out}: {os.path.getsize(out)} bytes, {dict(ops)}")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes smaller variants of the large models: the same layers over smaller images, shorter texts, fewer repeats.
+"""Creates smaller variants of the large models: the same layers over smaller images, shorter texts, and fewer repeats.
 
     PYTHON scripts/reduced_models.py ORACLE OUT NAME...       NAME: see --list
 
@@ -15,12 +15,12 @@ import types
 
 
 def images(size):
-    """Keras with inputs of another size, for builders that state one."""
+    """Returns Keras with another input size, for builders with a fixed one."""
     return lambda K: types.SimpleNamespace(layers=K.layers, Model=K.Model, Input=lambda shape: K.Input((size, size, shape[-1])))
 
 
 def keras(oracle):
-    """Builders of inference graphs: name -> (the large one, builder)."""
+    """Returns the builders of inference graphs: name -> (large model, builder)."""
     return {
         "mobilenet_v2_96": ("mobilenet_v2_224", lambda K: K.applications.MobileNetV2((96, 96, 3), weights=None)),
         "efficientnet_b0_96": ("efficientnet_b0_224", lambda K: K.applications.EfficientNetB0(input_shape=(96, 96, 3), weights=None)),
@@ -31,19 +31,19 @@ def keras(oracle):
 
 
 def modules(oracle):
-    """The same of what is no Keras model."""
+    """Returns the builders of graphs that are not Keras models."""
     return {
         "bert_base_1x104": ("bert_base_128", lambda tf: oracle.bert(tf, 1, 768, 12, length=104)),
         "vit_tiny_2x96": ("vit_tiny_224", lambda tf: oracle.vit(tf, layers=2, size=96)),
     }
 
 
-# Training steps: name -> (the large one, batch).
+# Training steps: name -> (large model, batch).
 TRAINING = {"resnet8_train_b4": ("resnet8_train_b32", 4)}
 
 
 def smaller_batch(tf, batch):
-    """TensorFlow whose placeholders have another first size."""
+    """Returns TensorFlow with another first size of placeholders."""
     v1 = types.SimpleNamespace(train=tf.compat.v1.train)
     v1.placeholder = lambda dtype, shape, name: tf.compat.v1.placeholder(dtype, (batch,) + tuple(shape)[1:], name=name)
     kept = {name: getattr(tf, name) for name in ("keras", "nn", "reduce_mean", "control_dependencies", "identity", "float32", "int32")}
@@ -76,7 +76,7 @@ def main():
         raise SystemExit(__doc__)
     directory, out, names = sys.argv[1], sys.argv[2], sys.argv[3:]
     if len(names) > 1:
-        # Each in a process of its own: graphs of training want another TensorFlow.
+        # Separate processes, because training graphs require another TensorFlow.
         for name in names:
             subprocess.run([sys.executable, os.path.abspath(__file__), directory, out, name], check=True)
         return

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds target/release/tfcompile for other machines, LLVM linked statically where its static libraries are here, packs it with what
-# build systems need, and tries what was packed: unpacked elsewhere, it builds a program that runs.
-#   scripts/release.sh [TOOL]      TOOL: packs this one, which was built like that, instead of building it
+# Builds target/release/tfcompile for other machines, with LLVM linked statically if its static
+# libraries are installed, and packs it with files for build systems. Verifies that the unpacked
+# archive builds a program that runs.
+#   scripts/release.sh [TOOL]      TOOL: packs this tool instead of building one
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -12,7 +13,7 @@ if [ -e "$libdir/libLLVMCore.a" ] && llvm-config-22 --link-static --libs core >/
   static=yes
   features=(-p codegen --features codegen/static-llvm)
 else
-  echo "release: LLVM's static libraries are not here; linking dynamically"
+  echo "release: LLVM's static libraries are not installed: linking dynamically"
 fi
 tool=${1:-}
 if [ -z "$tool" ]; then
@@ -20,14 +21,14 @@ if [ -z "$tool" ]; then
   tool=${CARGO_TARGET_DIR:-target}/release/tfcompile
 fi
 
-# What a machine without LLVM has.
+# Libraries on a machine without LLVM.
 needed=$(readelf -d "$tool" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p')
 if [ -n "$static" ]; then
   others=$(grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so' <<<"$needed" || true)
   [ -z "$others" ] || { echo "release: the tool also needs" $others >&2; exit 1; }
 fi
 
-# An archive that differs only if its files do.
+# Equal files yield equal archives.
 version=$("$tool" --version | cut -d' ' -f2)
 name=tfcompile-$version-$(rustc -vV | sed -n 's/^host: //p')
 rm -rf target/package
@@ -38,7 +39,7 @@ if [ -n "$static" ]; then
 fi
 tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner -C target/package -czf "target/package/$name.tar.gz" "$name"
 
-# Elsewhere, without this shell's variables.
+# In another directory, without this shell's variables.
 elsewhere=$(mktemp -d)
 trap 'rm -rf "$elsewhere"' EXIT
 tar -xzf "target/package/$name.tar.gz" -C "$elsewhere"
@@ -51,4 +52,4 @@ printed=$(cd "$elsewhere" && env -i PATH=/usr/bin:/bin bash -euc '
 
 echo "target/package/$name.tar.gz: $(($(stat -c %s "target/package/$name.tar.gz") / 1000000)) MB, unpacked $(du -sm --apparent-size "target/package/$name" | cut -f1) MB"
 echo "needs: $(echo $needed), $(objdump -T "$tool" | grep -oE 'GLIBC_[0-9.]+' | sort -Vu | tail -n 1 | sed 's/_/ /') or newer"
-echo "unpacked elsewhere it built a program that runs"
+echo "the unpacked tool builds a program that runs"

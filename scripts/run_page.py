@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the commands of a page, that is, its fenced code blocks in order, in one directory.
+"""Runs the fenced code blocks of a page in order, in one directory.
 
     run_page.py PAGE DIRECTORY             fails if a command fails or prints something else
     run_page.py --update PAGE DIRECTORY    replaces transcripts that differ by what the commands print
@@ -23,7 +23,7 @@ TRANSCRIPT = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
 
 def blocks(page):
-    """The fenced blocks of a page (language, file name, text), with the files of the pages that it names."""
+    """Returns the fenced blocks of a page (language, file name, text), including the files of referenced pages."""
     for language, name, text, other in FENCED.findall(page.read_text()):
         if other:
             yield from (block for block in blocks(page.parent / other) if block[1])
@@ -39,7 +39,7 @@ def is_printed(expected, printed):
 
 
 def run(command, directory):
-    """What a command of a transcript prints, in lines without trailing spaces."""
+    """Returns the output of a transcript's command as lines without trailing spaces."""
     ran = subprocess.run(["bash", "-c", command], cwd=directory, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return [line.rstrip() for line in ran.stdout.splitlines()]
 
@@ -68,7 +68,7 @@ def main(arguments):
                 old = f"$ {command}\n{expected}"
                 page.write_text(page.read_text().replace(old, f"$ {command}\n{output}", 1))
     if commands == 0:
-        sys.exit(f"{page}: it has no commands")
+        sys.exit(f"{page}: no commands found")
     print(f"{page}: ran {commands} commands")
 
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Installs what is missing to build and test. On Debian and its kin through apt-get; elsewhere it says what to install.
+# Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems, prints
+# the missing packages.
 #   scripts/setup.sh build|test|cross|builds|release|venv
-# `build` is what the tool and its programs need, `test` adds what the tests need, `cross` what tests on all emulated
-# machines need, `builds` all build systems, `venv` what Python environments need.
+# `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
+# `builds`: all build systems. `venv`: Python environments.
 set -eu
 
 want=${1:-build}
 
-# What to look for, and the package that brings it.
+# Tests for prerequisites, and the packages that provide them.
 missing=()
 need() { # need PACKAGE TEST...
   local package=$1

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Builds the project in examples/builds (with Cargo: examples/cargo) with each build system and the tool: from nothing, as a clone
-# has it; a second time, which must do nothing; after a change of the graph, which must do what that reaches and nothing
-# else; and runs it. Prints a table of what each of them did.
+# Builds the project in examples/builds (with Cargo: examples/cargo) with each build system and the
+# tool: from scratch, as in a clone; a second time, which must do nothing; and after a change of the
+# graph, which must rebuild only the affected parts. Runs the program and prints a table of the steps.
 #   scripts/test_builds.sh TOOL [cmake|make|meson|bazel|cargo|pip]...
-# Logs lie in target/builds. A build system that is not installed is skipped with a line, or fails if CI=true.
+# Logs are in target/builds. A build system that is not installed is skipped with a line, or fails if
+# CI=true.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -23,7 +24,7 @@ stop_servers() {
 
 trap 'stop_servers; chmod -R u+w "$work"; rm -rf "$work"' EXIT
 mkdir -p "$logs"
-# What a clone has: nothing that is ignored, nothing that was built.
+# The files of a clone: no ignored files, no build products.
 root=$work/clone
 mkdir "$root"
 git ls-files -z --cached --others --exclude-standard | while IFS= read -r -d '' file; do
@@ -70,7 +71,7 @@ have() { # have COMMAND...
   done
 }
 
-steps() { # steps NAME: what a build did: `model`, or what was compiled or linked, one in a line
+steps() { # steps NAME: steps of a build: `model`, or the compiled and linked files, one per line
   local file=$logs/$system-$1.log
   case $system in
     cmake*)
@@ -91,7 +92,7 @@ did() { # did NAME STEP...: the build did these steps and no others
   shift
   wanted=$([ $# = 0 ] || printf '%s\n' "$@" | sort -u)
   got=$(steps "$name")
-  [ "$got" = "$wanted" ] || fail "$name: it did '$(echo $got)' and not '$(echo $wanted)', see $logs/$system-$name.log"
+  [ "$got" = "$wanted" ] || fail "$name: expected the steps '$(echo $wanted)', got '$(echo $got)', see $logs/$system-$name.log"
 }
 prints() { # prints WHEN COMMAND...: what the program prints for ones: column sums and bias
   local when=$1 expected
@@ -103,7 +104,8 @@ prints() { # prints WHEN COMMAND...: what the program prints for ones: column su
   printed=$("$@")
   [ "$printed" = "$expected" ] || fail "$when: it prints '$printed', not '$expected'"
 }
-# One weight of the bias: the header stays, the second result is negative, so zero.
+# One weight of the bias changes: the header stays the same, and the second result is negative, so
+# zero.
 train_again() { sed -i 's/float_val: -2 /float_val: -30 /' layer.pbtxt; }
 
 table=$logs/table.txt
@@ -113,19 +115,19 @@ line() { printf '%-17s | %-51s | %-8s | %s\n' "$@"; }
   printf '%s\n' '------------------|-----------------------------------------------------|----------|---'
 } >"$table"
 in_words() { [ $# = 0 ] && echo nothing || echo "$@"; }
-# Called where the logs `clean`, `again` and `changed` are complete.
+# Requires the logs `clean`, `again`, and `changed`.
 row() { # row TENTHS FIRST: how long it took from nothing, and what the program printed then; $printed is what it prints after the change
   local seconds="$(($1 / 10)).$(($1 % 10)) s" first=$2
   line "$system" "$seconds, prints ${first//$'\n'/ / }" "$(in_words $(steps again))" \
     "$(in_words $(steps changed)); prints ${printed//$'\n'/ / }" >>"$table"
 }
 
-project() { # the example as a clone has it, and enters it
+project() { # creates the example as in a clone, and enters it
   rm -rf "$work/project"
   cp -r "$root/examples/builds" "$work/project"
   cd "$work/project"
 }
-initialised() { # initialised SYSTEM MODEL...: a project that `tfcompile init` writes, and enters it
+initialized() { # initialized SYSTEM MODEL...: a project that `tfcompile init` writes, and enters it
   local build=$1
   shift
   rm -rf "$work/init"
@@ -152,7 +154,7 @@ cmake_with() { # cmake_with NAME GENERATOR
   did again
   train_again
   log changed cmake --build build
-  # The header and the programs' sources come out the same, so nothing is compiled but the model.
+  # The header and the programs' sources are unchanged, so only the model is compiled.
   did changed model liblayer.a app layer_test layer_benchmark
   prints trained build/app
   row "$clean" "$first"
@@ -182,7 +184,7 @@ test_cmake() {
   "$work/user/user" || fail "the program that uses the installed library fails"
 
   system=cmake-init
-  initialised cmake "$root/tests/saved_models/keras3" --batch 1
+  initialized cmake "$root/tests/saved_models/keras3" --batch 1
   log configure cmake -B build -G Ninja
   log build cmake --build build
   log test ctest --test-dir build --output-on-failure
@@ -229,7 +231,7 @@ test_make() {
   wants settled "Nothing to be done"
 
   system=make-init
-  initialised make "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
+  initialized make "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
   log build make
   log run ./app
   wants run "result 0: 24 bytes"
@@ -273,7 +275,7 @@ test_meson() {
 bazel_at() { # bazel_at ROOT COMMAND ARGUMENTS...: Bazel with its outputs below a directory of the test's, without network
   local output_root=$work/$1 command=$2 shim shims=()
   shift 2
-  # What Bazel 4 would download before it does anything, as far as C++ needs it.
+  # The files that Bazel 4 would download first, as far as C++ needs them.
   for shim in rules_cc rules_java remote_coverage_tools; do
     shims+=(--override_repository="$shim=$root/tests/builds/bazel/$shim")
   done
@@ -306,12 +308,13 @@ test_bazel() {
   row "$clean" "$first"
 
   system=bazel-init
-  initialised bazel "$root/tests/saved_models/keras3" --batch 1
+  initialized bazel "$root/tests/saved_models/keras3" --batch 1
   log run bazel_at one run :app
   wants run "result 0: "
   stop_servers
 
-  # Another clone elsewhere, with another server, begun from another shell: every action is in the cache.
+  # Another clone in another directory, with another server and shell: every action must be in the
+  # cache.
   system=bazel-cache
   project
   mv "$work/project" "$work/elsewhere"
@@ -339,7 +342,7 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
   cp -r "$root/tests/saved_models/keras3" "$root/tests/artifacts/layer.pbtxt" "$root/tests/artifacts/layer.config.pbtxt" "$at"
   cd "$at"
 
-  # Values, by values_test.cc and the tests that the macro generates.
+  # Values, checked by values_test.cc and the tests that the macro generates.
   log test bazel_at three test -s //:all
   wants test "//:values_test .*PASSED"
   wants test "Executed 4 out of 4 tests: 4 tests pass"
@@ -348,7 +351,7 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
   grep -q "^HloModule" bazel-bin/several_files_compiler.log || fail "gen_compiler_log: there is no HLO in it"
   [ -s bazel-bin/several_files_session_module.pb ] || fail "there is no session module"
 
-  # What is defined: name, tags, testonly, gen_test, gen_benchmark; who may use it.
+  # Attributes of the targets: name, tags, testonly, gen_test, gen_benchmark, visibility.
   log targets bazel_at three query 'kind("cc_", attr(testonly, 1, attr(tags, marked, //:all))) union kind("cc_", filter("(one|several)_file", //:all))'
   [ "$(grep '^//' "$logs/$system-targets.log" | sort | xargs)" = "//:one_file //:one_file_test //:several_files //:several_files_benchmark" ] ||
     fail "these are the targets: $(grep '^//' "$logs/$system-targets.log" | xargs)"
@@ -356,7 +359,7 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
   refuses marked "^//"
   refused visibility "'//:saved' is not visible|visible from target '//hidden:hidden'" bazel_at three build //hidden
 
-  # What is wrong is said when the BUILD file is read.
+  # Errors are reported when the BUILD file is loaded.
   mkdir broken
   while IFS='|' read -r message arguments; do
     printf 'load("@tfcompile//:tfcompile.bzl", "tf_library")\ntf_library(name = "x", %s)\n' "$arguments" >broken/BUILD
@@ -369,7 +372,7 @@ give either graph, a file, or saved_model|cpp_class = "X"
 freeze_checkpoint needs a config|graph = "x.pb", cpp_class = "X", freeze_checkpoint = "x.ckpt"
 CASES
   rm -r broken
-  # The tool's own words come through.
+  # The tool's messages are passed through.
   sed -i 's/"--xla_hlo_profile"/"--xla_hlo_profile=maybe"/' BUILD
   refused xla-flags "INVALID ARGUMENTS: --xla_hlo_profile=maybe: true or false is wanted" bazel_at three build //:several_files
   line "$system" "4 of 4 tests pass" "" "each parameter of tf_library" >>"$table"
@@ -420,7 +423,7 @@ test_bazel_tensorflow() { # a project written for TensorFlow's macro, one line c
 test_cargo() {
   local clean first
   system=cargo
-  # In the clone: its crates are the program's dependencies.
+  # Inside the clone, because its crates are the program's dependencies.
   cd "$root/examples/cargo"
   export TFCOMPILE=$prefix/bin/tfcompile
   log clean env -u CARGO_TARGET_DIR cargo build --offline --verbose
@@ -442,7 +445,7 @@ test_cargo() {
   row "$clean" "$first"
 
   system=cargo-init
-  initialised cargo "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
+  initialized cargo "$root/tests/artifacts/layer.pbtxt" --shape x=2,4
   log run env -u CARGO_TARGET_DIR cargo run --offline
   wants run "the model ran"
 }

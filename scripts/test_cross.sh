@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Compiles recorded graphs for other machines, links programs around them with Debian's cross compilers, runs these in
-# an emulator and compares with TensorFlow's recorded answers.
-#   scripts/test_cross.sh TARGET...      aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object);
-#                                        aarch64-sve256, aarch64-sve512, riscv64-v256: longer vectors
-# ORACLE, TOOL, GRAPHS, MODELS, VERBOSE and LIMIT are as in scripts/oracle_checks.sh.
+# Compiles recorded graphs for other machines, links programs around them with Debian's cross
+# compilers, runs them in an emulator, and compares with TensorFlow's recorded answers.
+#   scripts/test_cross.sh TARGET...
+# Targets: aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object), and with longer vectors
+# aarch64-sve256, aarch64-sve512, riscv64-v256. ORACLE, TOOL, GRAPHS, MODELS, VERBOSE, and LIMIT are
+# as in scripts/oracle_checks.sh.
 set -eu
 
 . scripts/oracle_checks.sh tfcompile_tests
@@ -41,7 +42,8 @@ for target in "$@"; do
         +m,+a,+f,+d,+c,+v,+zvl256b
       ;;
     x86-64)
-      # The version for the oldest processors, the first one with wide vectors, and what this machine has.
+      # The version for the oldest processors, the first one with wide vectors, and the best one for
+      # this machine.
       levels=(--flag=--target=x86-64 --flag=--multiversion=v1,v2,v3,v4)
       run 'x86-64, v1' "${levels[@]}" --run 'qemu-x86_64 -cpu Conroe'
       run 'x86-64, v2' "${levels[@]}" --run 'qemu-x86_64 -cpu Nehalem'

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Runs the commands of pages in docs/, each page in a fresh directory below target/docs, with the tool of this tree.
-#   scripts/test_docs.sh [--update] PAGE...      --update rewrites transcripts that differ
-# A page that imports TensorFlow runs with TensorFlow's Python environment, others with that of JAX.
+# Runs the commands of pages in docs/ with this tree's tool, each page in a fresh directory below
+# target/docs.
+#   scripts/test_docs.sh [--update] PAGE...
+# --update rewrites transcripts that differ. Pages that import TensorFlow run in TensorFlow's Python
+# environment, others in JAX's.
 set -eu
 
 cd "$(dirname "$0")/.."

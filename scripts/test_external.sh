@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Tests that others wrote, kept outside of this repository: the HLO texts in XLA's unit tests, read, printed, written as messages,
-# compared with what XLA makes of them, compiled, evaluated; StableHLO's testdata and the tests of its interpreter, compiled and evaluated.
+# Runs tests by other projects, which are not part of this repository. The HLO texts in XLA's unit
+# tests are parsed, printed, written as messages, compared with XLA's forms, compiled, and evaluated.
+# StableHLO's testdata and its interpreter's tests are compiled and evaluated.
 #   scripts/test_external.sh XLA STABLEHLO
-# XLA: a clone (bare or not) of TensorFlow's or XLA's repository; STABLEHLO: a checkout. Either may be empty. Prints one table,
-# in which failures that external_explained.txt explains are counted apart; exits with 1 if there are others. What fails stands
-# in target/external. JOBS (the number of processors) parts run at a time; what is done stays in
-# target/external, so that a run that was broken off goes on: remove target/external/parts to judge everything anew.
+# XLA: a clone (bare or not) of TensorFlow's or XLA's repository. STABLEHLO: a checkout. Either may be
+# empty. Prints a table that counts failures explained in external_explained.txt separately, and exits
+# with 1 if there are others. Failures are in target/external. JOBS (default: the number of
+# processors) parts run in parallel. Finished parts stay in target/external, so that an interrupted
+# run continues; remove target/external/parts to start over.
 set -u
 
 cd "$(dirname "$0")/.."
@@ -17,8 +19,8 @@ bin=target/release
 status=0
 jobs=${JOBS:-$(nproc)}
 
-# in_parts NAME COMMAND...: runs the command on the files that standard input lists, 100 at a time, each part once. Their outputs
-# are target/external/parts/NAME.*.txt.
+# in_parts NAME COMMAND...: runs the command on the files that standard input lists, in parts of 100
+# files, once each. The outputs are target/external/parts/NAME.*.txt.
 in_parts() {
   local name=$1
   shift
@@ -36,7 +38,7 @@ if [ -n "$xla" ]; then
   python=$(scripts/venv.sh venv-xla jax==0.10.2) || exit 1
   texts="$python scripts/hlo_texts.py"
   [ -d $out/texts ] || $texts extract "$xla" $out/texts.new && { [ -d $out/texts ] || mv $out/texts.new $out/texts; }
-  # Prints are judged anew.
+  # Always compares prints again.
   rm -rf $out/prints $out/prints.same.json $out/proto_prints $out/proto_prints.same.json $out/messages $out/messages.same.json
   $texts answers $out/texts $out/answers >$out/answers.txt
   $bin/hlo-texts $out/texts --print $out/prints --failures $out/prints_failures.txt >$out/prints.txt || status=1
@@ -58,7 +60,7 @@ if [ -n "$xla" ]; then
   $texts protos $out/texts $out/protos --timeout 300 >$out/protos.txt
   $bin/hlo-texts $out/protos --print $out/proto_prints --failures $out/proto_prints_failures.txt >$out/proto_prints.txt || status=1
   $texts same $out/protos $out/proto_prints --timeout 300 >$out/proto_same.txt
-  # Ours of each text beside XLA's of it.
+  # Our form of each text, compared with XLA's.
   $bin/hlo-texts $out/texts --messages $out/messages --failures $out/messages_failures.txt >$out/messages.txt || status=1
   $texts same $out/protos $out/messages --timeout 300 >$out/messages_same.txt
 fi

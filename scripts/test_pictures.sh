@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# The pages of `tfcompile hlo --format html` and `tfcompile profile` in a real browser: the layout's own test, then what a reader sees of a graph with a
-# loop and of one with thousands of instructions. Keeps screenshots beside the pages.
+# Tests the pages of `tfcompile hlo --format html` and `tfcompile profile` in a browser: the layout's
+# own test, then the contents shown for a graph with a loop and for one with thousands of
+# instructions. Stores screenshots next to the pages.
 #   scripts/test_pictures.sh TOOL [OUT]
 set -eu
 
@@ -9,7 +10,7 @@ tool=$1
 out=$(mkdir -p "${2:-target/pictures}" && cd "${2:-target/pictures}" && pwd)
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 if [ -z "$browser" ]; then
-  echo "test_pictures: no browser: install chromium (scripts/setup.sh test does on Debian)" >&2
+  echo "test_pictures: no browser found: install chromium (scripts/setup.sh test does on Debian)" >&2
   exit 1
 fi
 
@@ -44,7 +45,8 @@ shows() { # shows PAGE FRAGMENT TEXT...: the page's document has each of the tex
 } > "$out/layout.html"
 shows layout.html "" "passed: 60 graphs laid out"
 
-# A loop whose body holds a product: closed, found by search, opened on the way to it.
+# A loop whose body contains a product: closed, found by search, and opened on the way to the
+# product.
 cat > "$out/loop.hlo" <<'HLO'
 HloModule loop
 
@@ -74,17 +76,17 @@ ENTRY main {
 }
 HLO
 "$tool" hlo "$out/loop.hlo" --stage import --format html -o "$out/loop.html"
-# Three times 4*4 sums of 4 products, an addition and a comparison.
+# Three iterations of 4*4 sums of 4 products, an addition, and a comparison.
 shows loop.html "#find=power" "1 found" "17 instructions, 3 computations, 390 FLOP" "5 boxes"
 shows loop.html "#at=3/1.5&open=3" "square" "power/&lt;square&gt;" "dot in body" "14 boxes"
 open loop.html "#at=3/1.5&open=3" --screenshot="$out/loop.png"
 
-# Where the time of the same loop goes: its bars, its product with what three rounds compute, charts.
+# Profile of the same loop: bars, the product with the work of three iterations, and charts.
 "$tool" profile "$out/loop.hlo" --steps 20 --quiet -o "$out/profile.html"
 shows profile.html "" "average of 20 runs" "power/&lt;square&gt;" "384" "of the machine's FLOP/s" "temporary block: at most" "FLOPs for each byte"
 open profile.html "" --screenshot="$out/profile.png"
 
-# Thousands of instructions in one computation: two hundred steps of a cell, as unrolled graphs have them.
+# Thousands of instructions in one computation: two hundred steps of a cell, as in unrolled graphs.
 {
   echo "HloModule unrolled"
   echo "ENTRY main {"
@@ -113,7 +115,7 @@ open profile.html "" --screenshot="$out/profile.png"
 shows unrolled.html "#find=z.150.3&at=3750" "5,003 boxes" "1 found"
 open unrolled.html "" --screenshot="$out/unrolled.png"
 
-# Graphviz takes the other form, where it is installed.
+# Graphviz, if installed, accepts the other form.
 "$tool" hlo "$out/loop.hlo" --stage import --format dot -o "$out/loop.dot"
 if command -v dot > /dev/null; then
   dot -Tsvg "$out/loop.dot" -o "$out/loop.svg"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests of the Python package: beside TensorFlow, and beside JAX, which want environments of their own.
-#   scripts/test_python.sh [WHEEL]      without one, a wheel of the development profile is built
+# Tests the Python package with TensorFlow and with JAX, in separate environments.
+#   scripts/test_python.sh [WHEEL]      without WHEEL, builds one in the development profile
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -17,6 +17,7 @@ for beside in "tensorflow-cpu==2.15.1 numpy==1.26.4" "jax==0.10.2"; do
   # shellcheck disable=SC2086 # packages are words
   python=$(scripts/venv.sh "$name" $beside pytest==9.0.2)
   "$python" -m pip install --quiet --disable-pip-version-check --no-deps --target "$site/$name" "$wheel"
-  # From elsewhere: the package's sources lie in python/, and Python looks where it stands first.
+  # Runs in another directory: python/ contains the sources, and Python searches the current
+  # directory first.
   (cd "$site" && PYTHONPATH=$site/$name TF_CPP_MIN_LOG_LEVEL=3 "$python" -m pytest -q -p no:cacheprovider "$tests")
 done

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Checks the worked examples of docs/contributing. The ```diff fences of a page make one patch, and the lines of its ```sh
-# fences that begin with `cargo` run the tests that the patch adds.
-#   scripts/test_recipes.sh            each patch applies to this tree
-#   scripts/test_recipes.sh --build    also: a copy of this tree with all patches passes their tests
-#   scripts/test_recipes.sh --copy DIR only makes that copy, to work on an example
+# Checks the worked examples of docs/contributing. The ```diff fences of a page form one patch, and
+# the lines of its ```sh fences that begin with `cargo` run the tests that the patch adds.
+#   scripts/test_recipes.sh            checks that each patch applies to this tree
+#   scripts/test_recipes.sh --build    also checks that a copy with all patches passes their tests
+#   scripts/test_recipes.sh --copy DIR only creates that copy, for work on an example
 set -eu
 
 cd "$(dirname "$0")/.."
 work=$PWD/target/recipes
-# What was built before is kept.
+# Keeps previous builds.
 rm -rf "$work"/*.patch "$work/tree"
 mkdir -p "$work"
 
-# The lines of a page's fences of one language, with the files that they include.
+# Prints the contents of a page's fences in one language, including files that they include.
 fences() {
   awk -v open="^\`\`\`$1\$" '$0 ~ open { inside = 1; next } /^```$/ { inside = 0 } inside' "$2" |
     while IFS= read -r line; do
@@ -40,7 +40,7 @@ if [ -n "$1" ]; then
   tree=$2
   mkdir -p "$tree"
   git ls-files -z --cached --others --exclude-standard | xargs -0 cp --parents --no-dereference --preserve=timestamps -t "$tree"
-  # A repository of its own, or git would apply the patches to this one.
+  # A separate repository, because git would otherwise apply the patches to this one.
   git -C "$tree" init --quiet
   for patch in "$work"/*.patch; do
     git -C "$tree" apply "$patch" || {

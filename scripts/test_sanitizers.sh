@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The small models in code that AddressSanitizer and ThreadSanitizer watch: nothing is found, and answers agree. Under the
-# latter they run on pools of threads, too, so that kernels that disturb one another are found whatever their timing.
-# ORACLE, TOOL, GRAPHS, MODELS and VERBOSE are as in scripts/oracle_checks.sh.
+# Runs the small models under AddressSanitizer and ThreadSanitizer. Expects no reports and the
+# recorded answers. With ThreadSanitizer, also uses thread pools, so that conflicting kernels are
+# found regardless of timing. ORACLE, TOOL, GRAPHS, MODELS, and VERBOSE are as in
+# scripts/oracle_checks.sh.
 set -eu
 
 MODELS=${MODELS-mlp dscnn_kws resnet8_cifar autoencoder_ad mobilenet_v1_025_96 lstm_train_b32 resnet8_train_b32}
 . scripts/oracle_checks.sh tfcompile_tests/tf
 
-# The libraries of some releases of GCC want an address space that is not shuffled much.
+# The libraries of some GCC releases fail with a strongly randomized address space.
 for sanitizer in address thread; do
   echo "== $sanitizer"
   threads=()

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# XLA as judge of what we give away: writes every HLO text of the tests, and each form (HLO text, protos, StableHLO), before
-# and after optimisation, of the programs that the oracle's graphs, the fourteen experiments and recorded cases become, each
-# with inputs and our results; XLA has to parse each, protos have to be their texts' modules, and XLA to compute the same.
-#   scripts/test_xla.sh [--sample N]      a sample of N modules, and of N / 4 recorded cases
-#   CASES=N: so many recorded cases; RELEASE=: with the tools of the development profile
+# Checks our HLO output with XLA. Writes every HLO text of the tests, and each form (HLO text, protos,
+# StableHLO), before and after optimization, of the oracle's graphs, the fourteen experiments, and
+# recorded cases, with inputs and our results. XLA must parse each form, protos must equal their
+# texts' modules, and XLA must compute the same results.
+#   scripts/test_xla.sh [--sample N]
+# --sample N: only N modules and N / 4 recorded cases. CASES=N: number of recorded cases. RELEASE=:
+# uses tools of the development profile.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -23,7 +25,8 @@ if [ -d "$shared" ]; then
   graphs=("$shared/oracle/tfcompile_tests" "$shared/oracle/mnist_softmax" "$shared/oracle/cerebras14")
   recorded=$shared/conformance/cases
 fi
-# The same command as `make tools`: alone, `-p conformance` unifies features otherwise and compiles the compiler again.
+# The same command as `make tools`: with `-p conformance` alone, Cargo unifies features differently
+# and rebuilds the compiler.
 cargo build --quiet ${RELEASE---release} -p cli -p conformance
 judged=target/$([ -n "${RELEASE---release}" ] && echo release || echo debug)/hlo-cases
 $judged $out --hlo tests/hlo --graphs "${graphs[@]}" \

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes a Python environment of its own with the given packages, once, and prints its interpreter's path.
+# Creates a Python environment with the given packages if it does not exist, and prints the path of
+# its interpreter.
 #   scripts/venv.sh NAME PACKAGE...      in ~/.cache/tfcompile-models/NAME
 set -eu
 
@@ -7,7 +8,7 @@ name=$1
 shift
 venv=${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile-models/$name
 if [ "$(cat "$venv/.packages" 2>/dev/null)" != "$*" ]; then
-  # Wheels exist for some versions of Python only; take the first that is here.
+  # Wheels exist only for some versions of Python. Use the first one installed.
   python=
   for candidate in ${TFCOMPILE_PYTHON:-} python3.11 python3.10 python3; do
     if command -v "$candidate" >/dev/null && "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then
@@ -16,10 +17,10 @@ if [ "$(cat "$venv/.packages" 2>/dev/null)" != "$*" ]; then
     fi
   done
   [ -n "$python" ] || {
-    echo "venv: no Python with the venv module; install python3-venv" >&2
+    echo "venv: no Python with the venv module: install python3-venv" >&2
     exit 1
   }
-  echo "venv: making $name with $* (once)" >&2
+  echo "venv: creating $name with $* (once)" >&2
   rm -rf "$venv"
   "$python" -m venv "$venv" >&2
   "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >&2

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Builds the Python package's wheel into target/wheels: LLVM linked statically where its static libraries are here, with its licence.
-#   scripts/wheel.sh [--dev]      --dev: the development profile and LLVM linked dynamically, for tests on this machine
+# Builds the Python package's wheel into target/wheels. Links LLVM statically if its static libraries
+# are installed, and then includes its license.
+#   scripts/wheel.sh [--dev]
+# --dev: development profile and dynamically linked LLVM, for tests on this machine.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -15,20 +17,20 @@ elif [ -e "$libdir/libLLVMCore.a" ] && llvm-config-22 --link-static --libs core 
   static=yes
   arguments+=(--release --features static-llvm)
 else
-  echo "wheel: LLVM's static libraries are not here; linking dynamically"
+  echo "wheel: LLVM's static libraries are not installed: linking dynamically"
   arguments+=(--release)
 fi
 
-# What is given away with LLVM inside goes with its terms.
+# Binaries that contain LLVM must include its license.
 scripts/llvm_license.sh >python/LICENSE-LLVM.txt
 cp LICENSE python/LICENSE
 
-# One build directory with the tool's, for what both need of others.
+# Shares the tool's build directory, for common dependencies.
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 "$python" -m maturin build "${arguments[@]}"
 wheel=$(ls -t "$out"/tfcompile-*.whl | head -n 1)
 report=$("$python" -m auditwheel show "$wheel")
-# An older system's pip refuses it by its name, before anything fails to load.
+# The name makes pip on an older system reject the wheel before anything fails to load.
 tag=$(grep -oE 'manylinux_[0-9]+_[0-9]+_[a-z0-9_]+' <<<"$report" | head -n 1 || true)
 if [ -n "$static" ] && [ -n "$tag" ]; then
   wheel=$out/$("$python" -m wheel tags --remove --platform-tag "$tag" "$wheel")

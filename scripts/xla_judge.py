@@ -25,8 +25,8 @@ import sys
 import explained
 import numpy as np
 
-# How far two right implementations may differ, in units of the type's precision: sums of a few hundred terms and
-# functions of two units each, one after the other.
+# Tolerance for correct implementations in units of the type's precision: sums of a few hundred
+# terms, and functions with an error of two units each, one after the other.
 SLACK = 256
 
 
@@ -35,7 +35,7 @@ KINDS = {"hlo": "HLO text", "pb": "HloModuleProto", "mlir": "StableHLO"}
 
 def kind_of(path):
     """The row of the table that a file belongs to."""
-    when = "after optimisation" if "-optimized" in path.stem else "before"
+    when = "after optimization" if "-optimized" in path.stem else "before"
     return "%s, %s" % (KINDS[path.suffix[1:]], when)
 
 

@@ -35,7 +35,7 @@ def main():
             sys.exit(3)
         feed.shape.dim[0].size = batch
     for node in graph.node:
-        # What it says of results may state the old batch.
+        # The result shapes may state the old batch size.
         if "_output_shapes" in node.attr:
             del node.attr["_output_shapes"]
         if node.name in fed and "shape" in node.attr and node.attr["shape"].shape.dim:
