@@ -1,8 +1,8 @@
-//! The documentation's pages about ops are generated from the rules and must be current.
+//! Checks that the pages about ops in docs/ are current; they are generated from the rules.
 
 use std::path::PathBuf;
 
-/// `UPDATE_DOCS=1` writes the pages.
+/// Writes the pages instead if `UPDATE_DOCS` is set.
 #[test]
 fn the_pages_about_ops_are_current() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs");

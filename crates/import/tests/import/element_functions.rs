@@ -1,4 +1,5 @@
-//! Functions that reductions, scatters and sorts of a graph apply to elements, and what they must not do.
+//! Element functions of reductions in a graph: results, and errors for functions that break the
+//! rules.
 
 use super::{
     dims, feed, fetch, int_const, message, node, placeholder, run, ty, values, var_handle, variable,
@@ -15,7 +16,8 @@ fn body_node(name: &str, op: &str, inputs: &[&str]) -> String {
     format!("node_def {{ name: \"{name}\" op: \"{op}\" {inputs} {attribute} }} ")
 }
 
-/// A graph that reduces a vector `x` with the function `f`, which has this many arguments, this body and this result.
+/// Returns a graph that reduces a vector `x` with the function `f`. The function has `count`
+/// arguments, the nodes `body`, and returns `result`.
 fn reduction(count: usize, body: &str, result: &str, more: &str) -> String {
     let reducer = "attr { key: \"reducer\" value { func { name: \"f\" } } }";
     let over = "attr { key: \"dimensions_to_reduce\" value { list { i: 0 } } }";
@@ -39,7 +41,7 @@ fn config() -> String {
 }
 
 #[test]
-fn a_function_combines_what_there_is_with_the_next_element() {
+fn a_function_combines_the_accumulator_with_the_next_element() {
     // f(a, x) = a * x + x, from 1: 1 -> 4 -> 15 -> 80.
     let body = body_node("p", "Mul", &["a0", "a1"]) + &body_node("s", "AddV2", &["p:z:0", "a1"]);
     let x = Literal::from_elements(&[3], &[2f32, 3.0, 5.0]);
@@ -48,15 +50,15 @@ fn a_function_combines_what_there_is_with_the_next_element() {
 }
 
 #[test]
-fn a_function_of_other_arguments_is_refused() {
+fn a_function_with_another_number_of_arguments_is_refused() {
     let body = body_node("s", "AddV2", &["a0", "a1"]);
     let text = message(&reduction(3, &body, "s:z:0", ""), &config());
-    assert!(text.contains("reducer 'f' is given 2 elements, but takes 3 arguments"), "{text}");
+    assert!(text.contains("reducer 'f': expected 2 arguments, got a function of 3"), "{text}");
     assert!(text.contains("'y'"), "{text}");
 }
 
 #[test]
-fn a_function_that_returns_no_element_is_refused() {
+fn a_function_that_returns_an_array_is_refused() {
     let shape = format!(
         "node_def {{ name: \"c\" op: \"Const\" {} attr {{ key: \"value\" value {{ tensor {{ dtype: DT_INT32 tensor_shape \
          {{ {} }} int_val: 2 }} }} }} }} ",
@@ -65,7 +67,7 @@ fn a_function_that_returns_no_element_is_refused() {
     );
     let body = shape + &body_node("s", "BroadcastTo", &["a0", "c:output:0"]);
     let text = message(&reduction(2, &body, "s:output:0", ""), &config());
-    assert!(text.contains("reducer 'f' must return f32[], but returns f32[2]"), "{text}");
+    assert!(text.contains("reducer 'f': expected the result f32[], got f32[2]"), "{text}");
 }
 
 #[test]
@@ -82,7 +84,7 @@ fn a_function_that_reads_a_variable_is_refused() {
 }
 
 #[test]
-fn a_size_that_only_a_run_knows_goes_as_far_as_rules_mind_it() {
+fn a_data_dependent_size_is_refused_only_by_ops_that_need_a_static_size() {
     let set = node("s", "XlaSetDynamicDimensionSize", &["x", "d", "n"], &ty("T", "DT_FLOAT"));
     let axis = int_const("d", &[], &[0]);
     let graph = |last: String| {
@@ -91,7 +93,7 @@ fn a_size_that_only_a_run_knows_goes_as_far_as_rules_mind_it() {
     let config = format!("{}{}{}", feed("x", &[3]), feed("n", &[]), fetch("y"));
     let square = graph(node("y", "Diag", &["s"], &ty("T", "DT_FLOAT")));
     let text = message(&square, &config);
-    assert!(text.contains("has a dimension whose size only a run knows") && text.contains("'y'"), "{text}");
+    assert!(text.contains("has a dimension of data-dependent size") && text.contains("'y'"), "{text}");
     let whole = graph(node("y", "XlaRemoveDynamicDimensionSize", &["s", "d"], &ty("T", "DT_FLOAT")));
     let arguments = [Literal::from_elements(&[3], &[2f32, 3.0, 5.0]), Literal::from_elements(&[], &[1i32])];
     let results = run(&whole, &config, &arguments).unwrap();

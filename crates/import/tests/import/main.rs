@@ -1,4 +1,5 @@
-//! Graphs as text, imported and interpreted, against values that follow from TensorFlow's definition of the ops.
+//! Imports graphs given as text, interprets the modules, and compares the results with values that
+//! follow from TensorFlow's definition of the ops.
 
 mod element_functions;
 mod neural_networks;
@@ -10,23 +11,25 @@ use shape::{Literal, NativeType};
 use support::{ErrorKind, Result};
 
 fn program(graph: &str, config: &str) -> tf::Program {
-    let graph = tf::source::parse_graph_def(graph.to_owned().into(), "graph.pbtxt").expect("a graph");
-    let config = tf::source::parse_config(config.to_owned().into(), "config.pbtxt").expect("a config");
-    tf::prepare(graph, config).expect("a valid program")
+    let graph =
+        tf::source::parse_graph_def(graph.to_owned().into(), "graph.pbtxt").expect("the graph should parse");
+    let config =
+        tf::source::parse_config(config.to_owned().into(), "config.pbtxt").expect("the config should parse");
+    tf::prepare(graph, config).expect("the program should be valid")
 }
 
-/// Imports, verifies and interprets.
+/// Imports the graph, verifies the module, and interprets it.
 fn run(graph: &str, config: &str, arguments: &[Literal]) -> Result<Vec<Literal>> {
     let module = import::import(&program(graph, config))?;
-    hlo::verify(&module).expect("a valid module");
+    hlo::verify(&module).expect("the module should be valid");
     match evaluator::evaluate(&module, arguments)? {
         Literal::Tuple(results) => Ok(results),
-        Literal::Array { .. } => panic!("the root is a tuple"),
+        Literal::Array { .. } => panic!("the root is not a tuple"),
     }
 }
 
 fn message(graph: &str, config: &str) -> String {
-    import::import(&program(graph, config)).expect_err("a refusal").to_string()
+    import::import(&program(graph, config)).expect_err("the import should fail").to_string()
 }
 
 fn node(name: &str, op: &str, inputs: &[&str], attributes: &str) -> String {
@@ -78,7 +81,7 @@ fn var_handle(name: &str, sizes: &[i64]) -> String {
 }
 
 fn values<T: NativeType>(literal: &Literal) -> Vec<T> {
-    literal.to_vec().expect("elements of this type")
+    literal.to_vec().expect("the element type should match")
 }
 
 const FLOAT: &str = "DT_FLOAT";
@@ -156,9 +159,9 @@ fn a_shape_that_a_feed_decides_is_refused_with_the_feed() {
         + &placeholder("s", "DT_INT32")
         + &node("y", "Reshape", &["x", "s"], &ty("T", FLOAT));
     let text = message(&graph, &(feed("x", &[4]) + &feed("s", &[2]) + &fetch("y")));
-    let wanted =
+    let expected =
         "Input 1 to node `y` with op Reshape must be a compile-time constant: it depends on the feed 's:0'";
-    assert!(text.starts_with(wanted), "{text}");
+    assert!(text.starts_with(expected), "{text}");
 }
 
 #[test]
@@ -176,7 +179,7 @@ fn all_unsupported_nodes_are_listed_with_op_and_types() {
 }
 
 #[test]
-fn a_missing_type_of_a_supported_op_is_said_to_be_that() {
+fn an_unsupported_type_of_a_supported_op_is_named() {
     let strings =
         "attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape { } string_val: \"a\" } } }";
     let graph = node("s", "Const", &[], &format!("{} {strings}", ty("dtype", "DT_STRING")))
@@ -186,7 +189,7 @@ fn a_missing_type_of_a_supported_op_is_said_to_be_that() {
     assert!(text.contains("node 'e'"), "{text}");
 }
 
-/// `v += x` twice, the second after the first, and a read after both.
+/// Returns a graph that runs `v += x`, `v -= x`, and `v += x` in this order, then reads `v`.
 fn counter_graph() -> String {
     placeholder("x", FLOAT)
         + &var_handle("v", &[2])
@@ -216,7 +219,7 @@ fn variables_are_updated_in_execution_order_and_returned_in_place() {
 }
 
 #[test]
-fn what_the_config_says_about_variables_must_be_true() {
+fn the_readonly_flag_of_a_variable_must_match_the_graph() {
     let readonly =
         message(&counter_graph(), &(feed("x", &[2]) + &fetch("read") + &variable("v", &[2], true)));
     assert!(readonly.starts_with("Variable \"v\" is marked as readonly, but is modified"), "{readonly}");
@@ -231,7 +234,7 @@ fn what_the_config_says_about_variables_must_be_true() {
 }
 
 #[test]
-fn what_other_devices_and_programs_would_do_is_refused() {
+fn communication_with_other_devices_and_programs_is_refused() {
     let send = node(
         "send",
         "XlaSend",
@@ -267,7 +270,8 @@ fn gradient_descent_subtracts_the_scaled_gradient() {
     assert_eq!(values::<f32>(&results[1]), [0.5, 0.0, 3.0]);
 }
 
-/// Functions `double(x) = x + x` and `store(x, v): v := x, returns x`.
+/// Returns a library of two functions: `double(x, v)` returns `x + x`; `store(x, v)` assigns `x` to
+/// `v` and returns `x`.
 fn library() -> String {
     let signature = |name: &str, inputs: &str| {
         format!("signature {{ name: \"{name}\" {inputs} output_arg {{ name: \"y\" type: DT_FLOAT }} }}")
@@ -301,7 +305,7 @@ fn list_types(name: &str, types: &[&str]) -> String {
 }
 
 #[test]
-fn a_conditional_threads_the_variables_that_a_branch_writes() {
+fn a_conditional_returns_the_variables_that_a_branch_writes() {
     let attributes = [
         ty("Tcond", "DT_BOOL"),
         list_types("Tin", &[FLOAT, "DT_RESOURCE"]),
@@ -324,7 +328,7 @@ fn a_conditional_threads_the_variables_that_a_branch_writes() {
 }
 
 #[test]
-fn calls_are_inlined_with_the_calls_name_before_the_nodes() {
+fn nodes_of_inlined_calls_are_named_after_the_call() {
     let attributes =
         [list_types("Tin", &[FLOAT, "DT_RESOURCE"]), list_types("Tout", &[FLOAT]), function("f", "double")];
     let graph = placeholder("x", FLOAT)
@@ -355,7 +359,7 @@ fn a_large_constant_of_one_value_becomes_a_broadcast_of_a_scalar() {
 }
 
 #[test]
-fn relu6_keeps_nan_and_argmax_passes_over_it() {
+fn relu6_propagates_nan_and_argmax_ignores_it() {
     let graph = placeholder("x", FLOAT)
         + &int_const("axis", &[], &[0])
         + &node("relu6", "Relu6", &["x"], &ty("T", FLOAT))

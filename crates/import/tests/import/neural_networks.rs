@@ -1,4 +1,5 @@
-//! Convolutions, pooling and what else is done to images: values by hand, refusals, sizes that are meant to overflow.
+//! Convolutions, pooling, and other ops on images: results computed by hand, errors for invalid
+//! attributes, and sizes that would overflow.
 
 use crate::{FLOAT, feed, fetch, int, int_const, message, node, placeholder, run, ty, values};
 use shape::Literal;
@@ -12,7 +13,7 @@ fn text(name: &str, value: &str) -> String {
     format!("attr {{ key: \"{name}\" value {{ s: \"{value}\" }} }}")
 }
 
-/// A graph of one op on float feeds `x0`, `x1`, ...
+/// Returns the graph and the config of one op on the float feeds `x0`, `x1`, ...
 fn graph(op: &str, shapes: &[&[i64]], attributes: &[String]) -> (String, String) {
     let names: Vec<String> = (0..shapes.len()).map(|k| format!("x{k}")).collect();
     let inputs: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -26,7 +27,7 @@ fn count(shape: &[i64]) -> usize {
     shape.iter().product::<i64>() as usize
 }
 
-/// The result for `x0 = 1, 2, 3, ...` and the other feeds 1.
+/// Returns the result for `x0 = 1, 2, 3, ...`, with 1 for all elements of the other feeds.
 fn result(op: &str, shapes: &[&[i64]], attributes: &[String]) -> Vec<f32> {
     let (graph, config) = graph(op, shapes, attributes);
     let mut arguments = Vec::new();
@@ -35,10 +36,10 @@ fn result(op: &str, shapes: &[&[i64]], attributes: &[String]) -> Vec<f32> {
             (0..count(shape)).map(|i| if k == 0 { i as f32 + 1.0 } else { 1.0 }).collect();
         arguments.push(Literal::from_elements(shape, &elements));
     }
-    values(&run(&graph, &config, &arguments).expect("a result")[0])
+    values(&run(&graph, &config, &arguments).expect("the op should compile and run")[0])
 }
 
-fn refusal(op: &str, shapes: &[&[i64]], attributes: &[String]) -> String {
+fn error_message(op: &str, shapes: &[&[i64]], attributes: &[String]) -> String {
     let (graph, config) = graph(op, shapes, attributes);
     message(&graph, &config)
 }
@@ -65,12 +66,12 @@ fn explicit_padding_and_dilation() {
         text("padding", "EXPLICIT"),
         ints("explicit_paddings", &[0, 0, 0, 0, 1, 0, 0, 0]),
     ];
-    // 0 1 2 3 4, elements two apart added: 0+2, 1+3, 2+4.
+    // The padded input is 0 1 2 3 4. Elements two apart are added: 0+2, 1+3, 2+4.
     assert_eq!(result("Conv2D", &[&[1, 1, 4, 1], &[1, 2, 1, 1]], &attributes), [2.0, 4.0, 6.0]);
 }
 
 #[test]
-fn means_are_over_the_elements_within_the_image() {
+fn averages_exclude_padding() {
     let attributes = [ints("ksize", &[1, 2, 2, 1]), ints("strides", &[1, 1, 1, 1]), text("padding", "SAME")];
     // 1 2
     // 3 4
@@ -78,7 +79,7 @@ fn means_are_over_the_elements_within_the_image() {
 }
 
 #[test]
-fn the_largest_of_a_window_is_a_number_or_infinity() {
+fn the_maximum_of_a_window_ignores_nan() {
     let attributes = [ints("ksize", &[1, 1, 2, 1]), ints("strides", &[1, 1, 2, 1]), text("padding", "VALID")];
     let (graph, config) = graph("MaxPool", &[&[1, 1, 6, 1]], &attributes);
     let x = [f32::NAN, -3.0, 4.0, f32::NAN, f32::NEG_INFINITY, f32::NEG_INFINITY];
@@ -99,16 +100,16 @@ fn a_depthwise_convolution_with_bias_and_activation() {
     assert_eq!(result("_FusedDepthwiseConv2dNative", &shapes, &attributes), [5.0, 5.0, 6.0, 6.0]);
 }
 
-/// Op, shapes, attributes, and what the message says.
-type Refused<'a> = (&'a str, &'a [&'a [i64]], Vec<String>, &'a str);
+/// Op, input shapes, attributes, and a part of the expected message.
+type ErrorCase<'a> = (&'a str, &'a [&'a [i64]], Vec<String>, &'a str);
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
+fn invalid_shapes_and_attributes_are_refused_with_the_node_and_the_reason() {
     let ones = ints("strides", &[1, 1, 1, 1]);
     let same = text("padding", "SAME");
     let image: &[i64] = &[1, 5, 5, 4];
     let filter: &[i64] = &[3, 3, 4, 6];
-    let cases: &[Refused<'_>] = &[
+    let cases: &[ErrorCase<'_>] = &[
         ("Conv2D", &[image, &[3, 3, 3, 6]], vec![ones.clone(), same.clone()], "multiple of the filter's: 4"),
         ("Conv2D", &[image, &[3, 3, 2, 5]], vec![ones.clone(), same.clone()], "divide into 2 groups"),
         ("Conv2D", &[image, &[3, 0, 4, 6]], vec![ones.clone(), same.clone()], "has no elements"),
@@ -117,13 +118,13 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
             "Conv2D",
             &[image, filter],
             vec![ints("strides", &[2, 1, 1, 1]), same.clone()],
-            "must be 1 for the batch",
+            "expected 1 for the batch",
         ),
         (
             "Conv2D",
             &[image, filter],
             vec![ints("strides", &[1, 1, 1, 2]), same.clone()],
-            "must be 1 for the batch",
+            "expected 1 for the batch",
         ),
         ("Conv2D", &[image, filter], vec![ints("strides", &[1, 0, 1, 1]), same.clone()], "positive integer"),
         (
@@ -136,13 +137,13 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
             "Conv2D",
             &[image, filter],
             vec![ones.clone(), same.clone(), ints("dilations", &[1, -1, 1, 1])],
-            "dilations must hold",
+            "dilations: expected",
         ),
         (
             "Conv2D",
             &[image, &[6, 3, 4, 6]],
             vec![ones.clone(), text("padding", "VALID")],
-            "spans 6 elements along dimension 1, more than the 5",
+            "spans 6 elements along dimension 1, which has 5",
         ),
         (
             "Conv2D",
@@ -158,7 +159,7 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
                 text("padding", "EXPLICIT"),
                 ints("explicit_paddings", &[0, 0, -1, 1, 1, 1, 0, 0]),
             ],
-            "must not be negative",
+            "expected numbers >= 0",
         ),
         (
             "Conv2D",
@@ -174,7 +175,7 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
             "DepthwiseConv2dNative",
             &[image, &[3, 3, 2, 2]],
             vec![ones.clone(), same.clone()],
-            "the input's features: 4",
+            "different numbers of features: 4",
         ),
         (
             "AvgPool",
@@ -187,7 +188,7 @@ fn what_does_not_fit_is_refused_with_the_node_and_the_reason() {
         ("LRN", &[image], vec![int("depth_radius", -1)], "depth_radius"),
     ];
     for (op, shapes, attributes, reason) in cases {
-        let text = refusal(op, shapes, attributes);
+        let text = error_message(op, shapes, attributes);
         assert!(text.contains(reason) && text.contains("node 'layer'"), "{op}: {text}");
     }
 }
@@ -201,7 +202,7 @@ fn sizes_that_overflow_are_refused() {
     let filter: &[i64] = &[3, 3, 1, 1];
     let explicit = [text("padding", "EXPLICIT"), ints("explicit_paddings", &[0, 0, huge, huge, 0, 0, 0, 0])];
     for padding in [vec![same.clone()], explicit.to_vec()] {
-        let text = refusal(
+        let text = error_message(
             "Conv2D",
             &[image, filter],
             &[&[ones.clone(), ints("dilations", &[1, huge, 1, 1])][..], &padding].concat(),
@@ -209,19 +210,21 @@ fn sizes_that_overflow_are_refused() {
         assert!(text.contains("node 'layer'"), "{text}");
     }
     let pool = [ints("ksize", &[1, huge, huge, 1]), ones.clone(), same.clone()];
-    assert!(refusal("MaxPool", &[image], &pool).contains("2^60"));
-    assert!(refusal("AvgPool", &[image], &pool).contains("2^60"));
+    assert!(error_message("MaxPool", &[image], &pool).contains("2^60"));
+    assert!(error_message("AvgPool", &[image], &pool).contains("2^60"));
     let long = [ints("ksize", &[1, 2, 1, 1]), ones.clone(), same.clone()];
-    assert!(refusal("AvgPool", &[&[1, 1 << 40, 1, 1]], &long).contains("is not supported"));
+    assert!(error_message("AvgPool", &[&[1, 1 << 40, 1, 1]], &long).contains("but the maximum is"));
     let patches =
         [ints("ksizes", &[1, 1 << 13, 1, 1]), ones.clone(), ints("rates", &[1, 1, 1, 1]), same.clone()];
-    let text = refusal("ExtractImagePatches", &[image], &patches);
-    assert!(text.contains("at most 4096"), "{text}");
+    let text = error_message("ExtractImagePatches", &[image], &patches);
+    assert!(text.contains("the maximum is 4096"), "{text}");
     assert!(
-        refusal("SpaceToDepth", &[&[1, 0, 0, 1 << 40]], &[int("block_size", 1 << 20)]).contains("too large")
+        error_message("SpaceToDepth", &[&[1, 0, 0, 1 << 40]], &[int("block_size", 1 << 20)])
+            .contains("too large")
     );
     assert!(
-        refusal("DepthToSpace", &[&[1, 1 << 40, 1, 0]], &[int("block_size", 1 << 25)]).contains("too large")
+        error_message("DepthToSpace", &[&[1, 1 << 40, 1, 0]], &[int("block_size", 1 << 25)])
+            .contains("too large")
     );
 }
 
@@ -233,13 +236,13 @@ fn a_stride_beyond_the_image_leaves_one_position() {
 }
 
 #[test]
-fn images_resized_beyond_what_is_supported_are_refused_at_once() {
+fn resizing_to_an_unsupported_size_is_refused_at_once() {
     for (op, size) in [("ResizeBilinear", 2_000_000_000), ("ResizeNearestNeighbor", 2_000_000_000)] {
         let graph = placeholder("x", FLOAT)
             + &int_const("size", &[2], &[size, 1])
             + &node("layer", op, &["x", "size"], &ty("T", FLOAT));
         let text = message(&graph, &(feed("x", &[1, 2, 2, 0]) + &fetch("layer")));
-        assert!(text.contains("node 'layer'") && text.contains("are supported"), "{text}");
+        assert!(text.contains("node 'layer'") && text.contains("are not supported"), "{text}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Tensor arrays: sizes, what is overwritten and what is added, and what was never written.
+//! Tensor arrays: sizes, overwritten and added elements, and elements that were never written.
 
 use crate::{loops, message, module, run, values};
 use shape::Literal;
@@ -7,7 +7,8 @@ fn vector(values: &[f32]) -> Literal {
     Literal::from_elements(&[values.len() as i64], values)
 }
 
-/// Squares of 0 to 3 times `x`, written from the back, gathered as one array.
+/// Writes `i * i * x` for i from 0 to 3, the last index first, and gathers the elements as one
+/// array.
 const REVERSED: &str = "x: f32[2]
     size = 4
     ta = TensorArrayV3(size) dtype=f32
@@ -38,7 +39,7 @@ fn elements_are_where_they_were_written() {
 }
 
 #[test]
-fn what_was_never_written_is_zero_and_a_second_write_replaces() {
+fn unwritten_elements_are_zero_and_a_second_write_replaces_the_first() {
     let text = "x: f32[2]
         size = 3
         ta = TensorArrayV3(size) dtype=f32
@@ -55,7 +56,7 @@ fn what_was_never_written_is_zero_and_a_second_write_replaces() {
 }
 
 #[test]
-fn gradient_arrays_add_and_are_found_again_by_their_name() {
+fn writes_to_a_gradient_array_add_and_equal_sources_share_the_array() {
     let text = "x: f32[2]
         size = 2
         ta = TensorArrayV3(size) dtype=f32
@@ -76,7 +77,7 @@ fn gradient_arrays_add_and_are_found_again_by_their_name() {
 }
 
 #[test]
-fn a_gradient_array_that_a_loop_asks_for_adds_over_all_iterations() {
+fn a_gradient_array_requested_in_a_loop_adds_over_all_iterations() {
     let text = "x: f32[2]
         size = 2
         ta = TensorArrayV3(size) dtype=f32
@@ -100,7 +101,7 @@ fn a_gradient_array_that_a_loop_asks_for_adds_over_all_iterations() {
 }
 
 #[test]
-fn rows_are_scattered_split_gathered_and_put_one_after_the_other() {
+fn rows_are_scattered_split_gathered_and_concatenated() {
     let text = "x: f32[4,1]
         size = 4
         ta = TensorArrayV3(size) dtype=f32
@@ -118,7 +119,7 @@ fn rows_are_scattered_split_gathered_and_put_one_after_the_other() {
     let x = Literal::from_elements(&[4, 1], &[1f32, 2.0, 3.0, 4.0]);
     let results = run(text, &["gathered", "concatenated", "concatenated:1", "part"], &[x]);
     assert_eq!(values::<f32>(&results[0]), [3.0, 2.0]);
-    // x[0] went to 2, x[1] to 0, x[2] to 3, x[3] to 1.
+    // The scatter moved x[0] to 2, x[1] to 0, x[2] to 3, and x[3] to 1.
     assert_eq!(values::<f32>(&results[1]), [2.0, 4.0, 1.0, 3.0]);
     assert_eq!(values::<i64>(&results[2]), [1, 1, 1, 1]);
     assert_eq!(values::<f32>(&results[3]), [3.0, 4.0]);
@@ -127,7 +128,7 @@ fn rows_are_scattered_split_gathered_and_put_one_after_the_other() {
 }
 
 #[test]
-fn an_array_that_grows_gets_as_long_as_the_index_that_is_written() {
+fn an_array_grows_to_the_largest_index_written() {
     let text = REVERSED
         .replace("size = 4", "size = 0")
         .replace("dtype=f32\n    zero", "dtype=f32 dynamic_size=true\n    zero")
@@ -142,7 +143,7 @@ fn an_array_that_grows_gets_as_long_as_the_index_that_is_written() {
 }
 
 #[test]
-fn an_array_that_grows_without_bound_is_refused_by_name() {
+fn an_array_that_grows_without_bound_is_refused_with_its_name() {
     let text = "n: i32[]
         x: f32[2]
         size = 0
@@ -158,7 +159,7 @@ fn an_array_that_grows_without_bound_is_refused_by_name() {
 }
 
 #[test]
-fn arrays_of_no_elements_are_legal_and_their_loops_show_the_shape() {
+fn empty_arrays_are_valid_and_get_their_element_shape_from_the_loop() {
     let text = REVERSED.replace("size = 4", "size = 0").replace("l = 4", "l = 0");
     let module = module(&text, &["stacked", "loop"]);
     assert_eq!(loops(&module), 0);
@@ -167,7 +168,7 @@ fn arrays_of_no_elements_are_legal_and_their_loops_show_the_shape() {
 }
 
 #[test]
-fn sizes_must_be_known_and_elements_alike() {
+fn sizes_must_be_known_and_elements_must_have_one_shape() {
     let fed = "n: i32[]
         x: f32[2]
         ta = TensorArrayV3(n) dtype=f32
@@ -189,8 +190,9 @@ fn sizes_must_be_known_and_elements_alike() {
     );
 }
 
-/// A tensor array that each iteration makes anew; the loop that goes back finds the gradient of each.
-const MADE_IN_A_LOOP: &str = "x: f32[2]
+/// Each iteration of the forward loop creates a tensor array. The backward loop requests the
+/// gradient of each.
+const CREATED_IN_A_LOOP: &str = "x: f32[2]
     unlimited = -1
     handles = StackV2(unlimited) elem_type=res
     others = StackV2(unlimited) elem_type=res
@@ -226,15 +228,16 @@ const MADE_IN_A_LOOP: &str = "x: f32[2]
 
 #[test]
 fn the_gradient_of_an_array_is_found_by_a_handle_from_a_stack() {
-    // Each iteration back writes twice into one gradient, which begins with zeros: doubled three times.
-    assert_eq!(run(MADE_IN_A_LOOP, &["back:1"], &[vector(&[1.0, -2.0])]), [vector(&[8.0, -16.0])]);
-    let read = MADE_IN_A_LOOP.replace("TensorArrayReadV3(ga,", "TensorArrayReadV3(a,");
+    // Each backward iteration writes `x` twice to one gradient, which starts as zeros, so that the
+    // value doubles three times.
+    assert_eq!(run(CREATED_IN_A_LOOP, &["back:1"], &[vector(&[1.0, -2.0])]), [vector(&[8.0, -16.0])]);
+    let read = CREATED_IN_A_LOOP.replace("TensorArrayReadV3(ga,", "TensorArrayReadV3(a,");
     let message = message(&read, &["back:1"]);
     assert!(message.contains("only its gradient may be used there"), "{message}");
 }
 
-/// An array that grows in a loop over `Less(i, n)`, put one after the other.
-fn grown_and_put_together(n: &str) -> String {
+/// Returns a graph that grows an array in a loop over `Less(i, n)` and concatenates its elements.
+fn concatenated_growing_array(n: &str) -> String {
     format!(
         "x: f32[2]
         {n}
@@ -260,9 +263,9 @@ fn grown_and_put_together(n: &str) -> String {
 #[test]
 fn an_array_becomes_a_tensor_only_if_its_length_is_known() {
     let x = vector(&[1.0, 2.0]);
-    let known = grown_and_put_together("n = 3");
+    let known = concatenated_growing_array("n = 3");
     assert_eq!(run(&known, &["all"], &[x]), [vector(&[1.0, 2.0, 1.0, 2.0, 1.0, 2.0])]);
-    // There is room for five, but how many there are only the run shows.
-    let error = message(&grown_and_put_together("n: i32[]"), &["all"]);
+    // The array has a capacity of five elements, but their number depends on the data.
+    let error = message(&concatenated_growing_array("n: i32[]"), &["all"]);
     assert!(error.contains("TensorArray 'ta' is not known at compile time"), "{error}");
 }

@@ -1,10 +1,12 @@
-//! How often loops run: each rule by the room that a stack gets, into which each iteration pushes once.
+//! Upper bounds of loop iterations. Each iteration pushes once to a stack, so that the capacity of
+//! the stack shows the bound that the importer found.
 
-use crate::{evaluate, import, loops, message, module, places, run, values};
+use crate::{capacities, evaluate, import, loops, message, module, run, values};
 use shape::Literal;
 
-/// A loop over `i`, from `start`, with a stack of `f32[7]` elements that grows in TensorFlow. The condition and the step see `i`,
-/// an invariant `k`, the values of `x` and a feed `n`.
+/// Returns a graph with a loop over `i` from `start`, with a stack of `f32[7]` elements that is
+/// unlimited in TensorFlow. The condition and the step can use `i`, an invariant `k`, the array
+/// `x`, and a feed `n`.
 fn counting(start: &str, condition: &str, step: &str, t: &str) -> String {
     format!(
         "x: f32[7]
@@ -26,8 +28,8 @@ fn counting(start: &str, condition: &str, step: &str, t: &str) -> String {
     )
 }
 
-/// A condition that compares with a constant.
-fn against(op: &str, limit: &str, t: &str) -> String {
+/// Returns a condition that compares `i` with a constant.
+fn compare_with_constant(op: &str, limit: &str, t: &str) -> String {
     format!("l = {limit}\nc = {op}(i, l) T={t}")
 }
 
@@ -35,11 +37,11 @@ fn add(step: &str, t: &str) -> String {
     format!("d = {step}\nj = AddV2(i, d) T={t}")
 }
 
-fn room(text: &str) -> i64 {
+fn capacity(text: &str) -> i64 {
     let module = module(text, &["loop:2"]);
-    let places = places(&module);
-    assert_eq!((loops(&module), places.len()), (1, 1), "one loop with one buffer: {text}");
-    places[0]
+    let capacities = capacities(&module);
+    assert_eq!((loops(&module), capacities.len()), (1, 1), "expected one loop with one buffer: {text}");
+    capacities[0]
 }
 
 #[test]
@@ -77,42 +79,46 @@ fn every_comparison_bounds_a_loop_from_both_sides_in_both_directions_and_types()
                 format!("d = {constant}\nh = AddV2(i, d) T={t}\nj = Identity(h) T={t}"),
             ];
             for step in steps {
-                let text = counting(&start, &against(op, &limit, t), &step, t);
-                assert_eq!(room(&text), trips, "{start} {op} {limit}: {step}");
+                let text = counting(&start, &compare_with_constant(op, &limit, t), &step, t);
+                assert_eq!(capacity(&text), trips, "{start} {op} {limit}: {step}");
             }
             let other_side = format!("l = {limit}\nc = {mirrored}(l, i) T={t}");
             let text = counting(&start, &other_side, &add(&constant, t), t);
-            assert_eq!(room(&text), trips, "{limit} {mirrored} {start}");
+            assert_eq!(capacity(&text), trips, "{limit} {mirrored} {start}");
         }
     }
 }
 
 #[test]
 fn an_invariant_limit_is_as_good_as_a_constant() {
-    assert_eq!(room(&counting("0", "c = Less(i, k) T=i32", &add("1", "i32"), "i32")), 3);
+    assert_eq!(capacity(&counting("0", "c = Less(i, k) T=i32", &add("1", "i32"), "i32")), 3);
 }
 
 #[test]
-fn a_loop_that_never_runs_is_none_and_leaves_its_values() {
+fn a_loop_without_iterations_is_removed_and_returns_its_initial_values() {
     for (start, op, limit) in
         [(5, "Less", 5), (5, "Less", -1), (0, "Greater", 0), (4, "NotEqual", 4), (3, "GreaterEqual", 4)]
     {
-        let text =
-            counting(&start.to_string(), &against(op, &limit.to_string(), "i32"), &add("1", "i32"), "i32");
+        let text = counting(
+            &start.to_string(),
+            &compare_with_constant(op, &limit.to_string(), "i32"),
+            &add("1", "i32"),
+            "i32",
+        );
         let module = module(&text, &["loop:2", "loop"]);
-        assert_eq!((loops(&module), places(&module)), (0, vec![]), "{start} {op} {limit}");
+        assert_eq!((loops(&module), capacities(&module)), (0, vec![]), "{start} {op} {limit}");
         let x = Literal::from_elements(&[7], &[1f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]);
         let results = evaluate(&module, &[x.clone(), Literal::scalar(9i32)]);
         assert_eq!(results, [x, Literal::scalar(start)]);
     }
 }
 
-/// `s`, which only the data decide.
+/// Nodes that compute `s`, a truth value that depends on the data.
 const UNKNOWN: &str =
     "zero = i32[1] 0\nsum = Sum(x, zero) T=f32 Tidx=i32\nlittle = 10.0\ns = Less(sum, little) T=f32";
 
 #[test]
-fn a_conjunction_is_bounded_by_its_least_known_term() {
+fn a_conjunction_is_bounded_by_its_smallest_known_bound() {
     let and = |terms: &str| counting("0", terms, &add("1", "i32"), "i32");
     let unknown_first = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalAnd(s, b)");
     let unknown_last = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalAnd(b, s)");
@@ -122,14 +128,14 @@ fn a_conjunction_is_bounded_by_its_least_known_term() {
     );
     let feed = "l = 8\na = Less(i, n) T=i32\nb = Less(i, l) T=i32\nc = LogicalAnd(a, b)";
     for (terms, trips) in [(&*unknown_first, 8), (&*unknown_last, 8), (both, 5), (&*nested, 5), (feed, 8)] {
-        assert_eq!(room(&and(terms)), trips, "{terms}");
+        assert_eq!(capacity(&and(terms)), trips, "{terms}");
     }
 }
 
 #[test]
 fn a_disjunction_needs_all_its_terms() {
     let known = "l = 8\nm = 5\na = Less(i, l) T=i32\nb = Less(i, m) T=i32\nc = LogicalOr(a, b)";
-    assert_eq!(room(&counting("0", known, &add("1", "i32"), "i32")), 8);
+    assert_eq!(capacity(&counting("0", known, &add("1", "i32"), "i32")), 8);
     let unknown = format!("{UNKNOWN}\nl = 8\nb = Less(i, l) T=i32\nc = LogicalOr(s, b)");
     let text = counting("0", &unknown, &add("1", "i32"), "i32");
     let message = message(&text, &["loop:2"]);
@@ -140,7 +146,7 @@ fn a_disjunction_needs_all_its_terms() {
 fn a_negated_condition_bounds_too() {
     let text =
         counting("0", "l = 10\nb = GreaterEqual(i, l) T=i32\nc = LogicalNot(b)", &add("1", "i32"), "i32");
-    assert_eq!(room(&text), 10);
+    assert_eq!(capacity(&text), 10);
 }
 
 /// `min(6, max(1, max(lengths)))`, as `dynamic_rnn` guards its loop.
@@ -167,8 +173,8 @@ const GUARDED: &str = "x: f32[7]
     }";
 
 #[test]
-fn a_limit_from_the_data_counts_with_its_range() {
-    assert_eq!(places(&module(GUARDED, &["loop:2"])), [6]);
+fn a_data_dependent_limit_is_bounded_by_its_range() {
+    assert_eq!(capacities(&module(GUARDED, &["loop:2"])), [6]);
     for (lengths, doublings) in [([2, 4, 3], 4), ([0, 0, 0], 1), ([9, 9, 9], 6), ([-5, 6, 0], 6)] {
         let results = run(
             GUARDED,
@@ -180,7 +186,8 @@ fn a_limit_from_the_data_counts_with_its_range() {
     }
 }
 
-/// A loop that stops when the data say so, at the latest after 8 iterations, and one that counts down what the first counted up.
+/// A loop whose end depends on the data, with at most 8 iterations, and a second loop that counts
+/// down from the first loop's counter.
 const THERE_AND_BACK: &str = "x: f32[7]
     unlimited = -1
     stack = StackV2(unlimited) elem_type=f32
@@ -216,25 +223,25 @@ const THERE_AND_BACK: &str = "x: f32[7]
     }";
 
 #[test]
-fn a_backward_loop_is_bounded_by_the_forward_loop_that_counted_for_it() {
-    assert_eq!(places(&module(THERE_AND_BACK, &["back:1"])), [8, 8]);
-    // 7, 14, 28, 56 are below 100: four iterations push x, 2x, 4x and 8x.
+fn a_backward_loop_is_bounded_by_the_forward_loop_whose_counter_it_uses() {
+    assert_eq!(capacities(&module(THERE_AND_BACK, &["back:1"])), [8, 8]);
+    // The sums 7, 14, 28, and 56 are below 100: four iterations push x, 2x, 4x, and 8x.
     let results =
         run(THERE_AND_BACK, &["there", "back", "back:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
     assert_eq!((values::<i32>(&results[0]), values::<i32>(&results[1])), (vec![4], vec![0]));
     assert_eq!(values::<f32>(&results[2]), [16f32; 7]);
-    // A stop at once: nothing is pushed, nothing popped.
+    // No iteration runs: nothing is pushed or popped.
     let results = run(THERE_AND_BACK, &["there", "back:1"], &[Literal::from_elements(&[7], &[50f32; 7])]);
     assert_eq!(values::<i32>(&results[0]), [0]);
     assert_eq!(values::<f32>(&results[1]), [50f32; 7]);
-    // The bound stops it: 8 iterations push 0.25 to 32.
+    // The bound stops the loop: 8 iterations push 2^-7 to 1.
     let results =
         run(THERE_AND_BACK, &["there", "back:1"], &[Literal::from_elements(&[7], &[0.0078125f32; 7])]);
     assert_eq!(values::<i32>(&results[0]), [8]);
     assert_eq!(values::<f32>(&results[1]), [2f32; 7]);
 }
 
-/// Three loops within each other; the innermost runs as often as the one around it has run before.
+/// Two nested loops. The inner loop runs `i + 1` times in iteration `i` of the outer loop.
 const NESTED: &str = "x: f32[7]
     unlimited = -1
     stack = StackV2(unlimited) elem_type=f32
@@ -261,16 +268,16 @@ const NESTED: &str = "x: f32[7]
     }";
 
 #[test]
-fn loops_within_each_other_multiply() {
-    // The inner one runs at most 4 times: when i is 3.
-    assert_eq!(places(&module(NESTED, &["loop:1"])), [16]);
+fn bounds_of_nested_loops_multiply() {
+    // The inner loop runs at most 4 times, when i is 3.
+    assert_eq!(capacities(&module(NESTED, &["loop:1"])), [16]);
     let results = run(NESTED, &["loop", "loop:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
     assert_eq!(values::<i32>(&results[0]), [4]);
     assert_eq!(values::<f32>(&results[1]), [1024f32; 7], "1 + 2 + 3 + 4 doublings");
 }
 
 #[test]
-fn a_limit_comes_through_calls_and_branches() {
+fn a_limit_is_found_through_calls_and_branches() {
     let text = "x: f32[7]
         p: bool[]
         unlimited = -1
@@ -297,11 +304,11 @@ fn a_limit_comes_through_calls_and_branches() {
         j = AddV2(i, one) T=i32
         y = StackPushV2(stack, x) T=f32
         }";
-    assert_eq!(places(&module(text, &["call"])), [9], "the larger of both branches'");
+    assert_eq!(capacities(&module(text, &["call"])), [9], "expected the larger limit of the two branches");
 }
 
 #[test]
-fn a_limit_that_is_fed_is_refused_with_loop_condition_and_feed() {
+fn a_limit_from_a_feed_is_refused_with_loop_condition_and_feed() {
     let text = counting("0", "c = Less(i, n) T=i32", &add("1", "i32"), "i32");
     let message = message(&text, &["loop:2"]);
     for part in [
@@ -316,7 +323,7 @@ fn a_limit_that_is_fed_is_refused_with_loop_condition_and_feed() {
 }
 
 #[test]
-fn a_loop_that_needs_no_room_needs_no_bound() {
+fn a_loop_without_stacks_needs_no_bound() {
     let text = "x: f32[7]
         n: i32[]
         zero = 0
@@ -335,7 +342,7 @@ fn a_loop_that_needs_no_room_needs_no_bound() {
     }
 }
 
-/// Pushes as often as the feed `n` says, then pops as often.
+/// Pushes `n` times, where `n` is a feed, then pops once.
 const FED: &str = "x: f32[7]
     n: i32[]
     unlimited = -1
@@ -354,27 +361,29 @@ const FED: &str = "x: f32[7]
     }";
 
 #[test]
-fn a_promised_bound_gives_room_and_stops_the_loop() {
+fn a_promised_bound_sets_the_capacity_and_stops_the_loop() {
     for name in ["a/while", "a/while/while_context"] {
         let module = import(FED, &["a/while/while_context", "a/while/while_context:2", "top"], &[(name, 3)])
-            .expect("bounded");
-        assert_eq!(places(&module), [3]);
-        // Below the promise and at it nothing changes; beyond it the loop stops.
-        for (n, ran) in [(2, 2), (3, 3), (4, 3), (1000, 3), (0, 0)] {
+            .expect("the promise should bound the loop");
+        assert_eq!(capacities(&module), [3]);
+        // A limit up to the promised bound has its normal effect; beyond it the loop stops at the
+        // bound.
+        for (n, iterations) in [(2, 2), (3, 3), (4, 3), (1000, 3), (0, 0)] {
             let x = Literal::from_elements(&[7], &[1f32; 7]);
             let results = evaluate(&module, &[x, Literal::scalar(n)]);
-            assert_eq!(values::<i32>(&results[0]), [ran]);
-            assert_eq!(values::<f32>(&results[1]), [2f32.powi(ran); 7]);
-            if ran > 0 {
-                assert_eq!(values::<f32>(&results[2]), [2f32.powi(ran - 1); 7]);
+            assert_eq!(values::<i32>(&results[0]), [iterations]);
+            assert_eq!(values::<f32>(&results[1]), [2f32.powi(iterations); 7]);
+            if iterations > 0 {
+                assert_eq!(values::<f32>(&results[2]), [2f32.powi(iterations - 1); 7]);
             }
         }
     }
-    let module = import(FED, &["a/while/while_context:2"], &[("a/while", 0)]).expect("bounded");
+    let module = import(FED, &["a/while/while_context:2"], &[("a/while", 0)])
+        .expect("the promise should bound the loop");
     assert_eq!(loops(&module), 0);
 }
 
-/// Writes `x` to an array that grows, and doubles it, until its sum reaches the feed.
+/// Writes `x` to a growing array and doubles `x`, until its sum reaches the feed `limit`.
 const GROWING: &str = "x: f32[2]
     limit: f32[]
     size = 0
@@ -397,17 +406,17 @@ const GROWING: &str = "x: f32[2]
     }";
 
 #[test]
-fn a_promised_bound_of_a_loop_bounds_what_it_counts() {
+fn a_promised_bound_also_bounds_the_loop_counter() {
     let fetches = ["number", "second", "a/while/while_context"];
-    let module = import(GROWING, &fetches, &[("a/while", 4)]).expect("bounded");
+    let module = import(GROWING, &fetches, &[("a/while", 4)]).expect("the promise should bound the loop");
     let x = Literal::from_elements(&[2], &[1f32, 1.0]);
     // The sums are 2, 4, 8, 16.
-    for (limit, ran) in [(3f32, 1), (7.0, 2), (16.0, 3), (1e6, 4)] {
+    for (limit, iterations) in [(3f32, 1), (7.0, 2), (16.0, 3), (1e6, 4)] {
         let results = evaluate(&module, &[x.clone(), Literal::scalar(limit)]);
-        let second = if ran > 1 { 2f32 } else { 0.0 };
-        assert_eq!(values::<i32>(&results[0]), [ran], "{limit}");
+        let second = if iterations > 1 { 2f32 } else { 0.0 };
+        assert_eq!(values::<i32>(&results[0]), [iterations], "{limit}");
         assert_eq!(values::<f32>(&results[1]), [second; 2], "{limit}");
-        assert_eq!(values::<i32>(&results[2]), [ran], "{limit}");
+        assert_eq!(values::<i32>(&results[2]), [iterations], "{limit}");
     }
     let message = message(GROWING, &fetches);
     assert!(message.contains("'ta'") && message.contains("--loop-bound a/while=N"), "{message}");
@@ -415,26 +424,29 @@ fn a_promised_bound_of_a_loop_bounds_what_it_counts() {
 
 #[test]
 fn a_promise_must_name_a_loop_and_be_possible() {
-    let of = |promise: (&str, i64)| import(FED, &["top"], &[promise]).expect_err("a refusal").to_string();
-    let unknown = of(("b/while", 3));
+    let error = |promise: (&str, i64)| {
+        import(FED, &["top"], &[promise]).expect_err("the import should fail").to_string()
+    };
+    let unknown = error(("b/while", 3));
     assert!(unknown.contains("no loop of that name") && unknown.contains("'a/while'"), "{unknown}");
-    assert!(of(("a/while", -1)).contains("expected a number of iterations >= 0"));
+    assert!(error(("a/while", -1)).contains("expected a number of iterations >= 0"));
 }
 
 #[test]
-fn a_promise_that_is_no_news_adds_no_guard() {
-    let text = counting("0", &against("Less", "10", "i32"), &add("1", "i32"), "i32");
+fn a_promise_above_the_known_bound_adds_no_guard() {
+    let text = counting("0", &compare_with_constant("Less", "10", "i32"), &add("1", "i32"), "i32");
     let without = module(&text, &["loop:2"]);
-    let with = import(&text, &["loop:2"], &[("loop", 50)]).expect("bounded");
+    let with = import(&text, &["loop:2"], &[("loop", 50)]).expect("the promise should bound the loop");
     assert_eq!(with.to_text(), without.to_text());
-    let fewer = import(&text, &["loop:2", "loop"], &[("loop", 4)]).expect("bounded");
-    assert_eq!(places(&fewer), [4]);
+    let fewer =
+        import(&text, &["loop:2", "loop"], &[("loop", 4)]).expect("the promise should bound the loop");
+    assert_eq!(capacities(&fewer), [4]);
     let x = Literal::from_elements(&[7], &[1f32; 7]);
     assert_eq!(values::<i32>(&evaluate(&fewer, &[x, Literal::scalar(0i32)])[1]), [4]);
 }
 
 #[test]
-fn what_a_loop_counts_is_known_behind_it() {
+fn a_loop_counter_is_a_constant_after_the_loop() {
     let text = "x: f32[7]
         zero = 0
         loop = While(zero, x) T=[i32,f32] cond=@cond body=@body
@@ -452,13 +464,14 @@ fn what_a_loop_counts_is_known_behind_it() {
         }";
     let text = text.replace("filled = Fill(sizes, one)", "filled = Fill(sizes, one) T=f32 index_type=i32");
     let results = run(&text, &["filled", "loop:1"], &[Literal::from_elements(&[7], &[1f32; 7])]);
-    assert_eq!(values::<f32>(&results[0]), [1f32; 12], "0, 4, 8, then 12");
+    assert_eq!(values::<f32>(&results[0]), [1f32; 12], "the counter should be 0, 4, 8, and finally 12");
     assert_eq!(values::<f32>(&results[1]), [8f32; 7]);
 }
 
 #[test]
-fn a_condition_made_of_branches_is_the_conjunction_that_it_means() {
-    // As `i < 6 and sum(x) < 10` is written down: the second branch returns the first term, or false.
+fn a_condition_of_branches_is_treated_as_a_conjunction() {
+    // The form of `i < 6 and sum(x) < 10` in graphs: the else branch returns the first term, or
+    // false.
     for other in ["same", "never"] {
         let text = format!(
             "{}
@@ -481,12 +494,12 @@ fn a_condition_made_of_branches_is_the_conjunction_that_it_means() {
                 "i32"
             )
         );
-        assert_eq!(room(&text), 6, "{other}");
+        assert_eq!(capacity(&text), 6, "{other}");
     }
 }
 
-/// Puts a row behind the rows that it carries, in each iteration.
-fn rows_put_together(n: &str) -> String {
+/// Returns a graph whose loop appends one row to an array in each iteration.
+fn append_rows(n: &str) -> String {
     format!(
         "x: f32[1,2]
         {n}
@@ -512,13 +525,13 @@ fn rows_put_together(n: &str) -> String {
 }
 
 #[test]
-fn an_array_that_grows_takes_a_number_of_iterations_that_is_known() {
-    let text = rows_put_together("n = 2");
-    let module = import(&text, &["result"], &[]).expect("two iterations");
+fn an_array_whose_shape_grows_needs_a_known_number_of_iterations() {
+    let text = append_rows("n = 2");
+    let module = import(&text, &["result"], &[]).expect("two known iterations should be unrolled");
     let x = Literal::from_elements(&[1, 2], &[7f32, 8.0]);
     let rows = Literal::from_elements(&[3, 2], &[7f32, 8.0, 1.0, 1.0, 2.0, 2.0]);
     assert_eq!(evaluate(&module, &[x]), [rows]);
-    assert_eq!(loops(&module), 0, "no shape changes in a loop");
-    let message = message(&rows_put_together("n: i32[]"), &["result"]);
+    assert_eq!(loops(&module), 0, "the loop should be unrolled, because a shape changes");
+    let message = message(&append_rows("n: i32[]"), &["result"]);
     assert!(message.contains("changes its type or shape between the beginning and the end"), "{message}");
 }

@@ -1,19 +1,26 @@
-//! Graphs in a few lines of text.
+//! Parser of a short text format for graphs.
 //!
-//! A line is one node: `name = Op(input, input:1, ^before) key=value`, a constant `name = 5`, `5L` (int64), `true`, `f32[7] 0.5` (one
-//! value for all elements) or `i32[3] 1 2 3`, or a feed `name: f32[7]`. `fn name(a: f32, b: res) -> x, y ^z { ... }` around lines is
-//! a function that returns `x` and `y` and runs `z`. Attributes: types, `[lists of types]`, `@functions`, integers, truth values.
+//! Each line is one of:
+//! - a node `name = Op(input, input:1, ^before) key=value`;
+//! - a constant `name = 5`, `5L` (int64), `true`, `f32[7] 0.5` (one value for all elements), or
+//!   `i32[3] 1 2 3`;
+//! - a feed `name: f32[7]`;
+//! - a variable `var name f32[7]`.
+//!
+//! `fn name(a: f32, b: res) -> x, y ^z {` and `}` around lines form a function that returns `x` and
+//! `y` and runs `z`. Values of attributes are types, `[lists of types]`, `@functions`, `"strings"`,
+//! integers, and truth values.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// A graph and its config, both as protobuf text.
+/// Graph and config, both as protobuf text.
 pub struct Source {
     pub graph: String,
     pub config: String,
 }
 
-/// Reads the text; `fetches` are nodes, or outputs of them as `name:1`.
+/// Parses a graph. `fetches` are nodes, or their outputs as `name:1`.
 pub fn parse(text: &str, fetches: &[&str]) -> Source {
     let (mut graph, mut library, mut config) = (String::new(), String::new(), String::new());
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -48,12 +55,12 @@ pub fn parse(text: &str, fetches: &[&str]) -> Source {
 }
 
 fn function(header: &str, body: &[&str]) -> String {
-    let (name, rest) = header.split_once('(').expect("a function has arguments");
-    let (arguments, rest) = rest.split_once(')').expect("the arguments end");
+    let (name, rest) = header.split_once('(').expect("a function needs arguments in parentheses");
+    let (arguments, rest) = rest.split_once(')').expect("the arguments have no closing parenthesis");
     let results = rest.trim().trim_start_matches("->").trim_end_matches('{').trim();
     let mut ops: BTreeMap<&str, &str> = BTreeMap::new();
     for line in body {
-        let (name, definition) = line.split_once(" = ").expect("a node");
+        let (name, definition) = line.split_once(" = ").expect("a line of a function is not a node");
         ops.insert(name, definition.split_once('(').map_or("Const", |(op, _)| op));
     }
     let reference = |input: &str| {
@@ -62,13 +69,16 @@ fn function(header: &str, body: &[&str]) -> String {
             None => name.to_owned(),
             Some(op) => match outputs(op) {
                 [one] => format!("{name}:{one}:{index}"),
-                several => format!("{name}:{}:0", several[index.parse::<usize>().expect("an output")]),
+                several => format!(
+                    "{name}:{}:0",
+                    several[index.parse::<usize>().expect("the output index is not a number")]
+                ),
             },
         }
     };
     let mut text = format!("function {{ signature {{ name: \"{name}\" ");
     for argument in arguments.split(", ").filter(|argument| !argument.is_empty()) {
-        let (name, data_type) = argument.split_once(": ").expect("an argument has a type");
+        let (name, data_type) = argument.split_once(": ").expect("an argument has no type");
         let _ = write!(text, "input_arg {{ name: \"{name}\" type: {} }} ", type_name(data_type));
     }
     let (data, control): (Vec<&str>, Vec<&str>) =
@@ -89,18 +99,18 @@ fn function(header: &str, body: &[&str]) -> String {
 }
 
 fn node(field: &str, line: &str, reference: &dyn Fn(&str) -> String) -> String {
-    let (name, definition) = line.split_once(" = ").unwrap_or_else(|| panic!("no node: {line}"));
+    let (name, definition) = line.split_once(" = ").unwrap_or_else(|| panic!("not a node: {line}"));
     let Some((op, rest)) = definition.split_once('(') else {
         return format!("{field} {{ name: \"{name}\" op: \"Const\" {} }}\n", constant(definition));
     };
-    let (inputs, attributes) = rest.split_once(')').expect("the inputs end");
+    let (inputs, attributes) = rest.split_once(')').expect("the inputs have no closing parenthesis");
     let mut text = format!("{field} {{ name: \"{name}\" op: \"{op}\" ");
     for input in inputs.split(", ").filter(|input| !input.is_empty()) {
         let input = if input.starts_with('^') { input.to_owned() } else { reference(input) };
         let _ = write!(text, "input: \"{input}\" ");
     }
     for attribute in attributes.split_whitespace() {
-        let (key, value) = attribute.split_once('=').expect("an attribute has a value");
+        let (key, value) = attribute.split_once('=').expect("an attribute has no value");
         let value = match value {
             _ if value.starts_with('[') => {
                 let types = value.trim_matches(['[', ']']).split(',').filter(|t| !t.is_empty());
@@ -144,9 +154,9 @@ fn constant(text: &str) -> String {
 }
 
 fn array_type(text: &str) -> (&'static str, Vec<i64>) {
-    let (data_type, sizes) = text.split_once('[').expect("a type has sizes");
+    let (data_type, sizes) = text.split_once('[').expect("a type has no sizes");
     let sizes = sizes.trim_end_matches(']').split(',').filter(|size| !size.is_empty());
-    (type_name(data_type), sizes.map(|size| size.parse().expect("a size")).collect())
+    (type_name(data_type), sizes.map(|size| size.parse().expect("a size is not a number")).collect())
 }
 
 fn dims(sizes: &[i64]) -> String {
@@ -160,11 +170,11 @@ fn type_name(short: &str) -> &'static str {
         "bool" => "DT_BOOL",
         "res" => "DT_RESOURCE",
         "f32" => "DT_FLOAT",
-        other => panic!("no type: {other}"),
+        other => panic!("unknown type: {other}"),
     }
 }
 
-/// The names of an op's outputs.
+/// Returns the names of an op's outputs.
 fn outputs(op: &str) -> &'static [&'static str] {
     match op {
         "StackV2" => &["handle"],

@@ -1,13 +1,14 @@
-//! Stacks: what is pushed comes back in reverse, and there is room for all that may be pushed.
+//! Stacks: the order of popped elements, and a capacity for all elements that can be pushed.
 
-use crate::{message, module, places, run};
+use crate::{capacities, message, module, run};
 use shape::Literal;
 
 fn ones(factor: f32) -> Literal {
     Literal::from_elements(&[7], &[factor; 7])
 }
 
-/// A loop of five iterations that pushes what `body` says, and what comes off the stack behind it.
+/// Returns a graph with a loop of five iterations, which runs the nodes `body`, followed by `pops`
+/// pops from the stack.
 fn pushing(body: &str, pops: usize) -> String {
     let pops: String = (0..pops)
         .map(|k| {
@@ -48,18 +49,18 @@ fn pushing(body: &str, pops: usize) -> String {
 }
 
 #[test]
-fn what_is_pushed_comes_back_in_reverse() {
+fn elements_are_popped_in_reverse_order() {
     let text = pushing("a = StackPushV2(stack, x) T=f32", 3);
-    assert_eq!(places(&module(&text, &["pop0"])), [5]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [5]);
     let results = run(&text, &["pop0", "pop1", "pop2"], &[ones(1.0), Literal::scalar(true)]);
     assert_eq!(results, [ones(16.0), ones(8.0), ones(4.0)]);
 }
 
 #[test]
-fn a_second_push_in_the_loop_gets_room_too() {
+fn a_second_push_in_the_loop_doubles_the_capacity() {
     let text =
         pushing("a = StackPushV2(stack, x) T=f32\nm = Neg(x) T=f32\nb = StackPushV2(stack, m, ^a) T=f32", 3);
-    assert_eq!(places(&module(&text, &["pop0"])), [10]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [10]);
     let results = run(&text, &["pop0", "pop1", "pop2"], &[ones(1.0), Literal::scalar(true)]);
     assert_eq!(results, [ones(-16.0), ones(16.0), ones(-8.0)]);
 }
@@ -73,14 +74,14 @@ fn a_push_under_a_condition_counts_as_if_it_ran() {
         pushing(&choice, 2)
     };
     let text = branch("push", "keep");
-    assert_eq!(places(&module(&text, &["pop0"])), [5]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [5]);
     assert_eq!(run(&text, &["pop0", "pop1"], &[ones(1.0), Literal::scalar(true)]), [ones(16.0), ones(8.0)]);
-    // Only one branch runs, so that the one that pushes more counts.
-    assert_eq!(places(&module(&branch("push", "push"), &["pop0"])), [5]);
+    // Only one branch runs, so the branch with more pushes determines the capacity.
+    assert_eq!(capacities(&module(&branch("push", "push"), &["pop0"])), [5]);
     let text = branch("push_twice", "push");
-    assert_eq!(places(&module(&text, &["pop0"])), [10]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [10]);
     let text = branch("push", "push_twice");
-    assert_eq!(places(&module(&text, &["pop0"])), [10]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [10]);
     assert_eq!(run(&text, &["pop0", "pop1"], &[ones(1.0), Literal::scalar(true)]), [ones(16.0), ones(8.0)]);
     assert_eq!(
         run(&text, &["pop0", "pop1"], &[ones(1.0), Literal::scalar(false)]),
@@ -113,9 +114,9 @@ fn two_stacks_share_a_loop() {
 }
 
 #[test]
-fn a_size_that_the_graph_gives_is_taken() {
+fn the_size_in_the_graph_is_the_capacity() {
     let text = pushing("a = StackPushV2(stack, x) T=f32", 1).replace("unlimited = -1", "unlimited = 9");
-    assert_eq!(places(&module(&text, &["pop0"])), [9]);
+    assert_eq!(capacities(&module(&text, &["pop0"])), [9]);
     assert_eq!(run(&text, &["pop0"], &[ones(1.0), Literal::scalar(true)]), [ones(16.0)]);
 }
 
@@ -129,7 +130,7 @@ fn elements_of_two_shapes_are_refused() {
     );
 }
 
-/// A loop in a function, with a stack of its own, that is called twice.
+/// Two calls of a function that contains a loop and a stack.
 const CALLED_TWICE: &str = "x: f32[7]
     three = 3
     six = 6
@@ -160,14 +161,15 @@ const CALLED_TWICE: &str = "x: f32[7]
     }";
 
 #[test]
-fn each_call_of_a_function_has_stacks_and_bounds_of_its_own() {
-    assert_eq!(places(&module(CALLED_TWICE, &["first", "second"])), [6, 3]);
+fn each_call_of_a_function_has_separate_stacks_and_bounds() {
+    assert_eq!(capacities(&module(CALLED_TWICE, &["first", "second"])), [6, 3]);
     let results = run(CALLED_TWICE, &["first", "second"], &[ones(1.0)]);
     // 1 - (2 - (4 - 0)), and 1 - (2 - (4 - (8 - (16 - 32)))).
     assert_eq!(results, [ones(3.0), ones(-21.0)]);
 }
 
-/// A loop that counts for another: the count goes over a stack, as the gradients of nested loops do it.
+/// A loop whose counter is the limit of another loop. The counter passes through a stack, as in
+/// gradients of nested loops.
 const COUNTS_OVER_A_STACK: &str = "x: f32[7]
     unlimited = -1
     counts = StackV2(unlimited) elem_type=i32
@@ -222,15 +224,20 @@ const COUNTS_OVER_A_STACK: &str = "x: f32[7]
 
 #[test]
 fn a_count_keeps_its_range_on_a_stack() {
-    assert_eq!(places(&module(COUNTS_OVER_A_STACK, &["back:2"])), [15], "three times at most five");
-    // Sums 7, 14, 28, 56, then 112: four doublings, none afterwards.
+    assert_eq!(
+        capacities(&module(COUNTS_OVER_A_STACK, &["back:2"])),
+        [15],
+        "expected three times at most five iterations"
+    );
+    // The sums are 7, 14, 28, 56, and 112: the first outer iteration doubles four times, later ones
+    // never.
     let results = run(COUNTS_OVER_A_STACK, &["there:2", "back:2"], &[ones(1.0)]);
     assert_eq!(results, [ones(16.0), ones(16.0)]);
 }
 
 #[test]
-fn a_push_behind_the_pop_takes_back_what_was_known() {
-    // A second push of something unknown on the stack of counts, in a loop after the pop.
+fn a_push_after_the_pop_invalidates_the_known_range() {
+    // Pushes a feed onto the stack of counts, after the loop that pops.
     let late = COUNTS_OVER_A_STACK
         .replace("back = While(", "n: i32[]\nback = While(")
         .replace("    fn less(", "    late = StackPushV2(counts, n, ^back) T=i32\n    fn less(");

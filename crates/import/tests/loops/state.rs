@@ -1,9 +1,9 @@
-//! What loops carry: values, invariants, variables, and what must not change.
+//! State of loops: values, invariants, variables, and the properties that must not change.
 
 use crate::{loops, message, module, run, values};
 use shape::Literal;
 
-/// The largest tuple that a loop of the module carries.
+/// Returns the size of the largest tuple that a loop of the module carries.
 fn state_size(module: &hlo::Module) -> usize {
     let all = module.computations().flat_map(|(_, computation)| computation.instructions());
     let whiles = all.filter(|(_, instruction)| matches!(instruction.op(), hlo::Op::While { .. }));
@@ -31,13 +31,13 @@ fn variables_that_a_body_assigns_keep_their_values_from_iteration_to_iteration()
         }";
     let [x, v] = [[1f32, 10.0], [0.5, 0.0]].map(|values| Literal::from_elements(&[2], &values));
     let results = run(text, &["after"], &[x, v]);
-    // 0.5, 2, 5, 11 and 0, 10, 30, 70.
+    // The values of v are 0.5, 2, 5, 11 and 0, 10, 30, 70.
     assert_eq!(values::<f32>(&results[0]), [11.0, 70.0]);
-    assert_eq!(results[1], results[0], "the variable's new value");
+    assert_eq!(results[1], results[0], "the variable should have its new value");
 }
 
 #[test]
-fn a_condition_sees_what_the_body_assigned() {
+fn a_condition_reads_the_values_that_the_body_assigned() {
     let text = "x: f32[2]
         var v i32[]
         loop = While(x, v) T=[f32,res] cond=@cond body=@body
@@ -60,7 +60,8 @@ fn a_condition_sees_what_the_body_assigned() {
 
 #[test]
 fn invariants_through_functions_and_loops_are_not_carried_and_constants_stay_constants() {
-    // The axis passes through an Identity, a call and an inner loop, and still is known where it is needed.
+    // The axis passes through an Identity, a call, and an inner loop, and is still a constant for
+    // the Sum.
     let text = "x: f32[2,2]
         axis = i32[1] 1
         zero = 0
@@ -91,10 +92,10 @@ fn invariants_through_functions_and_loops_are_not_carried_and_constants_stay_con
         }";
     let x = Literal::from_elements(&[2, 2], &[1f32, 2.0, 3.0, 5.0]);
     let results = run(text, &["loop:1", "loop:2"], &[x]);
-    // Rows (a, b) become (-b, -a): three times.
+    // Each of the three iterations turns a row (a, b) into (-b, -a).
     assert_eq!(values::<f32>(&results[0]), [-2.0, -1.0, -5.0, -3.0]);
     assert_eq!(values::<i32>(&results[1]), [1]);
-    assert_eq!(state_size(&module(text, &["loop:1"])), 2, "the counter and x");
+    assert_eq!(state_size(&module(text, &["loop:1"])), 2, "expected the counter and x");
 }
 
 #[test]
@@ -129,14 +130,14 @@ fn a_loop_in_a_branch_and_a_branch_in_a_loop() {
         y = Neg(x) T=f32
         }";
     let x = Literal::from_elements(&[2], &[1f32, 2.0]);
-    let of = |p: bool| values::<f32>(&run(text, &["choice"], &[x.clone(), Literal::scalar(p)])[0]);
-    // Doubled twice, then once or three times negated.
-    assert_eq!((of(true), of(false)), (vec![-4.0, -8.0], vec![-4.0, -8.0]));
+    let result = |p: bool| values::<f32>(&run(text, &["choice"], &[x.clone(), Literal::scalar(p)])[0]);
+    // x is doubled twice, then negated once or three times.
+    assert_eq!((result(true), result(false)), (vec![-4.0, -8.0], vec![-4.0, -8.0]));
     assert_eq!(loops(&module(text, &["choice"])), 2);
 }
 
 #[test]
-fn values_that_change_places_are_carried() {
+fn swapped_values_are_carried() {
     let text = "x: f32[2]
         y: f32[2]
         zero = 0
@@ -191,8 +192,9 @@ fn a_condition_that_assigns_is_refused() {
 }
 
 #[test]
-fn many_loops_within_each_other_take_no_time_that_doubles_with_each() {
-    // Twelve deep, two iterations each, and a counter that goes through all of them and decides the outermost.
+fn import_time_is_not_exponential_in_the_depth_of_nested_loops() {
+    // Twelve nested loops of two iterations each, and a counter that passes through all of them and
+    // is part of the outermost condition.
     const DEPTH: usize = 12;
     let mut text =
         "x: f32[]\nzero = 0\nloop = While(zero, zero, x) T=[i32,i32,f32] cond=@outer body=@body0\n\
