@@ -17,8 +17,8 @@ pub struct Executable {
     counters: Vec<ProfileCounter>,
 }
 
-/// Compiles a graph and its config for a processor of this machine's architecture and loads the code.
-/// `cpu` is LLVM's name, empty for the baseline, `native` for this machine's.
+/// Compiles a graph and its config for a processor of this machine's architecture and loads the
+/// code. `cpu` is LLVM's name, empty for the baseline, `native` for this machine's.
 pub fn compile_in_process(graph: GraphDef, config: Config, cpu: &str) -> Result<Executable> {
     guarded(|| {
         let front = front::import(graph, config, &mut NoObserver)?;

@@ -1,4 +1,5 @@
-//! HLO of others: arrays whose sizes only a run knows, fusions, custom calls; compiled, and what is refused.
+//! HLO from other compilers: arrays whose sizes are determined at run time, fusions, custom calls,
+//! and unsupported programs.
 
 use compiler::{Executable, HloProgram, NoObserver, PassRun, compile_module, host, in_process_options};
 use shape::Literal;
@@ -42,7 +43,7 @@ fn sizes_are_followed_through_a_program() {
     let arguments =
         [Literal::from_elements(&[6, 2], &x), Literal::from_elements(&[3, 3], &y), Literal::scalar(2i32)];
     let results = run(text, &arguments).unwrap();
-    // Two groups of two rows each; the corner of two rows and columns, turned around.
+    // Two groups of two rows each; the corner of two rows and two columns, reversed.
     assert_eq!(results[0], Literal::from_elements(&[2, 2], &[4, 6, 12, 14]));
     assert_eq!(results[1], Literal::from_elements(&[2, 2], &[-1, -1, 2, 4]));
     assert_eq!(results[2], Literal::scalar(2i32));
@@ -70,7 +71,7 @@ fn a_true_size_of_one_is_repeated() {
     assert_eq!(sum(1, 1), Literal::from_elements(&[1, 2], &[11i32, 22]));
     assert_eq!(sum(3, 3), Literal::from_elements(&[3, 2], &[11i32, 22, 33, 44, 55, 66]));
     assert_eq!(sum(1, 0).array_shape().sizes(), [0, 2]);
-    // Other sizes should be equal: as in XLA the smaller one holds.
+    // Other sizes should be equal. If they are not, the smaller one is used, as in XLA.
     assert_eq!(sum(3, 2), Literal::from_elements(&[2, 2], &[11i32, 22, 33, 44]));
 }
 
@@ -84,7 +85,7 @@ fn decompositions_by_custom_calls_have_loops() {
           lu = (f32[1,3,2], s32[1,2], s32[1,3]) custom-call(y), custom_call_target=\"LuDecomposition\"
           ROOT r = ((f32[2,2], f32[2]), (f32[1,3,2], s32[1,2], s32[1,3])) tuple(eigh, lu)
         }";
-    // Of the first one only what is above the diagonal counts.
+    // Only the part of the first one above the diagonal is used.
     let x = Literal::from_elements(&[2, 2], &[3f32, 0.0, 99.0, -1.0]);
     let y = Literal::from_elements(&[1, 3, 2], &[1f32, 2.0, 4.0, 8.0, 2.0, 5.0]);
     let results = run(text, &[x, y]).unwrap();
@@ -97,7 +98,7 @@ fn decompositions_by_custom_calls_have_loops() {
 }
 
 #[test]
-fn a_sort_leaves_out_what_is_not_there() {
+fn a_sort_ignores_elements_beyond_the_size() {
     let text = "HloModule m
         less {
           a = s32[] parameter(0)
@@ -115,7 +116,7 @@ fn a_sort_leaves_out_what_is_not_there() {
 }
 
 #[test]
-fn windows_see_the_initial_value_where_nothing_is() {
+fn windows_see_the_initial_value_beyond_the_size() {
     let text = "HloModule m
         add {
           a = s32[] parameter(0)
@@ -141,7 +142,8 @@ fn windows_see_the_initial_value_where_nothing_is() {
         let x: Vec<i32> = (1..=14).collect();
         run(&text, &[Literal::from_elements(&[2, 7], &x), Literal::scalar(n)]).unwrap().remove(0)
     };
-    // Of 1 2 3 4 5 with one element in front: (pad 1) (2 3) (4 5); of 1 2 3 4: (pad 1) (2 3), and 4 is alone.
+    // 1 2 3 4 5 with one element of padding before it: (pad 1) (2 3) (4 5). 1 2 3 4: (pad 1) (2 3),
+    // and 4 is in no window.
     assert_eq!(pairs(5), Literal::from_elements(&[2, 3], &[1i32, 5, 9, 8, 19, 23]));
     assert_eq!(pairs(4), Literal::from_elements(&[2, 2], &[1i32, 5, 8, 19]));
     assert_eq!(pairs(0).array_shape().sizes(), [2, 0]);
@@ -230,7 +232,7 @@ fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
     let whole = |elements: &[i32]| Literal::from_elements(&[elements.len() as i64], elements);
     assert_eq!(taken(text, Literal::scalar(0i32)), [whole(&[5]), Literal::scalar(1i32)]);
     assert_eq!(taken(text, Literal::scalar(1i32)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
-    // What is no index is the last branch's.
+    // An index out of range selects the last branch.
     for which in [2i32, -1, 3] {
         assert_eq!(taken(text, Literal::scalar(which)), [whole(&[]), Literal::scalar(0i32)], "{which}");
     }
@@ -240,7 +242,7 @@ fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
     );
     assert_eq!(taken(&two, Literal::scalar(true)), [whole(&[10, 12, 14]), Literal::scalar(3i32)]);
     assert_eq!(taken(&two, Literal::scalar(false)), [whole(&[5]), Literal::scalar(1i32)]);
-    // A branch with an effect runs only if it is taken, and gives the same.
+    // A branch with a side effect runs only if it is taken. The results are the same.
     let draws = text.replace(
         "twice = s32[<=4] add(x, x)",
         "twice = s32[<=4] add(x, x)\n drawn = u64[2] rng-get-and-update-state(), delta=1",
@@ -252,7 +254,8 @@ fn a_conditional_gives_the_sizes_of_the_branch_that_is_taken() {
 
 #[test]
 fn loops_carry_sizes_and_branches_set_their_own() {
-    // Halves the size until no more than `least` elements are left, and adds one to those that are.
+    // Halves the size until at most `least` elements are left, and adds one to the remaining
+    // elements.
     let text = "HloModule m
         add {
           x = s32[] parameter(0)
@@ -322,9 +325,9 @@ fn loops_carry_sizes_and_branches_set_their_own() {
         run(text, &[x, Literal::scalar(n), Literal::scalar(least), Literal::scalar(loops)]).unwrap()
     };
     let numbers = |a: i32, b: i32| [Literal::scalar(a), Literal::scalar(b)];
-    // 5 elements become 2 and 1: {100}. Two steps.
+    // 5 elements become 2, then 1: {100}, in two steps.
     assert_eq!(made(5, 1, true), numbers(100, 2));
-    // 6 become 3: {100, 3, 4}.
+    // 6 elements become 3: {100, 3, 4}.
     assert_eq!(made(6, 3, true), numbers(107, 1));
     assert_eq!(made(4, 4, true), numbers(10, 0));
     assert_eq!(made(4, 4, false), numbers(4, 4));
@@ -354,10 +357,10 @@ fn windows_of_a_scatter_end_where_the_updates_do() {
     let whole = |elements: &[i32]| [Literal::from_elements(&[5], elements)];
     assert_eq!(scattered(0), whole(&[10, 20, 30, 40, 50]));
     assert_eq!(scattered(2), whole(&[11, 22, 30, 44, 55]));
-    // The second window does not fit in, so none of it counts.
+    // The second window is out of bounds, so it is ignored completely.
     assert_eq!(scattered(3), whole(&[11, 22, 33, 40, 50]));
 
-    // A dimension that no index is of: the windows begin at its front. The operand is bounded as well.
+    // A dimension without an index: the windows start at 0. The operand is bounded, too.
     let text = "HloModule m
         last {
           x = s32[] parameter(0)
@@ -388,7 +391,7 @@ fn windows_of_a_scatter_end_where_the_updates_do() {
 }
 
 #[test]
-fn what_another_compiler_fused_is_taken_apart() {
+fn fusions_of_other_compilers_are_expanded() {
     let text = "HloModule m
         body {
           x = s32[4] parameter(0)
@@ -412,7 +415,7 @@ fn what_another_compiler_fused_is_taken_apart() {
 }
 
 #[test]
-fn what_is_wrong_with_a_text_is_its_writers_to_mend() {
+fn a_malformed_text_is_an_error_of_the_user() {
     let text = "HloModule m
         ENTRY main {
           x = f32[4] parameter(0)
@@ -422,7 +425,7 @@ fn what_is_wrong_with_a_text_is_its_writers_to_mend() {
 }
 
 #[test]
-fn what_cannot_leave_out_what_is_not_there_is_named() {
+fn instructions_without_support_for_bounds_are_named() {
     let text = "HloModule m
         add {
           a = s32[] parameter(0)
@@ -441,7 +444,7 @@ fn what_cannot_leave_out_what_is_not_there_is_named() {
 }
 
 #[test]
-fn a_custom_call_that_nobody_defines_is_refused_by_its_target() {
+fn an_undefined_custom_call_is_an_error_that_names_its_target() {
     let text = "HloModule m
         ENTRY main {
           x = f32[4] parameter(0)

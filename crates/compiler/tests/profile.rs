@@ -10,7 +10,7 @@ fn executable(text: &str, is_profiled: bool) -> Executable {
     Executable::load(&compile_module(module, &options, &mut NoObserver).expect("compiles")).expect("loads")
 }
 
-/// A loop of four rounds, and something large behind it.
+/// A loop of four iterations, followed by a large instruction.
 const LOOP: &str = r#"
 HloModule counted
 
@@ -50,7 +50,11 @@ fn instructions_count_in_loops_and_add_up_over_runs() {
     assert_eq!(counters[0].name, "[total]");
     let dot = counters.iter().position(|c| c.name.contains("loop/Tanh")).expect("the product of the loop");
     let product = 2 * 64 * 64 * 64;
-    assert!((4 * product..5 * product).contains(&counters[dot].flops), "four rounds: {:?}", counters[dot]);
+    assert!(
+        (4 * product..5 * product).contains(&counters[dot].flops),
+        "four iterations: {:?}",
+        counters[dot]
+    );
     assert!(counters[dot].short_name.starts_with('%') && !counters[dot].category.is_empty());
     let argument = Literal::from_elements(&[64, 64], &[0.25f32; 64 * 64]);
     let mut session = program.session(&[argument]).expect("one argument");

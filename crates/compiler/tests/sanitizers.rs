@@ -1,4 +1,5 @@
-//! Instrumented code finds defects that are planted in it, and nothing in code without.
+//! Sanitizers find defects planted in instrumented code, and report nothing in code without
+//! defects.
 
 #![cfg(all(target_arch = "x86_64", debug_assertions))]
 
@@ -9,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use target::Target;
 
-/// Runs the model on three threads, then says so.
+/// Program that runs the model on three threads and then prints "ran".
 const DRIVER: &str = r#"
 #include <cstdio>
 #include "model.h"
@@ -31,7 +32,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Builds the model of the threads' test and a program around it, and runs it.
+/// Builds the model of the test of threads and a program that uses it, and runs the program.
 fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Defect>) -> Output {
     let model = root().join("tests/consumer/threads");
     let file = |name| {
@@ -61,22 +62,22 @@ fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Defect>) -> Output {
     build.arg("-I").arg(directory.path()).arg(at("main.cc")).arg(at("model.o")).arg("-o").arg(at("program"));
     let built = build.output().expect("g++");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    // Libraries of this age want an address space that is not shuffled much.
+    // Older sanitizer libraries fail if address space randomization uses too many bits.
     Command::new("setarch").arg("-R").arg(at("program")).output().expect("setarch")
 }
 
 fn expect_clean(output: &Output, what: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{what}: {}\n{said}", output.status);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{what}: {said}");
-    assert!(!said.contains("Sanitizer"), "{what}: {said}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what}: {}\n{log}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "ran\n", "{what}: {log}");
+    assert!(!log.contains("Sanitizer"), "{what}: {log}");
 }
 
 fn expect_found(output: &Output, defect: &str, what: &str) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains(defect), "{what}: {}\n{said}", output.status);
-    assert!(said.contains("entry_layer."), "{what}: the kernel is named: {said}");
-    assert!(!output.status.success(), "{what}: {said}");
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(log.contains(defect), "{what}: {}\n{log}", output.status);
+    assert!(log.contains("entry_layer."), "{what}: expected the name of the kernel: {log}");
+    assert!(!output.status.success(), "{what}: {log}");
 }
 
 #[test]

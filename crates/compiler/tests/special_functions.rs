@@ -1,17 +1,26 @@
-//! Special functions of `f64`, compiled and evaluated, against values of 50 digits and more, rounded:
-//! `data/special_functions.txt` has a name, arguments and a value a line, all numbers as their bits. The points are random, and
-//! next to roots; those of incomplete functions have parameters log-uniform from 1e-3 to 1e6 and arguments anywhere, within 1.5 and 35
-//! deviations of the mean, next to 0, and where the value is subnormal.
+//! Accuracy of the special functions of `f64`, compiled and evaluated, against values computed with
+//! at least 50 digits and rounded.
 //!
-//! Values are those of mpmath 1.4.1 and gmpy2 2.3.2 but for, with 260 bits and as many more as a difference from 1 takes,
+//! Each line of `data/special_functions.txt` has a name, arguments, and a value, with all numbers
+//! as their bits. The points are random, or close to roots. Those of incomplete functions have
+//! parameters log-uniform in [1e-3, 1e6], and arguments that are anywhere, within 1.5 and 35
+//! deviations of the mean, close to 0, or where the value is subnormal.
+//!
+//! Values are those of mpmath 1.4.1 and gmpy2 2.3.2, except for the following, which are computed
+//! with 260 bits plus the bits lost in a difference from 1:
 //!
 //! ```text
-//! igamma(a, x)     exp(a log(x) - x - lgamma(a + 1)) sum x^n / ((a + 1) ... (a + n)), igammac 1 less that
-//! igamma_grad_a    exp(a log(x) - x - lgamma(a + 1)) (s (log(x) - digamma(a + 1)) - sum t_n (1 / (a + 1) + ... + 1 / (a + n))), with
-//!                  t_n and s the terms and the sum of igamma; random_gamma_grad that over -x^(a - 1) exp(-x) / gamma(a), where
-//!                  x^a exp(-x) / gamma(a) is a normal number
-//! betainc(a, b, x) exp(a log(x) + b log1p(-x) + lgamma(a + b) - lgamma(a + 1) - lgamma(b)) sum (a + b)_n / (a + 1)_n x^n
-//! zeta(s, q)       the first terms and the Euler-Maclaurin formula, polygamma(n, q) n! zeta(n + 1, q)
+//! igamma(a, x)     exp(a log(x) - x - lgamma(a + 1)) sum x^n / ((a + 1) ... (a + n));
+//!                  igammac is 1 minus that
+//! igamma_grad_a    exp(a log(x) - x - lgamma(a + 1))
+//!                  (s (log(x) - digamma(a + 1)) - sum t_n (1 / (a + 1) + ... + 1 / (a + n))),
+//!                  with t_n and s the terms and the sum of igamma; random_gamma_grad is that
+//!                  divided by -x^(a - 1) exp(-x) / gamma(a), where x^a exp(-x) / gamma(a) is a
+//!                  normal number
+//! betainc(a, b, x) exp(a log(x) + b log1p(-x) + lgamma(a + b) - lgamma(a + 1) - lgamma(b))
+//!                  sum (a + b)_n / (a + 1)_n x^n
+//! zeta(s, q)       the first terms and the Euler-Maclaurin formula;
+//!                  polygamma(n, q) is n! zeta(n + 1, q)
 //! ```
 
 use compiler::{Executable, NoObserver, compile_module, host, in_process_options};
@@ -20,7 +29,7 @@ use hlo::{Module, OpMetadata};
 use shape::{Literal, Shape};
 use std::collections::BTreeMap;
 
-/// How a function is made of its arguments.
+/// Builds the expression of a function from its arguments.
 type Build = for<'f> fn(&[Expression<'f>]) -> Expression<'f>;
 
 /// Units in the last place that a value may be off.
@@ -57,7 +66,7 @@ const INCOMPLETE: &[(&str, Build, f64)] = &[
     ("igammac", |x| special::igammac_in_pairs(x[0], x[1]), 1.0),
     ("igamma_grad_a", |x| special::igamma_grad_a_in_pairs(x[0], x[1]), 1.0),
     ("random_gamma_grad", |x| special::random_gamma_grad_in_pairs(x[0], x[1]), 3.0),
-    // Apart, for a loop takes the steps of the largest parameter for all.
+    // Separate, because a loop takes as many steps for all points as for the largest parameter.
     ("betainc_large", |x| special::betainc(x[0], x[1], x[2]), 1.0),
     ("igamma_large", |x| special::igamma_in_pairs(x[0], x[1]), 1.0),
     ("igammac_large", |x| special::igammac_in_pairs(x[0], x[1]), 1.0),
@@ -66,27 +75,28 @@ const INCOMPLETE: &[(&str, Build, f64)] = &[
     ("igammac_of_single", |x| special::igammac(x[0], x[1]), 1.0),
 ];
 
-/// The distance in units of the last place of the value, in `f32` for functions whose values are rounded to it.
-fn ulps(name: &str, got: f64, want: f64) -> f64 {
+/// Distance in units of the last place of the expected value, in `f32` for functions whose values
+/// are rounded to it.
+fn ulps(name: &str, actual: f64, expected: f64) -> f64 {
     if name.ends_with("_of_single") {
-        let (got, want) = (got as f32, want as f32);
-        let last_place = f32::from_bits(want.abs().to_bits() + 1) - want.abs();
-        return f64::from((got - want).abs() / last_place);
+        let (actual, expected) = (actual as f32, expected as f32);
+        let last_place = f32::from_bits(expected.abs().to_bits() + 1) - expected.abs();
+        return f64::from((actual - expected).abs() / last_place);
     }
-    if got == want {
+    if actual == expected {
         return 0.0;
     }
-    let last_place = f64::from_bits(want.abs().to_bits() + 1) - want.abs();
-    (got - want).abs() / last_place
+    let last_place = f64::from_bits(expected.abs().to_bits() + 1) - expected.abs();
+    (actual - expected).abs() / last_place
 }
 
-/// The values, compiled and evaluated.
+/// Values of a function, compiled and evaluated.
 fn values(function: Build, columns: &[Vec<f64>]) -> [Vec<f64>; 2] {
     let arguments: Vec<Literal> =
         columns.iter().map(|column| Literal::from_elements(&[column.len() as i64], column)).collect();
     let mut module = Module::new("test");
     let parameters: Vec<Shape> = arguments.iter().map(Literal::shape).collect();
-    // A program's result is a tuple: of the value, and of what it is a value of.
+    // A program's result is a tuple: the value and its first argument.
     let id = build(&mut module, "f", &OpMetadata::default(), &parameters, |_, x| vec![function(x), x[0]]);
     module.set_entry(id.expect("a valid function"));
     hlo::verify(&module).expect("a valid module");
