@@ -1,8 +1,9 @@
-//! What ARM processors of both widths offer.
+//! Features of ARM processors, 32 and 64 bits wide.
 
 use crate::Target;
 
-/// 64 bits: NEON is part of the baseline. Processors whose SVE has longer vectors are used at the length that they have.
+/// 64 bits: NEON is part of the baseline. If a processor's SVE has longer vectors, they are used at
+/// their full length.
 pub(crate) fn describe_aarch64(target: &mut Target) {
     if target.has("sve", true) {
         target.vector_bytes = match target.cpu.as_str() {
@@ -18,7 +19,8 @@ pub(crate) fn describe_aarch64(target: &mut Target) {
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu);
 }
 
-/// Bytes of a core's first-level data cache, and of its second-level cache or its part of a shared one.
+/// Sizes in bytes of a core's first-level data cache, and of its second-level cache or its share of
+/// a shared one.
 fn caches(cpu: &str) -> (u64, u64) {
     const K: u64 = 1 << 10;
     if cpu.starts_with("apple-") {
@@ -30,14 +32,14 @@ fn caches(cpu: &str) -> (u64, u64) {
         }
         "neoverse-v2" | "neoverse-n3" | "neoverse-v3" => (64 * K, 2048 * K),
         "cortex-a76" | "cortex-a77" | "cortex-a78" | "cortex-x1" | "cortex-x2" => (64 * K, 512 * K),
-        // 8 MB for twelve cores.
+        // 8 MB shared by twelve cores.
         "a64fx" => (64 * K, 640 * K),
         "cortex-a53" | "cortex-a55" | "cortex-a35" => (32 * K, 256 * K),
         _ => (32 * K, 512 * K),
     }
 }
 
-/// Processors of ARMv8 that run 32-bit code.
+/// ARMv8 processors that run 32-bit code.
 fn is_armv8(target: &Target) -> bool {
     let name = target.triple.as_str().split('-').next().unwrap_or_default();
     let by_name = ["armv8", "armv9", "thumbv8", "thumbv9"].iter().any(|n| name.starts_with(n));
@@ -47,8 +49,8 @@ fn is_armv8(target: &Target) -> bool {
             .any(|n| target.cpu.starts_with(n) && target.cpu.len() > 9)
 }
 
-/// 32 bits: NEON, which ARMv7-A has unless the features say otherwise; before it and without it, one number at a time.
-/// NEON's arithmetic takes denormal numbers for zero; `-neon` is for those who need them.
+/// 32 bits: NEON, which ARMv7-A has unless the features disable it; otherwise scalars. NEON's
+/// arithmetic flushes denormal numbers to zero. Programs that need them can use `-neon`.
 pub(crate) fn describe_arm(target: &mut Target) {
     let name = target.triple.as_str().split('-').next().unwrap_or_default();
     let is_profile_a = ["armv7", "armv8", "armv9", "thumbv7"].iter().any(|n| name.starts_with(n))

@@ -1,6 +1,7 @@
-//! What a machine offers to the planner and the lowering: instruction set, vectors, registers, caches.
+//! Description of a target machine for the planner and the lowering: instruction set, vectors,
+//! registers, and caches.
 //!
-//! A pure description: nothing here looks at the host, and nothing names LLVM.
+//! The crate neither inspects the host nor uses LLVM.
 
 mod arm;
 mod names;
@@ -14,42 +15,44 @@ pub use x86::Level;
 
 use support::Result;
 
-/// The machine that code is made for.
+/// Machine to compile for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Target {
-    /// The triple.
+    /// Target triple.
     pub triple: Triple,
-    /// LLVM's name of the processor; empty is the architecture's baseline.
+    /// LLVM's name of the processor; empty for the architecture's baseline.
     pub cpu: String,
-    /// LLVM's feature string, such as `+avx2,+fma`; empty is what the processor has.
+    /// LLVM's feature string, such as `+avx2,+fma`; empty for the processor's own features.
     pub features: String,
-    /// Bytes of an address.
+    /// Size of an address in bytes.
     pub pointer_bytes: u32,
-    /// Bytes of the widest vector register worth using; 4 where there are none.
+    /// Size in bytes of the widest vector register worth using; 4 without vector registers.
     pub vector_bytes: u32,
-    /// How many vector registers there are.
+    /// Number of vector registers.
     pub vector_registers: u32,
-    /// Whether multiply-add is one instruction.
+    /// True if multiply-add is a single instruction.
     pub has_fma: bool,
-    /// Whether floor, ceil, trunc and round-to-even are one instruction (elsewhere LLVM would call a library).
+    /// True if floor, ceil, trunc, and round-to-even are single instructions. Otherwise LLVM would
+    /// call a library.
     pub has_rounding: bool,
-    /// Whether exponent and mantissa of floats, products with powers of two, and estimates of reciprocals and of reciprocal
-    /// square roots are one instruction each.
+    /// True if extracting the exponent and mantissa of floats, multiplying by powers of two, and
+    /// estimating reciprocals and reciprocal square roots are single instructions.
     pub has_float_parts: bool,
-    /// Whether conversions between `f16` and `f32` are one instruction.
+    /// True if conversions between `f16` and `f32` are single instructions.
     pub has_f16_conversion: bool,
-    /// Whether a population count is one instruction.
+    /// True if a population count is a single instruction.
     pub has_popcnt: bool,
-    /// Bytes of a core's first-level data cache.
+    /// Size in bytes of a core's first-level data cache.
     pub l1_bytes: u64,
-    /// Bytes of a core's second-level cache.
+    /// Size in bytes of a core's second-level cache.
     pub l2_bytes: u64,
 }
 
 impl Target {
-    /// The target of LLVM's names. An error for a malformed triple; processors and features that LLVM knows and this
-    /// table does not count as the architecture's baseline. A triple of Linux on RISC-V without processor and without the
-    /// features of an instruction set gets those that every distribution wants (rv64gc).
+    /// Returns the target with these names of LLVM's, or an error for a malformed triple.
+    /// Processors and features that are unknown to this crate count as the architecture's baseline.
+    /// A Linux triple for RISC-V without a processor and without instruction-set features gets
+    /// those that every distribution requires (rv64gc).
     pub fn new(triple: &str, cpu: &str, features: &str) -> Result<Self> {
         let triple = Triple::parse(triple)?;
         let mut target = Self {
@@ -78,7 +81,8 @@ impl Target {
         Ok(target)
     }
 
-    /// What the feature string says of a feature, the last word counts; else what the processor has.
+    /// True if the target has a feature: according to the last mention in the feature string, or
+    /// else to the processor.
     fn has(&self, feature: &str, by_cpu: bool) -> bool {
         let switches = self.features.split(',').filter_map(|word| {
             let word = word.trim();
@@ -87,7 +91,7 @@ impl Target {
         switches.fold(by_cpu, |_, on| on)
     }
 
-    /// How many elements of so many bytes a vector holds, at least 1.
+    /// Number of elements of the given size in bytes in a vector, at least 1.
     pub fn lanes(&self, element_bytes: usize) -> u32 {
         (self.vector_bytes / element_bytes as u32).max(1)
     }

@@ -1,20 +1,20 @@
-//! Short names of the targets that are tested.
+//! Short names of the tested targets.
 
 use crate::Target;
 use support::{Code, Error, Result};
 
-/// A target with a short name.
+/// Target with a short name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NamedTarget {
-    /// The short name.
+    /// Short name.
     pub name: &'static str,
     /// LLVM's triple.
     pub triple: &'static str,
-    /// LLVM's name of the processor; empty is the architecture's baseline.
+    /// LLVM's name of the processor; empty for the architecture's baseline.
     pub cpu: &'static str,
     /// LLVM's feature string.
     pub features: &'static str,
-    /// What it is.
+    /// Description for the user.
     pub description: &'static str,
 }
 
@@ -30,7 +30,7 @@ const fn entry(
 
 const LINUX: &str = "x86_64-unknown-linux-gnu";
 
-/// Every short name. Other machines are named by triple, processor and features.
+/// All short names. Other machines are selected by triple, processor, and features.
 pub const NAMES: &[NamedTarget] = &[
     entry("x86-64", LINUX, "x86-64", "", "Linux on every 64-bit x86 (SSE2)"),
     entry("x86-64-v2", LINUX, "x86-64-v2", "", "Linux on x86 from 2009 on (SSE4.2)"),
@@ -63,16 +63,16 @@ pub const NAMES: &[NamedTarget] = &[
     entry("aarch64-macos", "arm64-apple-macosx11.0.0", "apple-a14", "", "macOS on Apple's processors"),
 ];
 
-/// The target of a short name. The error lists them all.
+/// Returns the target with a short name. The error lists all names.
 pub fn named(name: &str) -> Result<Target> {
-    let Some(found) = NAMES.iter().find(|entry| entry.name == name) else {
+    let Some(target) = NAMES.iter().find(|entry| entry.name == name) else {
         let known: Vec<&str> = NAMES.iter().map(|entry| entry.name).collect();
         return Err(Error::invalid(format!(
-            "target '{name}' is unknown; known are {}; other machines are named by triple, processor and features",
+            "unknown target '{name}': expected one of {}; select other machines by triple, processor, and features",
             known.join(", ")
         )).coded(Code::Target));
     };
-    Target::new(found.triple, found.cpu, found.features)
+    Target::new(target.triple, target.cpu, target.features)
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! What RISC-V processors offer.
+//! Features of RISC-V processors.
 
 use crate::Target;
 
-/// What Linux distributions ask of a processor: rv64gc.
+/// Features that Linux distributions require of a processor: rv64gc.
 const LINUX: [&str; 5] = ["+m", "+a", "+f", "+d", "+c"];
 
-/// Bytes that each vector register has at least: as the processor or a feature such as `+zvl256b` says; 16 of any. No more than
-/// a cache line.
+/// Minimum size of a vector register in bytes, as stated by the processor or by a feature such as
+/// `+zvl256b`; 16 for any processor with vectors. At most a cache line.
 fn vector_bytes(target: &Target) -> u32 {
-    let of_cpu = match target.cpu.as_str() {
+    let cpu_bytes = match target.cpu.as_str() {
         "spacemit-x60" | "tt-ascalon-d8" => 32,
         "sifive-x280" | "sifive-x390" => 64,
         _ => 16,
@@ -18,10 +18,10 @@ fn vector_bytes(target: &Target) -> u32 {
         .into_iter()
         .filter(|(_, name)| target.has(name, false))
         .map(|(bytes, _)| bytes)
-        .fold(of_cpu, u32::max)
+        .fold(cpu_bytes, u32::max)
 }
 
-/// Vectors of the V extension have 16 bytes at least; without it, one number at a time.
+/// Vectors of the V extension have at least 16 bytes; without it, only scalars are used.
 pub(crate) fn describe(target: &mut Target) {
     if target.triple.is_linux() && target.cpu.is_empty() {
         let missing =
@@ -35,7 +35,7 @@ pub(crate) fn describe(target: &mut Target) {
     target.vector_bytes = if vectors { vector_bytes(target) } else { 4 };
     target.vector_registers = 32;
     target.has_fma = target.has("f", true);
-    // `fcvt` rounds in one instruction, but only what fits an integer; LLVM guards it inline.
+    // `fcvt` rounds in one instruction, but only values that fit an integer. LLVM guards it inline.
     target.has_rounding = target.has("f", true);
     target.has_popcnt = target.has("zbb", server);
 }

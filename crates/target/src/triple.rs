@@ -1,8 +1,8 @@
-//! Target triples, as LLVM spells them.
+//! Target triples in LLVM's spelling.
 
 use support::{Code, Error, Result};
 
-/// The instruction sets that this compiler knows something about.
+/// Instruction sets with specific support in this compiler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Architecture {
@@ -12,11 +12,11 @@ pub enum Architecture {
     Aarch64,
     Riscv64,
     Wasm32,
-    /// Any other that LLVM may know.
+    /// Any other instruction set, which LLVM may support.
     Other,
 }
 
-/// The container of machine code.
+/// Object file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ObjectFormat {
@@ -26,13 +26,13 @@ pub enum ObjectFormat {
     Wasm,
 }
 
-/// A parsed triple.
+/// Parsed triple.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Triple {
     text: String,
-    /// The instruction set.
+    /// Instruction set.
     pub architecture: Architecture,
-    /// The container.
+    /// Object file format.
     pub object_format: ObjectFormat,
 }
 
@@ -45,7 +45,7 @@ impl Triple {
         });
         if !well_formed || parts.len() < 2 || parts.len() > 5 {
             return Err(Error::invalid(format!(
-                "target triple '{text}' is not of the form arch-vendor-os, such as x86_64-pc-linux"
+                "expected a target triple of the form arch-vendor-os, such as x86_64-pc-linux, got '{text}'"
             ))
             .coded(Code::Target));
         }
@@ -71,7 +71,7 @@ impl Triple {
         Ok(Self { text: text.to_owned(), architecture, object_format })
     }
 
-    /// Bytes of an address: of the architecture, but for the environments that halve it.
+    /// Size of an address in bytes: the architecture's, except in environments that halve it.
     pub(crate) fn pointer_bytes(&self) -> u32 {
         let name = self.text.split('-').next().unwrap_or_default();
         let halved = ["gnux32", "muslx32", "gnu_ilp32"].iter().any(|e| self.text.ends_with(e));
@@ -86,12 +86,12 @@ impl Triple {
         if wide && !halved { 8 } else { 4 }
     }
 
-    /// Whether the system is Linux, Android's too.
+    /// True if the system is Linux, including Android.
     pub(crate) fn is_linux(&self) -> bool {
         self.text.split('-').skip(1).any(|part| part.starts_with("linux") || part.starts_with("android"))
     }
 
-    /// The text it was parsed from.
+    /// Text from which the triple was parsed.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,8 +1,8 @@
-//! What x86-64 processors offer, by LLVM's names.
+//! Features of x86-64 processors by LLVM's names.
 
 use crate::Target;
 
-/// The levels of the x86-64 psABI.
+/// Levels of the x86-64 psABI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// SSE2.
@@ -11,14 +11,14 @@ pub enum Level {
     V2,
     /// AVX without AVX2 (no level of the psABI).
     Avx,
-    /// AVX2, FMA and F16C.
+    /// AVX2, FMA, and F16C.
     V3,
-    /// AVX-512 F, BW, CD, DQ and VL.
+    /// AVX-512 F, BW, CD, DQ, and VL.
     V4,
 }
 
 impl Level {
-    /// The level of a word of `--multiversion`: `v1` to `v4`.
+    /// Parses a level of `--multiversion`: `v1` to `v4`.
     pub fn parse(word: &str) -> Option<Self> {
         match word {
             "v1" => Some(Self::V1),
@@ -29,7 +29,7 @@ impl Level {
         }
     }
 
-    /// `v1` to `v4`; `avx` for what lies between.
+    /// Name of the level: `v1` to `v4`, or `avx` for AVX without AVX2.
     pub const fn name(self) -> &'static str {
         match self {
             Self::V1 => "v1",
@@ -52,7 +52,7 @@ impl Level {
     }
 }
 
-/// The level of a processor.
+/// Level of a processor.
 fn level_of_cpu(cpu: &str) -> Level {
     match cpu {
         "x86-64-v4" | "skylake-avx512" | "skx" | "cascadelake" | "cooperlake" | "cannonlake"
@@ -73,7 +73,7 @@ fn level_of_cpu(cpu: &str) -> Level {
     }
 }
 
-/// Fills in what the processor and the feature string say.
+/// Sets the fields that depend on the processor and the feature string.
 pub(crate) fn describe(target: &mut Target) {
     let level = level_of_cpu(&target.cpu);
     let has = |name: &str, by_cpu: bool| target.has(name, by_cpu);
@@ -97,7 +97,7 @@ pub(crate) fn describe(target: &mut Target) {
     (target.l1_bytes, target.l2_bytes) = caches(&target.cpu, level);
 }
 
-/// Bytes of a core's first-level data cache and of its second-level cache.
+/// Sizes in bytes of a core's first-level data cache and of its second-level cache.
 fn caches(cpu: &str, level: Level) -> (u64, u64) {
     const K: u64 = 1 << 10;
     match cpu {
