@@ -68,7 +68,8 @@ fn windows_objects_are_coff() {
 fn windows_compilers_accept_header_and_object() {
     let directory = tempfile::tempdir().expect("a directory");
     let object = build(directory.path(), "x86_64-windows", &["--multiversion=v2,v3"]);
-    // The C header needs no library, so Microsoft's dialect can be checked without Microsoft's headers.
+    // The C header needs no library, so Microsoft's dialect can be checked without Microsoft's
+    // headers.
     let program = "#include \"model_c.h\"\n";
     std::fs::write(directory.path().join("main.c"), program).expect("writable");
     for (language, standard) in [("c", "-std=c11"), ("c++", "-std=c++17")] {

@@ -184,7 +184,8 @@ fn one_node_of_a_million_outputs_is_refused_by_name() {
     assert!(message.contains("node 'y'") && message.contains("instructions"), "{message}");
 }
 
-/// Functions `f0` to `f<depth>`, each of which calls the next one `calls` times; the last one negates.
+/// Functions `f0` to `f<depth>`, each of which calls the next one `calls` times; the last one
+/// negates.
 fn calls(depth: usize, calls: usize, last: &str) -> Model {
     let mut model = Model::new().feed("x", &[4]).fetch("y");
     let types = "attr { key: \"Tin\" value { list { type: DT_FLOAT } } } attr { key: \"Tout\" value { list { type: DT_FLOAT } } }";

@@ -6,7 +6,7 @@ use compiler::{BackOptions, NoObserver, Observer, Point, Stage};
 use hlo::Module;
 use support::{Error, Result};
 
-/// Observer that keeps the module and the code that are to be written.
+/// Observer that keeps the module and the code for the files of the build.
 pub(crate) struct Recorder<'a> {
     inner: &'a mut dyn Observer,
     stage: Option<Stage>,

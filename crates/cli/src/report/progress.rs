@@ -43,7 +43,7 @@ impl Progress {
         Self { bar, report: StageTimes::new(stages), verbose: flags.verbose, quiet: flags.quiet }
     }
 
-    /// Prints a note for the user, unless only results are to be printed.
+    /// Prints a note for the user unless `--quiet` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             // If standard error is closed, there is nowhere to report that.

@@ -21,7 +21,8 @@ pub(crate) fn rewrite(options: Options, xla: &XlaFlags) -> session::Rewrite {
     session::clusters(options, Box::new(dump))
 }
 
-/// Writes graphs under TensorFlow's names: `mark_for_compilation.pbtxt`, then `mark_for_compilation_1.pbtxt`.
+/// Writes graphs under TensorFlow's names: `mark_for_compilation.pbtxt`, then
+/// `mark_for_compilation_1.pbtxt`.
 struct GraphDump {
     directory: Option<PathBuf>,
     written: BTreeMap<String, usize>,
