@@ -346,7 +346,7 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
   log test bazel_at three test -s //:all
   wants test "//:values_test .*PASSED"
   wants test "Executed 4 out of 4 tests: 4 tests pass"
-  wants test "several_files: enable_tracemes and mlir_components make no difference"
+  wants test "several_files: enable_tracemes and mlir_components have no effect"
   wants test "-DWANTED_BY_COPTS.*several_files_benchmark"
   grep -q "^HloModule" bazel-bin/several_files_compiler.log || fail "gen_compiler_log: there is no HLO in it"
   [ -s bazel-bin/several_files_session_module.pb ] || fail "there is no session module"
@@ -385,7 +385,7 @@ CASES
   log benchmark qemu-aarch64 bazel-bin/layer_benchmark --max_iters=3
   log other bazel_at three build --platforms=//machines:riscv64_linux //:gen_layer
   [ "$(machine bazel-bin/layer_tfcompile_function.o)" = RISC-V ] || fail "the object is for $(machine bazel-bin/layer_tfcompile_function.o)"
-  refused unknown "tf_library knows no triple for this platform" bazel_at three build --platforms=//machines:mips64_linux //:gen_layer
+  refused unknown "tf_library does not support this platform" bazel_at three build --platforms=//machines:mips64_linux //:gen_layer
   sed -i '/cpp_class = "example::Layer"/a tfcompile_flags = "--target_triple=riscv64-linux-gnu",' BUILD
   log named bazel_at three build --platforms=//machines:mips64_linux //:gen_layer
   [ "$(machine bazel-bin/layer_tfcompile_function.o)" = RISC-V ] || fail "a triple in tfcompile_flags is not taken"

@@ -1,6 +1,6 @@
 """tf_library: a TensorFlow graph as a cc_library, with the parameters of the rule in TensorFlow's tree."""
 
-# The machine of each platform that is known; BUILD.bazel has a config_setting for each.
+# LLVM triple of each supported platform. BUILD.bazel has a config_setting for each.
 _TRIPLES = {
     "android_aarch64": "aarch64-none-android",
     "android_arm": "armv7-none-android",
@@ -22,7 +22,7 @@ _TRIPLES = {
 }
 
 def _target_flag(flags):
-    """The triple of the platform that is built for, unless the flags name one."""
+    """Returns the triple of the target platform, unless the flags contain one."""
     for flag in ["--target_triple", "--target-triple", "--target="]:
         if flag in flags:
             return ""
@@ -32,14 +32,14 @@ def _target_flag(flags):
     }
     return select(
         choices,
-        no_match_error = "tf_library knows no triple for this platform: name it in tfcompile_flags, --target_triple=TRIPLE",
+        no_match_error = "tf_library does not support this platform: set --target_triple=TRIPLE in tfcompile_flags",
     )
 
 def _quoted(word):
     return "'" + word.replace("'", "'\\''").replace("$", "$$") + "'"
 
 def _flags(flags):
-    """A string is words as the shell reads them; of a list each item is a word."""
+    """Joins flags: a string is split by the shell, an item of a list is one word."""
     if not flags:
         return ""
     if type(flags) == type(""):
@@ -73,7 +73,7 @@ def tf_library(
     """Compiles a graph and defines a cc_library for it.
 
     Beside `name`, whose header is `name.h`, there are `name_test`, `name_benchmark`, and
-    `name_session_module.pb`, the HLO as a serialised xla.HloSnapshot. All actions are deterministic.
+    `name_session_module.pb`, the HLO as a serialized xla.HloSnapshot. All actions are deterministic.
 
     Args:
       name: of the library.
@@ -109,22 +109,22 @@ def tf_library(
         fail("tf_library(%s): give either graph, a file, or saved_model, a filegroup" % name)
     if enable_tracemes or mlir_components != "None":
         # buildifier: disable=print
-        print("%s: enable_tracemes and mlir_components make no difference here" % name)
+        print("%s: enable_tracemes and mlir_components have no effect" % name)
     tool = "$(location %s) " % tfcompile_tool
     srcs = [config] if config else []
     config_flag = "--config=$(location %s) " % config if config else ""
 
-    # A label that names a file in several ways is one source.
+    # Labels that refer to the same file are one source.
     if freeze_checkpoint and graph:
         frozen = "freeze_%s.pb" % name
         if not config:
-            fail("tf_library(%s): freeze_checkpoint needs a config, which says what to keep" % name)
+            fail("tf_library(%s): freeze_checkpoint requires a config, which selects the nodes to keep" % name)
         native.genrule(
             name = "gen_freeze_" + name,
             srcs = depset([graph, config, freeze_checkpoint] + ([freeze_saver] if freeze_saver else [])).to_list(),
             outs = [frozen],
             cmd = (
-                # Of a checkpoint in several files the prefix is wanted.
+                # The prefix of a checkpoint with several files.
                 "checkpoint=; for file in $(locations %s); do " % freeze_checkpoint +
                 "case $$file in *.index) checkpoint=$${file%.index};; esac; " +
                 "[ -n \"$$checkpoint\" ] || first=$${first:-$$file}; done; " +
@@ -184,7 +184,7 @@ def tf_library(
         environment += "TF_CPP_MIN_VLOG_LEVEL=3 "
         log_file = "$(@D)/" + name + "_compiler.log"
 
-        # Bazel removes what a failed action wrote, and the end of the log is the reason.
+        # Bazel deletes the outputs of a failed action. The end of the log has the reason.
         log = " 2>" + log_file + " || { tail -n 20 " + log_file + " >&2; exit 1; }"
     native.genrule(
         name = "gen_" + name,

@@ -16,13 +16,13 @@ include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 
 get_filename_component(_tfcompile_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-# The tool is a program of the machine that builds, also where libraries are looked for elsewhere.
+# The tool runs on the build machine, also if libraries are searched elsewhere.
 find_program(TFCOMPILE_EXECUTABLE tfcompile HINTS "${_tfcompile_prefix}/bin" NO_CMAKE_FIND_ROOT_PATH
   DOC "the tfcompile tool")
 if(NOT TFCOMPILE_EXECUTABLE)
   set(tfcompile_FOUND FALSE)
   set(tfcompile_NOT_FOUND_MESSAGE
-    "the tool tfcompile is neither in ${_tfcompile_prefix}/bin nor on PATH: set TFCOMPILE_EXECUTABLE")
+    "cannot find tfcompile in ${_tfcompile_prefix}/bin or PATH: set TFCOMPILE_EXECUTABLE")
   return()
 endif()
 set(TFCOMPILE_EXECUTABLE "${TFCOMPILE_EXECUTABLE}" CACHE FILEPATH "the tfcompile tool")
@@ -37,8 +37,8 @@ if(NOT TARGET tfcompile::runtime)
 endif()
 unset(_tfcompile_prefix)
 
-# The flags of the machine to compile for. Nothing where the project is built for the machine that builds it: the tool's
-# own default has code for several of its processors.
+# Returns the flags for the target machine. Empty for native builds, because the tool's default
+# generates code for several processors of the machine.
 function(_tfcompile_target_flags out)
   set(triple "${TFCOMPILE_TARGET_TRIPLE}")
   if(NOT triple AND ANDROID)
@@ -53,8 +53,8 @@ function(_tfcompile_target_flags out)
   if(NOT triple AND APPLE AND CMAKE_OSX_ARCHITECTURES)
     list(LENGTH CMAKE_OSX_ARCHITECTURES count)
     if(count GREATER 1)
-      message(FATAL_ERROR "tf_library: CMAKE_OSX_ARCHITECTURES names ${count} machines, and an object is for one: "
-        "build each and join them with lipo")
+      message(FATAL_ERROR "tf_library: expected one architecture in CMAKE_OSX_ARCHITECTURES, got ${count}: "
+        "build each separately and join them with lipo")
     endif()
     if(CMAKE_SYSTEM_NAME STREQUAL "iOS")
       set(triple "${CMAKE_OSX_ARCHITECTURES}-apple-ios")
@@ -76,7 +76,7 @@ function(_tfcompile_target_flags out)
       endif()
     endforeach()
     if(NOT triple)
-      message(FATAL_ERROR "tf_library: which machine to compile for is not known; "
+      message(FATAL_ERROR "tf_library: cannot determine the target machine: "
         "set TFCOMPILE_TARGET_TRIPLE to its LLVM triple in the toolchain file")
     endif()
   endif()
@@ -108,7 +108,7 @@ function(tf_library)
     message(FATAL_ERROR "tf_library: unknown arguments: ${arg_UNPARSED_ARGUMENTS}")
   endif()
   if(NOT arg_NAME)
-    message(FATAL_ERROR "tf_library: NAME is missing: the target to define")
+    message(FATAL_ERROR "tf_library: missing NAME of the target")
   endif()
   if((arg_GRAPH AND arg_SAVED_MODEL) OR NOT (arg_GRAPH OR arg_SAVED_MODEL))
     message(FATAL_ERROR "tf_library(${arg_NAME}): give either GRAPH, a file, or SAVED_MODEL, a directory")
@@ -148,7 +148,8 @@ function(tf_library)
   endif()
   set(object "${directory}/${symbol}.${suffix}")
   set(header "${directory}/${symbol}.h")
-  # What comes out the same keeps its time. Of further outputs Make's rules would set it, so these are byproducts.
+  # Unchanged outputs keep their timestamps. With Make, declared outputs would be touched, so these
+  # are byproducts.
   set(byproducts "${header}")
   set(emit "obj,header")
   foreach(program IN ITEMS test benchmark)
@@ -173,7 +174,8 @@ function(tf_library)
     COMMENT "Compiling ${arg_NAME} with tfcompile"
     VERBATIM)
 
-  # An object says nothing of the language that links it. C where the project has it, so that C programs stay such.
+  # The linker language is not determined by an object. Uses C if the project enables it, for pure C
+  # programs.
   set(language CXX)
   if(CMAKE_C_COMPILER_LOADED)
     set(language C)

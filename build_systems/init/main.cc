@@ -1,4 +1,4 @@
-// Runs the compiled model once, on zeros. @NAME@.h has typed access to what it takes and gives:
+// Runs the compiled model once, on zeros. @NAME@.h has typed accessors for arguments and results:
 //
 @ACCESSORS@
 #include <cstdio>

@@ -12,7 +12,8 @@ TFCOMPILE_OUT ?= tfcompile_out
 TFCOMPILE_CFLAGS := -I$(TFCOMPILE_OUT) -I$(TFCOMPILE_PREFIX)/include
 TFCOMPILE_LIBS := -pthread
 
-# The other files appear with the object, and keep their time if they do not change: an empty recipe looks again.
+# The other files are written with the object and keep their timestamps if unchanged. The empty
+# recipe makes Make check again.
 define tf_library
 $(TFCOMPILE_OUT)/$(1).o: $(TFCOMPILE)
 	$(TFCOMPILE) build $(2) --name=$(1) --class=$(3) --output=$(TFCOMPILE_OUT) --emit=obj,header,test,benchmark \

@@ -1,4 +1,5 @@
-// CHECK for the programs in the folders beside it: says where, and ends the program.
+// Defines CHECK for the programs in this folder: prints the location of a failed condition and ends
+// the program.
 
 #ifndef CHECK_H_
 #define CHECK_H_

@@ -1,4 +1,5 @@
-//! The same model with its weights in a file, and one whose result's size only a run knows.
+//! Compiles the same model with its weights in a file, and a model with a data-dependent result
+//! size.
 
 fn main() {
     tfcompile_build::Model::new("model/scorer.pbtxt")

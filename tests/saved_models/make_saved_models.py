@@ -225,7 +225,7 @@ def builder():
         answers = session.run([y, z], {x: given})
         np.savez_compressed(os.path.join(out, "builder.npz"), **{
             "predict/in/x": given, "predict/out/y": answers[0], "debug/in/x": given, "debug/out/z": answers[1]})
-        # The same as a MetaGraph beside its checkpoint.
+        # The same as a MetaGraph with its checkpoint.
         folder = place("meta")
         os.makedirs(folder)
         tf1.train.Saver().save(session, os.path.join(folder, "model"))

@@ -1,7 +1,8 @@
-// Runs a model on a thread with a small stack that is painted before. What Run() takes of it is within what the
-// metadata states, and the machine's state is afterwards as it was: rounding mode, flushing of denormals, signals.
+// Runs a model on a thread with a small stack that is filled with a pattern before. Checks that
+// Run() uses no more stack than the metadata states, and restores the machine's state: rounding
+// mode, flushing of denormals, signals.
 //
-// STATED is the metadata's bound in bytes.
+// STATED is the metadata's upper bound in bytes.
 
 #include <pthread.h>
 #include <signal.h>
@@ -22,7 +23,7 @@
 namespace {
 
 constexpr std::size_t kStack = 256 << 10;
-// The frames of Run() itself and of memcpy, and what the kernel writes below a thread's frames.
+// The frames of Run() itself and of memcpy, and the kernel's use of memory below a thread's frames.
 constexpr std::size_t kCallers = 1024;
 
 alignas(4096) unsigned char stack[kStack];
@@ -32,10 +33,10 @@ void Fail(const char* what) {
   std::exit(1);
 }
 
-// Control bits of floating-point arithmetic: rounding, and whether denormal numbers are kept.
+// Control bits of floating-point arithmetic: rounding mode and treatment of denormal numbers.
 std::uint64_t ControlBits() {
 #if defined(__x86_64__)
-  // The six low bits are flags of what has happened, which arithmetic sets.
+  // The six low bits are sticky status flags that arithmetic sets.
   return _mm_getcsr() & ~0x3fu;
 #elif defined(__aarch64__)
   std::uint64_t bits;
@@ -113,7 +114,7 @@ int main() {
     std::memset(object->arg_data(i), 0, static_cast<std::size_t>(Model::ArgSize(i)));
   }
   RunOnSmallStack();
-  // What a program has chosen stays, too; threads inherit it.
+  // The program's settings are also preserved. Threads inherit them.
   sigset_t mask;
   sigemptyset(&mask);
   sigaddset(&mask, SIGUSR1);

@@ -1,4 +1,4 @@
-//! Compiles the model with the tool that the environment variable TFCOMPILE names, or the one in PATH.
+//! Compiles the model with the tool in the environment variable TFCOMPILE, or the one in PATH.
 
 fn main() {
     tfcompile_build::Model::new("@MODEL@").name("@NAME@")@CONFIG@.compile();

@@ -1,4 +1,4 @@
-// A C++ program over the C++ header, standalone or with the headers beside it.
+// A C++ program that uses the C++ header, standalone or with the runtime's headers.
 
 #include <cstdio>
 

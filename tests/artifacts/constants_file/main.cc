@@ -1,4 +1,5 @@
-// Weights from files: of the graph that was compiled, of the same network trained again, and of other networks.
+// Weights from files: of the compiled graph, of the same network after another training, and of
+// other networks.
 
 #include <cstdio>
 #include <string>

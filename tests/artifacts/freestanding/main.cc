@@ -1,4 +1,4 @@
-// Freestanding classes of two graphs in a program that has nothing but the kernel beneath it.
+// Freestanding classes of two graphs in a program that uses only the kernel.
 
 #include "expect.h"
 #include "layer.h"
@@ -27,7 +27,7 @@ int CheckLayer() {
   return wrong;
 }
 
-// The recorded answer of TensorFlow for the oracle's graph.
+// TensorFlow's recorded answer for the oracle's graph.
 int CheckSplits() {
   const float x[4] = {1, 2, 3, 4}, y[4] = {10, 20, 30, 40};
   const float want[4] = {7.8637556e+10f, 1.3427468e+11f, 1.9274172e+12f, 3.2996474e+12f};

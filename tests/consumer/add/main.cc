@@ -1,4 +1,4 @@
-// The smallest program: two numbers are added, in memory of the object and in memory of the caller.
+// The smallest program: adds two numbers in the object's memory and in the caller's.
 
 #include "add.h"
 #include "check.h"
@@ -23,7 +23,7 @@ int main() {
   CHECK(add.Run() && add.result0() == -2147483647 - 1);
 
   AddComp other(AddComp::AllocMode::RESULTS_PROFILES_AND_TEMPS_ONLY);
-  // Aligned as an int, and no better.
+  // Aligned only as an int.
   alignas(64) int numbers[3] = {0, 10, 32};
   other.set_arg0_data(&numbers[1]);
   other.set_arg1_data(&numbers[2]);

@@ -1,4 +1,5 @@
-// What becomes of the graph's asserts: nothing, a failed run with a message, or the end of the process.
+// Effects of a failed assertion in the graph: none, a failed run with a message, or the end of the
+// process.
 
 #include <sys/wait.h>
 #include <unistd.h>

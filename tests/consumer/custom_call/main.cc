@@ -1,4 +1,4 @@
-// Functions of the user's in place of ops: buffers, attributes, a status with a message, one call for each node.
+// User functions in place of ops: buffers, attributes, a status with a message, one call per node.
 
 #include "tfcompile/custom_call.h"
 
@@ -19,7 +19,7 @@ std::thread::id thread;
 
 }  // namespace
 
-// y = x * factor + n, and the sum of all y. Refuses n below 0, with a message of its own below -1.
+// y = x * factor + n, and the sum of all y. Rejects n below 0, with its own message below -1.
 extern "C" int32_t scale_and_sum(tfcompile_custom_call* call) {
   nodes.push_back(call->node);
   attributes.push_back(call->attributes);

@@ -1,4 +1,5 @@
-// A program in the form that the documentation of the original shows: its includes, an Eigen pool, foo::bar::MatMulComp.
+// A program from TensorFlow's documentation of tfcompile: its includes, an Eigen pool,
+// foo::bar::MatMulComp.
 
 #define EIGEN_USE_THREADS
 #define EIGEN_USE_CUSTOM_THREAD_POOL
@@ -26,7 +27,7 @@ int main() {
     return 1;
   }
 
-  // The same with the pool at work, and one element of each row and column.
+  // The same on the pool. Reads one element per row and column.
   tfcompile::SetThreadPool(matmul, &device);
   matmul.arg0(1, 2) = 60;
   if (!matmul.Run() || matmul.result0(0, 1) != 64 || matmul.result0(1, 0) != 733 || matmul.result0(1, 1) != 802) {

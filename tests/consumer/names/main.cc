@@ -1,4 +1,4 @@
-// Names that are no C++ identifiers, and two that would become the same one: plain names keep theirs.
+// Names that are not C++ identifiers, and two that map to the same one. Valid names do not change.
 
 #include "check.h"
 #include "names.h"

@@ -1,5 +1,5 @@
-// The results have the same bits on one thread, with a pool of any size, under a parallel_for of the program's own, and
-// when several objects share a pool. Without a pool Run() allocates nothing.
+// Results have the same bits on one thread, with a pool of any size, with the program's own
+// parallel_for, and when several objects share a pool. Without a pool, Run() does not allocate.
 
 #include <atomic>
 #include <cmath>
@@ -28,7 +28,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 
 namespace {
 
-// Small whole numbers, so that every order of summation gives the same, exactly known result.
+// Small whole numbers, so that every order of summation yields the same exact result.
 void Fill(Layer& layer) {
   for (std::size_t i = 0; i < 300; ++i) {
     for (std::size_t k = 0; k < 257; ++k) layer.arg_x(i, k) = static_cast<float>((i * 7 + k * 3) % 11) - 5;
@@ -54,7 +54,8 @@ bool SameResults(const Layer& a, const Layer& b) {
          std::memcmp(a.result_sums_data(), b.result_sums_data(), static_cast<std::size_t>(a.result_sums_size())) == 0;
 }
 
-// What a program without any pool of ours may hand over: the last item first, each as another of three workers.
+// A parallel_for of a program without our pool: runs the last item first, each as one of three
+// workers.
 struct Backwards {
   std::int64_t items = 0;
   std::int32_t status = 0;
@@ -91,7 +92,7 @@ int main() {
   CHECK(serial.Run());
   CHECK(allocations == before);
   CheckValues(serial);
-  // Now sums that do depend on the order.
+  // These sums depend on the order.
   MakeFractional(serial);
   CHECK(serial.Run());
 

@@ -1,4 +1,5 @@
-// Two models in one program, each header in two translation units; names and the program shape.
+// Two models in one program, each header in two translation units. Also tests names and the program
+// shape.
 
 #include <string>
 

@@ -1,4 +1,5 @@
-// A written and a read-only variable: kernel += scale * step, in memory of the object and in memory of the caller.
+// A written and a read-only variable: kernel += scale * step, in the object's memory and in the
+// caller's.
 
 #include "check.h"
 #include "train.h"
@@ -31,7 +32,7 @@ void MemoryOfTheCaller() {
   train.set_var_layer_scale_data(scale);
   CHECK(train.Run() && train.error_msg().empty());
   CHECK(kernel[0] == 0.5f && kernel[1] == 1 && kernel[2] == 1.5f);
-  // The result of a written variable is the variable, wherever it points.
+  // The result of a written variable is the variable itself, in any memory.
   CHECK(train.result_data(2) == kernel && train.results()[2] == kernel);
   float other[3] = {0, 0, 0};
   train.set_var_layer_kernel_data(other);

@@ -1,4 +1,4 @@
-//! A model without Rust's standard library.
+//! Compiles a model without Rust's standard library.
 
 fn main() {
     tfcompile_build::Model::new("../model/scorer.pbtxt")

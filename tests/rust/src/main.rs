@@ -1,4 +1,4 @@
-//! Holds variants of a model against what is computed by hand.
+//! Compares variants of a model with results computed by hand.
 
 #![deny(warnings)]
 
@@ -15,7 +15,7 @@ const X: [[f32; 3]; 2] = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]];
 const WANT: [[f32; 2]; 2] = [[14.25, 0.5], [32.25, 0.0]];
 
 fn main() {
-    // SAFETY: there is one thread.
+    // SAFETY: the program has only one thread.
     assert_eq!(unsafe { core_only::score(&X) }, WANT);
 
     let mut outside = outside::Outside::new();

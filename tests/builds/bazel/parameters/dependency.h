@@ -1,2 +1,2 @@
-// Reaches whoever uses `saved`, through its deps.
+// Available to targets that depend on `saved`, through its deps.
 constexpr bool kDependency = true;

@@ -1,4 +1,4 @@
-// What the parameters of tf_library did, seen from a program: values by hand.
+// Tests the effects of tf_library's parameters on a program, with values computed by hand.
 
 #include <cstdio>
 #include <cstdlib>

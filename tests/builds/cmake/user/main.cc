@@ -1,4 +1,4 @@
-// The checkpoint holds 42: 1 becomes 43.
+// The checkpoint contains 42, so 1 becomes 43.
 
 #include "frozen.h"
 

@@ -9,7 +9,7 @@ tfcompile_runtime::include_model!("static_scorer");
 
 struct Arena(UnsafeCell<StaticScorer>);
 
-// SAFETY: `score` is called by one thread at a time, which its caller promises.
+// SAFETY: the caller of `score` promises that only one thread calls it at a time.
 unsafe impl Sync for Arena {}
 
 static ARENA: Arena = Arena(UnsafeCell::new(StaticScorer::new()));
@@ -19,7 +19,7 @@ static ARENA: Arena = Arena(UnsafeCell::new(StaticScorer::new()));
 /// # Safety
 /// Only one thread calls this at a time.
 pub unsafe fn score(x: &[[f32; 3]; 2]) -> [[f32; 2]; 2] {
-    // SAFETY: nobody else uses it meanwhile.
+    // SAFETY: the caller promises exclusive access.
     let model = unsafe { &mut *ARENA.0.get() };
     match model.call(&StaticScorerInputs { arg_x: x }) {
         Ok(outputs) => *outputs.result_score,
