@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares each model's results with TensorFlow's in float64, beside the errors of TensorFlow's own float32.
+"""Compares each model's results with TensorFlow's in float64, and reports TensorFlow's own float32 errors for comparison.
 
     PYTHON scripts/accuracy.py --tool target/release/tfcompile --models DIR [--models DIR ...] [--shared ../shared] \\
         [--samples 4] [--limit 2] [--flags=--allow-winograd] [NAME...]
@@ -31,7 +31,7 @@ MANY = 1000
 
 
 def samples(io, feeds, count):
-    """Feeds by the tensor's name, the recorded ones first."""
+    """Generates feeds by tensor name, the recorded ones first."""
     yield {name: io[name] for name in feeds}
     for seed in range(1, count):
         numbers = np.random.RandomState(seed)
@@ -48,7 +48,7 @@ def samples(io, feeds, count):
 
 
 def run_tool(tool, flags, directory, sample, fetches, work):
-    """The results of the compiled model, in the order of its config."""
+    """Returns the results of the compiled model in the order of its config."""
     feeds = os.path.join(work, "feeds.npz")
     np.savez(feeds, **{name.split(":")[0]: value for name, value in sample.items()})
     out = os.path.join(work, "out.npz")
@@ -61,7 +61,7 @@ def run_tool(tool, flags, directory, sample, fetches, work):
 
 
 class Errors:
-    """Errors of one kind, relative to the largest magnitude of what they are errors of."""
+    """Errors of one implementation, relative to the largest magnitude of each result."""
 
     def __init__(self):
         self.squares, self.count, self.largest = 0.0, 0, 0.0
@@ -85,7 +85,7 @@ def ratio(ours, theirs):
 
 
 def compare(tool, flags, directory, count, oracle):
-    """Our errors and TensorFlow's."""
+    """Returns our errors and TensorFlow's."""
     import tensorflow as tf
 
     graph = tf.compat.v1.GraphDef()

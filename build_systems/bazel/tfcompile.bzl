@@ -72,8 +72,9 @@ def tf_library(
         saved_model = None):
     """Compiles a graph and defines a cc_library for it.
 
-    Beside `name`, whose header is `name.h`, there are `name_test`, `name_benchmark`, and
-    `name_session_module.pb`, the HLO as a serialized xla.HloSnapshot. All actions are deterministic.
+    Also defines `name_test`, `name_benchmark`, and
+    `name_session_module.pb`, the HLO as a serialized xla.HloSnapshot. The header is `name.h`. All
+    actions are deterministic.
 
     Args:
       name: of the library.
@@ -88,16 +89,16 @@ def tf_library(
       gen_benchmark: whether to define `name_benchmark`.
       gen_compiler_log: whether to write the HLO of each stage to `name_compiler.log`.
       visibility: of the library.
-      testonly: as everywhere.
+      testonly: as in other rules.
       tfcompile_flags: further flags: a string of words, or a list with one word each.
       tfcompile_tool: the compiler.
-      include_standard_runtime_deps: accepted; compiled code calls no library.
-      enable_xla_hlo_profiling: whether the code counts how long its parts take.
-      enable_tracemes: accepted; compiled code calls no tracer.
-      mlir_components: accepted: there is one importer.
+      include_standard_runtime_deps: ignored, because compiled code calls no library.
+      enable_xla_hlo_profiling: whether the code measures the time of its parts.
+      enable_tracemes: ignored, because compiled code calls no tracer.
+      mlir_components: ignored, because there is only one importer.
       deps: of the library, such as those that define custom calls.
       tags: of all targets.
-      copts: of the library, the test and the benchmark.
+      copts: of the library, the test, and the benchmark.
       xla_flags: flags for the environment variable XLA_FLAGS.
       saved_model: instead of `graph`: a filegroup of a SavedModel's files.
     """
@@ -106,7 +107,7 @@ def tf_library(
     if freeze_saver and not freeze_checkpoint:
         fail("freeze_checkpoint must be specified when freeze_saver is specified")
     if bool(graph) == bool(saved_model):
-        fail("tf_library(%s): give either graph, a file, or saved_model, a filegroup" % name)
+        fail("tf_library(%s): set exactly one of graph (a file) and saved_model (a filegroup)" % name)
     if enable_tracemes or mlir_components != "None":
         # buildifier: disable=print
         print("%s: enable_tracemes and mlir_components have no effect" % name)

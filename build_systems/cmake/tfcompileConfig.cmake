@@ -93,14 +93,16 @@ function(_tfcompile_target_flags out)
   set(${out} "${flags}" PARENT_SCOPE)
 endfunction()
 
-# tf_library(NAME <target> GRAPH <file> | SAVED_MODEL <directory> [CONFIG <file>] [CPP_CLASS [<ns>::]<Class>]
-#            [FREEZE_CHECKPOINT <prefix>] [TEST] [BENCHMARK] [CONSTANTS_FILE] [FLAGS <flag>...] [DEPENDS <file>...])
+# tf_library(NAME <target> GRAPH <file> | SAVED_MODEL <directory> [CONFIG <file>]
+#            [CPP_CLASS [<ns>::]<Class>] [FREEZE_CHECKPOINT <prefix>] [TEST] [BENCHMARK]
+#            [CONSTANTS_FILE] [FLAGS <flag>...] [DEPENDS <file>...])
 #
-# Compiles a model and defines a static library <target> with the object, whose users find <target>.h. What is not given
-# is inferred as `tfcompile build` infers it. TEST adds <target>_test to the project's tests, BENCHMARK the program
-# <target>_benchmark. With CONSTANTS_FILE the weights are in a file, named by the target's property
-# TFCOMPILE_CONSTANTS_FILE. FLAGS are further flags of `tfcompile build`; DEPENDS are files or targets that make the
-# model. The machine is that of the project's compilers, or TFCOMPILE_TARGET_TRIPLE, _CPU and _FEATURES say it.
+# Compiles a model and defines a static library <target> with the object. Targets that link to it can
+# include <target>.h. Omitted arguments are inferred as by `tfcompile build`. TEST adds <target>_test
+# to the project's tests, and BENCHMARK adds the program <target>_benchmark. CONSTANTS_FILE stores the
+# weights in a file, whose path is the target's property TFCOMPILE_CONSTANTS_FILE. FLAGS are further
+# flags of `tfcompile build`. DEPENDS are files or targets that generate the model. The target machine
+# is that of the project's compilers, or TFCOMPILE_TARGET_TRIPLE, _CPU, and _FEATURES.
 function(tf_library)
   cmake_parse_arguments(PARSE_ARGV 0 arg "TEST;BENCHMARK;CONSTANTS_FILE"
     "NAME;GRAPH;SAVED_MODEL;CONFIG;CPP_CLASS;FREEZE_CHECKPOINT" "FLAGS;DEPENDS")

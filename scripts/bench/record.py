@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Condenses the harness results into a short record: what the chart and the table in docs/benchmarks.md show.
+"""Condenses the harness results into a short record: the data of the chart and the table in docs/benchmarks.md.
 
     record.py RESULTS PEERS_HOME OUT
 
@@ -43,7 +43,7 @@ def version(home, venv, package):
 
 
 def row(document, threads):
-    """The fastest peer and the original at this number of threads, as multiples of our time; None if we have no time."""
+    """Returns the times of the fastest peer and of TensorFlow's tfcompile as multiples of ours, or None if ours is missing."""
     found = times(document, threads)
     ours = found.pop(OURS, None)
     if ours is None or not found:
@@ -58,7 +58,7 @@ def row(document, threads):
 
 
 def mean(models, threads):
-    """The geometric means of both ratios over all models that have them; None without such a model."""
+    """Returns the geometric means of both ratios over all models that have them, or None if there is none."""
     rows = [model[threads] for model in models if model[threads]]
     values = {key: [row[key] for row in rows if row[key]] for key in ("ratio", "original")}
     return {key: round(geometric_mean(found), 4) if found else None for key, found in values.items()}

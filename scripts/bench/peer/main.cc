@@ -1,5 +1,6 @@
-// Runs the compiled class `Comp` for the bench harness: fills the arguments, calls once, writes the results, then serves
-// the harness' protocol. With -DONLY_RUN it is the smallest program that uses the class, whose size is measured.
+// Runs the compiled class `Comp` for the bench harness: fills the arguments, calls once, writes the
+// results, and then serves the harness's protocol. With -DONLY_RUN, it is the smallest program that
+// uses the class, for size measurements.
 
 #include "model.h"
 
