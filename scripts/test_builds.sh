@@ -367,9 +367,9 @@ test_bazel_parameters() { # each parameter of tf_library, and other machines
   done <<'CASES'
 cpp_class must be specified|graph = "x.pb"
 freeze_checkpoint must be specified when freeze_saver is specified|graph = "x.pb", cpp_class = "X", freeze_saver = "x.saver"
-give either graph, a file, or saved_model|graph = "x.pb", cpp_class = "X", saved_model = ":m"
-give either graph, a file, or saved_model|cpp_class = "X"
-freeze_checkpoint needs a config|graph = "x.pb", cpp_class = "X", freeze_checkpoint = "x.ckpt"
+set exactly one of graph|graph = "x.pb", cpp_class = "X", saved_model = ":m"
+set exactly one of graph|cpp_class = "X"
+freeze_checkpoint requires a config|graph = "x.pb", cpp_class = "X", freeze_checkpoint = "x.ckpt"
 CASES
   rm -r broken
   # The tool's messages are passed through.

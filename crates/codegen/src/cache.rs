@@ -110,17 +110,17 @@ fn number(bytes: &mut &[u8]) -> Option<u64> {
 }
 
 /// Returns generated code from the cache, or generates and stores it.
-pub(crate) fn through(
+pub(crate) fn get_or_generate(
     cache: &dyn UnitCache,
     key: &str,
     make: impl FnOnce() -> Result<Generated>,
 ) -> Result<Generated> {
-    if let Some(kept) = cache.get(key).and_then(|entry| decode(key, &entry)) {
-        return Ok(kept);
+    if let Some(cached) = cache.get(key).and_then(|entry| decode(key, &entry)) {
+        return Ok(cached);
     }
-    let made = make()?;
-    cache.put(key, &encode(key, &made));
-    Ok(made)
+    let generated = make()?;
+    cache.put(key, &encode(key, &generated));
+    Ok(generated)
 }
 
 #[cfg(test)]
@@ -140,9 +140,9 @@ mod tests {
 
     #[test]
     fn an_entry_comes_back_as_it_was() {
-        let found = decode("k", &encode("k", &generated())).expect("a whole entry");
-        assert_eq!((found.object, found.frames), (generated().object, generated().frames));
-        assert!(found.is_cached);
+        let decoded = decode("k", &encode("k", &generated())).expect("a whole entry");
+        assert_eq!((decoded.object, decoded.frames), (generated().object, generated().frames));
+        assert!(decoded.is_cached);
     }
 
     #[test]

@@ -22,13 +22,13 @@ pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) 
     let file: ElfFile64<'_, Endianness> = ElfFile64::parse(&bytes[..])
         .map_err(|e| Error::internal(format!("cannot parse LLVM's object: {e}")))?;
     let endian = file.endian();
-    let found = file
+    let defined = file
         .symbols()
         .find(|s| s.is_definition() && s.name() == Ok(symbol))
         .ok_or_else(|| broken("no definition"))?;
-    let section = found.section_index().ok_or_else(|| broken("no section"))?;
+    let section = defined.section_index().ok_or_else(|| broken("no section"))?;
     let others = file.symbols().filter(|s| s.section_index() == Some(section) && s.is_global()).count();
-    if others != 1 || found.address() != 0 {
+    if others != 1 || defined.address() != 0 {
         return Err(broken("unexpected contents in the section"));
     }
     let table =
@@ -36,7 +36,7 @@ pub(crate) fn move_section_to_end(bytes: &mut Vec<u8>, symbol: &str, size: u64) 
     let position = |start: u64, index: usize, entry: usize, field: usize| {
         usize::try_from(start).ok().and_then(|start| start.checked_add(index.checked_mul(entry)? + field))
     };
-    let size_in_table = position(table.0, found.index().0, SYMBOL, ST_SIZE);
+    let size_in_table = position(table.0, defined.index().0, SYMBOL, ST_SIZE);
     let headers = read_u64(bytes, E_SHOFF, endian).ok_or_else(|| broken("no head"))?;
     let header = position(headers, section.0, SECTION_HEADER, 0);
     let (Some(size_in_table), Some(header)) = (size_in_table, header) else { return Err(broken("no place")) };

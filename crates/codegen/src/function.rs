@@ -98,11 +98,12 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
 
     /// Returns the value of an id that must already be defined.
     pub(crate) fn value(&self, id: ValueId) -> Result<BasicValueEnum<'c>> {
-        self.known(id).ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
+        self.value_if_defined(id)
+            .ok_or_else(|| Error::internal(format!("{id} is used before its definition")))
     }
 
     /// Returns the value of an id if it is already defined.
-    pub(crate) fn known(&self, id: ValueId) -> Option<BasicValueEnum<'c>> {
+    pub(crate) fn value_if_defined(&self, id: ValueId) -> Option<BasicValueEnum<'c>> {
         self.values.get(id.index()).copied().flatten()
     }
 

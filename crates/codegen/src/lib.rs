@@ -284,11 +284,11 @@ fn generate_all(
     let next = AtomicUsize::new(0);
     let work = || -> Result<Vec<(usize, Result<Generated>)>> {
         let machine = machine::target_machine(target, options.optimize)?;
-        let mut done = Vec::new();
+        let mut outputs = Vec::new();
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
-            let Some(unit) = units.get(number) else { return Ok(done) };
-            done.push((number, generate(source, unit, &machine, target, options, placement)));
+            let Some(unit) = units.get(number) else { return Ok(outputs) };
+            outputs.push((number, generate(source, unit, &machine, target, options, placement)));
         }
     };
     let threads = options.threads.or_else(|| available_parallelism().ok()).map_or(1, usize::from);
@@ -333,7 +333,7 @@ fn generate(
     match &options.cache {
         Some(cache) if options.object && !options.llvm_ir && !options.assembly => {
             let settings = format!("{passes} optimize={}", options.optimize);
-            cache::through(cache.as_ref(), &cache::key(module, machine, &settings), make)
+            cache::get_or_generate(cache.as_ref(), &cache::key(module, machine, &settings), make)
         }
         _ => make(),
     }

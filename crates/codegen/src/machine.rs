@@ -151,12 +151,12 @@ fn subtarget_names(target: &Target, triple: &TargetTriple, features: bool) -> Re
 
 /// Formats `; did you mean a, b or c?`, or nothing if no name is similar.
 fn suggestion(name: &str, known: &BTreeSet<String>) -> String {
-    let wanted = name.to_lowercase();
+    let lowercase = name.to_lowercase();
     let mut near: Vec<(usize, &String)> = known
         .iter()
-        .map(|k| (edit_distance(&wanted, k), k))
+        .map(|k| (edit_distance(&lowercase, k), k))
         .filter(|&(distance, k)| {
-            distance <= 2.max(wanted.len() / 3) || (wanted.len() >= 3 && k.starts_with(&wanted))
+            distance <= 2.max(lowercase.len() / 3) || (lowercase.len() >= 3 && k.starts_with(&lowercase))
         })
         .collect();
     near.sort();

@@ -166,11 +166,15 @@ pub(crate) fn check_undefined_symbols(
 }
 
 /// Returns the first function whose code refers to a symbol.
-fn using_function(file: &object::File<'_>, wanted: object::SymbolIndex, target: &Target) -> Option<String> {
+fn using_function(
+    file: &object::File<'_>,
+    target_symbol: object::SymbolIndex,
+    target: &Target,
+) -> Option<String> {
     file.sections().find_map(|section| {
         let (offset, _) = section
             .relocations()
-            .find(|(_, relocation)| relocation.target() == RelocationTarget::Symbol(wanted))?;
+            .find(|(_, relocation)| relocation.target() == RelocationTarget::Symbol(target_symbol))?;
         let address = section.address() + offset;
         file.symbols()
             .filter(|s| {

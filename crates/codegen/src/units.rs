@@ -81,7 +81,7 @@ impl<'a> Source<'a> {
             && options.sanitize.is_none()
             && !options.freestanding;
         let weights = self.versions.iter().map(|v| v.program.functions.values().map(weight).sum::<usize>());
-        let wanted = (weights.sum::<usize>() / MAX_UNITS).max(MIN_STATEMENTS);
+        let share = (weights.sum::<usize>() / MAX_UNITS).max(MIN_STATEMENTS);
         let mut units = Vec::new();
         let mut unit = Unit { functions: none(), is_last: false, is_whole: false };
         let mut statements = 0;
@@ -90,7 +90,7 @@ impl<'a> Source<'a> {
             for (id, function) in version.program.functions.iter() {
                 unit.functions[k].end = id.index() + 1;
                 statements += weight(function);
-                if statements >= wanted {
+                if statements >= share {
                     let mut next = Unit { functions: none(), ..unit.clone() };
                     next.functions[k] = id.index() + 1..id.index() + 1;
                     units.push(std::mem::replace(&mut unit, next));
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
             return vec![Unit { functions: all(), is_last: true, is_whole: true }];
         }
         // A small remainder joins the last full unit.
-        if statements < wanted / 2
+        if statements < share / 2
             && let (Some(left), Some(last)) = (units.pop(), units.last_mut())
         {
             for (range, left) in last.functions.iter_mut().zip(left.functions) {

@@ -32,10 +32,10 @@ pub(crate) fn levels(versions: &[Version<'_>]) -> Result<Vec<Level>> {
 /// Returns the level that equals a target.
 fn level(target: &Target) -> Result<Level> {
     let levels = [Level::V1, Level::V2, Level::V3, Level::V4];
-    let found = levels
+    let level = levels
         .into_iter()
         .find(|level| level.cpu() == target.cpu || (*level == Level::V1 && target.cpu.is_empty()));
-    match (found, target.triple.architecture, target.features.is_empty()) {
+    match (level, target.triple.architecture, target.features.is_empty()) {
         (Some(level), Architecture::X86_64, true) => Ok(level),
         _ => Err(Error::invalid(format!(
             "triple '{}', cpu '{}', features '{}': several versions in one object are for x86-64, each for one of its \

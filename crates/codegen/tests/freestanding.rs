@@ -29,8 +29,8 @@ fn program() -> Program {
     let filled = field(&mut b, 24, Type::scalar(ScalarType::I64));
     b.copy_bytes(to, from, copied);
     let byte = b.integer(Type::scalar(ScalarType::I8), 0xa5);
-    let behind = b.offset(to, copied, 1);
-    b.fill_bytes(behind, byte, filled);
+    let rest = b.offset(to, copied, 1);
+    b.fill_bytes(rest, byte, filled);
     let mut program = Program::default();
     program.functions.push(b.finish());
     program

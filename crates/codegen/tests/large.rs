@@ -36,7 +36,7 @@ fn compile_large(triple: &str, constants: &Constants<'_>, threshold: u64) -> cod
 fn large_constants_are_linked_and_read() {
     let block: Vec<u8> = (0..99_936u32).map(|i| (i % 251) as u8).collect();
     let constants = Constants { size: 100_000, chunks: vec![(64, &block)] };
-    let wanted: u64 = block.iter().enumerate().map(|(i, &b)| (i as u64 + 64) * u64::from(b)).sum();
+    let expected: u64 = block.iter().enumerate().map(|(i, &b)| (i as u64 + 64) * u64::from(b)).sum();
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
     std::fs::write(at("main.cc"), DRIVER).expect("writable");
@@ -80,7 +80,7 @@ fn large_constants_are_linked_and_read() {
             };
             let output = run.output().expect("runs");
             let said = String::from_utf8_lossy(&output.stdout);
-            assert_eq!(said, format!("{wanted} 0 0\n"), "{triple} {kind}");
+            assert_eq!(said, format!("{expected} 0 0\n"), "{triple} {kind}");
         }
     }
 }

@@ -80,10 +80,10 @@ fn objects_of_every_format_carry_their_constants_and_need_only_mem_functions() {
         let compiled = compile(&program(), &target, &options(), &constants).unwrap_or_else(|e| panic!("{e}"));
         let file = object::File::parse(&compiled.object[..]).expect("an object");
         let name = |s: &object::Symbol<'_, '_>| s.name().expect("a name").trim_start_matches('_').to_owned();
-        let symbol = |wanted: &str| {
+        let symbol = |expected: &str| {
             file.symbols()
-                .find(|s| s.is_definition() && name(s) == wanted)
-                .unwrap_or_else(|| panic!("{triple}: no {wanted}"))
+                .find(|s| s.is_definition() && name(s) == expected)
+                .unwrap_or_else(|| panic!("{triple}: no {expected}"))
         };
         for exported in ["my_model", "my_model_constants"] {
             assert!(symbol(exported).is_global(), "{triple}: {exported} is exported");
@@ -224,9 +224,12 @@ fn long_vectors_are_one_register() {
             let of = |line: &str| words.iter().any(|word| line.trim_start().starts_with(word));
             assembly.lines().filter(|line| of(line)).map(str::to_owned).collect::<Vec<_>>()
         };
-        let found = products(&["fmla", "fmad", "vfmacc", "vfmadd"]);
-        assert!(found.iter().all(|line| line.contains(register) || line.contains("vfmadd")), "{found:?}");
+        let instructions = products(&["fmla", "fmad", "vfmacc", "vfmadd"]);
+        assert!(
+            instructions.iter().all(|line| line.contains(register) || line.contains("vfmadd")),
+            "{instructions:?}"
+        );
         // The multiply-add of eight numbers is one instruction, in one loop that may be unrolled.
-        assert!(!found.is_empty(), "{assembly}");
+        assert!(!instructions.is_empty(), "{assembly}");
     }
 }

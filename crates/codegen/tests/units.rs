@@ -72,9 +72,9 @@ fn the_parts_make_one_object() {
         assert_eq!(visible, ["test_entry", "test_entry_constants"], "{triple}");
         let names: Vec<&str> = compiled.functions.iter().map(|f| f.name.as_str()).collect();
         let of_writers = (0..FUNCTIONS).map(|number| format!("test_entry.writer{number}"));
-        let wanted: Vec<String> =
+        let expected: Vec<String> =
             of_writers.chain(["test_entry.caller".to_owned(), "test_entry".to_owned()]).collect();
-        assert_eq!(names, wanted, "{triple}");
+        assert_eq!(names, expected, "{triple}");
         assert!(compiled.object.windows(bytes.len()).any(|window| window == bytes), "{triple}");
     }
 }
@@ -101,8 +101,8 @@ fn the_parts_run_together() {
     for (block, numbers) in temps.chunks(STORES as usize).enumerate() {
         let (number, stores) =
             if block < FUNCTIONS as usize { (block as i32, STORES as i32) } else { (FUNCTIONS, 3) };
-        let wanted = (0..STORES as i32).map(|k| if k < stores { number * 1000 + k } else { 0 });
-        assert!(numbers.iter().copied().eq(wanted), "block {block}");
+        let expected = (0..STORES as i32).map(|k| if k < stores { number * 1000 + k } else { 0 });
+        assert!(numbers.iter().copied().eq(expected), "block {block}");
     }
 }
 

@@ -317,11 +317,11 @@ impl<'c> Search<'_, '_, 'c> {
             return Some(base);
         }
         let place = self.translator.addresses.places[pointer.index()];
-        place.map(|(base, _)| base).or_else(|| self.translator.known(pointer)?.try_into().ok())
+        place.map(|(base, _)| base).or_else(|| self.translator.value_if_defined(pointer)?.try_into().ok())
     }
 
     fn is_constant(&self, index: ValueId) -> bool {
         self.constants.contains_key(&index)
-            || matches!(self.translator.known(index), Some(BasicValueEnum::IntValue(v)) if v.is_const())
+            || matches!(self.translator.value_if_defined(index), Some(BasicValueEnum::IntValue(v)) if v.is_const())
     }
 }
