@@ -9,7 +9,7 @@ use super::operands::is_read_once;
 use crate::fusion::{Fusion, Position};
 use crate::kernel_plan::KernelPlan;
 use crate::tasks;
-use hlo::{Computation, FusionKind, InstructionId, Module, Op};
+use hlo::{Computation, ConvolutionForm, FusionKind, InstructionId, Module, Op};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use support::{Error, Result};
@@ -175,7 +175,10 @@ fn stage(fusion: &Fusion<'_>, id: InstructionId) -> Result<cost::Stage> {
     };
     let operands = body[id].operands();
     let (input, kernel, result) = (array(operands[0])?, array(operands[1])?, array(id)?);
-    let dims = ConvolutionDims::new(body[id].op(), input, kernel, result)?;
+    let (form, dims) = ConvolutionDims::of(body[id].op(), input, kernel, result)?;
+    if form != ConvolutionForm::Canonical {
+        return Err(Error::unsupported("kernel gradient in a chain of convolutions"));
+    }
     // The epilogue is everything between the convolution and the root.
     let (mut operations, mut pending) = (0u64, vec![fusion.root]);
     let mut seen = std::collections::BTreeSet::from([id]);

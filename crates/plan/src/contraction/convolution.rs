@@ -201,14 +201,13 @@ impl<'s, 'm> Stage<'s, 'm> {
         }
         let accumulator = accumulator(result.element_type);
         let op = fusion.body[hero].op();
-        let (dims, kind, constant) = if ConvolutionForm::of(op) == Some(ConvolutionForm::KernelGradient) {
-            let (dims, kind) = self.gradient(accumulator, planner)?;
-            (dims, kind, None)
-        } else {
-            let dims = ConvolutionDims::new(op, input, kernel, result)?;
-            let constant = self.kernel_constant(kernel_operand);
-            let kind = self.kind(&dims, accumulator, constant.is_some(), planner);
-            (dims, kind, constant)
+        let (form, dims) = ConvolutionDims::of(op, input, kernel, result)?;
+        let (kind, constant) = match form {
+            ConvolutionForm::KernelGradient => (self.gradient(&dims, accumulator, planner)?, None),
+            ConvolutionForm::Canonical => {
+                let constant = self.kernel_constant(kernel_operand);
+                (self.kind(&dims, accumulator, constant.is_some(), planner), constant)
+            }
         };
         let plan = ConvolutionPlan { hero, dims, kind, accumulator, input_operand, kernel_operand };
         Ok((plan, constant))
@@ -248,22 +247,21 @@ impl<'s, 'm> Stage<'s, 'm> {
     /// Loops of a kernel gradient.
     fn gradient(
         self,
+        dims: &ConvolutionDims,
         accumulator: PrimitiveType,
         planner: Planner<'_>,
-    ) -> Result<(ConvolutionDims, ConvolutionKind)> {
+    ) -> Result<ConvolutionKind> {
         let (input, kernel, target) = (self.operand(0), self.operand(1), planner.target);
         if [input, kernel].iter().any(|s| s.element_type != accumulator) || accumulator.is_complex() {
             return Err(Error::unsupported("kernel gradient whose type differs from that of its sums"));
         }
-        let op = self.fusion.body[self.hero].op();
-        let dims = ConvolutionDims::of_gradient(op, input, kernel, self.result())?;
         let allowed = candidates::allowed(planner.candidate, planner.winograd);
-        if let Some(patches) = winograd_gradient::choose(&dims, accumulator, allowed, target) {
-            return Ok((dims, ConvolutionKind::WinogradGradient(Box::new(patches))));
+        if let Some(patches) = winograd_gradient::choose(dims, accumulator, allowed, target) {
+            return Ok(ConvolutionKind::WinogradGradient(Box::new(patches)));
         }
-        let gradient = gradient::choose(&dims, accumulator, planner.candidate, target)
+        let gradient = gradient::choose(dims, accumulator, planner.candidate, target)
             .ok_or_else(|| Error::unsupported("kernel gradient with more than three spatial dimensions"))?;
-        Ok((dims, ConvolutionKind::Gradient(gradient)))
+        Ok(ConvolutionKind::Gradient(gradient))
     }
 
     /// True if a convolution of these extents has a tiled plan that no better kind supersedes.

@@ -77,59 +77,39 @@ pub struct Segment {
 const MAX_POSITION: i128 = 1 << 48;
 
 impl ConvolutionDims {
-    /// Reads the dimensions of a convolution in canonical form. Fails for other forms.
-    pub fn new(op: &Op, input: &ArrayShape, kernel: &ArrayShape, output: &ArrayShape) -> Result<Self> {
+    /// Reads the form and the dimensions of a convolution. Fails for other forms.
+    ///
+    /// The input features of a [`ConvolutionForm::KernelGradient`] take the place of images: they
+    /// are the last dimension of the input and the one before the last of the result. The sum runs
+    /// over the images.
+    pub fn of(
+        op: &Op,
+        input: &ArrayShape,
+        kernel: &ArrayShape,
+        output: &ArrayShape,
+    ) -> Result<(ConvolutionForm, Self)> {
         let Op::Convolution { window, feature_group_count, .. } = op else {
             return Err(Error::internal("expected a convolution"));
         };
-        if ConvolutionForm::of(op) != Some(ConvolutionForm::Canonical) {
-            return Err(Error::unsupported(
+        let form = ConvolutionForm::of(op).ok_or_else(|| {
+            Error::unsupported(
                 "convolution that is not in canonical form (features last, one batch group, windows not reversed)",
-            ));
-        }
+            )
+        })?;
         check_positions(window, input)?;
         let (sizes, kernel, results) = (input.sizes(), kernel.sizes(), output.sizes());
-        let rank = sizes.len();
-        let spatial = window.dimensions.iter().enumerate().map(|(d, &window)| SpatialDimension {
-            input: sizes[d + 1],
-            output: results[d + 1],
-            window,
-        });
-        Ok(Self {
-            batch: sizes[0],
-            groups: *feature_group_count,
-            inputs: kernel[rank - 2],
-            outputs: kernel[rank - 1] / feature_group_count,
-            spatial: spatial.collect(),
-        })
-    }
-
-    /// Reads the dimensions of a [`ConvolutionForm::KernelGradient`]. Its input features take the
-    /// place of images: they are the last dimension of the input and the one before the last of the
-    /// result. The sum runs over the images.
-    pub(super) fn of_gradient(
-        op: &Op,
-        input: &ArrayShape,
-        gradient: &ArrayShape,
-        output: &ArrayShape,
-    ) -> Result<Self> {
-        let Op::Convolution { window, .. } = op else {
-            return Err(Error::internal("expected a convolution"));
+        let (last, groups) = (sizes.len() - 1, *feature_group_count);
+        let (batch, inputs, first) = match form {
+            ConvolutionForm::Canonical => (sizes[0], kernel[last - 1], 1),
+            ConvolutionForm::KernelGradient => (sizes[last], sizes[0], 0),
         };
-        check_positions(window, input)?;
-        let (sizes, rank) = (input.sizes(), input.rank());
         let spatial = window.dimensions.iter().enumerate().map(|(d, &window)| SpatialDimension {
             input: sizes[d + 1],
-            output: output.size(d),
+            output: results[d + first],
             window,
         });
-        Ok(Self {
-            batch: sizes[rank - 1],
-            groups: 1,
-            inputs: sizes[0],
-            outputs: gradient.size(rank - 1),
-            spatial: spatial.collect(),
-        })
+        let dims = Self { batch, groups, inputs, outputs: kernel[last] / groups, spatial: spatial.collect() };
+        Ok((form, dims))
     }
 
     /// Output pixels per image, without features.
