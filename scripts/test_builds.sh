@@ -374,7 +374,7 @@ CASES
   rm -r broken
   # The tool's messages are passed through.
   sed -i 's/"--xla_hlo_profile"/"--xla_hlo_profile=maybe"/' BUILD
-  refused xla-flags "INVALID ARGUMENTS: --xla_hlo_profile=maybe: true or false is wanted" bazel_at three build //:several_files
+  refused xla-flags "INVALID ARGUMENTS: --xla_hlo_profile=maybe: expected true or false" bazel_at three build //:several_files
   line "$system" "4 of 4 tests pass" "" "each parameter of tf_library" >>"$table"
 
   system=bazel-cross

@@ -10,7 +10,7 @@ tfcompile infers them. The files are checked in, so nobody needs Python to repea
 
 The batch is a constant of these graphs, as it was of the study's: TensorFlow feeds them no other. With --any-batch it is
 what is fed. Beside each such graph, NAME.npz holds examples, how many of them each step takes, and the losses of those steps
-in a session of TensorFlow that begins with the graph's own initialisers, whose seeds are fixed.
+in a session of TensorFlow that begins with the graph's own initializers, whose seeds are fixed.
 """
 
 import argparse
@@ -38,8 +38,8 @@ BATCHES = (32, 7, 33, 1) * 3
 
 def minimise(loss, adam=False, rate=0.1, also=()):
     """Builds one step of an optimizer. Returns the loss before the step."""
-    optimiser = v1.train.AdamOptimizer(0.01) if adam else v1.train.GradientDescentOptimizer(rate)
-    step = optimiser.minimize(loss)
+    optimizer = v1.train.AdamOptimizer(0.01) if adam else v1.train.GradientDescentOptimizer(rate)
+    step = optimizer.minimize(loss)
     with tf.control_dependencies([step, *also]):
         return tf.identity(loss, name="loss")
 

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 
-# Sums of 784 products in another order, over a thousand steps.
+# Tolerance: sums of 784 products in another order, over a thousand steps.
 TOLERANCE = 1e-5
 
 
@@ -26,7 +26,7 @@ def accuracy_of(path):
 
 
 def boxes_of(path):
-    """The ops of a timeline's boxes, and how long from the first box to the last."""
+    """Returns the ops of a timeline's boxes, and the time from the first box to the last."""
     with open(path) as file:
         events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X" and e["cat"] == "Op"]
     end = max(e["ts"] + e["dur"] for e in events)
@@ -45,7 +45,8 @@ def main():
         losses = losses_of(os.path.join(out, jit + ".txt"))
         accuracies[jit] = accuracy_of(os.path.join(out, jit + ".txt"))
         name, other = ("TensorFlow's", wanted) if wanted else ("those without", plain)
-        # As many as there are of both: more steps may be taken than were recorded, or fewer.
+        # Compares the steps that both have, since a run may have more or fewer steps than the
+        # recording.
         if not losses or len(losses) != len(plain):
             sys.exit("check: %d losses with --jit %s, %d to compare with" % (len(losses), jit, len(other)))
         off = max(abs(a - b) for a, b in zip(losses, other))

@@ -25,12 +25,12 @@ from tensorflow.core.framework import graph_pb2  # noqa: E402
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 BATCH = 100
-# As check.py has it.
+# The same tolerance as in check.py.
 TOLERANCE = 1e-5
 
 
 def ours(tool, data, steps, jit):
-    """Losses, and steps in a second behind the first."""
+    """Returns losses and steps per second after the first step."""
     rows = os.path.join(data, "rows.npy")
     command = [tool, "run", os.path.join(HERE, "train.pbtxt"), "--fetch", "loss", "--batch", str(BATCH)]
     command += ["--jit", jit, "--mnist", data, "--steps", str(steps)]
@@ -41,7 +41,7 @@ def ours(tool, data, steps, jit):
 
 
 def timed(step, batches):
-    """Losses, and steps in a second behind the first, which compiles."""
+    """Returns losses and steps per second after the first step, which compiles."""
     losses = [step(*batches[0])]
     begin = time.perf_counter()
     losses += [step(*batch) for batch in batches[1:]]
@@ -49,7 +49,7 @@ def timed(step, batches):
 
 
 def function(jit):
-    """A run of the step as a function, from fresh variables."""
+    """Runs the step as a function with fresh variables."""
     weights, biases = tf.Variable(tf.zeros([PIXELS, CLASSES])), tf.Variable(tf.zeros([CLASSES]))
 
     @tf.function(jit_compile=jit)
@@ -70,7 +70,7 @@ def function(jit):
 
 
 def session():
-    """A run of the graph in a session, from fresh variables."""
+    """Runs the graph in a session with fresh variables."""
     graph_def = graph_pb2.GraphDef()
     with open(os.path.join(HERE, "train.pbtxt")) as file:
         text_format.Parse(file.read(), graph_def)

@@ -17,7 +17,7 @@ BITS = (1 << 64) - 1
 
 
 def order(key, count):
-    """Numbers below `count`, shuffled: sorted by 24 bits of SplitMix64, whose seed is the key's FNV-1a hash."""
+    """Returns the numbers below `count` in random order: sorted by 24 bits of SplitMix64 seeded with the key's FNV-1a hash."""
     seed = 0xCBF29CE484222325
     for byte in key.encode():
         seed = (seed ^ byte) * 0x100000001B3 & BITS
@@ -43,7 +43,7 @@ PLACES = list(places())
 
 
 def enlarged(digit):
-    """28x28 bytes of 8x8 counts, with more contrast: strokes as thick as MNIST's."""
+    """Enlarges 8x8 counts to 28x28 bytes with more contrast, so that strokes are as thick as MNIST's."""
     rows = [
         [digit[SMALL * top + x] * (14 - part) + digit[SMALL * (top + 1) + x] * part for x in range(SMALL)]
         for top, part in PLACES
@@ -64,7 +64,7 @@ def write_idx(path, sizes, data):
 
 
 def write_rows(path, batches):
-    """A .npy file of 16-bit integers."""
+    """Writes a .npy file of 16-bit integers."""
     header = "{'descr': '<u2', 'fortran_order': False, 'shape': (%d, %d), }" % (len(batches), len(batches[0]))
     header += " " * (-(len(header) + 11) % 64) + "\n"
     with open(path, "wb") as file:

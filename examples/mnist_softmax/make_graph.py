@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes train.pbtxt and losses.csv: softmax regression on images of 784 pixels, and what TensorFlow's session makes of it.
+"""Makes train.pbtxt and losses.csv: softmax regression on images of 784 pixels, and the losses of TensorFlow's session.
 
     python make_graph.py DATA     # with tensorflow-cpu==2.15.1; DATA as make_data.py writes it
 
 The graph is that of TensorFlow's tutorial "MNIST for beginners": weights and biases that begin at zero, one step of
-gradient descent at a rate of 0.5, the share of images that are recognised. Both files are checked in.
+gradient descent at a rate of 0.5, the share of images that are recognized. Both files are checked in.
 """
 import gzip
 import os
@@ -37,7 +37,7 @@ def build():
 
 
 def idx(path):
-    """The array of an IDX file of bytes, packed with gzip."""
+    """Reads the array of a gzipped IDX file of bytes."""
     with gzip.open(path) as file:
         data = file.read()
     sizes = np.frombuffer(data, ">u4", data[3], 4)
@@ -51,7 +51,7 @@ def main():
         initializers = build()
         graph_def = graph_pb2.GraphDef()
         graph_def.CopyFrom(graph.as_graph_def())
-        # Class hints of Python's variables and colocations say nothing about what is computed.
+        # Class hints of Python variables and colocations do not affect the computation.
         for node in graph_def.node:
             for attribute in [a for a in node.attr if a.startswith("_")]:
                 del node.attr[attribute]

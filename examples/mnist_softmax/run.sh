@@ -34,7 +34,7 @@ for level in off on; do
 done
 python3 $example/check.py "$out" "${losses[@]}"
 
-# What the session shows of itself, and a picture of it.
+# The pages that the session writes, and screenshots of them.
 browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome || true)
 for level in off on; do
   run profile $level --steps 200 -o "$out/$level.html" > "$out/$level.profile.txt"

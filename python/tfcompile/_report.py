@@ -46,7 +46,7 @@ def hlo(model: Any, *, stage: str = "import", format: str = "text", inputs: Any 
     """Returns a model as HLO.
 
     `stage` is `import`, `optimized` or `scheduled`; `format` is `text`, `stablehlo`, `dot` or `html`, which are strings, or `proto` or
-    `snapshot`, serialised messages of XLA's. Models and options are those of `compile`.
+    `snapshot`, serialized messages of XLA's. Models and options are those of `compile`.
     """
     with _models.on_disk(model, inputs) as (path, name):
         data = _native.hlo(_models.wanted(path, name, options), stage, format)

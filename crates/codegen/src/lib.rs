@@ -48,7 +48,7 @@ pub struct CodegenOptions {
     /// Symbol of the entry function, a C identifier. `<entry_point>_constants` is the constants'
     /// symbol.
     pub entry_point: String,
-    /// Whether to optimize. If false, LLVM's cheapest optimizing settings are used.
+    /// True to optimize. If false, LLVM's cheapest optimizing settings are used.
     pub optimize: bool,
     /// Whether to emit the object. If false, `CompiledModule::object` and `functions` are empty,
     /// which saves callers that only read the assembly a second instruction selection.

@@ -57,8 +57,8 @@ typedef struct tfcompile_custom_call {
   uint64_t size;  // Size of this struct in the object's version; fields are only ever appended.
   int64_t num_inputs;
   int64_t num_outputs;
-  const tfcompile_custom_call_buffer* inputs;   // In the order of the node's inputs.
-  const tfcompile_custom_call_buffer* outputs;  // In the order of its outputs.
+  const tfcompile_custom_call_buffer* inputs;   // Buffers in the order of the node's inputs.
+  const tfcompile_custom_call_buffer* outputs;  // Buffers in the order of the node's outputs.
   const char* node;                             // Name of the node in the graph.
   const char* op;                               // Op of the node.
   const char* attributes;                       // Attributes of the node as JSON, such as {"T":"float","alpha":0.5}.

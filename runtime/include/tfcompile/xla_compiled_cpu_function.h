@@ -275,7 +275,7 @@ class XlaCompiledCpuFunction {
   const ::std::int64_t* profile_counters() const { return frame_.profile_counters; }
 
  protected:
-  // For classes whose constants are not in the object.
+  // Sets the constants of classes whose constants are not in the object.
   void set_constants(const void* constants) { frame_.constants = constants; }
 
   // Ends a Run() that cannot proceed. The message must be static.
@@ -407,9 +407,9 @@ class XlaCompiledCpuFunction {
   void** args_ = nullptr;
   void** results_ = nullptr;
   int unset_args_ = 0;
-  unsigned char* scratch_ = nullptr;  // Of one worker; part of block_.
+  unsigned char* scratch_ = nullptr;  // Scratch memory of one worker; part of block_.
   unsigned char* block_ = nullptr;
-  unsigned char* wide_scratch_ = nullptr;  // Of several workers.
+  unsigned char* wide_scratch_ = nullptr;  // Scratch memory of several workers.
   ::xla::tfcompile_v1::ExecutableRunOptions run_options_;
   ::std::string error_msg_;
 };

@@ -7,7 +7,7 @@
 #include "check.h"
 #include "matmul_and_add.h"
 
-int SumElsewhere(int x, int y);  // In other.cc.
+int SumElsewhere(int x, int y);  // Defined in other.cc.
 
 namespace {
 

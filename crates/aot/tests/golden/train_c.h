@@ -64,7 +64,7 @@ struct tfcompile_frame {
   const void* constants;                // Aligned to 64 bytes.
   tfcompile_parallel_for parallel_for;  // Null: everything runs on the calling thread.
   void* context;                        // First argument of `parallel_for`.
-  int64_t max_workers;                  // At least 1.
+  int64_t max_workers;                  // Number of workers, at least 1.
   void* scratch;                        // max_workers times the scratch size; null if that size is 0.
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
