@@ -1,4 +1,5 @@
-//! `.npz`: a zip archive whose members are `.npy` files. Members are inflated one by one, when they are asked for.
+//! `.npz`: a zip archive whose members are `.npy` files. Members are inflated individually, on
+//! request.
 
 use crate::npy::{parse_npy, write_npy};
 use bytes::Bytes;
@@ -9,10 +10,10 @@ use support::{Error, Result};
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
-/// More members than any archive of ours has.
+/// Limit for the number of members.
 const MAX_MEMBERS: usize = 100_000;
 
-/// An open archive. Members go by their array's name, without `.npy`.
+/// An open archive. Members are identified by array name, without `.npy`.
 pub struct Archive {
     zip: ZipArchive<Cursor<Bytes>>,
     members: BTreeMap<String, usize>,
@@ -20,11 +21,14 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Opens an archive of which no member may inflate to more than `limit` bytes.
+    /// Opens an archive. `limit` is the maximum inflated size of each member in bytes.
     pub fn open(data: Bytes, limit: u64) -> Result<Self> {
         let zip = ZipArchive::new(Cursor::new(data)).map_err(|e| bad("archive", e))?;
         if zip.len() > MAX_MEMBERS {
-            return Err(Error::invalid(format!("an .npz archive of {} members is too large", zip.len())));
+            return Err(Error::invalid(format!(
+                ".npz archive has {} members, more than the limit of {MAX_MEMBERS}",
+                zip.len()
+            )));
         }
         let mut members = BTreeMap::new();
         for index in 0..zip.len() {
@@ -40,12 +44,12 @@ impl Archive {
         self.members.keys().map(String::as_str)
     }
 
-    /// Whether there is such a member.
+    /// True if the archive has a member of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.members.contains_key(name)
     }
 
-    /// The array of this name, if there is one.
+    /// Reads the array of this name, if there is one.
     pub fn get(&mut self, name: &str) -> Result<Option<Literal>> {
         let Some(&index) = self.members.get(name) else { return Ok(None) };
         let mut member = self.zip.by_index(index).map_err(|e| bad(name, e))?;
@@ -53,39 +57,43 @@ impl Archive {
         if size > self.limit {
             return Err(bad(name, format!("{size} bytes are more than the limit of {}", self.limit)));
         }
-        // The size is the archive's claim: reserve at most what deflate can make of the bytes that are there.
+        // The size is the archive's claim. Reserve at most the size that deflate can produce from
+        // the compressed bytes.
         let plausible = size.min(member.compressed_size().saturating_mul(1032).saturating_add(64));
         let mut data = Vec::new();
         data.try_reserve_exact(plausible as usize)
             .map_err(|_| bad(name, format!("{size} bytes are more memory than can be had here")))?;
         (&mut member).take(self.limit + 1).read_to_end(&mut data).map_err(|e| bad(name, e))?;
         if data.len() as u64 != size {
-            return Err(bad(name, format!("{} bytes, the directory says {size}", data.len())));
+            return Err(bad(
+                name,
+                format!("expected {size} bytes according to the directory, got {}", data.len()),
+            ));
         }
         parse_npy(&data.into()).map(Some).map_err(|e| e.context(format!("member '{name}'")))
     }
 
-    /// The array of this name; its absence is an error.
+    /// Reads the array of this name, or returns an error if there is none.
     pub fn require(&mut self, name: &str) -> Result<Literal> {
-        self.get(name)?.ok_or_else(|| Error::invalid(format!("the archive has no member '{name}'")))
+        self.get(name)?.ok_or_else(|| Error::invalid(format!("missing member '{name}' in the archive")))
     }
 
-    /// The bytes of a `u8` array that holds a file.
+    /// Reads the bytes of a `u8` array that holds a file.
     pub fn require_bytes(&mut self, name: &str) -> Result<Bytes> {
         let literal = self.require(name)?;
         match literal.to_vec::<u8>() {
             Some(_) => Ok(literal.bytes().clone()),
-            None => Err(Error::invalid(format!("member '{name}' is no array of u8"))),
+            None => Err(Error::invalid(format!("member '{name}': expected an array of u8"))),
         }
     }
 }
 
-/// An archive of these arrays, deflated, in the order of their names, the same bytes every time.
+/// Creates a deflated archive of these arrays, sorted by name. The output is deterministic.
 pub fn write(arrays: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
     write_with(arrays, CompressionMethod::Deflated)
 }
 
-/// The same, its members stored as they are, which simple readers can read: that of `tfcompile/state.h`, for one.
+/// Creates an archive with uncompressed members, for simple readers such as `tfcompile/state.h`.
 pub fn write_stored(arrays: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
     write_with(arrays, CompressionMethod::Stored)
 }
@@ -103,7 +111,7 @@ fn write_with(arrays: &BTreeMap<String, Literal>, method: CompressionMethod) -> 
     Ok(zip.finish().map_err(|e| bad("archive", e))?.into_inner())
 }
 
-/// A message about a member or the whole.
+/// Creates an error about a member or the whole archive.
 fn bad(what: &str, why: impl std::fmt::Display) -> Error {
     Error::invalid(format!("malformed .npz, {what}: {why}"))
 }
@@ -159,7 +167,7 @@ mod tests {
         let written = write(&arrays()).unwrap();
         assert!(Archive::open(Bytes::from_static(b"no zip"), 1).is_err());
         assert!(Archive::open(written[..written.len() / 2].to_vec().into(), 1).is_err());
-        // Every single-byte change is either noticed or reaches nothing that is read.
+        // Every single-byte change is either detected or does not affect the arrays.
         for at in 0..written.len() {
             let mut damaged = written.clone();
             damaged[at] ^= 0x55;

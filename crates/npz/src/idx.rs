@@ -1,5 +1,5 @@
-//! The IDX format of the MNIST files, packed with gzip or not: two zero bytes, a byte for the type, one for the rank, the sizes,
-//! the elements; numbers are big-endian.
+//! The IDX format of the MNIST files, optionally compressed with gzip: two zero bytes, a byte for
+//! the type, a byte for the rank, the sizes, and the elements. Numbers are big-endian.
 //!
 //! Layout after Y. LeCun, C. Cortes and C. Burges, "The MNIST database of handwritten digits".
 
@@ -9,19 +9,20 @@ use shape::{ArrayShape, Literal, PrimitiveType, index};
 use std::io::Read as _;
 use support::{Error, Result};
 
-/// What every gzip file begins with.
+/// First bytes of every gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// Bytes in front of the sizes.
+/// Number of bytes before the sizes.
 const HEAD: usize = 4;
-/// Bytes of a size.
+/// Number of bytes of a size.
 const SIZE: usize = 4;
-/// More dimensions than any array of such files.
+/// Upper bound for the rank.
 const MAX_RANK: usize = 16;
 
 /// Reads an array.
 ///
 /// # Errors
-/// What is malformed, has elements of an unknown type, or would be more than `limit` bytes unpacked.
+/// Fails for malformed files, unknown element types, and files larger than `limit` bytes when
+/// uncompressed.
 pub fn parse_idx(data: &Bytes, limit: u64) -> Result<Literal> {
     let data = &unpacked(data, limit)?;
     let &[0, 0, code, rank, ..] = &data[..] else {
@@ -53,7 +54,7 @@ pub fn parse_idx(data: &Bytes, limit: u64) -> Result<Literal> {
     }
     let elements = match width {
         1 => elements,
-        // On machines of the other order this would turn them around a second time.
+        // The bytes already have the order of big-endian machines.
         _ if cfg!(target_endian = "big") => elements,
         _ => elements.chunks_exact(width).flat_map(|element| element.iter().rev().copied()).collect(),
     };
@@ -61,14 +62,14 @@ pub fn parse_idx(data: &Bytes, limit: u64) -> Result<Literal> {
         .ok_or_else(|| Error::internal("an IDX file's bytes were counted wrongly"))
 }
 
-/// The file itself, or what gzip has packed.
+/// Returns the file itself, or its content if it is compressed with gzip.
 fn unpacked(data: &Bytes, limit: u64) -> Result<Bytes> {
     let too_long = || Error::invalid(format!("more than {limit} bytes; split the file"));
     if !data.starts_with(&GZIP) {
         return if data.len() as u64 > limit { Err(too_long()) } else { Ok(data.clone()) };
     }
     let mut out = Vec::new();
-    // A byte beyond the limit tells that there is more.
+    // One byte beyond the limit shows that there is more data.
     let mut reader = MultiGzDecoder::new(&data[..]).take(limit.saturating_add(1));
     reader.read_to_end(&mut out).map_err(|e| Error::invalid(format!("gzip cannot unpack it: {e}")))?;
     if out.len() as u64 > limit { Err(too_long()) } else { Ok(out.into()) }
@@ -126,7 +127,7 @@ mod tests {
             (Bytes::from_static(b"\0\0\x0a\x01\0\0\0\0"), "code 0x0a"),
             (Bytes::from_static(b"\0\0\x08\xff"), "255 dimensions"),
             (Bytes::from_static(b"\0\0\x08\x02\0\0\0\x01"), "cut short"),
-            // Sizes whose product overflows.
+            // Sizes with an overflowing product.
             (
                 Bytes::from_static(b"\0\0\x0e\x03\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"),
                 "more bytes",

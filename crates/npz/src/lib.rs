@@ -1,9 +1,10 @@
-//! Files of arrays, to and from literals: NumPy's `.npy`, one array, and `.npz`, a zip archive of them; `.safetensors`; IDX, as the
-//! MNIST files have it, only read.
+//! Readers and writers of array files: NumPy's `.npy` (one array) and `.npz` (a zip archive of
+//! arrays), `.safetensors`, and IDX, the format of MNIST (read only).
 //!
-//! Files come from anywhere: sizes are checked against a limit before anything is allocated, a malformed file is an
-//! [`Error::invalid`](support::Error). Nothing here opens a file; callers hand over bytes. Types that NumPy lacks
-//! (bfloat16, the float8s) stand in such files as integers of their width; the caller gives them their meaning back.
+//! Files are untrusted: sizes are checked against a limit before any allocation, and a malformed
+//! file is an [`Error::invalid`](support::Error). This crate opens no files; callers pass the
+//! bytes. Types that NumPy does not support (bfloat16, float8) are stored as unsigned integers of
+//! their width, and the caller restores the type.
 
 mod archive;
 mod idx;

@@ -1,22 +1,24 @@
-//! The `.npy` format, versions 1 to 3: magic, version, header length, a Python dictionary, the raw elements.
+//! The `.npy` format, versions 1 to 3: magic, version, header length, a Python dictionary, and the
+//! raw elements.
 //!
-//! Layout after NumPy's `numpy.lib.format` documentation. The dictionary is read by a scanner for its three keys, which
-//! accepts exactly what NumPy writes: strings, `True`/`False`, tuples of integers.
+//! The layout follows NumPy's `numpy.lib.format` documentation. A scanner reads the three keys of
+//! the dictionary and accepts exactly the syntax that NumPy writes: strings, `True`/`False`, and
+//! tuples of integers.
 
 use bytes::Bytes;
 use shape::{ArrayShape, Literal, PrimitiveType, index};
 use support::{Error, Result};
 
-/// What every file begins with.
+/// First bytes of every file.
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// NumPy's own limit on the rank of an array.
+/// NumPy's limit for the rank of an array.
 const MAX_RANK: usize = 64;
-/// More than any header that describes [`MAX_RANK`] dimensions.
+/// Upper bound for the size of a header that describes [`MAX_RANK`] dimensions.
 const MAX_HEADER: usize = 64 * 1024;
-/// How many characters of a malformed header a message quotes.
+/// Number of characters of a malformed header that a message quotes.
 const MAX_SHOWN: usize = 200;
 
-/// Reads an array; its bytes are shared with `data` where the format allows it.
+/// Reads an array. The array shares the bytes of `data` where the format allows it.
 pub fn parse_npy(data: &Bytes) -> Result<Literal> {
     let (header, start) = split_header(data)?;
     let header = Header::parse(header)?;
@@ -48,8 +50,9 @@ pub fn parse_npy(data: &Bytes) -> Result<Literal> {
     Ok(literal)
 }
 
-/// Writes an array, version 1.0, row-major. Types without a NumPy name are written as unsigned integers of their width
-/// (`bf16` as `u16`) or, for the narrow integers, as the byte that holds them. Panics on a tuple.
+/// Writes a row-major array in version 1.0. Types without a NumPy name are written as unsigned
+/// integers of their width (`bf16` as `u16`); integers narrower than a byte are written as bytes.
+/// Panics on a tuple.
 pub fn write_npy(literal: &Literal) -> Vec<u8> {
     let shape = literal.array_shape();
     let sizes = shape.sizes();
@@ -60,7 +63,8 @@ pub fn write_npy(literal: &Literal) -> Vec<u8> {
     };
     let mut header =
         format!("{{'descr': '{}', 'fortran_order': False, 'shape': {tuple}, }}", descr(shape.element_type));
-    // The elements begin at a multiple of 64: magic, version and length take ten bytes, the newline one.
+    // The elements begin at a multiple of 64. Magic, version, and length take ten bytes, and the
+    // newline takes one.
     let padding = (64 - (header.len() + 11) % 64) % 64;
     header.extend(std::iter::repeat_n(' ', padding));
     header.push('\n');
@@ -74,7 +78,7 @@ pub fn write_npy(literal: &Literal) -> Vec<u8> {
     out
 }
 
-/// The header's text and where the elements begin.
+/// Text of the header and start of the elements.
 fn split_header(data: &[u8]) -> Result<(&str, usize)> {
     let version = match data {
         [m0, m1, m2, m3, m4, m5, major @ 1..=3, 0, ..] if [*m0, *m1, *m2, *m3, *m4, *m5] == *MAGIC => *major,
@@ -89,11 +93,11 @@ fn split_header(data: &[u8]) -> Result<(&str, usize)> {
     }
     let start = 8 + length_bytes + length;
     let text = data.get(8 + length_bytes..start).ok_or_else(cut)?;
-    let text = std::str::from_utf8(text).map_err(|_| Error::invalid("the .npy header is no text"))?;
+    let text = std::str::from_utf8(text).map_err(|_| Error::invalid("the .npy header is not valid UTF-8"))?;
     Ok((text, start))
 }
 
-/// The dictionary of a header.
+/// Dictionary of a header.
 struct Header {
     descr: String,
     fortran_order: bool,
@@ -142,19 +146,19 @@ impl Header {
     }
 }
 
-/// A Python string literal without escapes, and what follows it.
+/// Parses a Python string literal without escapes. Returns it and the remaining text.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let quote = text.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     text[1..].split_once(quote).filter(|(inner, _)| !inner.contains('\\'))
 }
 
-/// `True` or `False`, and what follows it.
+/// Parses `True` or `False`. Returns it and the remaining text.
 fn boolean(text: &str) -> Option<(bool, &str)> {
     let yes = text.strip_prefix("True").map(|rest| (true, rest));
     yes.or_else(|| text.strip_prefix("False").map(|rest| (false, rest)))
 }
 
-/// A tuple of sizes, and what follows it.
+/// Parses a tuple of sizes. Returns it and the remaining text.
 fn tuple(text: &str) -> Option<(Vec<i64>, &str)> {
     let (inner, rest) = text.strip_prefix('(')?.split_once(')')?;
     let items: Vec<&str> = inner.split(',').map(str::trim).collect();
@@ -169,7 +173,7 @@ fn tuple(text: &str) -> Option<(Vec<i64>, &str)> {
     Some((items.iter().map(size).collect::<Option<_>>()?, rest))
 }
 
-/// The element type of a `descr`.
+/// Element type for a `descr`.
 fn element_type(descr: &str) -> Result<PrimitiveType> {
     use PrimitiveType::*;
     Ok(match descr {
@@ -189,13 +193,13 @@ fn element_type(descr: &str) -> Result<PrimitiveType> {
         "<c16" => C128,
         _ => {
             return Err(Error::invalid(format!(
-                "arrays of type '{descr}' are not read; store booleans, integers, floats or complex numbers, little-endian"
+                "unsupported array type '{descr}'; store booleans, integers, floats or complex numbers, little-endian"
             )));
         }
     })
 }
 
-/// The `descr` of an element type, or of the integer that holds its bits.
+/// `descr` of an element type, or of the integer that holds its bits.
 fn descr(element_type: PrimitiveType) -> &'static str {
     use PrimitiveType::*;
     match element_type {
@@ -216,7 +220,7 @@ fn descr(element_type: PrimitiveType) -> &'static str {
     }
 }
 
-/// A literal's booleans are 0 or 1; a file may hold any byte for true.
+/// Normalizes booleans to 0 or 1. A file may hold any nonzero byte for true.
 fn canonical_bools(payload: Bytes) -> Bytes {
     if payload.iter().all(|&byte| byte <= 1) {
         return payload;
@@ -228,7 +232,7 @@ fn canonical_bools(payload: Bytes) -> Bytes {
 mod tests {
     use super::*;
 
-    /// A file with this header text and payload.
+    /// Creates a file with this header text and payload.
     fn file(version: u8, header: &str, payload: &[u8]) -> Bytes {
         let mut out = MAGIC.to_vec();
         out.extend([version, 0]);

@@ -1,8 +1,9 @@
-//! `.safetensors`: the length of a JSON header, the header, the tensors' bytes one behind the other.
+//! `.safetensors`: the length of a JSON header, the header, and the bytes of the tensors one after
+//! another.
 //!
-//! Layout after the format's own description (github.com/huggingface/safetensors): the header maps each name to `dtype`,
-//! `shape` and `data_offsets`, and `__metadata__` to strings; the tensors cover the rest of the file without holes.
-//! Tensors share the file's bytes.
+//! The layout follows the format's description (github.com/huggingface/safetensors). The header
+//! maps each name to `dtype`, `shape`, and `data_offsets`, and `__metadata__` to strings. The
+//! tensors cover the rest of the file without holes. Tensors share the file's bytes.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
@@ -11,13 +12,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use support::{Error, Result};
 
-/// The largest header that is read; its values take a multiple of it.
+/// Maximum size of the header. Parsing takes a multiple of it.
 const MAX_HEADER: u64 = 16 << 20;
 
-/// Where the bytes of a file's tensors begin is a multiple of this.
+/// Alignment of the tensor data in the file, in bytes.
 const ALIGNMENT: usize = 8;
 
-/// The name of the entry that is no tensor.
+/// Name of the metadata entry, which is not a tensor.
 const METADATA: &str = "__metadata__";
 
 /// An open file.
@@ -33,14 +34,15 @@ struct Entry {
 }
 
 impl Safetensors {
-    /// Reads the header and checks that the tensors lie side by side. Types are looked at when a tensor is asked for.
+    /// Reads the header and checks that the tensors are contiguous. Types are checked when a tensor
+    /// is read.
     pub fn open(file: Bytes) -> Result<Self> {
         let length = file.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes);
         let length = length.filter(|&length| length <= MAX_HEADER && length <= file.len() as u64 - 8);
         let length = length.ok_or_else(|| bad("its header is cut off or larger than 16 MiB"))?;
         let start = 8 + length as usize;
         let header: Map<String, Value> = serde_json::from_slice(&file[8..start])
-            .map_err(|e| bad(&format!("its header is no JSON: {e}")))?;
+            .map_err(|e| bad(&format!("invalid JSON in the header: {e}")))?;
         let data = file.slice(start..);
         let mut tensors = BTreeMap::new();
         for (name, value) in header.into_iter().filter(|(name, _)| name != METADATA) {
@@ -71,12 +73,12 @@ impl Safetensors {
         self.tensors.keys().map(String::as_str)
     }
 
-    /// Whether there is such a tensor.
+    /// True if the file has a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         self.tensors.contains_key(name)
     }
 
-    /// The tensor of this name, if there is one.
+    /// Reads the tensor of this name, if there is one.
     pub fn get(&self, name: &str) -> Result<Option<Literal>> {
         let Some(entry) = self.tensors.get(name) else { return Ok(None) };
         let tensor = || {
@@ -99,7 +101,7 @@ impl Safetensors {
     }
 }
 
-/// An entry of the header, its sizes and range checked.
+/// Parses an entry of the header and checks its sizes and range.
 fn entry(value: &Value, data: usize) -> Option<Entry> {
     let dtype = value.get("dtype")?.as_str()?.to_owned();
     let sizes = value.get("shape")?.as_array()?.iter();
@@ -112,8 +114,8 @@ fn entry(value: &Value, data: usize) -> Option<Entry> {
     (start <= end && end <= data).then_some(Entry { dtype, sizes, range: start..end })
 }
 
-/// A file of these tensors: the widest types first, so that each is aligned, then in the order of their names. The same bytes
-/// every time. Types that the format lacks are an error.
+/// Creates a file of these tensors: widest types first, so that each tensor is aligned, then by
+/// name. The output is deterministic. Returns an error for types that the format does not support.
 pub fn write_safetensors(tensors: &BTreeMap<String, Literal>) -> Result<Vec<u8>> {
     let mut order: Vec<(&String, &Literal)> = tensors.iter().collect();
     let width = |literal: &Literal| literal.array_shape().element_type.byte_size();
@@ -141,7 +143,7 @@ pub fn write_safetensors(tensors: &BTreeMap<String, Literal>) -> Result<Vec<u8>>
     Ok(file)
 }
 
-/// The types that the format and we have, and its names for them.
+/// Supported types of the format, with their names.
 const TYPES: [(&str, PrimitiveType); 16] = [
     ("BOOL", PrimitiveType::Pred),
     ("U8", PrimitiveType::U8),
@@ -193,7 +195,8 @@ mod tests {
         file.into()
     }
 
-    /// As the `safetensors` package 0.4 for Python writes `{"a": numpy.array([1, 2], "int16")}` with metadata.
+    /// Written by version 0.4 of the Python package `safetensors` for `{"a": numpy.array([1, 2],
+    /// "int16")}` with metadata.
     #[test]
     fn a_file_of_the_python_package_is_read() {
         let header =

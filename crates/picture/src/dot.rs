@@ -1,8 +1,9 @@
-//! The graph in Graphviz's language (<https://graphviz.org/doc/info/lang.html>).
+//! Renders the graph in Graphviz's language (<https://graphviz.org/doc/info/lang.html>).
 //!
-//! Each computation is a box of instructions and is drawn once. What a fusion calls is drawn in the fusion's place; other
-//! callees (bodies of loops, branches, functions of reductions) stand for themselves, with a dashed arrow from who calls
-//! them. Small constants are values in their users' labels.
+//! Each computation is a box of instructions and is drawn once. The callee of a fusion is drawn in
+//! place of the fusion. Other callees (loop bodies, branches, reduction functions) are drawn
+//! separately, with a dashed arrow from the caller. Small constants appear as values in the labels
+//! of their consumers.
 
 use crate::kind::Kind;
 use crate::{SHOWN_CONSTANT, text_options, value_text};
@@ -12,9 +13,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use support::Id;
 
-const TAKES_EVERYTHING: &str = "a string takes everything";
+const TAKES_EVERYTHING: &str = "writing to a string never fails";
 
-/// The module as a directed graph, operands above users. Same module, same text.
+/// Renders the module as a directed graph, operands above consumers. The output is deterministic.
 pub fn dot(module: &Module) -> String {
     let mut writer = Writer {
         module,
@@ -26,7 +27,7 @@ pub fn dot(module: &Module) -> String {
     writer.out
 }
 
-/// What fusions call, where one fusion calls it: it is drawn where the fusion is.
+/// Callees that only one fusion calls, which are drawn in place of the fusion.
 fn drawn_in_place(module: &Module) -> BTreeSet<ComputationId> {
     let mut callers: BTreeMap<ComputationId, (usize, bool)> = BTreeMap::new();
     for (_, computation) in module.computations() {
@@ -153,7 +154,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Where the arrow of a value begins: at the root of what is drawn in its place.
+    /// Start of the arrow of a value: the root of the callee, if that is drawn in place.
     fn output_of(&self, mut computation: ComputationId, mut id: InstructionId) -> String {
         while let Some(callee) = self.callee_in_place(computation, id) {
             let Some(root) = self.module[callee].root_if_set() else { break };
@@ -170,7 +171,7 @@ impl Writer<'_> {
     }
 }
 
-/// A small constant that is not the result.
+/// True for a small constant that is not the result.
 pub(crate) fn is_shown_at_users(module: &Module, computation: ComputationId, id: InstructionId) -> bool {
     let instruction = &module[computation][id];
     matches!(instruction.op(), Op::Constant { .. })
@@ -189,7 +190,7 @@ fn cost_text(cost: Cost) -> String {
     )
 }
 
-/// A string of Graphviz's language; lines are centred.
+/// Quotes a string for Graphviz, with centered lines.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
@@ -197,7 +198,7 @@ fn quoted(text: &str) -> String {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
             '\n' => out.push_str("\\n"),
-            // Entities are read in labels.
+            // Graphviz interprets entities in labels.
             '&' => out.push_str("&amp;"),
             c if c.is_control() => out.push(' '),
             c => out.push(c),
@@ -237,7 +238,8 @@ ENTRY main {
     #[test]
     fn a_fusion_is_drawn_in_its_place_and_a_function_apart() {
         let lines = lines(FUSED);
-        // `x` goes to the fusion's parameter, the fusion's root to the reduction, dashed to the function.
+        // An arrow leads from `x` to the fusion's parameter and from the fusion's root to the
+        // reduction, and a dashed arrow to the function.
         assert!(lines.contains(&"\"c2i0\" -> \"c0i0\";".to_owned()), "{lines:#?}");
         assert!(lines.contains(&"\"c0i3\" -> \"c2i3\";".to_owned()), "{lines:#?}");
         let dashed = "\"c2i3\" -> \"c1i2\" [style=dashed, lhead=\"cluster_1\", constraint=false];";

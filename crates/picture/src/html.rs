@@ -1,7 +1,8 @@
-//! One page that shows the graph: nothing is fetched, so it can be sent and opened anywhere.
+//! Renders the graph as a self-contained page that loads no external resources.
 //!
-//! The page is `page/page.html` with the style, the scripts and the graph as JSON put in. The scripts lay the graph out and draw it
-//! when the page is opened, because what is drawn depends on which fusions and callees the reader has opened.
+//! The page consists of `page/page.html`, the style, the scripts, and the graph as JSON. The
+//! scripts lay out and draw the graph in the browser, because the picture depends on the fusions
+//! and callees that the reader has expanded.
 
 use crate::dot::is_shown_at_users;
 use crate::kind::Kind;
@@ -20,19 +21,20 @@ const SCRIPTS: [&str; 4] = [
     include_str!("page/main.js"),
 ];
 
-/// The module as a page of HTML: instructions in boxes, fusions and callees to be opened, search, costs. Same module, same
-/// bytes.
+/// Renders the module as an HTML page with instructions as boxes, expandable fusions and callees,
+/// search, and costs. The output is deterministic.
 pub fn html(module: &Module) -> String {
-    // `</script>` and comments cannot begin without `<`.
+    // Without `<`, neither `</script>` nor a comment can begin.
     let graph = graph(module).to_string().replace('<', "\\u003c");
-    // The graph last, for its names may look like the places of the others.
+    // The graph comes last, because its names may look like the other placeholders.
     PAGE.replacen("{{title}}", &escaped(module.name()), 1)
         .replacen("{{style}}", STYLE, 1)
         .replacen("{{scripts}}", &SCRIPTS.concat(), 1)
         .replacen("{{graph}}", &graph, 1)
 }
 
-/// The graph as the scripts read it: indices in place of ids, each computation's instructions operands first.
+/// Converts the graph to the form that the scripts read: indices instead of ids, and each
+/// computation's instructions with operands first.
 fn graph(module: &Module) -> Value {
     let texts = hlo::text::instruction_texts(module, text_options());
     let numbers: BTreeMap<ComputationId, usize> =
@@ -74,7 +76,8 @@ fn graph(module: &Module) -> Value {
     })
 }
 
-/// One instruction. What is empty or zero is left out: pages of large graphs stay small.
+/// Converts one instruction. Empty and zero fields are omitted to keep the pages of large graphs
+/// small.
 fn node(
     module: &Module,
     computation_id: ComputationId,
@@ -128,7 +131,7 @@ fn node(
     Value::Object(fields)
 }
 
-/// As the text of an element.
+/// Escapes the text of an element.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('{', "&#123;")
 }

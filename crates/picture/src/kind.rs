@@ -1,4 +1,4 @@
-//! What kind of work an instruction is: what a reader tells apart at a glance, by colour.
+//! Kinds of work of instructions, which pictures distinguish by color.
 
 use hlo::{Op, Traits};
 
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// In the order of the legend.
+    /// All kinds, in the order of the legend.
     pub(crate) const ALL: [Self; 13] = [
         Self::Parameter,
         Self::Constant,
@@ -38,7 +38,7 @@ impl Kind {
         Self::Custom,
     ];
 
-    /// The legend's word.
+    /// Name in the legend.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Parameter => "parameter",
@@ -57,7 +57,7 @@ impl Kind {
         }
     }
 
-    /// Background on white, as `#rrggbb`.
+    /// Background color, on white, as `#rrggbb`.
     pub(crate) fn color(self) -> &'static str {
         match self {
             Self::Parameter => "#ffd9a8",
@@ -76,7 +76,7 @@ impl Kind {
         }
     }
 
-    /// The position in [`Kind::ALL`].
+    /// Position in [`Kind::ALL`].
     pub(crate) fn index(self) -> usize {
         Self::ALL.iter().position(|&kind| kind == self).expect("every kind is in the legend")
     }

@@ -1,32 +1,34 @@
-//! What the bits of floating-point types mean: one row for each type.
+//! Bit layouts of floating-point types, one row per type.
 
 use crate::PrimitiveType::{self, *};
 
-/// Which bits of a floating-point format are no finite numbers.
+/// Bit patterns of a floating-point format that do not represent finite numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Specials {
-    /// Infinities and NaNs in the largest exponent, as IEEE 754 has them.
+    /// Infinities and NaNs use the largest exponent, as in IEEE 754.
     Ieee,
-    /// No infinity; NaN has all bits but the sign set (names end in `fn`).
+    /// No infinity. NaN has all bits except the sign set (names end in `fn`).
     AllOnesNan,
-    /// No infinity and no negative zero, whose bits are the only NaN (names end in `fnuz`).
+    /// No infinity and no negative zero. The bit pattern of negative zero is the only NaN (names
+    /// end in `fnuz`).
     NegativeZeroNan,
-    /// All bits are finite numbers.
+    /// All bit patterns are finite numbers.
     AllFinite,
-    /// No sign, no zero, no fraction: powers of two, and NaN with all bits set (names end in `fnu`).
+    /// No sign, zero, or fraction: powers of two, and NaN with all bits set (names end in `fnu`).
     PowersOfTwo,
 }
 
-/// A binary floating-point format: sign (but for powers of two), exponent, mantissa, from the highest bit down.
+/// A binary floating-point format: sign (except for powers of two), exponent, and mantissa, from
+/// the highest bit down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FloatFormat {
-    /// Bits of the exponent.
+    /// Number of exponent bits.
     pub exponent_bits: u32,
-    /// Bits behind the leading one.
+    /// Number of bits after the leading one.
     pub mantissa_bits: u32,
-    /// What is subtracted from an exponent's bits.
+    /// Exponent bias, which is subtracted from the stored exponent.
     pub bias: i32,
-    /// Which bits are no finite numbers.
+    /// Bit patterns that do not represent finite numbers.
     pub specials: Specials,
 }
 
@@ -40,7 +42,7 @@ const fn format(
 }
 
 impl PrimitiveType {
-    /// The format of a floating-point type that is not complex.
+    /// Format of a floating-point type. Returns `None` for complex types and non-floats.
     pub const fn float_format(self) -> Option<FloatFormat> {
         use Specials::*;
         match self {
@@ -65,18 +67,18 @@ impl PrimitiveType {
 }
 
 impl FloatFormat {
-    /// All bits: the sign's too.
+    /// Total number of bits, including the sign.
     pub const fn width(self) -> u32 {
         let sign = if matches!(self.specials, Specials::PowersOfTwo) { 0 } else { 1 };
         sign + self.exponent_bits + self.mantissa_bits
     }
 
-    /// The exponent of the least normal number.
+    /// Exponent of the smallest normal number.
     pub const fn least_exponent(self) -> i32 {
         if matches!(self.specials, Specials::PowersOfTwo) { -self.bias } else { 1 - self.bias }
     }
 
-    /// The bits of the largest finite number.
+    /// Bit pattern of the largest finite number.
     pub const fn largest_bits(self) -> u64 {
         let magnitudes = 1 << (self.exponent_bits + self.mantissa_bits);
         match self.specials {
@@ -91,22 +93,22 @@ impl FloatFormat {
         self.value(self.largest_bits())
     }
 
-    /// The least normal number above zero.
+    /// The smallest positive normal number.
     pub const fn least_normal(self) -> f64 {
         power_of_two(self.least_exponent())
     }
 
-    /// The least number above zero.
+    /// The smallest positive number.
     pub const fn least(self) -> f64 {
         self.value(if matches!(self.specials, Specials::PowersOfTwo) { 0 } else { 1 })
     }
 
-    /// Whether there are infinities.
+    /// True if the format has infinities.
     pub const fn has_infinity(self) -> bool {
         matches!(self.specials, Specials::Ieee)
     }
 
-    /// The bit of the sign; 0 if there is none.
+    /// Mask of the sign bit, or 0 if the format has none.
     pub const fn sign_bit(self) -> u64 {
         match self.specials {
             Specials::PowersOfTwo => 0,
@@ -114,8 +116,8 @@ impl FloatFormat {
         }
     }
 
-    /// The bits of the NaN that computations give, with a sign where NaNs have one. Formats without any have -0 for it, as
-    /// in XLA.
+    /// Bit pattern of the NaN that computations produce, with a sign if the format's NaNs have one.
+    /// Formats without NaN produce -0, as in XLA.
     pub const fn nan_bits(self, is_negative: bool) -> u64 {
         let sign = if is_negative { self.sign_bit() } else { 0 };
         match self.specials {
@@ -127,7 +129,7 @@ impl FloatFormat {
         }
     }
 
-    /// The finite number of some bits without a sign.
+    /// Finite number for a bit pattern without its sign.
     const fn value(self, magnitude: u64) -> f64 {
         if matches!(self.specials, Specials::PowersOfTwo) {
             return power_of_two(magnitude as i32 - self.bias);
@@ -135,13 +137,13 @@ impl FloatFormat {
         let field = (magnitude >> self.mantissa_bits) as i32;
         let (implicit, steps) = if field == 0 { (0, 0) } else { (1 << self.mantissa_bits, field - 1) };
         let significand = (magnitude & ((1 << self.mantissa_bits) - 1)) + implicit;
-        // In two steps, for the least subnormal number of `f64` is no normal power of two.
+        // In two steps, because the smallest subnormal `f64` is not a normal power of two.
         significand as f64
             * power_of_two(-(self.mantissa_bits as i32))
             * power_of_two(self.least_exponent() + steps)
     }
 
-    /// The number of some bits; NaNs keep their sign and payload.
+    /// Number for a bit pattern. NaNs keep their sign and payload.
     pub fn decode(self, bits: u64) -> f64 {
         let is_negative = bits & self.sign_bit() != 0;
         let magnitude = bits & (u64::MAX >> (64 - self.width())) & !self.sign_bit();
@@ -161,8 +163,8 @@ impl FloatFormat {
         f64::from_bits(sign | self.value(magnitude).to_bits())
     }
 
-    /// The bits of the nearest number, ties to even. Beyond the largest: infinity, NaN where there is none, the largest
-    /// where there is no NaN either.
+    /// Bit pattern of the nearest number, ties to even. Values beyond the largest number become
+    /// infinity, NaN in formats without infinity, or the largest number in formats without either.
     pub fn encode(self, value: f64) -> u64 {
         let is_negative = value.is_sign_negative();
         let nan = self.nan_bits(is_negative);
@@ -174,7 +176,7 @@ impl FloatFormat {
         }
         let sign = if is_negative { self.sign_bit() } else { 0 };
         let magnitude = value.abs();
-        // Subnormal numbers of `f64` are below all formats, but for its own.
+        // Subnormal `f64` numbers are below the range of every format except `f64` itself.
         let exponent = ((magnitude.to_bits() >> 52) as i32 - 1023).clamp(self.least_exponent(), 1023);
         let units = magnitude / power_of_two(exponent) * power_of_two(self.mantissa_bits as i32);
         let steps = ((exponent - self.least_exponent()) as u64) << self.mantissa_bits;
@@ -189,7 +191,7 @@ impl FloatFormat {
         if bits == 0 && self.specials == Specials::NegativeZeroNan { 0 } else { sign | bits }
     }
 
-    /// The nearest power of two, ties upwards; what is not positive has none.
+    /// Bit pattern of the nearest power of two, ties upward. Nonpositive values have none.
     fn encode_power(self, value: f64) -> u64 {
         if value <= 0.0 || value.is_infinite() {
             return self.nan_bits(false);
@@ -201,7 +203,8 @@ impl FloatFormat {
     }
 }
 
-/// A power of two that is a normal number of `f64`: conversions ask for it with each element.
+/// A power of two that is a normal `f64`. Must be fast, because conversions call it for each
+/// element.
 const fn power_of_two(exponent: i32) -> f64 {
     assert!(-1023 < exponent && exponent < 1024, "a normal number's exponent");
     f64::from_bits(((exponent + 1023) as u64) << 52)
@@ -211,8 +214,9 @@ const fn power_of_two(exponent: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers of each format as Python's `ml_dtypes` 0.5 has them: the largest, the least above zero, the bits of NaN, of -NaN,
-    /// infinity, 1e30, -1e30, -0, 1.5, 3, -1, 6.9 and 2^-127 times 1.25.
+    /// Reference values of each format from Python's `ml_dtypes` 0.5: the largest number, the
+    /// smallest positive number, and the bit patterns of NaN, -NaN, infinity, 1e30, -1e30, -0, 1.5,
+    /// 3, -1, 6.9, and 2^-127 times 1.25.
     #[rustfmt::skip]
     const ROWS: [(PrimitiveType, f64, f64, [u64; 11]); 11] = [
         (F8e4m3, 240.0, 0.001953125, [0x7c, 0xfc, 0x78, 0x78, 0xf8, 0x80, 0x3c, 0x44, 0xb8, 0x4e, 0]),
@@ -235,8 +239,8 @@ mod tests {
             assert_eq!(format.width(), element_type.bit_width(), "{element_type}");
             assert_eq!((format.largest(), format.least()), (largest, least), "{element_type}");
             let tiny = 1.25 * 2f64.powi(-127);
-            let of = [f64::NAN, -f64::NAN, f64::INFINITY, 1e30, -1e30, -0.0, 1.5, 3.0, -1.0, 6.9, tiny];
-            assert_eq!(of.map(|value| format.encode(value)), bits, "{element_type}");
+            let values = [f64::NAN, -f64::NAN, f64::INFINITY, 1e30, -1e30, -0.0, 1.5, 3.0, -1.0, 6.9, tiny];
+            assert_eq!(values.map(|value| format.encode(value)), bits, "{element_type}");
         }
     }
 
@@ -267,7 +271,7 @@ mod tests {
                     assert_eq!(format.encode(value), bits, "{element_type}: {value}");
                 }
             }
-            // How many NaNs `ml_dtypes` has.
+            // Number of NaNs according to `ml_dtypes`.
             let nans = match element_type {
                 F8e4m3 => 14,
                 F8e3m4 => 30,

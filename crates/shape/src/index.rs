@@ -1,6 +1,6 @@
 //! Arithmetic on multi-dimensional indices of row-major arrays.
 
-/// The product of the sizes, 0 if any is 0; `None` beyond `i64`.
+/// Product of the sizes, 0 if any size is 0. Returns `None` on overflow of `i64`.
 pub fn element_count(sizes: &[i64]) -> Option<i64> {
     if sizes.contains(&0) {
         return Some(0);
@@ -8,7 +8,7 @@ pub fn element_count(sizes: &[i64]) -> Option<i64> {
     sizes.iter().try_fold(1i64, |product, &size| product.checked_mul(size))
 }
 
-/// The distance in elements between neighbours along each dimension.
+/// Distance in elements between neighbors along each dimension.
 pub fn row_major_strides(sizes: &[i64]) -> Vec<i64> {
     let mut strides = vec![1; sizes.len()];
     for i in (0..sizes.len().saturating_sub(1)).rev() {
@@ -17,12 +17,12 @@ pub fn row_major_strides(sizes: &[i64]) -> Vec<i64> {
     strides
 }
 
-/// The position of a multi-index.
+/// Linear position of a multi-index.
 pub fn linear_index(sizes: &[i64], index: &[i64]) -> i64 {
     sizes.iter().zip(index).fold(0, |linear, (&size, &i)| linear * size + i)
 }
 
-/// The multi-index of a position.
+/// Multi-index of a linear position.
 pub fn multi_index(sizes: &[i64], mut linear: i64) -> Vec<i64> {
     let mut index = vec![0; sizes.len()];
     for (i, &size) in index.iter_mut().zip(sizes).rev() {
@@ -32,7 +32,7 @@ pub fn multi_index(sizes: &[i64], mut linear: i64) -> Vec<i64> {
     index
 }
 
-/// Steps to the next multi-index in row-major order; `false` after the last.
+/// Advances to the next multi-index in row-major order. Returns `false` after the last.
 pub fn advance(sizes: &[i64], index: &mut [i64]) -> bool {
     for (i, &size) in index.iter_mut().zip(sizes).rev() {
         *i += 1;
@@ -44,7 +44,7 @@ pub fn advance(sizes: &[i64], index: &mut [i64]) -> bool {
     false
 }
 
-/// All multi-indices in row-major order; one empty index for rank 0, none if a size is 0.
+/// All multi-indices in row-major order: one empty index for rank 0, none if a size is 0.
 pub fn indices(sizes: &[i64]) -> impl Iterator<Item = Vec<i64>> + '_ {
     let mut next = (!sizes.contains(&0)).then(|| vec![0; sizes.len()]);
     std::iter::from_fn(move || {

@@ -1,6 +1,7 @@
-//! Element types, shapes and literals, as XLA has them, and index arithmetic over them.
+//! Element types, shapes, and literals with XLA's semantics, and index arithmetic over them.
 //!
-//! A shape knows no graph; a literal is bytes plus a shape. All arrays are row-major unless a layout says otherwise.
+//! Shapes are independent of graphs. A literal is bytes plus a shape. All arrays are row-major
+//! unless a layout says otherwise.
 
 mod float_format;
 pub mod index;

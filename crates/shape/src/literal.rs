@@ -7,8 +7,8 @@ use half::{bf16, f16};
 
 /// A constant value: an array as row-major little-endian bytes, or a tuple of literals.
 ///
-/// The bytes are shared, so cloning a literal (and wrapping the bytes of a mapped file) copies nothing. They need not
-/// be aligned.
+/// The bytes are shared, so cloning a literal (and wrapping the bytes of a mapped file) copies
+/// nothing. They need not be aligned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Literal {
     /// An array; `data` has exactly `shape.byte_size()` bytes.
@@ -23,12 +23,13 @@ pub enum Literal {
 }
 
 impl Literal {
-    /// An array over existing bytes. `None` if their number is not the shape's.
+    /// Creates an array over existing bytes. Returns `None` if their number does not match the
+    /// shape.
     pub fn from_bytes(shape: ArrayShape, data: Bytes) -> Option<Self> {
         (data.len() as u64 == shape.byte_size()).then_some(Self::Array { shape, data })
     }
 
-    /// An array of native elements. Panics if their number is not the shape's.
+    /// Creates an array of native elements. Panics if their number does not match the sizes.
     pub fn from_elements<T: NativeType>(sizes: &[i64], elements: &[T]) -> Self {
         let shape = ArrayShape::new(T::TYPE, sizes);
         assert_eq!(elements.len() as i64, shape.element_count(), "elements of {shape}");
@@ -37,13 +38,14 @@ impl Literal {
         Self::Array { shape, data: data.into() }
     }
 
-    /// A scalar.
+    /// Creates a scalar.
     pub fn scalar<T: NativeType>(value: T) -> Self {
         Self::from_elements(&[], &[value])
     }
 
-    /// An array of scalars in row-major order, each converted with [`Scalar`]'s exactness (narrowing rounds to nearest
-    /// even, integers wrap). Panics if a scalar's kind is not the element type's, or their number is not the shape's.
+    /// Creates an array from scalars in row-major order. Conversion to the element type rounds to
+    /// nearest even and wraps integers. Panics if a scalar's kind differs from the element type's,
+    /// or if the number of scalars does not match the shape.
     pub fn from_scalars(shape: ArrayShape, scalars: impl IntoIterator<Item = Scalar>) -> Self {
         let mut data = Vec::with_capacity(shape.byte_size() as usize);
         for scalar in scalars {
@@ -53,7 +55,7 @@ impl Literal {
         Self::Array { shape, data: data.into() }
     }
 
-    /// Its shape.
+    /// Shape of the literal.
     pub fn shape(&self) -> Shape {
         match self {
             Self::Array { shape, .. } => Shape::Array(shape.clone()),
@@ -61,7 +63,7 @@ impl Literal {
         }
     }
 
-    /// The array's shape. Panics on a tuple.
+    /// Shape of the array. Panics on a tuple.
     #[track_caller]
     pub fn array_shape(&self) -> &ArrayShape {
         match self {
@@ -70,7 +72,7 @@ impl Literal {
         }
     }
 
-    /// The array's bytes. Panics on a tuple.
+    /// Bytes of the array. Panics on a tuple.
     #[track_caller]
     pub fn bytes(&self) -> &Bytes {
         match self {
@@ -79,7 +81,7 @@ impl Literal {
         }
     }
 
-    /// All elements. `None` if the element type is another, or for a tuple.
+    /// Returns all elements. Returns `None` for a different element type or a tuple.
     pub fn to_vec<T: NativeType>(&self) -> Option<Vec<T>> {
         match self {
             Self::Array { shape, data } if shape.element_type == T::TYPE => {
@@ -89,7 +91,8 @@ impl Literal {
         }
     }
 
-    /// The element at a row-major position. Panics outside of the array or on a tuple.
+    /// Returns the element at a row-major position. Panics if the position is out of bounds, and on
+    /// a tuple.
     #[track_caller]
     pub fn scalar_at(&self, linear: usize) -> Scalar {
         let shape = self.array_shape();
@@ -97,14 +100,15 @@ impl Literal {
         read_scalar(shape.element_type, &self.bytes()[linear * size..(linear + 1) * size])
     }
 
-    /// All elements in row-major order. Panics on a tuple.
+    /// Iterates over all elements in row-major order. Panics on a tuple.
     #[track_caller]
     pub fn scalars(&self) -> impl ExactSizeIterator<Item = Scalar> + '_ {
         let element_type = self.array_shape().element_type;
         self.bytes().chunks_exact(element_type.byte_size()).map(move |bytes| read_scalar(element_type, bytes))
     }
 
-    /// All elements of a floating-point array, in row-major order. `None` for another type, or for a tuple.
+    /// Returns all elements of a floating-point array in row-major order. Returns `None` for other
+    /// element types and tuples.
     pub fn floats(&self) -> Option<Vec<f64>> {
         let Self::Array { shape, data } = self else { return None };
         Some(match shape.element_type {
@@ -117,8 +121,9 @@ impl Literal {
         })
     }
 
-    /// A floating-point array in row-major order, each element the nearest of its type to a number. Panics for another
-    /// type, or if the number of elements is not the shape's.
+    /// Creates a floating-point array in row-major order, rounding each number to the nearest
+    /// element. Panics for other element types, or if the number of elements does not match the
+    /// shape.
     pub fn from_floats(shape: ArrayShape, floats: impl IntoIterator<Item = f64>) -> Self {
         let floats = floats.into_iter();
         let data: Vec<u8> = match shape.element_type {
@@ -130,7 +135,8 @@ impl Literal {
         Self::Array { shape, data: data.into() }
     }
 
-    /// All elements as integers; `None` if one is no integer within `i64`, or for a tuple.
+    /// Returns all elements as integers. Returns `None` for a tuple, or if an element is not an
+    /// integer in the range of `i64`.
     pub fn to_i64s(&self) -> Option<Vec<i64>> {
         match self {
             Self::Array { .. } => self.scalars().map(Scalar::as_i64).collect(),
@@ -138,7 +144,7 @@ impl Literal {
         }
     }
 
-    /// Whether all elements have the same bytes (true for empty arrays); false for a tuple.
+    /// True if all elements have the same bytes, also for empty arrays. False for a tuple.
     pub fn is_splat(&self) -> bool {
         match self {
             Self::Array { shape, data } => {
@@ -150,8 +156,8 @@ impl Literal {
         }
     }
 
-    /// The array with its dimensions permuted: `result[i] = self[i[permutation^-1]]`, as XLA's transpose.
-    /// Result dimension `d` is operand dimension `permutation[d]`. Panics on a tuple.
+    /// Permutes the dimensions as XLA's transpose does: result dimension `d` is operand dimension
+    /// `permutation[d]`. Panics on a tuple.
     pub fn transpose(&self, permutation: &[usize]) -> Self {
         let shape = self.array_shape();
         if permutation.iter().copied().eq(0..shape.rank()) {
@@ -170,7 +176,8 @@ impl Literal {
         Self::Array { shape: ArrayShape::new(shape.element_type, &result), data: data.into() }
     }
 
-    /// The first elements of each dimension, so many of them. `None` if there are fewer, or if the rank is another.
+    /// Returns the leading `sizes` elements of each dimension. Returns `None` if there are fewer,
+    /// or if the rank differs.
     pub fn corner(&self, sizes: &[i64]) -> Option<Self> {
         let shape = self.array_shape();
         let have = shape.sizes();
@@ -181,7 +188,7 @@ impl Literal {
         let cut = ArrayShape::new(shape.element_type, sizes);
         let bytes = shape.element_type.byte_size();
         let mut data = Vec::with_capacity(cut.byte_size() as usize);
-        // Whole rows at a time.
+        // Copies whole rows.
         let row = sizes.last().map_or(0, |&row| row as usize * bytes);
         let rows = sizes.split_last().map_or(&[][..], |(_, rows)| rows);
         if row > 0 {
@@ -194,7 +201,8 @@ impl Literal {
         Self::from_bytes(cut, data.into())
     }
 
-    /// The same elements with other dimensions. `None` if the number of elements differs, or for a tuple.
+    /// Returns the same elements with other dimensions. Returns `None` if the number of elements
+    /// differs, or for a tuple.
     pub fn reshape(&self, sizes: &[i64]) -> Option<Self> {
         match self {
             Self::Array { shape, data } => {
@@ -205,15 +213,16 @@ impl Literal {
     }
 }
 
-/// A NaN of a narrower type with all bits of its payload. Conversions make signalling ones quiet, which changes their place
-/// in the total order.
+/// Widens a NaN and keeps all bits of its payload. Hardware conversions quiet signaling NaNs, which
+/// changes their place in the total order.
 fn widened_nan(bits: u64, mantissa_bits: u32, width: u32) -> f64 {
     let sign = bits >> (width - 1) << 63;
     let payload = (bits & ((1 << mantissa_bits) - 1)) << (52 - mantissa_bits);
     f64::from_bits(sign | f64::INFINITY.to_bits() | payload)
 }
 
-/// The bits of a NaN in a narrower type: those of its payload that the type has, and another one if all of these are zero.
+/// Bit pattern of a NaN in a narrower type: the payload bits that fit, or a nonzero payload if all
+/// of these are zero.
 fn narrowed_nan(value: f64, mantissa_bits: u32, width: u32) -> u64 {
     let bits = value.to_bits();
     let sign = bits >> 63 << (width - 1);
@@ -267,8 +276,8 @@ fn read_scalar(element_type: PrimitiveType, bytes: &[u8]) -> Scalar {
 }
 
 impl Scalar {
-    /// The element of type `to` that has the bits of this element of type `from`, those of a NaN as well. `None` if the types
-    /// differ in width.
+    /// Reinterprets the bits of an element of type `from` as type `to`, preserving NaN payloads.
+    /// Returns `None` if the widths differ.
     #[track_caller]
     pub fn bitcast(self, from: PrimitiveType, to: PrimitiveType) -> Option<Self> {
         if from.bit_width() != to.bit_width() {
@@ -281,17 +290,17 @@ impl Scalar {
 }
 
 fn minifloat(element_type: PrimitiveType) -> FloatFormat {
-    element_type.float_format().expect("what is no integer and not complex is a float")
+    element_type.float_format().expect("an element type that is a float")
 }
 
-/// Appends one element's little-endian bytes.
+/// Appends the little-endian bytes of one element.
 #[track_caller]
 fn extend_scalar(element_type: PrimitiveType, scalar: Scalar, out: &mut Vec<u8>) {
     use PrimitiveType::*;
     let wrapped = || match scalar {
         Scalar::Signed(value) => value,
         Scalar::Unsigned(value) => value as i64,
-        other => panic!("{other:?} is no element of {element_type}"),
+        other => panic!("expected an element of {element_type}, got {other:?}"),
     };
     match (element_type, scalar) {
         (Pred, Scalar::Pred(value)) => value.write_le(out),
@@ -315,7 +324,7 @@ fn extend_scalar(element_type: PrimitiveType, scalar: Scalar, out: &mut Vec<u8>)
         (_, Scalar::Float(value)) if element_type.is_minifloat() => {
             out.push(minifloat(element_type).encode(value) as u8)
         }
-        (_, other) => panic!("{other:?} is no element of {element_type}"),
+        (_, other) => panic!("expected an element of {element_type}, got {other:?}"),
     }
 }
 
@@ -330,7 +339,7 @@ mod tests {
             let literal = Literal::Array { shape, data: data.to_vec().into() };
             literal.scalars().map(|s| s.as_f64().unwrap()).collect::<Vec<f64>>()
         };
-        // Negative and quiet, negative and signalling, positive and signalling: in total order.
+        // Negative quiet, negative signaling, and positive signaling NaN, in total order.
         let singles: Vec<u8> =
             [0xffc0_0000_u32, 0xff80_0001, 0x7f80_0001].into_iter().flat_map(u32::to_le_bytes).collect();
         let halves: Vec<u8> = [0xfe00_u16, 0xfc01, 0x7c01].into_iter().flat_map(u16::to_le_bytes).collect();
@@ -360,7 +369,7 @@ mod tests {
         assert_eq!(Scalar::Float(-0.0).bitcast(F64, S64), Some(Scalar::Signed(i64::MIN)));
         assert_eq!(Scalar::Complex(0.0, 1.0).bitcast(C64, S64), Some(Scalar::Signed(0x3f80_0000 << 32)));
         assert_eq!(Scalar::Float(1.0).bitcast(F32, S64), None);
-        // A payload of which the narrow type has no bit stays a NaN.
+        // A NaN remains a NaN even if no bit of its payload fits the narrow type.
         let nan = Literal::from_scalars(
             ArrayShape::new(F32, &[]),
             [Scalar::Float(f64::from_bits(0x7ff0 << 48 | 1))],
@@ -378,7 +387,7 @@ mod tests {
                 PrimitiveType::U1 => [Scalar::Unsigned(1), Scalar::Unsigned(0)],
                 t if t.is_signed_integer() => [Scalar::Signed(-2), Scalar::Signed(1)],
                 t if t.is_integer() => [Scalar::Unsigned(3), Scalar::Unsigned(0)],
-                // Powers of two without a sign.
+                // Unsigned powers of two.
                 PrimitiveType::F8e8m0fnu => [Scalar::Float(0.5), Scalar::Float(4.0)],
                 t if t.is_minifloat() => [Scalar::Float(-1.5), Scalar::Float(2.0)],
                 t if t.is_complex() => [Scalar::Complex(1.5, -2.0), Scalar::Complex(0.0, 0.25)],
@@ -407,14 +416,14 @@ mod tests {
                 .into_iter()
                 .map(|x| format!("{:?}", Scalar::Float(x)))
                 .collect();
-            // As text, for NaN, which powers of two have for -2, is not equal to itself.
+            // Compared as text, because NaN does not equal itself. Powers of two encode -2 as NaN.
             assert_eq!(floats, literal.scalars().map(|x| format!("{x:?}")).collect::<Vec<_>>());
         }
     }
 
     #[test]
     fn float8_rounds_half_to_even() {
-        // The neighbours of 17 in e4m3fn are 16 and 18; of 19, 18 and 20.
+        // The neighbors of 17 in e4m3fn are 16 and 18, and those of 19 are 18 and 20.
         let rounded = |v| {
             Literal::from_scalars(ArrayShape::new(PrimitiveType::F8e4m3fn, &[]), [Scalar::Float(v)])
                 .scalar_at(0)

@@ -1,10 +1,10 @@
-//! The element types of arrays, with XLA's names and numbers.
+//! Element types of arrays, with XLA's names and numbers.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An element type. Discriminants are the numbers of XLA's `PrimitiveType` proto enum, but for `f6`, which StableHLO has and
-/// XLA has not ([`PrimitiveType::is_xlas`]).
+/// An element type. Discriminants are the numbers of XLA's `PrimitiveType` proto enum, except for
+/// the `f6` types, which StableHLO has and XLA does not ([`PrimitiveType::is_xlas`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 #[expect(missing_docs, reason = "the names are the documentation")]
@@ -82,7 +82,7 @@ impl PrimitiveType {
         F6e3m2fn,
     ];
 
-    /// XLA's name in HLO text: `f32`, `pred`, `f8e4m3fn`.
+    /// XLA's name in HLO text, such as `f32`, `pred`, or `f8e4m3fn`.
     pub fn name(self) -> &'static str {
         match self {
             Pred => "pred",
@@ -120,7 +120,8 @@ impl PrimitiveType {
         }
     }
 
-    /// Bytes of one element in memory. Types narrower than a byte take one byte each, as in XLA's CPU literals.
+    /// Size of one element in memory, in bytes. Types narrower than a byte take one byte each, as
+    /// in XLA's CPU literals.
     pub const fn byte_size(self) -> usize {
         match self {
             S16 | U16 | F16 | Bf16 => 2,
@@ -131,7 +132,7 @@ impl PrimitiveType {
         }
     }
 
-    /// Bits of the value: `4` for `s4`, `1` for `pred`.
+    /// Width of the value in bits: `4` for `s4`, `1` for `pred`.
     pub const fn bit_width(self) -> u32 {
         match self {
             Pred | S1 | U1 => 1,
@@ -142,47 +143,47 @@ impl PrimitiveType {
         }
     }
 
-    /// `f4e2m1fn` to `f64`; not complex.
+    /// True for `f4e2m1fn` to `f64`, but not for complex types.
     pub const fn is_floating_point(self) -> bool {
         self.float_format().is_some()
     }
 
-    /// A floating-point type of a byte or less.
+    /// True for floating-point types of at most one byte.
     pub const fn is_minifloat(self) -> bool {
         self.is_floating_point() && self.byte_size() == 1
     }
 
-    /// An integer narrower than a byte.
+    /// True for integers narrower than a byte.
     pub fn is_subbyte_integer(self) -> bool {
         self.is_integer() && self.bit_width() < 8
     }
 
-    /// Whether XLA has the type, so that its texts and messages may have it.
+    /// True if XLA has the type, so that its text and messages may contain it.
     pub fn is_xlas(self) -> bool {
         (self as u8) < 128
     }
 
-    /// `c64` or `c128`.
+    /// True for `c64` and `c128`.
     pub fn is_complex(self) -> bool {
         matches!(self, C64 | C128)
     }
 
-    /// `s1` to `s64`.
+    /// True for `s1` to `s64`.
     pub fn is_signed_integer(self) -> bool {
         matches!(self, S1 | S2 | S4 | S8 | S16 | S32 | S64)
     }
 
-    /// `u1` to `u64`; not `pred`.
+    /// True for `u1` to `u64`, but not for `pred`.
     pub fn is_unsigned_integer(self) -> bool {
         matches!(self, U1 | U2 | U4 | U8 | U16 | U32 | U64)
     }
 
-    /// Signed or unsigned; not `pred`.
+    /// True for signed and unsigned integers, but not for `pred`.
     pub fn is_integer(self) -> bool {
         self.is_signed_integer() || self.is_unsigned_integer()
     }
 
-    /// The type of a complex number's parts, of any other type itself.
+    /// Type of the parts of a complex number. Any other type is returned unchanged.
     pub fn real_part(self) -> Self {
         match self {
             C64 => F32,

@@ -5,11 +5,11 @@ use half::{bf16, f16};
 
 /// A Rust type with the memory representation of an element type.
 pub trait NativeType: Copy {
-    /// The element type.
+    /// Corresponding element type.
     const TYPE: PrimitiveType;
-    /// From little-endian bytes; panics if there are not `TYPE.byte_size()` of them.
+    /// Reads a value from little-endian bytes. Panics unless there are exactly `TYPE.byte_size()`.
     fn read_le(bytes: &[u8]) -> Self;
-    /// Appends its little-endian bytes.
+    /// Appends the value's little-endian bytes.
     fn write_le(self, out: &mut Vec<u8>);
 }
 
@@ -18,7 +18,7 @@ macro_rules! native {
         impl NativeType for $native {
             const TYPE: PrimitiveType = PrimitiveType::$variant;
             fn read_le(bytes: &[u8]) -> Self {
-                Self::from_le_bytes(bytes.try_into().expect("as many bytes as the type has"))
+                Self::from_le_bytes(bytes.try_into().expect("byte count equal to the type's size"))
             }
             fn write_le(self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
@@ -43,7 +43,7 @@ impl NativeType for bool {
     }
 }
 
-/// A complex number as its real and imaginary part.
+/// A complex number as its real and imaginary parts.
 impl NativeType for [f32; 2] {
     const TYPE: PrimitiveType = PrimitiveType::C64;
     fn read_le(bytes: &[u8]) -> Self {
@@ -54,7 +54,7 @@ impl NativeType for [f32; 2] {
     }
 }
 
-/// A complex number as its real and imaginary part.
+/// A complex number as its real and imaginary parts.
 impl NativeType for [f64; 2] {
     const TYPE: PrimitiveType = PrimitiveType::C128;
     fn read_le(bytes: &[u8]) -> Self {
@@ -76,12 +76,12 @@ pub enum Scalar {
     Unsigned(u64),
     /// `f8` to `f64`.
     Float(f64),
-    /// `c64` and `c128`: real and imaginary part.
+    /// `c64` and `c128`: real and imaginary parts.
     Complex(f64, f64),
 }
 
 impl Scalar {
-    /// The value as an integer, if it is `pred` or an integer within `i64`.
+    /// The value as an integer, if it is `pred` or an integer in the range of `i64`.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Self::Pred(value) => Some(value.into()),
@@ -91,7 +91,7 @@ impl Scalar {
         }
     }
 
-    /// The nearest `f64`, if it is not complex.
+    /// The nearest `f64`, unless the value is complex.
     pub fn as_f64(self) -> Option<f64> {
         match self {
             Self::Pred(value) => Some(f64::from(u8::from(value))),

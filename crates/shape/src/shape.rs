@@ -1,4 +1,4 @@
-//! Shapes: arrays with bounded dimensions, tuples, tokens.
+//! Shapes: arrays with bounded dimensions, tuples, and tokens.
 
 use crate::PrimitiveType;
 use std::fmt;
@@ -6,14 +6,15 @@ use std::fmt;
 /// One dimension: a size, or a bound if the true size is known only at run time (`<=8`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Dimension {
-    /// The size, or the largest size of a dynamic dimension. Never negative.
+    /// Size, or upper bound of a dynamic dimension. Never negative.
     pub size: i64,
-    /// Whether the true size may be less.
+    /// True if the run-time size may be smaller.
     pub is_dynamic: bool,
 }
 
 impl Dimension {
-    /// A dynamic dimension without a bound: `?`. Modules that have one can be read and printed, no more.
+    /// A dynamic dimension without an upper bound: `?`. Modules that contain one can only be read
+    /// and printed.
     pub const UNBOUNDED: Self = Self { size: i64::MAX, is_dynamic: true };
 }
 
@@ -23,26 +24,27 @@ impl From<i64> for Dimension {
     }
 }
 
-/// How the array lies in memory: the order of its dimensions, and what only another machine looks at.
+/// Layout of an array in memory: the order of its dimensions, and attributes that only apply to
+/// other machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Layout {
-    /// A permutation of the dimension numbers, the fastest first; `[1, 0]` is a row-major matrix.
+    /// Permutation of the dimension numbers, fastest-varying first. `[1, 0]` is a row-major matrix.
     pub minor_to_major: Box<[usize]>,
-    /// What is carried along and never looked into.
+    /// Attributes that are preserved but never interpreted.
     pub carried: Option<Box<CarriedLayout>>,
 }
 
-/// What only another machine looks at.
+/// Layout attributes that only apply to other machines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct CarriedLayout {
-    /// Tiles, memory space and the rest that XLA's text has behind a colon: `T(8,128)S(1)`.
+    /// Tiles, memory space, and other attributes that XLA prints after a colon: `T(8,128)S(1)`.
     pub text: String,
-    /// `b(f32[2])`: the memory of the array rather than its value.
+    /// True for `b(f32[2])`, which denotes the memory of the array rather than its value.
     pub is_buffer: bool,
 }
 
 impl Layout {
-    /// What is carried along, which is nothing for most.
+    /// The preserved attributes, empty for most layouts.
     pub fn carried(&self) -> CarriedLayout {
         self.carried.as_deref().cloned().unwrap_or_default()
     }
@@ -59,92 +61,92 @@ impl From<Vec<usize>> for Layout {
 pub struct ArrayShape {
     /// The type of each element.
     pub element_type: PrimitiveType,
-    /// The dimensions, the slowest first.
+    /// Dimensions, slowest-varying first.
     pub dimensions: Vec<Dimension>,
-    /// `None` is row-major. Only modules read from outside carry one.
+    /// `None` means row-major. Only modules read from files have a layout.
     pub layout: Option<Layout>,
 }
 
 impl ArrayShape {
-    /// A static, row-major shape.
+    /// Creates a static, row-major shape.
     pub fn new(element_type: PrimitiveType, sizes: &[i64]) -> Self {
         debug_assert!(sizes.iter().all(|&size| size >= 0), "negative size in {sizes:?}");
         Self { element_type, dimensions: sizes.iter().map(|&s| s.into()).collect(), layout: None }
     }
 
-    /// The number of dimensions.
+    /// Number of dimensions.
     pub fn rank(&self) -> usize {
         self.dimensions.len()
     }
 
-    /// The sizes, bounds for dynamic dimensions.
+    /// Sizes, or upper bounds for dynamic dimensions.
     pub fn sizes(&self) -> Vec<i64> {
         self.dimensions.iter().map(|d| d.size).collect()
     }
 
-    /// The size or bound of one dimension.
+    /// Size or upper bound of one dimension.
     pub fn size(&self, dimension: usize) -> i64 {
         self.dimensions[dimension].size
     }
 
-    /// The number of elements, saturating at `i64::MAX`.
+    /// Number of elements, saturating at `i64::MAX`.
     pub fn element_count(&self) -> i64 {
         crate::index::element_count(&self.sizes()).unwrap_or(i64::MAX)
     }
 
-    /// Bytes in memory, saturating at `u64::MAX`.
+    /// Size in memory in bytes, saturating at `u64::MAX`.
     pub fn byte_size(&self) -> u64 {
         (self.element_count() as u64).saturating_mul(self.element_type.byte_size() as u64)
     }
 
-    /// Whether every size is known.
+    /// True if every size is known.
     pub fn is_static(&self) -> bool {
         self.dimensions.iter().all(|d| !d.is_dynamic)
     }
 
-    /// Whether the layout is row-major.
+    /// True if the layout is row-major.
     pub fn is_row_major(&self) -> bool {
         self.layout.as_ref().is_none_or(|l| l.minor_to_major.iter().rev().copied().eq(0..self.rank()))
     }
 
-    /// The same dimensions with another element type.
+    /// Returns a shape with the same dimensions and another element type.
     #[must_use]
     pub fn with_element_type(&self, element_type: PrimitiveType) -> Self {
         Self { element_type, ..self.clone() }
     }
 
-    /// Whether both have the same dimensions, dynamic bits included.
+    /// True if both shapes have the same dimensions, including the dynamic flags.
     pub fn same_dimensions(&self, other: &Self) -> bool {
         self.dimensions == other.dimensions
     }
 }
 
-/// What an instruction makes.
+/// Shape of an instruction's result.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// An array; a scalar is an array of rank 0.
     Array(ArrayShape),
     /// A tuple of shapes.
     Tuple(Vec<Shape>),
-    /// A token: orders effects, holds nothing.
+    /// A token, which orders effects and holds no data.
     Token,
 }
 
-/// A path into a tuple; empty for the whole.
+/// A path into a tuple. The empty path denotes the whole shape.
 pub type ShapeIndex = Vec<usize>;
 
 impl Shape {
-    /// A static, row-major array.
+    /// Creates a static, row-major array shape.
     pub fn array(element_type: PrimitiveType, sizes: &[i64]) -> Self {
         Self::Array(ArrayShape::new(element_type, sizes))
     }
 
-    /// An array of rank 0.
+    /// Creates an array shape of rank 0.
     pub fn scalar(element_type: PrimitiveType) -> Self {
         Self::array(element_type, &[])
     }
 
-    /// The array shape, or `None` for tuples and tokens.
+    /// Returns the array shape, or `None` for tuples and tokens.
     pub fn as_array(&self) -> Option<&ArrayShape> {
         match self {
             Self::Array(array) => Some(array),
@@ -152,7 +154,7 @@ impl Shape {
         }
     }
 
-    /// The elements of a tuple, or `None`.
+    /// Returns the elements of a tuple, or `None` for other shapes.
     pub fn as_tuple(&self) -> Option<&[Shape]> {
         match self {
             Self::Tuple(elements) => Some(elements),
@@ -160,18 +162,18 @@ impl Shape {
         }
     }
 
-    /// The array shape. Panics on tuples and tokens: only for shapes that a verifier has let through.
+    /// Returns the array shape. Panics on tuples and tokens, so call it only on verified shapes.
     #[track_caller]
     pub fn expect_array(&self) -> &ArrayShape {
         self.as_array().expect("an array shape, as the verifier checked")
     }
 
-    /// The sub-shape at a path.
+    /// Returns the sub-shape at a path.
     pub fn get(&self, index: &[usize]) -> Option<&Shape> {
         index.iter().try_fold(self, |shape, &i| shape.as_tuple()?.get(i))
     }
 
-    /// All array leaves with their paths, in order.
+    /// Returns all array leaves with their paths, in order.
     pub fn leaves(&self) -> Vec<(ShapeIndex, &ArrayShape)> {
         fn walk<'a>(shape: &'a Shape, path: &mut ShapeIndex, out: &mut Vec<(ShapeIndex, &'a ArrayShape)>) {
             match shape {
@@ -191,12 +193,12 @@ impl Shape {
         out
     }
 
-    /// Bytes of all array leaves, saturating.
+    /// Total size of all array leaves in bytes, saturating.
     pub fn byte_size(&self) -> u64 {
         self.leaves().iter().fold(0, |sum: u64, (_, leaf)| sum.saturating_add(leaf.byte_size()))
     }
 
-    /// Equal but for layouts.
+    /// True if the shapes are equal, ignoring layouts.
     pub fn compatible(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Array(a), Self::Array(b)) => a.element_type == b.element_type && a.same_dimensions(b),
@@ -218,11 +220,11 @@ impl From<ArrayShape> for Shape {
 /// Parameters and result of a computation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramShape {
-    /// The parameters' shapes.
+    /// Shapes of the parameters.
     pub parameters: Vec<Shape>,
-    /// The parameters' names, as many.
+    /// Names of the parameters, one per shape.
     pub parameter_names: Vec<String>,
-    /// The root's shape.
+    /// Shape of the root.
     pub result: Shape,
 }
 
@@ -251,7 +253,7 @@ impl fmt::Display for ArrayShape {
 }
 
 impl fmt::Display for Shape {
-    /// XLA's text: `f32[2,<=3]{1,0}`, `(f32[], s32[2])`, `token[]`.
+    /// Formats a shape as XLA does: `f32[2,<=3]{1,0}`, `(f32[], s32[2])`, `token[]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Array(array) => array.fmt(f),
@@ -265,7 +267,7 @@ impl fmt::Display for Shape {
 }
 
 impl fmt::Display for ProgramShape {
-    /// `(x: f32[2,3], y: f32[3]) -> f32[2]`.
+    /// Formats a program shape: `(x: f32[2,3], y: f32[3]) -> f32[2]`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parameters: Vec<String> =
             self.parameter_names.iter().zip(&self.parameters).map(|(n, s)| format!("{n}: {s}")).collect();

@@ -1,8 +1,8 @@
-//! The codes of errors: what an index of them explains.
+//! Error codes, each explained in the error index.
 
 use std::fmt;
 
-/// Defines the codes, and the list of all of them.
+/// Defines the codes and the list of all codes.
 macro_rules! codes {
     ($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$doc:meta])* $code:ident = $number:literal,)* }) => {
         $(#[$meta])*
@@ -18,104 +18,106 @@ macro_rules! codes {
 }
 
 codes! {
-    /// A kind of mistake, with a section in `docs/errors`, cause and fix, which `tfcompile explain` prints.
+    /// A category of errors, with a section on cause and fix in `docs/errors`, which `tfcompile
+    /// explain` prints.
     ///
-    /// A code is coarser than a message: it says where to read on, not what is wrong. It is given at the border of a stage, by
-    /// [`Error::coded`](crate::Error::coded); one that is given closer to the cause stays.
+    /// A code is coarser than a message: it says where to read on, not what is wrong. Stage
+    /// boundaries assign it by [`Error::coded`](crate::Error::coded). A code assigned closer to the
+    /// cause takes precedence.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Code {
-        /// Wrong input without a code of its own.
+        /// Wrong input without a more specific code.
         Invalid = 1,
-        /// A limit of the tool without a code of its own.
+        /// A limitation of the tool without a more specific code.
         Unsupported = 2,
-        /// A defect of the tool.
+        /// A bug in the tool.
         Internal = 3,
 
-        /// Flags, environment variables and their values.
+        /// Flags, environment variables, and their values.
         CommandLine = 101,
-        /// A file that cannot be read.
+        /// File that cannot be read.
         ReadFile = 102,
-        /// A file that is not what it is given as.
+        /// File whose content does not match its expected format.
         ParseFile = 103,
-        /// A file that cannot be written, a program that cannot be started.
+        /// File that cannot be written, or program that cannot be started.
         WriteFile = 104,
-        /// A machine, processor or feature that is not known.
+        /// Unknown machine, processor, or feature.
         Target = 105,
-        /// A class, a symbol or an accessor that C++, C or Rust cannot have.
+        /// Class, symbol, or accessor name that is invalid in C++, C, or Rust.
         OutputName = 106,
 
-        /// Nodes that make no graph.
+        /// Nodes that do not form a valid graph.
         Graph = 201,
-        /// An op that is not TensorFlow's.
+        /// Op that TensorFlow does not define.
         UnknownOp = 202,
-        /// Inputs or attributes that are not those of a node's op.
+        /// Inputs or attributes that do not match the signature of a node's op.
         NodeSignature = 203,
         /// Functions of the graph's library.
         FunctionLibrary = 204,
-        /// Switch, Merge, Enter and their kin.
+        /// Switch, Merge, Enter, and other control flow ops.
         ControlFlow = 205,
-        /// A graph beyond what is compiled.
+        /// Graph that exceeds the compiler's size limits.
         TooLarge = 206,
 
-        /// A config that contradicts itself.
+        /// Contradictory config.
         Config = 301,
-        /// What is fed.
+        /// Feeds of a program.
         Feed = 302,
-        /// What is fetched.
+        /// Fetches of a program.
         Fetch = 303,
-        /// A variable and what is said of it.
+        /// Variables and their settings.
         Variable = 304,
-        /// Feeds and fetches that do not follow from the graph.
+        /// Feeds and fetches that cannot be inferred from the graph.
         NotInferred = 305,
 
-        /// A size that has to be known and is not.
+        /// Unknown size where a known size is required.
         OpenSize = 401,
-        /// An input that has to be known at compile time and is not.
+        /// Input that must be a compile-time constant and is not.
         NotConstant = 402,
-        /// A size that only a run knows, where an op cannot have it.
+        /// Size known only at run time, where an op does not support it.
         BoundedSize = 403,
-        /// What grows in a loop without a bound.
+        /// Value that grows in a loop without an upper bound.
         LoopBound = 404,
 
-        /// An op, or a type of it, that no rule takes.
+        /// Unsupported op, or unsupported type of an op.
         UnsupportedOp = 501,
-        /// Shapes or attributes with which an op has no meaning.
+        /// Shapes or attributes that are invalid for an op.
         OpMeaning = 502,
-        /// A case of an op that is not compiled.
+        /// Unsupported case of an op.
         OpCase = 503,
-        /// An op of the user's own.
+        /// User-defined op.
         CustomCall = 504,
 
-        /// Tags, signatures, assets and tables of a SavedModel.
+        /// Tags, signatures, assets, and tables of a SavedModel.
         SavedModel = 601,
         /// Checkpoints and other files of variables.
         Checkpoint = 602,
         /// Freezing a graph.
         Freeze = 603,
 
-        /// HLO or StableHLO that is not valid.
+        /// Invalid HLO or StableHLO.
         Hlo = 701,
-        /// HLO or StableHLO that needs what a compiled program does not have.
+        /// HLO or StableHLO that needs a feature that compiled programs do not support.
         UnsupportedHlo = 702,
-        /// A check of StableHLO's tests that does not hold.
+        /// Failed check of a StableHLO test.
         CheckFailed = 703,
 
-        /// Arrays that are given to a run.
+        /// Arrays passed to a run.
         GivenArray = 801,
         /// A run that ends with an error.
         FailedRun = 802,
 
-        /// A graph, a placement or an option that a session does not take.
+        /// Graph, placement, or option that a session does not accept.
         Session = 901,
-        /// A node that fails while a session runs it.
+        /// Node that failed while a session ran it.
         SessionStep = 902,
-        /// A variable that is read before it has a value.
+        /// Variable that is read before it has a value.
         Uninitialized = 903,
     }
 }
 
 impl fmt::Display for Code {
-    /// Such as `E0401`.
+    /// Formats a code, such as `E0401`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "E{:04}", *self as u16)
     }

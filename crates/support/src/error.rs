@@ -1,20 +1,21 @@
-//! The one error type, in absl's three words.
+//! The common error type, with three kinds named after absl status codes.
 
 use crate::Code;
 use std::fmt;
 
-/// Who has to act on an error.
+/// Party that has to act on an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The user's input is wrong; the message names the culprit and the way to mend it.
+    /// The user's input is wrong. The message names the cause and the fix.
     Invalid,
-    /// The input is right, but this tool cannot do it yet; the message lists everything missing.
+    /// The input is valid, but this tool does not support it. The message lists everything
+    /// unsupported.
     Unsupported,
-    /// A defect of this tool.
+    /// A bug in this tool.
     Internal,
 }
 
-/// An error with a rendered message, ready for the reader.
+/// An error with a rendered message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -22,32 +23,32 @@ pub struct Error {
     message: String,
 }
 
-/// The result of everything that can fail.
+/// Result type of all fallible functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// The user's input is wrong.
+    /// Creates an error for wrong user input.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Invalid, code: None, message: message.into() }
     }
 
-    /// The input is fine, but not supported.
+    /// Creates an error for valid input that is not supported.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self { kind: ErrorKind::Unsupported, code: None, message: message.into() }
     }
 
-    /// A defect of this tool.
+    /// Creates an error for a bug in this tool.
     pub fn internal(message: impl Into<String>) -> Self {
-        // A defect is one at whatever border it is met.
+        // Internal errors keep this code at every stage boundary.
         Self { kind: ErrorKind::Internal, code: Some(Code::Internal), message: message.into() }
     }
 
-    /// Who has to act.
+    /// Party that has to act.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// What the index of errors has to say about it.
+    /// Error code, under which the error index explains the error.
     pub fn code(&self) -> Code {
         self.code.unwrap_or(match self.kind {
             ErrorKind::Invalid => Code::Invalid,
@@ -56,7 +57,7 @@ impl Error {
         })
     }
 
-    /// The same error with a code, unless it has one already.
+    /// Adds a code, unless the error has one already.
     #[must_use]
     pub fn coded(self, code: Code) -> Self {
         Self { code: self.code.or(Some(code)), ..self }
@@ -67,23 +68,23 @@ impl Error {
         &self.message
     }
 
-    /// The same error with `context: ` before its message.
+    /// Prepends `context: ` to the message.
     #[must_use]
     pub fn context(self, context: impl fmt::Display) -> Self {
         let message = format!("{context}: {}", self.message);
         self.with_message(message)
     }
 
-    /// The same error in other words.
+    /// Replaces the message.
     #[must_use]
     pub fn with_message(self, message: String) -> Self {
         Self { message, ..self }
     }
 }
 
-/// Results whose errors are given a code, as by [`Error::coded`].
+/// Adds error codes to results, like [`Error::coded`].
 pub trait Coded {
-    /// The same result, its error with a code unless it has one.
+    /// Adds a code to the error, unless it has one already.
     #[must_use]
     fn coded(self, code: Code) -> Self;
 }

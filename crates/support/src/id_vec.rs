@@ -4,15 +4,15 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
-/// A typed index. Made by [`id_type!`](crate::id_type).
+/// A typed index, declared by [`id_type!`](crate::id_type).
 pub trait Id: Copy + Ord + fmt::Debug {
-    /// The id of position `index`. Panics beyond `u32::MAX`.
+    /// Returns the id of position `index`. Panics beyond `u32::MAX`.
     fn from_index(index: usize) -> Self;
-    /// The position.
+    /// Position of the entity.
     fn index(self) -> usize;
 }
 
-/// Declares a typed index that displays as `prefix` and its number.
+/// Declares a typed index that displays as `prefix` followed by its number.
 #[macro_export]
 macro_rules! id_type {
     ($(#[$doc:meta])* $name:ident, $prefix:literal) => {
@@ -43,7 +43,7 @@ macro_rules! id_type {
     };
 }
 
-/// A vector that owns its entities and hands out typed indices to them.
+/// A vector of entities, indexed by their typed ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdVec<I, T> {
     items: Vec<T>,
@@ -51,12 +51,12 @@ pub struct IdVec<I, T> {
 }
 
 impl<I: Id, T> IdVec<I, T> {
-    /// An empty vector.
+    /// Creates an empty vector.
     pub const fn new() -> Self {
         Self { items: Vec::new(), marker: PhantomData }
     }
 
-    /// A vector of `len` clones of an entity.
+    /// Creates a vector of `len` clones of an entity.
     pub fn filled(item: T, len: usize) -> Self
     where
         T: Clone,
@@ -64,29 +64,29 @@ impl<I: Id, T> IdVec<I, T> {
         Self { items: vec![item; len], marker: PhantomData }
     }
 
-    /// Appends an entity.
+    /// Appends an entity and returns its id.
     pub fn push(&mut self, item: T) -> I {
         let id = self.next_id();
         self.items.push(item);
         id
     }
 
-    /// The id that the next `push` returns.
+    /// Id that the next `push` will return.
     pub fn next_id(&self) -> I {
         I::from_index(self.items.len())
     }
 
-    /// How many entities there are.
+    /// Number of entities.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// Whether there is none.
+    /// True if the vector is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// The entity, or `None` for an id of another vector.
+    /// Returns the entity, or `None` if the id is out of range.
     pub fn get(&self, id: I) -> Option<&T> {
         self.items.get(id.index())
     }

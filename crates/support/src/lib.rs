@@ -1,7 +1,8 @@
-//! Typed indices and the vectors they index; the error type of every stage; a check of memory
-//! before it is allocated; loops that threads share.
+//! Typed indices and vectors indexed by them, the error type of every stage, a memory check before
+//! large allocations, and parallel loops.
 //!
-//! Nothing here knows a domain word: no shape, no graph, no instruction. Codes of errors name such things and nothing more.
+//! This crate is independent of the domain: it has no shapes, graphs, or instructions. Only the
+//! error codes name such things.
 
 mod code;
 mod error;

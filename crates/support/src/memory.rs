@@ -1,13 +1,13 @@
-//! Whether memory can be had, asked before it is needed.
+//! Checks that memory is available before a large allocation.
 
 use crate::{Error, Result};
 
-/// What is smaller than this is allocated without asking.
+/// Allocations smaller than this are not checked.
 const WORTH_ASKING: u64 = 16 << 20;
 
-/// An error, which begins with `what`, if `bytes` of memory cannot be had at this moment. What is asked for is given back
-/// at once and never touched; an allocation that fails later ends the process, which is no answer to someone who asks for
-/// an array of a terabyte.
+/// Returns an error that begins with `what` if `bytes` of memory cannot be allocated at this
+/// moment. The check allocates the memory and frees it again without touching it. Without this
+/// check, a failed allocation would abort the process, for example for an array of a terabyte.
 pub fn check_memory(bytes: u64, what: impl std::fmt::Display) -> Result<()> {
     if bytes < WORTH_ASKING {
         return Ok(());

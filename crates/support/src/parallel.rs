@@ -1,16 +1,15 @@
-//! Loops over chunks of an array that are independent of each other, shared by threads where that
-//! pays. The number of threads changes no result: each chunk is computed by one thread, from start
-//! to end.
+//! Parallel loops over independent chunks of an array. The number of threads does not affect the
+//! results, because one thread computes each chunk from start to end.
 
 use std::num::NonZero;
 use std::thread::available_parallelism;
 
-/// Upper bound of the threads that one loop starts.
+/// Upper bound for the number of threads that one loop starts.
 const MAX_THREADS: usize = 64;
 
-/// Calls `compute` with the index of each chunk of `size` elements, and the chunk. The last chunk
-/// may be shorter. Up to `threads` threads share the work: the number of threads that the caller
-/// expects to pay for themselves.
+/// Calls `compute` with the index and the elements of each chunk of `size` elements. The last chunk
+/// may be shorter. Up to `threads` threads share the work. The caller chooses the number so that
+/// the work outweighs the cost of starting threads.
 pub fn for_each_chunk<T: Send>(
     elements: &mut [T],
     size: usize,
@@ -21,7 +20,7 @@ pub fn for_each_chunk<T: Send>(
         return;
     }
     let threads = threads.min(elements.len().div_ceil(size));
-    // The system reads files to count its processors, so short loops do not ask.
+    // Counting the processors reads files, so short loops skip it.
     let threads = if threads > 1 {
         threads.min(available_parallelism().map_or(1, NonZero::get)).min(MAX_THREADS)
     } else {

@@ -11,8 +11,8 @@ use support::{Error, Result};
 
 /// A node's attributes, defaults included, with the node's name and op for messages.
 ///
-/// Each getter is an error that names node, op and attribute if the attribute is absent or has another kind; the forms
-/// ending in `_or` take a value for an absent one.
+/// Each getter returns an error that names the node, the op, and the attribute if the attribute is
+/// absent or has another kind. Getters ending in `_or` return a default for an absent attribute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Attributes {
     node: Arc<str>,
@@ -31,7 +31,7 @@ macro_rules! getters {
                 }
             }
 
-            /// The same, or a value for an absent attribute.
+            /// Same as the getter above, with a default for an absent attribute.
             pub fn $or(&self, name: &str, default: $type) -> Result<$type> {
                 if self.has(name) { self.$name(name) } else { Ok(default) }
             }
@@ -40,17 +40,17 @@ macro_rules! getters {
 }
 
 impl Attributes {
-    /// The attributes of one node.
+    /// Creates the attributes of one node.
     pub fn new(node: &str, op: &str, values: BTreeMap<String, AttrValue>) -> Self {
         Self { node: node.into(), op: op.into(), values }
     }
 
-    /// Whether the attribute is set to anything.
+    /// True if the attribute has a value.
     pub fn has(&self, name: &str) -> bool {
         self.values.get(name).is_some_and(|v| v.value.is_some())
     }
 
-    /// All of them, by name.
+    /// All attributes, by name.
     pub fn values(&self) -> &BTreeMap<String, AttrValue> {
         &self.values
     }
@@ -87,7 +87,7 @@ impl Attributes {
         }
     }
 
-    /// A data type, or a value for an absent attribute.
+    /// A data type, or the default for an absent attribute.
     pub fn ty_or(&self, name: &str, default: DataType) -> Result<DataType> {
         if self.has(name) { self.ty(name) } else { Ok(default) }
     }
@@ -118,7 +118,7 @@ impl Attributes {
         }
     }
 
-    /// A shape, or a value for an absent attribute.
+    /// A shape, or the default for an absent attribute.
     pub fn shape_or(&self, name: &str, default: PartialShape) -> Result<PartialShape> {
         if self.has(name) { self.shape(name) } else { Ok(default) }
     }
@@ -135,20 +135,21 @@ impl Attributes {
         }
     }
 
-    /// The data type and shape of a tensor, which is not materialised.
+    /// Data type and shape of a tensor. Does not materialize its elements.
     pub fn tensor_type(&self, name: &str) -> Result<(DataType, Vec<i64>)> {
         let tensor = self.tensor_value(name)?;
         Ok((tensor.data_type(), tensor.sizes().to_vec()))
     }
 
-    /// A tensor with its elements. Strings and the like are errors, and so are tensors that fill more than 2 GiB from a
-    /// few stored values.
+    /// A tensor with its elements. Returns an error for strings and other non-numeric types, and
+    /// for tensors that expand a few stored values to more than 2 GiB.
     pub fn tensor(&self, name: &str) -> Result<Literal> {
         self.tensor_value(name)?.literal().map_err(|e| self.at_attribute(name, e))
     }
 
-    /// If the encoding itself says that all elements are equal: that element, and the tensor's shape. Costs nothing,
-    /// whatever the size. A tensor of one element or none is no splat.
+    /// Returns the common element and the tensor's shape if the encoding itself shows that all
+    /// elements are equal. Takes constant time. A tensor with at most one element does not count as
+    /// a splat.
     pub fn tensor_is_splat(&self, name: &str) -> Result<Option<(Literal, ArrayShape)>> {
         self.tensor_value(name)?.splat().map_err(|e| self.at_attribute(name, e))
     }
@@ -166,7 +167,7 @@ impl Attributes {
         }
     }
 
-    /// A function's name and the values of its attributes.
+    /// Name of a function and the values of its attributes.
     pub fn func(&self, name: &str) -> Result<(&str, Attributes)> {
         match self.value(name)? {
             Value::Func(func) => Ok(self.name_attrs(func)),
@@ -198,7 +199,7 @@ impl Attributes {
 
     fn data_type(&self, name: &str, number: i32) -> Result<DataType> {
         DataType::from_number(number)
-            .ok_or_else(|| self.error(name, &format!("has the number {number}, which is no data type")))
+            .ok_or_else(|| self.error(name, &format!("has the unknown data type number {number}")))
     }
 
     fn wrong_kind(&self, name: &str, kind: &str) -> Error {

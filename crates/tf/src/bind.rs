@@ -1,8 +1,10 @@
-//! Resources become values: variables constants, tables lookups in constant arrays, in functions too.
+//! Replaces resources by values, also in functions: variables become constants, and tables become
+//! lookups in constant arrays.
 //!
-//! A handle is followed from its node through copies, calls and control flow. What reads the variable becomes a copy of
-//! the value, what looks a key up a call of the table's function; each function that a handle reaches is copied for the
-//! handles that it gets. Only resources that nothing writes can be bound.
+//! The pass follows each handle from its node through copies, calls, and control flow. A node that
+//! reads the variable becomes a copy of the value. A node that looks up a key becomes a call of the
+//! table's function. Each function that receives handles is copied once per combination of handles.
+//! Only resources that the graph never writes can be bound.
 
 mod body;
 mod calls;
@@ -15,17 +17,19 @@ use body::Body;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// What a resource stands for from now on.
+/// Replacement of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Bound {
-    /// A value of this type; `reference` says that the variable is one of TensorFlow 1's, whose readers need no op.
+    /// A value of this type. `reference` is true for TensorFlow 1 reference variables, which
+    /// consumers read without a read op.
     Value { data_type: DataType, reference: bool },
-    /// A table: the functions that find values and tell the size. The handle itself is a number that nobody looks at.
+    /// A table: the functions that look up values and return the size. The handle itself becomes an
+    /// unused number.
     Table { find: String, size: String },
 }
 
 impl Bound {
-    /// The type of what takes the handle's place.
+    /// Type of the value that replaces the handle.
     fn data_type(&self) -> DataType {
         match self {
             Self::Value { data_type, .. } => *data_type,
@@ -38,71 +42,72 @@ impl Bound {
     }
 }
 
-/// The resources of a graph that are bound.
+/// Bound resources of a graph.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    /// By the node that makes the handle: what it becomes, and the constant in its place.
+    /// Replacement and constant for each node that creates a handle.
     pub(crate) nodes: BTreeMap<String, (Bound, NodeDef)>,
-    /// More functions, those of tables.
+    /// Additional functions, which implement the tables.
     pub(crate) functions: Vec<FunctionDef>,
 }
 
-/// How deep functions may call each other.
+/// Limit for the depth of nested function calls.
 const MAX_DEPTH: usize = 100;
 
-/// The most nodes in all copies of functions.
+/// Limit for the number of nodes in all copies of functions.
 const MAX_NODES: usize = 1_000_000;
 
-/// The nodes of a graph that are `needed`, and the library, with resources bound.
+/// Returns the `needed` nodes of a graph and the library, with resources bound.
 pub(crate) fn bind(graph: GraphDef, needed: &[bool], bindings: &Bindings) -> Result<GraphDef> {
     let empty = Vec::new();
     let library = graph.library.as_ref().map_or(&empty, |library| &library.function);
     let mut copies = Copies::new(library, &bindings.functions)?;
-    let kept: Vec<&NodeDef> =
+    let retained: Vec<&NodeDef> =
         graph.node.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
     let roots = bindings.nodes.iter().map(|(name, (bound, _))| (name.as_str(), bound.clone())).collect();
-    let body = Body::new(kept.iter().copied(), roots, &[], &mut copies)?;
-    // What changes of the kept nodes, in their order; the others are moved, for a graph may be large.
+    let body = Body::new(retained.iter().copied(), roots, &[], &mut copies)?;
+    // Replacements of the retained nodes, in node order. Other nodes are moved, because a graph may
+    // be large.
     let mut changes = Vec::new();
-    for (at, node) in kept.iter().enumerate() {
+    for (at, node) in retained.iter().enumerate() {
         match bindings.nodes.get(&node.name) {
             Some((_, constant)) => changes.push((at, vec![constant.clone()])),
-            None => changes.extend(body.rewritten(node, &mut copies)?.map(|made| (at, made.nodes))),
+            None => changes.extend(body.rewritten(node, &mut copies)?.map(|rewritten| (at, rewritten.nodes))),
         }
     }
-    let made = copies.made;
+    let created = copies.created;
     let mut nodes = Vec::new();
     let mut changes = changes.into_iter().peekable();
-    let kept = graph.node.into_iter().zip(needed).filter(|(_, needed)| **needed);
-    for (at, (node, _)) in kept.enumerate() {
+    let retained = graph.node.into_iter().zip(needed).filter(|(_, needed)| **needed);
+    for (at, (node, _)) in retained.enumerate() {
         match changes.next_if(|(changed, _)| *changed == at) {
-            Some((_, made)) => nodes.extend(made),
+            Some((_, replacement)) => nodes.extend(replacement),
             None => nodes.push(node),
         }
     }
     let mut library = graph.library.unwrap_or_default();
-    library.function.extend(made);
+    library.function.extend(created);
     library.function.extend(bindings.functions.iter().cloned());
     let library = (library != FunctionDefLibrary::default()).then_some(library);
     Ok(GraphDef { node: nodes, versions: graph.versions, library })
 }
 
-/// A copy of a function for some bound arguments.
+/// Copy of a function, specialized for bound arguments.
 #[derive(Clone)]
 struct Copy {
     name: String,
-    /// What is bound among its results.
+    /// Binding of each result.
     results: Vec<Option<Bound>>,
 }
 
-/// The copies of functions made so far.
+/// Copies of functions created so far.
 struct Copies<'a> {
     functions: BTreeMap<&'a str, &'a FunctionDef>,
     taken: BTreeSet<String>,
     known: BTreeMap<(String, Vec<Option<Bound>>), Copy>,
-    made: Vec<FunctionDef>,
+    created: Vec<FunctionDef>,
     nodes: usize,
-    /// The functions being copied, the outermost first.
+    /// Functions being copied, outermost first.
     active: Vec<String>,
 }
 
@@ -113,22 +118,23 @@ impl<'a> Copies<'a> {
             let name = function.signature.as_ref().map_or("", |signature| signature.name.as_str());
             if name.is_empty() || functions.insert(name, function).is_some() {
                 return Err(Error::invalid(format!(
-                    "the name '{name}' of a function of the graph's library is empty or not unique"
+                    "function name '{name}' in the graph's library is empty or not unique"
                 )));
             }
         }
         let taken = functions.keys().map(|name| (*name).to_owned()).collect();
-        let (known, made, active) = (BTreeMap::new(), Vec::new(), Vec::new());
-        Ok(Self { functions, taken, known, made, nodes: 0, active })
+        let (known, created, active) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Ok(Self { functions, taken, known, created, nodes: 0, active })
     }
 
-    /// Whether the library has a function of this name.
+    /// True if the library has a function of this name.
     fn is_function(&self, name: &str) -> bool {
         self.functions.contains_key(name)
     }
 
-    /// The copy of a function for arguments of which some are bound. Makes it on first use.
-    fn of(&mut self, name: &str, arguments: &[Option<Bound>]) -> Result<Copy> {
+    /// Returns the copy of a function for the given bindings of its arguments. Creates it on first
+    /// use.
+    fn copy_of(&mut self, name: &str, arguments: &[Option<Bound>]) -> Result<Copy> {
         let key = (name.to_owned(), arguments.to_vec());
         if let Some(copy) = self.known.get(&key) {
             return Ok(copy.clone());
@@ -143,10 +149,10 @@ impl<'a> Copies<'a> {
             Error::invalid(format!("function '{name}' is neither in the graph's library nor an op"))
         })?;
         self.active.push(name.to_owned());
-        let made = self.make(function, arguments).map_err(|e| e.context(format!("function '{name}'")))?;
+        let copy = self.make(function, arguments).map_err(|e| e.context(format!("function '{name}'")))?;
         self.active.pop();
-        self.known.insert(key, made.clone());
-        Ok(made)
+        self.known.insert(key, copy.clone());
+        Ok(copy)
     }
 
     fn make(&mut self, function: &FunctionDef, arguments: &[Option<Bound>]) -> Result<Copy> {
@@ -161,7 +167,7 @@ impl<'a> Copies<'a> {
         let signature = copy.signature.get_or_insert_default();
         if signature.input_arg.len() != arguments.len() {
             return Err(Error::unsupported(format!(
-                "it has {} arguments, among them lists, and {} tensors to take, among them handles",
+                "functions with list arguments cannot take handles: the signature has {} arguments, the call passes {} tensors",
                 signature.input_arg.len(),
                 arguments.len()
             )));
@@ -195,9 +201,9 @@ impl<'a> Copies<'a> {
         for node in &function.node_def {
             match body.rewritten(node, self)? {
                 None => nodes.push(node.clone()),
-                Some(made) => {
-                    nodes.extend(made.nodes);
-                    renamed.extend(made.output.map(|output| (node.name.as_str(), output)));
+                Some(rewritten) => {
+                    nodes.extend(rewritten.nodes);
+                    renamed.extend(rewritten.output.map(|output| (node.name.as_str(), output)));
                 }
             }
         }
@@ -206,12 +212,12 @@ impl<'a> Copies<'a> {
         copy.node_def = nodes;
         signature.name = self.unused_name(&signature.name);
         let name = signature.name.clone();
-        self.made.push(copy);
+        self.created.push(copy);
         Ok(Copy { name, results })
     }
 
     fn unused_name(&mut self, name: &str) -> String {
-        let mut number = self.made.len();
+        let mut number = self.created.len();
         loop {
             let unused = format!("{name}__bound_{number}");
             if self.taken.insert(unused.clone()) {
@@ -222,7 +228,7 @@ impl<'a> Copies<'a> {
     }
 }
 
-/// An attribute that holds a type.
+/// Returns an attribute value that holds a type.
 fn type_value(data_type: DataType) -> AttrValue {
     Value::Type(data_type.number()).into()
 }

@@ -1,7 +1,8 @@
 //! Checkpoints: the values of variables by name, in both of TensorFlow's formats.
 //!
-//! Files are mapped, and arrays share their bytes where the format allows it. Every block of a table and every tensor that is
-//! used is compared with its checksum: damage is an error that names file, tensor and offset.
+//! Files are memory-mapped, and arrays share their bytes where the format allows it. Checksums are
+//! verified for every table block and every tensor that is used. Errors for damaged files name the
+//! file, the tensor, and the offset.
 
 mod crc32c;
 mod object_graph;
@@ -27,7 +28,7 @@ pub use saved::Saved;
 pub use write::{Bundle, write_v2, write_v2_parts};
 pub use write_v1::write_v1;
 
-/// The most files of a version 1 checkpoint that a pattern may name.
+/// Limit for the number of version 1 files that a pattern may match.
 const MAX_FILES: usize = 10_000;
 
 /// An open checkpoint.
@@ -41,17 +42,17 @@ enum Format {
     V2(v2::Bundle),
 }
 
-/// The value of a tensor.
+/// Value of a tensor.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Numbers.
     Array(DataType, Literal),
-    /// Sizes and row-major elements of a tensor of strings.
+    /// Sizes and row-major elements of a string tensor.
     Strings(Vec<i64>, Vec<Bytes>),
 }
 
 impl Value {
-    /// Its type.
+    /// Element type.
     pub fn data_type(&self) -> DataType {
         match self {
             Self::Array(data_type, _) => *data_type,
@@ -59,7 +60,7 @@ impl Value {
         }
     }
 
-    /// Its sizes.
+    /// Dimension sizes.
     pub fn sizes(&self) -> Vec<i64> {
         match self {
             Self::Array(_, literal) => literal.array_shape().sizes(),
@@ -67,18 +68,19 @@ impl Value {
         }
     }
 
-    /// The numbers; an error for strings.
+    /// Returns the numbers, or an error for strings.
     pub fn array(&self) -> Result<&Literal> {
         match self {
             Self::Array(_, literal) => Ok(literal),
-            Self::Strings(..) => Err(Error::unsupported("it has type string, which holds no numbers")),
+            Self::Strings(..) => Err(Error::unsupported("expected a numeric type, got string")),
         }
     }
 }
 
 impl Checkpoint {
-    /// Opens the checkpoint of a path as TensorFlow names it: the common beginning of the files for version 2, which comes
-    /// first; for version 1 the file itself, or a pattern of files such as `model-?????-of-00002`.
+    /// Opens a checkpoint by the path that TensorFlow uses for it. For version 2, which is tried
+    /// first, this is the common prefix of the files. For version 1, it is the file itself or a
+    /// pattern such as `model-?????-of-00002`.
     pub fn open(path: &Path) -> Result<Self> {
         Self::read(path).coded(Code::Checkpoint)
     }
@@ -98,12 +100,12 @@ impl Checkpoint {
         Ok(Self { path: path.to_owned(), format })
     }
 
-    /// Whether there are files for [`Self::open`].
+    /// True if [`Self::open`] would find files for this path.
     pub fn exists(path: &Path) -> bool {
         with_suffix(path, ".index").is_file() || matching_files(path).is_ok_and(|files| !files.is_empty())
     }
 
-    /// The names of all tensors, in order.
+    /// Names of all tensors, in order.
     pub fn names(&self) -> Box<dyn Iterator<Item = &str> + '_> {
         match &self.format {
             Format::V1(tensors) => Box::new(tensors.keys().map(String::as_str)),
@@ -111,7 +113,7 @@ impl Checkpoint {
         }
     }
 
-    /// Whether there is a tensor of this name.
+    /// True if the checkpoint has a tensor of this name.
     pub fn contains(&self, name: &str) -> bool {
         match &self.format {
             Format::V1(tensors) => tensors.contains_key(name),
@@ -119,7 +121,7 @@ impl Checkpoint {
         }
     }
 
-    /// Type and sizes of a tensor; its elements are not looked at.
+    /// Type and sizes of a tensor. Does not read its elements.
     pub fn tensor_type(&self, name: &str) -> Result<Option<(DataType, Vec<i64>)>> {
         let found = match &self.format {
             Format::V1(tensors) => tensors.get(name).map(v1::Stored::tensor_type),
@@ -130,7 +132,8 @@ impl Checkpoint {
         found.transpose().map_err(|e| self.at_tensor(name, e))
     }
 
-    /// The value of a tensor, put together if it is stored in parts; `None` if there is none of this name.
+    /// Value of a tensor, joined if it is stored in parts. `None` if the checkpoint has no tensor
+    /// of this name.
     pub fn value(&self, name: &str) -> Result<Option<Value>> {
         let found = match &self.format {
             Format::V1(tensors) => tensors.get(name).map(v1::Stored::value),
@@ -139,15 +142,15 @@ impl Checkpoint {
         found.transpose().map_err(|e| self.at_tensor(name, e))
     }
 
-    /// The type and elements of a tensor of numbers; `None` if there is none of this name.
+    /// Type and elements of a numeric tensor. `None` if the checkpoint has no tensor of this name.
     pub fn tensor(&self, name: &str) -> Result<Option<(DataType, Literal)>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
         let literal = value.array().map_err(|e| self.at_tensor(name, e))?.clone();
         Ok(Some((value.data_type(), literal)))
     }
 
-    /// What a restoring op gives for a tensor: all of it if `shape_and_slice` is empty, else the box that it says, such as
-    /// `10 4 0,5:-`.
+    /// Value that a restore op returns for a tensor: all of it if `shape_and_slice` is empty,
+    /// otherwise the given box, such as `10 4 0,5:-`.
     pub fn restore(&self, name: &str, shape_and_slice: &str) -> Result<Option<Value>> {
         let Some(value) = self.value(name)? else { return Ok(None) };
         if shape_and_slice.is_empty() {
@@ -155,24 +158,25 @@ impl Checkpoint {
         }
         let error =
             |what: &str| self.at_tensor(name, Error::invalid(format!("the part '{shape_and_slice}' {what}")));
-        let (sizes, slice) = slices::parse(shape_and_slice).ok_or_else(|| error("is not understood"))?;
+        let (sizes, slice) = slices::parse(shape_and_slice)
+            .ok_or_else(|| error("is malformed; expected the form '10 4 0,5:-'"))?;
         if sizes != value.sizes() {
-            return Err(error(&format!("is of another shape than the tensor's {:?}", value.sizes())));
+            return Err(error(&format!("does not match the tensor's shape {:?}", value.sizes())));
         }
-        let region =
-            slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside of the tensor"))?;
+        let region = slices::Region::new(&slice, &sizes).ok_or_else(|| error("lies outside the tensor"))?;
         let cut = slices::cut(value.array().map_err(|e| self.at_tensor(name, e))?, &region);
         Ok(Some(Value::Array(value.data_type(), cut?)))
     }
 
-    /// What a version 2 checkpoint stores, tensor by tensor, parts as parts: those of one file need not make whole tensors.
+    /// Contents of a version 2 checkpoint, with partitioned tensors as separate parts. The parts in
+    /// one file need not cover a whole tensor.
     ///
     /// # Errors
-    /// Checkpoints of version 1, and what is damaged.
+    /// Fails for version 1 checkpoints and for damaged files.
     pub fn stored(&self) -> Result<Vec<Saved>> {
         let Format::V2(bundle) = &self.format else {
             return Err(Error::unsupported(format!(
-                "{} is of version 1; version 2 is wanted",
+                "{}: expected a version 2 checkpoint, got version 1",
                 self.describe()
             )));
         };
@@ -192,7 +196,7 @@ impl Checkpoint {
     }
 }
 
-/// The files that a path means: itself, or what its last part matches as a pattern.
+/// Files that a path refers to: the file itself, or the matches of its last component as a pattern.
 fn matching_files(path: &Path) -> Result<Vec<PathBuf>> {
     if path.is_file() {
         return Ok(vec![path.to_owned()]);
@@ -211,15 +215,18 @@ fn matching_files(path: &Path) -> Result<Vec<PathBuf>> {
         .take(MAX_FILES + 1)
         .collect();
     if files.len() > MAX_FILES {
-        return Err(Error::invalid(format!("'{}' names more than {MAX_FILES} files", path.display())));
+        return Err(Error::invalid(format!(
+            "pattern '{}' matches more than {MAX_FILES} files",
+            path.display()
+        )));
     }
     files.sort();
     Ok(files)
 }
 
-/// Whether a name matches a pattern: `?` is any character, `*` any number of them.
+/// True if a name matches a pattern: `?` is any character, `*` any number of characters.
 fn matches(pattern: &[u8], name: &[u8]) -> bool {
-    // Where the last star stands, and how much of the name it has taken.
+    // Position of the last star, and length of the name prefix that it ends.
     let (mut p, mut n, mut star) = (0, 0, None);
     while n < name.len() {
         match pattern.get(p) {
@@ -247,7 +254,7 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// An error about the bytes at an offset of a file, which the caller names.
+/// Creates an error about the bytes at a file offset. The caller adds the file name.
 fn damaged(at: usize, what: &str) -> Error {
     Error::invalid(format!("the file is damaged at byte {at}: {what}"))
 }
@@ -256,16 +263,16 @@ fn damaged(at: usize, what: &str) -> Error {
 fn tensor_type(number: i32, shape: Option<&TensorShapeProto>) -> Result<(DataType, Vec<i64>)> {
     let data_type = DataType::from_number(number)
         .filter(|data_type| !data_type.is_ref())
-        .ok_or_else(|| Error::invalid(format!("its type has the number {number}, which is no data type")))?;
+        .ok_or_else(|| Error::invalid(format!("unknown data type number {number}")))?;
     let shape = shape.map_or(Ok(PartialShape::known(&[])), PartialShape::from_proto)?;
-    let sizes = shape.sizes().ok_or_else(|| Error::invalid("its shape is not known"))?;
+    let sizes = shape.sizes().ok_or_else(|| Error::invalid("unknown shape"))?;
     index::element_count(&sizes)
         .and_then(|count| count.checked_mul(16))
-        .ok_or_else(|| Error::invalid(format!("its shape {shape} is too large")))?;
+        .ok_or_else(|| Error::invalid(format!("shape {shape} is too large")))?;
     Ok((data_type, sizes))
 }
 
-/// The proto of a shape that is known in full.
+/// Encodes a fully known shape.
 pub(crate) fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
     let dim = sizes.iter().map(|&size| Dim { size, name: String::new() }).collect();
     TensorShapeProto { dim, unknown_rank: false }
@@ -274,7 +281,7 @@ pub(crate) fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
 fn element_type(data_type: DataType) -> Result<PrimitiveType> {
     data_type
         .primitive_type()
-        .ok_or_else(|| Error::unsupported(format!("it has type {data_type}, which holds no numbers")))
+        .ok_or_else(|| Error::unsupported(format!("expected a numeric type, got {data_type}")))
 }
 
 #[cfg(test)]

@@ -5,7 +5,8 @@ use std::fmt;
 
 macro_rules! data_types {
     ($($variant:ident, $reference:ident = $number:literal, $name:literal, $proto:literal, $primitive:expr;)*) => {
-        /// A data type. `XRef` is a reference to a mutable tensor of type `X`, as TensorFlow 1's variables make them.
+        /// A data type. `XRef` is a reference to a mutable tensor of type `X`, as TensorFlow 1's
+        /// variables make them.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "the names are the documentation")]
         pub enum DataType {
@@ -17,7 +18,8 @@ macro_rules! data_types {
             /// Every type that is no reference.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The type of a number of the proto enum `DataType`; `None` for 0 (`DT_INVALID`) and numbers not in use.
+            /// The type of a number of the proto enum `DataType`; `None` for 0 (`DT_INVALID`) and
+            /// numbers not in use.
             pub fn from_number(number: i32) -> Option<Self> {
                 match number {
                     $(
@@ -70,8 +72,9 @@ macro_rules! data_types {
                 matches!(self, $(Self::$reference)|*)
             }
 
-            /// The element type of its tensors: quantised types are plain integers. `None` for references and for what
-            /// has no numbers: string, resource, variant, and the float8 formats that only other machines have.
+            /// The element type of its tensors: quantised types are plain integers. `None` for
+            /// references and for what has no numbers: string, resource, variant, and the float8
+            /// formats that only other machines have.
             pub fn primitive_type(self) -> Option<PrimitiveType> {
                 match self {
                     $(Self::$variant => $primitive,)*

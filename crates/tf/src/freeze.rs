@@ -1,8 +1,8 @@
 //! Freezing: a graph whose variables are constants with the values of a checkpoint.
 //!
-//! What `freeze_graph` does, as a function of files: the values are restored ([`session`]), what the outputs don't need is
-//! dropped, variables become constants and whatever reads them reads those ([`convert`], also within functions). The result
-//! is the same bytes for the same input.
+//! What `freeze_graph` does, as a function of files: the values are restored ([`session`]), what
+//! the outputs don't need is dropped, variables become constants and whatever reads them reads
+//! those ([`convert`], also within functions). The result is the same bytes for the same input.
 
 mod constant;
 mod convert;
@@ -27,7 +27,8 @@ const MAX_GRAPH: usize = i32::MAX as usize;
 pub struct FreezeOptions {
     /// A GraphDef; text or binary is told by its content.
     pub input_graph: Option<PathBuf>,
-    /// A SaverDef. With it, values are restored as its restore op would; else by the variables' names.
+    /// A SaverDef. With it, values are restored as its restore op would; else by the variables'
+    /// names.
     pub input_saver: Option<PathBuf>,
     /// A MetaGraphDef, instead of the graph; its saver restores.
     pub input_meta_graph: Option<PathBuf>,
@@ -43,7 +44,8 @@ pub struct FreezeOptions {
     pub output_node_names: String,
     /// Whether to drop the nodes' devices.
     pub clear_devices: bool,
-    /// Nodes that assign variables, to be run after the checkpoint is restored, unless there is an `input_saver`.
+    /// Nodes that assign variables, to be run after the checkpoint is restored, unless there is an
+    /// `input_saver`.
     pub initializer_nodes: String,
     /// The variables that become constants; empty: all of them.
     pub variable_names_whitelist: String,
@@ -176,7 +178,8 @@ pub enum Restore<'a> {
     Saver(&'a SaverDef),
     /// The same, where the op may stand in a function; what it does not restore, by name.
     SavedModel(&'a SaverDef),
-    /// By the variables' names: the keys themselves, or the names that a checkpoint of objects knows.
+    /// By the variables' names: the keys themselves, or the names that a checkpoint of objects
+    /// knows.
     Names,
 }
 
@@ -212,7 +215,8 @@ pub fn freeze_graph(
         if choice.clear_devices {
             node.device.clear();
         }
-        // SavedModels come without them; what has neither value nor default is the business of whoever loads the graph.
+        // SavedModels come without them; what has neither value nor default is the business of
+        // whoever loads the graph.
         if let Some(op) = op_def::lookup(&node.op) {
             let _ = op_def::fill_defaults(op, &mut node.attr);
         }
@@ -291,7 +295,8 @@ impl<'a> Variables<'a> {
         Self { session, checkpoint, shared: names.collect() }
     }
 
-    /// The value of a variable of the graph, or of a handle within a function, which is the variable of its shared name.
+    /// The value of a variable of the graph, or of a handle within a function, which is the
+    /// variable of its shared name.
     fn value(&self, node: &NodeDef, in_function: bool) -> Result<Value> {
         let names = names_of(node);
         let variable = if in_function {

@@ -1,13 +1,16 @@
 //! From control flow by `Switch` and `Merge` to functional `While`, `If` and `Case`.
 //!
-//! In TensorFlow 1 a conditional is no node: `Switch` sends its data to one of two outputs, what is computed from the
-//! other is dead, and `Merge` takes the input that is alive. So each node has a [state](state): the outcomes of
-//! predicates under which it runs. Where a `Merge` joins all outcomes of one predicate, the nodes that run under each
-//! become the branches of an `If` or a `Case`. Inner conditionals are replaced before outer ones, because then a branch
-//! has no control flow left when it becomes a function.
+//! In TensorFlow 1 a conditional is no node: `Switch` sends its data to one of two outputs, what is
+//! computed from the other is dead, and `Merge` takes the input that is alive. So each node has a
+//! [state](state): the outcomes of predicates under which it runs. Where a `Merge` joins all
+//! outcomes of one predicate, the nodes that run under each become the branches of an `If` or a
+//! `Case`. Inner conditionals are replaced before outer ones, because then a branch has no control
+//! flow left when it becomes a function.
 //!
-//! A while loop is no node either: its nodes stand in a [frame](frames), which values enter and leave through `Enter` and
-//! `Exit`. Loops are replaced before conditionals; those inside of a loop are replaced in the functions that it becomes.
+//! A while loop is no node either: its nodes stand in a [frame](frames), which values enter and
+//! leave through `Enter` and
+//! `Exit`. Loops are replaced before conditionals; those inside of a loop are replaced in the
+//! functions that it becomes.
 
 mod branch;
 mod conditional;
@@ -86,8 +89,8 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
 /// Which outcomes hold wherever a graph runs.
 #[derive(Default)]
 struct Assumptions {
-    /// Predicates that come from outside. If a result has a value under one outcome only, then the graph runs only when
-    /// that outcome holds.
+    /// Predicates that come from outside. If a result has a value under one outcome only, then the
+    /// graph runs only when that outcome holds.
     from_outside: BTreeSet<OutputId>,
     /// The outcomes found.
     outcomes: BTreeMap<OutputId, Assumption>,
@@ -199,8 +202,8 @@ struct Done {
     moved: BTreeSet<NodeId>,
 }
 
-/// Control inputs on a `Switch` become control inputs on copies of its inputs, which say the same: that it runs. A
-/// variable waits for nothing, wherever it was created.
+/// Control inputs on a `Switch` become control inputs on copies of its inputs, which say the same:
+/// that it runs. A variable waits for nothing, wherever it was created.
 fn wait_for_inputs_of_switches(graph: &mut Graph) {
     let is_switch_at = |graph: &Graph, id: NodeId| is_switch(&graph.nodes[id].op);
     let mut copies: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
@@ -232,7 +235,8 @@ fn wait_for_inputs_of_switches(graph: &mut Graph) {
     }
 }
 
-/// A `Merge` of which one input can be alive is that input, but the number of the input has no node to come from.
+/// A `Merge` of which one input can be alive is that input, but the number of the input has no node
+/// to come from.
 fn refuse_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Result<()> {
     let mut inputs = order.iter().flat_map(|&id| &graph.nodes[id].inputs);
     match inputs.find(|i| i.index == 1 && states.redirects.contains_key(&OutputId { index: 0, ..**i })) {

@@ -148,9 +148,9 @@ impl Graph {
         self.nodes[output.node].output_types[output.index]
     }
 
-    /// All nodes such that inputs and control inputs come first; among nodes that are ready, in order of their ids. A
-    /// cycle is an error that names the nodes on it; the edge from `NextIteration` to `Merge`, which closes a loop of
-    /// TensorFlow 1, is none.
+    /// All nodes such that inputs and control inputs come first; among nodes that are ready, in
+    /// order of their ids. A cycle is an error that names the nodes on it; the edge from
+    /// `NextIteration` to `Merge`, which closes a loop of TensorFlow 1, is none.
     pub fn topological_order(&self) -> Result<Vec<NodeId>> {
         let mut waits = vec![0usize; self.nodes.len()];
         let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
@@ -187,8 +187,8 @@ impl Graph {
             .collect()
     }
 
-    /// Names the nodes of one cycle. Every node that still waits has an input that still waits, so walking along those
-    /// inputs must come back.
+    /// Names the nodes of one cycle. Every node that still waits has an input that still waits, so
+    /// walking along those inputs must come back.
     fn cycle_error(&self, waits: &[usize]) -> Error {
         let waiting = |id: &NodeId| waits[id.index()] > 0;
         let mut path: Vec<NodeId> = Vec::new();

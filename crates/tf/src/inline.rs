@@ -1,9 +1,9 @@
 //! Graphs that run node by node: each call replaced by the body of its function, and then only the
 //! nodes that are needed.
 //!
-//! A call becomes: a node that waits for all that the call waits for, so that what a body makes of nothing runs when the
-//! call would, and is dead where the call is; an `Identity` for each argument; the body; and a node that waits for all of it,
-//! for whoever waits for the call.
+//! A call becomes: a node that waits for all that the call waits for, so that what a body makes of
+//! nothing runs when the call would, and is dead where the call is; an `Identity` for each
+//! argument; the body; and a node that waits for all of it, for whoever waits for the call.
 
 use crate::proto::attr_value::Value as Attr;
 use crate::{Attributes, DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};

@@ -1,8 +1,10 @@
 //! TensorFlow graphs: reading them, checking them, and preparing them for import.
 //!
-//! [`model`] reads models, [`source`] single files. [`prepare()`] turns a [`proto::GraphDef`] and a [`proto::Config`]
-//! into a [`Program`]: feeds replaced, pruned, typed, functions instantiated, control flow functionalised.
-//! [`freeze`](freeze::freeze) puts a checkpoint's values into a graph. Nothing here knows HLO.
+//! [`model`] reads models, and [`source`] reads single files. [`prepare()`] turns a
+//! [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: it replaces feeds, prunes,
+//! infers types, instantiates functions, and functionalizes control flow.
+//! [`freeze`](freeze::freeze) puts a checkpoint's values into a graph. Nothing in this crate
+//! depends on HLO.
 
 mod attributes;
 mod bind;

@@ -43,8 +43,8 @@ pub struct LoadOptions {
     pub config: Option<Config>,
     /// What the user says to help, where there is no config.
     pub infer: InferOptions,
-    /// A function of the graph's library that is the program, instead of nodes of the graph. Its arguments are fed, what
-    /// it returns is fetched.
+    /// A function of the graph's library that is the program, instead of nodes of the graph. Its
+    /// arguments are fed, what it returns is fetched.
     pub function: Option<String>,
     /// What the user has done with nodes of some ops.
     pub substitutions: Substitutions,
@@ -65,14 +65,16 @@ pub struct Model {
     pub notes: Vec<String>,
     /// The files that it was read from: a word for what each is, and its contents.
     pub files: Vec<(String, Bytes)>,
-    /// The feeds and fetches that follow from the graph, if neither the model nor the user states them.
+    /// The feeds and fetches that follow from the graph, if neither the model nor the user states
+    /// them.
     ends: Option<Ends>,
     /// The options that help to infer a config.
     options: InferOptions,
 }
 
 impl Model {
-    /// The config of the model, if the user gave none: what it says itself, or else what follows from its graph.
+    /// The config of the model, if the user gave none: what it says itself, or else what follows
+    /// from its graph.
     pub fn infer(&self) -> Result<Inferred> {
         let mut inferred = match (&self.config, &self.ends) {
             (Some(config), _) => complete(&self.graph, config, &self.options),
@@ -98,8 +100,8 @@ struct Contents {
 
 /// Reads a model: a SavedModel (its directory or file), a MetaGraph, or a GraphDef, binary or text.
 ///
-/// Variables that have values become constants unless the options or the program want them as variables, and static tables
-/// lookups in constants.
+/// Variables that have values become constants unless the options or the program want them as
+/// variables, and static tables lookups in constants.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
     let mut contents = read(path, &name, options)?;

@@ -16,7 +16,8 @@ pub fn op_signature(op: &str) -> Option<&'static OpDef> {
     lookup(op)
 }
 
-/// The inputs or outputs of a node: their types, and where those of each argument of the signature begin.
+/// The inputs or outputs of a node: their types, and where those of each argument of the signature
+/// begin.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct NodeTypes {
     /// The type of each, in order.
@@ -25,8 +26,8 @@ pub struct NodeTypes {
     pub starts: Vec<usize>,
 }
 
-/// What a signature's arguments (`input_arg` or `output_arg`) are for a node's attributes, defaults understood. An error
-/// if an attribute that they need is missing, or if there are too many.
+/// What a signature's arguments (`input_arg` or `output_arg`) are for a node's attributes, defaults
+/// understood. An error if an attribute that they need is missing, or if there are too many.
 pub fn node_types(
     signature: &OpDef,
     arguments: &[ArgDef],

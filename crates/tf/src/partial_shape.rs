@@ -18,7 +18,8 @@ impl PartialShape {
     /// The shape of which nothing is known.
     pub const UNKNOWN: Self = Self { dimensions: None };
 
-    /// Reads a proto. Sizes below -1, more than 254 of them, and products that don't fit 64 bits are errors.
+    /// Reads a proto. Sizes below -1, more than 254 of them, and products that don't fit 64 bits
+    /// are errors.
     pub fn from_proto(proto: &TensorShapeProto) -> Result<Self> {
         if proto.unknown_rank {
             return if proto.dim.is_empty() {

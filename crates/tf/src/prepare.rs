@@ -70,7 +70,8 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     Ok(program)
 }
 
-/// Makes the first fetch wait for nodes that are fetched for their effects only, as they have no outputs.
+/// Makes the first fetch wait for nodes that are fetched for their effects only, as they have no
+/// outputs.
 fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
     let Some(&first) = targets.first() else { return Ok(()) };
     let Some(fetch) = program.fetches.first_mut() else {
@@ -94,7 +95,8 @@ fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
     Ok(())
 }
 
-/// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each once.
+/// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each
+/// once.
 pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
     config::validate(config).coded(Code::Config)?;
     let names: BTreeSet<String> = config.fetch.iter().map(|fetch| config::id(&fetch.id).0).collect();

@@ -1,12 +1,13 @@
-//! Things that keep a graph from being compiled, one by one, for whoever wants to hear of all at once.
+//! Things that keep a graph from being compiled, one by one, for whoever wants to hear of all at
+//! once.
 
 use support::Error;
 
 /// Something that has to change before a graph can be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The node it is about; empty if it is about the config or the graph as a whole. Nodes of functions have the names
-    /// of the calls that lead to them before theirs.
+    /// The node it is about; empty if it is about the config or the graph as a whole. Nodes of
+    /// functions have the names of the calls that lead to them before theirs.
     pub node: String,
     /// The node's op; empty where there is none.
     pub op: String,

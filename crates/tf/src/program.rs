@@ -59,7 +59,8 @@ pub enum VariableState {
     Kept,
     /// It has a value; a new one is a result of its own, whatever its shape.
     Replaced,
-    /// It has no value before the program gives it one, a result of its own; its shape is not known.
+    /// It has no value before the program gives it one, a result of its own; its shape is not
+    /// known.
     Unset,
 }
 
@@ -90,8 +91,9 @@ impl Resource {
     }
 }
 
-/// A graph that is ready to import: fed outputs replaced by `_Arg` nodes, pruned backwards from the fetches, control
-/// flow functionalised, inputs and types checked. Only this crate constructs programs.
+/// A graph that is ready to import: fed outputs replaced by `_Arg` nodes, pruned backwards from the
+/// fetches, control flow functionalised, inputs and types checked. Only this crate constructs
+/// programs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Program {
@@ -105,7 +107,8 @@ pub struct Program {
     pub fetches: Vec<Fetch>,
     /// The variables, in the order of the config.
     pub variables: Vec<Variable>,
-    /// What the user promises of loops whose number of iterations nothing else bounds: the most iterations, by the
-    /// name of the loop's node, or a prefix of it that ends before `/while_context`.
+    /// What the user promises of loops whose number of iterations nothing else bounds: the most
+    /// iterations, by the name of the loop's node, or a prefix of it that ends before
+    /// `/while_context`.
     pub loop_bounds: BTreeMap<String, i64>,
 }

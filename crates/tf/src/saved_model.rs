@@ -26,7 +26,8 @@ pub(crate) fn table_functions(find: &str, size: &str, table: &tables::Table) -> 
     [lookup::find(find, table), lookup::size(size, table)]
 }
 
-/// The file of a SavedModel, if that is what a path is: the file itself, or a directory that holds one.
+/// The file of a SavedModel, if that is what a path is: the file itself, or a directory that holds
+/// one.
 pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
     let names = ["saved_model.pb", "saved_model.pbtxt"];
     if path.is_dir() {
@@ -51,8 +52,8 @@ pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
     Ok(is_named.then(|| path.to_owned()))
 }
 
-/// The MetaGraph of a SavedModel's file with exactly these tags, joined by commas. Without tags: those of serving, or the
-/// only one.
+/// The MetaGraph of a SavedModel's file with exactly these tags, joined by commas. Without tags:
+/// those of serving, or the only one.
 pub(crate) fn meta_graph(bytes: Bytes, name: &str, tags: Option<&str>) -> Result<MetaGraphDef> {
     let model: SavedModel = source::parse(bytes, name, &text::SAVED_MODEL)?;
     if model.meta_graphs.is_empty() {

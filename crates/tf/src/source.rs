@@ -19,8 +19,8 @@ pub(crate) const SAVED_MODEL: &str = "SavedModel";
 /// The kind of file that is a MetaGraph.
 pub(crate) const META_GRAPH: &str = "MetaGraphDef";
 
-/// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and shared by everything that
-/// keeps a part of them.
+/// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and
+/// shared by everything that keeps a part of them.
 pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let io = |e: std::io::Error| {
         // "No such file or directory (os error 2)" without the number.
@@ -35,8 +35,9 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     }
     if metadata.is_file() && metadata.len() > 0 {
         #[expect(unsafe_code, reason = "mapping a file")]
-        // SAFETY: the map is private and read-only. As for every mapped input, another process that shortens the file
-        // meanwhile can end this one with a signal; it cannot make it read anything but the file.
+        // SAFETY: the map is private and read-only. As for every mapped input, another process that
+        // shortens the file meanwhile can end this one with a signal; it cannot make it read
+        // anything but the file.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         return Ok(Bytes::from_owner(map));
     }
@@ -114,7 +115,8 @@ pub fn parse_run_metadata(bytes: Bytes, name: &str) -> Result<RunMetadata> {
     parse(bytes, name, &text::RUN_METADATA)
 }
 
-/// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content leaves both open.
+/// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content
+/// leaves both open.
 pub(crate) fn parse<M: prost::Message + Default>(
     bytes: Bytes,
     name: &str,
@@ -135,8 +137,8 @@ pub(crate) fn parse<M: prost::Message + Default>(
     match (looks_like_text(&bytes), named_text) {
         (true, true) => text(),
         (false, false) => binary(),
-        // Named binary, but of printable characters. Binary files of these messages hold control characters, the tags
-        // of their fields, but for degenerate ones such as an empty file.
+        // Named binary, but of printable characters. Binary files of these messages hold control
+        // characters, the tags of their fields, but for degenerate ones such as an empty file.
         (true, false) => binary().or_else(|_| text()),
         (false, true) => binary().or_else(|_| text()),
     }
@@ -187,7 +189,8 @@ pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
         _ if bytes.get(4..8) == Some(b"TFL3") => Some(LITE),
         [0x89, b'H', b'D', b'F', ..] => Some(HDF5),
         [b'P', b'K', 3, 4, ..] => Some(ARCHIVE),
-        // A FlatBuffer begins with the offset of its root, and this one has a file of MLIR's bytecode in it.
+        // A FlatBuffer begins with the offset of its root, and this one has a file of MLIR's
+        // bytecode in it.
         [offset, _, 0, 0, ..] if offset % 4 == 0 && head.windows(4).any(|word| word == b"ML\xefR") => {
             Some(EXPORT)
         }

@@ -1,7 +1,8 @@
-//! What the user has done with some nodes: functions of their own called in place of ops, asserts kept.
+//! What the user has done with some nodes: functions of their own called in place of ops, asserts
+//! kept.
 //!
-//! Such nodes become nodes of this compiler's own ops before anything else looks at the graph, so that ops which nobody
-//! registered have a signature.
+//! Such nodes become nodes of this compiler's own ops before anything else looks at the graph, so
+//! that ops which nobody registered have a signature.
 
 use crate::op_def;
 use crate::proto::{AttrValue, GraphDef, ListValue, NodeDef, attr_value::Value};
@@ -148,8 +149,8 @@ impl Substitutions {
         Ok(())
     }
 
-    /// Replaces a node; of one that calls a function what its outputs were called: a name for each, and its number among
-    /// those of this name. Nothing if nobody registered the op.
+    /// Replaces a node; of one that calls a function what its outputs were called: a name for each,
+    /// and its number among those of this name. Nothing if nobody registered the op.
     fn replace(&self, node: &mut NodeDef) -> Result<Option<OutputNames>> {
         if node.op == "Assert" && self.asserts != Asserts::Ignored {
             node.op = CHECKED_ASSERT.to_owned();
@@ -242,7 +243,8 @@ fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result
     let index: usize = parts.next().and_then(|index| index.parse().ok()).unwrap_or(0);
     let number = match names.iter().position(|(known, number)| known == output && *number == index) {
         Some(number) => number,
-        // Nobody knows how the outputs of an op are called that is not registered; the first is found.
+        // Nobody knows how the outputs of an op are called that is not registered; the first is
+        // found.
         None if names.is_empty() && index == 0 => 0,
         None => {
             return Err(Error::unsupported(format!(

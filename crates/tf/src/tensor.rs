@@ -1,8 +1,8 @@
 //! Tensors in every encoding that TensorFlow writes.
 //!
-//! The raw form, `tensor_content`, shares the file's bytes. In the typed form the elements stand in the `*_val` field of
-//! the type; if there are fewer than the shape has elements, the last one stands for all that are missing, and if there
-//! are none, all are zero.
+//! The raw form, `tensor_content`, shares the file's bytes. In the typed form the elements stand in
+//! the `*_val` field of the type; if there are fewer than the shape has elements, the last one
+//! stands for all that are missing, and if there are none, all are zero.
 
 use crate::proto::TensorProto;
 use crate::{DataType, PartialShape};
@@ -52,7 +52,8 @@ impl<'a> Tensor<'a> {
         &self.sizes
     }
 
-    /// The bytes that [`Self::literal`] makes beyond those that the file stores; 0 for types without numbers.
+    /// The bytes that [`Self::literal`] makes beyond those that the file stores; 0 for types
+    /// without numbers.
     pub(crate) fn fill_bytes(&self) -> u64 {
         if !self.proto.tensor_content.is_empty() {
             return 0;
@@ -175,7 +176,8 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// `count` elements: those of `values`, then the last of them again and again, or zeros if there is none.
+/// `count` elements: those of `values`, then the last of them again and again, or zeros if there is
+/// none.
 fn fill<T: Copy, const N: usize>(values: &[T], count: usize, encode: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     let stored = values.len().min(count);
     let mut data = Vec::with_capacity(count * N);
@@ -203,8 +205,8 @@ fn concat<const N: usize, const M: usize>(first: [u8; N], second: [u8; N]) -> [u
     std::array::from_fn(|i| if i < N { first[i] } else { second[i - N] })
 }
 
-/// The bytes as literals have them: a bool is 0 or 1, types below a byte extend their sign or zeros. Copies only where
-/// one differs.
+/// The bytes as literals have them: a bool is 0 or 1, types below a byte extend their sign or
+/// zeros. Copies only where one differs.
 pub(crate) fn normalized(element_type: PrimitiveType, bytes: &Bytes) -> Bytes {
     let normal: fn(u8) -> u8 = match element_type {
         PrimitiveType::Pred => |b| u8::from(b != 0),

@@ -1,8 +1,9 @@
 //! Protocol buffers in text format.
 //!
-//! The text is translated to the wire format, driven by a table of messages, and then decoded like a binary file. So one
-//! decoder serves both forms, memory stays near the size of the text, and messages and positions are libprotobuf's. The other way
-//! round, what a message encodes to is printed by the same table.
+//! The text is translated to the wire format, driven by a table of messages, and then decoded like
+//! a binary file. So one decoder serves both forms, memory stays near the size of the text, and
+//! messages and positions are libprotobuf's. The other way round, what a message encodes to is
+//! printed by the same table.
 
 mod config_text;
 mod messages;

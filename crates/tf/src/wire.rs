@@ -8,7 +8,8 @@ use prost::encoding::{WireType, decode_key, decode_varint};
 /// The most bytes that the decoded messages of a file may take beyond the file itself.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// Decodes a message whose byte fields share `bytes`. The error says what is wrong, without naming the file.
+/// Decodes a message whose byte fields share `bytes`. The error says what is wrong, without naming
+/// the file.
 pub(crate) fn decode<M: Message + Default>(bytes: Bytes, message: &'static MessageType) -> Result<M, String> {
     let memory = memory(&bytes, message, 0);
     if memory > MAX_MEMORY {
@@ -21,8 +22,8 @@ pub(crate) fn decode<M: Message + Default>(bytes: Bytes, message: &'static Messa
     M::decode(bytes).map_err(|e| e.to_string())
 }
 
-/// An upper bound of the memory for a message's fields. Stops silently where the bytes are malformed: there the decoder
-/// stops too, with an error.
+/// An upper bound of the memory for a message's fields. Stops silently where the bytes are
+/// malformed: there the decoder stops too, with an error.
 fn memory(mut rest: &[u8], message: &MessageType, depth: usize) -> usize {
     let mut total = 0usize;
     // The decoder has the same limit.

@@ -88,8 +88,8 @@ fn parts_of_tensors_are_restored() {
         assert_eq!(part, [whole[7], whole[8], whole[12], whole[13]], "{folder}");
         for (part, expected) in [
             ("3 5 1,3:-", "lies outside"),
-            ("3 4 1,2:-", "another shape than the tensor's [3, 5]"),
-            ("3 5 1,2", "is not understood"),
+            ("3 4 1,2:-", "does not match the tensor's shape [3, 5]"),
+            ("3 5 1,2", "is malformed"),
         ] {
             let error = checkpoint.restore("axis1/weights", part).expect_err("wrong").to_string();
             assert!(error.contains(expected) && error.contains("axis1/weights"), "{error}");
@@ -137,8 +137,8 @@ impl Drop for Folder {
     }
 }
 
-/// Every byte of a checkpoint that TensorFlow writes is under a checksum or compared otherwise: whichever is changed,
-/// reading all tensors is an error that names the file and the place.
+/// Every byte of a checkpoint that TensorFlow writes is under a checksum or compared otherwise:
+/// whichever is changed, reading all tensors is an error that names the file and the place.
 #[test]
 fn a_change_of_any_byte_is_reported() {
     for (folder, prefix) in [
@@ -255,9 +255,9 @@ fn parts_must_be_of_one_tensor() {
     refused(part("2 3 -:-", &[2, 3]), "saved twice");
     refused(part("", &[2, 3]), "saved twice");
     refused(part("2 4 -:1,2", &[2, 2]), "and as float [2, 4]");
-    refused(part("2 3 -:1,2", &[2, 1]), "has other sizes");
-    refused(part("2 3 -:2,2", &[2, 2]), "outside of the tensor");
-    refused(part("2 3 -", &[2, 2]), "not understood");
+    refused(part("2 3 -:1,2", &[2, 1]), "differ from those of the saved tensor");
+    refused(part("2 3 -:2,2", &[2, 2]), "outside the tensor");
+    refused(part("2 3 -", &[2, 2]), "malformed part");
     assert!(write_v2_parts(&[left.clone(), part("2 3 -:1,2", &[2, 2])]).is_ok());
 }
 
@@ -378,7 +378,7 @@ fn compressed_blocks_are_read() {
         assert_eq!(found.keys().collect::<Vec<_>>(), ["layer/a", "layer/b"]);
         assert!(found.values().all(|found| *found == expected));
     }
-    assert!(refusal(&copy, &table(&compressed, 2), &value).contains("compressed in an unknown way"));
+    assert!(refusal(&copy, &table(&compressed, 2), &value).contains("unknown compression type"));
     assert!(refusal(&copy, &table(&compressed[..9], 1), &value).contains("damaged at byte 0"));
     // Four bytes that claim to be 2 GiB.
     assert!(refusal(&copy, &table(b"\xff\xff\xff\xff\x07", 1), &value).contains("impossible size"));
@@ -393,36 +393,42 @@ fn other_byte_orders_and_impossible_entries_are_refused() {
         (one(&[0x08, 1, 0x10, 1], &good), "big-endian"),
         (one(&[0x08, 1, 0x1a, 2, 0x10, 2], &good), "later version"),
         (one(&[], &good), "number of data files"),
-        (one(HEADER, &[0x08, 1, 0x18, 1, 0x28, 4]), "'w' lies in data file 1"),
-        (one(HEADER, &[0x08, 0x7f, 0x28, 4]), "no data type"),
-        (one(HEADER, &good), "checksum of the tensor that begins there"),
+        (one(HEADER, &[0x08, 1, 0x18, 1, 0x28, 4]), "'w' refers to the nonexistent data file 1"),
+        (one(HEADER, &[0x08, 0x7f, 0x28, 4]), "unknown data type"),
+        (one(HEADER, &good), "wrong checksum of the tensor"),
         // 2^40 floats in four bytes.
         (
             one(HEADER, &[&[0x08, 1, 0x12, 9, 0x12, 7, 0x08][..], &varint(1 << 40), &[0x28, 4]].concat()),
             "tensor 'w'",
         ),
         // 4 bytes at 2^62.
-        (one(HEADER, &[&[0x08, 1, 0x20][..], &varint(1 << 62), &[0x28, 4]].concat()), "beyond its end"),
+        (
+            one(HEADER, &[&[0x08, 1, 0x20][..], &varint(1 << 62), &[0x28, 4]].concat()),
+            "extend past the end of the file",
+        ),
         // 2^20 strings in four bytes.
         (
             one(HEADER, &[&[0x08, 7, 0x12, 6, 0x12, 4, 0x08][..], &varint(1 << 20), &[0x28, 4]].concat()),
-            "cut off",
+            "is truncated",
         ),
         // In parts of which there is none.
         (
             one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 4]),
             "part at [0] is missing",
         ),
-        (one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 3]), "do not cover it"),
+        (
+            one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 3]),
+            "do not cover the tensor",
+        ),
     ] {
         let message = refusal(&copy, &index, &[0; 4]);
         assert!(message.contains(expected), "{message}");
     }
     // Keys out of order, and a key that shares more than there is.
     let unordered = table(&block(&[(0, b"", HEADER), (0, b"b", &good), (0, b"a", &good)]), 0);
-    assert!(refusal(&copy, &unordered, &[0; 4]).contains("not in order"));
+    assert!(refusal(&copy, &unordered, &[0; 4]).contains("not sorted"));
     let shared = table(&block(&[(0, b"", HEADER), (3, b"b", &good)]), 0);
-    assert!(refusal(&copy, &shared, &[0; 4]).contains("cut off"));
+    assert!(refusal(&copy, &shared, &[0; 4]).contains("truncated"));
 }
 
 /// A key of a megabyte that a thousand others share takes no gigabyte.
@@ -433,7 +439,7 @@ fn shared_keys_are_bounded() {
     let numbers: Vec<[u8; 2]> = (1..1000u16).map(u16::to_be_bytes).collect();
     let mut entries: Vec<(usize, &[u8], &[u8])> = vec![(0, b"", HEADER), (0, &long, &[])];
     entries.extend(numbers.iter().map(|number| (1 << 20, &number[..], &[][..])));
-    assert!(refusal(&copy, &table(&block(&entries), 0), &[]).contains("more entries than any checkpoint"));
+    assert!(refusal(&copy, &table(&block(&entries), 0), &[]).contains("too many entries"));
 }
 
 /// Tensors share the mapped file: two of them lie as far apart in memory as in the file.
@@ -472,10 +478,14 @@ fn elements_that_are_not_there_are_refused() {
     for (head, tensor, expected) in [
         (head(1, 3), tensor(&floats), "fewer elements"),
         (head(1, 1 << 40), tensor(&floats), "fewer elements"),
-        (head(7, 3), tensor(&field(8, b"one")), "as many strings"),
-        (head(7, 1 << 40), tensor(&[]), "as many strings"),
-        (head(1, 2), field(2, &[field(1, b"w"), field(2, &vec![0; 9 << 10])].concat()), "more dimensions"),
-        (field(1, &vec![0; 9 << 20]), tensor(&floats), "larger than 8 MiB"),
+        (head(7, 3), tensor(&field(8, b"one")), "number of strings does not match"),
+        (head(7, 1 << 40), tensor(&[]), "number of strings does not match"),
+        (
+            head(1, 2),
+            field(2, &[field(1, b"w"), field(2, &vec![0; 9 << 10])].concat()),
+            "too many dimensions",
+        ),
+        (field(1, &vec![0; 9 << 20]), tensor(&floats), "larger than the limit of 8 MiB"),
         // 12 million empty strings.
         (head(7, 1), tensor(&b"\x42\0".repeat(12 << 20)), "MiB"),
     ] {

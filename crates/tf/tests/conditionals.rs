@@ -1,6 +1,7 @@
 //! V1 conditionals compute after functionalisation what TensorFlow computed before it.
 //!
-//! The graphs and values come from `data/make_conditionals.py`. A small interpreter of scalars runs the programs.
+//! The graphs and values come from `data/make_conditionals.py`. A small interpreter of scalars runs
+//! the programs.
 
 use crate::shared::interpreter::{Interpreter, Value::Number};
 use std::path::Path;

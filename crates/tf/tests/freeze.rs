@@ -136,7 +136,8 @@ fn without_numbers(mut graph: GraphDef) -> GraphDef {
     graph
 }
 
-/// A graph node by node, functions by name. The original leaves empty attributes of arguments where it looked for some.
+/// A graph node by node, functions by name. The original leaves empty attributes of arguments where
+/// it looked for some.
 fn parts(graph: GraphDef) -> BTreeMap<String, String> {
     let graph = without_numbers(graph);
     let functions = graph.library.into_iter().flat_map(|library| library.function).map(|mut function| {
@@ -203,7 +204,8 @@ fn freezing_is_what_freeze_graph_does() {
             (Ok(error), Ok(_)) => failures.push_str(&format!("{name}: frozen, instead of {error}")),
             (Err(_), Err(ours)) => failures.push_str(&format!("{name}: {ours}\n")),
             (Err(_), Ok(bytes)) => {
-                // The original's graph calls functions by names that it has changed, and cannot be loaded.
+                // The original's graph calls functions by names that it has changed, and cannot be
+                // loaded.
                 let bodies_differ = name == "saved_v2";
                 if ["reference", "reference_v1", "resource_saver", "shards", "saved_v1"]
                     .contains(&name.as_str())
@@ -237,7 +239,8 @@ fn freezing_is_what_freeze_graph_does() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// Every byte of a checkpoint is under a checksum or checked otherwise: a flipped bit is refused or without effect.
+/// Every byte of a checkpoint is under a checksum or checked otherwise: a flipped bit is refused or
+/// without effect.
 #[test]
 fn damaged_checkpoints_are_refused() {
     let Some(tests) = crate::shared::folder("tfcompile_tests") else { return };

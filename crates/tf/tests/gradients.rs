@@ -4,7 +4,8 @@ use tf::source;
 
 const FLOAT: &str = "attr { key: 'T' value { type: DT_FLOAT } }";
 
-/// A graph that takes the gradient of the library's function `f`, whose body is `nodes`, with the result `result`.
+/// A graph that takes the gradient of the library's function `f`, whose body is `nodes`, with the
+/// result `result`.
 fn prepared(function: &str, nodes: &str, result: &str, outputs: &str) -> support::Result<tf::Program> {
     let text = format!(
         "node {{ name: 'x' op: 'Placeholder' attr {{ key: 'dtype' value {{ type: DT_FLOAT }} }} }}

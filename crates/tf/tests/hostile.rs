@@ -19,7 +19,8 @@ impl Random {
     }
 }
 
-/// The graphs of this crate's tests, and of the oracle set where it is there; with a config of each.
+/// The graphs of this crate's tests, and of the oracle set where it is there; with a config of
+/// each.
 fn graphs() -> Vec<(PathBuf, Config)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let text = "feed { id { node_name: 'x' } shape { } } feed { id { node_name: 'y' } shape { } }
@@ -147,7 +148,8 @@ fn deep_nesting_is_refused() {
     let skipped = format!("library {{ registered_gradients {} }}", "{ a ".repeat(100_000));
     let error = quickly(|| source::parse_graph_def(skipped.into(), "g.pbtxt")).expect_err("deep");
     assert!(error.message().contains("too deep"), "{error}");
-    // AttrValue.func.attr.value, again and again; then NodeDef.attr.value and GraphDef.node around it.
+    // AttrValue.func.attr.value, again and again; then NodeDef.attr.value and GraphDef.node around
+    // it.
     let mut body = Vec::new();
     let tags = [0x12u8, 0x12, 0x52].repeat(3000).into_iter().chain([0x12, 0x2a, 0x0a]);
     for tag in tags {
@@ -168,7 +170,8 @@ fn a_small_file_cannot_demand_much_memory() {
     assert!(error.message().contains("MiB"), "{error}");
 }
 
-/// A chain of functions, each of which calls the next twice with other attributes: the number of instances is bounded.
+/// A chain of functions, each of which calls the next twice with other attributes: the number of
+/// instances is bounded.
 #[test]
 fn functions_that_multiply_are_refused_or_finish() {
     use std::fmt::Write;

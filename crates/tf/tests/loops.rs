@@ -1,6 +1,7 @@
 //! V1 while loops compute after functionalisation what TensorFlow computed before it.
 //!
-//! The graphs and values come from `data/make_loops.py`. A small interpreter of scalars runs the programs.
+//! The graphs and values come from `data/make_loops.py`. A small interpreter of scalars runs the
+//! programs.
 
 use crate::shared::interpreter::{Interpreter, Value::Number};
 use std::path::Path;
@@ -67,7 +68,8 @@ fn a_frame_makes_one_while() {
     assert_eq!(of("cond_in_body"), [1, 2, 0]);
     assert_eq!(of("loop_in_cond"), [2, 1, 0]);
     assert_eq!(of("gradient"), [2, 0, 0]);
-    // What lies between the conditional and its gradient goes into the branches, so that no push runs twice.
+    // What lies between the conditional and its gradient goes into the branches, so that no push
+    // runs twice.
     assert_eq!(of("gradient_loop_in_cond"), [2, 1, 0]);
     assert_eq!(of("switch_n_in_loop"), [1, 0, 1]);
     assert_eq!(of("no_loop"), [0, 0, 0]);

@@ -103,7 +103,8 @@ fn handles_are_followed_through_calls_that_return_them() {
     assert_eq!(config.variable.len(), 1);
 }
 
-/// Each call hands the handles on to the next: neither their number nor the paths through them may count twice.
+/// Each call hands the handles on to the next: neither their number nor the paths through them may
+/// count twice.
 #[test]
 fn long_and_wide_chains_take_no_time() {
     let place = place();

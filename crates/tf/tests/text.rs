@@ -84,7 +84,8 @@ fn content_tells_text_from_binary() {
 
 #[test]
 fn graphs_are_printed_as_tensorflow_prints_them() {
-    // Made by libprotobuf: each kind of attribute, numbers at the edges of what a form can print, bytes that need escapes.
+    // Made by libprotobuf: each kind of attribute, numbers at the edges of what a form can print,
+    // bytes that need escapes.
     let text = include_str!("data/every_kind.pbtxt");
     let graph = source::parse_graph_def(text.to_owned().into(), "g.pbtxt").expect("valid");
     assert_eq!(source::graph_def_to_text(&graph), text);

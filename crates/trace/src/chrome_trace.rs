@@ -1,7 +1,8 @@
-//! The timeline of a step in Chrome's trace event format, as `tensorflow.python.client.timeline` writes it.
+//! Timeline of a step in Chrome's trace event format, as `tensorflow.python.client.timeline` writes
+//! it.
 //!
-//! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>. `chrome://tracing` and Perfetto
-//! open it.
+//! The format: <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
+//! `chrome://tracing` and Perfetto open it.
 
 use crate::collector::INSTRUCTIONS;
 use crate::lanes::{end_micros, lanes};
@@ -11,12 +12,12 @@ use std::collections::btree_map::Entry;
 use tf::proto::{DeviceStepStats, NodeExecStats, StepStats};
 use tf::source::tensor_description_to_text;
 
-/// What a timeline shows beside the bars.
+/// Optional content of a timeline.
 #[derive(Clone, Copy, Debug)]
 pub struct TimelineOptions {
-    /// Arrows from who makes a tensor to who takes it, where both stand in different lanes.
+    /// Arrows from the producer of a tensor to its consumers in different lanes.
     pub dataflow: bool,
-    /// The life of each tensor, and what each allocator holds from moment to moment.
+    /// Lifetime of each tensor, and memory use of each allocator over time.
     pub memory: bool,
 }
 
@@ -26,8 +27,8 @@ impl Default for TimelineOptions {
     }
 }
 
-/// The trace, as JSON indented by four. Instructions of compiled kernels, where the step has some, are bars within those of
-/// their nodes.
+/// Returns the trace as JSON, indented by four spaces. If the step has instructions of compiled
+/// kernels, they appear as bars within those of their nodes.
 pub fn chrome_trace(stats: &StepStats, options: TimelineOptions) -> String {
     let (inside, nodes): (Vec<_>, Vec<_>) =
         stats.dev_stats.iter().cloned().partition(|device| device.device.ends_with(INSTRUCTIONS));
@@ -50,7 +51,8 @@ pub fn chrome_trace(stats: &StepStats, options: TimelineOptions) -> String {
     indented(&json!({ "traceEvents": events }))
 }
 
-/// JSON with TensorFlow's indentation. Strings hold no line breaks as such, so what a line begins with is indentation.
+/// Formats JSON with TensorFlow's indentation. JSON strings contain no raw line breaks, so leading
+/// spaces are always indentation.
 fn indented(value: &Value) -> String {
     let text = format!("{value:#}");
     let lines = text.lines().map(|line| {
@@ -60,7 +62,7 @@ fn indented(value: &Value) -> String {
     lines.collect()
 }
 
-/// The process of the allocators; each device has two behind it, for computations and for tensors.
+/// Process of the allocators. Two processes per device follow, for computations and for tensors.
 const ALLOCATORS: usize = 0;
 
 fn compute_process(device: usize) -> usize {
@@ -91,12 +93,12 @@ struct Kind {
     category: &'static str,
 }
 
-/// A tensor's life, and where its arrows begin.
+/// Lifetime of a tensor, and the start of its arrows.
 struct Tensor {
     object: usize,
     at: Lane,
     created: i64,
-    /// When its maker ended.
+    /// End time of its producer.
     ready: i64,
     last_use: i64,
     bytes: i64,
@@ -108,7 +110,7 @@ struct Timeline {
     metadata: Vec<Value>,
     events: Vec<Value>,
     tensors: BTreeMap<String, Tensor>,
-    /// The names of tensors, in the order in which they were first made.
+    /// Names of tensors, in order of creation.
     order: Vec<String>,
     flows: usize,
 }
@@ -126,7 +128,7 @@ impl Timeline {
         }
     }
 
-    /// An event of a kind, with what it has beside time and place.
+    /// Adds an event of a kind. `more` holds the fields other than time and place.
     fn event(&mut self, kind: Kind, name: &str, place: Place, time: i64, more: Value) {
         let mut event = Map::new();
         event.insert("ph".into(), kind.phase.into());
@@ -185,7 +187,7 @@ impl Timeline {
         }
     }
 
-    /// Takes down that a node made a tensor; the answer is the number of the tensor as an object.
+    /// Records that a node created a tensor. Returns the tensor's object number.
     fn create(
         &mut self,
         name: &str,
@@ -234,8 +236,9 @@ impl Timeline {
         }
     }
 
-    /// The instructions of compiled kernels, each within the bar of the node that ran on its thread at its time. Their times are
-    /// finer than a bar's, whose ends are whole microseconds, so they are cut to it.
+    /// Adds the instructions of compiled kernels, each within the bar of the node that ran on its
+    /// thread at that time. Instruction times are finer than those of bars, which are whole
+    /// microseconds, so instructions are clamped to their bar.
     fn instructions(
         &mut self,
         inside: &DeviceStepStats,
@@ -269,9 +272,10 @@ impl Timeline {
         }
     }
 
-    /// A use of a tensor: it lives until then, and an arrow leads there from another lane.
+    /// Records a use of a tensor. It extends the tensor's lifetime and draws an arrow from another
+    /// lane.
     fn flow(&mut self, input: &str, node: &NodeExecStats, to: Lane, options: TimelineOptions) {
-        // What is sent between devices has a number behind its maker's name.
+        // Tensors sent between devices have a number after their producer's name.
         let maker = |name: &str| name.rfind("/_").filter(|&at| at > 0).map(|at| name[..at].to_owned());
         let name = if self.tensors.contains_key(input) { Some(input.to_owned()) } else { maker(input) };
         let Some((name, tensor)) = name.and_then(|name| Some((name.clone(), self.tensors.get_mut(&name)?)))
@@ -302,7 +306,7 @@ impl Timeline {
         }
     }
 
-    /// The ends of tensors, then what each allocator holds whenever that changes.
+    /// Adds the ends of tensors, then the memory use of each allocator at every change.
     fn memory(&mut self) {
         let mut allocators: Vec<(String, Vec<Change>)> = Vec::new();
         for name in std::mem::take(&mut self.order) {
@@ -341,10 +345,10 @@ fn end_nanos(stats: &NodeExecStats) -> i64 {
     stats.all_start_nanos.saturating_add(stats.all_end_rel_nanos)
 }
 
-/// So many bytes more or less at a time, and whose they are.
+/// Time, change in bytes, and the tensor concerned.
 type Change = (i64, i64, String);
 
-/// A node's label, `name = Op(input, input)`.
+/// Label of a node, `name = Op(input, input)`.
 struct Label<'l> {
     op: &'l str,
     inputs: Vec<&'l str>,

@@ -1,4 +1,4 @@
-//! From executions of nodes to `StepStats`.
+//! Converts executions of nodes to `StepStats`.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -8,99 +8,99 @@ use tf::proto::{
     StepStats, TensorDescription, TensorShapeProto,
 };
 
-/// One execution of a node. Times are nanoseconds since the epoch, by a clock that never goes back.
+/// One execution of a node. Times are nanoseconds since the epoch, from a monotonic clock.
 #[derive(Clone, Debug, Default)]
 pub struct Execution {
-    /// The device's full name, `/job:localhost/replica:0/task:0/device:CPU:0`.
+    /// Full name of the device, `/job:localhost/replica:0/task:0/device:CPU:0`.
     pub device: String,
-    /// The node's name.
+    /// Name of the node.
     pub name: String,
-    /// Its op.
+    /// Op of the node.
     pub op: String,
-    /// Its data inputs as the graph names them: `a`, or `a:1` for another output than the first.
+    /// Data inputs as named in the graph: `a`, or `a:1` for an output other than the first.
     pub inputs: Vec<String>,
-    /// When all inputs were there.
+    /// Time when all inputs were available.
     pub scheduled: u64,
-    /// When a thread took it up.
+    /// Time when a thread dequeued the node.
     pub start: u64,
-    /// When its kernel began.
+    /// Start time of the kernel.
     pub kernel_start: u64,
-    /// When its kernel ended.
+    /// End time of the kernel.
     pub kernel_end: u64,
-    /// When its outputs had been handed on.
+    /// Time when the outputs had been propagated.
     pub end: u64,
-    /// The number of the thread, counted from 0.
+    /// Number of the thread, counted from 0.
     pub thread: u32,
-    /// What it made; dead outputs are left out.
+    /// Outputs, except dead ones.
     pub outputs: Vec<Output>,
-    /// Bytes that the kernel used while it ran.
+    /// Bytes of temporary memory that the kernel used.
     pub temporary_bytes: u64,
-    /// Bytes that stay with the session: variables, constants.
+    /// Bytes that persist in the session: variables and constants.
     pub persistent_bytes: u64,
-    /// Simple arithmetic that its kernel did; 0 where nobody knows.
+    /// Number of simple arithmetic operations of the kernel, or 0 if unknown.
     pub flops: u64,
-    /// Bytes that its kernel read and wrote; 0 where nobody knows.
+    /// Bytes that the kernel read and wrote, or 0 if unknown.
     pub moved_bytes: u64,
-    /// What its kernel did, if that was counted. Times are those of the execution's kernel.
+    /// Instructions of the kernel, if they were counted. Their times lie within the kernel's.
     pub instructions: Vec<Instruction>,
 }
 
 /// An instruction of a compiled kernel while it ran.
 #[derive(Clone, Debug, Default)]
 pub struct Instruction {
-    /// Its name in HLO, and the rest of its text.
+    /// Name in HLO.
     pub name: String,
-    /// What it does: its opcode, or the one that a fusion is about.
+    /// Opcode, or the dominant opcode of a fusion.
     pub kind: String,
     /// The text of the instruction.
     pub text: String,
-    /// How many loops and conditionals it stands in.
+    /// Number of enclosing loops and conditionals.
     pub depth: usize,
-    /// Nanoseconds since the epoch.
+    /// Start time in nanoseconds since the epoch.
     pub start: f64,
-    /// Nanoseconds since the epoch.
+    /// End time in nanoseconds since the epoch.
     pub end: f64,
-    /// Simple arithmetic in all its rounds.
+    /// Number of simple arithmetic operations over all iterations.
     pub flops: u64,
-    /// Bytes read and written in all its rounds.
+    /// Bytes read and written over all iterations.
     pub bytes: u64,
 }
 
-/// What follows a device's name where `StepStats` tell of the instructions of compiled kernels. TensorFlow's own timeline shows
-/// such as a device beside it, as it does a GPU's streams.
+/// Device name suffix for the instructions of compiled kernels in `StepStats`. TensorFlow's
+/// timeline shows them as an additional device, like the streams of a GPU.
 pub(crate) const INSTRUCTIONS: &str = "/instructions";
 
-/// A tensor that a node made.
+/// Output tensor of a node.
 #[derive(Clone, Debug)]
 pub struct Output {
-    /// The number of the output.
+    /// Index of the output.
     pub slot: usize,
-    /// Its type; a reference's type for handles of TensorFlow 1's variables.
+    /// Type of the tensor. TensorFlow 1 reference variables have a reference type.
     pub data_type: DataType,
-    /// Its sizes.
+    /// Dimension sizes.
     pub sizes: Vec<i64>,
-    /// Its bytes in memory; 0 for what is no array.
+    /// Size in memory in bytes, or 0 for values that are not arrays.
     pub bytes: u64,
-    /// Where it lies, to tell who shares memory.
+    /// Memory address, which identifies shared memory.
     pub address: u64,
-    /// Which allocator made it: `cpu`, say.
+    /// Name of the allocator, such as `cpu`.
     pub allocator: &'static str,
 }
 
-/// Gathers the executions of a step. Threads may tell it of theirs at the same time.
+/// Collects the executions of a step. Threads may record concurrently.
 #[derive(Debug, Default)]
 pub struct Collector {
     executions: Mutex<Vec<Execution>>,
 }
 
 impl Collector {
-    /// Takes an execution down.
+    /// Records an execution.
     pub fn record(&self, execution: Execution) {
-        // What another thread left, if it panicked, is whole: a push leaves nothing half done.
+        // A poisoned lock is safe to use: a panic cannot leave a push half done.
         self.executions.lock().unwrap_or_else(PoisonError::into_inner).push(execution);
     }
 
-    /// The step: devices by name, their nodes by the time when they began.
+    /// Returns the step's statistics: devices by name, and their nodes by start time.
     pub fn finish(self) -> StepStats {
         let mut executions = self.executions.into_inner().unwrap_or_else(PoisonError::into_inner);
         executions.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
@@ -123,13 +123,13 @@ impl Collector {
         StepStats { dev_stats: named.collect() }
     }
 
-    /// The same as the metadata of a run.
+    /// Returns the step's statistics as the metadata of a run.
     pub fn into_run_metadata(self) -> RunMetadata {
         RunMetadata { step_stats: Some(self.finish()), partition_graphs: Vec::new() }
     }
 }
 
-/// An instruction of an execution's kernel, as if it were a node.
+/// Represents an instruction of a kernel as a node.
 fn instruction(execution: &Execution, instruction: &Instruction) -> NodeExecStats {
     let (start, duration) = (instruction.start as i64, (instruction.end - instruction.start) as i64);
     NodeExecStats {

@@ -1,9 +1,10 @@
-//! Which row of a timeline an execution is drawn in.
+//! Assigns executions to rows of a timeline.
 
 use tf::proto::{DeviceStepStats, NodeExecStats};
 
-/// The lane of each of a device's executions, in their order: the first whose last bar has ended before this one begins, so
-/// that bars never overlap. Lanes are not threads: who was faster does not change the picture.
+/// Returns the lane of each execution of a device, in order: the first lane whose last bar has
+/// ended before this one begins, so that bars never overlap. Lanes are not threads, so scheduling
+/// does not change the picture.
 pub(crate) fn lanes(device: &DeviceStepStats) -> Vec<usize> {
     let mut ends: Vec<i64> = vec![0];
     let lane = |stats: &NodeExecStats| {
@@ -18,7 +19,7 @@ pub(crate) fn lanes(device: &DeviceStepStats) -> Vec<usize> {
     device.node_stats.iter().map(lane).collect()
 }
 
-/// When an execution ended, in microseconds since the epoch.
+/// End time of an execution in microseconds since the epoch.
 pub(crate) fn end_micros(stats: &NodeExecStats) -> i64 {
     stats.all_start_micros.saturating_add(stats.all_end_rel_micros)
 }

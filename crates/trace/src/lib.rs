@@ -1,9 +1,11 @@
-//! What a step of a session took: collected node by node, as TensorFlow's `StepStats`, and as a timeline that browsers show.
+//! Statistics of session steps: collected per node as TensorFlow's `StepStats`, and rendered as a
+//! timeline for browsers.
 //!
-//! [`html`] makes a page of a [`Report`]: where the time of a program or a step goes.
+//! [`html`] renders a [`Report`], which shows where a program or a step spends its time.
 //!
-//! A [`Collector`] is told of each execution of a node and answers with the step's `StepStats`; [`chrome_trace`] draws these as
-//! TensorFlow's `timeline` module does. Nothing here reads the clock.
+//! A [`Collector`] records each execution of a node and returns the step's `StepStats`.
+//! [`chrome_trace`] renders these as TensorFlow's `timeline` module does. This crate never reads
+//! the clock.
 
 mod chrome_trace;
 mod collector;

@@ -1,5 +1,5 @@
-//! One page about where the time of a program or a step goes: timeline, kernels, roofline, memory. Nothing is fetched, so it can be
-//! sent and opened anywhere.
+//! A self-contained page that shows where a program or a step spends its time: timeline, kernels,
+//! roofline, and memory. The page loads no external resources.
 
 use serde_json::{Value, json};
 
@@ -13,87 +13,87 @@ const SCRIPTS: [&str; 5] = [
     include_str!("report/main.js"),
 ];
 
-/// What the page shows.
+/// Content of the page.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    /// What was measured: a model's name.
+    /// Subject of the measurement, such as a model's name.
     pub title: String,
-    /// How: steps, threads, machine.
+    /// Conditions of the measurement: steps, threads, and machine.
     pub subtitle: String,
-    /// The rows of the timeline.
+    /// Rows of the timeline.
     pub lanes: Vec<Lane>,
-    /// Everything that takes time, in any order.
+    /// Kernels that take time, in any order.
     pub kernels: Vec<Kernel>,
-    /// What the machine can do at best, if that was measured.
+    /// Measured peak performance of the machine, if known.
     pub peak: Option<Roof>,
-    /// What is held over the time of the timeline.
+    /// Memory use over the time of the timeline.
     pub memory: Vec<Series>,
 }
 
 /// A row of bars that do not overlap.
 #[derive(Clone, Debug, Default)]
 pub struct Lane {
-    /// What the row stands for.
+    /// Label of the row.
     pub name: String,
-    /// By their beginnings.
+    /// Bars, sorted by start time.
     pub bars: Vec<Bar>,
 }
 
-/// Something that took time.
+/// An instruction or a node with its time.
 #[derive(Clone, Debug, Default)]
 pub struct Bar {
-    /// An instruction's or a node's name.
+    /// Name of an instruction or a node.
     pub name: String,
-    /// What it does; bars of a kind have a colour.
+    /// Kind of work. Bars of one kind have the same color.
     pub kind: String,
-    /// Nanoseconds since the beginning of the timeline.
+    /// Start in nanoseconds since the beginning of the timeline.
     pub start: f64,
-    /// Nanoseconds.
+    /// Duration in nanoseconds.
     pub duration: f64,
-    /// More to say of it: its text, its inputs.
+    /// Additional details, such as instruction text and inputs.
     pub detail: String,
 }
 
 /// A kernel, or all executions of an op.
 #[derive(Clone, Debug, Default)]
 pub struct Kernel {
-    /// An instruction's or a node's name, as the bars have it.
+    /// Name of an instruction or a node, as in the bars.
     pub name: String,
-    /// What it does.
+    /// Kind of work.
     pub kind: String,
-    /// The node of the graph that it comes from.
+    /// Graph node that the kernel comes from.
     pub node: String,
-    /// Nanoseconds in a step.
+    /// Time per step in nanoseconds.
     pub duration: f64,
-    /// Simple arithmetic in a step; 0 where it is not known.
+    /// Number of simple arithmetic operations per step, or 0 if unknown.
     pub flops: f64,
-    /// Bytes read and written in a step; 0 where they are not known.
+    /// Bytes read and written per step, or 0 if unknown.
     pub bytes: f64,
 }
 
-/// A machine's best.
+/// Peak performance of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Roof {
-    /// Operations in a second.
+    /// Operations per second.
     pub flops: f64,
-    /// Bytes from memory in a second.
+    /// Bytes from memory per second.
     pub bytes: f64,
 }
 
-/// Bytes over time; each point holds until the next.
+/// Bytes over time. Each value holds until the next point.
 #[derive(Clone, Debug, Default)]
 pub struct Series {
-    /// What holds them.
+    /// Holder of the memory.
     pub name: String,
-    /// Nanoseconds since the beginning of the timeline, bytes.
+    /// Pairs of time, in nanoseconds since the beginning of the timeline, and bytes.
     pub points: Vec<(f64, f64)>,
 }
 
-/// The page. Same report, same bytes.
+/// Renders the page. Deterministic: the same report gives the same bytes.
 pub fn html(report: &Report) -> String {
-    // `</script>` and comments cannot begin without `<`.
+    // Without `<`, neither `</script>` nor a comment can begin.
     let data = data(report).to_string().replace('<', "\\u003c");
-    // The data last, for its names may look like the places of the others.
+    // The data comes last, because its names may look like the other placeholders.
     PAGE.replacen("{{title}}", &escaped(&report.title), 1)
         .replacen("{{style}}", STYLE, 1)
         .replacen("{{scripts}}", &SCRIPTS.concat(), 1)

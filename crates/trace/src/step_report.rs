@@ -1,12 +1,14 @@
-//! Steps of a session as a report: one of them along its time, and what the nodes and instructions took on average.
+//! Converts steps of a session to a report: the timeline of one step, and average times of nodes
+//! and instructions.
 
 use crate::collector::{Collector, Execution};
 use crate::lanes::lanes;
 use crate::report::{Bar, Kernel, Lane, Report, Series};
 use std::collections::BTreeMap;
 
-/// The steps as a page shows them: the timeline and the memory of the one whose length is the median, kernels as averages of all.
-/// A node whose instructions were counted is a row for each of them, and one for what is left of its time.
+/// Creates the report of several steps. The timeline and the memory are those of the step with the
+/// median duration, and kernel times are averages over all steps. A node with counted instructions
+/// has a row for each instruction, and one for the rest of its time.
 pub fn step_report(title: &str, subtitle: &str, steps: Vec<Vec<Execution>>) -> Report {
     let kernels = kernels(&steps);
     let mut by_length: Vec<(u64, Vec<Execution>)> =
@@ -25,14 +27,14 @@ pub fn step_report(title: &str, subtitle: &str, steps: Vec<Vec<Execution>>) -> R
     }
 }
 
-/// When the first node of a step began and the last one ended.
+/// Start of the first node of a step and end of the last.
 fn span(step: &[Execution]) -> (u64, u64) {
     let begin = step.iter().map(|execution| execution.start).min().unwrap_or(0);
     let end = step.iter().map(|execution| execution.end).max().unwrap_or(0);
     (begin, end.max(begin))
 }
 
-/// For each device the lanes of its nodes, each with the lanes of its nodes' instructions below it.
+/// Lanes of the nodes of each device, each followed by the lanes of the nodes' instructions.
 fn timeline(mut step: Vec<Execution>) -> Vec<Lane> {
     step.sort_by(|a, b| (a.start, &a.name).cmp(&(b.start, &b.name)));
     let (begin, _) = span(&step);
@@ -78,7 +80,7 @@ fn timeline(mut step: Vec<Execution>) -> Vec<Lane> {
         .collect()
 }
 
-/// What every node and instruction took in a step, on average.
+/// Average time of every node and instruction per step.
 fn kernels(steps: &[Vec<Execution>]) -> Vec<Kernel> {
     let mut rows: BTreeMap<(String, String), Kernel> = BTreeMap::new();
     let mut add = |name: &str, kind: &str, node: &str, duration: f64, flops: u64, bytes: u64| {
@@ -106,7 +108,7 @@ fn kernels(steps: &[Vec<Execution>]) -> Vec<Kernel> {
             );
             continue;
         }
-        // A loop's time is that of the instructions in it.
+        // The time of a loop is attributed to its instructions.
         let is_leaf = |kind: &str| !matches!(kind, "while" | "conditional");
         let mut inside = 0.0;
         for instruction in execution.instructions.iter().filter(|i| is_leaf(&i.kind)) {
@@ -120,10 +122,11 @@ fn kernels(steps: &[Vec<Execution>]) -> Vec<Kernel> {
     rows.into_values().collect()
 }
 
-/// When a tensor is made, when it is last used, and its bytes.
+/// Creation time, time of the last use, and bytes of a tensor.
 type Life = (u64, u64, u64);
 
-/// The bytes of the tensors that nodes made and others have yet to take: memory that tensors share counts once.
+/// Memory held by tensors from their creation to their last use. Memory shared by several tensors
+/// counts once.
 fn memory(step: &[Execution]) -> Vec<Series> {
     let (begin, end) = span(step);
     let mut last_use: BTreeMap<&str, u64> = BTreeMap::new();
@@ -148,7 +151,8 @@ fn memory(step: &[Execution]) -> Vec<Series> {
     let mut changes: BTreeMap<&str, Vec<(u64, i64)>> = BTreeMap::new();
     for ((allocator, _), mut lives) in places {
         lives.sort_unstable();
-        // Tensors that share memory live at the same time; who comes later has it for itself.
+        // Merge tensors that share memory while their lifetimes overlap. A later tensor at the same
+        // address counts on its own.
         let mut merged: Vec<Life> = Vec::new();
         for (from, until, bytes) in lives {
             match merged.last_mut().filter(|last| from < last.1) {
@@ -163,7 +167,7 @@ fn memory(step: &[Execution]) -> Vec<Series> {
         }
     }
     let series = changes.into_iter().map(|(allocator, mut changes)| {
-        // What ends makes room for what begins at the same time.
+        // Deallocations sort before allocations at the same time.
         changes.sort_unstable();
         let mut held = 0i64;
         let mut points = vec![(0.0, 0.0)];

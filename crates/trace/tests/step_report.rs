@@ -1,11 +1,12 @@
-//! Reports of steps that are written by hand: which step is shown, what is averaged, what memory is held when.
+//! Tests the reports of handwritten steps: the choice of the step shown, the averages, and the
+//! memory over time.
 
 use tf::DataType;
 use trace::{Execution, Instruction, Output, Report, step_report};
 
 const CPU: &str = "/job:localhost/replica:0/task:0/device:CPU:0";
 
-/// A node that runs from `start` for `duration` nanoseconds.
+/// Creates a node that runs from `start` for `duration` nanoseconds.
 fn execution(name: &str, inputs: &[&str], start: u64, duration: u64) -> Execution {
     Execution {
         device: CPU.to_owned(),
@@ -21,7 +22,7 @@ fn execution(name: &str, inputs: &[&str], start: u64, duration: u64) -> Executio
     }
 }
 
-/// An output of so many bytes at an address.
+/// Creates an output of `bytes` bytes at an address.
 fn output(slot: usize, bytes: u64, address: u64) -> Output {
     Output { slot, data_type: DataType::Float, sizes: vec![1], bytes, address, allocator: "cpu" }
 }
@@ -30,7 +31,7 @@ fn report(steps: Vec<Vec<Execution>>) -> Report {
     step_report("a model", "how", steps)
 }
 
-/// The rows of a node with their times, to a millionth of a nanosecond.
+/// Rows of a node with their times, rounded to a millionth of a nanosecond.
 fn durations(report: &Report, node: &str) -> Vec<(String, f64)> {
     let rows = report.kernels.iter().filter(|kernel| kernel.node == node);
     rows.map(|kernel| (kernel.name.clone(), (kernel.duration * 1e6).round() / 1e6)).collect()
@@ -53,9 +54,9 @@ fn the_step_of_median_length_is_shown_and_kernels_are_averages() {
         (add.flops, add.moved_bytes) = (30, 60);
         vec![add]
     };
-    // The middle one of 10, 70 and 400, whichever comes when.
+    // The median of 10, 70, and 400, independent of their order.
     let mut steps = vec![step(5_000, 400), step(1_000, 10), step(9_000, 70)];
-    // Nodes that not every step runs count for the steps that they are not in, too.
+    // A node that runs only in some steps counts with time 0 in the others.
     steps[0].push(execution("rare", &[], 5_000, 30));
     let report = report(steps);
     let [lane] = &report.lanes[..] else { panic!("{:?}", report.lanes) };
@@ -109,10 +110,11 @@ fn instructions_are_rows_below_their_node_which_keeps_what_is_left() {
     assert_eq!(names, ["CPU:0, lane 0", "CPU:0, lane 0: inside", "CPU:0, lane 0: inside"]);
     assert_eq!(report.lanes[1].bars.len(), 2);
     assert_eq!((report.lanes[2].bars[0].start, report.lanes[2].bars[0].duration), (15.0, 30.0));
-    // A loop has no row: its time is that of what is in it. The node has what no instruction took.
+    // A loop has no row, because its time is that of its instructions. The node's row holds the
+    // time that no instruction took.
     let rows = durations(&report, "cluster_0");
-    let wanted = [("add.3", 10.0), ("cluster_0", 60.0), ("dot.2", 30.0)];
-    assert_eq!(rows, wanted.map(|(name, time)| (name.to_owned(), time)));
+    let expected = [("add.3", 10.0), ("cluster_0", 60.0), ("dot.2", 30.0)];
+    assert_eq!(rows, expected.map(|(name, time)| (name.to_owned(), time)));
     let node = report.kernels.iter().find(|kernel| kernel.name == "cluster_0").expect("a row");
     assert_eq!((node.flops, node.bytes), (0.0, 0.0), "its instructions have them");
 }
@@ -132,7 +134,7 @@ fn memory_is_held_until_the_last_one_took_it_and_shared_memory_counts_once() {
     assert_eq!(most, 80.0);
     assert_eq!(series.points.first(), Some(&(0.0, 0.0)));
     assert_eq!(series.points.last(), Some(&(50.0, 0.0)));
-    // Between its two users, nothing goes.
+    // Memory does not change between the two consumers.
     let at = |time: f64| series.points.iter().rfind(|point| point.0 <= time).map(|point| point.1);
     assert_eq!((at(5.0), at(35.0)), (Some(80.0), Some(80.0)));
 }

@@ -1,4 +1,5 @@
-//! Timelines beside those that TensorFlow's `timeline` module makes of the same `StepStats`.
+//! Compares timelines with those that TensorFlow's `timeline` module creates from the same
+//! `StepStats`.
 
 use serde_json::Value;
 use tf::DataType;

@@ -1,5 +1,5 @@
 // Where boxes go: layers from operands to users, as Sugiyama, Tagawa and Toda draw hierarchies ("Methods for visual
-// understanding of hierarchical system structures", 1981), with coordinates by averages of neighbours.
+// understanding of hierarchical system structures", 1981), with coordinates by averages of neighbors.
 
 // Edges over more layers than this are not drawn but named at their user, and do not pull boxes together.
 const NEAR_LAYERS = 7;
@@ -27,7 +27,7 @@ function layersOf(boxes) {
 
 /**
  * Centres as near to the wished ones as the order and the widths allow (least squares): a regression that keeps order, by
- * pooling neighbours that would overlap.
+ * pooling neighbors that would overlap.
  * @param {number[]} wishes  centres, in the order of the row
  * @param {number[]} widths
  * @returns {number[]} centres
@@ -78,14 +78,14 @@ function layOut(boxes) {
   for (const row of rows) {
     placeRow(row.map(() => 0), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
   }
-  // Rows are sorted by their neighbours, down and up in turns; the last turns keep the order and settle the places.
+  // Rows are sorted by their neighbors, down and up in turns; the last turns keep the order and settle the places.
   const turns = boxes.length > 2000 ? 10 : 24, settle = 6;
   for (let turn = 0; turn < turns; turn++) {
     const down = turn % 2 === 0;
-    const neighbours = down ? above : below;
+    const neighbors = down ? above : below;
     const sequence = down ? rows : [...rows].reverse();
     for (const row of sequence) {
-      const wish = new Map(row.map((i) => [i, meanOf(neighbours[i], centre, layer, layer[i], centre[i])]));
+      const wish = new Map(row.map((i) => [i, meanOf(neighbors[i], centre, layer, layer[i], centre[i])]));
       if (turn < turns - settle) row.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
       placeRow(row.map((i) => wish.get(i)), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
     }
@@ -107,10 +107,10 @@ function layOut(boxes) {
   return { w: boxes.length ? right - left : 0, h: Math.max(0, y - GAP_Y) };
 }
 
-// Near neighbours count for more.
-function meanOf(neighbours, centre, layer, from, otherwise) {
+// Near neighbors count for more.
+function meanOf(neighbors, centre, layer, from, otherwise) {
   let sum = 0, weight = 0;
-  for (const n of neighbours) {
+  for (const n of neighbors) {
     const w = 1 / Math.max(1, Math.abs(layer[n] - from));
     sum += w * centre[n];
     weight += w;

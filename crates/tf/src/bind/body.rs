@@ -1,4 +1,4 @@
-//! Binding within one graph or function.
+//! Binds resources within one graph or function.
 
 use super::{Bound, Copies, calls, type_value};
 use crate::DataType;
@@ -7,29 +7,29 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// Ops that return the handle that is their first input.
+/// Ops that forward the handle of their first input.
 const COPIES: [&str; 6] = ["Enter", "Exit", "Identity", "Merge", "NextIteration", "Switch"];
 
-/// The nodes of a graph or function.
+/// Nodes of a graph or function.
 pub(super) struct Body<'a> {
     nodes: BTreeMap<&'a str, &'a NodeDef>,
-    /// The nodes or arguments that are bound.
+    /// Bound nodes and arguments.
     roots: BTreeMap<&'a str, Bound>,
-    /// What is bound to the outputs of other nodes.
+    /// Bindings of the outputs of other nodes.
     handles: BTreeMap<&'a str, Vec<Option<Bound>>>,
     arguments: BTreeSet<&'a str>,
 }
 
-/// What a node became.
+/// Replacement of a node.
 pub(super) struct Rewritten {
-    /// The node, behind nodes that it needs.
+    /// The replacement, preceded by the nodes that it needs.
     pub(super) nodes: Vec<NodeDef>,
-    /// The name of its output, if functions have to call it by another one.
+    /// New name of the node's output, if references within a function must use a different one.
     pub(super) output: Option<&'static str>,
 }
 
 impl<'a> Body<'a> {
-    /// The nodes of a function with `arguments`, or of a graph, which has none.
+    /// Collects the nodes of a function with `arguments`, or of a graph, which has none.
     pub(super) fn new(
         nodes: impl IntoIterator<Item = &'a NodeDef>,
         roots: BTreeMap<&'a str, Bound>,
@@ -48,8 +48,9 @@ impl<'a> Body<'a> {
         Ok(body)
     }
 
-    /// Finds what is bound to the outputs of nodes that return handles. Each is found once, after those that it gets its
-    /// handles from, so that neither chains nor fans of nodes take long.
+    /// Finds the bindings of the outputs of nodes that return handles. Visits each node once, after
+    /// the nodes that its handles come from, so that long chains and wide fan-outs take linear
+    /// time.
     fn resolve(&mut self, copies: &mut Copies<'_>) -> Result<()> {
         let mut seen = BTreeSet::new();
         for &root in self.nodes.values().copied().collect::<Vec<_>>().iter() {
@@ -62,7 +63,7 @@ impl<'a> Body<'a> {
                 } else if self.passes_handles(node, copies) && seen.insert(node.name.as_str()) {
                     work.push((node, true));
                     let sources = node.input.iter().filter(|input| !input.starts_with('^'));
-                    // A merge has the handle from before the loop first.
+                    // The first input of a merge is the handle from before the loop.
                     let count = if is_copy(node) { 1 } else { usize::MAX };
                     let from =
                         sources.take(count).filter_map(|input| self.nodes.get(name_and_index(input).0));
@@ -73,17 +74,18 @@ impl<'a> Body<'a> {
         Ok(())
     }
 
-    /// Whether a node may return a handle that it gets.
+    /// True if a node may return a handle that it receives.
     fn passes_handles(&self, node: &NodeDef, copies: &Copies<'_>) -> bool {
         !self.roots.contains_key(node.name.as_str())
             && (is_copy(node) || node.op == "IdentityN" || calls::is_call(node, copies))
     }
 
-    /// What is bound to the outputs of a node that may return handles; of a copy, the only entry is for all outputs.
+    /// Bindings of the outputs of a node that may return handles. The single entry of a copy stands
+    /// for all outputs.
     fn outputs(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Option<Vec<Option<Bound>>>> {
         if is_copy(node) {
             let input = node.input.first().filter(|input| !input.starts_with('^'));
-            // What reads a reference makes a value of it.
+            // Reading a reference yields a value.
             let is_reader = !node.op.starts_with("Ref");
             let bound = input.and_then(|input| self.bound_of(input));
             return Ok(bound.filter(|bound| !(is_reader && bound.is_reference())).map(|b| vec![Some(b)]));
@@ -98,7 +100,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// What is bound to the handle that an input is.
+    /// Binding of the handle that an input refers to.
     pub(super) fn bound_of(&self, input: &str) -> Option<Bound> {
         if input.starts_with('^') {
             return None;
@@ -112,18 +114,19 @@ impl<'a> Body<'a> {
         outputs.get(index).cloned().flatten()
     }
 
-    /// The handles that are bound to each data input of a node; references are values to whoever reads them.
+    /// Bindings of each data input of a node. References are excluded, because their consumers see
+    /// values.
     fn bound_inputs(&self, node: &NodeDef) -> Vec<Option<Bound>> {
         let data = node.input.iter().filter(|input| !input.starts_with('^'));
         data.map(|input| self.bound_of(input).filter(|bound| !bound.is_reference())).collect()
     }
 
-    /// Whether a node reads or passes on one of TensorFlow 1's variables that is bound.
+    /// True if a node reads or forwards a bound TensorFlow 1 reference variable.
     fn has_reference(&self, node: &NodeDef) -> bool {
         node.input.iter().any(|input| self.bound_of(input).is_some_and(|bound| bound.is_reference()))
     }
 
-    /// The node with all that it reads bound; `None` if that is nothing.
+    /// Rewrites a node for its bound inputs. Returns `None` if no input is bound.
     pub(super) fn rewritten(&self, node: &NodeDef, copies: &mut Copies<'_>) -> Result<Option<Rewritten>> {
         let bound = self.bound_inputs(node);
         let one = |node: NodeDef| Some(Rewritten { nodes: vec![node], output: None });
@@ -131,36 +134,38 @@ impl<'a> Body<'a> {
         if !has_reference && bound.iter().all(Option::is_none) {
             return Ok(None);
         }
-        let mut made = if has_reference { reader_of_reference(node)? } else { node.clone() };
+        let mut rewritten = if has_reference { reader_of_reference(node)? } else { node.clone() };
         let Some((at, first)) = bound.iter().enumerate().find_map(|(at, b)| b.as_ref().map(|b| (at, b)))
         else {
-            return Ok(one(made));
+            return Ok(one(rewritten));
         };
         match (node.op.as_str(), first) {
-            _ if is_copy(&made) => {
-                made.attr.insert("T".to_owned(), type_value(first.data_type()));
+            _ if is_copy(&rewritten) => {
+                rewritten.attr.insert("T".to_owned(), type_value(first.data_type()));
             }
-            ("IdentityN", _) => calls::set_types(&mut made, "T", &bound),
-            _ if calls::is_call(node, copies) => calls::rewrite(&mut made, &bound, copies)?,
+            ("IdentityN", _) => calls::set_types(&mut rewritten, "T", &bound),
+            _ if calls::is_call(node, copies) => calls::rewrite(&mut rewritten, &bound, copies)?,
             (_, Bound::Value { data_type, .. }) if at == 0 && bound.iter().flatten().count() == 1 => {
-                return self.reader_of_value(made, *data_type).map(Some);
+                return self.reader_of_value(rewritten, *data_type).map(Some);
             }
-            ("LookupTableFind" | "LookupTableFindV2", Bound::Table { find, .. }) if made.input.len() >= 3 => {
-                made.op.clone_from(find);
-                made.input.remove(0);
-                made.attr.clear();
+            ("LookupTableFind" | "LookupTableFindV2", Bound::Table { find, .. })
+                if rewritten.input.len() >= 3 =>
+            {
+                rewritten.op.clone_from(find);
+                rewritten.input.remove(0);
+                rewritten.attr.clear();
             }
             ("LookupTableSize" | "LookupTableSizeV2", Bound::Table { size, .. }) => {
-                made.op.clone_from(size);
-                made.input.remove(0);
-                made.attr.clear();
+                rewritten.op.clone_from(size);
+                rewritten.input.remove(0);
+                rewritten.attr.clear();
             }
             _ => return Err(not_replaceable(node)),
         }
-        Ok(one(made))
+        Ok(one(rewritten))
     }
 
-    /// A node whose first input was the handle of a variable, and is its value.
+    /// Rewrites a node whose first input was the handle of a variable and is now its value.
     fn reader_of_value(&self, mut node: NodeDef, data_type: DataType) -> Result<Rewritten> {
         let t = type_value(data_type);
         let mut before = Vec::new();
@@ -185,7 +190,8 @@ impl<'a> Body<'a> {
                     name.push('_');
                 }
                 let axis = scalar(&name, DataType::Int32, &batch_dims.to_le_bytes());
-                // Only functions have arguments, and only through them handles.
+                // Only functions have arguments, and within a function every handle comes from an
+                // argument.
                 let is_function = !self.arguments.is_empty();
                 let reference = if is_function { format!("{name}:output:0") } else { name };
                 node.op = "GatherV2".to_owned();
@@ -218,7 +224,7 @@ impl<'a> Body<'a> {
     }
 }
 
-/// A node that reads one of TensorFlow 1's variables, which is a constant now.
+/// Rewrites a node that reads a TensorFlow 1 reference variable, which is now a constant.
 fn reader_of_reference(node: &NodeDef) -> Result<NodeDef> {
     let mut node = node.clone();
     let writes = ["Assign", "Apply", "Scatter", "SparseApply", "CountUpTo", "DestroyTemporaryVariable"];
@@ -236,7 +242,7 @@ fn reader_of_reference(node: &NodeDef) -> Result<NodeDef> {
     Ok(node)
 }
 
-/// Whether a node returns the handle or reference that is its first input.
+/// True if a node returns the handle or reference of its first input.
 fn is_copy(node: &NodeDef) -> bool {
     COPIES.contains(&node.op.strip_prefix("Ref").unwrap_or(&node.op))
 }
@@ -249,7 +255,7 @@ fn not_replaceable(node: &NodeDef) -> Error {
     ))
 }
 
-/// Writes the new name of an output into `node:output:index`.
+/// Replaces the output name in `node:output:index`.
 pub(super) fn rename_output(input: &mut String, renamed: &BTreeMap<&str, &'static str>) {
     let mut parts = input.splitn(3, ':');
     let (Some(name), Some(_), index) = (parts.next(), parts.next(), parts.next()) else { return };
@@ -258,7 +264,7 @@ pub(super) fn rename_output(input: &mut String, renamed: &BTreeMap<&str, &'stati
     }
 }
 
-/// The node or argument of an input and the number at its end: `n`, `n:1`, `n:output:1`.
+/// Node or argument of an input, and its trailing index: `n`, `n:1`, `n:output:1`.
 pub(super) fn name_and_index(input: &str) -> (&str, usize) {
     match input.split_once(':') {
         Some((name, rest)) => {
@@ -268,12 +274,12 @@ pub(super) fn name_and_index(input: &str) -> (&str, usize) {
     }
 }
 
-/// A constant of one element.
+/// Creates a constant with one element.
 fn scalar(name: &str, data_type: DataType, bytes: &[u8]) -> NodeDef {
     constant(name, data_type, &[], Bytes::copy_from_slice(bytes))
 }
 
-/// A constant with these bytes.
+/// Creates a constant with the given bytes.
 pub(crate) fn constant(name: &str, data_type: DataType, sizes: &[i64], bytes: Bytes) -> NodeDef {
     let dim = sizes.iter().map(|&size| crate::proto::Dim { size, name: String::new() }).collect();
     let tensor = TensorProto {

@@ -1,16 +1,16 @@
-//! Nodes that hand handles to functions: calls, conditionals, loops.
+//! Nodes that pass handles to functions: calls, conditionals, and loops.
 
 use super::{Bound, Copies, type_value};
 use crate::proto::{NodeDef, TensorShapeProto, attr_value::Value};
 use support::{Error, Result};
 
-/// How a node hands its inputs on.
+/// Way in which a node passes its inputs to functions.
 struct Kind {
-    /// The attributes that name functions.
+    /// Attributes that name functions.
     functions: &'static [&'static str],
-    /// How many inputs no function gets.
+    /// Number of leading inputs that are not passed to a function.
     first: usize,
-    /// The types of the inputs that functions get, and of the results.
+    /// Attributes with the types of the inputs passed to functions, and of the results.
     types: [&'static str; 2],
 }
 
@@ -25,12 +25,12 @@ fn kind(op: &str) -> Option<Kind> {
     Some(Kind { functions, first, types })
 }
 
-/// Whether a node calls functions with its inputs.
+/// True if a node calls functions with its inputs.
 pub(super) fn is_call(node: &NodeDef, copies: &Copies<'_>) -> bool {
     kind(&node.op).is_some() || copies.is_function(&node.op)
 }
 
-/// What is bound among the results of a call.
+/// Bindings of the results of a call.
 pub(super) fn results(
     node: &NodeDef,
     bound: &[Option<Bound>],
@@ -40,13 +40,13 @@ pub(super) fn results(
     replace(&mut copy, bound, copies)
 }
 
-/// Lets a node call the copies of its functions for what is bound of its inputs.
+/// Redirects a node to the copies of its functions for its bound inputs.
 pub(super) fn rewrite(node: &mut NodeDef, bound: &[Option<Bound>], copies: &mut Copies<'_>) -> Result<()> {
     let results = replace(node, bound, copies)?;
     let Some(kind) = kind(&node.op) else { return Ok(()) };
     set_types(node, kind.types[0], bound.get(kind.first..).unwrap_or_default());
     set_types(node, kind.types[1], &results);
-    // The shapes of results that were handles are those of values now, which nobody has written down.
+    // Results that were handles are values now, and their shapes are unknown.
     if let Some(Value::List(list)) = node.attr.get_mut("output_shapes").and_then(|v| v.value.as_mut()) {
         let changed = list.shape.iter_mut().zip(&results).filter(|(_, bound)| bound.is_some());
         changed.for_each(|(shape, _)| *shape = TensorShapeProto { dim: Vec::new(), unknown_rank: true });
@@ -54,7 +54,7 @@ pub(super) fn rewrite(node: &mut NodeDef, bound: &[Option<Bound>], copies: &mut 
     Ok(())
 }
 
-/// Puts the names of copies into a node; the answer is what is bound among its results.
+/// Replaces the function names of a node by those of copies. Returns the bindings of the results.
 fn replace(
     node: &mut NodeDef,
     bound: &[Option<Bound>],
@@ -63,13 +63,16 @@ fn replace(
     let name = node.name.clone();
     let at_node = |e: Error| e.context(format!("node '{name}'"));
     let Some(kind) = kind(&node.op) else {
-        let copy = copies.of(&node.op, bound).map_err(at_node)?;
+        let copy = copies.copy_of(&node.op, bound).map_err(at_node)?;
         node.op = copy.name;
         return Ok(copy.results);
     };
     let arguments = bound.get(kind.first..).unwrap_or_default();
     if bound.iter().take(kind.first).any(Option::is_some) {
-        return Err(at_node(Error::invalid(format!("op {} takes a handle to choose a function", node.op))));
+        return Err(at_node(Error::invalid(format!(
+            "op {} selects its function by a handle; expected a number or bool",
+            node.op
+        ))));
     }
     let is_loop = kind.functions == ["cond", "body"];
     let mut results: Option<Vec<Option<Bound>>> = None;
@@ -80,7 +83,7 @@ fn replace(
             _ => &mut [],
         };
         for func in funcs {
-            let copy = copies.of(&func.name, arguments).map_err(at_node)?;
+            let copy = copies.copy_of(&func.name, arguments).map_err(at_node)?;
             func.name = copy.name;
             if is_loop && *attribute == "cond" {
                 continue;
@@ -88,7 +91,7 @@ fn replace(
             match &results {
                 Some(first) if *first != copy.results => {
                     return Err(at_node(Error::unsupported(
-                        "its branches return different variables or tables",
+                        "the branches return different variables or tables",
                     )));
                 }
                 _ => results = Some(copy.results),
@@ -96,16 +99,16 @@ fn replace(
         }
     }
     let results = results
-        .ok_or_else(|| at_node(Error::invalid(format!("op {} names no function to call", node.op))))?;
+        .ok_or_else(|| at_node(Error::invalid(format!("op {} does not name a function to call", node.op))))?;
     if is_loop && results != arguments {
         return Err(at_node(Error::unsupported(
-            "the loop's body changes which variable or table an element of its state is",
+            "the loop body replaces a variable or table in the loop state by a different one",
         )));
     }
     Ok(results)
 }
 
-/// Writes the types of what is bound into a list of types.
+/// Writes the types of bound values into a list of types.
 pub(super) fn set_types(node: &mut NodeDef, attribute: &str, bound: &[Option<Bound>]) {
     let Some(Value::List(list)) = node.attr.get_mut(attribute).and_then(|value| value.value.as_mut()) else {
         return;

@@ -1,9 +1,9 @@
 //! CRC-32C (Castagnoli), in the masked form that LevelDB stores.
 
-/// The polynomial, its bits reversed.
+/// The polynomial, bit-reversed.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 
-/// `TABLES[k][b]` is what byte `b` contributes `k` bytes later.
+/// `TABLES[k][b]` is the contribution of byte `b` to the checksum `k` bytes later.
 const TABLES: [[u32; 256]; 8] = {
     let mut tables = [[0; 256]; 8];
     let mut byte = 0;
@@ -30,12 +30,13 @@ const TABLES: [[u32; 256]; 8] = {
     tables
 };
 
-/// The checksum of some bytes, rotated and shifted so that a checksum of data with checksums in it is no weaker.
+/// Masked checksum of some bytes. The rotation and offset keep the checksum strong for data that
+/// itself contains checksums.
 pub(super) fn masked(bytes: &[u8]) -> u32 {
     mask(extend(0, bytes))
 }
 
-/// The checksum of bytes with the checksum `crc` followed by these.
+/// Extends the checksum `crc` by more bytes.
 pub(super) fn extend(crc: u32, bytes: &[u8]) -> u32 {
     let mut chunks = bytes.chunks_exact(8);
     let mut crc = !crc;
@@ -47,7 +48,7 @@ pub(super) fn extend(crc: u32, bytes: &[u8]) -> u32 {
     !rest.fold(crc, |crc, &byte| TABLES[0][usize::from(crc as u8 ^ byte)] ^ (crc >> 8))
 }
 
-/// The stored form of a checksum.
+/// Masks a checksum for storage.
 pub(super) fn mask(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

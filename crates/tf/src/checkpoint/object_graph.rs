@@ -1,4 +1,5 @@
-//! The objects that `tf.train.Checkpoint` stores beside the tensors: which variable of which object has which key.
+//! Object graph that `tf.train.Checkpoint` stores with the tensors. It maps each object's variables
+//! to checkpoint keys.
 
 use super::{Checkpoint, Value};
 use crate::proto::TrackableObjectGraph;
@@ -6,14 +7,14 @@ use prost::Message;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// Where the objects stand.
+/// Key of the object graph.
 pub const OBJECT_GRAPH_KEY: &str = "_CHECKPOINTABLE_OBJECT_GRAPH";
 
-/// The most bytes of it; decoded it takes a multiple.
+/// Maximum size of the encoded object graph. Decoding takes a multiple of it.
 const MAX_BYTES: usize = 16 << 20;
 
 impl Checkpoint {
-    /// The objects, if the checkpoint has some.
+    /// Returns the object graph, if the checkpoint has one.
     pub fn object_graph(&self) -> Result<Option<TrackableObjectGraph>> {
         let Some(value) = self.value(OBJECT_GRAPH_KEY)? else { return Ok(None) };
         let error =
@@ -22,16 +23,16 @@ impl Checkpoint {
             Value::Strings(sizes, strings) if sizes.is_empty() => {
                 strings.into_iter().next().unwrap_or_default()
             }
-            _ => return Err(error("it is no string")),
+            _ => return Err(error("expected a scalar string")),
         };
         if bytes.len() > MAX_BYTES {
-            return Err(error("it is larger than 16 MiB"));
+            return Err(error("larger than the limit of 16 MiB"));
         }
         TrackableObjectGraph::decode(bytes).map(Some).map_err(|e| error(&e.to_string()))
     }
 
-    /// The keys of the variables that the objects hold, by the variables' names, which are the `shared_name`s of their
-    /// handles. A name that several variables have is left out.
+    /// Checkpoint keys of the object graph's variables, by variable name, which is the
+    /// `shared_name` of the handle. Omits names shared by several variables.
     pub fn variable_keys(&self) -> Result<BTreeMap<String, String>> {
         let mut keys: BTreeMap<String, Option<String>> = BTreeMap::new();
         let graph = self.object_graph()?.unwrap_or_default();

@@ -1,4 +1,5 @@
-//! What is saved: whole tensors, and parts of tensors that several savers, or several variables, store together.
+//! Saved data: whole tensors, and parts of tensors that several savers or several variables store
+//! together.
 
 use super::Value;
 use super::slices::{self, Region};
@@ -6,47 +7,50 @@ use crate::DataType;
 use crate::proto::TensorSliceProto;
 use support::{Error, Result};
 
-/// A tensor that is saved, or a part of one.
+/// A saved tensor, or a part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
     /// The name of the whole tensor.
     pub name: String,
-    /// Which part of the tensor it is, as ops say it (`10 4 0,5:-`: sizes of the whole, then start and length in each
-    /// dimension). Empty is the whole.
+    /// Part of the tensor, in the notation of ops: `10 4 0,5:-` lists the sizes of the whole
+    /// tensor, then start and length in each dimension. An empty string means the whole tensor.
     pub shape_and_slice: String,
-    /// Its elements.
+    /// Elements of the tensor or part.
     pub value: Value,
 }
 
 impl Saved {
-    /// A whole tensor.
+    /// Creates the entry of a whole tensor.
     pub fn whole(name: &str, value: Value) -> Self {
         Self { name: name.to_owned(), shape_and_slice: String::new(), value }
     }
 }
 
-/// A part with the tensor that it belongs to.
+/// Location of a part within its tensor.
 pub(super) struct Part {
-    /// The sizes of the whole.
+    /// Sizes of the whole tensor.
     pub(super) sizes: Vec<i64>,
     pub(super) slice: TensorSliceProto,
     pub(super) region: Region,
 }
 
-/// Something saved, with the part that it is.
+/// A saved entry, with its location if it is a part.
 pub(super) struct Key<'s> {
     pub(super) saved: &'s Saved,
     pub(super) part: Option<Part>,
 }
 
-/// What is saved by name, and by the order given where a name has several parts. An error unless all parts of a name are boxes of
-/// one tensor, of one type, each at its own place.
+/// Sorts saved entries by name. Parts of one tensor keep their order.
+///
+/// # Errors
+/// Fails unless all parts of a name are distinct boxes of one tensor and have the same type.
 pub(super) fn in_order(tensors: &[Saved]) -> Result<Vec<Key<'_>>> {
     let keys = tensors.iter().map(|saved| key(saved).map_err(|e| e.context(format!("'{}'", saved.name))));
     let mut keys: Vec<Key<'_>> = keys.collect::<Result<_>>()?;
     keys.sort_by(|a, b| a.saved.name.cmp(&b.saved.name));
     for same in keys.chunk_by(|a, b| a.saved.name == b.saved.name) {
-        let (first, rest) = same.split_first().ok_or_else(|| Error::internal("a name without a tensor"))?;
+        let (first, rest) =
+            same.split_first().ok_or_else(|| Error::internal("found a name without a tensor"))?;
         let name = &first.saved.name;
         for (k, key) in rest.iter().enumerate() {
             let (known, found) = (first.whole(), key.whole());
@@ -79,21 +83,21 @@ impl Key<'_> {
 
 fn key(saved: &Saved) -> Result<Key<'_>> {
     if saved.name.is_empty() || saved.name.starts_with('\0') {
-        return Err(Error::invalid(format!("{:?} cannot be the name of a checkpoint's tensor", saved.name)));
+        return Err(Error::invalid(format!("{:?} is not a valid tensor name in a checkpoint", saved.name)));
     }
     if saved.shape_and_slice.is_empty() {
         return Ok(Key { saved, part: None });
     }
     let text = &saved.shape_and_slice;
-    let (sizes, slice) =
-        slices::parse(text).ok_or_else(|| Error::invalid(format!("the part '{text}' is not understood")))?;
+    let (sizes, slice) = slices::parse(text)
+        .ok_or_else(|| Error::invalid(format!("malformed part '{text}'; expected the form '10 4 0,5:-'")))?;
     let count = shape::index::element_count(&sizes).filter(|_| sizes.iter().all(|&size| size >= 0));
     let region = count.and_then(|_| Region::new(&slice, &sizes));
     let region =
-        region.ok_or_else(|| Error::invalid(format!("the part '{text}' lies outside of the tensor")))?;
+        region.ok_or_else(|| Error::invalid(format!("the part '{text}' lies outside the tensor")))?;
     if region.sizes != saved.value.sizes() {
         return Err(Error::invalid(format!(
-            "the part '{text}' has other sizes than the tensor that is saved, {:?}",
+            "the sizes of the part '{text}' differ from those of the saved tensor, {:?}",
             saved.value.sizes()
         )));
     }

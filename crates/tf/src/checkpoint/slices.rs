@@ -1,14 +1,15 @@
-//! Parts of tensors: partitioned variables are stored, and may be restored, as boxes within the whole.
+//! Parts of tensors. Partitioned variables are stored, and may be restored, as boxes within the
+//! whole tensor.
 
 use crate::proto::{TensorSliceProto, slice_extent::Extent};
 use bytes::Bytes;
 use shape::{ArrayShape, Literal};
 use support::{Error, Result};
 
-/// The most boxes that one tensor may be stored in.
+/// Maximum number of boxes that one tensor may be stored in.
 pub(super) const MAX_SLICES: usize = 4096;
 
-/// A box within a tensor: where it starts and how large it is, in each dimension.
+/// A box within a tensor, given by its start and size in each dimension.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub(super) starts: Vec<i64>,
@@ -16,12 +17,13 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// All of a tensor.
+    /// The region that covers a whole tensor.
     pub(super) fn whole(sizes: &[i64]) -> Self {
         Self { starts: vec![0; sizes.len()], sizes: sizes.to_vec() }
     }
 
-    /// The box of a proto within a tensor of these sizes; `None` if it is none. No extent at all means the whole.
+    /// Converts a proto to a box within a tensor of these sizes. Returns `None` for an invalid box.
+    /// A proto without extents means the whole tensor.
     pub(super) fn new(slice: &TensorSliceProto, sizes: &[i64]) -> Option<Self> {
         if slice.extent.is_empty() {
             return Some(Self::whole(sizes));
@@ -30,7 +32,7 @@ impl Region {
             return None;
         }
         let extents = slice.extent.iter().zip(sizes).map(|(extent, &size)| {
-            // Without a length it is the whole dimension.
+            // An extent without a length covers the whole dimension.
             let (start, length) = extent.length.map_or((0, size), |length| (extent.start, length));
             let fits = start >= 0 && length >= 0 && start.checked_add(length)? <= size;
             fits.then_some((start, length))
@@ -40,7 +42,7 @@ impl Region {
         Some(Self { starts, sizes })
     }
 
-    /// Number of elements; the region lies within a tensor, so it does not overflow.
+    /// Number of elements. Cannot overflow, because the region lies within a tensor.
     pub(super) fn count(&self) -> i64 {
         self.sizes.iter().product()
     }
@@ -51,7 +53,7 @@ impl Region {
     }
 }
 
-/// Whether regions cover a tensor, each element once.
+/// True if the regions cover a tensor and each element exactly once.
 pub(super) fn tile(regions: &[Region], sizes: &[i64]) -> bool {
     let total: i64 = sizes.iter().product();
     let covered: i128 = regions.iter().map(|region| i128::from(region.count())).sum();
@@ -62,11 +64,11 @@ pub(super) fn tile(regions: &[Region], sizes: &[i64]) -> bool {
     covered == i128::from(total) && disjoint()
 }
 
-/// A tensor from parts that [`tile`] it; each part's bytes are those of its region.
+/// Joins parts that [`tile`] a tensor. The bytes of each part are those of its region.
 pub(super) fn join(shape: &ArrayShape, parts: &[(Region, Bytes)]) -> Result<Literal> {
     let mut data = Vec::new();
     data.try_reserve_exact(shape.byte_size() as usize)
-        .map_err(|_| Error::invalid(format!("there is no memory for {shape}")))?;
+        .map_err(|_| Error::invalid(format!("out of memory: cannot allocate {shape}")))?;
     data.resize(shape.byte_size() as usize, 0);
     let sizes = shape.sizes();
     for (region, bytes) in parts {
@@ -75,10 +77,10 @@ pub(super) fn join(shape: &ArrayShape, parts: &[(Region, Bytes)]) -> Result<Lite
         });
     }
     Literal::from_bytes(shape.clone(), data.into())
-        .ok_or_else(|| Error::internal("a joined tensor's bytes are not its shape's"))
+        .ok_or_else(|| Error::internal("the byte count of a joined tensor does not match its shape"))
 }
 
-/// A region of a tensor.
+/// Copies a region out of a tensor.
 pub(super) fn cut(whole: &Literal, region: &Region) -> Result<Literal> {
     let shape = whole.array_shape();
     let sizes = shape.sizes();
@@ -91,10 +93,11 @@ pub(super) fn cut(whole: &Literal, region: &Region) -> Result<Literal> {
         data[to].copy_from_slice(&whole.bytes()[from]);
     });
     Literal::from_bytes(part, data.into())
-        .ok_or_else(|| Error::internal("a part's bytes are not its shape's"))
+        .ok_or_else(|| Error::internal("the byte count of a part does not match its shape"))
 }
 
-/// Calls `copy` with the bytes of each row of a region: within the whole tensor and within the region's own.
+/// Calls `copy` with the byte ranges of each row of a region, in the whole tensor and in the region
+/// itself.
 fn for_rows(
     sizes: &[i64],
     region: &Region,
@@ -120,7 +123,8 @@ fn for_rows(
     }
 }
 
-/// What an op's `shape_and_slice` says: sizes of the whole tensor, then the box: `10 4 0,5:-`. Empty is the whole.
+/// Parses an op's `shape_and_slice`: the sizes of the whole tensor, then the box, as in `10 4
+/// 0,5:-`. Returns `None` for malformed text, and for an empty string.
 pub(super) fn parse(text: &str) -> Option<(Vec<i64>, TensorSliceProto)> {
     let mut words: Vec<&str> = text.split_ascii_whitespace().collect();
     let slice = words.pop()?;
@@ -136,7 +140,7 @@ pub(super) fn parse(text: &str) -> Option<(Vec<i64>, TensorSliceProto)> {
     (extent.len() == sizes.len()).then_some((sizes, TensorSliceProto { extent }))
 }
 
-/// A box as [`parse`] reads it.
+/// Formats a box in the notation that [`parse`] reads.
 pub(super) fn text(sizes: &[i64], slice: &TensorSliceProto) -> String {
     let sizes: String = sizes.iter().map(|size| format!("{size} ")).collect();
     let extents = slice.extent.iter().map(|extent| match extent.length {
@@ -146,8 +150,8 @@ pub(super) fn text(sizes: &[i64], slice: &TensorSliceProto) -> String {
     sizes + &extents.collect::<Vec<_>>().join(":")
 }
 
-/// The key under which a checkpoint stores a box of a tensor: the name, the rank and the extents, in an encoding
-/// that sorts as they do ("ordered code").
+/// Key under which a checkpoint stores a box of a tensor: the name, the rank, and the extents, in
+/// an order-preserving encoding ("ordered code").
 pub(super) fn key(name: &str, slice: &TensorSliceProto) -> Vec<u8> {
     let mut key = vec![0];
     for &byte in name.as_bytes() {
@@ -170,7 +174,8 @@ pub(super) fn key(name: &str, slice: &TensorSliceProto) -> Vec<u8> {
     key
 }
 
-/// A signed number: as many leading ones as bytes, the number in what is left of them; all inverted below zero.
+/// Appends a signed number. The number of leading one bits is the number of bytes, and the
+/// remaining bits hold the number. All bits are inverted for negative numbers.
 fn push_signed(key: &mut Vec<u8>, value: i64) {
     let magnitude = if value < 0 { !value } else { value };
     let bits = 64 - magnitude.leading_zeros() as usize;
@@ -196,7 +201,7 @@ mod tests {
         key
     }
 
-    /// The first line is from a checkpoint of TensorFlow's.
+    /// The first line is from a checkpoint written by TensorFlow.
     #[test]
     fn numbers_are_encoded_in_their_order() {
         assert_eq!([encoded(0), encoded(67), encoded(2), encoded(-1)].concat(), b"\x80\xc0\x43\x82\x7f");
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_and_gaps_are_no_tiling() {
+    fn overlaps_and_gaps_do_not_tile() {
         let region =
             |starts: [i64; 2], sizes: [i64; 2]| Region { starts: starts.into(), sizes: sizes.into() };
         let left = region([0, 0], [2, 1]);

@@ -1,59 +1,61 @@
-//! Reads table files in LevelDB's format, as both versions of checkpoints use it. Every block's checksum is compared.
+//! Reads table files in LevelDB's format, which both checkpoint versions use. Verifies the checksum
+//! of every block.
 
 use super::{crc32c, damaged};
 use bytes::Bytes;
 use prost::encoding::decode_varint;
 use support::Result;
 
-/// The end of a table file: two block handles, padding, the magic number.
+/// Size of the footer of a table file: two block handles, padding, and the magic number.
 pub(super) const FOOTER: usize = 48;
 pub(super) const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
 
-/// Behind each block: how it is compressed, and a checksum.
+/// Size of the trailer after each block: the compression type and a checksum.
 const TRAILER: usize = 5;
 
-/// No compression of Snappy's gets better than this: a copy of 64 bytes takes at least two.
+/// Upper bound on Snappy's compression ratio: a copy of 64 bytes takes at least two bytes.
 const MAX_EXPANSION: usize = 32;
 
-/// The most entries of a file, and the most bytes of all their keys, which repeat what they share.
+/// Limits for the number of entries of a file, and for the total size of their keys with shared
+/// prefixes expanded.
 const MAX_ENTRIES: usize = 2 << 20;
 const MAX_KEYS: usize = 256 << 20;
 
-/// A key, its value, and where in the file its block begins.
+/// A key, its value, and the file offset of its block.
 pub(super) struct Entry {
     pub(super) key: Vec<u8>,
     pub(super) value: Bytes,
     pub(super) at: usize,
 }
 
-/// All keys and values of a table file, in order.
+/// Reads all keys and values of a table file, in order.
 pub(super) fn entries(file: &Bytes) -> Result<Vec<Entry>> {
-    let start = file.len().checked_sub(FOOTER).ok_or_else(|| damaged(0, "it is too short for a table"))?;
+    let start = file.len().checked_sub(FOOTER).ok_or_else(|| damaged(0, "too short for a table file"))?;
     let footer = &file[start..];
     if footer[40..] != MAGIC.to_le_bytes() {
-        return Err(damaged(start + 40, "it does not end as a table does; is it a checkpoint?"));
+        return Err(damaged(start + 40, "not a checkpoint: the table's magic number is missing"));
     }
     let mut handles = &footer[..40];
-    let cut = || damaged(start, "its footer is cut off");
+    let cut = || damaged(start, "the footer is truncated");
     let metaindex = read_handle(&mut handles).ok_or_else(cut)?;
     let index = read_handle(&mut handles).ok_or_else(cut)?;
     if handles.iter().any(|&byte| byte != 0) {
-        return Err(damaged(start, "its footer is padded with something else than zeros"));
+        return Err(damaged(start, "the padding of the footer is not zero"));
     }
-    // Nothing of it is used, but damage there is damage too.
+    // The block is unused, but reading it detects damage.
     read_block(file, metaindex)?;
     let mut all = Table::default();
     let mut blocks = Table::default();
     blocks.add(&read_block(file, index)?, index.offset)?;
     for Entry { value, at, .. } in blocks.entries {
         let handle = read_handle(&mut value.as_ref());
-        let handle = handle.ok_or_else(|| damaged(at, "the place of a block is cut off"))?;
+        let handle = handle.ok_or_else(|| damaged(at, "a block handle is truncated"))?;
         all.add(&read_block(file, handle)?, handle.offset)?;
     }
     Ok(all.entries)
 }
 
-/// The place of a block in its file.
+/// Location of a block in its file.
 #[derive(Clone, Copy)]
 struct Handle {
     offset: usize,
@@ -72,12 +74,12 @@ fn read_block(file: &Bytes, handle: Handle) -> Result<Bytes> {
     let Handle { offset, size } = handle;
     let end = offset.checked_add(size).and_then(|end| end.checked_add(TRAILER));
     let Some(end) = end.filter(|&end| end <= file.len()) else {
-        return Err(damaged(offset, "a block lies beyond its end"));
+        return Err(damaged(offset, "a block extends past the end of the file"));
     };
     let trailer = end - TRAILER;
     let checksum = u32::from_le_bytes(std::array::from_fn(|i| file[trailer + 1 + i]));
     if crc32c::masked(&file[offset..=trailer]) != checksum {
-        return Err(damaged(offset, "the checksum of the block that begins there is wrong"));
+        return Err(damaged(offset, "wrong checksum of the block at this offset"));
     }
     let block = file.slice(offset..trailer);
     match file[trailer] {
@@ -85,16 +87,16 @@ fn read_block(file: &Bytes, handle: Handle) -> Result<Bytes> {
         1 => {
             let length = snap::raw::decompress_len(&block).map_err(|e| damaged(offset, &e.to_string()))?;
             if length > block.len().saturating_mul(MAX_EXPANSION) {
-                return Err(damaged(offset, "a compressed block claims an impossible size"));
+                return Err(damaged(offset, "a compressed block states an impossible size"));
             }
             let bytes = snap::raw::Decoder::new().decompress_vec(&block);
             Ok(bytes.map_err(|e| damaged(offset, &e.to_string()))?.into())
         }
-        _ => Err(damaged(trailer, "a block is compressed in an unknown way")),
+        _ => Err(damaged(trailer, "unknown compression type of a block")),
     }
 }
 
-/// Entries so far, and the bytes of their keys.
+/// Entries read so far, and the total size of their keys.
 #[derive(Default)]
 struct Table {
     entries: Vec<Entry>,
@@ -102,10 +104,10 @@ struct Table {
 }
 
 impl Table {
-    /// Adds the entries of a block. Each key shares its beginning with the one before. At the end stand restart points,
-    /// which only a search needs, and their number.
+    /// Adds the entries of a block. Each key is stored as a shared prefix length and a suffix. The
+    /// block ends with restart points, which only a search needs, and their count.
     fn add(&mut self, block: &Bytes, at: usize) -> Result<()> {
-        let cut = || damaged(at, "a block is cut off");
+        let cut = || damaged(at, "a block is truncated");
         let count_at = block.len().checked_sub(4).ok_or_else(cut)?;
         let restarts = u32::from_le_bytes(std::array::from_fn(|i| block[count_at + i])) as usize;
         let end = restarts.checked_mul(4).and_then(|size| count_at.checked_sub(size)).ok_or_else(cut)?;
@@ -124,11 +126,11 @@ impl Table {
             let value = rest.slice(start + unshared..start + unshared + length);
             rest = rest.slice(start + unshared + length..);
             if self.entries.last().is_some_and(|last| last.key >= key) {
-                return Err(damaged(at, "its keys are not in order"));
+                return Err(damaged(at, "the keys are not sorted"));
             }
             self.key_bytes += key.len();
             if self.entries.len() >= MAX_ENTRIES || self.key_bytes > MAX_KEYS {
-                return Err(damaged(at, "it has more entries than any checkpoint"));
+                return Err(damaged(at, "too many entries"));
             }
             self.entries.push(Entry { key: key.clone(), value, at });
         }

@@ -3,20 +3,21 @@
 use super::{crc32c, table};
 use prost::encoding::encode_varint;
 
-/// A block of the index is closed when it is larger.
+/// Size above which a data block is closed.
 const BLOCK_BYTES: usize = 256 << 10;
 
-/// Every so many entries of a block a key is written whole, so that readers can search; in the index every one.
+/// Number of entries between restart points of a data block, where a key is written in full so that
+/// readers can search. The index has a restart point at every entry.
 const RESTART_INTERVAL: usize = 16;
 
-/// A table file in the making; keys come in order.
+/// Table file under construction. Keys must be added in order.
 pub(super) struct TableWriter {
     file: Vec<u8>,
     block: BlockWriter,
-    /// The index: behind which key each block ends, and where the block is.
+    /// Index: a separator key after each block, and the block's location.
     blocks: BlockWriter,
     last_key: Vec<u8>,
-    /// The place of the last block, until it is known which key comes behind it.
+    /// Location of the last closed block. Its index entry is added once the next key is known.
     closed: Option<Vec<u8>>,
 }
 
@@ -54,7 +55,7 @@ impl TableWriter {
     pub(super) fn finish(mut self) -> Vec<u8> {
         self.close_block();
         if let Some(handle) = self.closed.take() {
-            self.blocks.add(&behind(&self.last_key), &handle);
+            self.blocks.add(&successor(&self.last_key), &handle);
         }
         let mut footer = write_block(&mut self.file, BlockWriter::new(RESTART_INTERVAL));
         footer.extend(write_block(&mut self.file, self.blocks));
@@ -65,7 +66,7 @@ impl TableWriter {
     }
 }
 
-/// A short key that is no less than one key and less than the next one.
+/// Returns a short key that is at least `key` and less than `next`.
 fn between(key: &[u8], next: &[u8]) -> Vec<u8> {
     let at = key.iter().zip(next).take_while(|(a, b)| a == b).count();
     match (key.get(at), next.get(at)) {
@@ -74,26 +75,26 @@ fn between(key: &[u8], next: &[u8]) -> Vec<u8> {
     }
 }
 
-/// A short key that is no less than a key.
-fn behind(key: &[u8]) -> Vec<u8> {
+/// Returns a short key that is at least `key`.
+fn successor(key: &[u8]) -> Vec<u8> {
     key.iter().position(|&byte| byte < 0xff).map_or_else(|| key.to_vec(), |at| raised(key, at))
 }
 
-/// A key up to a byte, and one more in that.
+/// Truncates a key after byte `at` and increments that byte.
 fn raised(key: &[u8], at: usize) -> Vec<u8> {
     let mut short = key[..=at].to_vec();
     short[at] += 1;
     short
 }
 
-/// Appends a block with its trailer; gives back its encoded place.
+/// Appends a block and its trailer. Returns the encoded block handle.
 fn write_block(file: &mut Vec<u8>, block: BlockWriter) -> Vec<u8> {
     let start = file.len();
     file.extend(block.finish());
     let mut handle = Vec::new();
     encode_varint(start as u64, &mut handle);
     encode_varint((file.len() - start) as u64, &mut handle);
-    // Not compressed.
+    // Compression type: none.
     file.push(0);
     let checksum = crc32c::masked(&file[start..]);
     file.extend(checksum.to_le_bytes());
@@ -109,7 +110,7 @@ struct BlockWriter {
 }
 
 impl BlockWriter {
-    /// Every so many entries a key is written whole.
+    /// Creates a writer that stores a key in full every `interval` entries.
     fn new(interval: usize) -> Self {
         Self { interval, bytes: Vec::new(), restarts: Vec::new(), count: 0, last_key: Vec::new() }
     }
@@ -154,12 +155,12 @@ mod tests {
             (b"layer", b"layer2", b"layer"),
             (b"a\xff", b"b", b"a\xff"),
         ] {
-            let found = between(key, next);
-            assert_eq!(found, short);
-            assert!(key <= &found[..] && &found[..] < next);
+            let separator = between(key, next);
+            assert_eq!(separator, short);
+            assert!(key <= &separator[..] && &separator[..] < next);
         }
-        assert_eq!(behind(b"uint8"), b"v");
-        assert_eq!(behind(b"\xffab"), b"\xffb");
-        assert_eq!(behind(b"\xff"), b"\xff");
+        assert_eq!(successor(b"uint8"), b"v");
+        assert_eq!(successor(b"\xffab"), b"\xffb");
+        assert_eq!(successor(b"\xff"), b"\xff");
     }
 }

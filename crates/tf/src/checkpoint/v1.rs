@@ -1,4 +1,5 @@
-//! Version 1: table files whose values hold the tensors. The value of the empty key says which tensors there are.
+//! Version 1 checkpoints: table files whose values hold the tensors. The value of the empty key
+//! lists the tensors.
 
 use super::slices::{self, Region};
 use super::{Value, damaged, table};
@@ -12,26 +13,27 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// The most bytes of the list of tensors, which takes a multiple when it is decoded.
+/// Maximum size of the list of tensors. Decoding takes a multiple of it.
 const MAX_HEAD: usize = 8 << 20;
 
-/// The most bytes that say where a part lies.
+/// Maximum size of the encoded location of a part.
 const MAX_SLICE: usize = 8 << 10;
 
-/// The value of another key than the empty one, without the head that it might claim to have.
+/// Value of a nonempty key. Decoding ignores a head (tag 1), which belongs only to the empty key.
 #[derive(Clone, PartialEq, Message)]
 struct SavedTensorData {
     #[prost(message, optional, tag = "2")]
     data: Option<SavedSlice>,
 }
 
-/// A tensor in files of version 1.
+/// A tensor stored in version 1 files.
 pub(super) struct Stored {
     meta: SavedSliceMeta,
     parts: Vec<Part>,
 }
 
-/// A box of a tensor: the encoded TensorProto, without type and shape, and where it was read.
+/// A box of a tensor: the encoded TensorProto, which omits type and shape, and its location in the
+/// files.
 struct Part {
     slice: TensorSliceProto,
     data: Bytes,
@@ -39,7 +41,7 @@ struct Part {
     at: usize,
 }
 
-/// The tensors of several files, as savers write them that store in shards.
+/// Reads the tensors of several files, as written by a sharded saver.
 pub(super) fn read(files: &[(PathBuf, Bytes)]) -> Result<BTreeMap<String, Stored>> {
     let mut tensors: BTreeMap<String, Stored> = BTreeMap::new();
     let mut data = Vec::new();
@@ -47,7 +49,7 @@ pub(super) fn read(files: &[(PathBuf, Bytes)]) -> Result<BTreeMap<String, Stored
         read_file(path, file, &mut tensors, &mut data).map_err(|e| at_file(e, path))?;
     }
     for (name, part) in data {
-        // A name that no head has belongs to nothing.
+        // Parts of tensors that no head lists are ignored.
         if let Some(stored) = tensors.get_mut(&name) {
             stored.parts.push(part);
         }
@@ -68,7 +70,7 @@ fn read_file(
     for entry in table::entries(file)? {
         let is_head = entry.key.is_empty();
         if is_head && entry.value.len() > MAX_HEAD {
-            return Err(damaged(entry.at, "its list of tensors is larger than 8 MiB"));
+            return Err(damaged(entry.at, "the list of tensors is larger than the limit of 8 MiB"));
         }
         let decoded = if is_head {
             SavedTensorSlices::decode(entry.value)
@@ -85,7 +87,7 @@ fn read_file(
                     }
                     Some(_) => {
                         let what =
-                            format!("tensor '{}' has another type or shape in another file", meta.name);
+                            format!("tensor '{}' has a different type or shape in another file", meta.name);
                         return Err(damaged(entry.at, &what));
                     }
                     None => {
@@ -97,7 +99,7 @@ fn read_file(
             let slice = if part.slice.len() <= MAX_SLICE {
                 TensorSliceProto::decode(part.slice).map_err(|e| damaged(entry.at, &e.to_string()))?
             } else {
-                return Err(damaged(entry.at, "a part has more dimensions than any tensor"));
+                return Err(damaged(entry.at, "a part has too many dimensions"));
             };
             data.push((part.name, Part { slice, data: part.data, file: path.to_owned(), at: entry.at }));
         }
@@ -111,12 +113,14 @@ impl Stored {
         super::tensor_type(self.meta.r#type, self.meta.shape.as_ref())
     }
 
-    /// The whole tensor.
+    /// Value of the whole tensor.
     pub(super) fn value(&self) -> Result<Value> {
         let (data_type, sizes) = self.tensor_type()?;
         let regions = self.regions(&sizes)?;
         if !slices::tile(&regions, &sizes) {
-            return Err(Error::invalid("its parts do not cover it; is a file of the checkpoint missing?"));
+            return Err(Error::invalid(
+                "the parts do not cover the tensor; check for missing checkpoint files",
+            ));
         }
         if let ([part], [region]) = (self.parts.as_slice(), regions.as_slice()) {
             return part.value(data_type, region);
@@ -130,14 +134,18 @@ impl Stored {
         Ok(Value::Array(data_type, slices::join(&ArrayShape::new(element_type, &sizes), &parts)?))
     }
 
-    /// Where each part lies; an error for one that lies nowhere.
+    /// Region of each part. Returns an error if a part lies outside the tensor.
     fn regions(&self, sizes: &[i64]) -> Result<Vec<Region>> {
         if self.parts.len() > slices::MAX_SLICES {
-            return Err(Error::invalid(format!("it is stored in {} parts", self.parts.len())));
+            return Err(Error::invalid(format!(
+                "stored in {} parts, more than the limit of {}",
+                self.parts.len(),
+                slices::MAX_SLICES
+            )));
         }
         let region = |part: &Part| {
             Region::new(&part.slice, sizes)
-                .ok_or_else(|| at_file(damaged(part.at, "a part lies outside of its tensor"), &part.file))
+                .ok_or_else(|| at_file(damaged(part.at, "a part lies outside its tensor"), &part.file))
         };
         self.parts.iter().map(region).collect()
     }
@@ -155,14 +163,14 @@ impl Part {
         proto.tensor_shape = Some(super::shape_proto(&region.sizes));
         if data_type == DataType::String {
             if proto.string_val.len() as i64 != region.count() {
-                return Err(damaged(self.at, "it has not as many strings as the tensor's shape"));
+                return Err(damaged(self.at, "the number of strings does not match the tensor's shape"));
             }
             return Ok(Value::Strings(region.sizes.clone(), proto.string_val));
         }
         super::element_type(data_type)?;
         let tensor = Tensor::new(&proto)?;
         if tensor.fill_bytes() > 0 {
-            return Err(damaged(self.at, "it has fewer elements than the tensor's shape"));
+            return Err(damaged(self.at, "fewer elements than the tensor's shape requires"));
         }
         Ok(Value::Array(data_type, tensor.literal()?))
     }

@@ -1,4 +1,5 @@
-//! Version 2, a "tensor bundle": a table file `.index` that says where in the files `.data-*` each tensor lies.
+//! Version 2 checkpoints ("tensor bundles"): a table file `.index` that maps each tensor to its
+//! location in the `.data-*` files.
 
 use super::saved::Saved;
 use super::slices::{self, Region};
@@ -14,10 +15,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// The most bytes that say where a tensor lies; decoded they take a multiple.
+/// Maximum size of an encoded index entry. Decoding takes a multiple of it.
 const MAX_ENTRY: usize = 1 << 20;
 
-/// The layout of the index that this reads.
+/// Index format version that this reader supports.
 const VERSION: i32 = 1;
 
 /// An open bundle.
@@ -26,12 +27,12 @@ pub(super) struct Bundle {
     pub(super) tensors: BTreeMap<String, BundleEntryProto>,
     /// Parts of tensors by [`slices::key`].
     parts: BTreeMap<Vec<u8>, BundleEntryProto>,
-    /// The mapped data files that entries name.
+    /// Mapped data files that the entries refer to.
     shards: BTreeMap<i32, (PathBuf, Bytes)>,
 }
 
 impl Bundle {
-    /// Opens the bundle of a prefix.
+    /// Opens the bundle with a given prefix.
     pub(super) fn open(prefix: &Path) -> Result<Self> {
         let index = with_suffix(prefix, ".index");
         let bytes = source::read_bytes(&index)?;
@@ -41,7 +42,7 @@ impl Bundle {
     fn read(prefix: &Path, index: &Bytes) -> Result<Self> {
         let mut entries = table::entries(index)?.into_iter();
         let header = entries.next().filter(|entry| entry.key.is_empty());
-        let header = header.ok_or_else(|| damaged(0, "the index has no header"))?;
+        let header = header.ok_or_else(|| damaged(0, "the index header is missing"))?;
         let at = header.at;
         let header = BundleHeaderProto::decode(header.value).map_err(|e| damaged(at, &e.to_string()))?;
         if header.endianness != 0 {
@@ -50,7 +51,7 @@ impl Bundle {
             ));
         }
         if header.version.as_ref().is_some_and(|version| version.min_consumer > VERSION) {
-            return Err(Error::unsupported("the checkpoint is of a later version than 2"));
+            return Err(Error::unsupported("the checkpoint uses a format later than version 2"));
         }
         if !(1..=99_999).contains(&header.num_shards) {
             return Err(damaged(at, "the number of data files is out of range"));
@@ -58,11 +59,15 @@ impl Bundle {
         let mut bundle = Self { tensors: BTreeMap::new(), parts: BTreeMap::new(), shards: BTreeMap::new() };
         for table::Entry { key, value, at } in entries {
             if value.len() > MAX_ENTRY {
-                return Err(damaged(at, "the entry of a tensor is larger than 1 MiB"));
+                return Err(damaged(at, "an index entry is larger than the limit of 1 MiB"));
             }
             let entry = BundleEntryProto::decode(value).map_err(|e| damaged(at, &e.to_string()))?;
             if !(0..header.num_shards).contains(&entry.shard_id) {
-                let what = format!("tensor '{}' lies in data file {}", key.escape_ascii(), entry.shard_id);
+                let what = format!(
+                    "tensor '{}' refers to the nonexistent data file {}",
+                    key.escape_ascii(),
+                    entry.shard_id
+                );
                 return Err(damaged(at, &what));
             }
             if entry.slices.is_empty() && !bundle.shards.contains_key(&entry.shard_id) {
@@ -82,28 +87,32 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// A whole tensor.
+    /// Value of a whole tensor.
     pub(super) fn value(&self, name: &str, entry: &BundleEntryProto) -> Result<Value> {
         if entry.slices.is_empty() {
             return self.stored(entry);
         }
         let (data_type, sizes) = super::tensor_type(entry.dtype, entry.shape.as_ref())?;
         if entry.slices.len() > slices::MAX_SLICES {
-            return Err(Error::invalid(format!("it is stored in {} parts", entry.slices.len())));
+            return Err(Error::invalid(format!(
+                "stored in {} parts, more than the limit of {}",
+                entry.slices.len(),
+                slices::MAX_SLICES
+            )));
         }
         let regions = entry.slices.iter().map(|slice| Region::new(slice, &sizes));
         let regions = regions.collect::<Option<Vec<_>>>();
         let regions = regions.filter(|regions| slices::tile(regions, &sizes));
-        let regions = regions.ok_or_else(|| Error::invalid("its parts do not cover it"))?;
+        let regions = regions.ok_or_else(|| Error::invalid("the parts do not cover the tensor"))?;
         let element_type = super::element_type(data_type)?;
         let parts = entry.slices.iter().zip(regions).map(|(slice, region)| {
             let part = self.parts.get(&slices::key(name, slice));
             let part =
-                part.ok_or_else(|| Error::invalid(format!("its part at {:?} is missing", region.starts)))?;
+                part.ok_or_else(|| Error::invalid(format!("the part at {:?} is missing", region.starts)))?;
             let (part_type, part_sizes) = super::tensor_type(part.dtype, part.shape.as_ref())?;
             if part_type != data_type || part_sizes != region.sizes || !part.slices.is_empty() {
                 return Err(Error::invalid(format!(
-                    "its part at {:?} has another type or shape",
+                    "the part at {:?} has a different type or shape",
                     region.starts
                 )));
             }
@@ -113,7 +122,7 @@ impl Bundle {
         Ok(Value::Array(data_type, slices::join(&ArrayShape::new(element_type, &sizes), &parts)?))
     }
 
-    /// What is stored of a tensor: all of it, or its parts.
+    /// Stored values of a tensor: the whole tensor, or its parts.
     pub(super) fn stored_parts(&self, name: &str, entry: &BundleEntryProto) -> Result<Vec<Saved>> {
         if entry.slices.is_empty() {
             return Ok(vec![Saved::whole(name, self.stored(entry)?)]);
@@ -121,7 +130,7 @@ impl Bundle {
         let (_, sizes) = super::tensor_type(entry.dtype, entry.shape.as_ref())?;
         let parts = entry.slices.iter().take(slices::MAX_SLICES).map(|slice| {
             let part = self.parts.get(&slices::key(name, slice));
-            let part = part.ok_or_else(|| Error::invalid("one of its parts is missing"))?;
+            let part = part.ok_or_else(|| Error::invalid("a part of the tensor is missing"))?;
             Ok(Saved {
                 name: name.to_owned(),
                 shape_and_slice: slices::text(&sizes, slice),
@@ -131,7 +140,8 @@ impl Bundle {
         parts.collect()
     }
 
-    /// What lies in a data file for an entry, its checksum compared. Arrays share the file's bytes.
+    /// Reads the value of an entry from its data file and verifies the checksum. Arrays share the
+    /// file's bytes.
     fn stored(&self, entry: &BundleEntryProto) -> Result<Value> {
         let (path, data) = self
             .shards
@@ -144,7 +154,10 @@ impl Bundle {
             let range = range.filter(|range| range.end <= data.len()).ok_or_else(|| {
                 damaged(
                     data.len(),
-                    &format!("the tensor's {} bytes at {} lie beyond its end", entry.size, entry.offset),
+                    &format!(
+                        "the tensor's {} bytes at {} extend past the end of the file",
+                        entry.size, entry.offset
+                    ),
                 )
             })?;
             let (at, bytes) = (range.start, data.slice(range));
@@ -153,23 +166,23 @@ impl Bundle {
             }
             let element_type = super::element_type(data_type)?;
             if crc32c::masked(&bytes) != entry.crc32c {
-                return Err(damaged(at, "the checksum of the tensor that begins there is wrong"));
+                return Err(damaged(at, "wrong checksum of the tensor at this offset"));
             }
             let shape = ArrayShape::new(element_type, &sizes);
             let literal = Literal::from_bytes(shape, normalized(element_type, &bytes))
-                .ok_or_else(|| damaged(at, "the tensor's number of bytes is not that of its shape"))?;
+                .ok_or_else(|| damaged(at, "the tensor's byte count does not match its shape"))?;
             Ok(Value::Array(data_type, literal))
         };
         read().map_err(|e| e.context(format!("checkpoint file '{}'", path.display())))
     }
 }
 
-/// A tensor of strings: the length of each, a checksum of the lengths, the bytes. The checksum of the whole is taken with the
-/// lengths as fixed numbers.
+/// Decodes a string tensor: the length of each string, a checksum of the lengths, then the bytes.
+/// The overall checksum covers the lengths as fixed-width integers.
 fn strings(bytes: &Bytes, sizes: Vec<i64>, checksum: u32, at: usize) -> Result<Value> {
-    let cut = || damaged(at, "a tensor of strings is cut off");
+    let cut = || damaged(at, "a string tensor is truncated");
     let count = sizes.iter().product::<i64>();
-    // Every length takes a byte at least.
+    // Every length takes at least one byte.
     if count as u64 > bytes.len() as u64 {
         return Err(cut());
     }
@@ -186,12 +199,12 @@ fn strings(bytes: &Bytes, sizes: Vec<i64>, checksum: u32, at: usize) -> Result<V
     }
     let stored = rest.get(..4).ok_or_else(cut)?;
     if stored != crc32c::mask(crc).to_le_bytes() {
-        return Err(damaged(at, "the checksum of the lengths of the strings that begin there is wrong"));
+        return Err(damaged(at, "wrong checksum of the string lengths at this offset"));
     }
     crc = crc32c::extend(crc, stored);
     rest = &rest[4..];
     if crc32c::mask(crc32c::extend(crc, rest)) != checksum {
-        return Err(damaged(at, "the checksum of the strings that begin there is wrong"));
+        return Err(damaged(at, "wrong checksum of the strings at this offset"));
     }
     let mut start = bytes.len() - rest.len();
     let mut all = Vec::with_capacity(lengths.len());
@@ -201,7 +214,7 @@ fn strings(bytes: &Bytes, sizes: Vec<i64>, checksum: u32, at: usize) -> Result<V
         start = end;
     }
     if start != bytes.len() {
-        return Err(damaged(at, "a tensor of strings has more bytes than its strings"));
+        return Err(damaged(at, "a string tensor has trailing bytes"));
     }
     Ok(Value::Strings(sizes, all))
 }

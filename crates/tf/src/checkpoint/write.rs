@@ -1,4 +1,5 @@
-//! Writes version 2 checkpoints: one index, one data file, and the text file that names the latest checkpoint.
+//! Writes version 2 checkpoints: one index, one data file, and the text file that names the latest
+//! checkpoint.
 
 use super::saved::{Key, Saved};
 use super::{Value, crc32c, slices, table_writer::TableWriter};
@@ -11,23 +12,23 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The files of a checkpoint, the same bytes for the same tensors.
+/// Files of a checkpoint. Deterministic: the same tensors give the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
-    /// For `<prefix>.index`.
+    /// Contents of `<prefix>.index`.
     pub index: Vec<u8>,
-    /// For `<prefix>.data-00000-of-00001`.
+    /// Contents of `<prefix>.data-00000-of-00001`.
     pub data: Vec<u8>,
 }
 
 impl Bundle {
-    /// What the files are called behind the prefix, and their contents.
+    /// File name suffixes, appended to the prefix, with the contents.
     pub fn files(&self) -> [(&'static str, &[u8]); 2] {
         [(".data-00000-of-00001", &self.data), (".index", &self.index)]
     }
 
-    /// The text of the file `checkpoint` of a directory, from which `tf.train.latest_checkpoint` takes the prefix: `name`
-    /// is its last part.
+    /// Text of the file `checkpoint` of a directory, from which `tf.train.latest_checkpoint` reads
+    /// the prefix. `name` is the last component of the prefix.
     pub fn state(name: &str) -> String {
         let quoted: String = name
             .bytes()
@@ -41,8 +42,11 @@ impl Bundle {
     }
 }
 
-/// Makes the files of a checkpoint of these tensors. Names are keys as they are; `Saver.restore` takes the names of
-/// variables. Fails for names and types that TensorFlow does not have.
+/// Creates the files of a checkpoint. The names become the keys unchanged; `Saver.restore` uses the
+/// names of variables as keys.
+///
+/// # Errors
+/// Fails for names and types that TensorFlow does not support.
 pub fn write_v2(tensors: &BTreeMap<String, Literal>) -> Result<Bundle> {
     let saved = tensors.iter().map(|(name, literal)| {
         let shape = literal.array_shape();
@@ -55,13 +59,15 @@ pub fn write_v2(tensors: &BTreeMap<String, Literal>) -> Result<Bundle> {
     write_v2_parts(&saved.collect::<Result<Vec<_>>>()?)
 }
 
-/// The same of tensors of every kind, strings and parts of larger tensors among them.
+/// Creates the files of a checkpoint from tensors of every kind, including strings and parts of
+/// larger tensors.
 ///
 /// # Errors
-/// Fails for a name that occurs twice, save with different parts, and for parts that do not fit to their tensor or to each other.
+/// Fails for a name that occurs twice, except with different parts, and for parts that do not fit
+/// their tensor or each other.
 pub fn write_v2_parts(tensors: &[Saved]) -> Result<Bundle> {
     let mut data = Vec::new();
-    // Keys of parts begin with a zero byte, so they come before all names.
+    // Keys of parts begin with a zero byte, so they sort before all names.
     let mut entries: BTreeMap<Vec<u8>, BundleEntryProto> = BTreeMap::new();
     for Key { saved, part, .. } in super::saved::in_order(tensors)? {
         let name = saved.name.as_str();
@@ -91,7 +97,7 @@ pub fn write_v2_parts(tensors: &[Saved]) -> Result<Bundle> {
     Ok(Bundle { index: index.finish(), data })
 }
 
-/// Appends a value to the data file; what the index says of it.
+/// Appends a value to the data file. Returns its index entry.
 fn stored(value: &Value, data: &mut Vec<u8>) -> BundleEntryProto {
     let offset = data.len();
     let crc32c = match value {
@@ -112,8 +118,9 @@ fn stored(value: &Value, data: &mut Vec<u8>) -> BundleEntryProto {
     }
 }
 
-/// Appends the lengths of strings, a checksum of them, and the strings; the checksum of it all, for which the lengths count as
-/// numbers of four bytes, or of eight if they need them.
+/// Appends the lengths of strings, a checksum of the lengths, and the strings. Returns the overall
+/// checksum, which covers each length as a 4-byte integer, or as an 8-byte integer if it does not
+/// fit.
 fn append_strings(strings: &[Bytes], data: &mut Vec<u8>) -> u32 {
     let mut crc = 0;
     for string in strings {
@@ -124,9 +131,9 @@ fn append_strings(strings: &[Bytes], data: &mut Vec<u8>) -> u32 {
             Err(_) => crc32c::extend(crc, &length.to_le_bytes()),
         };
     }
-    let of_lengths = crc32c::mask(crc).to_le_bytes();
-    data.extend_from_slice(&of_lengths);
-    crc = crc32c::extend(crc, &of_lengths);
+    let lengths_crc = crc32c::mask(crc).to_le_bytes();
+    data.extend_from_slice(&lengths_crc);
+    crc = crc32c::extend(crc, &lengths_crc);
     for string in strings {
         data.extend_from_slice(string);
         crc = crc32c::extend(crc, string);

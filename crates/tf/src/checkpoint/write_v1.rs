@@ -1,4 +1,5 @@
-//! Writes version 1 checkpoints: one table file, whose values hold the tensors in their typed form.
+//! Writes version 1 checkpoints: one table file whose values hold the tensors in their typed
+//! fields.
 
 use super::saved::{Key, Saved};
 use super::table_writer::TableWriter;
@@ -15,13 +16,14 @@ use shape::Literal;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The most bytes of one message; the format's own bound.
+/// Maximum size of one message, set by the format.
 const MAX_MESSAGE: usize = (1 << 31) - 1;
 
-/// The file of a version 1 checkpoint, the same bytes for the same tensors.
+/// Creates the file of a version 1 checkpoint. Deterministic: the same tensors give the same bytes.
 ///
 /// # Errors
-/// As [`write_v2_parts`](super::write_v2_parts), and for types that version 1 does not have.
+/// Fails like [`write_v2_parts`](super::write_v2_parts), and for types that version 1 does not
+/// support.
 pub fn write_v1(tensors: &[Saved]) -> Result<Vec<u8>> {
     let mut head = SavedTensorSliceMeta {
         tensor: Vec::new(),
@@ -56,7 +58,7 @@ pub fn write_v1(tensors: &[Saved]) -> Result<Vec<u8>> {
         let value = SavedTensorSlices { meta: None, data: Some(data) }.encode_to_vec();
         if value.len() > MAX_MESSAGE {
             return Err(Error::unsupported(format!(
-                "'{name}' is larger than the 2 GiB that a tensor may have in a checkpoint of version 1: save it with SaveV2"
+                "'{name}' exceeds the limit of 2 GiB for a tensor in a version 1 checkpoint; save it with SaveV2"
             )));
         }
         values.insert(slices::key(name, &slice), value);
@@ -69,7 +71,7 @@ pub fn write_v1(tensors: &[Saved]) -> Result<Vec<u8>> {
     Ok(table.finish())
 }
 
-/// The elements in the field of their type.
+/// Stores the elements in the field for their type.
 fn elements(value: &Value) -> Result<TensorProto> {
     let mut proto = TensorProto::default();
     let (data_type, literal) = match value {
@@ -97,18 +99,18 @@ fn elements(value: &Value) -> Result<TensorProto> {
         }
         DataType::Uint8 | DataType::Quint8 => proto.int_val = words(literal, |[byte]: [u8; 1]| byte.into()),
         DataType::Bool => proto.bool_val = words(literal, |[byte]: [u8; 1]| byte != 0),
-        // The bits of each number.
+        // Bit patterns of the numbers.
         DataType::Half => proto.half_val = words(literal, |bytes| u16::from_le_bytes(bytes).into()),
         other => {
             return Err(Error::unsupported(format!(
-                "it has type {other}, which checkpoints of version 1 do not have: save it with SaveV2"
+                "version 1 checkpoints do not support type {other}; save with SaveV2"
             )));
         }
     }
     Ok(proto)
 }
 
-/// Each so many bytes as a number.
+/// Converts each group of `N` bytes to a number.
 fn words<const N: usize, T>(literal: &Literal, word: impl Fn([u8; N]) -> T) -> Vec<T> {
     let bytes: &Bytes = literal.bytes();
     bytes.as_chunks::<N>().0.iter().map(|&bytes| word(bytes)).collect()

@@ -20,7 +20,8 @@ pub(super) fn node(name: &str, value: &Value) -> Result<NodeDef> {
     Ok(NodeDef { name: name.to_owned(), op: "Const".to_owned(), attr, ..NodeDef::default() })
 }
 
-/// Several numbers stand as their bytes; one, booleans and complex numbers in the field of their type.
+/// Several numbers stand as their bytes; one, booleans and complex numbers in the field of their
+/// type.
 fn tensor(value: &Value) -> Result<TensorProto> {
     let mut proto = TensorProto {
         dtype: value.data_type().number(),

@@ -1,4 +1,5 @@
-//! Variables to constants in the body of a graph or function, and whatever takes their handles to what takes their values.
+//! Variables to constants in the body of a graph or function, and whatever takes their handles to
+//! what takes their values.
 
 use super::functions::{Functions, flat_output, function_attributes};
 use super::{Choice, Variables, constant, is_variable};
@@ -188,7 +189,8 @@ pub(super) fn emit(
     Ok((nodes, added))
 }
 
-/// Within functions outputs go by names, which differ between the ops of variables and what takes their place.
+/// Within functions outputs go by names, which differ between the ops of variables and what takes
+/// their place.
 pub(super) fn rename_port(input: &mut String, nodes: &BTreeMap<&str, &NodeDef>, frozen: &FrozenOutputs) {
     let Some((name, port)) = input.split_once(':') else { return };
     let Some(node) = nodes.get(name) else { return };
@@ -306,7 +308,8 @@ fn replaced<const N: usize>(
     NodeDef { name: node.name.clone(), op: op.to_owned(), input: input.to_vec(), attr, ..NodeDef::default() }
 }
 
-/// Gathers from a variable are gathers from its value; the axis is that behind the batch dimensions.
+/// Gathers from a variable are gathers from its value; the axis is that behind the batch
+/// dimensions.
 fn gather(node: &NodeDef, data_type: i32, in_function: bool, added: &mut Vec<NodeDef>) -> Result<NodeDef> {
     let params = node.attr.get("dtype").cloned().unwrap_or(Value::Type(data_type).into());
     let indices = node.attr.get("Tindices").cloned().unwrap_or_default();

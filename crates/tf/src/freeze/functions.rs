@@ -1,4 +1,5 @@
-//! Functions that are given frozen variables, or have some: one copy for each choice of arguments that are frozen.
+//! Functions that are given frozen variables, or have some: one copy for each choice of arguments
+//! that are frozen.
 
 use super::convert::{self, Body, Frozen, FrozenOutputs, Kind};
 use super::{Choice, Variables, is_variable, names_of};
@@ -39,8 +40,8 @@ pub(super) struct Functions<'a> {
 /// A function and which of its arguments are frozen.
 type Key = (String, Vec<Option<Frozen>>);
 
-/// How an op calls functions: the list of its inputs' types, how many inputs come before the arguments, the attributes that
-/// name functions, the list of its outputs' types.
+/// How an op calls functions: the list of its inputs' types, how many inputs come before the
+/// arguments, the attributes that name functions, the list of its outputs' types.
 pub(super) struct Call {
     types: &'static str,
     first: usize,
@@ -61,7 +62,8 @@ pub(super) fn function_attributes(op: &str, functions: &Functions<'_>) -> Option
     })
 }
 
-/// The number of the output that an input names. Within functions outputs have names and numbers within those.
+/// The number of the output that an input names. Within functions outputs have names and numbers
+/// within those.
 pub(super) fn flat_output(input: &str, node: Option<&NodeDef>, functions: &Functions<'_>) -> usize {
     let mut parts = input.split(':').skip(1);
     let (Some(first), second) = (parts.next(), parts.next()) else { return 0 };
@@ -135,7 +137,8 @@ impl<'a> Functions<'a> {
     ) -> Result<Vec<(usize, Frozen)>> {
         let mut all: Vec<Vec<Option<Frozen>>> = Vec::new();
         for (name, arguments) in self.callees(node, inputs) {
-            // A loop gives what its body gives, which comes first; the condition's result is no variable.
+            // A loop gives what its body gives, which comes first; the condition's result is no
+            // variable.
             if !node.op.ends_with("While") || all.is_empty() {
                 all.push(self.function_results(&name, &arguments)?);
             }
@@ -256,7 +259,8 @@ impl<'a> Functions<'a> {
         found
     }
 
-    /// A node, which may call functions, with calls of their frozen copies where they have or get frozen variables.
+    /// A node, which may call functions, with calls of their frozen copies where they have or get
+    /// frozen variables.
     pub(super) fn caller(&mut self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Result<NodeDef> {
         let Some(call) = function_attributes(&node.op, self) else { return Ok(node.clone()) };
         let mut renamed: BTreeMap<String, String> = BTreeMap::new();
@@ -359,13 +363,15 @@ impl<'a> Functions<'a> {
         Ok(function)
     }
 
-    /// The library: copies stand in the place of what they are copies of, unless that is still called.
+    /// The library: copies stand in the place of what they are copies of, unless that is still
+    /// called.
     pub(super) fn finish(mut self, nodes: &[NodeDef]) -> FunctionDefLibrary {
         let Some(library) = self.library else { return FunctionDefLibrary::default() };
         let mut called: BTreeSet<String> = BTreeSet::new();
         let copies = self.made.values().flatten().flat_map(|function| &function.node_def);
         let mut work: Vec<&NodeDef> = nodes.iter().chain(copies).collect();
-        // A function that was never copied is kept, called or not, as the original keeps it; so is what it calls.
+        // A function that was never copied is kept, called or not, as the original keeps it; so is
+        // what it calls.
         let kept = self.originals.iter().filter(|(name, _)| !self.made.contains_key(**name));
         work.extend(kept.flat_map(|(_, function)| &function.node_def));
         while let Some(node) = work.pop() {

@@ -1,7 +1,8 @@
 //! Runs what gives variables their values: the restore op of a saver, initialisers.
 //!
-//! Nodes are evaluated as far as that takes: restoring and assigning, constants and their copies, fills and reshapes. A
-//! value of a checkpoint is looked at when a variable that is frozen has it, not before.
+//! Nodes are evaluated as far as that takes: restoring and assigning, constants and their copies,
+//! fills and reshapes. A value of a checkpoint is looked at when a variable that is frozen has it,
+//! not before.
 
 use super::{base_name, is_variable, names_of};
 use crate::checkpoint::{Checkpoint, Value};
@@ -23,7 +24,8 @@ pub(super) struct Session<'a> {
     variables: BTreeMap<String, Value>,
     /// What was restored and not looked at yet.
     restored: BTreeMap<String, Stored>,
-    /// The keys of the checkpoint's objects by the names of their variables, if variables are restored by name.
+    /// The keys of the checkpoint's objects by the names of their variables, if variables are
+    /// restored by name.
     objects: Option<BTreeMap<String, String>>,
 }
 
@@ -70,7 +72,8 @@ impl<'a> Session<'a> {
         self.nodes.get(name).copied()
     }
 
-    /// Gives variables what the restore op of a SavedModel gives them, wherever it stands; others by name.
+    /// Gives variables what the restore op of a SavedModel gives them, wherever it stands; others
+    /// by name.
     pub(super) fn restore_saved_model(&mut self, graph: &GraphDef, saver: &SaverDef) -> Result<()> {
         for (variable, source) in restore::sources(graph, saver)? {
             self.restored.insert(variable, Stored { key: source.key, part: source.slice });
@@ -100,7 +103,8 @@ impl<'a> Session<'a> {
             .map(str::to_owned)
     }
 
-    /// The value that a name alone leads to: for handles within functions, whose variable is no node of the graph.
+    /// The value that a name alone leads to: for handles within functions, whose variable is no
+    /// node of the graph.
     pub(super) fn value_by_name(&self, names: &[&str]) -> Result<Option<Value>> {
         match self.key(names) {
             Some(key) => self.load(&Stored { key, part: String::new() }).map(Some),
@@ -248,7 +252,8 @@ impl<'a> Session<'a> {
     }
 }
 
-/// The inputs that a node's evaluation takes: a restoring op's file is the checkpoint, whatever the graph says.
+/// The inputs that a node's evaluation takes: a restoring op's file is the checkpoint, whatever the
+/// graph says.
 fn needed_inputs(node: &NodeDef) -> impl Iterator<Item = &String> {
     let restores = matches!(node.op.as_str(), "RestoreV2" | "Restore" | "RestoreSlice");
     let skipped = if is_table(&node.op) { usize::MAX } else { usize::from(restores) };

@@ -5,7 +5,8 @@ use crate::proto::{GraphDef, NodeDef, attr_value::Value};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// The names of the outputs and of all they need: inputs, control inputs, and the nodes they are placed with.
+/// The names of the outputs and of all they need: inputs, control inputs, and the nodes they are
+/// placed with.
 pub(super) fn extract<'a>(graph: &'a GraphDef, outputs: &[String]) -> Result<BTreeSet<&'a str>> {
     let nodes: BTreeMap<&str, &NodeDef> = graph.node.iter().map(|node| (node.name.as_str(), node)).collect();
     let mut needed = BTreeSet::new();

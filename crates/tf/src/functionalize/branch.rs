@@ -85,7 +85,8 @@ impl Branch {
             }
             at = next;
         }
-        // What runs under outcomes of others, too, is copied into the branch: it cannot be taken from outside.
+        // What runs under outcomes of others, too, is copied into the branch: it cannot be taken
+        // from outside.
         let is_partial = || {
             let state = states.of_output(graph, at);
             conditional.nests && state.is_none_or(|state| !includes(&conditional.outer, &state))

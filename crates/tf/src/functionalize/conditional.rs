@@ -14,9 +14,11 @@ pub(super) struct Conditional {
     pub(super) merges: BTreeMap<NodeId, Vec<usize>>,
     /// Nodes that run for their effect under one of the outcomes.
     pub(super) effects: BTreeSet<NodeId>,
-    /// Nodes that run under every outcome, between a `Merge` of this conditional and a branch that needs them.
+    /// Nodes that run under every outcome, between a `Merge` of this conditional and a branch that
+    /// needs them.
     pub(super) between: BTreeSet<NodeId>,
-    /// Whether the branches have conditionals of their own, which are replaced in the functions that they become.
+    /// Whether the branches have conditionals of their own, which are replaced in the functions
+    /// that they become.
     pub(super) nests: bool,
 }
 

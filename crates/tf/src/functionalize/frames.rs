@@ -1,9 +1,10 @@
 //! From frames to `While`, the innermost first.
 //!
-//! The loop variables of a frame are the `Merge` nodes that take an `Enter` and a `NextIteration`; `LoopCond` says whether
-//! there is another iteration, and a `Switch` on it sends data into the body or out of the loop. So each node of a frame is
-//! on one [side](sides): computed always, if the loop goes on, or when it ends. The first two become the functions `cond`
-//! and `body`; what is computed when the loop ends is computed after the `While`.
+//! The loop variables of a frame are the `Merge` nodes that take an `Enter` and a `NextIteration`;
+//! `LoopCond` says whether there is another iteration, and a `Switch` on it sends data into the
+//! body or out of the loop. So each node of a frame is on one [side](sides): computed always, if
+//! the loop goes on, or when it ends. The first two become the functions `cond` and `body`; what is
+//! computed when the loop ends is computed after the `While`.
 
 mod parts;
 mod sides;

@@ -20,7 +20,8 @@ pub(super) struct Group {
     nests: bool,
 }
 
-/// Those of a group that need equally many of its own `Merge` nodes, one after the other; and what must not be there twice.
+/// Those of a group that need equally many of its own `Merge` nodes, one after the other; and what
+/// must not be there twice.
 struct Level {
     conditional: Conditional,
     once: BTreeSet<NodeId>,
@@ -68,7 +69,8 @@ impl Group {
         }
     }
 
-    /// A group of this predicate that stands in no conditional, with the effects that stand anywhere in it.
+    /// A group of this predicate that stands in no conditional, with the effects that stand
+    /// anywhere in it.
     pub(super) fn outermost(
         self,
         predicates: &BTreeSet<OutputId>,
@@ -85,7 +87,8 @@ impl Group {
         Some(group)
     }
 
-    /// Adds the conditionals that the group is to those that can be replaced now, or to those that must wait for others.
+    /// Adds the conditionals that the group is to those that can be replaced now, or to those that
+    /// must wait for others.
     pub(super) fn conditionals(
         self,
         graph: &Graph,
@@ -152,8 +155,9 @@ impl Group {
     }
 }
 
-/// The deepest conditionals of the graph, as many as can be replaced in one step. Of several that have the same
-/// predicate and place, those that don't need each other's results are one, and those that share what must run once.
+/// The deepest conditionals of the graph, as many as can be replaced in one step. Of several that
+/// have the same predicate and place, those that don't need each other's results are one, and those
+/// that share what must run once.
 pub(super) fn innermost(
     graph: &Graph,
     order: &[NodeId],
@@ -166,8 +170,9 @@ pub(super) fn innermost(
     for group in groups.into_iter().filter(|group| Some(group.outer.len()) == depth) {
         group.conditionals(graph, order, states, &mut ready, &mut blocked)?;
     }
-    // Blocked ones wait for others to go first. When there are none, their outermost conditionals go first: in a branch
-    // of those, what is between the parts of an inner one has no conditional around it.
+    // Blocked ones wait for others to go first. When there are none, their outermost conditionals
+    // go first: in a branch of those, what is between the parts of an inner one has no conditional
+    // around it.
     if ready.is_empty() {
         let around = blocked.iter().flat_map(|conditional| conditional.outer.iter());
         let around: BTreeSet<OutputId> = around.map(|outcome| outcome.predicate).collect();
@@ -188,7 +193,8 @@ pub(super) fn innermost(
             (first, positions.iter().max().copied().unwrap_or(0), conditional)
         })
         .collect();
-    // Conditionals whose ends don't interleave can't need each other both ways, so they become nodes of no cycle.
+    // Conditionals whose ends don't interleave can't need each other both ways, so they become
+    // nodes of no cycle.
     all.sort_by_key(|(first, last, _)| (*first, *last));
     let mut end = None;
     let apart = all.into_iter().filter(|(first, last, _)| {
@@ -199,7 +205,8 @@ pub(super) fn innermost(
     Ok(apart.map(|(_, _, conditional)| conditional).collect())
 }
 
-/// The nodes of all branches that must not run in another conditional too: those with effects, and loops.
+/// The nodes of all branches that must not run in another conditional too: those with effects, and
+/// loops.
 fn once(conditional: &Conditional, graph: &Graph, states: &States) -> Result<BTreeSet<NodeId>> {
     let mut once = BTreeSet::new();
     for outcome in 0..states.outcomes(conditional.predicate) {
@@ -212,8 +219,8 @@ fn once(conditional: &Conditional, graph: &Graph, states: &States) -> Result<BTr
     Ok(once)
 }
 
-/// Finds the nodes that need a `Merge` of the conditional and that a branch of it needs. They will run in every branch.
-/// Whether that can be: they must have no control flow.
+/// Finds the nodes that need a `Merge` of the conditional and that a branch of it needs. They will
+/// run in every branch. Whether that can be: they must have no control flow.
 fn fill_between(
     conditional: &mut Conditional,
     graph: &Graph,

@@ -108,7 +108,8 @@ pub(super) fn push_index(graph: &mut Graph, name: &str, value: usize) -> NodeId 
     graph.nodes.push(Node::unconnected(name, "Const", values, vec![DataType::Int32]))
 }
 
-/// Adds the arguments of a function; each gets the first name like the one wanted that no other has.
+/// Adds the arguments of a function; each gets the first name like the one wanted that no other
+/// has.
 pub(super) fn push_arguments(graph: &mut Graph, wanted: &[(String, DataType)]) -> Vec<NodeId> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut arguments = Vec::new();

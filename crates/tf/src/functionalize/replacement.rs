@@ -32,8 +32,8 @@ enum Output {
 }
 
 impl Conditional {
-    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch already. The answer is
-    /// the `If`, and what it stands for.
+    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch
+    /// already. The answer is the `If`, and what it stands for.
     pub(super) fn build(
         &self,
         graph: &mut Graph,

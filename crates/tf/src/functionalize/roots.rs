@@ -101,7 +101,8 @@ impl Redirects {
     }
 }
 
-/// Drops nodes that neither roots nor arguments are or need. The answer is the new id of each node kept.
+/// Drops nodes that neither roots nor arguments are or need. The answer is the new id of each node
+/// kept.
 pub(super) fn compact(graph: &mut Graph, roots: &Roots, arguments: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
     let mut needed = vec![false; graph.nodes.len()];
     graph.mark_needed(roots.nodes().chain(arguments.iter().copied()).collect(), &mut needed);

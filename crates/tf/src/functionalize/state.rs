@@ -23,7 +23,8 @@ pub(super) struct Outcome {
     pub(super) number: usize,
 }
 
-/// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node never runs.
+/// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node
+/// never runs.
 pub(super) type State = Option<Rc<Vec<Outcome>>>;
 
 /// A predicate, and which input of a `Merge` is the one under each outcome.
@@ -38,8 +39,8 @@ pub(super) struct States {
     outcomes: BTreeMap<OutputId, usize>,
     /// Outcomes that hold everywhere.
     assumed: BTreeMap<OutputId, Assumption>,
-    /// First outputs of each `Merge` of which one input only can be alive, and that input; outputs of each `Switch` on a
-    /// predicate whose outcome is assumed.
+    /// First outputs of each `Merge` of which one input only can be alive, and that input; outputs
+    /// of each `Switch` on a predicate whose outcome is assumed.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Where each node stands in the order.
     positions: Vec<usize>,
@@ -48,8 +49,10 @@ pub(super) struct States {
 }
 
 impl States {
-    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that nodes have at least;
-    /// `weak` has the nodes that wait for others, whether or not those run; `assumed` has outcomes that hold everywhere.
+    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that
+    /// nodes have at least;
+    /// `weak` has the nodes that wait for others, whether or not those run; `assumed` has outcomes
+    /// that hold everywhere.
     pub(super) fn new(
         graph: &Graph,
         order: &[NodeId],
@@ -222,8 +225,8 @@ impl States {
         Ok(state)
     }
 
-    /// For a `Merge` whose inputs differ in one predicate's outcome only, and that has one for each outcome: the rest of
-    /// their states, and its sides.
+    /// For a `Merge` whose inputs differ in one predicate's outcome only, and that has one for each
+    /// outcome: the rest of their states, and its sides.
     pub(super) fn sides(&self, graph: &Graph, id: NodeId) -> Option<(Rc<Vec<Outcome>>, Sides)> {
         let inputs = &graph.nodes[id].inputs;
         if !(2..=MAX_OUTCOMES).contains(&inputs.len()) {

@@ -1,8 +1,9 @@
 //! Control inputs that order only.
 //!
-//! A node does not run when what it waits for does not run. Two kinds of nodes run all the same: `ControlTrigger`, and a
-//! `Merge`, for which only its data counts. So what they wait for has no say in their [state](super::state), but must run
-//! where it would have run by itself.
+//! A node does not run when what it waits for does not run. Two kinds of nodes run all the same:
+//! `ControlTrigger`, and a
+//! `Merge`, for which only its data counts. So what they wait for has no say in their
+//! [state](super::state), but must run where it would have run by itself.
 
 use super::nodes::is_merge;
 use super::roots::{Redirects, Roots};

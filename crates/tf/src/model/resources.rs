@@ -47,7 +47,8 @@ pub(super) fn bindings(
     Ok(bindings)
 }
 
-/// The nodes of the variables that stay variables. A graph that comes without values keeps all of its variables.
+/// The nodes of the variables that stay variables. A graph that comes without values keeps all of
+/// its variables.
 fn stays<'a>(
     graph: &GraphDef,
     reached: &'a Reached,
@@ -93,7 +94,8 @@ fn is_variable(node: &NodeDef) -> bool {
     matches!(node.op.as_str(), "VarHandleOp" | "VariableV2" | "Variable" | "AutoReloadVariable")
 }
 
-/// Reads the values of the variables that are needed: constants of some, first values of the others.
+/// Reads the values of the variables that are needed: constants of some, first values of the
+/// others.
 fn variables(
     graph: &GraphDef,
     saver: Option<&SaverDef>,

@@ -113,7 +113,8 @@ fn type_name(number: i32) -> String {
     DataType::from_number(number).map_or_else(|| number.to_string(), |t| t.to_string())
 }
 
-/// The types of all inputs or outputs in order, and where each argument's begin: one more entry than arguments.
+/// The types of all inputs or outputs in order, and where each argument's begin: one more entry
+/// than arguments.
 pub(crate) fn flat_types(
     args: &[ArgDef],
     values: &BTreeMap<String, AttrValue>,

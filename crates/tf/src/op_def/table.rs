@@ -1,4 +1,5 @@
-//! The table of op signatures, made by `tools/op_table.py` from TensorFlow 2.15.1. Each entry is parsed on first use.
+//! The table of op signatures, made by `tools/op_table.py` from TensorFlow 2.15.1. Each entry is
+//! parsed on first use.
 
 use crate::DataType;
 use crate::proto::{ArgDef, AttrDef, AttrValue, ListValue, OpDef, attr_value::Value};

@@ -6,7 +6,8 @@ use crate::proto::{Config, TensorId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The most feeds or fetches: each is a pointer of the caller's and a set of accessors in the header.
+/// The most feeds or fetches: each is a pointer of the caller's and a set of accessors in the
+/// header.
 const MAX_ENTRIES: usize = 20_000;
 
 /// The most variables: each is an argument and a result that share memory.
@@ -96,11 +97,13 @@ fn check_id(id: &FedOutput, what: &str, number: usize) -> Result<()> {
     Ok(())
 }
 
-/// The names given to feeds, fetches or variables: unique, and with `n` there is no `n_data`, because the accessor
+/// The names given to feeds, fetches or variables: unique, and with `n` there is no `n_data`,
+/// because the accessor
 /// `n_data()` belongs to `n`.
 ///
-/// Names of feeds and fetches are C++ identifiers, or what a node or tensor is called (with `/` and `:`), which the header
-/// mangles; anything else is taken for a slip. Variables may have any name, as their nodes have.
+/// Names of feeds and fetches are C++ identifiers, or what a node or tensor is called (with `/` and
+/// `:`), which the header mangles; anything else is taken for a slip. Variables may have any name,
+/// as their nodes have.
 struct Names<'a> {
     what: &'static str,
     names: BTreeSet<&'a str>,

@@ -80,7 +80,8 @@ fn feed_type(
     Ok(data_type)
 }
 
-/// A feed of strings, resources and the like; those who read it cannot be compiled either, so they are named.
+/// A feed of strings, resources and the like; those who read it cannot be compiled either, so they
+/// are named.
 fn no_argument(id: &FedOutput, data_type: DataType, nodes: &[NodeDef]) -> Error {
     let names_feed = |input: &String| match input.split_once(':') {
         Some((node, output)) => node == id.0 && output.parse() == Ok(id.1),
@@ -111,8 +112,8 @@ fn graph_type(id: &FedOutput, node: &NodeDef, signatures: &Signatures<'_>) -> Re
     })
 }
 
-/// The shape of the config if it has one. Else that of the graph, and where the graph doesn't state even a rank, that of
-/// a scalar: so the original reads a shape that is left out.
+/// The shape of the config if it has one. Else that of the graph, and where the graph doesn't state
+/// even a rank, that of a scalar: so the original reads a shape that is left out.
 fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &NodeDef) -> Result<Vec<i64>> {
     let (shape, source) = match configured {
         Some(proto) => (PartialShape::from_proto(proto)?, "config"),
@@ -131,8 +132,8 @@ fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &Node
     })
 }
 
-/// The shape that the graph gives for an output: a placeholder's, a constant's, a variable's, or the note that an
-/// exported graph has for every node.
+/// The shape that the graph gives for an output: a placeholder's, a constant's, a variable's, or
+/// the note that an exported graph has for every node.
 pub(super) fn stated_shape(node: &NodeDef, output: i64) -> PartialShape {
     let value = |name: &str| node.attr.get(name).and_then(|v| v.value.as_ref());
     let proto = match (node.op.as_str(), value("_output_shapes")) {

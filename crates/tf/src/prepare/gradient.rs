@@ -1,7 +1,8 @@
 //! Gradients of functions: each `SymbolicGradient` becomes a call of a function that computes it.
 //!
-//! That function runs the body of the one that it is the gradient of, then walks back from the results: what comes back
-//! to a node's outputs goes through the gradient of the node's op on to its inputs, where it is summed.
+//! That function runs the body of the one that it is the gradient of, then walks back from the
+//! results: what comes back to a node's outputs goes through the gradient of the node's op on to
+//! its inputs, where it is summed.
 
 mod arrays;
 mod broadcast;
@@ -150,7 +151,8 @@ impl Expansion<'_> {
         Ok(made)
     }
 
-    /// The function that computes the gradients of the arguments from the arguments and the gradients of the results.
+    /// The function that computes the gradients of the arguments from the arguments and the
+    /// gradients of the results.
     fn backward(&self, function: Function, name: String) -> Result<Function> {
         let Function { mut graph, mut arguments, results, control_results, .. } = function;
         let order = graph.topological_order()?;
@@ -246,8 +248,8 @@ fn dependents(graph: &Graph, order: &[NodeId], arguments: &[NodeId]) -> BTreeSet
     depends
 }
 
-/// Refuses a node whose tensors are not those of a function's gradient: arguments and gradients of the results in,
-/// gradients of the arguments out.
+/// Refuses a node whose tensors are not those of a function's gradient: arguments and gradients of
+/// the results in, gradients of the arguments out.
 fn check_signature(function: &Function, inputs: &[DataType], outputs: &[DataType]) -> Result<()> {
     let types = |outputs: Vec<OutputId>| -> Vec<DataType> {
         outputs.into_iter().map(|output| function.graph.output_type(output).base()).collect()

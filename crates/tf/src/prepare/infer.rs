@@ -1,8 +1,10 @@
-//! The config of a graph that comes without one: what it computes, what that needs, and which variables it uses.
+//! The config of a graph that comes without one: what it computes, what that needs, and which
+//! variables it uses.
 //!
-//! Everything follows from the graph alone: the fetch is the one end that it has, feeds are the placeholders that the
-//! fetches need and what comes out of input pipelines, variables those that they reach. All that cannot be inferred is
-//! collected, each with the flag that says it, so that one run says all of it.
+//! Everything follows from the graph alone: the fetch is the one end that it has, feeds are the
+//! placeholders that the fetches need and what comes out of input pipelines, variables those that
+//! they reach. All that cannot be inferred is collected, each with the flag that says it, so that
+//! one run says all of it.
 
 mod edges;
 mod feeds;
@@ -28,12 +30,14 @@ use support::Result;
 /// What the user says to help.
 #[derive(Clone, Debug, Default)]
 pub struct InferOptions {
-    /// What to fetch; empty: the one end that the graph has. A node without outputs is run for its updates.
+    /// What to fetch; empty: the one end that the graph has. A node without outputs is run for its
+    /// updates.
     pub fetches: Vec<(String, i64)>,
-    /// Shapes of feeds, which must fit what the graph states; `None` is a size that the graph or `dims` gives.
+    /// Shapes of feeds, which must fit what the graph states; `None` is a size that the graph or
+    /// `dims` gives.
     pub shapes: BTreeMap<(String, i64), Vec<Option<i64>>>,
-    /// Sizes that the graph leaves open: `batch` is that of leading dimensions of feeds, `NODE.D` or `NODE:K.D` that of
-    /// dimension `D` of one feed.
+    /// Sizes that the graph leaves open: `batch` is that of leading dimensions of feeds, `NODE.D`
+    /// or `NODE:K.D` that of dimension `D` of one feed.
     pub dims: BTreeMap<String, i64>,
 }
 
@@ -48,12 +52,14 @@ pub struct Inferred {
     pub problems: Vec<String>,
 }
 
-/// Infers a config. An error is about the graph itself; what is missing for a config is in the problems.
+/// Infers a config. An error is about the graph itself; what is missing for a config is in the
+/// problems.
 pub fn infer(graph: &GraphDef, options: &InferOptions) -> Result<Inferred> {
     Ends::find(graph, options)?.finish(graph)
 }
 
-/// The feeds and fetches of a graph whose variables are not known yet: values may take their place first.
+/// The feeds and fetches of a graph whose variables are not known yet: values may take their place
+/// first.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     inferred: Inferred,

@@ -1,7 +1,8 @@
 //! Instantiates the library functions that a program calls.
 //!
-//! A function with attributes of its own is made once for each set of values that calls give. Calls are renamed to the
-//! instance: a node's op if it is a function, and every function among its attributes.
+//! A function with attributes of its own is made once for each set of values that calls give. Calls
+//! are renamed to the instance: a node's op if it is a function, and every function among its
+//! attributes.
 
 use super::nodes::{check_inputs, push_node};
 use super::signatures::{Signatures, Typed};
@@ -94,7 +95,8 @@ impl Instances<'_> {
         Ok(())
     }
 
-    /// The instance of the function that takes the place of a `SymbolicGradient`, if the library has one for it.
+    /// The instance of the function that takes the place of a `SymbolicGradient`, if the library
+    /// has one for it.
     fn gradient_of_node(&mut self, node: &Node) -> Result<Option<String>> {
         if node.op != super::gradient::OP {
             return Ok(None);
@@ -179,7 +181,8 @@ impl Instances<'_> {
         Ok(instance)
     }
 
-    /// The function's own name if it can have one instance only; else a numbered one that no function has.
+    /// The function's own name if it can have one instance only; else a numbered one that no
+    /// function has.
     fn unused_name(&self, name: &str, signature: &OpDef) -> String {
         if signature.attr.is_empty() {
             return name.to_owned();
@@ -418,7 +421,8 @@ fn inputs(node: &NodeDef, named: &BTreeMap<&str, Named<'_>>) -> Result<(Vec<Outp
     Ok((inputs, control_inputs))
 }
 
-/// The tensors of `argument`, `argument:i`, `node:output` or `node:output:i`; without an index, all of them.
+/// The tensors of `argument`, `argument:i`, `node:output` or `node:output:i`; without an index, all
+/// of them.
 fn resolve(text: &str, named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<OutputId>> {
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or(text);

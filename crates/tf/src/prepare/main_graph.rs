@@ -49,7 +49,8 @@ impl Outputs<'_> {
     }
 }
 
-/// The graph of the nodes that are needed, arguments first. The program has no fetches, variables and functions yet.
+/// The graph of the nodes that are needed, arguments first. The program has no fetches, variables
+/// and functions yet.
 pub(super) fn main_graph<'a>(
     nodes: &'a [NodeDef],
     names: &Names<'_>,
@@ -118,7 +119,8 @@ pub(super) fn main_graph<'a>(
     Ok((program, Outputs { fed, kept: ids }))
 }
 
-/// Refuses placeholders that are needed and not fed: all in one message, each with a node that needs it.
+/// Refuses placeholders that are needed and not fed: all in one message, each with a node that
+/// needs it.
 fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
     let is_placeholder = |node: &&&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
     let mut users: BTreeMap<&str, Option<&str>> =
@@ -149,7 +151,8 @@ fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
     .coded(Code::Feed))
 }
 
-/// Adds a node `_Arg` for each feed. It takes the name of the node it replaces, unless that stays in the graph too.
+/// Adds a node `_Arg` for each feed. It takes the name of the node it replaces, unless that stays
+/// in the graph too.
 fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, kept: &[&NodeDef]) -> Vec<Feed> {
     let mut taken: std::collections::BTreeSet<String> = kept.iter().map(|n| n.name.clone()).collect();
     let mut feeds = Vec::new();

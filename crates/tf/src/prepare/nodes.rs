@@ -27,8 +27,8 @@ pub(super) fn push_node(
     })
 }
 
-/// Checks that a node's inputs exist, and are as many and of the types that its signature wants. A reference serves where
-/// a value is wanted.
+/// Checks that a node's inputs exist, and are as many and of the types that its signature wants. A
+/// reference serves where a value is wanted.
 pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Result<()> {
     let node = &graph.nodes[id];
     if node.inputs.len() != wanted.len() {
@@ -67,8 +67,8 @@ pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Re
     Ok(())
 }
 
-/// Refuses constants that together fill too much memory from a few stored elements. Those of one element alone are not
-/// counted: they are imported as a broadcast.
+/// Refuses constants that together fill too much memory from a few stored elements. Those of one
+/// element alone are not counted: they are imported as a broadcast.
 pub(super) fn check_fills(program: &Program) -> Result<()> {
     let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
     let mut total = 0u64;

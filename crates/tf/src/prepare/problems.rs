@@ -15,7 +15,8 @@ pub struct Examined {
     pub problems: Vec<Problem>,
     /// What is odd, but can be compiled.
     pub warnings: Vec<String>,
-    /// The nodes of each op that are compiled, those of functions that they reach included, as `function/node`.
+    /// The nodes of each op that are compiled, those of functions that they reach included, as
+    /// `function/node`.
     pub ops: BTreeMap<String, Vec<String>>,
 }
 
@@ -33,7 +34,8 @@ pub fn is_prepared(op: &str) -> bool {
     op.starts_with("Placeholder") || functionalize::is_control_flow(op)
 }
 
-/// Examines a graph and a config. No problems means that [`prepare`](super::prepare()) accepts them.
+/// Examines a graph and a config. No problems means that [`prepare`](super::prepare()) accepts
+/// them.
 pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
     let mut examined = Examined::default();
     match examine_parts(graph, config, &mut examined) {

@@ -6,8 +6,8 @@ use crate::proto::{Config, NodeDef};
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 
-/// For each node of the graph, whether a fetch needs it: reached backwards over inputs and control inputs, but not over
-/// outputs that are fed.
+/// For each node of the graph, whether a fetch needs it: reached backwards over inputs and control
+/// inputs, but not over outputs that are fed.
 pub(super) fn needed(
     config: &Config,
     nodes: &[NodeDef],
@@ -53,8 +53,8 @@ pub(super) fn needed(
     Ok(needed)
 }
 
-/// The feed that an input takes instead of its node: of the same output, or, for control inputs, any feed of a node that
-/// only holds a value, for waiting for it means nothing.
+/// The feed that an input takes instead of its node: of the same output, or, for control inputs,
+/// any feed of a node that only holds a value, for waiting for it means nothing.
 pub(super) fn replaced_by(
     input: Input<'_>,
     nodes: &[NodeDef],

@@ -21,7 +21,8 @@ pub struct Wanted {
     pub targets: Vec<String>,
 }
 
-/// The part of a graph that an execution needs: inputs and types checked, calls resolved to the library's functions.
+/// The part of a graph that an execution needs: inputs and types checked, calls resolved to the
+/// library's functions.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     /// The nodes, those of op `_Arg` for feeds first.
@@ -34,8 +35,9 @@ pub struct Resolved {
     pub targets: Vec<NodeId>,
 }
 
-/// Prunes a graph to what is wanted of it, and checks and types what remains. Unlike [`prepare`](super::prepare()), it asks for
-/// no shapes, takes values of every type, and leaves control flow and variables as they are.
+/// Prunes a graph to what is wanted of it, and checks and types what remains. Unlike
+/// [`prepare`](super::prepare()), it asks for no shapes, takes values of every type, and leaves
+/// control flow and variables as they are.
 pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let nodes = &graph.node;
     let names = Names::new(nodes)?;

@@ -10,7 +10,8 @@ use support::{Code, Error, Result};
 /// The most inputs and outputs that all nodes together may have.
 const MAX_TENSORS: usize = 100_000_000;
 
-/// The op of a cluster that is compiled as one: `XlaLaunch` as TensorFlow's first releases with clusters called it.
+/// The op of a cluster that is compiled as one: `XlaLaunch` as TensorFlow's first releases with
+/// clusters called it.
 const CLUSTER: &str = "_XlaLaunch";
 
 /// The signatures that nodes can refer to: library functions first, then registered ops.

@@ -17,7 +17,8 @@ const VARIABLE_OPS: [&str; 6] = [
     "_VarHandlesOp",
 ];
 
-/// Looks every variable of the config up in the graph, and refuses variables of the graph that are not in the config.
+/// Looks every variable of the config up in the graph, and refuses variables of the graph that are
+/// not in the config.
 pub(super) fn resolve(
     config: &Config,
     nodes: &[NodeDef],
@@ -132,8 +133,8 @@ fn variable_type(proto: &VariableProto, node: Option<&NodeDef>) -> Result<DataTy
     }
 }
 
-/// The shape of the config if it has one; else that of the graph, and where the graph doesn't state even a rank, that of
-/// a scalar: so the original reads a shape that is left out.
+/// The shape of the config if it has one; else that of the graph, and where the graph doesn't state
+/// even a rank, that of a scalar: so the original reads a shape that is left out.
 fn variable_shape(proto: &VariableProto, node: Option<&NodeDef>) -> Result<Vec<i64>> {
     let name = &proto.node_name;
     let stated = match node.and_then(|n| n.attr.get("shape")).and_then(|v| v.value.as_ref()) {

@@ -24,7 +24,8 @@ pub struct SaverDef {
     pub version: i32,
 }
 
-/// `tensorflow.SavedTensorSlices`: a value of a version 1 checkpoint; the one of the empty key holds `meta`.
+/// `tensorflow.SavedTensorSlices`: a value of a version 1 checkpoint; the one of the empty key
+/// holds `meta`.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
 pub struct SavedTensorSlices {
@@ -95,7 +96,8 @@ pub mod slice_extent {
     }
 }
 
-/// `tensorflow.BundleHeaderProto`: the value of the empty key in the index of a version 2 checkpoint.
+/// `tensorflow.BundleHeaderProto`: the value of the empty key in the index of a version 2
+/// checkpoint.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of tensor_bundle.proto")]
 pub struct BundleHeaderProto {

@@ -1,4 +1,5 @@
-//! `tensorflow.tf2xla.Config`. The older `tensorflow.tfcompile.Config` has the same fields and numbers, only fewer.
+//! `tensorflow.tf2xla.Config`. The older `tensorflow.tfcompile.Config` has the same fields and
+//! numbers, only fewer.
 
 use super::TensorShapeProto;
 use prost::Message;

@@ -68,7 +68,8 @@ pub struct OpDef {
     pub is_stateful: bool,
 }
 
-/// `tensorflow.OpDef.ArgDef`: an input or output. Exactly one of `type`, `type_attr` and `type_list_attr` is set.
+/// `tensorflow.OpDef.ArgDef`: an input or output. Exactly one of `type`, `type_attr` and
+/// `type_list_attr` is set.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of op_def.proto")]
 pub struct ArgDef {

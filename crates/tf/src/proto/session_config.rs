@@ -1,4 +1,5 @@
-//! How a session runs: `tensorflow.ConfigProto`, as far as it matters on one machine without accelerators.
+//! How a session runs: `tensorflow.ConfigProto`, as far as it matters on one machine without
+//! accelerators.
 
 use prost::Message;
 use std::collections::BTreeMap;

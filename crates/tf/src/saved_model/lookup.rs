@@ -100,7 +100,8 @@ fn gather(body: &mut Body, name: &str, data_type: DataType, from: &str, position
     body.node(name, "GatherV2", "output", &[from, position, &axis], &types)
 }
 
-/// Keys that follow one another: position and whether the key is one of them, from the difference to the first.
+/// Keys that follow one another: position and whether the key is one of them, from the difference
+/// to the first.
 fn consecutive(body: &mut Body, table: &Table, last: Bytes) -> (String, String) {
     let key = table.key_type;
     let t = [("T", key)];

@@ -1,7 +1,8 @@
 //! Which tensor of the checkpoint each variable has.
 //!
-//! The saver's restore op says it exactly, wherever it stands: in TensorFlow 1 in the graph, in TensorFlow 2 in a function.
-//! It is read, never run. Checkpoints that were written by another program are searched by the names of variables.
+//! The saver's restore op says it exactly, wherever it stands: in TensorFlow 1 in the graph, in
+//! TensorFlow 2 in a function. It is read, never run. Checkpoints that were written by another
+//! program are searched by the names of variables.
 
 use super::trace::Trace;
 use crate::DataType;
@@ -15,7 +16,8 @@ use support::{Error, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
     pub(crate) key: String,
-    /// `2 3 0,1:-`: the sizes of the whole, and of each dimension where the part begins and how long it is. Empty: all.
+    /// `2 3 0,1:-`: the sizes of the whole, and of each dimension where the part begins and how
+    /// long it is. Empty: all.
     pub(crate) slice: String,
 }
 
@@ -51,7 +53,8 @@ pub(crate) fn sources(graph: &GraphDef, saver: &SaverDef) -> Result<BTreeMap<Str
     Ok(sources)
 }
 
-/// The value of a variable: where the saver finds it, or else under a name of the variable. `None`: there is none.
+/// The value of a variable: where the saver finds it, or else under a name of the variable. `None`:
+/// there is none.
 pub(crate) fn value(
     variable: &NodeDef,
     source: Option<&Source>,

@@ -1,4 +1,5 @@
-//! Static tables: what their initialisers put into them, read from the graph and the files that come with it.
+//! Static tables: what their initialisers put into them, read from the graph and the files that
+//! come with it.
 
 use super::assets::Assets;
 use super::text_file::EntryTypes;

@@ -1,5 +1,5 @@
-//! Following what an initialiser or restorer would do, without running it: its nodes, in functions too, and where their
-//! inputs come from.
+//! Following what an initialiser or restorer would do, without running it: its nodes, in functions
+//! too, and where their inputs come from.
 
 use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use crate::tensor::Tensor;
@@ -95,7 +95,8 @@ impl<'a> Trace<'a> {
         self.functions.get(name).copied()
     }
 
-    /// The node that makes an input of a step, and which of its outputs it is; copies are looked through.
+    /// The node that makes an input of a step, and which of its outputs it is; copies are looked
+    /// through.
     pub(crate) fn origin(&self, frame: usize, input: &'a str) -> Option<(Step<'a>, usize)> {
         self.origin_within(frame, input, 0)
     }

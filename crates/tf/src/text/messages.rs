@@ -1,7 +1,7 @@
 //! The fields of each message, as text format names them.
 //!
-//! More fields stand here than the structs of [`crate::proto`] have: a text must not be refused for a field that exists
-//! in TensorFlow but that nothing here reads.
+//! More fields stand here than the structs of [`crate::proto`] have: a text must not be refused for
+//! a field that exists in TensorFlow but that nothing here reads.
 
 use crate::DataType;
 use crate::proto::*;

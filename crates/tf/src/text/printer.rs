@@ -1,11 +1,13 @@
-//! From wire format to text format, as libprotobuf's Python prints it, and TensorFlow its `.pbtxt` files.
+//! From wire format to text format, as libprotobuf's Python prints it, and TensorFlow its `.pbtxt`
+//! files.
 
 use super::messages::{Field, Kind, MessageType};
 use prost::encoding::{WireType, decode_key, decode_varint};
 use std::fmt::Write as _;
 
-/// The text of an encoded message: a field on each line, in the order of their numbers, messages indented by two. What the table
-/// of messages does not name is left out, as is what stands behind malformed bytes, which no encoder here makes.
+/// The text of an encoded message: a field on each line, in the order of their numbers, messages
+/// indented by two. What the table of messages does not name is left out, as is what stands behind
+/// malformed bytes, which no encoder here makes.
 pub(crate) fn to_text(wire: &[u8], message: &MessageType) -> String {
     let mut out = String::new();
     fields(wire, message, 0, &mut out);

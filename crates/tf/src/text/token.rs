@@ -169,7 +169,8 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// The bytes that a string token stands for: quotes off, escapes replaced. `Err` is what is wrong with an escape.
+/// The bytes that a string token stands for: quotes off, escapes replaced. `Err` is what is wrong
+/// with an escape.
 pub(super) fn unescape(token: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let body = token.get(1..token.len() - 1).unwrap_or_default();
     let mut rest = body.iter().copied().peekable();

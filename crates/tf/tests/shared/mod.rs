@@ -7,7 +7,8 @@ pub mod well_formed;
 
 use std::path::{Path, PathBuf};
 
-/// `$TFCOMPILE_SHARED/oracle`, relative to the checkout's root, where `../shared` is the default; it need not exist.
+/// `$TFCOMPILE_SHARED/oracle`, relative to the checkout's root, where `../shared` is the default;
+/// it need not exist.
 #[allow(dead_code, reason = "some of the test files take it")]
 pub fn oracle() -> PathBuf {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -1,4 +1,5 @@
-//! Checks that a prepared program has functional control flow only, and that calls fit the functions they name.
+//! Checks that a prepared program has functional control flow only, and that calls fit the
+//! functions they name.
 
 use std::collections::BTreeSet;
 use tf::{DataType, Function, Graph, Node, OutputId, Program};

@@ -52,7 +52,7 @@ const roofline = () => {
   dots.sort((a, b) => b.kernel.duration - a.kernel.duration);
   const circles = dots.map(({ kernel, intensity, rate }) => {
     const radius = 3 + 14 * Math.sqrt(kernel.duration / table.whole);
-    const circle = element("circle", { class: "dot", cx: x(intensity), cy: y(rate), r: radius, fill: colour(kernel.kind), "fill-opacity": 0.75 },
+    const circle = element("circle", { class: "dot", cx: x(intensity), cy: y(rate), r: radius, fill: color(kernel.kind), "fill-opacity": 0.75 },
       element("title", {}, `${kernel.name} ${kernel.node}: ${withPrefix(rate, "FLOP/s")}, ${time(kernel.duration)}`));
     circle.addEventListener("click", () => choose(kernel.name));
     svg.append(circle);

@@ -46,7 +46,7 @@ const table = (() => {
     })));
     body.replaceChildren(...rows.map((kernel) => {
       const cells = columns.map((column) => element("td", {}, column.text(kernel)));
-      cells[1].prepend(element("i", { class: "kind", style: `background: ${colour(kernel.kind)}` }));
+      cells[1].prepend(element("i", { class: "kind", style: `background: ${color(kernel.kind)}` }));
       cells[4].classList.add("share");
       cells[4].style.setProperty("--part", kernel.duration / whole);
       const row = element("tr", kernel.name === chosen ? { class: "chosen" } : {}, ...cells);

@@ -46,7 +46,7 @@ const timeline = (() => {
       for (const bar of lane.bars) {
         if (bar[2] + bar[3] < from || bar[2] > from + span) continue;
         const begin = Math.max(x(bar[2]), left - 1), size = Math.max(1, x(bar[2] + bar[3]) - begin);
-        context.fillStyle = colour(bar[1]);
+        context.fillStyle = color(bar[1]);
         context.fillRect(begin, y + 2, Math.max(1, size - 0.5), laneHeight - 4);
         if (bar[0] === chosen || bar === over) {
           context.strokeStyle = style.getPropertyValue("--hit");

@@ -1,4 +1,4 @@
-// Numbers in words, colours of kinds, elements by name.
+// Numbers in words, colors of kinds, elements by name.
 const report = JSON.parse(document.getElementById("data").textContent);
 
 const digits = (value) => value.toPrecision(value >= 1000 ? 4 : 3).replace(/e\+?/, "e");
@@ -19,8 +19,8 @@ const time = (nanoseconds) => {
 
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
 
-// A kind keeps its colour from page to page: it follows from the letters alone.
-const colour = (kind) => {
+// A kind keeps its color from page to page: it follows from the letters alone.
+const color = (kind) => {
   let hash = 0x811c9dc5;
   for (const letter of kind) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193) >>> 0;
   hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d) >>> 0;

@@ -1,4 +1,5 @@
-//! The nodes that one part of a loop needs: its condition, its body, or what is computed when it ends.
+//! The nodes that one part of a loop needs: its condition, its body, or what is computed when it
+//! ends.
 
 use super::sides::{Loop, Side};
 use crate::functionalize::nodes::{is_enter, is_merge, is_next_iteration, is_read, is_stateful};

@@ -50,7 +50,8 @@ pub(super) struct Loop<'a> {
     /// The number of the loop variable that each `Merge` begins.
     heads: BTreeMap<NodeId, usize>,
     sides: BTreeMap<NodeId, Side>,
-    /// The nodes that only pass a value on: `LoopCond`, `Switch` on it, `Merge` of which one input can be alive.
+    /// The nodes that only pass a value on: `LoopCond`, `Switch` on it, `Merge` of which one input
+    /// can be alive.
     passes: BTreeMap<NodeId, OutputId>,
 }
 
@@ -111,7 +112,8 @@ impl<'a> Loop<'a> {
                         self.passes.insert(id, node.inputs[0]);
                     }
                     let data = node.inputs.iter().map(|&input| self.of_output(input));
-                    // It runs whatever those do that it waits for, but no earlier than one of them can.
+                    // It runs whatever those do that it waits for, but no earlier than one of them
+                    // can.
                     let trigger = op == "ControlTrigger";
                     let control = node.control_inputs.iter().map(|&input| self.side(input));
                     data.chain(control).fold(Side::Always, |a, b| match a.join(b) {

@@ -40,9 +40,11 @@ impl std::ops::Index<FrameId> for Frames {
 }
 
 impl Frames {
-    /// Finds the frames of the nodes in `order`, which has inputs first. A node stands in the frame of its inputs, an
-    /// `Enter` in the one it opens, an `Exit` around the one it leaves. Inputs from frames around are taken as if they
-    /// came through an `Enter`; for nodes without inputs, those they wait for count.
+    /// Finds the frames of the nodes in `order`, which has inputs first. A node stands in the frame
+    /// of its inputs, an
+    /// `Enter` in the one it opens, an `Exit` around the one it leaves. Inputs from frames around
+    /// are taken as if they came through an `Enter`; for nodes without inputs, those they wait for
+    /// count.
     pub(super) fn new(graph: &Graph, order: &[NodeId]) -> Result<Self> {
         let mut frames =
             Self { frames: IdVec::default(), by_name: BTreeMap::new(), of: vec![None; graph.nodes.len()] };

@@ -128,8 +128,8 @@ impl Plan {
         })
     }
 
-    /// Adds the `While`, and after it what is computed when it ends. The answer is what stands where the nodes of the frame
-    /// stood, for those that wait for them.
+    /// Adds the `While`, and after it what is computed when it ends. The answer is what stands
+    /// where the nodes of the frame stood, for those that wait for them.
     pub(super) fn build(self, target: &mut Target<'_>) -> Result<BTreeMap<NodeId, NodeId>> {
         let frame = &target.frames[self.frame];
         let (parent, name) = (frame.parent, frame.name.clone());
@@ -170,7 +170,8 @@ impl Plan {
         Ok(self.finish(target, node, parent))
     }
 
-    /// Copies what is computed when the loop ends behind the `While`, and turns each `Exit` into a copy of its value.
+    /// Copies what is computed when the loop ends behind the `While`, and turns each `Exit` into a
+    /// copy of its value.
     fn finish(
         &self,
         target: &mut Target<'_>,
@@ -219,8 +220,9 @@ impl Plan {
         stands_for
     }
 
-    /// Makes one of the two functions. Both take loop variables and invariants; the body returns them too. `assumed` gets
-    /// what must hold of arguments that are predicates for the loop to run at all.
+    /// Makes one of the two functions. Both take loop variables and invariants; the body returns
+    /// them too. `assumed` gets what must hold of arguments that are predicates for the loop to run
+    /// at all.
     fn function(
         &self,
         draft: &Draft,

@@ -1,5 +1,5 @@
-//! Gradients of functions of two arrays that are broadcast: of each operand first as large as the result, then summed
-//! over the dimensions along which it was repeated.
+//! Gradients of functions of two arrays that are broadcast: of each operand first as large as the
+//! result, then summed over the dimensions along which it was repeated.
 
 use super::builder::{Builder, Call, type_attribute};
 use crate::proto::attr_value::Value;
@@ -136,7 +136,8 @@ fn power(b: &mut Builder<'_>, p: Pair) -> Result<[OutputId; 2]> {
     Ok([of_x, b.mul(log, scaled)?])
 }
 
-/// Gradients of `x f(y)`, 0 where `x` is 0: `f(y)` there where `x` is not 0, and `x` over the divisor.
+/// Gradients of `x f(y)`, 0 where `x` is 0: `f(y)` there where `x` is not 0, and `x` over the
+/// divisor.
 fn by_divisor(b: &mut Builder<'_>, p: Pair, op: &str, divisor: OutputId) -> Result<[OutputId; 2]> {
     let zeros = b.op("ZerosLike", &[p.x])?;
     let counts = b.op("NotEqual", &[p.x, zeros])?;

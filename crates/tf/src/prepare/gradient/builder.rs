@@ -47,7 +47,8 @@ impl<'a> Builder<'a> {
         self.graph.output_type(output).base()
     }
 
-    /// Adds a node; defaults fill in the attributes that are not given. An error when there are too many.
+    /// Adds a node; defaults fill in the attributes that are not given. An error when there are too
+    /// many.
     pub(super) fn node(
         &mut self,
         op: &str,

@@ -14,7 +14,8 @@ pub(super) struct Output {
     pub(super) index: i64,
 }
 
-/// The inputs and readers of every node. Inputs that name no node are left out: pruning refuses them where they matter.
+/// The inputs and readers of every node. Inputs that name no node are left out: pruning refuses
+/// them where they matter.
 pub(super) struct Edges {
     /// The data inputs of each node.
     pub(super) data: Vec<Vec<Output>>,

@@ -37,8 +37,8 @@ pub(super) struct Sources<'a> {
 }
 
 impl<'a> Sources<'a> {
-    /// A placeholder with a default keeps it, unless the user gives it a shape, or the default comes out of a pipeline or
-    /// another placeholder.
+    /// A placeholder with a default keeps it, unless the user gives it a shape, or the default
+    /// comes out of a pipeline or another placeholder.
     pub(super) fn new(graph: &'a GraphDef, edges: &'a Edges, options: &InferOptions) -> Self {
         let named: BTreeSet<&str> = options.shapes.keys().map(|id| id.0.as_str()).collect();
         let dims: Vec<&str> =
@@ -269,8 +269,8 @@ fn feed_type(node: &NodeDef, id: &FedOutput, signatures: &Signatures<'_>) -> Res
     Ok(data_type)
 }
 
-/// The shape of what a pipeline makes: an iterator's is its attribute; a queue's is that of its elements, with how many
-/// are taken in front.
+/// The shape of what a pipeline makes: an iterator's is its attribute; a queue's is that of its
+/// elements, with how many are taken in front.
 fn pipeline_shape(graph: &GraphDef, edges: &Edges, at: usize, index: i64) -> PartialShape {
     let node = &graph.node[at];
     let noted = stated_shape(node, index);

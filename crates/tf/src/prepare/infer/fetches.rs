@@ -29,7 +29,8 @@ pub(super) struct Finder<'a> {
 }
 
 impl Finder<'_> {
-    /// The fetches that the user names, or those that the graph suggests: all of them if the user must choose.
+    /// The fetches that the user names, or those that the graph suggests: all of them if the user
+    /// must choose.
     pub(super) fn fetches(&self, options: &InferOptions, inferred: &mut Inferred) -> Vec<FedOutput> {
         let found = match options.fetches.as_slice() {
             [] => self.suggested(inferred),
@@ -97,8 +98,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The ends that update variables which the chosen ones do not update, each with something new. What only reads a
-    /// variable back comes last.
+    /// The ends that update variables which the chosen ones do not update, each with something new.
+    /// What only reads a variable back comes last.
     fn not_covered(&self, sinks: &Sinks, chosen: &[usize]) -> Vec<usize> {
         let is_read = |at: &usize| self.graph.node[*at].op == "ReadVariableOp";
         let (last, first): (Vec<usize>, Vec<usize>) = sinks.updates.iter().partition(|at| is_read(at));

@@ -12,7 +12,8 @@ pub(super) struct Taken {
 }
 
 impl Taken {
-    /// A name for an output: its node's, every character that no identifier has replaced by `_`, with `_k` for output
+    /// A name for an output: its node's, every character that no identifier has replaced by `_`,
+    /// with `_k` for output
     /// `k` above 0, and a number if that name or its `_data` is taken.
     pub(super) fn claim(&mut self, id: &FedOutput) -> String {
         let mut base: String =

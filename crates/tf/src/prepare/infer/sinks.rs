@@ -1,4 +1,5 @@
-//! What a graph computes and does not use itself: the ends of its nodes, without what training leaves lying about.
+//! What a graph computes and does not use itself: the ends of its nodes, without what training
+//! leaves lying about.
 
 use super::super::signatures::Signatures;
 use super::super::variables::is_variable;
@@ -112,7 +113,8 @@ pub(super) fn numeric_outputs(node: &NodeDef, signatures: &Signatures<'_>) -> Ve
     (0..).zip(&types).filter(|(_, t)| t.primitive_type().is_some()).map(|(k, _)| k).collect()
 }
 
-/// Whether a node makes numbers that are more than a copy of a variable, a side effect, or the mark of a branch.
+/// Whether a node makes numbers that are more than a copy of a variable, a side effect, or the mark
+/// of a branch.
 fn has_result(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>, at: usize) -> bool {
     let is_effect = |op: &str| {
         NO_RESULTS.contains(&op) || is_variable(op) || is_update_op(op) || op.starts_with("TensorArray")
@@ -154,8 +156,8 @@ fn is_update_op(op: &str) -> bool {
         )
 }
 
-/// Of each node, whether it updates a variable: by its op, or by assigning what was computed from variables, which tells
-/// it from initialisers and restores.
+/// Of each node, whether it updates a variable: by its op, or by assigning what was computed from
+/// variables, which tells it from initialisers and restores.
 fn updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
     let from_variables = edges.computed_from((0..nodes.len()).filter(|&at| is_variable(&nodes[at].op)));
     let is_update = |at: usize| {
@@ -186,7 +188,8 @@ fn edges_forward(edges: &Edges, roots: &[bool]) -> Vec<bool> {
     reached
 }
 
-/// Of each node, whether its value follows from what comes from outside: feeds, pipelines, random numbers.
+/// Of each node, whether its value follows from what comes from outside: feeds, pipelines, random
+/// numbers.
 fn varying(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>) -> Vec<bool> {
     let is_source = |&at: &usize| {
         let op = nodes[at].op.as_str();

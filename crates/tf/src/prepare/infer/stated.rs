@@ -15,7 +15,8 @@ use support::{Error, Result};
 pub(crate) struct Reached {
     /// For each node, whether it is needed or fed.
     pub(crate) needed: Vec<bool>,
-    /// The variables among them, with what is known of them and the names of all nodes that are handles of each.
+    /// The variables among them, with what is known of them and the names of all nodes that are
+    /// handles of each.
     pub(crate) variables: Vec<(Variable, Vec<String>)>,
 }
 
@@ -49,8 +50,8 @@ fn fed(config: &Config) -> BTreeMap<FedOutput, usize> {
     config.feed.iter().enumerate().map(|(k, feed)| (config::id(&feed.id), k)).collect()
 }
 
-/// The config of a graph whose feeds and fetches are stated: names become identifiers, open sizes are closed as the user
-/// says, feeds that nothing needs are dropped, variables are added.
+/// The config of a graph whose feeds and fetches are stated: names become identifiers, open sizes
+/// are closed as the user says, feeds that nothing needs are dropped, variables are added.
 pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions) -> Result<Inferred> {
     let (names, fed) = (Names::new(&graph.node)?, fed(stated));
     let signatures = signatures(graph)?;
@@ -111,7 +112,8 @@ fn argument(feed: &Feed) -> FedOutput {
     if feed.name.is_empty() { config::id(&feed.id) } else { (feed.name.clone(), 0) }
 }
 
-/// The options with what they say of nodes said of the arguments that the nodes stand for: users may know either name.
+/// The options with what they say of nodes said of the arguments that the nodes stand for: users
+/// may know either name.
 fn by_argument(stated: &Config, options: &InferOptions) -> InferOptions {
     let mut options = options.clone();
     for feed in &stated.feed {

@@ -1,4 +1,5 @@
-//! Which variables a program writes: handles and references followed forward to the ops that take them.
+//! Which variables a program writes: handles and references followed forward to the ops that take
+//! them.
 
 use super::super::signatures::Signatures;
 use crate::DataType;
@@ -153,7 +154,8 @@ fn is_passed_on(node: &NodeDef) -> bool {
         }
 }
 
-/// Who reads what among nodes; an input of a body is `argument`, `node:output` or `node:output:index`.
+/// Who reads what among nodes; an input of a body is `argument`, `node:output` or
+/// `node:output:index`.
 fn readers<'a>(nodes: impl IntoIterator<Item = &'a NodeDef>) -> Readers<'a> {
     let mut readers = Readers::new();
     for node in nodes {
