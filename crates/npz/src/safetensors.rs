@@ -229,8 +229,8 @@ mod tests {
             refused(Bytes::from_static(b"\xff\xff\xff\xff\xff\xff\xff\xff")).contains("larger than 16 MiB")
         );
         assert!(refused(Bytes::from_static(b"abc")).contains("cut off"));
-        assert!(refused(file("[1]", &[])).contains("no JSON"));
-        assert!(refused(file(&"[".repeat(100_000), &[])).contains("no JSON"));
+        assert!(refused(file("[1]", &[])).contains("invalid JSON"));
+        assert!(refused(file(&"[".repeat(100_000), &[])).contains("invalid JSON"));
         assert!(refused(file(&entry("[0,2]"), &[1])).contains("'a' is malformed"));
         assert!(refused(file(&entry("[1,3]"), &[1, 2, 3])).contains("hole at byte 0"));
         assert!(refused(file(&entry("[0,2]"), &[1, 2, 3])).contains("the file has 3"));

@@ -15,7 +15,7 @@ macro_rules! data_types {
         }
 
         impl DataType {
-            /// Every type that is no reference.
+            /// Every type except reference types.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
             /// The type of a number of the proto enum `DataType`; `None` for 0 (`DT_INVALID`) and
@@ -67,7 +67,7 @@ macro_rules! data_types {
                 }
             }
 
-            /// Whether it is a reference.
+            /// True for reference types.
             pub fn is_ref(self) -> bool {
                 matches!(self, $(Self::$reference)|*)
             }

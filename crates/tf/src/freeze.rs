@@ -22,10 +22,10 @@ use support::{Code, Coded as _, Error, Result};
 /// Protocol buffers of more bytes are not read by anybody.
 const MAX_GRAPH: usize = i32::MAX as usize;
 
-/// What to freeze, in the words of `freeze_graph`'s flags.
+/// Options of a freeze, named after the flags of `freeze_graph`.
 #[derive(Clone, Debug, Default)]
 pub struct FreezeOptions {
-    /// A GraphDef; text or binary is told by its content.
+    /// A GraphDef. Text or binary format is detected from the content.
     pub input_graph: Option<PathBuf>,
     /// A SaverDef. With it, values are restored as its restore op would; else by the variables'
     /// names.
@@ -36,13 +36,13 @@ pub struct FreezeOptions {
     pub input_saved_model_dir: Option<PathBuf>,
     /// The tags of its MetaGraph, separated by commas.
     pub saved_model_tags: String,
-    /// The checkpoint; its version is told by its files.
+    /// The checkpoint. Its version is detected from its files.
     pub input_checkpoint: PathBuf,
     /// 1 or 2. Nothing depends on it, but other numbers are refused, as the original does.
     pub checkpoint_version: i64,
     /// The nodes to keep with all they need, separated by commas.
     pub output_node_names: String,
-    /// Whether to drop the nodes' devices.
+    /// True if the nodes' devices are removed.
     pub clear_devices: bool,
     /// Nodes that assign variables, to be run after the checkpoint is restored, unless there is an
     /// `input_saver`.
@@ -171,10 +171,10 @@ fn missing(checkpoint: &Path) -> Error {
     Error::invalid(format!("Input checkpoint '{}' doesn't exist!", checkpoint.display()))
 }
 
-/// How variables get the values of a checkpoint.
+/// Ways to restore variables from a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Restore<'a> {
-    /// As a saver's restore op does it.
+    /// Restores like the restore op of a saver.
     Saver(&'a SaverDef),
     /// The same, where the op may stand in a function; what it does not restore, by name.
     SavedModel(&'a SaverDef),
@@ -183,7 +183,7 @@ pub enum Restore<'a> {
     Names,
 }
 
-/// What to keep of a graph and which variables to freeze.
+/// Nodes to keep and variables to freeze.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
     /// The nodes to keep with all that they need.
@@ -192,7 +192,7 @@ pub struct Choice {
     pub whitelist: BTreeSet<String>,
     /// Variables that stay.
     pub denylist: BTreeSet<String>,
-    /// Whether to drop the devices of the graph's nodes.
+    /// True if the devices of the graph's nodes are removed.
     pub clear_devices: bool,
     /// Nodes to run after the checkpoint is restored.
     pub initializer_nodes: Vec<String>,
@@ -326,7 +326,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// What a variable may be called: its node's name, its shared name.
+/// Possible names of a variable: the name of its node and its shared name.
 fn names_of(variable: &NodeDef) -> Vec<&str> {
     let shared = match variable.attr.get("shared_name").and_then(|v| v.value.as_ref()) {
         Some(attr_value::Value::S(shared)) => {

@@ -74,7 +74,7 @@ fn has_control_flow(graph: &Graph) -> bool {
     graph.nodes.values().any(|node| is_control_flow(&node.op))
 }
 
-/// Whether an op belongs to the control flow that is replaced.
+/// True if an op belongs to the control flow that is replaced.
 pub(crate) fn is_control_flow(op: &str) -> bool {
     is_switch(op) || is_merge(op) || is_loop(op)
 }
@@ -86,7 +86,7 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
     replace_conditionals(graph, library, roots, &mut Assumptions::default())
 }
 
-/// Which outcomes hold wherever a graph runs.
+/// Outcomes that hold whenever a graph runs.
 #[derive(Default)]
 struct Assumptions {
     /// Predicates that come from outside. If a result has a value under one outcome only, then the
@@ -128,7 +128,7 @@ fn replace_conditionals(
     replace_within(graph, library, roots, assumptions, Inherited::default(), &mut 0)
 }
 
-/// What is known of a branch's nodes from the graph that they were taken from.
+/// Facts about a branch's nodes, known from the graph that they were taken from.
 #[derive(Default)]
 struct Inherited {
     /// Each node that waits for another, but runs even if that does not.

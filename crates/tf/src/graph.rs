@@ -17,7 +17,7 @@ support::id_type!(
 pub struct OutputId {
     /// The node.
     pub node: NodeId,
-    /// Which of its outputs.
+    /// Index of the output.
     pub index: usize,
 }
 

@@ -13,10 +13,10 @@ use support::{Error, Id, Result};
 /// The op of the nodes that take what a graph returns: attribute `index` says which of the results.
 pub const RETVAL: &str = "_Retval";
 
-/// How deep calls may nest.
+/// Limit for the nesting depth of calls.
 const MAX_DEPTH: usize = 100;
 
-/// How many nodes there may be when all calls are inlined.
+/// Limit for the number of nodes after inlining.
 const MAX_NODES: usize = 2_000_000;
 
 /// How many bytes the nodes of inlined calls may take, about: names grow with the depth of calls.
@@ -25,7 +25,7 @@ const MAX_BYTES: usize = 256 << 20;
 /// What a node takes beside its name, which stands in its attributes, too.
 const NODE_BYTES: usize = 600;
 
-/// Where a node went.
+/// New location of a node.
 enum Place {
     Node(NodeId),
     Call(Box<Call>),
@@ -104,7 +104,7 @@ struct Inliner<'l> {
     is_kept: fn(&Node) -> bool,
     graph: Graph,
     effects: Vec<NodeId>,
-    /// What the nodes of calls take, about.
+    /// Approximate size of the nodes of inlined calls.
     bytes: usize,
 }
 
@@ -286,7 +286,7 @@ fn identity(name: String, data_type: DataType) -> Node {
     Node::unconnected(name, "Identity", [("T", Attr::Type(data_type.number()))], vec![data_type])
 }
 
-/// The nodes that are needed, and one behind each fetched output.
+/// The needed nodes, and one node after each fetched output.
 fn compact(mut graph: Graph, fetches: &[OutputId], mut wanted: Vec<NodeId>) -> Graph {
     let mut needed = vec![false; graph.nodes.len()];
     wanted.extend(fetches.iter().map(|fetch| fetch.node));

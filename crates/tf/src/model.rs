@@ -16,10 +16,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use support::{Code, Coded as _, Error, Result};
 
-/// Which variables of a model stay variables of the program.
+/// Selection of the variables that remain variables of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VariablesToFeed {
-    /// Those that the program writes.
+    /// Variables that the program writes.
     #[default]
     Written,
     /// All of them.
@@ -28,7 +28,7 @@ pub enum VariablesToFeed {
     Named(Vec<String>),
 }
 
-/// What of a file is wanted, where there is a choice.
+/// Selection of the part of a file to read.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
     /// The tags of a SavedModel's MetaGraph, joined by commas.
@@ -37,16 +37,16 @@ pub struct LoadOptions {
     pub signature: Option<String>,
     /// The values of variables, instead of those that come with the model.
     pub checkpoint: Option<PathBuf>,
-    /// Which variables do not become constants.
+    /// Variables that do not become constants.
     pub variables_to_feed: VariablesToFeed,
     /// Feeds, fetches and variables, if the user gives them; its variables do not become constants.
     pub config: Option<Config>,
-    /// What the user says to help, where there is no config.
+    /// User-supplied hints, in the absence of a config.
     pub infer: InferOptions,
     /// A function of the graph's library that is the program, instead of nodes of the graph. Its
     /// arguments are fed, what it returns is fetched.
     pub function: Option<String>,
-    /// What the user has done with nodes of some ops.
+    /// User-supplied substitutions for nodes of some ops.
     pub substitutions: Substitutions,
 }
 
@@ -57,7 +57,7 @@ pub struct Model {
     pub name: String,
     /// What it computes.
     pub graph: GraphDef,
-    /// What the model itself says of its feeds and fetches; sizes may be open.
+    /// Feeds and fetches that the model itself declares. Sizes may be unknown.
     pub config: Option<Config>,
     /// The values of variables before the first run, by the name of the variable's node.
     pub initial: BTreeMap<String, Literal>,
@@ -87,11 +87,11 @@ impl Model {
     }
 }
 
-/// What a file holds.
+/// Content of a file.
 struct Contents {
     /// A graph, or a graph and more.
     meta: MetaGraphDef,
-    /// Where a SavedModel's other files lie.
+    /// Location of a SavedModel's other files.
     directory: Option<PathBuf>,
     /// Where the values of the variables are, if they come with the model.
     checkpoint: Option<PathBuf>,

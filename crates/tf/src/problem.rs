@@ -11,7 +11,7 @@ pub struct Problem {
     pub node: String,
     /// The node's op; empty where there is none.
     pub op: String,
-    /// What is wrong, and what would be right.
+    /// The fault, and how to correct it.
     pub error: Error,
 }
 

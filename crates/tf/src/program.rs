@@ -22,7 +22,7 @@ pub struct Feed {
 /// A result of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetch {
-    /// What to return.
+    /// Output to return.
     pub tensor: OutputId,
     /// The node and output as the config has them.
     pub id: (String, i64),
@@ -41,9 +41,9 @@ pub struct Variable {
     pub shape: Vec<i64>,
     /// Never a reference; has a primitive type.
     pub data_type: DataType,
-    /// Whether the config promises that the program does not write it.
+    /// True if the config promises that the program does not write the variable.
     pub readonly: bool,
-    /// What the program finds of it, and what becomes of it.
+    /// State of the variable before and after a run.
     pub state: VariableState,
     /// Its node in the graph; `None` if nothing that is fetched needs it.
     pub node: Option<NodeId>,

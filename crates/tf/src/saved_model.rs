@@ -84,7 +84,7 @@ pub(crate) fn meta_graph(bytes: Bytes, name: &str, tags: Option<&str>) -> Result
     })
 }
 
-/// Whether a file is a MetaGraphDef: by its suffix `.meta`, or as text by its first field.
+/// True for a MetaGraphDef: by its suffix `.meta`, or as text by its first field.
 pub(crate) fn is_meta_graph(path: &Path, bytes: &[u8]) -> bool {
     path.extension().is_some_and(|extension| extension == "meta")
         || source::other_model(bytes) == Some(source::META_GRAPH)

@@ -95,12 +95,12 @@ pub fn graph_def_to_text(graph: &GraphDef) -> String {
     text::to_text(&graph.encode_to_vec(), &text::GRAPH_DEF)
 }
 
-/// What a traced step took, as binary proto.
+/// Statistics of a traced step, as a binary proto.
 pub fn run_metadata_to_bytes(metadata: &RunMetadata) -> Vec<u8> {
     metadata.encode_to_vec()
 }
 
-/// What a traced step took, as text proto.
+/// Statistics of a traced step, as a text proto.
 pub fn run_metadata_to_text(metadata: &RunMetadata) -> String {
     text::to_text(&metadata.encode_to_vec(), &text::RUN_METADATA)
 }
@@ -110,7 +110,7 @@ pub fn tensor_description_to_text(description: &TensorDescription) -> String {
     text::to_text(&description.encode_to_vec(), &text::TENSOR_DESCRIPTION)
 }
 
-/// What a traced step took, from the bytes of the file `name`.
+/// Statistics of a traced step, from the bytes of the file `name`.
 pub fn parse_run_metadata(bytes: Bytes, name: &str) -> Result<RunMetadata> {
     parse(bytes, name, &text::RUN_METADATA)
 }
@@ -144,7 +144,7 @@ pub(crate) fn parse<M: prost::Message + Default>(
     }
 }
 
-/// Whether the beginning of a file has only characters of text.
+/// True if the beginning of a file contains only text characters.
 fn looks_like_text(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(4096)];
     head.iter().all(|&c| matches!(c, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c) || (c >= b' ' && c != 0x7f))

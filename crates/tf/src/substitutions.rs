@@ -21,10 +21,10 @@ pub const CHECKED_ASSERT: &str = "_CheckedAssert";
 /// What the outputs of a node are called: a name for each, and its number among those of this name.
 type OutputNames = Vec<(String, usize)>;
 
-/// What becomes of `Assert`.
+/// Treatment of `Assert`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asserts {
-    /// Nothing is checked.
+    /// Assertions are not checked.
     #[default]
     Ignored,
     /// A failed one fails the run.
@@ -60,12 +60,12 @@ pub enum CustomShape {
     OfInput(usize),
 }
 
-/// What is done with nodes of some ops.
+/// Substitutions for nodes of some ops.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Substitutions {
-    /// By the op.
+    /// Keyed by op.
     pub custom_calls: BTreeMap<String, CustomCall>,
-    /// What becomes of asserts.
+    /// Treatment of assertions.
     pub asserts: Asserts,
 }
 

@@ -125,7 +125,7 @@ impl<'a> Tensor<'a> {
         })
     }
 
-    /// How many elements the field of the type stores.
+    /// Number of elements stored in the field for the type.
     fn stored(&self) -> usize {
         use DataType::*;
         let p = self.proto;

@@ -12,7 +12,7 @@ fn data() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/checkpoints")
 }
 
-/// What a tensor must be: type, sizes, bytes.
+/// Expected type, sizes, and bytes of a tensor.
 type Expected = (DataType, Vec<i64>, Vec<u8>);
 
 /// The tensors of each checkpoint.
@@ -391,7 +391,7 @@ fn other_byte_orders_and_impossible_entries_are_refused() {
     let good = [0x08, 1, 0x12, 0, 0x28, 4];
     for (index, expected) in [
         (one(&[0x08, 1, 0x10, 1], &good), "big-endian"),
-        (one(&[0x08, 1, 0x1a, 2, 0x10, 2], &good), "later version"),
+        (one(&[0x08, 1, 0x1a, 2, 0x10, 2], &good), "later than version 2"),
         (one(&[], &good), "number of data files"),
         (one(HEADER, &[0x08, 1, 0x18, 1, 0x28, 4]), "'w' refers to the nonexistent data file 1"),
         (one(HEADER, &[0x08, 0x7f, 0x28, 4]), "unknown data type"),

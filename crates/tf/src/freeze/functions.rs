@@ -26,9 +26,9 @@ pub(super) struct Functions<'a> {
     choice: &'a Choice,
     /// The values of variables, read once.
     values: BTreeMap<(bool, String), checkpoint::Value>,
-    /// Whether a function has variables that are frozen, or calls one that has.
+    /// True if a function, or one that it calls, has variables that are frozen.
     has_variables: BTreeMap<&'a str, bool>,
-    /// What each function with these arguments gives back.
+    /// Results of each function for the given arguments.
     results: BTreeMap<Key, Vec<Option<Frozen>>>,
     /// The copies by function and arguments, and those in the making.
     copies: BTreeMap<Key, String>,
@@ -111,7 +111,7 @@ impl<'a> Functions<'a> {
         Ok(())
     }
 
-    /// Whether a variable becomes a constant.
+    /// True if a variable becomes a constant.
     pub(super) fn freezes(&self, variable: &NodeDef) -> bool {
         names_of(variable).iter().all(|name| !self.choice.denylist.contains(*name))
             && names_of(variable).iter().any(|name| self.choice.freezes(name))
@@ -202,7 +202,7 @@ impl<'a> Functions<'a> {
         Ok(results)
     }
 
-    /// What of a function's results is frozen.
+    /// Frozen results of a function.
     fn returned(
         &self,
         function: &FunctionDef,
@@ -232,7 +232,7 @@ impl<'a> Functions<'a> {
         result
     }
 
-    /// Whether a function has variables to freeze, itself or in what it calls.
+    /// True if a function, or one that it calls, has variables to freeze.
     fn has_variables(&mut self, name: &str) -> bool {
         let Some((&name, &function)) = self.originals.get_key_value(name) else { return false };
         if let Some(&known) = self.has_variables.get(name) {

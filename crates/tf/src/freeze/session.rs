@@ -20,9 +20,9 @@ const MAX_INITIAL_BYTES: u64 = 1 << 30;
 pub(super) struct Session<'a> {
     nodes: BTreeMap<&'a str, &'a NodeDef>,
     checkpoint: &'a Checkpoint,
-    /// By the names of the variables' nodes.
+    /// Keyed by the names of the variables' nodes.
     variables: BTreeMap<String, Value>,
-    /// What was restored and not looked at yet.
+    /// Restored values that have not been processed yet.
     restored: BTreeMap<String, Stored>,
     /// The keys of the checkpoint's objects by the names of their variables, if variables are
     /// restored by name.

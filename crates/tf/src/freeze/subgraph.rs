@@ -1,4 +1,4 @@
-//! What outputs need of a graph.
+//! Computes the part of a graph that given outputs depend on.
 
 use super::base_name;
 use crate::proto::{GraphDef, NodeDef, attr_value::Value};

@@ -12,7 +12,7 @@ pub(super) struct Branch {
     pub(super) outcome: usize,
     /// The nodes of the body, inputs first.
     pub(super) nodes: Vec<NodeId>,
-    /// What the body takes from outside.
+    /// Inputs of the body from outside.
     pub(super) captures: BTreeSet<OutputId>,
     /// Outside nodes that must run first.
     pub(super) waits_for: BTreeSet<NodeId>,
@@ -99,7 +99,7 @@ impl Branch {
         Ok(())
     }
 
-    /// What an output stands for in the branch.
+    /// Replacement of an output within the branch.
     pub(super) fn source(
         &self,
         conditional: &Conditional,
@@ -158,7 +158,7 @@ impl Branch {
     }
 }
 
-/// Whether a node belongs into the branch.
+/// True if a node belongs in the branch.
 fn branch_has(conditional: &Conditional, states: &States, outcome: usize, id: NodeId) -> bool {
     conditional.outcome_of(states, id) == Some(outcome) || conditional.between.contains(&id)
 }

@@ -16,7 +16,7 @@ pub(super) struct Group {
     pub(super) outer: Rc<Vec<Outcome>>,
     merges: BTreeMap<NodeId, Vec<usize>>,
     effects: BTreeSet<NodeId>,
-    /// Whether its branches may have conditionals of their own.
+    /// True if the branches may contain conditionals.
     nests: bool,
 }
 

@@ -6,12 +6,12 @@ use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_
 use crate::{DataType, Graph, Node, NodeId, OutputId};
 use std::collections::BTreeSet;
 
-/// Whether an op sends its data to one of its outputs.
+/// True if an op forwards its data to one of its outputs.
 pub(super) fn is_switch(op: &str) -> bool {
     matches!(op, "Switch" | "RefSwitch" | "_SwitchN")
 }
 
-/// Whether an op passes on the input that is alive.
+/// True if an op forwards the input that is alive.
 pub(super) fn is_merge(op: &str) -> bool {
     matches!(op, "Merge" | "RefMerge")
 }
@@ -28,23 +28,23 @@ pub(super) fn is_next_iteration(op: &str) -> bool {
     matches!(op, "NextIteration" | "RefNextIteration")
 }
 
-/// Whether an op belongs to a while loop of TensorFlow 1.
+/// True if an op belongs to a TensorFlow 1 while loop.
 pub(super) fn is_loop(op: &str) -> bool {
     is_enter(op) || is_exit(op) || is_next_iteration(op) || op == "LoopCond"
 }
 
-/// Whether an op only makes the handle of a variable, wherever it stands.
+/// True if an op only creates the handle of a variable, regardless of its position.
 pub(super) fn is_variable(op: &str) -> bool {
     matches!(op, "VarHandleOp" | "VariableV2" | "Variable")
 }
 
-/// Whether an op has an effect or a state, so that it must run once and only once.
+/// True if an op has an effect or a state, so that it must run exactly once.
 pub(super) fn is_stateful(op: &str) -> bool {
-    // What is not registered is a library function.
+    // Unregistered ops are library functions.
     op_def::lookup(op).is_none_or(|op| op.is_stateful) && op != "_Arg"
 }
 
-/// Whether a node counts as stateful only because it reads a variable.
+/// True if a node counts as stateful only because it reads a variable.
 pub(super) fn is_read(op: &str) -> bool {
     matches!(
         op,
@@ -52,7 +52,7 @@ pub(super) fn is_read(op: &str) -> bool {
     )
 }
 
-/// What a predicate is a copy of.
+/// Output that a predicate is a copy of.
 pub(super) fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
     while let "Identity" | "RefIdentity" = graph.nodes[output.node].op.as_str() {
         output = graph.nodes[output.node].inputs[0];

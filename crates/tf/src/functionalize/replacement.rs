@@ -12,18 +12,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Error, Result};
 
-/// What a conditional stands in.
+/// Context of a conditional.
 pub(super) struct Place<'a> {
     /// All nodes that are needed.
     pub(super) order: &'a [NodeId],
-    /// What must be computed.
+    /// Outputs that must be computed.
     pub(super) results: &'a [OutputId],
     pub(super) weak: &'a WeakEdges,
     /// The state of each `If` made.
     pub(super) outer: &'a BTreeMap<NodeId, Rc<Vec<Outcome>>>,
 }
 
-/// What a conditional returns.
+/// Results of a conditional.
 enum Output {
     /// An output of a `Merge`, or of a node between.
     Value(OutputId),

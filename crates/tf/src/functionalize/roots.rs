@@ -5,12 +5,12 @@ use crate::{Graph, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Id, Result};
 
-/// What must be computed.
+/// Results and effects that must be computed.
 pub(super) struct Roots {
     pub(super) results: Vec<OutputId>,
     /// Nodes that run for their effect.
     pub(super) effects: Vec<NodeId>,
-    /// What a result is called in messages.
+    /// Name of a result in messages.
     pub(super) name: &'static str,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn reachable(graph: &Graph, roots: &Roots) -> Result<Vec<NodeId>> {
     Ok(order.into_iter().filter(|id| seen[id.index()]).collect())
 }
 
-/// What stands where replaced nodes stood.
+/// Replacements of nodes.
 #[derive(Default)]
 pub(super) struct Redirects {
     pub(super) outputs: BTreeMap<OutputId, OutputId>,

@@ -35,14 +35,14 @@ pub(super) struct States {
     states: Vec<State>,
     /// The predicate of each `Switch`, with copies by `Identity` looked through.
     predicates: BTreeMap<NodeId, OutputId>,
-    /// How many outcomes each predicate has.
+    /// Number of outcomes of each predicate.
     outcomes: BTreeMap<OutputId, usize>,
     /// Outcomes that hold everywhere.
     assumed: BTreeMap<OutputId, Assumption>,
     /// First outputs of each `Merge` of which one input only can be alive, and that input; outputs
     /// of each `Switch` on a predicate whose outcome is assumed.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
-    /// Where each node stands in the order.
+    /// Position of each node in the order.
     positions: Vec<usize>,
     /// The nodes whose second output is used.
     second_used: BTreeSet<NodeId>,
@@ -118,17 +118,17 @@ impl States {
         Ok(())
     }
 
-    /// How many outcomes a predicate has.
+    /// Number of outcomes of a predicate.
     pub(super) fn outcomes(&self, predicate: OutputId) -> usize {
         self.outcomes.get(&predicate).copied().unwrap_or(2)
     }
 
-    /// Where a node stands in the order.
+    /// Position of a node in the order.
     pub(super) fn position(&self, id: NodeId) -> usize {
         self.positions[id.index()]
     }
 
-    /// Whether someone uses the number of the input that a `Merge` took.
+    /// True if a node uses the index of the input that a `Merge` forwarded.
     pub(super) fn is_index_used(&self, merge: NodeId) -> bool {
         self.second_used.contains(&merge)
     }
@@ -295,12 +295,12 @@ fn join(a: &State, b: &State) -> State {
     if contradicts { None } else { Some(Rc::new(all)) }
 }
 
-/// Whether all of `outer` holds where `inner` does.
+/// True if all of `outer` holds wherever `inner` holds.
 pub(super) fn includes(inner: &[Outcome], outer: &[Outcome]) -> bool {
     outer.iter().all(|outcome| inner.contains(outcome))
 }
 
-/// Whether two states exclude each other.
+/// True if two states exclude each other.
 pub(super) fn excludes(a: &[Outcome], b: &[Outcome]) -> bool {
     a.iter().any(|x| b.iter().any(|y| x.predicate == y.predicate && x.number != y.number))
 }

@@ -56,7 +56,7 @@ impl WeakEdges {
         Ok(weak)
     }
 
-    /// Whether `user` waits for `control`, but runs even if that does not.
+    /// True if `user` waits for `control` but also runs if `control` is dead.
     pub(super) fn contains(&self, user: NodeId, control: NodeId) -> bool {
         self.0.contains(&(user, control))
     }

@@ -1,4 +1,4 @@
-//! What becomes of a model's variables and tables.
+//! Replacement of a model's variables and tables.
 
 use super::{Contents, LoadOptions, Model, VariablesToFeed};
 use crate::bind::{Bindings, Bound, constant};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use support::{Code, Coded as _, Error, Result};
 
-/// What takes the place of the variables and tables that are needed.
+/// Replacements of the needed variables and tables.
 pub(super) fn bindings(
     contents: &Contents,
     graph: &GraphDef,
@@ -85,7 +85,7 @@ fn stays<'a>(
     Ok(stays)
 }
 
-/// Whether one of a variable's handles is among the nodes that stay.
+/// True if one of a variable's handles is among the retained nodes.
 fn stay(stays: &BTreeSet<&str>, handles: &[String]) -> bool {
     handles.iter().any(|handle| stays.contains(handle.as_str()))
 }

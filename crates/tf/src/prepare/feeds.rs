@@ -1,4 +1,4 @@
-//! What each feed is: its type and shape, from config and graph.
+//! Determines the type and shape of each feed from config and graph.
 
 use super::names::Names;
 use super::signatures::Signatures;

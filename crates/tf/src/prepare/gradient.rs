@@ -22,11 +22,11 @@ pub(super) const OP: &str = "SymbolicGradient";
 /// The most nodes that a gradient may have, and all of them together.
 const MAX_NODES: usize = 250_000;
 
-/// What becomes of the gradient of an op.
+/// Kind of gradient that an op has.
 enum Kind {
     /// Its gradient is built by this: one for each input, none where nothing comes back.
     Built(fn(&mut Builder<'_>, &Call) -> Result<Vec<Option<OutputId>>>),
-    /// Nothing comes back to its inputs.
+    /// No gradient flows to its inputs.
     Zero,
     /// The op calls a function.
     Function(String),
@@ -194,7 +194,7 @@ impl Expansion<'_> {
         Ok(Function { name, graph, arguments, results, control_results })
     }
 
-    /// What comes back to the inputs of a node.
+    /// Gradients of the inputs of a node.
     fn of_node(
         &self,
         builder: &mut Builder<'_>,

@@ -27,7 +27,7 @@ use fetches::Finder;
 use std::collections::BTreeMap;
 use support::Result;
 
-/// What the user says to help.
+/// User-supplied hints.
 #[derive(Clone, Debug, Default)]
 pub struct InferOptions {
     /// What to fetch; empty: the one end that the graph has. A node without outputs is run for its
@@ -48,7 +48,7 @@ pub struct Inferred {
     pub config: Config,
     /// Choices that the user may want to know of.
     pub notes: Vec<String>,
-    /// What could not be inferred, and what to do about it; may have several lines.
+    /// Describes what could not be inferred, and the fix. May have several lines.
     pub problems: Vec<String>,
 }
 

@@ -205,7 +205,7 @@ struct Body<'a> {
     values: &'a BTreeMap<String, AttrValue>,
 }
 
-/// What a name in a body stands for.
+/// Entity that a name in a body refers to.
 enum Named<'a> {
     /// The nodes of an argument.
     Argument(Range<usize>),
@@ -378,7 +378,7 @@ impl<'a> Body<'a> {
         Ok(results)
     }
 
-    /// What must run: the control results, and every effect, as TensorFlow runs them.
+    /// Nodes that must run: the control results, and every effect, as in TensorFlow.
     fn control_results(&self, kept: &[&NodeDef], named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<NodeId>> {
         let mut nodes = BTreeSet::new();
         for name in self.function.control_ret.values() {

@@ -11,7 +11,7 @@ use crate::{Feed, FunctionLibrary, Graph, NodeId, OutputId, Program};
 use std::collections::BTreeMap;
 use support::{Code, Error, Id, Result};
 
-/// Which output of the finished graph an output of the original is.
+/// Maps outputs of the original graph to outputs of the finished graph.
 pub(super) struct Outputs<'a> {
     fed: &'a BTreeMap<FedOutput, usize>,
     kept: BTreeMap<&'a str, NodeId>,

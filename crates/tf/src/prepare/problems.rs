@@ -8,12 +8,12 @@ use crate::{DataType, Graph, Problem, functionalize};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, Result};
 
-/// What there is to say of a graph and a config.
+/// Problems of a graph and a config.
 #[derive(Clone, Debug, Default)]
 pub struct Examined {
-    /// What has to change.
+    /// Problems that prevent compilation.
     pub problems: Vec<Problem>,
-    /// What is odd, but can be compiled.
+    /// Oddities that do not prevent compilation.
     pub warnings: Vec<String>,
     /// The nodes of each op that are compiled, those of functions that they reach included, as
     /// `function/node`.
@@ -29,7 +29,7 @@ fn push(problems: &mut Vec<Problem>, problem: Problem) {
     }
 }
 
-/// Whether nodes of an op are gone when a graph is prepared.
+/// True if preparation removes nodes of this op.
 pub fn is_prepared(op: &str) -> bool {
     op.starts_with("Placeholder") || functionalize::is_control_flow(op)
 }

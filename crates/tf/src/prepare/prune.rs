@@ -1,4 +1,4 @@
-//! Which nodes the fetches need.
+//! Nodes that the fetches need.
 
 use super::names::{Input, Names};
 use super::{FedOutput, config};

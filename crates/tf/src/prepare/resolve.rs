@@ -10,7 +10,7 @@ use crate::{FunctionLibrary, Graph, NodeId, OutputId};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// What an execution takes and makes, by the names of a graph.
+/// Inputs and outputs of an execution, by the names of a graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
     /// Outputs whose values are given: node and output.

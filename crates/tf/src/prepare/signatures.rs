@@ -17,7 +17,7 @@ const CLUSTER: &str = "_XlaLaunch";
 /// The signatures that nodes can refer to: library functions first, then registered ops.
 pub(super) struct Signatures<'a> {
     functions: BTreeMap<&'a str, (&'a FunctionDef, &'a OpDef)>,
-    /// How many inputs and outputs more may be made.
+    /// Limit for the number of additional inputs and outputs.
     tensors_left: Cell<usize>,
 }
 
@@ -89,7 +89,7 @@ impl<'a> Signatures<'a> {
     }
 }
 
-/// The error about all nodes whose op nobody registered.
+/// Creates the error about all nodes with unregistered ops.
 pub(super) fn unregistered(culprits: &[(&str, &str)]) -> Error {
     let culprits: Vec<String> =
         culprits.iter().map(|(op, node)| format!("op '{op}' (node '{node}') is not registered")).collect();

@@ -1,4 +1,4 @@
-//! What each variable is: its type and shape, from config and graph.
+//! Determines the type and shape of each variable from config and graph.
 
 use super::names::Names;
 use super::nodes::ids_by_name;
@@ -86,7 +86,7 @@ pub(super) fn resource(node: &NodeDef) -> Resource {
 fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {
     let name = &proto.node_name;
     match node {
-        // A variable that is promised to be only read is an argument that nobody uses.
+        // A variable that is promised to be only read is an unused argument.
         None if proto.readonly => Ok(()),
         None => Err(Error::invalid(format!(
             "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: the graph has no \

@@ -4,7 +4,7 @@
 use super::TensorShapeProto;
 use prost::Message;
 
-/// What to compile: the inputs, the outputs and the variables of the program.
+/// Inputs, outputs, and variables of the program to compile.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
 pub struct Config {

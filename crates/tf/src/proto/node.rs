@@ -29,7 +29,7 @@ pub struct AttrValue {
     pub value: Option<attr_value::Value>,
 }
 
-/// What an [`AttrValue`] can be.
+/// Kinds of values of an [`AttrValue`].
 pub mod attr_value {
     use super::*;
 

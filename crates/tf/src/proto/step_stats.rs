@@ -1,4 +1,4 @@
-//! What a traced step took: when each node ran, and what it made.
+//! Statistics of a traced step: when each node ran, and its outputs.
 
 use super::{GraphDef, TensorShapeProto};
 use prost::Message;
@@ -133,7 +133,7 @@ pub struct AllocatorMemoryUsed {
     pub allocation_records: Vec<AllocationRecord>,
 }
 
-/// `tensorflow.AllocationRecord`: so many bytes more, or less.
+/// `tensorflow.AllocationRecord`: a positive or negative change in bytes.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of step_stats.proto")]
 pub struct AllocationRecord {

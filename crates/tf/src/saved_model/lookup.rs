@@ -49,7 +49,7 @@ pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
     let count = table.len();
     let (position, found) = if count == 0 {
         let zero = body.constant("position", DataType::Int32, &[], 0i32.to_le_bytes().to_vec());
-        // No key is unlike itself.
+        // `keys != keys` is false everywhere, because an empty table contains no key.
         (zero, body.node("found", "NotEqual", "z", &["keys", "keys"], &[("T", key)]))
     } else if let Some(last) = table.consecutive() {
         consecutive(&mut body, table, last)

@@ -1,4 +1,4 @@
-//! Which tensor of the checkpoint each variable has.
+//! Maps each variable to its tensor in the checkpoint.
 //!
 //! The saver's restore op says it exactly, wherever it stands: in TensorFlow 1 in the graph, in
 //! TensorFlow 2 in a function. It is read, never run. Checkpoints that were written by another

@@ -31,7 +31,7 @@ const TABLES: [&str; 6] = [
     "MutableHashTableOfTensors",
 ];
 
-/// Whether a node makes a table.
+/// True if a node creates a table.
 pub(crate) fn is_table(node: &NodeDef) -> bool {
     TABLES.contains(&base_op(node))
 }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// In place of a column: the whole line.
+/// Selects the whole line instead of a column.
 const WHOLE_LINE: i64 = -2;
 
 /// In place of a column: the line's number, from 0.
@@ -52,11 +52,11 @@ pub(super) fn read<'a>(
     entries(&bytes, &columns, types).map_err(|e| e.context(format!("asset '{name}'")))
 }
 
-/// How lines become entries.
+/// Format of the lines.
 struct Columns {
     key: i64,
     value: i64,
-    /// How many lines are read; -1: all.
+    /// Number of lines to read, or -1 for all.
     limit: i64,
     /// Added to line numbers.
     skip: i64,

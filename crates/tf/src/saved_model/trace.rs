@@ -10,7 +10,7 @@ use support::{Error, Result};
 /// The most functions that are called, each counted as often as it is called.
 const MAX_FRAMES: usize = 100_000;
 
-/// How deep functions call each other.
+/// Limit for the depth of nested function calls.
 const MAX_DEPTH: usize = 100;
 
 /// A node that would run, and the call that it belongs to.

@@ -9,9 +9,9 @@ use std::string::String as Text;
 
 /// A message's name and fields.
 pub(crate) struct MessageType {
-    /// With its package.
+    /// Fully qualified name.
     pub(crate) name: &'static str,
-    /// In the order of their definition.
+    /// Fields in the order of their definition.
     pub(crate) fields: &'static [Field],
     /// The name of the oneof, for messages that consist of one.
     pub(crate) oneof: Option<&'static str>,

@@ -1,4 +1,4 @@
-//! From text format to wire format.
+//! Converts text format to wire format.
 
 use super::messages::{Field, Kind, MessageType};
 use super::token::{TextError, Token, TokenKind, Tokenizer, unescape};
@@ -236,7 +236,7 @@ impl<'a> Parser<'a> {
         let negative = self.try_symbol(b'-')?;
         let text = String::from_utf8_lossy(self.token.text).to_ascii_lowercase();
         let value = match self.token.kind {
-            // Octal and hexadecimal numbers are no floats.
+            // Octal and hexadecimal numbers are not valid as floats.
             TokenKind::Integer if text.len() > 1 && text.starts_with('0') => None,
             TokenKind::Integer | TokenKind::Float => text.trim_end_matches('f').parse().ok(),
             TokenKind::Identifier => match text.as_str() {

@@ -26,7 +26,7 @@ fn fields(wire: &[u8], message: &MessageType, depth: usize, out: &mut String) {
     let mut found = Vec::new();
     let mut rest = wire;
     while let Some((number, value)) = next(&mut rest) {
-        // A field's former name stands behind its present one.
+        // The former name of a field follows its present one.
         if let Some(field) = message.fields.iter().find(|f| f.number == number) {
             found.push((field, value));
         }

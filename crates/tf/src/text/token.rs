@@ -7,7 +7,7 @@ pub(super) enum TokenKind {
     Identifier,
     /// Digits, perhaps hexadecimal or octal.
     Integer,
-    /// A number with a point, an exponent or an `f` behind it.
+    /// A number with a point, an exponent, or a trailing `f`.
     Float,
     /// A quoted string, quotes and escapes included.
     String,
@@ -22,9 +22,9 @@ pub(super) enum TokenKind {
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind,
     pub(super) text: &'a [u8],
-    /// From 1.
+    /// Counted from 1.
     pub(super) line: usize,
-    /// From 1; a tab leads to the next multiple of 8.
+    /// Counted from 1. A tab advances to the next multiple of 8.
     pub(super) column: usize,
 }
 

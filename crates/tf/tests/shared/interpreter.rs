@@ -32,7 +32,7 @@ impl Value {
     }
 }
 
-/// What a handle stands for.
+/// Value of a handle.
 #[derive(Debug)]
 enum Resource {
     Variable(String),
@@ -208,7 +208,7 @@ impl<'a> Interpreter<'a> {
             }
             "TensorArrayReadV3" => {
                 let Resource::Array(values) = self.at(&inputs[0]) else { panic!("no array") };
-                // What was not written is zero.
+                // Unwritten elements are zero.
                 vec![values[number(1) as usize].clone().unwrap_or(Number(0.0))]
             }
             _ => return None,

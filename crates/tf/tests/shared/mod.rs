@@ -1,4 +1,4 @@
-//! Where the large test data lies.
+//! Location of the large test data.
 
 #[allow(dead_code, reason = "some of the test files take it")]
 pub mod interpreter;

@@ -14,7 +14,7 @@ pub(super) struct Capture {
     pub(super) data_type: DataType,
 }
 
-/// What a value inside of a frame is.
+/// Kinds of values inside a frame.
 pub(super) enum Source {
     /// The value of a loop variable at the head of the iteration.
     Variable(usize),
@@ -29,9 +29,9 @@ pub(super) struct Part {
     pub(super) side: Side,
     /// The nodes, inputs first.
     pub(super) nodes: Vec<NodeId>,
-    /// What must be run for its effect.
+    /// Nodes that must run for their effects.
     pub(super) effects: Vec<NodeId>,
-    /// What comes from outside.
+    /// Values from outside.
     pub(super) captures: BTreeSet<Capture>,
     /// Outside nodes that must run first.
     pub(super) waits_for: BTreeSet<NodeId>,

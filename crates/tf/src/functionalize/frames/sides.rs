@@ -11,7 +11,7 @@ use support::{Error, Result};
 pub(super) enum Side {
     /// Before it is known whether there is another iteration.
     Always,
-    /// In every iteration.
+    /// Runs in every iteration.
     Continue,
     /// Once, when the loop ends.
     Leave,
@@ -45,7 +45,7 @@ pub(super) struct Loop<'a> {
     pub(super) nodes: &'a [NodeId],
     pub(super) exits: &'a [NodeId],
     pub(super) variables: Vec<LoopVariable>,
-    /// What `LoopCond` takes.
+    /// Input of `LoopCond`.
     pub(super) predicate: OutputId,
     /// The number of the loop variable that each `Merge` begins.
     heads: BTreeMap<NodeId, usize>,
@@ -89,7 +89,7 @@ impl<'a> Loop<'a> {
         self.sides.get(&id).copied().unwrap_or(Side::Always)
     }
 
-    /// What a node passes on, if that is all it does.
+    /// Input that a node forwards, if it does nothing else.
     pub(super) fn passes_on(&self, id: NodeId) -> Option<OutputId> {
         self.passes.get(&id).copied()
     }
@@ -138,7 +138,7 @@ impl<'a> Loop<'a> {
         }
     }
 
-    /// Whether a `Switch` asks whether the loop goes on.
+    /// True if the predicate of a `Switch` is the loop condition.
     fn is_on_loop_cond(&self, switch: NodeId) -> bool {
         let asks = canonical(self.graph, self.graph.nodes[switch].inputs[1]).node;
         self.graph.nodes[asks].op == "LoopCond" && self.frames.of(asks) == Some(self.frame)
@@ -200,7 +200,7 @@ impl<'a> Loop<'a> {
     }
 }
 
-/// What the frame's `LoopCond` takes; `None` if the frame has no loop.
+/// Input of the frame's `LoopCond`. `None` if the frame has no loop.
 fn predicate(graph: &Graph, nodes: &[NodeId]) -> Result<Option<OutputId>> {
     let is = |op: &'static str| move |id: &&NodeId| graph.nodes[**id].op == op;
     let conditions: Vec<NodeId> = nodes.iter().filter(is("LoopCond")).copied().collect();

@@ -1,4 +1,4 @@
-//! Which frame each node stands in.
+//! The frame of each node.
 
 use crate::functionalize::nodes::{is_enter, is_exit, is_merge, is_next_iteration};
 use crate::functionalize::roots::Roots;
@@ -21,7 +21,7 @@ pub(super) struct Frame {
     pub(super) name: String,
     /// The frame around it.
     pub(super) parent: Option<FrameId>,
-    /// How many frames it stands in, itself included.
+    /// Nesting depth, including the frame itself.
     pub(super) depth: usize,
 }
 
@@ -115,7 +115,7 @@ impl Frames {
         Ok(*self.by_name.entry((parent, name)).or_insert_with_key(|(_, name)| new(name)))
     }
 
-    /// Whether a frame is another or stands in it.
+    /// True if a frame equals another or is nested in it.
     fn is_within(&self, inner: FrameId, outer: FrameId) -> bool {
         let mut at = Some(inner);
         while let Some(frame) = at.filter(|&frame| frame != outer) {
@@ -143,7 +143,7 @@ impl Frames {
         self.set(id, parent);
     }
 
-    /// How deep the frames nest.
+    /// Nesting depth of the frames.
     pub(super) fn depth(&self) -> usize {
         self.frames.values().map(|frame| frame.depth).max().unwrap_or(0)
     }

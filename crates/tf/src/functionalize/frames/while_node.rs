@@ -19,7 +19,7 @@ struct Copied {
     inputs: Vec<Input>,
 }
 
-/// What an input of a copied node is.
+/// Kinds of inputs of a copied node.
 #[derive(Clone, Copy)]
 enum Input {
     Variable(usize),
@@ -77,7 +77,7 @@ pub(super) struct Plan {
     sides: BTreeMap<NodeId, Side>,
     /// The value of each loop variable before the loop, with its type inside, and its name.
     initial: Vec<(Capture, String)>,
-    /// What does not change, with a name.
+    /// Loop invariants, with their names.
     invariants: Vec<(Capture, String)>,
     waits_for: BTreeSet<NodeId>,
     cond: Draft,

@@ -1,4 +1,4 @@
-//! Who reads what in a graph, by the positions of its nodes.
+//! Edges of a graph, by the positions of its nodes.
 
 use super::super::names::{Input, Names};
 use crate::proto::NodeDef;
@@ -83,7 +83,7 @@ impl Edges {
         reached
     }
 
-    /// What a chain of `Identity` copies, from its end: the node at its start.
+    /// Follows a chain of `Identity` from its end to the node at its start.
     pub(super) fn origin(&self, nodes: &[NodeDef], mut at: usize) -> usize {
         for _ in 0..MAX_CHAIN {
             match (nodes[at].op.as_str(), self.data[at].first()) {

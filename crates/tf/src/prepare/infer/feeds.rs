@@ -16,7 +16,7 @@ const SCALAR_PLACEHOLDERS: i32 = 24;
 /// The name of the size that leading dimensions share.
 const BATCH: &str = "batch";
 
-/// Whether a node holds what the caller gives.
+/// True if a node holds a value that the caller supplies.
 pub(super) fn is_placeholder(op: &str) -> bool {
     matches!(op, "Placeholder" | "PlaceholderV2")
 }
@@ -28,7 +28,7 @@ pub(super) fn is_pipeline(op: &str) -> bool {
         || op == "MultiDeviceIteratorGetNextFromShard"
 }
 
-/// What a graph is fed with, seen from the flags.
+/// Feeds of a graph according to the flags.
 pub(super) struct Sources<'a> {
     graph: &'a GraphDef,
     edges: &'a Edges,
@@ -55,7 +55,7 @@ impl<'a> Sources<'a> {
         Self { graph, edges, fed_defaults }
     }
 
-    /// Whether the outputs of a node are fed.
+    /// True if the outputs of a node are fed.
     fn is_source(&self, at: usize) -> bool {
         let op = self.graph.node[at].op.as_str();
         is_placeholder(op) || is_pipeline(op) || self.fed_defaults.contains(&at)
@@ -84,7 +84,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// A feed some of whose sizes nobody gave.
+/// A feed with unspecified sizes.
 #[derive(Clone, Debug)]
 struct Open {
     label: String,

@@ -1,4 +1,4 @@
-//! What to fetch: what the user names, or the one end that a graph has.
+//! Chooses the fetches: those that the user names, or the only sink of the graph.
 
 use super::super::FedOutput;
 use super::super::names::Names;
@@ -10,13 +10,13 @@ use super::writes::Writes;
 use super::{InferOptions, Inferred, variables};
 use crate::proto::GraphDef;
 
-/// How many ends are listed with what they depend on.
+/// Maximum number of sinks that are listed with their dependencies.
 const MAX_LISTED: usize = 20;
 
-/// How many ends that update variables are looked at.
+/// Maximum number of sinks that update variables and are examined.
 const MAX_EXAMINED: usize = 200;
 
-/// How many names a line of the list has.
+/// Maximum number of names in one line of the list.
 const MAX_NAMES: usize = 6;
 
 /// What fetches are found in.
@@ -45,7 +45,7 @@ impl Finder<'_> {
         found
     }
 
-    /// Whether the node of a fetch has outputs; else it is run for its effects.
+    /// True if the node of a fetch has outputs. Otherwise it runs for its effects.
     fn has_outputs(&self, id: &FedOutput) -> bool {
         let node = self.names.get(&id.0).map(|at| &self.graph.node[at]);
         // Of an op that is not known nothing is known; whoever reads the node says so.
@@ -91,7 +91,7 @@ impl Finder<'_> {
                     candidates = candidates.iter().chain(more).copied().collect();
                 }
                 inferred.problems.push(self.choice(&candidates));
-                // For the rest of the config, whose problems are told with this one.
+                // For the rest of the config, whose problems are reported together with this one.
                 candidates.truncate(MAX_LISTED);
                 candidates.iter().flat_map(|&at| self.ids(at)).collect()
             }

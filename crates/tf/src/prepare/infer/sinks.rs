@@ -51,15 +51,15 @@ const LOOPS: [&str; 4] = ["Exit", "RefExit", "StatelessWhile", "While"];
 /// The ends of a graph, as positions of nodes.
 #[derive(Default)]
 pub(super) struct Sinks {
-    /// What nothing reads or waits for.
+    /// Nodes that no other node reads or waits for.
     pub(super) results: Vec<usize>,
-    /// What only summaries read, or others wait for.
+    /// Nodes that only summaries read, or for which other nodes wait.
     pub(super) observed: Vec<usize>,
-    /// What is run because it updates variables.
+    /// Nodes that run because they update variables.
     pub(super) updates: Vec<usize>,
     /// Results of loops that nothing reads.
     pub(super) of_loops: Vec<usize>,
-    /// What follows from variables alone.
+    /// Nodes that depend only on variables.
     pub(super) of_variables: Vec<usize>,
     /// Whatever else has a result that nothing reads: gradients, shapes, constants.
     pub(super) rest: Vec<usize>,
@@ -130,7 +130,7 @@ fn is_summary(op: &str) -> bool {
     op.contains("Summary")
 }
 
-/// Whether a name is in one of the scopes that TensorFlow puts gradients in.
+/// True if a name is in one of the scopes that TensorFlow uses for gradients.
 fn is_of_gradient(name: &str) -> bool {
     name.split('/').any(|scope| {
         let base = scope.trim_end_matches(|c: char| c.is_ascii_digit());

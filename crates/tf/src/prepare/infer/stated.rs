@@ -11,7 +11,7 @@ use crate::proto::{Config, Feed, Fetch, GraphDef, Variable};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// What the fetches of a config need of a graph.
+/// Part of a graph that the fetches of a config need.
 pub(crate) struct Reached {
     /// For each node, whether it is needed or fed.
     pub(crate) needed: Vec<bool>,
@@ -107,7 +107,7 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
     Ok(inferred)
 }
 
-/// What flags call a feed: the argument of the signature, or the output that is fed.
+/// Name of a feed in flags: the argument of the signature, or the fed output.
 fn argument(feed: &Feed) -> FedOutput {
     if feed.name.is_empty() { config::id(&feed.id) } else { (feed.name.clone(), 0) }
 }

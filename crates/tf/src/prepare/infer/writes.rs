@@ -37,7 +37,7 @@ const PASSERS: [&str; 16] = [
     "_SwitchN",
 ];
 
-/// How deep functions are followed; deeper, a variable counts as written.
+/// Limit for the depth of analyzed calls. Beyond it, a variable counts as written.
 const MAX_DEPTH: usize = 100;
 
 /// The most steps of following handles, over all variables; after that, variables count as written.
@@ -46,15 +46,15 @@ const MAX_STEPS: usize = 1_000_000;
 /// The nodes that read each node, with the position among their data inputs.
 type Readers<'a> = BTreeMap<&'a str, Vec<(&'a NodeDef, usize)>>;
 
-/// Who reads what, and what is known of functions.
+/// Consumers of each value, and known facts about functions.
 pub(super) struct Writes<'a> {
     signatures: &'a Signatures<'a>,
-    /// Of the graph: the needed nodes.
+    /// Needed nodes of the graph.
     readers: Rc<Readers<'a>>,
     /// Of each function.
     bodies: BTreeMap<&'a str, Rc<Readers<'a>>>,
     steps: usize,
-    /// Whether a function writes through an argument.
+    /// True if a function writes through an argument.
     functions: BTreeMap<(&'a str, usize), bool>,
 }
 
@@ -65,13 +65,13 @@ impl<'a> Writes<'a> {
         Self { signatures, readers, bodies, steps: 0, functions: BTreeMap::new() }
     }
 
-    /// Whether anything that is needed writes the variable whose node this is.
+    /// True if a needed node writes the variable of this node.
     pub(super) fn writes(&mut self, variable: &'a NodeDef) -> bool {
         let readers = Rc::clone(&self.readers);
         self.follow(&variable.name, &readers, 0)
     }
 
-    /// Whether anything writes through the handle that a node or argument is.
+    /// True if a consumer writes through the handle of a node or argument.
     fn follow(&mut self, name: &'a str, readers: &Readers<'a>, depth: usize) -> bool {
         let mut seen = BTreeSet::from([name]);
         let mut work = vec![name];
@@ -93,7 +93,7 @@ impl<'a> Writes<'a> {
         false
     }
 
-    /// Whether a node writes through what it gets at a position.
+    /// True if a node writes through the input at a position.
     fn node_writes(&mut self, node: &'a NodeDef, position: usize, depth: usize) -> bool {
         let op = node.op.as_str();
         if READERS.contains(&op) || PASSERS.contains(&op) {
@@ -131,7 +131,7 @@ impl<'a> Writes<'a> {
         if depth >= MAX_DEPTH {
             return true;
         }
-        // For calls of itself: they write only if something else does.
+        // Assumption for recursive calls: they write only if another node does.
         self.functions.insert(key, false);
         let body = self.bodies.entry(key.0).or_insert_with(|| Rc::new(readers(&function.node_def)));
         let body = Rc::clone(body);
@@ -141,7 +141,7 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// Whether a node returns the handle or reference that it gets, rather than a value.
+/// True if a node returns the handle or reference of its input rather than a value.
 fn is_passed_on(node: &NodeDef) -> bool {
     let is_handle = |number: i32| DataType::from_number(number).is_some_and(|t| t.primitive_type().is_none());
     let op = node.op.as_str();
