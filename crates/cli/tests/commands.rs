@@ -40,17 +40,17 @@ fn text(bytes: Vec<u8>) -> String {
 
 /// Returns every file in a directory and its subdirectories, with its bytes.
 fn files(directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut found = Vec::new();
+    let mut files_found = Vec::new();
     for entry in std::fs::read_dir(directory).expect("readable") {
         let path = entry.expect("readable").path();
         if path.is_dir() {
-            found.extend(files(&path))
+            files_found.extend(files(&path))
         } else {
-            found.push((path.clone(), std::fs::read(&path).expect("readable")))
+            files_found.push((path.clone(), std::fs::read(&path).expect("readable")))
         }
     }
-    found.sort();
-    found
+    files_found.sort();
+    files_found
 }
 
 /// Program that multiplies two matrices and returns 0 if the product is right.
@@ -280,8 +280,8 @@ fn the_baseline_by_name_is_code_for_the_baseline_alone() {
         let place = directory();
         build(place.path(), flags);
         let output = succeed(tfcompile(place.path()).args(["inspect", "out/product.o", "--json"]));
-        let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        found["programs"][0]["metadata"]["target"]["versions"].as_array().expect("a list").len()
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["programs"][0]["metadata"]["target"]["versions"].as_array().expect("a list").len()
     };
     assert_eq!(versions(&["--target", "x86-64"]), 0);
     assert_eq!(versions(&["--target-triple", "x86_64-pc-linux-gnu", "--target-cpu", "x86-64"]), 0);
@@ -358,7 +358,7 @@ fn foreign_files_are_errors() {
     let mut huge = b"TFCCONST\x01\0\0\0\x40\0\0\0".to_vec();
     huge.resize(48, 7);
     huge.extend([0xff; 16]);
-    assert!(say("huge.constants", &huge).contains("should have 18446744073709551615 bytes"));
+    assert!(say("huge.constants", &huge).contains("expected 18446744073709551615 bytes after its header"));
     let missing = refuse(tfcompile(place.path()).args(["inspect", "missing"]), place.path());
     assert!(missing.contains("missing; No such file"), "{missing}");
 }
@@ -395,9 +395,9 @@ versions { producer: 1286 }
         let output = command.args(["check", "graph.pbtxt", "--json"]).args(flags).output().expect("runs");
         (output.status.code(), serde_json::from_slice(&output.stdout).expect("JSON"))
     };
-    let problems = |found: &Value| -> Vec<(String, String)> {
+    let problems = |report: &Value| -> Vec<(String, String)> {
         let text = |v: &Value| v.as_str().unwrap_or("").to_owned();
-        let list = found["problems"].as_array().expect("a list");
+        let list = report["problems"].as_array().expect("a list");
         list.iter().map(|p| (text(&p["kind"]), text(&p["node"]))).collect()
     };
     let pair = |kind: &str, node: &str| (kind.to_owned(), node.to_owned());
@@ -410,9 +410,9 @@ versions { producer: 1286 }
     let (code, sized) = check(&[&both[..], &["--batch", "2"]].concat());
     assert_eq!(code, Some(1));
     // `n` is not listed, because its operand `m` is already an error.
-    let mut found = problems(&sized);
-    found.sort();
-    assert_eq!(found, [pair("invalid", "m"), pair("unsupported", "l"), pair("unsupported", "scope/q")]);
+    let mut listed = problems(&sized);
+    listed.sort();
+    assert_eq!(listed, [pair("invalid", "m"), pair("unsupported", "l"), pair("unsupported", "scope/q")]);
     let op = |name: &str| -> Value {
         let ops = sized["ops"].as_array().expect("a list");
         ops.iter().find(|op| op["op"] == name).cloned().expect(name)
@@ -434,8 +434,8 @@ fn check_lists_a_written_variable_once() {
     let (graph, config) = case("tfvariable");
     let mut command = tfcompile(place.path());
     let output = succeed(command.args(["check", &graph, "--config", &config, "--json"]));
-    let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let entries = found["interface"].as_array().expect("a list");
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let entries = report["interface"].as_array().expect("a list");
     let kinds: Vec<&str> = entries.iter().filter_map(|entry| entry["kind"].as_str()).collect();
     assert_eq!(kinds, ["variable", "fetch"]);
 }
@@ -491,8 +491,8 @@ fn every_named_target_has_its_files_and_they_read_back() {
         let mut metadata = Vec::new();
         for (path, _) in files(&place.path().join("out")) {
             let output = succeed(tfcompile(place.path()).arg("inspect").arg(&path).arg("--json"));
-            let found: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-            metadata.push(found["programs"][0]["metadata"].clone());
+            let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+            metadata.push(report["programs"][0]["metadata"].clone());
         }
         assert_eq!(metadata.len(), 3, "{}", target.name);
         assert!(metadata.iter().all(|m| m["target"]["triple"] == target.triple), "{}", target.name);

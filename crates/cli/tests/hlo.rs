@@ -219,9 +219,9 @@ fn passes_over_foreign_hlo_are_dumped_like_the_others() {
     let names = files(&directory.path().join("d"));
     let beginning = |step: usize, when: &str| {
         let start = format!("module_0000.given.{step:04}.{when}");
-        let found = names.iter().find(|name| name.starts_with(&start));
-        let found = found.unwrap_or_else(|| panic!("{start} is not in {names:?}"));
-        std::fs::read_to_string(directory.path().join("d").join(found)).expect("readable")
+        let name_found = names.iter().find(|name| name.starts_with(&start));
+        let name_found = name_found.unwrap_or_else(|| panic!("{start} is not in {names:?}"));
+        std::fs::read_to_string(directory.path().join("d").join(name_found)).expect("readable")
     };
     assert!(beginning(0, "normalization.after_pipeline-start.before_").contains(" fusion("));
     assert!(!beginning(1, "normalization.after_defuser.before_").contains(" fusion("));

@@ -31,8 +31,8 @@ fn a_project_is_complete_and_has_no_placeholders() {
         let out = tempfile::tempdir().expect("a directory");
         prefix(out.path());
         let output = succeed(&mut init(out.path(), build, "tests/saved_models/keras3", &["--batch=3"]));
-        let said = String::from_utf8(output.stdout).expect("UTF-8");
-        assert!(said.contains("next: cd project && "), "{said}");
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert!(text.contains("next: cd project && "), "{text}");
         let project = out.path().join("project");
         for file in files {
             let text = fs::read_to_string(project.join(file)).expect("written");

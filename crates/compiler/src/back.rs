@@ -280,12 +280,12 @@ fn generate(
     let ConstantsBlock { size, chunks } = embedded.unwrap_or_default();
     let output = codegen::compile_versions_with(&versions, &code_options, size, chunks)?;
     observer.ended("codegen", &|| {
-        let kept = match options.cache {
+        let cached = match options.cache {
             Some(_) => format!(", {} of {} units from the cache", output.cached_units, output.units),
             None => String::new(),
         };
         format!(
-            "{} bytes of object code, {} bytes of stack at most{kept}",
+            "{} bytes of object code, {} bytes of stack at most{cached}",
             output.object.len(),
             output.stack_bytes
         )

@@ -33,7 +33,7 @@ pub struct Loadable {
     pub(crate) memory: Memory,
     persistent_bytes: u64,
     cost: Cost,
-    is_kept: bool,
+    is_cached: bool,
 }
 
 /// Compiles a module, or reads it from the cache.
@@ -105,7 +105,7 @@ impl Loadable {
             },
             persistent_bytes: compiled.code.assignment.persistent_size,
             cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),
-            is_kept: false,
+            is_cached: false,
         })
     }
 
@@ -120,12 +120,12 @@ impl Loadable {
     }
 
     /// True if it was read from the cache instead of being compiled.
-    pub fn is_kept(&self) -> bool {
-        self.is_kept
+    pub fn is_cached(&self) -> bool {
+        self.is_cached
     }
 
     fn encode(&self, key: &str) -> Vec<u8> {
-        let message = Kept {
+        let message = Entry {
             object: self.object.clone(),
             constants: self.constants.to_vec(),
             counters: self.counters.iter().map(Counted::of).collect(),
@@ -143,21 +143,21 @@ impl Loadable {
     }
 
     fn decode(key: &str, entry: &[u8], interface: Interface) -> Option<Self> {
-        let kept = Kept::decode(unseal(MAGIC, key, entry)?).ok()?;
-        let [flops, transcendentals, bytes_read, bytes_written] = kept.cost[..] else { return None };
+        let message = Entry::decode(unseal(MAGIC, key, entry)?).ok()?;
+        let [flops, transcendentals, bytes_read, bytes_written] = message.cost[..] else { return None };
         Some(Self {
-            constants: AlignedBytes::from_bytes(&kept.constants).ok()?,
+            constants: AlignedBytes::from_bytes(&message.constants).ok()?,
             interface,
             memory: Memory {
-                temps_bytes: kept.temps_bytes as usize,
-                scratch_bytes: kept.scratch_bytes as usize,
-                profile_counters: kept.counters.len(),
+                temps_bytes: message.temps_bytes as usize,
+                scratch_bytes: message.scratch_bytes as usize,
+                profile_counters: message.counters.len(),
             },
-            counters: kept.counters.into_iter().map(Counted::counter).collect(),
-            persistent_bytes: kept.persistent_bytes,
+            counters: message.counters.into_iter().map(Counted::counter).collect(),
+            persistent_bytes: message.persistent_bytes,
             cost: Cost { flops, transcendentals, bytes_read, bytes_written },
-            object: kept.object,
-            is_kept: true,
+            object: message.object,
+            is_cached: true,
         })
     }
 }
@@ -191,7 +191,7 @@ fn refuse_functions(module: &Module) -> Result<()> {
 
 /// Contents of an entry.
 #[derive(Clone, PartialEq, Message)]
-struct Kept {
+struct Entry {
     #[prost(bytes = "vec", tag = "1")]
     object: Vec<u8>,
     #[prost(bytes = "vec", tag = "2")]
@@ -295,15 +295,18 @@ mod tests {
     #[test]
     fn a_cached_module_equals_the_compiled_one() {
         let cache = Arc::new(Memory::default());
-        let made = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
-        assert!(!made.is_kept());
-        let kept = compile_loadable(module(2.0), &options(&cache)).expect("kept");
-        assert!(kept.is_kept());
-        assert_eq!((kept.cost(), kept.persistent_bytes()), (made.cost(), made.persistent_bytes()));
-        assert_eq!(kept.interface, made.interface);
-        assert_eq!(kept.interface.results()[0].alias, Some(1), "it aliases the second argument");
-        let wanted: Vec<f32> = (0..20u8).map(|k| 2.0 * f32::from(k) + 1.0).collect();
-        assert_eq!((run(kept), run(made)), (wanted.clone(), wanted));
+        let compiled = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
+        assert!(!compiled.is_cached());
+        let cached = compile_loadable(module(2.0), &options(&cache)).expect("cached");
+        assert!(cached.is_cached());
+        assert_eq!(
+            (cached.cost(), cached.persistent_bytes()),
+            (compiled.cost(), compiled.persistent_bytes())
+        );
+        assert_eq!(cached.interface, compiled.interface);
+        assert_eq!(cached.interface.results()[0].alias, Some(1), "it aliases the second argument");
+        let expected: Vec<f32> = (0..20u8).map(|k| 2.0 * f32::from(k) + 1.0).collect();
+        assert_eq!((run(cached), run(compiled)), (expected.clone(), expected));
         assert_eq!(cache.entries.lock().expect("whole").len(), 1, "only the whole module is cached");
     }
 
@@ -313,25 +316,25 @@ mod tests {
     fn the_key_contains_everything_that_affects_the_code() {
         let cache = Arc::new(Memory::default());
         let other = Arc::new(Memory { compiler: "another build".to_owned(), ..Memory::default() });
-        let kept =
-            |module, options: &BackOptions| compile_loadable(module, options).expect("compiled").is_kept();
-        assert!(!kept(module(2.0), &options(&cache)));
-        assert!(!kept(module(3.0), &options(&cache)));
+        let is_cached =
+            |module, options: &BackOptions| compile_loadable(module, options).expect("compiled").is_cached();
+        assert!(!is_cached(module(2.0), &options(&cache)));
+        assert!(!is_cached(module(3.0), &options(&cache)));
         let passes = BackOptions { disabled_passes: vec!["fusion".to_owned()], ..options(&cache) };
-        assert!(!kept(module(2.0), &passes));
+        assert!(!is_cached(module(2.0), &passes));
         for (key, entry) in cache.entries.lock().expect("whole").iter() {
             other.put(key, entry);
         }
-        assert!(!kept(module(2.0), &options(&other)));
-        assert!(kept(module(2.0), &options(&cache)) && kept(module(2.0), &passes));
+        assert!(!is_cached(module(2.0), &options(&other)));
+        assert!(is_cached(module(2.0), &options(&cache)) && is_cached(module(2.0), &passes));
     }
 
     #[test]
     fn truncated_modified_and_swapped_entries_are_misses() {
         let cache = Arc::new(Memory::default());
-        let made = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
-        let entry = made.encode("k");
-        let decode = |key: &str, entry: &[u8]| Loadable::decode(key, entry, made.interface.clone());
+        let compiled = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
+        let entry = compiled.encode("k");
+        let decode = |key: &str, entry: &[u8]| Loadable::decode(key, entry, compiled.interface.clone());
         assert!(decode("k", &entry).is_some() && decode("l", &entry).is_none());
         for at in (0..entry.len()).step_by(7) {
             assert!(decode("k", &entry[..at]).is_none(), "the first {at} bytes");
@@ -343,9 +346,9 @@ mod tests {
             entry.truncate(entry.len() / 2);
         }
         let again = compile_loadable(module(2.0), &options(&cache)).expect("compiled");
-        assert!(!again.is_kept());
+        assert!(!again.is_cached());
         assert!(
-            compile_loadable(module(2.0), &options(&cache)).expect("kept").is_kept(),
+            compile_loadable(module(2.0), &options(&cache)).expect("kept").is_cached(),
             "the entry was replaced"
         );
     }

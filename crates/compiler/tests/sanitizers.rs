@@ -43,12 +43,12 @@ fn run(cpu: &str, sanitizer: Sanitizer, planted: Option<Defect>) -> Output {
     let target = Target::new("x86_64-pc-linux-gnu", cpu, "").expect("a triple");
     let back = BackOptions { sanitize: Some(sanitizer), planted, ..BackOptions::new(target, "entry_layer") };
     let options = AotOptions::new("Layer", back);
-    let made = compiler::build(input, &options, &mut NoObserver).unwrap_or_else(|e| panic!("{e}"));
+    let outputs = compiler::build(input, &options, &mut NoObserver).unwrap_or_else(|e| panic!("{e}"));
 
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name);
-    std::fs::write(at("model.h"), made.header).expect("writable");
-    std::fs::write(at("model.o"), made.function_object).expect("writable");
+    std::fs::write(at("model.h"), outputs.header).expect("writable");
+    std::fs::write(at("model.o"), outputs.function_object).expect("writable");
     std::fs::write(at("main.cc"), DRIVER).expect("writable");
     let library = match sanitizer {
         Sanitizer::Address => "-fsanitize=address",

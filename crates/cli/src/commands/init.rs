@@ -207,16 +207,16 @@ fn reading(arguments: &Init) -> Result<ModelArgs> {
 /// Directory that contains the files for build systems.
 fn prefix(arguments: &Init) -> Result<PathBuf> {
     let tool = || std::env::current_exe().ok()?.parent()?.parent().map(Path::to_path_buf);
-    let found = arguments.prefix.clone().or_else(tool).unwrap_or_default();
-    if !found.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
+    let directory = arguments.prefix.clone().or_else(tool).unwrap_or_default();
+    if !directory.join("lib/cmake/tfcompile/tfcompileConfig.cmake").is_file() {
         return Err(Error::invalid(format!(
             "no files for build systems found in '{}': name the directory of an unpacked release with --prefix, such \
              as the one that `make release` writes",
-            found.display()
+            directory.display()
         )));
     }
-    std::path::absolute(&found)
-        .map_err(|e| Error::invalid(format!("cannot find the directory '{}': {e}", found.display())))
+    std::path::absolute(&directory)
+        .map_err(|e| Error::invalid(format!("cannot find the directory '{}': {e}", directory.display())))
 }
 
 /// Returns a path that needs no quoting in the files of any build system, or an error for one that

@@ -43,8 +43,8 @@ const ABANDONED: Duration = Duration::from_secs(3600);
 /// modification.
 fn this_program() -> Option<String> {
     let metadata = fs::metadata(std::env::current_exe().ok()?).ok()?;
-    let made = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    Some(format!("{} bytes of {} ns", metadata.len(), made.as_nanos()))
+    let modified = metadata.modified().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    Some(format!("{} bytes of {} ns", metadata.len(), modified.as_nanos()))
 }
 
 impl KernelCache {
@@ -249,13 +249,13 @@ mod tests {
     #[test]
     fn files_of_killed_processes_are_removed_later() {
         let directory = tempfile::tempdir().expect("a directory");
-        let left = |name: &str, age: Duration| {
+        let create = |name: &str, age: Duration| {
             let path = directory.path().join(format!("{UNFINISHED}{name}"));
             let file = fs::File::create(&path).expect("writable");
             file.set_modified(SystemTime::now() - age).expect("a time");
             path
         };
-        let (old, new) = (left("old", 2 * ABANDONED), left("new", ABANDONED / 2));
+        let (old, new) = (create("old", 2 * ABANDONED), create("new", ABANDONED / 2));
         KernelCache::of_flags(&flags(directory.path(), true)).expect("a directory is named");
         assert!(old.exists(), "a reader removes nothing");
         KernelCache::of_flags(&flags(directory.path(), false)).expect("a directory is named");

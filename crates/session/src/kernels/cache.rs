@@ -140,7 +140,7 @@ impl Kernels {
             let code = Loadable::of(&compiled).map_err(none)?;
             (code, Some(Profile::new(&site.node.name, compiled)))
         };
-        if !code.is_kept() {
+        if !code.is_cached() {
             self.compiled.fetch_add(1, Ordering::Relaxed);
         }
         let (cost, persistent_bytes) = (code.cost(), code.persistent_bytes() as usize);
