@@ -1,8 +1,8 @@
-//! Freezing: a graph whose variables are constants with the values of a checkpoint.
+//! Freezes a graph: variables become constants with the values of a checkpoint.
 //!
-//! What `freeze_graph` does, as a function of files: the values are restored ([`session`]), what
-//! the outputs don't need is dropped, variables become constants and whatever reads them reads
-//! those ([`convert`], also within functions). The result is the same bytes for the same input.
+//! Implements `freeze_graph` as a function of files. It restores the values ([`session`]), removes
+//! nodes that the outputs do not need, and replaces variables and their readers by constants
+//! ([`convert`]), also within functions. The output is deterministic.
 
 mod constant;
 mod convert;
@@ -240,9 +240,9 @@ pub fn freeze_graph(
     convert::convert(&graph, &needed, &variables, choice)
 }
 
-/// What cannot be restored by names, in the words of the original.
+/// Checks that variables can be restored by name, with the original's error messages.
 fn check_names(graph: &GraphDef, session: &Session<'_>, checkpoint: &Checkpoint) -> Result<()> {
-    // Which keys are tensors of the graph, and whether one of them is no variable.
+    // Keys that name nodes of the graph. Restoring fails if one of these nodes is not a variable.
     let keys: Vec<&str> = checkpoint.names().filter(|name| session.node(name).is_some()).collect();
     let other = keys.iter().any(|key| session.node(key).is_some_and(|node| !is_variable(&node.op)));
     let is_part = |name: &str| {

@@ -1,15 +1,15 @@
-//! From control flow by `Switch` and `Merge` to functional `While`, `If` and `Case`.
+//! Converts control flow by `Switch` and `Merge` to functional `While`, `If`, and `Case`.
 //!
-//! In TensorFlow 1 a conditional is no node: `Switch` sends its data to one of two outputs, what is
-//! computed from the other is dead, and `Merge` takes the input that is alive. So each node has a
-//! [state](state): the outcomes of predicates under which it runs. Where a `Merge` joins all
-//! outcomes of one predicate, the nodes that run under each become the branches of an `If` or a
-//! `Case`. Inner conditionals are replaced before outer ones, because then a branch has no control
-//! flow left when it becomes a function.
+//! In TensorFlow 1, a conditional is not a node. `Switch` sends its data to one of two outputs,
+//! everything computed from the other output is dead, and `Merge` forwards the input that is alive.
+//! Each node therefore has a [state](state): the outcomes of predicates under which it runs. Where
+//! a `Merge` joins all outcomes of one predicate, the nodes that run under each outcome become the
+//! branches of an `If` or a `Case`. Inner conditionals are replaced before outer ones, so that a
+//! branch has no control flow left when it becomes a function.
 //!
-//! A while loop is no node either: its nodes stand in a [frame](frames), which values enter and
-//! leave through `Enter` and
-//! `Exit`. Loops are replaced before conditionals; those inside of a loop are replaced in the
+//! A while loop is not a node either. Its nodes belong to a [frame](frames), which values enter
+//! through `Enter` and leave through `Exit`. Loops are replaced before conditionals. Nested loops
+//! are replaced in the functions of the outer loop.
 //! functions that it becomes.
 
 mod branch;
@@ -193,7 +193,7 @@ fn replace_within(
     }
 }
 
-/// What the steps before have done.
+/// Results of the preceding steps.
 #[derive(Default)]
 struct Done {
     /// The state of each `If` made.
@@ -248,7 +248,7 @@ fn refuse_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Res
     }
 }
 
-/// What is computed in one branch only cannot be a result, because there is none in the other.
+/// Rejects a result that only one branch computes, because it has no value in the other.
 fn check_roots(graph: &Graph, roots: &Roots, states: &States) -> Result<()> {
     for output in &roots.results {
         let state = states.of_output(graph, *output);

@@ -1,9 +1,10 @@
-//! Graphs that run node by node: each call replaced by the body of its function, and then only the
-//! nodes that are needed.
+//! Prepares graphs for node-by-node execution: replaces each call by the body of its function, then
+//! keeps only the needed nodes.
 //!
-//! A call becomes: a node that waits for all that the call waits for, so that what a body makes of
-//! nothing runs when the call would, and is dead where the call is; an `Identity` for each
-//! argument; the body; and a node that waits for all of it, for whoever waits for the call.
+//! A call becomes a node that waits for everything that the call waits for, an `Identity` for each
+//! argument, the body, and a node that waits for all of it, on which the call's control outputs
+//! depend. Because of the first node, nodes of the body without inputs run when the call would, and
+//! are dead where the call is dead.
 
 use crate::proto::attr_value::Value as Attr;
 use crate::{Attributes, DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
@@ -19,10 +20,10 @@ const MAX_DEPTH: usize = 100;
 /// Limit for the number of nodes after inlining.
 const MAX_NODES: usize = 2_000_000;
 
-/// How many bytes the nodes of inlined calls may take, about: names grow with the depth of calls.
+/// Limit for the approximate size of inlined nodes. Names grow with the depth of calls.
 const MAX_BYTES: usize = 256 << 20;
 
-/// What a node takes beside its name, which stands in its attributes, too.
+/// Approximate size of a node in bytes, apart from its name, which its attributes repeat.
 const NODE_BYTES: usize = 600;
 
 /// New location of a node.
@@ -57,9 +58,9 @@ fn control(places: &[Place], node: NodeId) -> NodeId {
     }
 }
 
-/// The graph that computes the same results and has the same effects without calls, except for
-/// those that `is_kept` keeps. It has only the nodes that `fetches` and `targets` need, those of
-/// bodies with effects, and a node of op [`RETVAL`] behind each fetched output.
+/// Returns a graph with the same results and effects and without calls, except for those that
+/// `is_kept` retains. It contains only the nodes that `fetches` and `targets` need, those of bodies
+/// with effects, and a node of op [`RETVAL`] after each fetched output.
 pub fn inline(
     graph: &Graph,
     library: &FunctionLibrary,

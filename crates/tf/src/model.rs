@@ -55,7 +55,7 @@ pub struct LoadOptions {
 pub struct Model {
     /// The path as the user gave it.
     pub name: String,
-    /// What it computes.
+    /// Computation of the model.
     pub graph: GraphDef,
     /// Feeds and fetches that the model itself declares. Sizes may be unknown.
     pub config: Option<Config>,
@@ -132,7 +132,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
         None
     };
     model.config.clone_from(&chosen);
-    // What is compiled decides which variables and tables matter.
+    // The compiled nodes decide which variables and tables matter.
     let asked = match chosen.or_else(|| options.config.clone()) {
         Some(config) => config,
         None => {

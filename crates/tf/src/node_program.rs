@@ -30,7 +30,7 @@ pub struct NodeVariable<'v> {
     pub data_type: DataType,
     /// True if the node takes a reference to it rather than a handle.
     pub is_reference: bool,
-    /// What the program finds of it.
+    /// State of the variable before and after a run.
     pub state: VariableState,
 }
 

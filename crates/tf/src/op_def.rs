@@ -26,14 +26,15 @@ pub struct NodeTypes {
     pub starts: Vec<usize>,
 }
 
-/// What a signature's arguments (`input_arg` or `output_arg`) are for a node's attributes, defaults
-/// understood. An error if an attribute that they need is missing, or if there are too many.
+/// Types of a signature's arguments (`input_arg` or `output_arg`) for a node's attributes,
+/// including defaults. Returns an error if a required attribute is missing, or if there are too
+/// many arguments.
 pub fn node_types(
     signature: &OpDef,
     arguments: &[ArgDef],
     attributes: &BTreeMap<String, AttrValue>,
 ) -> Result<NodeTypes> {
-    // Only what the arguments refer to is looked at: other attributes may be large tensors.
+    // Reads only the attributes that the arguments refer to. Others may be large tensors.
     let mut values = BTreeMap::new();
     for name in arguments.iter().flat_map(|a| [&a.type_attr, &a.number_attr, &a.type_list_attr]) {
         if name.is_empty() || values.contains_key(name) {

@@ -39,7 +39,7 @@ impl PartialShape {
             if dim.size < -1 {
                 return Err(Error::invalid(format!("shape size {} is below -1 (-1 is unknown)", dim.size)));
             }
-            // As TensorFlow does: zero does not excuse an overflow of the other sizes.
+            // Like TensorFlow, rejects an overflow of the other sizes even if one size is zero.
             product = product.checked_mul(dim.size.max(1)).ok_or_else(|| {
                 Error::invalid(format!("the shape {} has 2^63 elements or more", Self::dims(proto)))
             })?;
@@ -61,7 +61,7 @@ impl PartialShape {
         self.dimensions.as_ref().map(Vec::len)
     }
 
-    /// Whether a tensor of these sizes has this shape.
+    /// True if a tensor of these sizes matches this shape.
     pub fn allows(&self, sizes: &[i64]) -> bool {
         let Some(dimensions) = &self.dimensions else { return true };
         dimensions.len() == sizes.len()

@@ -1,4 +1,4 @@
-//! Things that keep a graph from being compiled, one by one, for whoever wants to hear of all at
+//! Problems that prevent a graph from compiling, listed individually so that all can be reported at
 //! once.
 
 use support::Error;

@@ -47,11 +47,11 @@ pub struct Variable {
     pub state: VariableState,
     /// Its node in the graph; `None` if nothing that is fetched needs it.
     pub node: Option<NodeId>,
-    /// Which variable it is: every node that names this resource is a handle of it.
+    /// Resource of the variable. Every node that names this resource is a handle of it.
     pub resource: Resource,
 }
 
-/// What a program finds of a variable, and what becomes of it.
+/// State of a variable before and after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VariableState {
     /// It has a value, and a new one, of the same shape, takes its memory.
@@ -64,7 +64,7 @@ pub enum VariableState {
     Unset,
 }
 
-/// What tells one variable from another: nodes of the same container and name share it.
+/// Identity of a variable, shared by nodes with the same container and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Resource {
     /// The container; mostly empty.
@@ -107,8 +107,8 @@ pub struct Program {
     pub fetches: Vec<Fetch>,
     /// The variables, in the order of the config.
     pub variables: Vec<Variable>,
-    /// What the user promises of loops whose number of iterations nothing else bounds: the most
-    /// iterations, by the name of the loop's node, or a prefix of it that ends before
-    /// `/while_context`.
+    /// User-supplied bounds for loops whose number of iterations is otherwise unbounded: the
+    /// maximum number of iterations, keyed by the name of the loop's node or a prefix of it that
+    /// ends before `/while_context`.
     pub loop_bounds: BTreeMap<String, i64>,
 }

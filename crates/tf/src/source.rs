@@ -156,7 +156,7 @@ const ARCHIVE: &str = "Keras or zip archive";
 /// Whole ones are read before anybody asks what else a file may be.
 const EXPORT: &str = "damaged or truncated artifact of jax.export";
 
-/// How a file of another kind becomes what can be compiled.
+/// Advice on how to convert a file of another kind to a supported one.
 fn advice(kind: &str) -> &'static str {
     match kind {
         SAVED_MODEL | META_GRAPH => "commands that take a MODEL, and --graph, read it",

@@ -1,8 +1,8 @@
-//! What the user has done with some nodes: functions of their own called in place of ops, asserts
-//! kept.
+//! User-requested substitutions for some nodes: custom functions in place of ops, and retained
+//! assertions.
 //!
-//! Such nodes become nodes of this compiler's own ops before anything else looks at the graph, so
-//! that ops which nobody registered have a signature.
+//! These nodes become ops of this compiler before any other stage reads the graph, so that
+//! unregistered ops have a signature.
 
 use crate::op_def;
 use crate::proto::{AttrValue, GraphDef, ListValue, NodeDef, attr_value::Value};
@@ -18,7 +18,7 @@ pub const CUSTOM_CALL: &str = "_CustomCall";
 /// The op of an assert that is kept.
 pub const CHECKED_ASSERT: &str = "_CheckedAssert";
 
-/// What the outputs of a node are called: a name for each, and its number among those of this name.
+/// Names of a node's outputs: a name for each output, and its index among those of this name.
 type OutputNames = Vec<(String, usize)>;
 
 /// Treatment of `Assert`.
@@ -38,7 +38,7 @@ pub enum Asserts {
 pub struct CustomCall {
     /// Its name in C.
     pub symbol: String,
-    /// What it makes; if nothing is said, the op's signature and the node's attributes tell.
+    /// Outputs. If empty, they follow from the op's signature and the node's attributes.
     pub outputs: Vec<CustomOutput>,
 }
 
@@ -56,7 +56,7 @@ pub struct CustomOutput {
 pub enum CustomShape {
     /// These.
     Sizes(Vec<i64>),
-    /// Those of the input of this number.
+    /// Same as the input with this index.
     OfInput(usize),
 }
 
@@ -149,8 +149,8 @@ impl Substitutions {
         Ok(())
     }
 
-    /// Replaces a node; of one that calls a function what its outputs were called: a name for each,
-    /// and its number among those of this name. Nothing if nobody registered the op.
+    /// Replaces a node. If it now calls a function, returns the former names of its outputs: a name
+    /// for each, and its index among those of this name. Returns nothing for unregistered ops.
     fn replace(&self, node: &mut NodeDef) -> Result<Option<OutputNames>> {
         if node.op == "Assert" && self.asserts != Asserts::Ignored {
             node.op = CHECKED_ASSERT.to_owned();
@@ -243,8 +243,8 @@ fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result
     let index: usize = parts.next().and_then(|index| index.parse().ok()).unwrap_or(0);
     let number = match names.iter().position(|(known, number)| known == output && *number == index) {
         Some(number) => number,
-        // Nobody knows how the outputs of an op are called that is not registered; the first is
-        // found.
+        // The output names of an unregistered op are unknown. Only the first output can be
+        // resolved.
         None if names.is_empty() && index == 0 => 0,
         None => {
             return Err(Error::unsupported(format!(

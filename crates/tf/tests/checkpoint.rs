@@ -230,7 +230,7 @@ fn the_first_version_is_written_and_read_again() {
         let expected = &expected()[&data().join(folder).join("model")];
         assert_eq!(read(&path).expect("a checkpoint"), *expected, "{folder}");
     }
-    // What the version does not have.
+    // A type that version 1 does not support.
     let word = Literal::from_elements(&[1], &[7u32]);
     let error = write_v1(&[Saved::whole("v", Value::Array(DataType::Uint32, word))]).expect_err("no field");
     assert!(error.message().contains("'v'") && error.message().contains("SaveV2"), "{error}");
@@ -411,7 +411,7 @@ fn other_byte_orders_and_impossible_entries_are_refused() {
             one(HEADER, &[&[0x08, 7, 0x12, 6, 0x12, 4, 0x08][..], &varint(1 << 20), &[0x28, 4]].concat()),
             "is truncated",
         ),
-        // In parts of which there is none.
+        // A tensor whose listed parts do not exist.
         (
             one(HEADER, &[0x08, 1, 0x12, 4, 0x12, 2, 0x08, 4, 0x3a, 4, 0x0a, 2, 0x10, 4]),
             "part at [0] is missing",

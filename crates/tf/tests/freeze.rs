@@ -169,7 +169,7 @@ fn all_functions_exist(graph: &GraphDef) {
     }
 }
 
-/// What `data/make_freeze.py` recorded of `freeze_graph`, node by node and error by error.
+/// Compares with the nodes and errors of `freeze_graph` that `data/make_freeze.py` recorded.
 #[test]
 fn freezing_is_what_freeze_graph_does() {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/freeze");
@@ -188,7 +188,7 @@ fn freezing_is_what_freeze_graph_does() {
             (Err(_), Err(ours)) if name == "written" && ours.to_string().contains("node 'Assign'") => {}
             (Ok(error), Err(ours)) => {
                 let message = error.split_once(": ").expect("kind and message").1.trim();
-                // Which tags there are is said in other words.
+                // The list of available tags is worded differently.
                 let message = message.split(". Please use").next().expect("a beginning");
                 let message = message.replace(
                     "checkpoint 'model'",

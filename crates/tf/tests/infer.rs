@@ -141,7 +141,8 @@ fn what_training_leaves_lying_about_is_no_result() {
     let found = infer(&text, &InferOptions::default());
     assert_eq!(found.problems, Vec::<String>::new());
     assert_eq!(fetches(&found.config), [("result".to_owned(), 0, "result".to_owned())]);
-    // Without it, the loss is an end, for a summary is no use of it; the step is not part of it.
+    // Without it, the loss is a sink, because a summary does not count as a use. The step is not
+    // part of it.
     let text: String = text.lines().filter(|line| !line.contains("name: \"result\"")).collect();
     let found = infer(&text, &InferOptions::default());
     let problem = found.problems.concat();
@@ -357,7 +358,7 @@ fn variables_are_readonly_unless_something_that_runs_writes_them() {
         read("r2", "initialised"),
         node("copy", "Identity", &["written"], "attr { key: \"T\" value { type: DT_RESOURCE } }"),
         node("assign", "AssignAddVariableOp", &["copy", "x"], DTYPE),
-        // Not run: nothing that is fetched waits for it.
+        // Does not run, because no fetched node waits for it.
         node("initialise", "AssignVariableOp", &["initialised", "x"], DTYPE),
         node(
             "call",

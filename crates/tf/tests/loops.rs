@@ -68,7 +68,8 @@ fn a_frame_makes_one_while() {
     assert_eq!(of("cond_in_body"), [1, 2, 0]);
     assert_eq!(of("loop_in_cond"), [2, 1, 0]);
     assert_eq!(of("gradient"), [2, 0, 0]);
-    // What lies between the conditional and its gradient goes into the branches, so that no push
+    // Nodes between the conditional and its gradient become part of the branches, so that no push
+    // runs twice.
     // runs twice.
     assert_eq!(of("gradient_loop_in_cond"), [2, 1, 0]);
     assert_eq!(of("switch_n_in_loop"), [1, 0, 1]);

@@ -61,7 +61,7 @@ fn every_graph_prepares() {
     assert!(loops >= 10, "{loops} graphs with loops");
 }
 
-/// What the message about each wrong input must name.
+/// Words that the message about each wrong input must contain.
 const CULPRITS: [(&str, &str); 21] = [
     ("bad_cpp_feed_name", "illegal char: feed name: 'a-b', given to 'x:0'"),
     ("cycle", "2 nodes in a cycle: 'b' -> 'a'"),

@@ -8,7 +8,7 @@ use crate::{DataType, op_def};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// What an output is once variables are constants.
+/// Kinds of outputs after variables have become constants.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Frozen {
     pub(super) kind: Kind,
@@ -19,7 +19,7 @@ pub(super) struct Frozen {
     pub(super) variable: String,
 }
 
-/// What an output was.
+/// Original kind of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     /// A handle: its value takes its place.
@@ -152,7 +152,7 @@ fn results(
     })
 }
 
-/// No node has more outputs.
+/// Upper bound for the number of outputs of any node.
 fn inputs_limit() -> usize {
     1 << 16
 }
@@ -293,7 +293,7 @@ fn unsupported(node: &NodeDef, inputs: &[Option<Frozen>], what: &str) -> Error {
     ))
 }
 
-/// A node in place of another: of that it has the name, the device stays behind.
+/// Creates the replacement of a node. It keeps the node's name, but not its device.
 fn replaced<const N: usize>(
     node: &NodeDef,
     op: &str,
@@ -308,7 +308,7 @@ fn replaced<const N: usize>(
     NodeDef { name: node.name.clone(), op: op.to_owned(), input: input.to_vec(), attr, ..NodeDef::default() }
 }
 
-/// Gathers from a variable are gathers from its value; the axis is that behind the batch
+/// Replaces a gather from a variable by a gather from its value. The axis follows the batch
 /// dimensions.
 fn gather(node: &NodeDef, data_type: i32, in_function: bool, added: &mut Vec<NodeDef>) -> Result<NodeDef> {
     let params = node.attr.get("dtype").cloned().unwrap_or(Value::Type(data_type).into());

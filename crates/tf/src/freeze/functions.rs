@@ -40,8 +40,9 @@ pub(super) struct Functions<'a> {
 /// A function and which of its arguments are frozen.
 type Key = (String, Vec<Option<Frozen>>);
 
-/// How an op calls functions: the list of its inputs' types, how many inputs come before the
-/// arguments, the attributes that name functions, the list of its outputs' types.
+/// Way in which an op calls functions: the attribute with its input types, the number of inputs
+/// before the arguments, the attributes that name functions, and the attribute with its output
+/// types.
 pub(super) struct Call {
     types: &'static str,
     first: usize,
@@ -49,7 +50,7 @@ pub(super) struct Call {
     result_types: &'static str,
 }
 
-/// How a node of this op calls functions, if it does.
+/// Returns how a node of this op calls functions, if it does.
 pub(super) fn function_attributes(op: &str, functions: &Functions<'_>) -> Option<Call> {
     let call = |types, first, functions, result_types| Call { types, first, functions, result_types };
     Some(match op {
@@ -137,8 +138,8 @@ impl<'a> Functions<'a> {
     ) -> Result<Vec<(usize, Frozen)>> {
         let mut all: Vec<Vec<Option<Frozen>>> = Vec::new();
         for (name, arguments) in self.callees(node, inputs) {
-            // A loop gives what its body gives, which comes first; the condition's result is no
-            // variable.
+            // The results of a loop are those of its body, which comes first. The result of the
+            // condition is not a variable.
             if !node.op.ends_with("While") || all.is_empty() {
                 all.push(self.function_results(&name, &arguments)?);
             }
@@ -191,7 +192,7 @@ impl<'a> Functions<'a> {
         if self.results.len() > MAX_COPIES {
             return Err(too_many());
         }
-        // What a function calls in turn may be itself: then nothing is known of it.
+        // A callee may be the function itself. Nothing is known about a recursive call.
         self.results.insert(key.clone(), Vec::new());
         let results = self.deeper(name, |functions| {
             let (function, body) = functions.body(name, arguments)?;
@@ -314,7 +315,7 @@ impl<'a> Functions<'a> {
         Ok(copy)
     }
 
-    /// As the original: the number that a name ends with gives way to another.
+    /// Name of a copy. Like the original, replaces a number at the end of the name by another one.
     fn copy_name(&self, name: &str) -> String {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let base = name.rsplit_once('_').filter(|(_, end)| digits(end)).map_or(name, |(base, _)| base);

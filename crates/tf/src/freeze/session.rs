@@ -50,7 +50,7 @@ enum Item {
 type Outputs<'a> = BTreeMap<&'a str, Vec<Item>>;
 
 impl<'a> Session<'a> {
-    /// Nothing is restored yet. Two nodes of one name are an error.
+    /// Starts without restored values. Returns an error if two nodes have the same name.
     pub(super) fn new(nodes: &'a [NodeDef], checkpoint: &'a Checkpoint) -> Result<Self> {
         let mut all = BTreeMap::new();
         for node in nodes {
@@ -103,8 +103,8 @@ impl<'a> Session<'a> {
             .map(str::to_owned)
     }
 
-    /// The value that a name alone leads to: for handles within functions, whose variable is no
-    /// node of the graph.
+    /// Value of a variable that is identified only by name. Handles within functions need this,
+    /// because their variables are not nodes of the graph.
     pub(super) fn value_by_name(&self, names: &[&str]) -> Result<Option<Value>> {
         match self.key(names) {
             Some(key) => self.load(&Stored { key, part: String::new() }).map(Some),

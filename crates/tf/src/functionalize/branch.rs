@@ -85,8 +85,8 @@ impl Branch {
             }
             at = next;
         }
-        // What runs under outcomes of others, too, is copied into the branch: it cannot be taken
-        // from outside.
+        // A node that also runs under other outcomes is copied into the branch, because it cannot
+        // be captured from outside.
         let is_partial = || {
             let state = states.of_output(graph, at);
             conditional.nests && state.is_none_or(|state| !includes(&conditional.outer, &state))

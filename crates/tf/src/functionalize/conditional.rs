@@ -17,8 +17,7 @@ pub(super) struct Conditional {
     /// Nodes that run under every outcome, between a `Merge` of this conditional and a branch that
     /// needs them.
     pub(super) between: BTreeSet<NodeId>,
-    /// Whether the branches have conditionals of their own, which are replaced in the functions
-    /// that they become.
+    /// True if the branches contain conditionals, which are replaced in the branch functions.
     pub(super) nests: bool,
 }
 

@@ -135,7 +135,8 @@ fn function(name: &str) -> NameAttrList {
 /// A node that calls one of several functions.
 pub(super) struct Choice<'a> {
     pub(super) name: String,
-    /// A predicate; of more than two functions, or a type that is no bool, the number of one.
+    /// A predicate, or the index of a function if there are more than two functions or the type is
+    /// not bool.
     pub(super) selector: OutputId,
     pub(super) inputs: Vec<OutputId>,
     pub(super) control_inputs: Vec<NodeId>,

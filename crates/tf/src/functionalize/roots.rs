@@ -1,4 +1,4 @@
-//! What must be computed, what it needs, and how users of replaced nodes find the replacements.
+//! Roots of the computation, the nodes that they need, and redirects to replacements of nodes.
 
 use super::nodes::{is_merge, is_stateful};
 use crate::{Graph, NodeId, OutputId};

@@ -35,7 +35,7 @@ impl WeakEdges {
             for &trigger in controls.iter().filter(|&&control| is_trigger(graph, control)) {
                 let triggers = graph.nodes[trigger].control_inputs.clone();
                 edges = edges.saturating_add(triggers.len());
-                // What is waited for directly stays a strong edge.
+                // Direct control dependencies remain strong edges.
                 weak.0.extend(triggers.iter().filter(|t| !kept.contains(t)).map(|&t| (id, t)));
                 kept.extend(triggers);
             }

@@ -5,9 +5,9 @@ use crate::proto::{AttrValue, FunctionDef, GraphDef, NodeDef, TensorShapeProto, 
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// Adds a call of a function to a graph, with a placeholder for each argument, or, for a variable's
-/// handle, the handle that some other call in the graph gives it. Gives the outputs of the call,
-/// which are to be fetched.
+/// Adds a call of a function to a graph. Each argument becomes a placeholder, or, for the handle of
+/// a variable, the handle that another call in the graph passes. Returns the outputs of the call,
+/// which become fetches.
 pub(super) fn call(graph: &mut GraphDef, name: &str) -> Result<Vec<(String, i64)>> {
     let library = graph.library.clone().unwrap_or_default();
     let Some(function) = library.function.iter().find(|f| signature_name(f) == name) else {

@@ -1,4 +1,4 @@
-//! What a signature says about a node: types of inputs and outputs, attributes.
+//! Types of inputs and outputs, and attributes, that a signature specifies for a node.
 
 use crate::DataType;
 use crate::proto::{ArgDef, AttrDef, AttrValue, OpDef, attr_value::Value};

@@ -30,8 +30,8 @@ use support::Result;
 /// User-supplied hints.
 #[derive(Clone, Debug, Default)]
 pub struct InferOptions {
-    /// What to fetch; empty: the one end that the graph has. A node without outputs is run for its
-    /// updates.
+    /// Nodes to fetch. If empty, the only sink of the graph is fetched. A node without outputs runs
+    /// for its updates.
     pub fetches: Vec<(String, i64)>,
     /// Shapes of feeds, which must fit what the graph states; `None` is a size that the graph or
     /// `dims` gives.

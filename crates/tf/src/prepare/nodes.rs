@@ -27,8 +27,8 @@ pub(super) fn push_node(
     })
 }
 
-/// Checks that a node's inputs exist, and are as many and of the types that its signature wants. A
-/// reference serves where a value is wanted.
+/// Checks that a node's inputs exist and match the number and types of its signature. A reference
+/// is accepted in place of a value.
 pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Result<()> {
     let node = &graph.nodes[id];
     if node.inputs.len() != wanted.len() {

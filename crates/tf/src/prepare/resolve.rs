@@ -35,9 +35,9 @@ pub struct Resolved {
     pub targets: Vec<NodeId>,
 }
 
-/// Prunes a graph to what is wanted of it, and checks and types what remains. Unlike
-/// [`prepare`](super::prepare()), it asks for no shapes, takes values of every type, and leaves
-/// control flow and variables as they are.
+/// Prunes a graph to the requested outputs, then checks the rest and infers its types. Unlike
+/// [`prepare`](super::prepare()), it needs no shapes, accepts values of every type, and leaves
+/// control flow and variables unchanged.
 pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let nodes = &graph.node;
     let names = Names::new(nodes)?;

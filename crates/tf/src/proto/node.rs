@@ -60,7 +60,7 @@ pub mod attr_value {
         /// A tensor.
         #[prost(message, tag = "8")]
         Tensor(Box<TensorProto>),
-        /// In a function's body: the name of the attribute of the function whose value to take.
+        /// Within a function body, the name of the function's attribute whose value is used.
         #[prost(string, tag = "9")]
         Placeholder(String),
         /// A function with attributes.

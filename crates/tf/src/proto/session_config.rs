@@ -1,4 +1,4 @@
-//! How a session runs: `tensorflow.ConfigProto`, as far as it matters on one machine without
+//! Session configuration: the part of `tensorflow.ConfigProto` that applies to one machine without
 //! accelerators.
 
 use prost::Message;

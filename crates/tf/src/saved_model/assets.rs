@@ -33,7 +33,7 @@ impl<'a> Assets<'a> {
         let name = &asset.filename;
         let assets = directory.join("assets");
         let path = assets.join(name);
-        // Whoever made the model chooses the name, but not a file of the reader's.
+        // The model is untrusted and chooses the name, but must not name other files of the user.
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let escapes =
             || Error::invalid(format!("the asset '{name}' is no file below '{}'", assets.display()));

@@ -9,7 +9,7 @@ use support::Result;
 /// The most elements that a range is written out to.
 const MAX_RANGE: i128 = 1 << 24;
 
-/// The elements of a tensor that is constant, or a range of whole numbers; its shape is not told.
+/// Elements of a constant tensor, or of a range of integers. Does not return the shape.
 pub(super) fn elements<'a>(trace: &Trace<'a>, frame: usize, input: &'a str) -> Option<(DataType, Bytes)> {
     let ((frame, node), _) = trace.origin(frame, input)?;
     match node.op.as_str() {

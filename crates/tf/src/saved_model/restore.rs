@@ -21,7 +21,7 @@ pub(crate) struct Source {
     pub(crate) slice: String,
 }
 
-/// What the saver restores: by the name of the variable's node, where its value is.
+/// Source of each value that the saver restores, keyed by the name of the variable's node.
 pub(crate) fn sources(graph: &GraphDef, saver: &SaverDef) -> Result<BTreeMap<String, Source>> {
     let mut trace = Trace::new(graph);
     let mut sources = BTreeMap::new();

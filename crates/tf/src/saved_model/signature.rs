@@ -10,9 +10,8 @@ pub(crate) const INIT: &str = "__saved_model_init_op";
 /// The signature that is meant where none is named.
 const DEFAULT: &str = "serving_default";
 
-/// What a signature of a model feeds and fetches, in the order of the arguments' names; sizes that
-/// it leaves open are -1. Variables are none of its business. Without a key: the default one, or
-/// the only one.
+/// Feeds and fetches of a model's signature, sorted by argument name. Unknown sizes are -1.
+/// Variables are not included. Without a key, selects the default signature, or the only one.
 pub(crate) fn interface(meta: &MetaGraphDef, key: Option<&str>) -> Result<(String, Config)> {
     let mut keys = meta.signature_def.keys().filter(|key| *key != INIT);
     let chosen = match (key, keys.next(), keys.next()) {

@@ -20,7 +20,8 @@ pub(crate) type Step<'a> = (usize, &'a NodeDef);
 pub(crate) struct Trace<'a> {
     functions: BTreeMap<&'a str, &'a FunctionDef>,
     frames: Vec<Frame<'a>>,
-    /// What the graph itself assigns to each of its variables; `None` if it does so more than once.
+    /// Value that the graph itself assigns to each variable. `None` if there are several
+    /// assignments.
     assigned: BTreeMap<&'a str, Option<&'a str>>,
 }
 

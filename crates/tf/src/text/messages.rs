@@ -41,7 +41,7 @@ pub(crate) enum Kind {
     Bytes,
     Enum(EnumType),
     Message(&'static MessageType),
-    /// Of any type; its value is checked for form and dropped.
+    /// Any type. The value is checked for well-formedness and discarded.
     Skipped,
 }
 

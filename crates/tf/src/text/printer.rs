@@ -5,9 +5,9 @@ use super::messages::{Field, Kind, MessageType};
 use prost::encoding::{WireType, decode_key, decode_varint};
 use std::fmt::Write as _;
 
-/// The text of an encoded message: a field on each line, in the order of their numbers, messages
-/// indented by two. What the table of messages does not name is left out, as is what stands behind
-/// malformed bytes, which no encoder here makes.
+/// Text of an encoded message: one field per line, sorted by number, with nested messages indented
+/// by two spaces. Omits fields that the table of messages does not name, and everything after
+/// malformed bytes, which no encoder in this crate produces.
 pub(crate) fn to_text(wire: &[u8], message: &MessageType) -> String {
     let mut out = String::new();
     fields(wire, message, 0, &mut out);

@@ -52,7 +52,7 @@ pub(super) struct Tokenizer<'a> {
 }
 
 impl<'a> Tokenizer<'a> {
-    /// At the beginning of a text.
+    /// Creates a tokenizer at the beginning of a text.
     pub(super) fn new(text: &'a [u8]) -> Self {
         let at = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         Self { text, at, line: 0, column: 0 }

@@ -147,7 +147,7 @@ impl<'a> Interpreter<'a> {
         let number = |i: usize| inputs[i].number();
         Some(match node.op.as_str() {
             "VarHandleOp" | "VariableV2" => vec![self.resource(Resource::Variable(node.name.clone()))],
-            // A reference that a value is wanted of is read here.
+            // Reads a reference where a value is expected.
             "Identity" | "Enter" if node.inputs.len() == 1 && self.is_variable_to_read(node, inputs) => {
                 vec![Number(self.read(&inputs[0]))]
             }

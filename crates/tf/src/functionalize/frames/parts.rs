@@ -60,7 +60,7 @@ impl Part {
             search.visit(result)?;
         }
         search.run()?;
-        // Backwards, so that what an effect needs is no effect to list.
+        // In reverse order, so that the inputs of an effect are not listed as effects themselves.
         for &id in of.nodes.iter().rev() {
             let op = of.graph.nodes[id].op.as_str();
             if of.side(id) == side && is_stateful(op) && !is_read(op) && !search.seen.contains(&id) {
@@ -129,12 +129,12 @@ impl Search<'_, '_> {
             && !is_next_iteration(&node.op)
             && self.of.side(control) == self.part.side
         {
-            // What runs always has run before the sides that come after.
+            // A node of an earlier side needs no edge: it has run before the later sides start.
             self.work.push(control);
         }
     }
 
-    /// What runs always, and has an effect, must not run in another part again.
+    /// Checks that a node which always runs and has an effect does not run again in another part.
     fn check(&self, id: NodeId) -> Result<()> {
         let node = &self.of.graph.nodes[id];
         let op = node.op.as_str();
@@ -150,7 +150,7 @@ impl Search<'_, '_> {
 }
 
 impl Loop<'_> {
-    /// What an output is, seen from inside of the frame.
+    /// Kind of an output as seen from inside the frame.
     pub(super) fn source(&self, output: OutputId) -> Result<Source> {
         let mut at = output;
         while let Some(next) = self.passes_on(at.node) {

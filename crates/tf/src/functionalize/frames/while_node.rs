@@ -36,7 +36,7 @@ struct Draft {
     reads_first: Vec<NodeId>,
 }
 
-/// What a loop's replacement is added to.
+/// Graph that the replacement of a loop is added to.
 pub(super) struct Target<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) library: &'a mut FunctionLibrary,
@@ -57,7 +57,7 @@ impl Target<'_> {
         name
     }
 
-    /// The value that goes into a frame: a reference is read where a value is wanted.
+    /// Value that enters a frame. References are read where a value is expected.
     fn enter(&mut self, parent: Option<FrameId>, name: &str, capture: Capture) -> OutputId {
         let Capture { output, data_type } = capture;
         if !self.graph.output_type(output).is_ref() || data_type.is_ref() {
@@ -170,8 +170,8 @@ impl Plan {
         Ok(self.finish(target, node, parent))
     }
 
-    /// Copies what is computed when the loop ends behind the `While`, and turns each `Exit` into a
-    /// copy of its value.
+    /// Copies the nodes that run when the loop ends to a place after the `While`, and turns each
+    /// `Exit` into a copy of its value.
     fn finish(
         &self,
         target: &mut Target<'_>,
@@ -289,7 +289,7 @@ impl Plan {
 
 /// Takes a part out of its graph.
 fn draft(of: &Loop<'_>, part: &Part, results: &[OutputId]) -> Result<Draft> {
-    // What runs always needs nothing that does not, so it can stand first.
+    // Nodes that always run depend only on nodes that always run, so they can come first.
     let (first, rest): (Vec<NodeId>, Vec<NodeId>) =
         part.nodes.iter().partition(|&&id| of.side(id) == Side::Always);
     let is_first_read = |id: &NodeId| part.side != Side::Always && is_read(&of.graph.nodes[*id].op);

@@ -16,7 +16,7 @@ pub(super) struct Call {
     pub(super) x: Vec<OutputId>,
     /// Its outputs.
     pub(super) y: Vec<OutputId>,
-    /// What comes back to each output.
+    /// Gradient of each output.
     pub(super) dy: Vec<OutputId>,
 }
 

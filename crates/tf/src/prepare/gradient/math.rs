@@ -127,7 +127,7 @@ fn one(call: &Call, back: impl FnOnce(OutputId) -> Result<OutputId>) -> Result<V
     Ok(vec![Some(back(call.gradient()?)?)])
 }
 
-/// `dy` times what `factor` makes of input and output.
+/// `dy` times the result of `factor` for input and output.
 fn times(
     b: &mut Builder<'_>,
     call: &Call,

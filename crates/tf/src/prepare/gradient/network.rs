@@ -78,7 +78,7 @@ pub(super) fn find(op: &str) -> Option<Build> {
     })
 }
 
-/// What a reduction gives, with the dimensions that it took as 1.
+/// Result of a reduction, with reduced dimensions of size 1.
 fn kept(b: &mut Builder<'_>, call: &Call, op: &str) -> Result<OutputId> {
     let (x, dimensions) = (call.input(0)?, call.input(1)?);
     let types = [type_attribute("T", b.type_of(x)), type_attribute("Tidx", b.type_of(dimensions))];

@@ -21,7 +21,7 @@ pub(super) fn is_placeholder(op: &str) -> bool {
     matches!(op, "Placeholder" | "PlaceholderV2")
 }
 
-/// Whether a node takes batches out of an input pipeline, so that its outputs are fed instead.
+/// True if a node reads batches from an input pipeline, so that its outputs are fed instead.
 pub(super) fn is_pipeline(op: &str) -> bool {
     op.starts_with("IteratorGetNext") && op != "IteratorGetNextAsOptional"
         || op.starts_with("QueueDequeue")
@@ -111,7 +111,7 @@ impl Shapes {
         Self { options, producer, used_shapes, used_dims, known_dims, open: Vec::new() }
     }
 
-    /// The shape that is given for a variable or another node that is no feed.
+    /// The given shape of a variable, or of another node that is not a feed.
     pub(super) fn given(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
         let given = self.options.shapes.get(id)?;
         self.used_shapes.insert(id.clone());

@@ -19,7 +19,7 @@ const MAX_EXAMINED: usize = 200;
 /// Maximum number of names in one line of the list.
 const MAX_NAMES: usize = 6;
 
-/// What fetches are found in.
+/// Context for finding fetches.
 pub(super) struct Finder<'a> {
     pub(super) graph: &'a GraphDef,
     pub(super) names: &'a Names<'a>,
@@ -48,7 +48,7 @@ impl Finder<'_> {
     /// True if the node of a fetch has outputs. Otherwise it runs for its effects.
     fn has_outputs(&self, id: &FedOutput) -> bool {
         let node = self.names.get(&id.0).map(|at| &self.graph.node[at]);
-        // Of an op that is not known nothing is known; whoever reads the node says so.
+        // Nothing is known about unknown ops. They are reported when the node is read.
         node.is_none_or(|node| {
             self.signatures.output_types(node).map_or(true, |(_, types)| !types.is_empty())
         })

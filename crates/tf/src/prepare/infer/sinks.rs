@@ -1,5 +1,4 @@
-//! What a graph computes and does not use itself: the ends of its nodes, without what training
-//! leaves lying about.
+//! Sinks of a graph: results that the graph does not use itself, except remnants of training.
 
 use super::super::signatures::Signatures;
 use super::super::variables::is_variable;
@@ -113,7 +112,7 @@ pub(super) fn numeric_outputs(node: &NodeDef, signatures: &Signatures<'_>) -> Ve
     (0..).zip(&types).filter(|(_, t)| t.primitive_type().is_some()).map(|(k, _)| k).collect()
 }
 
-/// Whether a node makes numbers that are more than a copy of a variable, a side effect, or the mark
+/// True if a node computes numbers, rather than a copy of a variable, a side effect, or the marker
 /// of a branch.
 fn has_result(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>, at: usize) -> bool {
     let is_effect = |op: &str| {

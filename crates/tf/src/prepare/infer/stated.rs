@@ -32,7 +32,7 @@ pub(crate) fn reach(graph: &GraphDef, config: &Config) -> Result<Reached> {
         .collect();
     let mut shapes = Shapes::new(graph, InferOptions::default());
     variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
-    // What stands there of a fed node is its type.
+    // Fed nodes count as reached. The graph supplies their types.
     for (name, _) in fed.keys() {
         if let Some(at) = names.get(name) {
             needed[at] = true;

@@ -1,5 +1,5 @@
-//! Which variables a program writes: handles and references followed forward to the ops that take
-//! them.
+//! Finds the variables that a program writes, by following handles and references to the ops that
+//! use them.
 
 use super::super::signatures::Signatures;
 use crate::DataType;
@@ -51,7 +51,7 @@ pub(super) struct Writes<'a> {
     signatures: &'a Signatures<'a>,
     /// Needed nodes of the graph.
     readers: Rc<Readers<'a>>,
-    /// Of each function.
+    /// Consumers in each function.
     bodies: BTreeMap<&'a str, Rc<Readers<'a>>>,
     steps: usize,
     /// True if a function writes through an argument.
@@ -154,7 +154,7 @@ fn is_passed_on(node: &NodeDef) -> bool {
         }
 }
 
-/// Who reads what among nodes; an input of a body is `argument`, `node:output` or
+/// Consumers of each node. An input in a function body is `argument`, `node:output`, or
 /// `node:output:index`.
 fn readers<'a>(nodes: impl IntoIterator<Item = &'a NodeDef>) -> Readers<'a> {
     let mut readers = Readers::new();
