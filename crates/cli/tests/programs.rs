@@ -110,7 +110,7 @@ fn weights_in_a_file_are_read_from_it() {
         let output = run(out.path(), &[flag, "--constants=missing"]);
         assert_eq!(output.status.code(), Some(1));
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(message.contains("cannot read the constants 'missing'"), "{message}");
+        assert!(message.contains("cannot read the constants file 'missing'"), "{message}");
     }
 }
 
