@@ -242,7 +242,7 @@ pub fn freeze_graph(
 
 /// Checks that variables can be restored by name, with the original's error messages.
 fn check_names(graph: &GraphDef, session: &Session<'_>, checkpoint: &Checkpoint) -> Result<()> {
-    // Keys that name nodes of the graph. Restoring fails if one of these nodes is not a variable.
+    // Keys that name nodes of the graph, and whether any of these nodes is not a variable.
     let keys: Vec<&str> = checkpoint.names().filter(|name| session.node(name).is_some()).collect();
     let other = keys.iter().any(|key| session.node(key).is_some_and(|node| !is_variable(&node.op)));
     let is_part = |name: &str| {

@@ -255,7 +255,7 @@ impl Inliner<'_> {
         waits.extend(&call.arguments);
         self.graph.nodes[call.start].control_inputs = waits;
         let function = called(node, self.library, self.is_kept)?
-            .ok_or_else(|| Error::internal(format!("'{}' is no call any more", node.name)))?;
+            .ok_or_else(|| Error::internal(format!("'{}' is no longer a call", node.name)))?;
         self.connect(&function.graph, &call.places, Some(call.start))?;
         let mut ends: Vec<NodeId> = vec![call.start];
         ends.extend(call.results.iter().map(|&result| resolve(&call.places, result).node));

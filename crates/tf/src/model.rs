@@ -172,7 +172,7 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
     }
     if options.tags.is_some() {
-        let error = Error::invalid(format!("{name} is no SavedModel: leave out --tag-set"));
+        let error = Error::invalid(format!("{name} is not a SavedModel; leave out --tag-set"));
         return Err(error.coded(Code::SavedModel));
     }
     if saved_model::is_meta_graph(path, &bytes) {

@@ -227,7 +227,7 @@ fn own_type(node: &NodeDef) -> Result<DataType> {
     match node.attr.get("T").and_then(|value| value.value.as_ref()) {
         Some(Value::Type(number)) => DataType::from_number(*number)
             .map(DataType::base)
-            .ok_or_else(|| Error::invalid(format!("its attribute T is no type: {number}"))),
+            .ok_or_else(|| Error::invalid(format!("unknown type number {number} in attribute T"))),
         _ => Err(Error::invalid(
             "the types of its outputs are not known, as the op is not TensorFlow's and the node has no attribute T: say \
              them, as in --custom-call 'OP=symbol:float[2,3]'",

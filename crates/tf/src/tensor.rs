@@ -27,9 +27,9 @@ pub(crate) struct Tensor<'a> {
 impl<'a> Tensor<'a> {
     /// Checks type and shape.
     pub(crate) fn new(proto: &'a TensorProto) -> Result<Self> {
-        let data_type = DataType::from_number(proto.dtype)
-            .filter(|t| !t.is_ref())
-            .ok_or_else(|| Error::invalid(format!("the tensor's dtype {} is no data type", proto.dtype)))?;
+        let data_type = DataType::from_number(proto.dtype).filter(|t| !t.is_ref()).ok_or_else(|| {
+            Error::invalid(format!("the tensor's dtype {} is not a valid data type", proto.dtype))
+        })?;
         let shape = match &proto.tensor_shape {
             Some(shape) => PartialShape::from_proto(shape)?,
             None => PartialShape::known(&[]),

@@ -94,7 +94,7 @@ fn messages_name_feed_and_fetch() {
         ),
         (
             format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'sum' readonly: true }}"),
-            "names a node of op AddV2, which is no variable",
+            "names a node of op AddV2, which is not a variable",
         ),
     ] {
         let error = prepare(ADD, &config).expect_err(&config);

@@ -48,14 +48,14 @@ fn a_splat_costs_nothing_however_large() {
 #[test]
 fn wrong_tensors_are_refused() {
     for (tensor, complaint) in [
-        ("tensor_shape { }", "no data type"),
+        ("tensor_shape { }", "not a valid data type"),
         ("dtype: DT_FLOAT tensor_shape { unknown_rank: true }", "not fully defined"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: -1 } }", "not fully defined"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: -2 } }", "below -1"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: 4 } }", "2^63"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes"),
         ("dtype: DT_STRING tensor_shape { } string_val: 'a'", "type string holds no numbers"),
-        ("dtype: DT_FLOAT_REF tensor_shape { }", "no data type"),
+        ("dtype: DT_FLOAT_REF tensor_shape { }", "not a valid data type"),
     ] {
         let message = constant(tensor).tensor("value").expect_err(tensor).to_string();
         assert!(message.contains("'c'") && message.contains(complaint), "{tensor}: {message}");

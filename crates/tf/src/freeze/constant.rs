@@ -71,7 +71,11 @@ fn numbers(data_type: DataType, literal: &Literal, proto: &mut TensorProto) -> R
                 proto.int_val.push(match scalar {
                     Scalar::Signed(value) => value as i32,
                     Scalar::Unsigned(value) => value as i32,
-                    _ => return Err(Error::internal(format!("an element of {data_type} is no integer"))),
+                    _ => {
+                        return Err(Error::internal(format!(
+                            "expected an integer, got an element of {data_type}"
+                        )));
+                    }
                 });
             }
         }

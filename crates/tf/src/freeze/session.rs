@@ -181,7 +181,7 @@ impl<'a> Session<'a> {
                 Item::Variable(name) => session
                     .value(&name)?
                     .ok_or_else(|| failed(node, &format!("reads variable '{name}', which has no value yet"))),
-                Item::Opaque => Err(failed(node, "reads what is no tensor")),
+                Item::Opaque => Err(failed(node, "reads a value that is not a tensor")),
             }
         };
         Ok(match node.op.as_str() {
@@ -200,7 +200,7 @@ impl<'a> Session<'a> {
             }
             "Assign" | "AssignVariableOp" => {
                 let Item::Variable(variable) = input(0)? else {
-                    return Err(failed(node, "assigns to what is no variable"));
+                    return Err(failed(node, "assigns to a node that is not a variable"));
                 };
                 match input(1)? {
                     Item::Stored(stored) => {

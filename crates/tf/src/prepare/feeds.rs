@@ -53,7 +53,7 @@ fn feed_type(
     let configured = match configured {
         0 => None,
         number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
-            Error::invalid(format!("feed '{}:{}' has the type {number}, which is no data type", id.0, id.1))
+            Error::invalid(format!("feed '{}:{}' has the type {number}, which is unknown", id.0, id.1))
         })?),
     };
     let stated = match signatures.get(&node.op) {

@@ -16,7 +16,7 @@ impl<'a> Names<'a> {
         for (i, node) in nodes.iter().enumerate() {
             if node.name.is_empty() || node.name.contains([':', '^']) {
                 return Err(Error::invalid(format!(
-                    "node number {i} (op {}) has the name '{}', which is no node name",
+                    "node number {i} (op {}) has the name '{}', which is not a valid node name",
                     node.op, node.name
                 )));
             }

@@ -94,7 +94,7 @@ fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {
         ))),
         Some(node) if is_variable(&node.op) => Ok(()),
         Some(node) => Err(Error::invalid(format!(
-            "variable '{name}' of the config names a node of op {}, which is no variable",
+            "variable '{name}' of the config names a node of op {}, which is not a variable",
             node.op
         ))),
     }
@@ -109,7 +109,7 @@ fn variable_type(proto: &VariableProto, node: Option<&NodeDef>) -> Result<DataTy
     let configured = match proto.r#type {
         0 => None,
         number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
-            Error::invalid(format!("variable '{name}' has the type {number}, which is no data type"))
+            Error::invalid(format!("variable '{name}' has the type {number}, which is unknown"))
         })?),
     };
     if let (Some(configured), Some(stated)) = (configured, stated)

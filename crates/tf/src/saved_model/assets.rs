@@ -27,7 +27,7 @@ impl<'a> Assets<'a> {
         };
         let (Some(directory), Some(asset)) = (&self.directory, self.files.iter().find(of_node)) else {
             return Err(Error::unsupported(format!(
-                "node '{node}' names a file that is no asset of a SavedModel: export the model with the file as an asset"
+                "node '{node}' names a file that is not an asset of a SavedModel; export the model with the file as an asset"
             )));
         };
         let name = &asset.filename;
@@ -36,7 +36,7 @@ impl<'a> Assets<'a> {
         // The model is untrusted and chooses the name, but must not name other files of the user.
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let escapes =
-            || Error::invalid(format!("the asset '{name}' is no file below '{}'", assets.display()));
+            || Error::invalid(format!("the asset '{name}' is not a file below '{}'", assets.display()));
         if name.is_empty() || !is_plain {
             return Err(escapes());
         }

@@ -70,7 +70,7 @@ fn tensor_id(argument: &str, info: &TensorInfo) -> Result<TensorId> {
     let (node, index) = info.name.rsplit_once(':').unwrap_or((&info.name, "0"));
     let output_index = index.parse().ok().filter(|index| *index >= 0);
     let output_index = output_index.ok_or_else(|| {
-        Error::invalid(format!("'{argument}' is '{}', which is no tensor's name", info.name))
+        Error::invalid(format!("'{argument}' is '{}', which is not a tensor name", info.name))
     })?;
     Ok(TensorId { node_name: node.to_owned(), output_index })
 }

@@ -92,7 +92,7 @@ fn entries(file: &[u8], columns: &Columns, types: EntryTypes) -> Result<(Bytes, 
 
 /// A number of a type, little-endian.
 fn write(data_type: DataType, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    let wrong = || Error::invalid(format!("'{text}' is no {data_type}"));
+    let wrong = || Error::invalid(format!("'{text}' is not a valid {data_type}"));
     match data_type.primitive_type() {
         Some(PrimitiveType::S32) => {
             out.extend_from_slice(&text.parse::<i32>().map_err(|_| wrong())?.to_le_bytes());
@@ -139,6 +139,6 @@ mod tests {
         let types = EntryTypes { key: DataType::Int64, value: DataType::Int64 };
         let message = |file: &[u8]| entries(file, &columns(0, 1), types).expect_err("wrong").to_string();
         assert!(message(b"1,2\n3").contains("line 2") && message(b"1,2\n3").contains("no column 1"));
-        assert!(message(b"x,2").contains("'x' is no int64"));
+        assert!(message(b"x,2").contains("'x' is not a valid int64"));
     }
 }

@@ -127,7 +127,7 @@ impl<'a> Interpreter<'a> {
                 let name = name.clone();
                 self.variables[&name]
             }
-            other => panic!("{other:?} is no variable"),
+            other => panic!("{other:?} is not a variable"),
         }
     }
 
@@ -138,7 +138,7 @@ impl<'a> Interpreter<'a> {
                 self.variables.insert(name, value);
                 vec![handle.clone()]
             }
-            other => panic!("{other:?} is no variable"),
+            other => panic!("{other:?} is not a variable"),
         }
     }
 

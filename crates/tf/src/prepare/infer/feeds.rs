@@ -171,7 +171,7 @@ impl Shapes {
         }
         for id in self.options.shapes.keys().filter(|id| !self.used_shapes.contains(*id)) {
             inferred.problems.push(format!(
-                "a shape is given for '{}:{}', which is no placeholder that the fetches need: correct --shape",
+                "a shape is given for '{}:{}', which is not a placeholder that the fetches need; correct --shape",
                 id.0, id.1
             ));
         }
