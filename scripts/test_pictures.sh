@@ -83,7 +83,7 @@ open loop.html "#at=3/1.5&open=3" --screenshot="$out/loop.png"
 
 # Profile of the same loop: bars, the product with the work of three iterations, and charts.
 "$tool" profile "$out/loop.hlo" --steps 20 --quiet -o "$out/profile.html"
-shows profile.html "" "average of 20 runs" "power/&lt;square&gt;" "384" "of the machine's FLOP/s" "temporary block: at most" "FLOPs for each byte"
+shows profile.html "" "average of 20 runs" "power/&lt;square&gt;" "384" "of peak FLOP/s" "temporary block: peak" "FLOPs per byte"
 open profile.html "" --screenshot="$out/profile.png"
 
 # Thousands of instructions in one computation: two hundred steps of a cell, as in unrolled graphs.

@@ -1,8 +1,8 @@
-// What holds of every layout, tried on many graphs. Runs behind page/layout.js in a browser (scripts/test_pictures.sh); the
-// document's text says how it went.
+// Checks properties of every layout on many graphs. Runs after page/layout.js in a browser
+// (scripts/test_pictures.sh). The document's text reports the outcome.
 
 function* randomGraphs() {
-  // A linear congruence: the same graphs every time.
+  // A linear congruential generator gives the same graphs every time.
   let state = 12345;
   const below = (n) => {
     state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
@@ -46,13 +46,13 @@ function testLayout() {
     if (faults.length) return `failed: graph ${graphs}: ${faults[0]}`;
     graphs++;
   }
-  // Wishes that overlap are shared out about their mean, others are granted.
+  // Boxes whose preferred centers overlap are placed around their mean. The others get theirs.
   const places = placeRow([0, 0, 500], [100, 100, 100]).map((x) => Math.round(x));
-  if (places.join() !== `${-50 - GAP_X / 2},${50 + GAP_X / 2},500`) return `failed: placed at ${places}`;
-  // A weight stands in the layer above its user.
+  if (places.join() !== `${-50 - GAP_X / 2},${50 + GAP_X / 2},500`) return `failed: unexpected centers ${places}`;
+  // A weight is in the layer above its user.
   const chain = [[], [0], [1], [2], [], [3, 4]].map((operands) => ({ operands, w: 10, h: 10 }));
   layOut(chain);
-  if (chain[4].layer !== 3 || chain[5].layer !== 4) return `failed: a weight in layer ${chain[4].layer}`;
+  if (chain[4].layer !== 3 || chain[5].layer !== 4) return `failed: expected a weight in layer 3, got layer ${chain[4].layer}`;
   return `passed: ${graphs} graphs laid out`;
 }
 

@@ -217,7 +217,7 @@ impl<'a> Layout<'a> {
         let block = vec![(0.0, assignment.temps_size as f64), (step, assignment.temps_size as f64)];
         vec![
             Series { name: "temporary block".to_owned(), points: block },
-            Series { name: "alive in it".to_owned(), points: points.collect() },
+            Series { name: "live buffers".to_owned(), points: points.collect() },
         ]
     }
 }

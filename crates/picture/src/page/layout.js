@@ -1,13 +1,16 @@
-// Where boxes go: layers from operands to users, as Sugiyama, Tagawa and Toda draw hierarchies ("Methods for visual
-// understanding of hierarchical system structures", 1981), with coordinates by averages of neighbors.
+// Layout of boxes in layers from operands to users (Sugiyama, Tagawa, and Toda: "Methods for visual
+// understanding of hierarchical system structures", 1981). Horizontal coordinates are averages of
+// those of neighbors.
 
-// Edges over more layers than this are not drawn but named at their user, and do not pull boxes together.
+// Maximum number of layers that an arrow spans. A longer edge is shown as the operand's name at its
+// user, and does not affect the layout.
 const NEAR_LAYERS = 7;
 const GAP_X = 18, GAP_Y = 46;
 
 /**
- * The layer of each box: one more than its deepest operand's. What is made of one operand, of weights or of nothing stands as
- * low as its users allow: next to who reads it. Operands have smaller indices than users.
+ * Returns the layer of each box: one more than the deepest layer of its operands. A box with at
+ * most one computed operand is placed directly above its first user instead. Operands have smaller
+ * indices than users.
  * @param {{operands: number[]}[]} boxes
  * @returns {number[]}
  */
@@ -26,11 +29,11 @@ function layersOf(boxes) {
 }
 
 /**
- * Centres as near to the wished ones as the order and the widths allow (least squares): a regression that keeps order, by
- * pooling neighbors that would overlap.
- * @param {number[]} wishes  centres, in the order of the row
+ * Returns the centers closest to the preferred ones (least squares) that keep the order and do not
+ * overlap. This is an isotonic regression: it pools neighbors that would overlap.
+ * @param {number[]} wishes  preferred centers, in the order of the row
  * @param {number[]} widths
- * @returns {number[]} centres
+ * @returns {number[]} centers
  */
 function placeRow(wishes, widths) {
   const offset = [0];
@@ -44,17 +47,17 @@ function placeRow(wishes, widths) {
     }
     pools.push(pool);
   });
-  const centres = [];
+  const centers = [];
   for (const pool of pools) {
-    for (let k = 0; k < pool.count; k++) centres.push(pool.sum / pool.count + offset[centres.length]);
+    for (let k = 0; k < pool.count; k++) centers.push(pool.sum / pool.count + offset[centers.length]);
   }
-  return centres;
+  return centers;
 }
 
 /**
- * Gives each box its place.
- * @param {{operands: number[], w: number, h: number}[]} boxes  get `x`, `y` (left, top) and `layer`
- * @returns {{w: number, h: number}} the size of the whole
+ * Places all boxes: sets `x` and `y` (left and top) and `layer` of each.
+ * @param {{operands: number[], w: number, h: number}[]} boxes
+ * @returns {{w: number, h: number}} size of the graph
  */
 function layOut(boxes) {
   const layer = layersOf(boxes);
@@ -74,20 +77,21 @@ function layOut(boxes) {
     }
   });
 
-  const centre = boxes.map(() => 0);
+  const center = boxes.map(() => 0);
   for (const row of rows) {
-    placeRow(row.map(() => 0), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
+    placeRow(row.map(() => 0), row.map((i) => boxes[i].w)).forEach((x, k) => { center[row[k]] = x; });
   }
-  // Rows are sorted by their neighbors, down and up in turns; the last turns keep the order and settle the places.
+  // Sorts rows by their neighbors, alternately downward and upward. The last rounds keep the order
+  // and only adjust positions.
   const turns = boxes.length > 2000 ? 10 : 24, settle = 6;
   for (let turn = 0; turn < turns; turn++) {
     const down = turn % 2 === 0;
     const neighbors = down ? above : below;
     const sequence = down ? rows : [...rows].reverse();
     for (const row of sequence) {
-      const wish = new Map(row.map((i) => [i, meanOf(neighbors[i], centre, layer, layer[i], centre[i])]));
+      const wish = new Map(row.map((i) => [i, meanOf(neighbors[i], center, layer, layer[i], center[i])]));
       if (turn < turns - settle) row.sort((a, b) => wish.get(a) - wish.get(b) || a - b);
-      placeRow(row.map((i) => wish.get(i)), row.map((i) => boxes[i].w)).forEach((x, k) => { centre[row[k]] = x; });
+      placeRow(row.map((i) => wish.get(i)), row.map((i) => boxes[i].w)).forEach((x, k) => { center[row[k]] = x; });
     }
   }
 
@@ -95,7 +99,7 @@ function layOut(boxes) {
   for (const row of rows) {
     let tallest = 0;
     for (const i of row) {
-      boxes[i].x = centre[i] - boxes[i].w / 2;
+      boxes[i].x = center[i] - boxes[i].w / 2;
       boxes[i].y = y;
       left = Math.min(left, boxes[i].x);
       right = Math.max(right, boxes[i].x + boxes[i].w);
@@ -107,12 +111,12 @@ function layOut(boxes) {
   return { w: boxes.length ? right - left : 0, h: Math.max(0, y - GAP_Y) };
 }
 
-// Near neighbors count for more.
-function meanOf(neighbors, centre, layer, from, otherwise) {
+// Mean center of the neighbors, weighted by the inverse of their distance in layers.
+function meanOf(neighbors, center, layer, from, otherwise) {
   let sum = 0, weight = 0;
   for (const n of neighbors) {
     const w = 1 / Math.max(1, Math.abs(layer[n] - from));
-    sum += w * centre[n];
+    sum += w * center[n];
     weight += w;
   }
   return weight ? sum / weight : otherwise;

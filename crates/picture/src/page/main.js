@@ -1,19 +1,20 @@
-// The page: state, search, keys, and the address, which names what is open and chosen so that a view can be sent on.
+// The page: state, search, keys, and the URL. The URL records the open boxes, the selection, the
+// search, and the coloring, so that a view can be shared.
 
 const graph = JSON.parse(document.getElementById("graph").textContent);
 const byId = (id) => document.getElementById(id);
 const view = new View(byId("canvas"), graph.kinds);
 const state = { open: new Set(), at: null, hits: [], hit: -1 };
-// More boxes than this are not opened at once.
-const MOST_BOXES = 20000;
+// Maximum number of boxes that "Open all" creates.
+const MAX_BOXES = 20000;
 
-// Where each computation is called first: what leads from a search's hit back to the entry.
+// First caller of each computation, which leads from a search hit back to the entry.
 const caller = new Map();
 graph.computations.forEach((computation, c) => computation.nodes.forEach((node, n) => {
   (node.calls || []).forEach((callee, k) => { if (!caller.has(callee)) caller.set(callee, { c, n, k }); });
 }));
 
-/** The path of an instruction through its first callers, or null if the entry does not reach it. */
+/** Returns the path of an instruction through first callers, or null if it is unreachable. */
 function pathTo(computation, number) {
   let path = String(number);
   for (let at = computation, steps = 0; at !== graph.entry; steps++) {
@@ -25,7 +26,7 @@ function pathTo(computation, number) {
   return path;
 }
 
-/** The paths of the callers of what is at a path, outermost first. */
+/** Returns the paths of the callers of the instruction at a path, outermost first. */
 function callersOf(path) {
   const parts = path.split("/");
   return parts.slice(0, -1).map((_, k) => parts.slice(0, k + 1).join("/"));
@@ -47,7 +48,7 @@ function goTo(path) {
   if (hidden) rebuild();
   const box = view.scene.byPath.get(path) || null;
   select(box);
-  if (box) view.centre(box);
+  if (box) view.center(box);
 }
 
 function select(box) {
@@ -58,7 +59,7 @@ function select(box) {
   remember();
 }
 
-// The corner of what is opened or closed stays where it is on the screen.
+// Opens or closes a box. Its top left corner stays where it is on the screen.
 function toggle(path) {
   const before = view.scene.byPath.get(path);
   if (state.open.has(path)) {
@@ -73,7 +74,7 @@ function toggle(path) {
   select(after || null);
 }
 
-/** Opens fusions and callees, level by level, as long as there are not too many boxes. */
+/** Opens fusions and callees, level by level, up to the maximum number of boxes. */
 function openAll() {
   let count = view.scene.boxes.length;
   for (let level = view.scene.boxes; level.length;) {
@@ -81,8 +82,8 @@ function openAll() {
     for (const box of level) {
       if (!box.openable || state.open.has(box.path)) continue;
       const inside = box.node.calls.reduce((sum, callee) => sum + graph.computations[callee].nodes.length, 0);
-      if ((count += inside) > MOST_BOXES) {
-        byId("hits").textContent = "too many instructions to open all";
+      if ((count += inside) > MAX_BOXES) {
+        byId("hits").textContent = "graph too large to open completely";
         next.length = 0;
         break;
       }
@@ -105,25 +106,25 @@ function closeAll() {
 }
 
 function search(words) {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+  const terms = words.toLowerCase().split(/\s+/).filter(Boolean);
   state.hits = [];
   state.hit = -1;
-  if (wanted.length) {
+  if (terms.length) {
     graph.computations.forEach((computation, c) => computation.nodes.forEach((node, n) => {
       if (node.value !== undefined) return;
       const text = [node.name, node.opcode, node.shape, node.op_type, node.op_name].join(" ").toLowerCase();
-      if (!wanted.every((word) => text.includes(word))) return;
+      if (!terms.every((word) => text.includes(word))) return;
       const path = pathTo(c, n);
       if (path !== null) state.hits.push(path);
     }));
   }
   markHits();
-  byId("hits").textContent = wanted.length ? `${number(state.hits.length)} found` : "";
+  byId("hits").textContent = terms.length ? `${number(state.hits.length)} found` : "";
   view.redraw();
   remember();
 }
 
-// A hit inside of something closed marks what hides it.
+// Marks the hits. A hit inside a closed box marks that box.
 function markHits() {
   view.hits = new Set();
   for (const path of state.hits) {
@@ -139,17 +140,17 @@ function nextHit(step) {
   byId("hits").textContent = `${number(state.hit + 1)} of ${number(state.hits.length)}`;
 }
 
-function colorBy(what) {
-  const of = what === "flops" ? (node) => (node.flops || 0) + (node.transcendentals || 0)
-    : what === "moved" ? (node) => (node.read || 0) + (node.written || 0) : null;
-  const most = of ? Math.max(1, ...graph.computations[graph.entry].nodes.map(of)) : 1;
-  view.heat = of ? { of: (node) => Math.min(most, of(node)), most } : null;
-  byId("legend").hidden = Boolean(of);
+function colorBy(quantity) {
+  const value = quantity === "flops" ? (node) => (node.flops || 0) + (node.transcendentals || 0)
+    : quantity === "moved" ? (node) => (node.read || 0) + (node.written || 0) : null;
+  const max = value ? Math.max(1, ...graph.computations[graph.entry].nodes.map(value)) : 1;
+  view.heat = value ? { value: (node) => Math.min(max, value(node)), max } : null;
+  byId("legend").hidden = Boolean(value);
   view.redraw();
   remember();
 }
 
-// ---- the address
+// ---- the URL
 
 function remember() {
   const words = new URLSearchParams();
@@ -160,7 +161,7 @@ function remember() {
   const hash = words.toString();
   try {
     history.replaceState(null, "", hash ? "#" + hash : location.pathname + location.search);
-  } catch { /* A page without an address of its own keeps none. */ }
+  } catch { /* A page without its own URL does not record its state. */ }
 }
 
 function restore() {
@@ -178,7 +179,7 @@ function restore() {
   if (at) goTo(at);
 }
 
-// ---- what the reader does
+// ---- user input
 
 function followPointers() {
   const canvas = byId("canvas");
@@ -231,7 +232,8 @@ function followPointers() {
   }, { passive: false });
 }
 
-// The sign that opens or closes: right of a closed box's first line, left of an open box's title.
+// True on the sign that opens or closes a box: right of a closed box's first line, or left of an
+// open box's title.
 function onSign(box, event) {
   const x = view.x + event.offsetX / view.scale - box.ax, y = view.y + event.offsetY / view.scale - box.ay;
   return box.regions.length ? y < HEAD && x < 2.5 * PAD : y < LINE + PAD && x > box.w - 20;
@@ -274,7 +276,7 @@ function followButtons() {
 function begin() {
   const entry = graph.entry === null ? [] : graph.computations[graph.entry].nodes;
   const all = graph.computations.reduce((sum, computation) => sum + computation.nodes.length, 0);
-  const total = (of) => entry.reduce((sum, node) => sum + (of(node) || 0), 0);
+  const total = (value) => entry.reduce((sum, node) => sum + (value(node) || 0), 0);
   byId("title").textContent = graph.name;
   byId("title").title = graph.name;
   byId("totals").textContent = `${counted(all, "instruction")}, ${counted(graph.computations.length, "computation")}, `
@@ -290,8 +292,8 @@ function begin() {
     byId("legend").append(item);
   });
   view.onDrawn = () => {
-    byId("status").textContent = `${number(view.scene.boxes.length)} boxes, ${number(view.drawn)} in sight, `
-      + `${Math.round(view.scale * 100)} %. Click: details. Click again or +: open. Wheel: zoom. Drag: move. /: search.`;
+    byId("status").textContent = `${number(view.scene.boxes.length)} boxes, ${number(view.drawn)} visible, zoom `
+      + `${Math.round(view.scale * 100)}%. Click: details. Click again or +: open. Wheel: zoom. Drag: move. /: search.`;
   };
   followPointers();
   followKeys();

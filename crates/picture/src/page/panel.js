@@ -1,10 +1,10 @@
-// The details of the chosen instruction.
+// The panel with details of the selected instruction.
 
 const number = (n) => (n || 0).toLocaleString("en-US");
 
-const counted = (n, what) => `${number(n)} ${what}${n === 1 ? "" : "s"}`;
+const counted = (n, noun) => `${number(n)} ${noun}${n === 1 ? "" : "s"}`;
 
-/** A count of a unit, in thousands: 1.23 GFLOP. */
+/** Formats a number with a metric prefix and a unit: 1.23 GFLOP. */
 function short(n, unit) {
   const prefixes = ["", "k", "M", "G", "T", "P", "E"];
   let k = 0, x = n || 0;
@@ -13,14 +13,14 @@ function short(n, unit) {
 }
 
 function element(tag, text, attributes = {}) {
-  const made = document.createElement(tag);
-  if (text !== undefined) made.textContent = text;
-  Object.assign(made, attributes);
-  return made;
+  const result = document.createElement(tag);
+  if (text !== undefined) result.textContent = text;
+  Object.assign(result, attributes);
+  return result;
 }
 
 /**
- * Fills the panel.
+ * Fills the panel with details of an instruction, or clears it.
  * @param {HTMLElement} panel
  * @param graph
  * @param {{computation: number, number: number, path: string}} box

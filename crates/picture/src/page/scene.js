@@ -1,4 +1,4 @@
-// What is drawn: boxes with absolute places, arrows between them, and the canvas that shows them.
+// The scene (boxes at absolute positions, and arrows between them) and the canvas that shows it.
 
 const FONT = '11px ui-monospace, "DejaVu Sans Mono", Menlo, Consolas, monospace';
 const BOLD = 'bold 11px system-ui, "Helvetica Neue", Arial, sans-serif';
@@ -6,14 +6,14 @@ const LINE = 14, PAD = 8, HEAD = 24, MAX_CHARS = 44;
 
 const cut = (text, chars = MAX_CHARS) => (text.length > chars ? text.slice(0, chars - 1) + "\u2026" : text);
 
-// What a fusion is made of: its opcodes, without those that only rename or copy.
+// Opcodes in a fusion, without those that only rename or copy.
 function workOf(graph, node) {
   const quiet = new Set(["parameter", "constant", "broadcast", "reshape", "bitcast", "tuple", "get-tuple-element"]);
   const inner = graph.computations[node.calls[0]].nodes.map((each) => each.opcode);
   return [...new Set(inner.filter((opcode) => !quiet.has(opcode)))].join(", ");
 }
 
-/** Lines of a box: opcode, name, shape, then what a fusion does and constants that are read. */
+/** Lines of a box: opcode, name, shape, the opcodes in a fusion, and the constant operands. */
 function labelOf(graph, computation, node) {
   const lines = [node.opcode];
   if (node.name !== node.opcode) lines.push(cut(node.name));
@@ -27,12 +27,12 @@ function labelOf(graph, computation, node) {
 }
 
 /**
- * The boxes of one computation and of what is open in it, placed relative to its corner.
+ * Lays out the boxes of one computation and its open callees, relative to its top left corner.
  * @param graph  the page's graph
- * @param {number} index  which computation
- * @param {string} path  of the instruction that calls it; "" for the entry
+ * @param {number} index  index of the computation
+ * @param {string} path  path of the calling instruction, or "" for the entry
  * @param {Set<string>} open  paths of instructions whose callees are shown
- * @param {(text: string, bold: boolean) => number} measure  pixels
+ * @param {(text: string, bold: boolean) => number} measure  width of a text in pixels
  */
 function buildRegion(graph, index, path, open, measure) {
   const computation = graph.computations[index];
@@ -60,7 +60,7 @@ function buildRegion(graph, index, path, open, measure) {
   return { index, boxes, position, x: 0, y: 0, w: size.w, h: size.h };
 }
 
-// Callees side by side under the box's own line.
+// Places callees side by side, below the title of the box.
 function placeInside(box, measure) {
   let x = PAD, tallest = 0;
   for (const region of box.regions) {
@@ -75,7 +75,8 @@ function placeInside(box, measure) {
 }
 
 /**
- * All boxes with absolute corners (`ax`, `ay`), callers before what is in them; arrows and the names of far operands.
+ * Builds the scene: all boxes with absolute corners (`ax`, `ay`), callers before their callees,
+ * arrows, and the names of far operands.
  */
 function buildScene(graph, open, measure) {
   const scene = { boxes: [], arrows: [], stubs: [], byPath: new Map(), w: 0, h: 0 };
@@ -108,7 +109,7 @@ function connect(scene, region, box) {
       scene.arrows.push({ from, to: box, far: true });
       return;
     }
-    // Into an open callee that takes the operands one by one, the arrow goes to the parameter.
+    // If an open callee has one parameter per operand, the arrow ends at the parameter.
     const inner = box.regions.length === 1 ? box.regions[0] : null;
     const takesOperands = inner && box.parameters.length === box.node.operands.length;
     const to = takesOperands ? inner.boxes[inner.position.get(box.parameters[k])] : box;
@@ -116,7 +117,7 @@ function connect(scene, region, box) {
   });
 }
 
-/** The canvas: a camera over a scene. */
+/** The canvas, a camera over a scene. */
 class View {
   constructor(canvas, kinds) {
     this.canvas = canvas;
@@ -154,14 +155,14 @@ class View {
   fit() {
     const { clientWidth: w, clientHeight: h } = this.canvas;
     const whole = Math.min((w - 40) / Math.max(1, this.scene.w), (h - 40) / Math.max(1, this.scene.h));
-    // A long graph is shown from its top, legibly rather than whole.
+    // At most 125 %, so that small graphs are not blown up.
     this.scale = Math.min(1.25, Math.max(whole, 0.0005));
     this.x = this.scene.w / 2 - w / 2 / this.scale;
     this.y = whole * this.scene.h < h ? this.scene.h / 2 - h / 2 / this.scale : -20 / this.scale;
     this.redraw();
   }
 
-  /** The top of the graph, at a size at which it can be read. */
+  /** Shows the top of the graph at a legible size. */
   start() {
     this.fit();
     if (this.scale >= 0.6) return;
@@ -173,7 +174,7 @@ class View {
     this.redraw();
   }
 
-  centre(box) {
+  center(box) {
     this.scale = Math.max(this.scale, 0.7);
     const { clientWidth: w, clientHeight: h } = this.canvas;
     this.x = box.ax + box.w / 2 - w / 2 / this.scale;
@@ -195,7 +196,7 @@ class View {
     this.redraw();
   }
 
-  /** The innermost box, or the name of a far operand, under a point of the canvas. */
+  /** Returns the innermost box, or the name of a far operand, at a point of the canvas. */
   at(px, py) {
     const x = this.x + px / this.scale, y = this.y + py / this.scale;
     if (this.scale > 0.35) {
@@ -213,7 +214,7 @@ class View {
 
   color(box) {
     if (!this.heat) return this.kinds[box.node.kind].color;
-    const share = Math.sqrt(this.heat.of(box.node) / this.heat.most);
+    const share = Math.sqrt(this.heat.value(box.node) / this.heat.max);
     return `rgb(${255 - 10 * share}, ${255 - 170 * share}, ${250 - 220 * share})`;
   }
 
@@ -230,9 +231,9 @@ class View {
       left: this.x, top: this.y,
       right: this.x + canvas.clientWidth / this.scale, bottom: this.y + canvas.clientHeight / this.scale,
     };
-    const inSight = (b) => b.ax < seen.right && b.ax + b.w > seen.left && b.ay < seen.bottom && b.ay + b.h > seen.top;
-    // Open boxes lie under all arrows, closed ones over them.
-    const visible = this.scene.boxes.filter(inSight);
+    const isVisible = (b) => b.ax < seen.right && b.ax + b.w > seen.left && b.ay < seen.bottom && b.ay + b.h > seen.top;
+    // Open boxes lie below all arrows, and closed boxes above them.
+    const visible = this.scene.boxes.filter(isVisible);
     for (const box of visible) if (box.regions.length) this.drawRegion(box, css);
     this.drawArrows(seen, css);
     for (const box of visible) if (!box.regions.length) this.drawBox(box, css);
@@ -312,7 +313,7 @@ class View {
   }
 }
 
-// Names of far operands stand in the gap above their user, at most three.
+// Position of a far operand's name, in the gap above its user. From the third on, names share a row.
 function stubPlace({ to, row }) {
   return { x: to.ax + 4, y: to.ay - 4 - 11 * Math.min(row, 2), w: Math.max(90, to.w - 4) };
 }

@@ -1,4 +1,4 @@
-// The roofline, on logarithmic axes, and what is held over time.
+// The roofline chart, on logarithmic axes, and the chart of memory use over time.
 const chart = { width: 640, height: 330, left: 62, right: 14, top: 12, bottom: 34 };
 
 const frame = (place, label) => {
@@ -25,11 +25,11 @@ const roofline = () => {
   const dots = report.kernels.filter((k) => k.flops > 0 && k.bytes > 0 && k.duration > 0)
     .map((k) => ({ kernel: k, intensity: k.flops / k.bytes, rate: k.flops / k.duration * 1e9 }));
   if (!dots.length) {
-    document.getElementById("roofline").append("Nothing is known of what the kernels compute.");
+    document.getElementById("roofline").append("No kernel has known FLOPs and bytes.");
     return;
   }
   const { width, height, left, right, top, bottom } = chart;
-  const svg = frame("roofline", "Operations a second over operations for each byte");
+  const svg = frame("roofline", "Roofline: FLOP/s by FLOPs per byte");
   const peak = report.peak;
   const low = (values) => Math.floor(Math.log10(Math.min(...values))), high = (values) => Math.ceil(Math.log10(Math.max(...values)));
   const ridge = peak ? [peak.flops / peak.bytes] : [];
@@ -40,7 +40,7 @@ const roofline = () => {
   const y = (value) => height - bottom - (Math.log10(value) - y0) / (y1 - y0) * (height - top - bottom);
   const powers = (from, to) => Array.from({ length: to - from + 1 }, (_, k) => 10 ** (from + k));
   axes(svg, powers(x0, x1).map((v) => [x(v), `${v >= 1 ? v : v.toPrecision(1)}`]), powers(y0, y1).map((v) => [y(v), withPrefix(v, "")]),
-    "FLOPs for each byte; FLOP/s upwards");
+    "FLOPs per byte (horizontal), FLOP/s (vertical)");
   if (peak) {
     const floor = 10 ** y0;
     const start = Math.max(10 ** x0, floor / peak.bytes);
@@ -64,17 +64,17 @@ const roofline = () => {
 const memory = () => {
   const series = report.memory.filter((s) => s.points.length);
   if (!series.length) {
-    document.getElementById("memory").append("Nothing was held.");
+    document.getElementById("memory").append("No memory was used.");
     return;
   }
   const { width, height, left, right, top, bottom } = chart;
-  const svg = frame("memory", "Bytes held over time");
-  const most = Math.max(1, ...series.flatMap((s) => s.points.map((point) => point[1]))) * 1.2;
+  const svg = frame("memory", "Memory use over time");
+  const limit = Math.max(1, ...series.flatMap((s) => s.points.map((point) => point[1]))) * 1.2;
   const x = (t) => left + t / timeline.end * (width - left - right);
-  const y = (bytes) => height - bottom - bytes / most * (height - top - bottom);
-  const parts = [0, 0.25, 0.5, 0.75, 1];
-  axes(svg, parts.map((part) => [x(part * timeline.end), time(part * timeline.end)]),
-    parts.map((part) => [y(part * most / 1.2), withPrefix(part * most / 1.2, "B")]), "time");
+  const y = (bytes) => height - bottom - bytes / limit * (height - top - bottom);
+  const fractions = [0, 0.25, 0.5, 0.75, 1];
+  axes(svg, fractions.map((part) => [x(part * timeline.end), time(part * timeline.end)]),
+    fractions.map((part) => [y(part * limit / 1.2), withPrefix(part * limit / 1.2, "B")]), "time");
   series.forEach((s, number) => {
     let path = "";
     s.points.forEach(([t, bytes], k) => {
@@ -83,6 +83,6 @@ const memory = () => {
     path += ` H${x(timeline.end)} V${y(0)} Z`;
     svg.append(element("path", { class: "area", d: path }, element("title", {}, s.name)));
     const peakBytes = Math.max(...s.points.map((point) => point[1]));
-    svg.append(element("text", { x: left + 8, y: top + 14 + 14 * number }, `${s.name}: at most ${withPrefix(peakBytes, "B")}`));
+    svg.append(element("text", { x: left + 8, y: top + 14 + 14 * number }, `${s.name}: peak ${withPrefix(peakBytes, "B")}`));
   });
 };

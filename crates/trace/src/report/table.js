@@ -1,4 +1,4 @@
-// The kernels as a table that is sorted by the head that is clicked.
+// The table of kernels. A click on a column's header sorts by that column.
 const table = (() => {
   const whole = report.kernels.reduce((sum, kernel) => sum + kernel.duration, 0) || 1;
   const rate = (amount, kernel, unit) => amount > 0 && kernel.duration > 0 ? withPrefix(amount / kernel.duration * 1e9, unit) : "";
@@ -17,10 +17,10 @@ const table = (() => {
     { head: "FLOP/s", key: (k) => k.flops / (k.duration || 1), text: (k) => rate(k.flops, k, "") },
     { head: "Bytes/s", key: (k) => k.bytes / (k.duration || 1), text: (k) => rate(k.bytes, k, "B") },
   ];
-  // What the machine needs at least, from its peaks, beside what was needed.
+  // Shortest time at the machine's peaks, as a share of the measured time.
   if (report.peak) {
     columns.push({
-      head: "Of peak", key: (k) => roof(k) / (k.duration || 1),
+      head: "% of peak", key: (k) => roof(k) / (k.duration || 1),
       text: (k) => roof(k) > 0 && k.duration > 0 ? percent(roof(k) / k.duration) : "",
     });
   }
@@ -29,8 +29,8 @@ const table = (() => {
   const filter = document.getElementById("filter");
 
   const draw = () => {
-    const wanted = filter.value.toLowerCase();
-    const rows = report.kernels.filter((k) => `${k.name} ${k.kind} ${k.node}`.toLowerCase().includes(wanted));
+    const query = filter.value.toLowerCase();
+    const rows = report.kernels.filter((k) => `${k.name} ${k.kind} ${k.node}`.toLowerCase().includes(query));
     rows.sort((a, b) => {
       const [p, q] = [sorted.key(a), sorted.key(b)];
       return (p < q ? -1 : p > q ? 1 : 0) * (descending ? -1 : 1);

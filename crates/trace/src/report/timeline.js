@@ -1,4 +1,4 @@
-// Bars over time, drawn on a canvas: what is visible only, so that ten thousand bars stay quick.
+// The timeline: bars on a canvas. Only visible bars are drawn, so ten thousand bars stay fast.
 const timeline = (() => {
   const canvas = document.getElementById("timeline");
   const status = document.getElementById("bar");
@@ -96,8 +96,8 @@ const timeline = (() => {
     limit();
     draw();
   };
-  const tell = (bar) => {
-    status.textContent = bar ? `${bar[0]}: ${time(bar[3])}, from ${time(bar[2])}. ${bar[4]}` : "\u00a0";
+  const showStatus = (bar) => {
+    status.textContent = bar ? `${bar[0]}: ${time(bar[3])}, starting at ${time(bar[2])}. ${bar[4]}` : "\u00a0";
   };
 
   canvas.addEventListener("wheel", (event) => {
@@ -113,7 +113,7 @@ const timeline = (() => {
   canvas.addEventListener("pointermove", (event) => {
     if (!drag) {
       over = at(event);
-      tell(over);
+      showStatus(over);
       draw();
       return;
     }
@@ -146,7 +146,7 @@ const timeline = (() => {
       from = bar[2] - span / 2;
       limit();
     }
-    tell(bar);
+    showStatus(bar);
     draw();
   });
   return { draw, end };

@@ -1,4 +1,4 @@
-// Numbers in words, colors of kinds, elements by name.
+// Formatting of numbers, colors of kinds, and creation of elements.
 const report = JSON.parse(document.getElementById("data").textContent);
 
 const digits = (value) => value.toPrecision(value >= 1000 ? 4 : 3).replace(/e\+?/, "e");
@@ -19,7 +19,7 @@ const time = (nanoseconds) => {
 
 const percent = (part) => `${(100 * part).toFixed(1)} %`;
 
-// A kind keeps its color from page to page: it follows from the letters alone.
+// Color of a kind. It depends only on the kind's name, so it is the same on every page.
 const color = (kind) => {
   let hash = 0x811c9dc5;
   for (const letter of kind) hash = Math.imul(hash ^ letter.codePointAt(0), 0x01000193) >>> 0;
@@ -29,12 +29,12 @@ const color = (kind) => {
 
 const element = (name, attributes = {}, ...children) => {
   const svg = ["svg", "g", "line", "path", "circle", "text", "title", "rect"].includes(name);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const result = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) result.setAttribute(key, value);
+  result.append(...children);
+  return result;
 };
 
-// Whoever shows a kernel is told which one was chosen.
+// Callbacks of the charts and the table, called with the name of the selected kernel.
 const choosers = [];
 const choose = (name) => choosers.forEach((chooser) => chooser(name));
