@@ -189,7 +189,7 @@ impl Session<'_> {
         let result = self.executable.interface().results().get(index);
         let result = result.ok_or_else(|| Error::invalid(format!("there is no result {index}")))?;
         let (shape, bytes) = (result.whole(), self.memory_of(index, result));
-        support::check_memory(bytes.len() as u64, format_args!("result {index}, {shape}, wants memory"))?;
+        support::check_memory(bytes.len() as u64, format_args!("result {index}, {shape}"))?;
         Literal::from_bytes(shape.clone(), bytes.to_vec().into()).ok_or_else(|| {
             Error::internal(format!("the size of result {index} differs from the size of {shape}"))
         })

@@ -39,7 +39,7 @@ impl Evaluator<'_> {
             (elements as u64)
                 .saturating_mul(16)
                 .saturating_add((result.element_count() as u64).saturating_mul(32)),
-            format_args!("evaluating the convolution {result} wants memory"),
+            format_args!("the evaluation of the convolution {result}"),
         )?;
         self.charge_product(&[result.element_count(), taps.max(1), features.max(1)])?;
         if convolution.feature_group_count < 1 || convolution.batch_group_count < 1 {

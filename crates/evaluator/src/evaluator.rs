@@ -141,6 +141,6 @@ impl<'m> Evaluator<'m> {
                 self.live_bytes
             )));
         }
-        support::check_memory(needed, format_args!("evaluating {shape} wants memory"))
+        support::check_memory(needed, format_args!("the evaluation of {shape}"))
     }
 }

@@ -57,7 +57,10 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
     if unsupported.is_empty() {
         return Ok(plans);
     }
-    Err(Error::unsupported(format!("unsupported instructions:\n  {}", unsupported.join("\n  "))))
+    Err(Error::unsupported(format!(
+        "cannot generate code for these instructions:\n  {}",
+        unsupported.join("\n  ")
+    )))
 }
 
 /// Estimates the work of an instruction's kernel.

@@ -89,7 +89,7 @@ impl Fill {
     pub fn array_below(self, shape: &ArrayShape, limit: Option<i64>, random: &mut Random) -> Result<Literal> {
         // Running the code needs a copy of the array.
         let bytes = shape.byte_size().saturating_mul(2);
-        support::check_memory(bytes, format_args!("an argument {shape} wants memory"))?;
+        support::check_memory(bytes, format_args!("an argument {shape}"))?;
         let shape = ArrayShape::new(shape.element_type, &shape.sizes());
         let count = shape.element_count();
         let element_type = shape.element_type;

@@ -32,7 +32,7 @@ impl Tensor {
     /// Copies a literal's elements. Panics on a tuple.
     pub fn from_literal(literal: &Literal) -> Result<Self> {
         let shape = literal.array_shape();
-        support::check_memory(shape.byte_size(), format_args!("a tensor {shape} needs memory"))?;
+        support::check_memory(shape.byte_size(), format_args!("a tensor {shape}"))?;
         Ok(Self::new(Arc::new(shape.clone()), Buffer::from_bytes(literal.bytes())?))
     }
 

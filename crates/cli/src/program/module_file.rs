@@ -57,7 +57,7 @@ fn refuse_flags(flags: &ModelArgs) -> Result<()> {
 /// Error that explains why a program has no config.
 pub(crate) fn needs_no_config(path: &Path) -> Error {
     Error::invalid(format!(
-        "'{}' is a program with its own arguments and results: it has no config",
+        "'{}' is a program with its own arguments and results, so it has no config",
         path.display()
     ))
 }

@@ -210,7 +210,7 @@ fn checked(sizes: &[i64]) -> Result<i64> {
         Some(count) if count <= MAX_DRAWS => {
             // Eight bytes as drawn, and up to eight as output.
             let bytes = count.unsigned_abs() * 16;
-            support::check_memory(bytes, format_args!("{count} random numbers need memory"))?;
+            support::check_memory(bytes, format_args!("{count} random numbers"))?;
             Ok(count)
         }
         Some(count) => Err(Error::unsupported(format!(

@@ -145,7 +145,7 @@ const MAX_DEPTH: usize = 1000;
 /// Fails if there is not enough memory for `count` elements.
 fn check_room(count: usize) -> Result<()> {
     let bytes = count.saturating_mul(size_of::<Option<Value>>()) as u64;
-    support::check_memory(bytes, format_args!("a list of {count} elements needs memory"))
+    support::check_memory(bytes, format_args!("a list of {count} elements"))
 }
 
 /// Shortens a list, or extends it with unset elements.

@@ -116,7 +116,7 @@ impl Elements {
         };
         let each = (size_of::<String>() + NUMBER_BYTES) as u64;
         let bytes = bytes.saturating_mul(COPIES).saturating_add(each.saturating_mul(shown as u64));
-        support::check_memory(bytes, "the printed text needs memory")
+        support::check_memory(bytes, "the printed text")
     }
 }
 
@@ -195,7 +195,7 @@ fn format(cx: &mut Context<'_>) -> Result<()> {
     let mut out = parts[0].to_owned();
     let bytes: u64 =
         cx.inputs.iter().filter_map(|value| Some(length(value.strings().ok()?.strings.iter()))).sum();
-    support::check_memory(bytes.saturating_mul(COPIES), "the formatted text needs memory")?;
+    support::check_memory(bytes.saturating_mul(COPIES), "the formatted text")?;
     for (value, part) in cx.inputs.iter().zip(&parts[1..]) {
         out.push_str(&nested(&value.clone().read()?, limit)?);
         out.push_str(part);
@@ -266,7 +266,7 @@ fn join(cx: &mut Context<'_>) -> Result<()> {
     });
     let each = (separator.len() * inputs.len() + size_of::<Bytes>()) as u64;
     let bytes = lengths.fold(each.saturating_mul(count as u64), u64::saturating_add);
-    support::check_memory(bytes, "joined strings need memory")?;
+    support::check_memory(bytes, "the joined strings")?;
     let element = |k: usize| {
         let parts =
             inputs.iter().map(|strings| &strings.strings[if strings.sizes.is_empty() { 0 } else { k }][..]);
@@ -300,7 +300,7 @@ fn as_string(cx: &mut Context<'_>) -> Result<()> {
     }
     let each = (size_of::<Bytes>() + NUMBER_BYTES) as u64;
     let bytes = each.saturating_mul(tensor.shape().element_count().unsigned_abs());
-    support::check_memory(bytes, format_args!("{} as strings needs memory", tensor.shape()))?;
+    support::check_memory(bytes, format_args!("{} as strings", tensor.shape()))?;
     let scalars = tensor.to_literal();
     let strings = scalars.scalars().map(|scalar| match scalar {
         Scalar::Pred(value) => Bytes::from(if value { "true" } else { "false" }),

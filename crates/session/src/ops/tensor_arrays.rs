@@ -70,7 +70,7 @@ const MAX_PLACES: i64 = 1 << 28;
 /// Fails if there is not enough memory for `count` elements.
 fn check_room(count: i64) -> Result<()> {
     let bytes = count.unsigned_abs().saturating_mul(size_of::<Place>() as u64);
-    support::check_memory(bytes, format_args!("a tensor array of {count} elements needs memory"))
+    support::check_memory(bytes, format_args!("a tensor array of {count} elements"))
 }
 
 fn array(cx: &Context<'_>) -> Result<Arc<TensorArray>> {

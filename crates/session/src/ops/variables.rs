@@ -38,7 +38,7 @@ pub(super) const OPS: &[Row] = &[
             )));
         };
         let shape = shape::ArrayShape::new(element_type, &sizes);
-        support::check_memory(shape.byte_size(), "a temporary variable needs memory")?;
+        support::check_memory(shape.byte_size(), "a temporary variable")?;
         let zeros = crate::buffer::Buffer::zeroed(shape.byte_size() as usize)?;
         variable.assign(Tensor::new(shape.into(), zeros).into(), false)?;
         cx.push(Value::Reference(variable));

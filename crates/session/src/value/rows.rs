@@ -19,7 +19,7 @@ pub(crate) fn unstack(tensor: &Tensor) -> Result<Vec<Tensor>> {
     let bytes = shape.byte_size() as usize;
     // Rows without elements occupy memory, too.
     let each = (size_of::<Tensor>() + bytes.max(MIN_ROW)) as u64;
-    support::check_memory(each.saturating_mul(count as u64), format_args!("{count} rows need memory"))?;
+    support::check_memory(each.saturating_mul(count as u64), format_args!("{count} rows"))?;
     let rows = (0..count as usize).map(|k| {
         let data = Buffer::from_bytes(&tensor.bytes()[k * bytes..(k + 1) * bytes])?;
         Ok(Tensor::new(shape.clone(), data))
@@ -50,7 +50,7 @@ pub(crate) fn concatenated(element_type: PrimitiveType, sizes: &[i64], parts: &[
     let bytes =
         count.checked_mul(element_type.byte_size() as i64).and_then(|bytes| u64::try_from(bytes).ok());
     let bytes = bytes.ok_or_else(|| Error::invalid(format!("the shape {sizes:?} is too large")))?;
-    support::check_memory(bytes, format_args!("an array of sizes {sizes:?} needs memory"))?;
+    support::check_memory(bytes, format_args!("an array of sizes {sizes:?}"))?;
     let mut data = Buffer::uninitialized(bytes as usize)?;
     let mut at = 0;
     for part in parts {
@@ -76,7 +76,7 @@ pub(crate) fn zeros(element_type: PrimitiveType, sizes: &[i64]) -> Result<Tensor
         return Err(wrong());
     }
     let shape = ArrayShape::new(element_type, sizes);
-    support::check_memory(shape.byte_size(), format_args!("zeros of shape {shape} need memory"))?;
+    support::check_memory(shape.byte_size(), format_args!("zeros of shape {shape}"))?;
     let bytes = usize::try_from(shape.byte_size()).map_err(|_| wrong())?;
     Ok(Tensor::new(Arc::new(shape), Buffer::zeroed(bytes)?))
 }
