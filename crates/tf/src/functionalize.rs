@@ -8,9 +8,8 @@
 //! branch has no control flow left when it becomes a function.
 //!
 //! A while loop is not a node either. Its nodes belong to a [frame](frames), which values enter
-//! through `Enter` and leave through `Exit`. Loops are replaced before conditionals. Nested loops
-//! are replaced in the functions of the outer loop.
-//! functions that it becomes.
+//! through `Enter` and leave through `Exit`. Loops are replaced before conditionals, and inner
+//! loops before outer ones. Conditionals in a loop are replaced in the loop's functions.
 
 mod branch;
 mod conditional;
@@ -32,7 +31,7 @@ use std::rc::Rc;
 use support::{Error, Result};
 use weak::WeakEdges;
 
-/// The most nodes visited over all steps; it bounds the time that a hostile graph can take.
+/// Maximum number of nodes visited over all steps. Bounds the time spent on a hostile graph.
 const MAX_VISITS: usize = 20_000_000;
 
 /// Replaces V1 conditionals and loops in the program's graph and in its functions.
@@ -47,10 +46,10 @@ pub fn functionalize(program: &mut Program) -> Result<()> {
         let at_function = |e: Error| e.context(format!("function '{name}'"));
         let roots = Roots { results: function.results, effects: function.control_results, name: "result" };
         let roots = replace(&mut function.graph, &mut program.library, roots).map_err(at_function)?;
-        let kept = compact(&mut function.graph, &roots, &function.arguments);
-        function.arguments.iter_mut().for_each(|id| *id = kept[id]);
-        function.results = roots.results.iter().map(|o| OutputId { node: kept[&o.node], ..*o }).collect();
-        function.control_results = roots.effects.iter().map(|id| kept[id]).collect();
+        let new_ids = compact(&mut function.graph, &roots, &function.arguments);
+        function.arguments.iter_mut().for_each(|id| *id = new_ids[id]);
+        function.results = roots.results.iter().map(|o| OutputId { node: new_ids[&o.node], ..*o }).collect();
+        function.control_results = roots.effects.iter().map(|id| new_ids[id]).collect();
         program.library.insert(function);
     }
     if has_control_flow(&program.graph) {
@@ -58,13 +57,13 @@ pub fn functionalize(program: &mut Program) -> Result<()> {
         let roots = Roots { results, effects: Vec::new(), name: "fetch" };
         let roots = replace(&mut program.graph, &mut program.library, roots)?;
         let arguments: Vec<NodeId> = program.feeds.iter().map(|f| f.tensor.node).collect();
-        let kept = compact(&mut program.graph, &roots, &arguments);
+        let new_ids = compact(&mut program.graph, &roots, &arguments);
         for (fetch, root) in program.fetches.iter_mut().zip(&roots.results) {
-            fetch.tensor = OutputId { node: kept[&root.node], ..*root };
+            fetch.tensor = OutputId { node: new_ids[&root.node], ..*root };
         }
-        program.feeds.iter_mut().for_each(|f| f.tensor.node = kept[&f.tensor.node]);
+        program.feeds.iter_mut().for_each(|f| f.tensor.node = new_ids[&f.tensor.node]);
         for variable in &mut program.variables {
-            variable.node = variable.node.and_then(|id| kept.get(&id).copied());
+            variable.node = variable.node.and_then(|id| new_ids.get(&id).copied());
         }
     }
     Ok(())
@@ -74,12 +73,12 @@ fn has_control_flow(graph: &Graph) -> bool {
     graph.nodes.values().any(|node| is_control_flow(&node.op))
 }
 
-/// True if an op belongs to the control flow that is replaced.
+/// True if an op belongs to the TensorFlow 1 control flow that this module replaces.
 pub(crate) fn is_control_flow(op: &str) -> bool {
     is_switch(op) || is_merge(op) || is_loop(op)
 }
 
-/// Replaces all loops, then all conditionals that stand in none.
+/// Replaces all loops, then all conditionals outside of loops.
 fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -> Result<Roots> {
     wait_for_inputs_of_switches(graph);
     frames::replace(graph, library, &mut roots)?;
@@ -89,36 +88,36 @@ fn replace(graph: &mut Graph, library: &mut FunctionLibrary, mut roots: Roots) -
 /// Outcomes that hold whenever a graph runs.
 #[derive(Default)]
 struct Assumptions {
-    /// Predicates that come from outside. If a result has a value under one outcome only, then the
-    /// graph runs only when that outcome holds.
+    /// Predicates that come from outside. If a result has a value under only one outcome of such a
+    /// predicate, then the graph runs only when that outcome holds.
     from_outside: BTreeSet<OutputId>,
-    /// The outcomes found.
+    /// Outcomes known to hold.
     outcomes: BTreeMap<OutputId, Assumption>,
 }
 
-/// An outcome, and how many there are.
+/// An outcome that holds, and the number of outcomes of its predicate.
 #[derive(Clone, Copy)]
 struct Assumption {
     outcome: usize,
-    of: usize,
+    count: usize,
 }
 
 impl Assumptions {
-    /// Assumes what results need; whether that is more than before.
+    /// Adds the outcomes that results require. Returns true if there are new ones.
     fn extend(&mut self, graph: &Graph, roots: &Roots, states: &States) -> bool {
         let before = self.outcomes.len();
-        let results = roots.results.iter().filter_map(|&result| states.of_output(graph, result));
+        let results = roots.results.iter().filter_map(|&result| states.output_state(graph, result));
         for Outcome { predicate, number } in results.flat_map(|state| state.to_vec()) {
             if self.from_outside.contains(&predicate) {
-                let of = states.outcomes(predicate);
-                self.outcomes.entry(predicate).or_insert(Assumption { outcome: number, of });
+                let count = states.outcomes(predicate);
+                self.outcomes.entry(predicate).or_insert(Assumption { outcome: number, count });
             }
         }
         self.outcomes.len() > before
     }
 }
 
-/// Replaces all conditionals, the innermost first.
+/// Replaces all conditionals, innermost first.
 fn replace_conditionals(
     graph: &mut Graph,
     library: &mut FunctionLibrary,
@@ -128,12 +127,12 @@ fn replace_conditionals(
     replace_within(graph, library, roots, assumptions, Inherited::default(), &mut 0)
 }
 
-/// Facts about a branch's nodes, known from the graph that they were taken from.
+/// Facts about a branch's nodes, known from the graph that they come from.
 #[derive(Default)]
 struct Inherited {
-    /// Each node that waits for another, but runs even if that does not.
+    /// Weak control edges: each node that waits for another, but runs even if that one does not.
     weak: Vec<(NodeId, NodeId)>,
-    /// The state of each `If` made, within the branch.
+    /// State of each `If` added so far, within the branch.
     outer: BTreeMap<NodeId, Rc<Vec<Outcome>>>,
 }
 
@@ -149,19 +148,19 @@ fn replace_within(
     let order = reachable(graph, &roots)?;
     let mut weak = WeakEdges::new(graph, &order, &mut roots)?;
     inherited.weak.into_iter().for_each(|(node, control)| weak.insert(node, control));
-    let mut done = Done { outer: inherited.outer, ..Done::default() };
+    let mut progress = Progress { outer: inherited.outer, ..Progress::default() };
     loop {
         let order = reachable(graph, &roots)?;
         *visits = visits.saturating_add(order.len());
         if *visits > MAX_VISITS {
-            return Err(Error::unsupported("the graph has too many conditionals by Switch and Merge"));
+            return Err(Error::unsupported("the graph has too many conditionals of Switch and Merge nodes"));
         }
-        let states = States::new(graph, &order, &done.outer, &weak, &assumptions.outcomes)?;
+        let states = States::new(graph, &order, &progress.outer, &weak, &assumptions.outcomes)?;
         if assumptions.extend(graph, &roots, &states) {
             continue;
         }
         if !states.redirects.is_empty() {
-            refuse_index_of_dead(graph, &order, &states)?;
+            reject_index_of_dead(graph, &order, &states)?;
             let redirects = Redirects::of_merges(graph, states.redirects);
             redirects.apply(graph, &mut roots);
             weak.redirect(&redirects);
@@ -175,18 +174,19 @@ fn replace_within(
         }
         let mut redirects = Redirects::default();
         for conditional in &conditionals {
-            let at = Place { order: &order, results: &roots.results, weak: &weak, outer: &done.outer };
-            let (node, stands_for) =
-                conditional.build(graph, library, &states, &mut done.moved, &at, visits)?;
-            done.outer.insert(node, conditional.outer.clone());
+            let at = Place { order: &order, results: &roots.results, weak: &weak, outer: &progress.outer };
+            let (node, replacements) =
+                conditional.build(graph, library, &states, &mut progress.moved, &at, visits)?;
+            progress.outer.insert(node, conditional.outer.clone());
             for &control in &graph.nodes[node].control_inputs {
-                let runs = states.of_node(control).as_ref().is_some_and(|s| includes(&conditional.outer, s));
+                let runs =
+                    states.node_state(control).as_ref().is_some_and(|s| includes(&conditional.outer, s));
                 if !runs {
                     weak.insert(node, control);
                 }
             }
-            redirects.outputs.extend(stands_for.outputs);
-            redirects.nodes.extend(stands_for.nodes);
+            redirects.outputs.extend(replacements.outputs);
+            redirects.nodes.extend(replacements.nodes);
         }
         redirects.apply(graph, &mut roots);
         weak.redirect(&redirects);
@@ -195,15 +195,16 @@ fn replace_within(
 
 /// Results of the preceding steps.
 #[derive(Default)]
-struct Done {
-    /// The state of each `If` made.
+struct Progress {
+    /// State of each `If` added so far.
     outer: BTreeMap<NodeId, Rc<Vec<Outcome>>>,
-    /// The nodes with effects that stand in a branch now.
+    /// Nodes with effects that are already part of a branch.
     moved: BTreeSet<NodeId>,
 }
 
-/// Control inputs on a `Switch` become control inputs on copies of its inputs, which say the same:
-/// that it runs. A variable waits for nothing, wherever it was created.
+/// Replaces control inputs from a `Switch` by control inputs from copies of its inputs, which are
+/// alive exactly when the `Switch` runs. Also removes the control inputs of variables, whose
+/// creation does not depend on its position.
 fn wait_for_inputs_of_switches(graph: &mut Graph) {
     let is_switch_at = |graph: &Graph, id: NodeId| is_switch(&graph.nodes[id].op);
     let mut copies: BTreeMap<NodeId, Vec<NodeId>> = BTreeMap::new();
@@ -218,8 +219,8 @@ fn wait_for_inputs_of_switches(graph: &mut Graph) {
     }
     for (switch, copies) in &mut copies {
         let node = graph.nodes[*switch].clone();
-        for (input, what) in node.inputs.iter().zip(["data", "pred"]) {
-            copies.push(push_identity(graph, &format!("{}/{what}", node.name), *input));
+        for (input, role) in node.inputs.iter().zip(["data", "pred"]) {
+            copies.push(push_identity(graph, &format!("{}/{role}", node.name), *input));
         }
         copies.extend(node.control_inputs.iter().filter(|&&control| !is_switch_at(graph, control)));
     }
@@ -235,23 +236,24 @@ fn wait_for_inputs_of_switches(graph: &mut Graph) {
     }
 }
 
-/// A `Merge` of which one input can be alive is that input, but the number of the input has no node
-/// to come from.
-fn refuse_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Result<()> {
+/// Rejects a use of the `value_index` output of a `Merge` with a single input that can be alive.
+/// Such a `Merge` is replaced by that input, so no node computes the index.
+fn reject_index_of_dead(graph: &Graph, order: &[NodeId], states: &States) -> Result<()> {
     let mut inputs = order.iter().flat_map(|&id| &graph.nodes[id].inputs);
     match inputs.find(|i| i.index == 1 && states.redirects.contains_key(&OutputId { index: 0, ..**i })) {
         Some(input) => Err(Error::unsupported(format!(
-            "node '{}' (op {}) has inputs that never are alive, and its second output is used",
+            "node '{}' (op {}) has inputs that are never alive, and its second output is used",
             graph.nodes[input.node].name, graph.nodes[input.node].op
         ))),
         None => Ok(()),
     }
 }
 
-/// Rejects a result that only one branch computes, because it has no value in the other.
+/// Rejects results and effects that are computed only under some outcomes: they have no value, or
+/// do not run, under the others.
 fn check_roots(graph: &Graph, roots: &Roots, states: &States) -> Result<()> {
     for output in &roots.results {
-        let state = states.of_output(graph, *output);
+        let state = states.output_state(graph, *output);
         if state.as_ref().is_some_and(|s| s.is_empty()) {
             continue;
         }
@@ -264,12 +266,12 @@ fn check_roots(graph: &Graph, roots: &Roots, states: &States) -> Result<()> {
             states.describe(graph, &state)
         )));
     }
-    match roots.effects.iter().find(|&&id| states.of_node(id).as_ref().is_none_or(|s| !s.is_empty())) {
+    match roots.effects.iter().find(|&&id| states.node_state(id).as_ref().is_none_or(|s| !s.is_empty())) {
         Some(&id) => Err(Error::invalid(format!(
-            "node '{}' (op {}) runs only if {}, which no Switch and Merge bring together again",
+            "node '{}' (op {}) runs only if {}, but no Merge joins the branches",
             graph.nodes[id].name,
             graph.nodes[id].op,
-            states.describe(graph, states.of_node(id))
+            states.describe(graph, states.node_state(id))
         ))),
         None => Ok(()),
     }

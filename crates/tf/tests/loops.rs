@@ -98,7 +98,7 @@ fn what_runs_in_an_iteration_is_no_result() {
     let mut config = config("while/mul");
     config.variable.clear();
     let message = tf::prepare(graph, config).expect_err("no result").to_string();
-    let wanted = "fetch 'while/mul:0' stands in the while loop 'while/while_context'";
+    let wanted = "fetch 'while/mul:0' is in the while loop 'while/while_context'";
     assert!(message.contains(wanted), "{message}");
 }
 
@@ -143,7 +143,7 @@ fn malformed_frames_are_refused_with_their_names() {
                   node { name: 'sum' op: 'AddV2' input: 'switch:1' input: 's2:1' T }
                   node { name: 'unused'";
     let cases: [(&[(&str, &str)], &str); 12] = [
-        (&[("op: 'LoopCond'", "op: 'LogicalNot'")], "'next' (op NextIteration) begins another iteration"),
+        (&[("op: 'LoopCond'", "op: 'LogicalNot'")], "'next' (op NextIteration) starts another iteration"),
         (&[("node { name: 'sum'", second)], "two conditions: nodes 'goes_on' and 'also'"),
         (
             &[("input: 'switch:1' input: 'switch:1'", "input: 'head' input: 'head'")],
@@ -151,41 +151,38 @@ fn malformed_frames_are_refused_with_their_names() {
         ),
         (
             &[("name: 'exit' op: 'Exit' input: 'switch'", "name: 'exit' op: 'Exit' input: 'switch:1'")],
-            "node 'exit' (op Exit) takes node 'switch' (op Switch), which is computed in an iteration",
+            "node 'exit' (op Exit) uses node 'switch' (op Switch), which is computed in an iteration",
         ),
         (
             &[("input: 'switch:1' input: 'switch:1'", "input: 'switch' input: 'switch:1'")],
-            "never is computed",
+            "is therefore never computed",
         ),
-        (
-            &[("op: 'Identity' input: 'exit'", "op: 'Identity' input: 'sum'")],
-            "stands in the while loop 'round'",
-        ),
+        (&[("op: 'Identity' input: 'exit'", "op: 'Identity' input: 'sum'")], "is in the while loop 'round'"),
         (
             &[("op: 'Identity' input: 'exit'", "op: 'Exit' input: 'exit'")],
-            "'result' (op Exit) stands in no while loop",
+            "'result' (op Exit) is not in a while loop",
         ),
         (
             &[("input: 'enter' input: 'next' T", "input: 'y' input: 'next' T")],
-            "node 'head' (op Merge) of no while loop takes node 'next'",
+            "node 'head' (op Merge) is in no while loop but uses node 'next'",
         ),
         (
             &[(
                 "input: 'enter' input: 'next' T attr { key: 'N' value { i: 2 }",
                 "input: 'enter' input: 'next' input: 'enter' T attr { key: 'N' value { i: 3 }",
             )],
-            "must take one Enter and one NextIteration",
+            "expected one Enter and one NextIteration as inputs",
         ),
         (
             &[
                 ("node { name: 'exit'", other),
                 ("input: 'switch:1' input: 'switch:1'", "input: 'switch:1' input: 'o'"),
             ],
-            "node 'sum' (op AddV2) has the input 'switch' from frame 'round' and the input 'o' from frame 'other'",
+            "node 'sum' (op AddV2) has input 'switch' from frame 'round' and input 'o' from frame 'other'",
         ),
         (
             &[("op: 'Identity' input: 'exit'", "op: 'AddV2' input: 'next' input: 'exit'")],
-            "node 'result' (op AddV2) takes node 'next' (op NextIteration)",
+            "node 'result' (op AddV2) uses node 'next' (op NextIteration)",
         ),
         (
             &[

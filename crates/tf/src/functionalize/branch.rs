@@ -1,4 +1,4 @@
-//! One side of a conditional.
+//! One branch of a conditional.
 
 use super::conditional::Conditional;
 use super::nodes::{is_merge, is_stateful, is_switch, is_variable};
@@ -7,12 +7,13 @@ use crate::{Graph, NodeId, OutputId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// A branch on its way to a function.
+/// A branch, before it becomes a function.
 pub(super) struct Branch {
+    /// Outcome of the predicate under which the branch runs.
     pub(super) outcome: usize,
     /// The nodes of the body, inputs first.
     pub(super) nodes: Vec<NodeId>,
-    /// Inputs of the body from outside.
+    /// Values from outside that the body reads.
     pub(super) captures: BTreeSet<OutputId>,
     /// Outside nodes that must run first.
     pub(super) waits_for: BTreeSet<NodeId>,
@@ -45,7 +46,7 @@ impl Branch {
             for &control in &graph.nodes[id].control_inputs {
                 match conditional.outcome_of(states, control) {
                     _ if is_inside(control) => work.push(control),
-                    // It never runs when this does, so there is nothing to wait for.
+                    // The control input never runs when this branch does.
                     Some(other) if other != outcome => {}
                     _ => {
                         branch.waits_for.insert(control);
@@ -58,7 +59,7 @@ impl Branch {
         Ok(branch)
     }
 
-    /// Notes what an output takes: a node of the branch, or something from outside.
+    /// Records what an output requires: a node of the branch, or a value from outside.
     fn visit(
         &mut self,
         conditional: &Conditional,
@@ -73,7 +74,7 @@ impl Branch {
             if is_switch(&node.op) {
                 if at.index != self.outcome {
                     return Err(Error::unsupported(format!(
-                        "what runs if {} uses the other side of node '{}' (op {})",
+                        "the branch for {} uses another output of node '{}' (op {}), which is dead there",
                         describe(graph, Outcome { predicate: conditional.predicate, number: self.outcome }),
                         node.name,
                         node.op
@@ -88,7 +89,7 @@ impl Branch {
         // A node that also runs under other outcomes is copied into the branch, because it cannot
         // be captured from outside.
         let is_partial = || {
-            let state = states.of_output(graph, at);
+            let state = states.output_state(graph, at);
             conditional.nests && state.is_none_or(|state| !includes(&conditional.outer, &state))
         };
         if branch_has(conditional, states, self.outcome, at.node) || is_partial() {
@@ -113,7 +114,8 @@ impl Branch {
         output
     }
 
-    /// A `Switch` on the predicate passes its data on, and so does a `Merge` of the conditional.
+    /// Input that an output forwards in this branch: the data input of a `Switch` on the predicate,
+    /// or the branch's input of a `Merge` of the conditional.
     fn step(
         &self,
         conditional: &Conditional,
@@ -125,11 +127,13 @@ impl Branch {
         if let Some(inputs) = conditional.merges.get(&output.node) {
             return Some(node.inputs[inputs[self.outcome]]);
         }
-        let is_ours = is_switch(&node.op) && states.predicate(output.node) == Some(conditional.predicate);
-        is_ours.then(|| node.inputs[0])
+        let is_on_predicate =
+            is_switch(&node.op) && states.predicate(output.node) == Some(conditional.predicate);
+        is_on_predicate.then(|| node.inputs[0])
     }
 
-    /// A branch has no control flow of its own left, or all of it is its own.
+    /// Rejects a branch that still contains control flow. If the conditional nests others, rejects
+    /// a branch that would run a node of another conditional a second time.
     pub(super) fn check(&self, conditional: &Conditional, graph: &Graph, states: &States) -> Result<()> {
         if conditional.nests {
             let is_own = |id: NodeId| branch_has(conditional, states, self.outcome, id);
@@ -139,18 +143,19 @@ impl Branch {
             };
             return match self.nodes.iter().find(|&&id| !is_own(id) && runs_once(id)) {
                 Some(&id) => Err(Error::unsupported(format!(
-                    "node '{}' (op {}) runs in one conditional, and a branch of the conditional on '{}' needs it",
+                    "node '{}' (op {}) runs in one conditional, but a branch of the conditional on '{}' also needs it",
                     graph.nodes[id].name, graph.nodes[id].op, graph.nodes[conditional.predicate.node].name
                 ))),
                 None => Ok(()),
             };
         }
-        let left = |id: &&NodeId| is_switch(&graph.nodes[**id].op) || is_merge(&graph.nodes[**id].op);
-        match self.nodes.iter().find(left) {
+        let is_unreplaced =
+            |id: &&NodeId| is_switch(&graph.nodes[**id].op) || is_merge(&graph.nodes[**id].op);
+        match self.nodes.iter().find(is_unreplaced) {
             Some(&id) => Err(Error::unsupported(format!(
-                "node '{}' (op {}) stands in a branch of the conditional on '{}', but no Merge there joins its sides, as where \
-                 the gradient of a loop in a conditional within another needs that loop: make the graph with functional control \
-                 flow, by tf.compat.v1.enable_control_flow_v2()",
+                "node '{}' (op {}) is in a branch of the conditional on '{}', but no Merge in that branch joins its outputs, \
+                 for example because the gradient of a loop in a nested conditional needs that loop: build the graph with \
+                 functional control flow by calling tf.compat.v1.enable_control_flow_v2()",
                 graph.nodes[id].name, graph.nodes[id].op, graph.nodes[conditional.predicate.node].name
             ))),
             None => Ok(()),

@@ -1,10 +1,10 @@
-//! From frames to `While`, the innermost first.
+//! Converts frames to `While` nodes, innermost first.
 //!
-//! The loop variables of a frame are the `Merge` nodes that take an `Enter` and a `NextIteration`;
-//! `LoopCond` says whether there is another iteration, and a `Switch` on it sends data into the
-//! body or out of the loop. So each node of a frame is on one [side](sides): computed always, if
-//! the loop goes on, or when it ends. The first two become the functions `cond` and `body`; what is
-//! computed when the loop ends is computed after the `While`.
+//! The loop variables of a frame are the `Merge` nodes with an `Enter` and a `NextIteration` as
+//! inputs. `LoopCond` decides whether there is another iteration, and a `Switch` on it sends data
+//! into the body or out of the loop. Each node of a frame is therefore on one [side](sides): it runs
+//! always, if the loop continues, or when the loop ends. The first two sides become the functions
+//! `cond` and `body`. Nodes that run when the loop ends are placed after the `While`.
 
 mod parts;
 mod sides;
@@ -35,16 +35,16 @@ pub(super) fn replace(graph: &mut Graph, library: &mut FunctionLibrary, roots: &
         let order = reachable(graph, roots)?;
         visits = visits.saturating_add(order.len());
         if visits > MAX_VISITS {
-            return Err(Error::unsupported("the graph has too many loops, one in the other"));
+            return Err(Error::unsupported("the graph has too many nested loops"));
         }
         let mut inside: BTreeMap<FrameId, Vec<NodeId>> = BTreeMap::new();
         let mut exits: BTreeMap<FrameId, Vec<NodeId>> = BTreeMap::new();
         for &id in &order {
-            if let Some(frame) = frames.of(id).filter(|&frame| frames[frame].depth == depth) {
+            if let Some(frame) = frames.frame_of(id).filter(|&frame| frames[frame].depth == depth) {
                 inside.entry(frame).or_default().push(id);
             }
             if is_exit(&graph.nodes[id].op)
-                && let Some(frame) = frames.of(graph.nodes[id].inputs[0].node)
+                && let Some(frame) = frames.frame_of(graph.nodes[id].inputs[0].node)
             {
                 exits.entry(frame).or_default().push(id);
             }
@@ -53,19 +53,19 @@ pub(super) fn replace(graph: &mut Graph, library: &mut FunctionLibrary, roots: &
         for (&frame, nodes) in &inside {
             let exits = exits.get(&frame).map_or(&[][..], Vec::as_slice);
             let at_frame = |e: Error| e.context(format!("while loop '{}'", frames[frame].name));
-            let found = Loop::new(graph, &frames, frame, nodes, exits).map_err(at_frame)?;
-            let Some(found) = found else {
+            let while_loop = Loop::new(graph, &frames, frame, nodes, exits).map_err(at_frame)?;
+            let Some(while_loop) = while_loop else {
                 enter_parent(graph, &mut frames, nodes, exits);
                 continue;
             };
-            let plan = Plan::new(&found).map_err(at_frame)?;
+            let plan = Plan::new(&while_loop).map_err(at_frame)?;
             let name = frames[frame].name.clone();
             let at_frame = |e: Error| e.context(format!("while loop '{name}'"));
             let mut target = Target { graph, library, frames: &mut frames, names: &mut names };
             moved.nodes.extend(plan.build(&mut target).map_err(at_frame)?);
         }
         for id in graph.nodes.ids() {
-            let is_inside = frames.of(id).is_some_and(|frame| inside.contains_key(&frame));
+            let is_inside = frames.frame_of(id).is_some_and(|frame| inside.contains_key(&frame));
             if !is_inside {
                 moved.apply_controls(&mut graph.nodes[id].control_inputs);
             }
@@ -75,7 +75,7 @@ pub(super) fn replace(graph: &mut Graph, library: &mut FunctionLibrary, roots: &
     Ok(())
 }
 
-/// A frame that does not loop: its nodes run once, where the frame stands.
+/// Moves the nodes of a frame without a loop into its parent, where they run once.
 fn enter_parent(graph: &mut Graph, frames: &mut Frames, nodes: &[NodeId], exits: &[NodeId]) {
     for &id in nodes {
         frames.move_to_parent(id);

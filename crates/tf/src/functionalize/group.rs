@@ -1,4 +1,4 @@
-//! The conditionals of one predicate at one place.
+//! Groups of conditionals with the same predicate and the same outer state.
 
 use super::branch::Branch;
 use super::conditional::Conditional;
@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use support::{Id, Result};
 
-/// Every `Merge` and effect of a predicate at a place.
+/// Every `Merge` and effect of one predicate under one outer state.
 pub(super) struct Group {
     predicate: OutputId,
-    /// The state of the place.
+    /// State in which the conditionals as a whole run.
     pub(super) outer: Rc<Vec<Outcome>>,
     merges: BTreeMap<NodeId, Vec<usize>>,
     effects: BTreeSet<NodeId>,
@@ -20,15 +20,16 @@ pub(super) struct Group {
     nests: bool,
 }
 
-/// Those of a group that need equally many of its own `Merge` nodes, one after the other; and what
-/// must not be there twice.
+/// The part of a group whose ends have the same number of the group's `Merge` nodes upstream, along
+/// the longest chain.
 struct Level {
     conditional: Conditional,
-    once: BTreeSet<NodeId>,
+    /// Nodes of the branches that must not be duplicated.
+    single_run: BTreeSet<NodeId>,
 }
 
 impl Group {
-    /// Groups every `Merge` and effect by predicate and place.
+    /// Groups every `Merge` and effect by predicate and outer state.
     pub(super) fn all(graph: &Graph, order: &[NodeId], states: &States, effects: &[NodeId]) -> Vec<Self> {
         type Place = (Rc<Vec<Outcome>>, OutputId);
         let mut groups: BTreeMap<Place, Self> = BTreeMap::new();
@@ -45,8 +46,8 @@ impl Group {
             groups.entry(place.clone()).or_insert_with(|| empty(&place)).merges.insert(id, inputs);
         }
         for &id in effects {
-            let Some(state) = states.of_node(id) else { continue };
-            // The innermost predicate is the one decided last, which is the one computed last.
+            let Some(state) = states.node_state(id) else { continue };
+            // The innermost predicate is the one computed last.
             let Some(last) = (0..state.len()).max_by_key(|&i| states.position(state[i].predicate.node))
             else {
                 continue;
@@ -69,8 +70,8 @@ impl Group {
         }
     }
 
-    /// A group of this predicate that stands in no conditional, with the effects that stand
-    /// anywhere in it.
+    /// Converts the group to an outermost conditional that contains all effects nested in it. `None`
+    /// if the group is inside another conditional or its predicate is not one of `predicates`.
     pub(super) fn outermost(
         self,
         predicates: &BTreeSet<OutputId>,
@@ -87,8 +88,8 @@ impl Group {
         Some(group)
     }
 
-    /// Adds the conditionals that the group is to those that can be replaced now, or to those that
-    /// must wait for others.
+    /// Splits the group into conditionals. Adds each to `ready` if it can be replaced now, or to
+    /// `blocked` if others must be replaced first.
     pub(super) fn conditionals(
         self,
         graph: &Graph,
@@ -105,20 +106,20 @@ impl Group {
         let levels: Vec<Level> = levels
             .into_iter()
             .map(|conditional| {
-                let once = once(&conditional, graph, states)?;
-                Ok(Level { conditional, once })
+                let single_run = single_run_nodes(&conditional, graph, states)?;
+                Ok(Level { conditional, single_run })
             })
             .collect::<Result<_>>()?;
         let mut levels: VecDeque<Level> = levels.into();
         while let Some(mut first) = levels.pop_front() {
-            let shares = |level: &Level, once: &BTreeSet<NodeId>| !once.is_disjoint(&level.once);
+            let shares = |level: &Level, nodes: &BTreeSet<NodeId>| !nodes.is_disjoint(&level.single_run);
             let mut joined = false;
-            // A level between two that are joined is joined too.
-            while let Some(last) = levels.iter().rposition(|level| shares(level, &first.once)) {
+            // Levels between two joined levels are joined too.
+            while let Some(last) = levels.iter().rposition(|level| shares(level, &first.single_run)) {
                 for level in levels.drain(..=last) {
                     first.conditional.merges.extend(level.conditional.merges);
                     first.conditional.effects.extend(level.conditional.effects);
-                    first.once.extend(level.once);
+                    first.single_run.extend(level.single_run);
                 }
                 joined = true;
             }
@@ -131,14 +132,15 @@ impl Group {
         Ok(())
     }
 
-    /// Parts the group by how many of its own `Merge` nodes, one after the other, each end needs.
+    /// Partitions the group by the length of the longest chain of its own `Merge` nodes upstream of
+    /// each end.
     fn levels(&self, graph: &Graph, order: &[NodeId]) -> Vec<Conditional> {
         let mut levels = vec![0u32; graph.nodes.len()];
         if self.merges.len() + self.effects.len() > 1 {
             for &id in order {
                 let node = &graph.nodes[id];
                 let inputs = node.inputs.iter().map(|i| i.node).chain(node.control_inputs.iter().copied());
-                // A `Merge` adds one for those who need it.
+                // Each `Merge` adds one level for its consumers.
                 let level = |id: NodeId| levels[id.index()] + u32::from(self.merges.contains_key(&id));
                 levels[id.index()] = inputs.map(level).max().unwrap_or(0);
             }
@@ -155,9 +157,9 @@ impl Group {
     }
 }
 
-/// The deepest conditionals of the graph, as many as can be replaced in one step. Of several that
-/// have the same predicate and place, those that don't need each other's results are one, and those
-/// that share what must run once.
+/// The deepest conditionals of the graph, as many as can be replaced in one step. Conditionals with
+/// the same predicate and outer state are combined if they don't need each other's results, or if
+/// they share nodes that must run only once.
 pub(super) fn innermost(
     graph: &Graph,
     order: &[NodeId],
@@ -170,20 +172,20 @@ pub(super) fn innermost(
     for group in groups.into_iter().filter(|group| Some(group.outer.len()) == depth) {
         group.conditionals(graph, order, states, &mut ready, &mut blocked)?;
     }
-    // Blocked ones wait for others to go first. When there are none, their outermost conditionals
-    // go first: in a branch of those, what is between the parts of an inner one has no conditional
-    // around it.
+    // A blocked conditional has to wait for others. If no conditional is ready, replace the outermost
+    // conditionals around the blocked ones first: in a branch of those, the nodes between the parts
+    // of an inner conditional are outside of any conditional.
     if ready.is_empty() {
-        let around = blocked.iter().flat_map(|conditional| conditional.outer.iter());
-        let around: BTreeSet<OutputId> = around.map(|outcome| outcome.predicate).collect();
+        let outer = blocked.iter().flat_map(|conditional| conditional.outer.iter());
+        let outer_predicates: BTreeSet<OutputId> = outer.map(|outcome| outcome.predicate).collect();
         let mut waiting = Vec::new();
         for group in Group::all(graph, order, states, effects) {
-            if let Some(group) = group.outermost(&around, states, effects) {
+            if let Some(group) = group.outermost(&outer_predicates, states, effects) {
                 group.conditionals(graph, order, states, &mut ready, &mut waiting)?;
             }
         }
     }
-    // When there are none either, the error about them comes out of trying.
+    // If still none is ready, try the blocked ones: the attempt produces the error.
     let chosen = if ready.is_empty() { blocked } else { ready };
     let mut all: Vec<(usize, usize, Conditional)> = chosen
         .into_iter()
@@ -193,34 +195,35 @@ pub(super) fn innermost(
             (first, positions.iter().max().copied().unwrap_or(0), conditional)
         })
         .collect();
-    // Conditionals whose ends don't interleave can't need each other both ways, so they become
-    // nodes of no cycle.
+    // Conditionals whose ends don't interleave can't depend on each other in both directions, so
+    // their replacements can't form a cycle.
     all.sort_by_key(|(first, last, _)| (*first, *last));
     let mut end = None;
-    let apart = all.into_iter().filter(|(first, last, _)| {
+    let disjoint = all.into_iter().filter(|(first, last, _)| {
         let follows = end.is_none_or(|end| end < *first);
         end = if follows { Some(*last) } else { end };
         follows
     });
-    Ok(apart.map(|(_, _, conditional)| conditional).collect())
+    Ok(disjoint.map(|(_, _, conditional)| conditional).collect())
 }
 
-/// The nodes of all branches that must not run in another conditional too: those with effects, and
-/// loops.
-fn once(conditional: &Conditional, graph: &Graph, states: &States) -> Result<BTreeSet<NodeId>> {
-    let mut once = BTreeSet::new();
+/// The nodes of all branches that must not run in another conditional as well: nodes with effects,
+/// and loops.
+fn single_run_nodes(conditional: &Conditional, graph: &Graph, states: &States) -> Result<BTreeSet<NodeId>> {
+    let mut nodes = BTreeSet::new();
     for outcome in 0..states.outcomes(conditional.predicate) {
         let branch = Branch::new(conditional, graph, states, outcome)?;
-        once.extend(branch.nodes.into_iter().filter(|&id| {
+        nodes.extend(branch.nodes.into_iter().filter(|&id| {
             let op = graph.nodes[id].op.as_str();
             (is_stateful(op) && !is_variable(op)) || op == "StatelessWhile"
         }));
     }
-    Ok(once)
+    Ok(nodes)
 }
 
-/// Finds the nodes that need a `Merge` of the conditional and that a branch of it needs. They will
-/// run in every branch. Whether that can be: they must have no control flow.
+/// Finds the nodes downstream of a `Merge` of the conditional that a branch of it needs. They will
+/// run in every branch. Returns true if they can: they must have the conditional's outer state and
+/// contain no control flow.
 fn fill_between(
     conditional: &mut Conditional,
     graph: &Graph,
@@ -244,12 +247,12 @@ fn fill_between(
     }
     let mut is_ready = true;
     while let Some(id) = work.pop() {
-        let is_ours = conditional.merges.contains_key(&id) || conditional.outcome_of(states, id).is_some();
-        if !after[id.index()] || is_ours || !conditional.between.insert(id) {
+        let is_own = conditional.merges.contains_key(&id) || conditional.outcome_of(states, id).is_some();
+        if !after[id.index()] || is_own || !conditional.between.insert(id) {
             continue;
         }
         let op = graph.nodes[id].op.as_str();
-        let is_here = states.of_node(id).as_ref().is_some_and(|s| **s == *conditional.outer);
+        let is_here = states.node_state(id).as_ref().is_some_and(|s| **s == *conditional.outer);
         is_ready &= is_here && !is_switch(op) && !is_merge(op);
         work.extend(inputs(id));
     }

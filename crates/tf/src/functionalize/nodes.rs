@@ -1,4 +1,4 @@
-//! Nodes that functionalisation adds, and what it asks of ops.
+//! Nodes that functionalization adds, and the properties of ops that it uses.
 
 use super::Assumption;
 use crate::op_def;
@@ -6,12 +6,12 @@ use crate::proto::{ListValue, NameAttrList, TensorProto, TensorShapeProto, attr_
 use crate::{DataType, Graph, Node, NodeId, OutputId};
 use std::collections::BTreeSet;
 
-/// True if an op forwards its data to one of its outputs.
+/// True if an op forwards its data to exactly one of its outputs.
 pub(super) fn is_switch(op: &str) -> bool {
     matches!(op, "Switch" | "RefSwitch" | "_SwitchN")
 }
 
-/// True if an op forwards the input that is alive.
+/// True if an op forwards whichever input is alive.
 pub(super) fn is_merge(op: &str) -> bool {
     matches!(op, "Merge" | "RefMerge")
 }
@@ -33,7 +33,7 @@ pub(super) fn is_loop(op: &str) -> bool {
     is_enter(op) || is_exit(op) || is_next_iteration(op) || op == "LoopCond"
 }
 
-/// True if an op only creates the handle of a variable, regardless of its position.
+/// True if an op only creates the handle of a variable, so that its position does not matter.
 pub(super) fn is_variable(op: &str) -> bool {
     matches!(op, "VarHandleOp" | "VariableV2" | "Variable")
 }
@@ -44,7 +44,7 @@ pub(super) fn is_stateful(op: &str) -> bool {
     op_def::lookup(op).is_none_or(|op| op.is_stateful) && op != "_Arg"
 }
 
-/// True if a node counts as stateful only because it reads a variable.
+/// True if an op is stateful only because it reads a variable.
 pub(super) fn is_read(op: &str) -> bool {
     matches!(
         op,
@@ -52,7 +52,7 @@ pub(super) fn is_read(op: &str) -> bool {
     )
 }
 
-/// Output that a predicate is a copy of.
+/// The output that a predicate copies through `Identity` nodes.
 pub(super) fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
     while let "Identity" | "RefIdentity" = graph.nodes[output.node].op.as_str() {
         output = graph.nodes[output.node].inputs[0];
@@ -60,7 +60,7 @@ pub(super) fn canonical(graph: &Graph, mut output: OutputId) -> OutputId {
     output
 }
 
-/// Adds a copy of a value.
+/// Adds an `Identity` of a value.
 pub(super) fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> NodeId {
     let data_type = graph.output_type(input).base();
     let values = [("T", Value::Type(data_type.number()))];
@@ -68,23 +68,24 @@ pub(super) fn push_identity(graph: &mut Graph, name: &str, input: OutputId) -> N
     graph.nodes.push(Node { inputs: vec![input], ..identity })
 }
 
-/// Adds a node that runs under one of the outcomes of a predicate only.
+/// Adds a `Switch` and a node that runs only under the given outcome of a predicate.
 pub(super) fn push_pivot(
     graph: &mut Graph,
     name: &str,
     predicate: OutputId,
-    Assumption { outcome, of }: Assumption,
+    Assumption { outcome, count }: Assumption,
 ) -> [NodeId; 2] {
     let data_type = graph.output_type(predicate).base();
     let is_bool = data_type == DataType::Bool;
     let op = if is_bool { "Switch" } else { "_SwitchN" };
-    let values = [("T", Value::Type(data_type.number())), ("num_outs", Value::I(of as i64))];
-    let switch = Node::unconnected(format!("{name}/Switch"), op, values, vec![data_type; of]);
+    let values = [("T", Value::Type(data_type.number())), ("num_outs", Value::I(count as i64))];
+    let switch = Node::unconnected(format!("{name}/Switch"), op, values, vec![data_type; count]);
     let switch = graph.nodes.push(Node { inputs: vec![predicate, predicate], ..switch });
     [switch, push_identity(graph, name, OutputId { node: switch, index: outcome })]
 }
 
-/// Makes a node a copy of a value of its own type; it keeps its name and its place in the order.
+/// Turns a node into an `Identity` of a value of its own type. The node keeps its name, id, and
+/// control inputs.
 pub(super) fn become_identity(graph: &mut Graph, id: NodeId, input: OutputId) {
     let node = &mut graph.nodes[id];
     let data_type = node.output_types[0];
@@ -108,12 +109,11 @@ pub(super) fn push_index(graph: &mut Graph, name: &str, value: usize) -> NodeId 
     graph.nodes.push(Node::unconnected(name, "Const", values, vec![DataType::Int32]))
 }
 
-/// Adds the arguments of a function; each gets the first name like the one wanted that no other
-/// has.
-pub(super) fn push_arguments(graph: &mut Graph, wanted: &[(String, DataType)]) -> Vec<NodeId> {
+/// Adds the arguments of a function. A name that is already taken gets a suffix.
+pub(super) fn push_arguments(graph: &mut Graph, parameters: &[(String, DataType)]) -> Vec<NodeId> {
     let mut taken: BTreeSet<String> = BTreeSet::new();
     let mut arguments = Vec::new();
-    for (i, (name, data_type)) in wanted.iter().enumerate() {
+    for (i, (name, data_type)) in parameters.iter().enumerate() {
         let mut name = name.clone();
         while !taken.insert(name.clone()) {
             name = format!("{name}/{i}");
@@ -135,13 +135,12 @@ fn function(name: &str) -> NameAttrList {
 /// A node that calls one of several functions.
 pub(super) struct Choice<'a> {
     pub(super) name: String,
-    /// A predicate, or the index of a function if there are more than two functions or the type is
-    /// not bool.
+    /// A bool predicate for an `If`, or the index of a function for a `Case`.
     pub(super) selector: OutputId,
     pub(super) inputs: Vec<OutputId>,
     pub(super) control_inputs: Vec<NodeId>,
     pub(super) output_types: Vec<DataType>,
-    /// The functions: under false and true, or under each number.
+    /// The functions for false and true, or for each index.
     pub(super) functions: &'a [String],
     pub(super) has_effects: bool,
 }
@@ -181,7 +180,7 @@ impl Choice<'_> {
     }
 }
 
-/// A node that calls one function as long as another says so.
+/// A node that calls the function `body` while the function `cond` returns true.
 pub(super) struct Repetition {
     pub(super) name: String,
     pub(super) inputs: Vec<OutputId>,

@@ -12,28 +12,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Error, Result};
 
-/// Context of a conditional.
+/// The graph around a conditional.
 pub(super) struct Place<'a> {
-    /// All nodes that are needed.
+    /// All needed nodes, inputs first.
     pub(super) order: &'a [NodeId],
     /// Outputs that must be computed.
     pub(super) results: &'a [OutputId],
     pub(super) weak: &'a WeakEdges,
-    /// The state of each `If` made.
+    /// State of each `If` added so far.
     pub(super) outer: &'a BTreeMap<NodeId, Rc<Vec<Outcome>>>,
 }
 
 /// Results of a conditional.
 enum Output {
-    /// An output of a `Merge`, or of a node between.
+    /// An output of a `Merge`, or of a node in `Conditional::between`.
     Value(OutputId),
-    /// The number of the input that a `Merge` takes.
+    /// Index of the input that a `Merge` forwards.
     Index(NodeId),
 }
 
 impl Conditional {
-    /// Adds the `If` and its branches. `moved` are the nodes with effects that stand in a branch
-    /// already. The answer is the `If`, and what it stands for.
+    /// Adds the `If` or `Case` and its branches. `moved` contains the nodes with effects that are
+    /// already part of a branch. Returns the new node and the redirects to it.
     pub(super) fn build(
         &self,
         graph: &mut Graph,
@@ -63,7 +63,7 @@ impl Conditional {
         let base = match (self.merges.first_key_value(), self.effects.first()) {
             (Some((merge, _)), _) => graph.nodes[*merge].name.clone(),
             (None, Some(effect)) => format!("{}/cond", graph.nodes[*effect].name),
-            (None, None) => return Err(Error::internal("a conditional without an end")),
+            (None, None) => return Err(Error::internal("the conditional has neither a Merge nor an effect")),
         };
         let outputs = self.outputs(graph, states, &branches, at);
         let mut functions = Vec::new();
@@ -78,7 +78,7 @@ impl Conditional {
             let (mut function, inherited) = self.function(graph, states, branch, &captures, &outputs, at)?;
             function.name.clone_from(&name);
             if self.nests {
-                function = replaced(function, library, inherited, visits)?;
+                function = replace_nested(function, library, inherited, visits)?;
             }
             has_effects |= !function.control_results.is_empty();
             library.insert(function);
@@ -110,7 +110,7 @@ impl Conditional {
         Ok((node, redirects))
     }
 
-    /// Every `Merge`, and what others than the branches use of the nodes between.
+    /// Every `Merge`, and the outputs of nodes in `between` that are used outside of the branches.
     fn outputs(&self, graph: &Graph, states: &States, branches: &[Branch], at: &Place<'_>) -> Vec<Output> {
         let mut outputs = Vec::new();
         for &merge in self.merges.keys() {
@@ -123,13 +123,13 @@ impl Conditional {
             return outputs;
         }
         let inside: BTreeSet<NodeId> = branches.iter().flat_map(|b| b.nodes.iter().copied()).collect();
-        let is_ours = |id: NodeId| states.predicate(id) == Some(self.predicate);
+        let is_on_predicate = |id: NodeId| states.predicate(id) == Some(self.predicate);
         let is_outside =
-            |id: &&NodeId| !inside.contains(id) && !self.merges.contains_key(id) && !is_ours(**id);
+            |id: &&NodeId| !inside.contains(id) && !self.merges.contains_key(id) && !is_on_predicate(**id);
         let users = at.order.iter().filter(is_outside).flat_map(|&id| graph.nodes[id].inputs.iter().copied());
         let mut exported = BTreeSet::new();
         for mut output in users.chain(at.results.iter().copied()) {
-            while is_ours(output.node) {
+            while is_on_predicate(output.node) {
                 output = graph.nodes[output.node].inputs[0];
             }
             if self.between.contains(&output.node) {
@@ -140,15 +140,16 @@ impl Conditional {
         outputs
     }
 
-    /// A node with an effect runs once, so it cannot stand in two conditionals.
+    /// Marks the nodes with effects as moved into a branch. Rejects a node that is already part of
+    /// one: a node with an effect runs only once.
     fn move_effects(&self, graph: &Graph, branches: &[Branch], moved: &mut BTreeSet<NodeId>) -> Result<()> {
         let body: BTreeSet<NodeId> = branches.iter().flat_map(|b| b.nodes.iter().copied()).collect();
         for id in body.into_iter().filter(|&id| is_stateful(&graph.nodes[id].op)) {
             let node = &graph.nodes[id];
             if !moved.insert(id) && !is_variable(&node.op) {
                 return Err(Error::unsupported(format!(
-                    "node '{}' (op {}) has an effect, and two conditionals on '{}' of which one needs the other's \
-                     result both need it",
+                    "node '{}' (op {}) has an effect, but two conditionals on '{}' need it, and one of them depends on \
+                     the result of the other",
                     node.name, node.op, graph.nodes[self.predicate.node].name
                 )));
             }
@@ -156,7 +157,7 @@ impl Conditional {
         Ok(())
     }
 
-    /// A branch as a function, which gets its name later, and what is known of its nodes.
+    /// Converts a branch to a function without a name. Also returns the facts known about its nodes.
     fn function(
         &self,
         graph: &Graph,
@@ -167,21 +168,21 @@ impl Conditional {
         at: &Place<'_>,
     ) -> Result<(Function, Inherited)> {
         let mut body = Graph::new();
-        let wanted: Vec<_> =
+        let parameters: Vec<_> =
             captures.iter().enumerate().map(|(i, &o)| (format!("arg{i}"), graph.output_type(o))).collect();
-        let arguments = push_arguments(&mut body, &wanted);
-        let given: BTreeMap<OutputId, NodeId> =
+        let arguments = push_arguments(&mut body, &parameters);
+        let argument_of: BTreeMap<OutputId, NodeId> =
             captures.iter().copied().zip(arguments.iter().copied()).collect();
         let mut ids: BTreeMap<NodeId, NodeId> = BTreeMap::new();
         let find = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
             let output = branch.source(self, graph, states, output);
-            match (ids.get(&output.node), given.get(&output)) {
+            match (ids.get(&output.node), argument_of.get(&output)) {
                 (Some(&node), _) => Some(OutputId { node, index: output.index }),
                 (None, argument) => argument.map(|&node| OutputId { node, index: 0 }),
             }
         };
         let resolve = |ids: &BTreeMap<NodeId, NodeId>, output: OutputId| {
-            find(ids, output).expect("what is no node here was captured")
+            find(ids, output).expect("the output is neither in the branch nor captured")
         };
         for &id in &branch.nodes {
             let mut node = graph.nodes[id].clone();
@@ -206,8 +207,8 @@ impl Conditional {
         control_results.dedup();
         let mut inherited = Inherited::default();
         if self.nests {
-            let inside = |(node, control)| Some((*ids.get(&node)?, *ids.get(&control)?));
-            inherited.weak = at.weak.iter().filter_map(inside).collect();
+            let edge_inside = |(node, control)| Some((*ids.get(&node)?, *ids.get(&control)?));
+            inherited.weak = at.weak.iter().filter_map(edge_inside).collect();
             for (id, outcomes) in at.outer.iter().filter_map(|(id, outcomes)| Some((*ids.get(id)?, outcomes)))
             {
                 let rest = outcomes.iter().filter(|outcome| outcome.predicate != self.predicate);
@@ -219,7 +220,7 @@ impl Conditional {
                     .collect::<Option<_>>()
                     .ok_or_else(|| {
                         Error::unsupported(format!(
-                            "what decides whether node '{}' (op {}) runs is not known in the branch of '{}'",
+                            "the predicate that decides if node '{}' (op {}) runs is not available in the branch of '{}'",
                             body.nodes[id].name, body.nodes[id].op, graph.nodes[self.predicate.node].name
                         ))
                     })?;
@@ -231,8 +232,8 @@ impl Conditional {
     }
 }
 
-/// A branch whose own conditionals are replaced.
-fn replaced(
+/// Replaces the conditionals inside a branch.
+fn replace_nested(
     function: Function,
     library: &mut FunctionLibrary,
     inherited: Inherited,
@@ -241,12 +242,12 @@ fn replaced(
     let Function { name, mut graph, arguments, results, control_results } = function;
     let roots = Roots { results, effects: control_results, name: "result" };
     let roots = replace_within(&mut graph, library, roots, &mut Assumptions::default(), inherited, visits)?;
-    let kept = compact(&mut graph, &roots, &arguments);
+    let new_ids = compact(&mut graph, &roots, &arguments);
     Ok(Function {
         name,
         control_results: effects_of(&graph),
         graph,
-        arguments: arguments.iter().map(|id| kept[id]).collect(),
-        results: roots.results.iter().map(|o| OutputId { node: kept[&o.node], ..*o }).collect(),
+        arguments: arguments.iter().map(|id| new_ids[id]).collect(),
+        results: roots.results.iter().map(|o| OutputId { node: new_ids[&o.node], ..*o }).collect(),
     })
 }

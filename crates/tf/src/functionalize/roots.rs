@@ -1,4 +1,4 @@
-//! Roots of the computation, the nodes that they need, and redirects to replacements of nodes.
+//! Roots of the computation, the nodes upstream of them, and redirects to replacement nodes.
 
 use super::nodes::{is_merge, is_stateful};
 use crate::{Graph, NodeId, OutputId};
@@ -19,7 +19,7 @@ impl Roots {
         self.results.iter().map(|output| output.node).chain(self.effects.iter().copied())
     }
 
-    /// Leaves out effects that results, or other effects, need anyway.
+    /// Removes effects that are upstream of results or of other effects.
     pub(super) fn reduce(&mut self, graph: &Graph) -> Result<()> {
         if self.effects.len() < 2 && self.results.is_empty() {
             return Ok(());
@@ -27,14 +27,14 @@ impl Roots {
         let mut seen = vec![false; graph.nodes.len()];
         graph.mark_needed(self.results.iter().map(|o| o.node).collect(), &mut seen);
         let effects: BTreeSet<NodeId> = self.effects.iter().copied().collect();
-        let mut kept = BTreeSet::new();
+        let mut remaining = BTreeSet::new();
         for id in graph.topological_order()?.into_iter().rev().filter(|id| effects.contains(id)) {
             if !seen[id.index()] {
-                kept.insert(id);
+                remaining.insert(id);
                 graph.mark_needed(vec![id], &mut seen);
             }
         }
-        self.effects = kept.into_iter().collect();
+        self.effects = remaining.into_iter().collect();
         Ok(())
     }
 }
@@ -51,12 +51,13 @@ pub(super) fn reachable(graph: &Graph, roots: &Roots) -> Result<Vec<NodeId>> {
 #[derive(Default)]
 pub(super) struct Redirects {
     pub(super) outputs: BTreeMap<OutputId, OutputId>,
-    /// For those that wait for a node, and for effects.
+    /// Replacements in control inputs and effects.
     pub(super) nodes: BTreeMap<NodeId, NodeId>,
 }
 
 impl Redirects {
-    /// Of each `Merge` whose first output has moved, those that wait for it wait for the new place.
+    /// Extends redirects of outputs: control inputs from a `Merge` whose first output moved to
+    /// another node are redirected to that node.
     pub(super) fn of_merges(graph: &Graph, outputs: BTreeMap<OutputId, OutputId>) -> Self {
         let mut redirects = Self { outputs, nodes: BTreeMap::new() };
         redirects.nodes = redirects
@@ -71,7 +72,7 @@ impl Redirects {
     }
 
     fn follow(&self, mut output: OutputId) -> OutputId {
-        // Replacements may be replaced too; a chain is never longer than their number.
+        // Replacements may be replaced too. A chain is never longer than the number of redirects.
         for _ in 0..self.outputs.len() {
             match self.outputs.get(&output) {
                 Some(&next) => output = next,
@@ -81,7 +82,7 @@ impl Redirects {
         output
     }
 
-    /// Makes every user of what is replaced use the replacement.
+    /// Redirects every use of a replaced node or output to its replacement.
     pub(super) fn apply(&self, graph: &mut Graph, roots: &mut Roots) {
         for node in graph.nodes.values_mut() {
             node.inputs.iter_mut().for_each(|input| *input = self.follow(*input));
@@ -91,7 +92,7 @@ impl Redirects {
         self.apply_controls(&mut roots.effects);
     }
 
-    /// The same for nodes that someone waits for.
+    /// Redirects a list of control inputs or effects.
     pub(super) fn apply_controls(&self, controls: &mut Vec<NodeId>) {
         if controls.iter().any(|id| self.nodes.contains_key(id)) {
             controls.iter_mut().for_each(|id| *id = self.nodes.get(id).copied().unwrap_or(*id));
@@ -101,15 +102,15 @@ impl Redirects {
     }
 }
 
-/// Drops nodes that neither roots nor arguments are or need. The answer is the new id of each node
-/// kept.
+/// Drops nodes that are not upstream of a root or an argument. Returns the new id of each remaining
+/// node.
 pub(super) fn compact(graph: &mut Graph, roots: &Roots, arguments: &[NodeId]) -> BTreeMap<NodeId, NodeId> {
     let mut needed = vec![false; graph.nodes.len()];
     graph.mark_needed(roots.nodes().chain(arguments.iter().copied()).collect(), &mut needed);
     graph.keep_marked(&needed)
 }
 
-/// The nodes of a function that has no control flow left which must run whenever it is called.
+/// The nodes that must run whenever a function without TensorFlow 1 control flow is called.
 pub(super) fn effects_of(graph: &Graph) -> Vec<NodeId> {
     graph.nodes.ids().filter(|&id| is_stateful(&graph.nodes[id].op)).collect()
 }

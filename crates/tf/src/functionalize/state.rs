@@ -1,4 +1,4 @@
-//! Under which outcomes of predicates each node runs.
+//! States of nodes: the outcomes of predicates under which each node runs.
 
 use super::Assumption;
 use super::nodes::{canonical, is_merge, is_switch};
@@ -9,50 +9,49 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use support::{Error, Id, Result};
 
-/// The depth to which conditionals may nest.
+/// Maximum nesting depth of conditionals.
 const MAX_DEPTH: usize = 64;
 
-/// The most outcomes that a predicate may have.
+/// Maximum number of outcomes of a predicate.
 const MAX_OUTCOMES: usize = 10_000;
 
-/// A predicate and its outcome.
+/// A predicate and one of its outcomes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Outcome {
     pub(super) predicate: OutputId,
-    /// 0 or 1 for false or true, else the number of the output that `_SwitchN` chooses.
+    /// 0 for false and 1 for true, or the index of the output that `_SwitchN` selects.
     pub(super) number: usize,
 }
 
-/// The outcomes that must all hold, in order; `None` if they exclude each other, so that the node
-/// never runs.
+/// The outcomes that must all hold, in ascending order. `None` if they exclude each other, so that
+/// the node never runs.
 pub(super) type State = Option<Rc<Vec<Outcome>>>;
 
-/// A predicate, and which input of a `Merge` is the one under each outcome.
+/// A predicate, and the index of the input that a `Merge` forwards under each outcome.
 pub(super) type Sides = (OutputId, Vec<usize>);
 
 /// The states of all nodes of a graph.
 pub(super) struct States {
     states: Vec<State>,
-    /// The predicate of each `Switch`, with copies by `Identity` looked through.
+    /// The predicate of each `Switch`, upstream of `Identity` copies.
     predicates: BTreeMap<NodeId, OutputId>,
     /// Number of outcomes of each predicate.
     outcomes: BTreeMap<OutputId, usize>,
     /// Outcomes that hold everywhere.
     assumed: BTreeMap<OutputId, Assumption>,
-    /// First outputs of each `Merge` of which one input only can be alive, and that input; outputs
-    /// of each `Switch` on a predicate whose outcome is assumed.
+    /// Outputs that only forward a value, with that value: the first output of each `Merge` with a
+    /// single input that can be alive, and the live output of each `Switch` whose outcome is assumed.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Position of each node in the order.
     positions: Vec<usize>,
-    /// The nodes whose second output is used.
+    /// Nodes whose second output is used.
     second_used: BTreeSet<NodeId>,
 }
 
 impl States {
-    /// Finds the states of the nodes in `order`, which has inputs first. `outer` has states that
-    /// nodes have at least;
-    /// `weak` has the nodes that wait for others, whether or not those run; `assumed` has outcomes
-    /// that hold everywhere.
+    /// Computes the states of the nodes in `order`, which lists inputs first. `outer` contains
+    /// minimum states of nodes, `weak` the control edges that do not affect states, and `assumed`
+    /// the outcomes that hold everywhere.
     pub(super) fn new(
         graph: &Graph,
         order: &[NodeId],
@@ -80,13 +79,13 @@ impl States {
                 states.insert_switch(graph, id)?;
             }
             let state = if is_merge(&node.op) {
-                states.merged(graph, id, weak)?
+                states.merge_state(graph, id, weak)?
             } else {
-                states.joined(graph, id, weak)
+                states.input_state(graph, id, weak)
             };
             if state.as_ref().is_some_and(|s| s.len() > MAX_DEPTH) {
                 return Err(Error::unsupported(format!(
-                    "node '{}' (op {}) stands in conditionals more than {MAX_DEPTH} deep",
+                    "node '{}' (op {}) is nested in more than {MAX_DEPTH} conditionals",
                     node.name, node.op
                 )));
             }
@@ -106,8 +105,8 @@ impl States {
         let known = *self.outcomes.entry(predicate).or_insert(outcomes);
         if known != outcomes || outcomes > MAX_OUTCOMES {
             return Err(Error::unsupported(format!(
-                "node '{}' (op {}) chooses one of {outcomes} outputs by '{}', by which another node chooses one of \
-                 {known}, and {MAX_OUTCOMES} is the most",
+                "node '{}' (op {}) selects one of {outcomes} outputs by '{}'; expected {known}, the number of outputs of \
+                 other nodes with this selector, and at most {MAX_OUTCOMES}",
                 node.name, node.op, graph.nodes[predicate.node].name
             )));
         }
@@ -133,14 +132,14 @@ impl States {
         self.second_used.contains(&merge)
     }
 
-    /// The state of a node.
-    pub(super) fn of_node(&self, id: NodeId) -> &State {
+    /// State of a node.
+    pub(super) fn node_state(&self, id: NodeId) -> &State {
         &self.states[id.index()]
     }
 
-    /// The state of an output: for a `Switch`, with its outcome.
-    pub(super) fn of_output(&self, graph: &Graph, output: OutputId) -> State {
-        let state = self.of_node(output.node);
+    /// State of an output. For a `Switch`, includes the outcome that selects the output.
+    pub(super) fn output_state(&self, graph: &Graph, output: OutputId) -> State {
+        let state = self.node_state(output.node);
         match self.predicates.get(&output.node) {
             Some(&predicate) if is_switch(&graph.nodes[output.node].op) => {
                 match self.assumed.get(&predicate) {
@@ -158,15 +157,15 @@ impl States {
         self.predicates.get(&id).copied()
     }
 
-    /// A node runs if all its inputs are alive.
-    /// Makes effects of nodes that others wait for where those run and the nodes may not.
+    /// Adds to the effects each node at the start of a weak edge that may not run when the waiting
+    /// node does, unless the two never run together.
     pub(super) fn add_effects(&self, weak: &WeakEdges, order: &[NodeId], roots: &mut Roots) {
         let reached: BTreeSet<NodeId> = order.iter().copied().collect();
         let mut effects: BTreeSet<NodeId> = roots.effects.iter().copied().collect();
         for (user, control) in weak.iter().filter(|(user, _)| reached.contains(user)) {
-            let none: Rc<Vec<Outcome>> = Rc::default();
-            let user = self.of_node(user).as_ref().unwrap_or(&none);
-            if let Some(state) = self.of_node(control)
+            let empty: Rc<Vec<Outcome>> = Rc::default();
+            let user = self.node_state(user).as_ref().unwrap_or(&empty);
+            if let Some(state) = self.node_state(control)
                 && !includes(user, state)
                 && !excludes(user, state)
             {
@@ -176,11 +175,12 @@ impl States {
         roots.effects = effects.into_iter().collect();
     }
 
-    fn joined(&self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> State {
+    /// State of a node that runs if all its inputs are alive.
+    fn input_state(&self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> State {
         let node = &graph.nodes[id];
-        let data = node.inputs.iter().map(|&input| self.of_output(graph, input));
+        let data = node.inputs.iter().map(|&input| self.output_state(graph, input));
         let strong = node.control_inputs.iter().filter(|&&input| !weak.contains(id, input));
-        let control = strong.map(|&input| self.of_node(input).clone());
+        let control = strong.map(|&input| self.node_state(input).clone());
         let mut state = Some(Rc::default());
         for input in data.chain(control) {
             state = join(&state, &input);
@@ -188,10 +188,11 @@ impl States {
         state
     }
 
-    /// A `Merge` runs if one of its inputs is alive: under what the inputs have in common.
-    fn merged(&mut self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> Result<State> {
+    /// State of a `Merge`, which runs if one of its inputs is alive: the outcomes that the states of
+    /// its inputs have in common.
+    fn merge_state(&mut self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> Result<State> {
         let node = &graph.nodes[id];
-        let inputs: Vec<State> = node.inputs.iter().map(|&input| self.of_output(graph, input)).collect();
+        let inputs: Vec<State> = node.inputs.iter().map(|&input| self.output_state(graph, input)).collect();
         let alive: Vec<usize> = (0..inputs.len()).filter(|&i| inputs[i].is_some()).collect();
         let state = match alive.as_slice() {
             [] => None,
@@ -210,7 +211,7 @@ impl States {
                         })
                         .collect();
                     return Err(Error::unsupported(format!(
-                        "node '{}' (op {}) does not join the two sides of one Switch: it takes {}",
+                        "node '{}' (op {}) does not join the branches of one Switch: its inputs are {}",
                         node.name,
                         node.op,
                         described.join(", ")
@@ -220,20 +221,20 @@ impl States {
         };
         let mut state = state;
         for &input in node.control_inputs.iter().filter(|&&input| !weak.contains(id, input)) {
-            state = join(&state, self.of_node(input));
+            state = join(&state, self.node_state(input));
         }
         Ok(state)
     }
 
-    /// For a `Merge` whose inputs differ in one predicate's outcome only, and that has one for each
-    /// outcome: the rest of their states, and its sides.
+    /// The common part of the states of a `Merge`'s inputs, and its sides. `None` unless the states
+    /// differ only in the outcome of one predicate and there is one input for each outcome.
     pub(super) fn sides(&self, graph: &Graph, id: NodeId) -> Option<(Rc<Vec<Outcome>>, Sides)> {
         let inputs = &graph.nodes[id].inputs;
         if !(2..=MAX_OUTCOMES).contains(&inputs.len()) {
             return None;
         }
         let states: Vec<Rc<Vec<Outcome>>> =
-            inputs.iter().map(|&input| self.of_output(graph, input)).collect::<Option<_>>()?;
+            inputs.iter().map(|&input| self.output_state(graph, input)).collect::<Option<_>>()?;
         let (first, second) = (&states[0], &states[1]);
         if states.iter().any(|state| state.len() != first.len()) {
             return None;
@@ -255,7 +256,7 @@ impl States {
         Some((Rc::new(outer), (predicate, sides.into_iter().collect::<Option<_>>()?)))
     }
 
-    /// The state in words: `'p' is true and 'q' is false`.
+    /// Describes a state: `'p' is true and 'q' is false`.
     pub(super) fn describe(&self, graph: &Graph, state: &State) -> String {
         match state {
             None => "a condition and its opposite hold".to_owned(),
@@ -268,7 +269,7 @@ impl States {
     }
 }
 
-/// An outcome in words: `'p' is true`, `'i' is 3`.
+/// Describes an outcome: `'p' is true`, `'i' is 3`.
 pub(super) fn describe(graph: &Graph, outcome: Outcome) -> String {
     let Outcome { predicate, number } = outcome;
     let name = &graph.nodes[predicate.node].name;
@@ -279,7 +280,7 @@ pub(super) fn describe(graph: &Graph, outcome: Outcome) -> String {
     }
 }
 
-/// Both states at once.
+/// The state in which both states hold.
 fn join(a: &State, b: &State) -> State {
     let (a, b) = (a.as_ref()?, b.as_ref()?);
     if b.is_empty() || Rc::ptr_eq(a, b) {
@@ -295,7 +296,7 @@ fn join(a: &State, b: &State) -> State {
     if contradicts { None } else { Some(Rc::new(all)) }
 }
 
-/// True if all of `outer` holds wherever `inner` holds.
+/// True if `outer` holds wherever `inner` holds.
 pub(super) fn includes(inner: &[Outcome], outer: &[Outcome]) -> bool {
     outer.iter().all(|outcome| inner.contains(outcome))
 }

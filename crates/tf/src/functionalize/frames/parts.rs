@@ -1,5 +1,4 @@
-//! The nodes that one part of a loop needs: its condition, its body, or what is computed when it
-//! ends.
+//! The nodes needed by one part of a loop: its condition, its body, or its epilogue.
 
 use super::sides::{Loop, Side};
 use crate::functionalize::nodes::{is_enter, is_merge, is_next_iteration, is_read, is_stateful};
@@ -7,31 +6,32 @@ use crate::{DataType, NodeId, OutputId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// A value from outside of the frame, and its type inside: an `Enter` may read a reference.
+/// A value from outside the frame. `data_type` is its type inside the frame, which is not a
+/// reference type if an `Enter` reads the reference.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Capture {
     pub(super) output: OutputId,
     pub(super) data_type: DataType,
 }
 
-/// Kinds of values inside a frame.
+/// Source of a value inside a frame.
 pub(super) enum Source {
-    /// The value of a loop variable at the head of the iteration.
+    /// Value of a loop variable at the start of the iteration.
     Variable(usize),
-    /// A value from outside.
+    /// A value from outside the frame.
     Outside(Capture),
     /// An output of a node of the frame.
     Node(OutputId),
 }
 
-/// A part of a loop on its way to a function.
+/// A part of a loop: the nodes to copy, and the values and nodes from outside that they use.
 pub(super) struct Part {
     pub(super) side: Side,
     /// The nodes, inputs first.
     pub(super) nodes: Vec<NodeId>,
-    /// Nodes that must run for their effects.
+    /// Nodes of this side that have effects and are not upstream of a result or of another effect.
     pub(super) effects: Vec<NodeId>,
-    /// Values from outside.
+    /// Values from outside the frame.
     pub(super) captures: BTreeSet<Capture>,
     /// Outside nodes that must run first.
     pub(super) waits_for: BTreeSet<NodeId>,
@@ -39,15 +39,15 @@ pub(super) struct Part {
 
 /// The search for the nodes of a part.
 struct Search<'a, 'b> {
-    of: &'b Loop<'a>,
+    source_loop: &'b Loop<'a>,
     part: Part,
     seen: BTreeSet<NodeId>,
     work: Vec<NodeId>,
 }
 
 impl Part {
-    /// Collects what results on a side need, and the nodes of that side that have effects.
-    pub(super) fn new(of: &Loop<'_>, side: Side, results: &[OutputId]) -> Result<Self> {
+    /// Collects the nodes upstream of `results`, and the nodes of `side` that have effects.
+    pub(super) fn new(source_loop: &Loop<'_>, side: Side, results: &[OutputId]) -> Result<Self> {
         let part = Self {
             side,
             nodes: Vec::new(),
@@ -55,22 +55,22 @@ impl Part {
             captures: BTreeSet::new(),
             waits_for: BTreeSet::new(),
         };
-        let mut search = Search { of, part, seen: BTreeSet::new(), work: Vec::new() };
+        let mut search = Search { source_loop, part, seen: BTreeSet::new(), work: Vec::new() };
         for &result in results {
             search.visit(result)?;
         }
         search.run()?;
-        // In reverse order, so that the inputs of an effect are not listed as effects themselves.
-        for &id in of.nodes.iter().rev() {
-            let op = of.graph.nodes[id].op.as_str();
-            if of.side(id) == side && is_stateful(op) && !is_read(op) && !search.seen.contains(&id) {
+        // In reverse order, so that nodes upstream of an effect are not listed as effects themselves.
+        for &id in source_loop.nodes.iter().rev() {
+            let op = source_loop.graph.nodes[id].op.as_str();
+            if source_loop.side(id) == side && is_stateful(op) && !is_read(op) && !search.seen.contains(&id) {
                 search.part.effects.push(id);
                 search.work.push(id);
                 search.run()?;
             }
         }
         let Search { mut part, seen, .. } = search;
-        part.nodes = of.nodes.iter().copied().filter(|id| seen.contains(id)).collect();
+        part.nodes = source_loop.nodes.iter().copied().filter(|id| seen.contains(id)).collect();
         Ok(part)
     }
 }
@@ -82,21 +82,21 @@ impl Search<'_, '_> {
                 continue;
             }
             self.check(id)?;
-            for &input in &self.of.graph.nodes[id].inputs {
+            for &input in &self.source_loop.graph.nodes[id].inputs {
                 self.visit(input)?;
             }
-            for &control in &self.of.graph.nodes[id].control_inputs {
+            for &control in &self.source_loop.graph.nodes[id].control_inputs {
                 self.wait(control);
             }
         }
         Ok(())
     }
 
-    /// Notes what an output takes.
+    /// Records what an output requires: a node of the frame, or a value from outside.
     fn visit(&mut self, output: OutputId) -> Result<()> {
-        let graph = self.of.graph;
+        let graph = self.source_loop.graph;
         let mut at = output;
-        while let Some(next) = self.of.passes_on(at.node) {
+        while let Some(next) = self.source_loop.forwarded_input(at.node) {
             for &control in &graph.nodes[at.node].control_inputs {
                 self.wait(control);
             }
@@ -105,10 +105,10 @@ impl Search<'_, '_> {
             }
             at = next;
         }
-        match self.of.source(at)? {
+        match self.source_loop.source(at)? {
             Source::Variable(_) => {}
             Source::Outside(capture) => {
-                if self.of.frames.of(at.node) == Some(self.of.frame) {
+                if self.source_loop.frames.frame_of(at.node) == Some(self.source_loop.frame) {
                     self.wait(at.node);
                 }
                 self.part.captures.insert(capture);
@@ -118,42 +118,42 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Notes what must run first.
+    /// Records a control input: a node of the part, or a node outside that must run first.
     fn wait(&mut self, control: NodeId) {
-        let node = &self.of.graph.nodes[control];
-        if self.of.frames.of(control) != Some(self.of.frame) {
+        let node = &self.source_loop.graph.nodes[control];
+        if self.source_loop.frames.frame_of(control) != Some(self.source_loop.frame) {
             self.part.waits_for.insert(control);
         } else if is_enter(&node.op) {
             self.part.waits_for.extend(node.control_inputs.iter().copied());
-        } else if self.of.variable_of(control).is_none()
+        } else if self.source_loop.variable_of(control).is_none()
             && !is_next_iteration(&node.op)
-            && self.of.side(control) == self.part.side
+            && self.source_loop.side(control) == self.part.side
         {
-            // A node of an earlier side needs no edge: it has run before the later sides start.
+            // A control input on an earlier side needs no edge: it runs before this side starts.
             self.work.push(control);
         }
     }
 
-    /// Checks that a node which always runs and has an effect does not run again in another part.
+    /// Rejects a node with an effect that is on another side: this part would run it again.
     fn check(&self, id: NodeId) -> Result<()> {
-        let node = &self.of.graph.nodes[id];
+        let node = &self.source_loop.graph.nodes[id];
         let op = node.op.as_str();
-        if self.of.side(id) == self.part.side || !is_stateful(op) || is_read(op) {
+        if self.source_loop.side(id) == self.part.side || !is_stateful(op) || is_read(op) {
             return Ok(());
         }
         Err(Error::unsupported(format!(
-            "node '{}' (op {}) has an effect and belongs to the loop's condition, but its result is used after it too: \
-             compute it in the body",
+            "node '{}' (op {}) has an effect and is part of the loop's condition, but its result is also used outside \
+             the condition: compute it in the body",
             node.name, node.op
         )))
     }
 }
 
 impl Loop<'_> {
-    /// Kind of an output as seen from inside the frame.
+    /// Source of an output as seen from inside the frame.
     pub(super) fn source(&self, output: OutputId) -> Result<Source> {
         let mut at = output;
-        while let Some(next) = self.passes_on(at.node) {
+        while let Some(next) = self.forwarded_input(at.node) {
             at = next;
         }
         let node = &self.graph.nodes[at.node];
@@ -164,7 +164,7 @@ impl Loop<'_> {
             };
         }
         let data_type = self.graph.output_type(at);
-        if self.frames.of(at.node) != Some(self.frame) {
+        if self.frames.frame_of(at.node) != Some(self.frame) {
             return Ok(Source::Outside(Capture { output: at, data_type }));
         }
         if is_enter(&node.op) {
@@ -176,7 +176,7 @@ impl Loop<'_> {
 
 fn second_output(node: &crate::Node) -> Error {
     Error::unsupported(format!(
-        "node '{}' (op {}) stands in a while loop, and its second output is used",
+        "node '{}' (op {}) is in a while loop, and its second output is used",
         node.name, node.op
     ))
 }

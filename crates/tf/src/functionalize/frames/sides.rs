@@ -1,4 +1,4 @@
-//! The loop of one frame: its variables, its condition, and which nodes run when.
+//! The loop of one frame: its variables, its condition, and the side of each node.
 
 use super::tree::{FrameId, Frames};
 use crate::functionalize::nodes::{canonical, is_enter, is_merge, is_next_iteration, is_switch};
@@ -6,16 +6,16 @@ use crate::{Graph, NodeId, OutputId};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// When a node runs.
+/// Side of a node, which determines when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Side {
-    /// Before it is known whether there is another iteration.
+    /// Runs before the loop condition is evaluated.
     Always,
-    /// Runs in every iteration.
+    /// Runs in every iteration, after the condition is true.
     Continue,
-    /// Once, when the loop ends.
+    /// Runs once, when the loop ends.
     Leave,
-    /// Never: it needs both of the above.
+    /// Never runs, because it needs values of both `Continue` and `Leave`.
     Never,
 }
 
@@ -47,16 +47,16 @@ pub(super) struct Loop<'a> {
     pub(super) variables: Vec<LoopVariable>,
     /// Input of `LoopCond`.
     pub(super) predicate: OutputId,
-    /// The number of the loop variable that each `Merge` begins.
+    /// Index of the loop variable of each `Merge` that starts one.
     heads: BTreeMap<NodeId, usize>,
     sides: BTreeMap<NodeId, Side>,
-    /// The nodes that only pass a value on: `LoopCond`, `Switch` on it, `Merge` of which one input
-    /// can be alive.
-    passes: BTreeMap<NodeId, OutputId>,
+    /// The nodes that only forward a value, with that value: `LoopCond`, a `Switch` on it, and a
+    /// `Merge` with a single input that can be alive.
+    forwards: BTreeMap<NodeId, OutputId>,
 }
 
 impl<'a> Loop<'a> {
-    /// Reads the loop of a frame; `None` if the frame has none.
+    /// Reads the loop of a frame. Returns `None` if the frame has no loop.
     pub(super) fn new(
         graph: &'a Graph,
         frames: &'a Frames,
@@ -71,30 +71,30 @@ impl<'a> Loop<'a> {
             .collect::<Result<_>>()?;
         if variables.is_empty() {
             return Err(Error::invalid(format!(
-                "no Merge of the frame takes an Enter and a NextIteration, so its condition '{}' never changes",
+                "no Merge in the frame has an Enter and a NextIteration as inputs, so its condition '{}' never changes",
                 graph.nodes[predicate.node].name
             )));
         }
         let heads = variables.iter().enumerate().map(|(k, variable)| (variable.merge, k)).collect();
-        let (sides, passes) = (BTreeMap::new(), BTreeMap::new());
-        let mut found =
-            Self { graph, frames, frame, nodes, exits, variables, predicate, heads, sides, passes };
-        found.find_sides()?;
-        found.check()?;
-        Ok(Some(found))
+        let (sides, forwards) = (BTreeMap::new(), BTreeMap::new());
+        let mut while_loop =
+            Self { graph, frames, frame, nodes, exits, variables, predicate, heads, sides, forwards };
+        while_loop.find_sides()?;
+        while_loop.check()?;
+        Ok(Some(while_loop))
     }
 
-    /// When a node runs; one outside of the frame, always.
+    /// Side of a node. Nodes outside the frame are on side `Always`.
     pub(super) fn side(&self, id: NodeId) -> Side {
         self.sides.get(&id).copied().unwrap_or(Side::Always)
     }
 
-    /// Input that a node forwards, if it does nothing else.
-    pub(super) fn passes_on(&self, id: NodeId) -> Option<OutputId> {
-        self.passes.get(&id).copied()
+    /// The input that a node forwards, if it does nothing else.
+    pub(super) fn forwarded_input(&self, id: NodeId) -> Option<OutputId> {
+        self.forwards.get(&id).copied()
     }
 
-    /// The number of the loop variable that a `Merge` begins.
+    /// Index of the loop variable that a `Merge` starts.
     pub(super) fn variable_of(&self, merge: NodeId) -> Option<usize> {
         self.heads.get(&merge).copied()
     }
@@ -106,14 +106,14 @@ impl<'a> Loop<'a> {
             let is_head = self.variable_of(id).is_some();
             let side = match node.op.as_str() {
                 op if is_enter(op) || is_head => Side::Always,
-                op if is_merge(op) => self.merged(id)?,
+                op if is_merge(op) => self.merge_side(id)?,
                 op => {
                     if op == "LoopCond" || (is_switch(op) && self.is_on_loop_cond(id)) {
-                        self.passes.insert(id, node.inputs[0]);
+                        self.forwards.insert(id, node.inputs[0]);
                     }
-                    let data = node.inputs.iter().map(|&input| self.of_output(input));
-                    // It runs whatever those do that it waits for, but no earlier than one of them
-                    // can.
+                    let data = node.inputs.iter().map(|&input| self.output_side(input));
+                    // A `ControlTrigger` runs even if its control inputs are dead, but not before
+                    // one of them can run.
                     let trigger = op == "ControlTrigger";
                     let control = node.control_inputs.iter().map(|&input| self.side(input));
                     data.chain(control).fold(Side::Always, |a, b| match a.join(b) {
@@ -127,11 +127,11 @@ impl<'a> Loop<'a> {
         Ok(())
     }
 
-    /// When an output has a value.
-    fn of_output(&self, output: OutputId) -> Side {
+    /// Side of an output. Each output of a `Switch` on the loop condition has its own.
+    fn output_side(&self, output: OutputId) -> Side {
         let side = self.side(output.node);
         let node = &self.graph.nodes[output.node];
-        match (is_switch(&node.op) && self.passes.contains_key(&output.node), output.index) {
+        match (is_switch(&node.op) && self.forwards.contains_key(&output.node), output.index) {
             (true, 0) => side.join(Side::Leave),
             (true, _) => side.join(Side::Continue),
             (false, _) => side,
@@ -140,29 +140,29 @@ impl<'a> Loop<'a> {
 
     /// True if the predicate of a `Switch` is the loop condition.
     fn is_on_loop_cond(&self, switch: NodeId) -> bool {
-        let asks = canonical(self.graph, self.graph.nodes[switch].inputs[1]).node;
-        self.graph.nodes[asks].op == "LoopCond" && self.frames.of(asks) == Some(self.frame)
+        let predicate = canonical(self.graph, self.graph.nodes[switch].inputs[1]).node;
+        self.graph.nodes[predicate].op == "LoopCond" && self.frames.frame_of(predicate) == Some(self.frame)
     }
 
-    /// A `Merge` that begins no loop variable runs when one of its inputs is alive.
-    fn merged(&mut self, id: NodeId) -> Result<Side> {
+    /// Side of a `Merge` that does not start a loop variable. It runs if one of its inputs is alive.
+    fn merge_side(&mut self, id: NodeId) -> Result<Side> {
         let node = &self.graph.nodes[id];
         let alive: Vec<(OutputId, Side)> = node
             .inputs
             .iter()
-            .map(|&input| (input, self.of_output(input)))
+            .map(|&input| (input, self.output_side(input)))
             .filter(|(_, side)| *side != Side::Never)
             .collect();
         let side = alive.iter().map(|(_, side)| *side).fold(Side::Always, Side::join);
         match alive.as_slice() {
             [(one, side)] => {
-                self.passes.insert(id, *one);
+                self.forwards.insert(id, *one);
                 Ok(*side)
             }
             all if side != Side::Never && all.len() == node.inputs.len() => Ok(side),
             [] => Ok(Side::Never),
             _ => Err(Error::unsupported(format!(
-                "node '{}' (op {}) joins what runs in an iteration with what runs when the loop ends",
+                "node '{}' (op {}) joins a value of an iteration with a value computed when the loop ends",
                 node.name, node.op
             ))),
         }
@@ -178,29 +178,29 @@ impl<'a> Loop<'a> {
         Ok(())
     }
 
-    /// Checks when the one input of a node has its value.
-    fn check_input(&self, id: NodeId, wanted: Side, output: &str) -> Result<()> {
+    /// Checks that the input of a node with one input is on the expected side.
+    fn check_input(&self, id: NodeId, expected: Side, output: &str) -> Result<()> {
         let node = &self.graph.nodes[id];
         let input = &self.graph.nodes[node.inputs[0].node];
-        let found = self.of_output(node.inputs[0]);
-        if found == wanted {
+        let side = self.output_side(node.inputs[0]);
+        if side == expected {
             return Ok(());
         }
-        let found = match found {
-            Side::Always => "does not depend on a Switch that asks LoopCond",
+        let problem = match side {
+            Side::Always => "does not depend on a Switch controlled by LoopCond",
             Side::Continue => "is computed in an iteration",
             Side::Leave => "is computed when the loop ends",
-            Side::Never => "needs both outputs of a Switch, so that it never is computed",
+            Side::Never => "needs both outputs of a Switch and is therefore never computed",
         };
         Err(Error::invalid(format!(
-            "node '{}' (op {}) takes node '{}' (op {}), which {found}; it must depend on output {output} of a Switch that \
-             asks LoopCond",
+            "node '{}' (op {}) uses node '{}' (op {}), which {problem}; it must depend on output {output} of a Switch \
+             controlled by LoopCond",
             node.name, node.op, input.name, input.op
         )))
     }
 }
 
-/// Input of the frame's `LoopCond`. `None` if the frame has no loop.
+/// The input of the frame's `LoopCond`, or `None` if the frame has no loop.
 fn predicate(graph: &Graph, nodes: &[NodeId]) -> Result<Option<OutputId>> {
     let is = |op: &'static str| move |id: &&NodeId| graph.nodes[**id].op == op;
     let conditions: Vec<NodeId> = nodes.iter().filter(is("LoopCond")).copied().collect();
@@ -208,7 +208,7 @@ fn predicate(graph: &Graph, nodes: &[NodeId]) -> Result<Option<OutputId>> {
         return match nodes.iter().find(|&&id| is_next_iteration(&graph.nodes[id].op)) {
             None => Ok(None),
             Some(&id) => Err(Error::invalid(format!(
-                "node '{}' (op {}) begins another iteration, but the frame has no LoopCond to end the loop",
+                "node '{}' (op {}) starts another iteration, but the frame has no LoopCond to end the loop",
                 graph.nodes[id].name, graph.nodes[id].op
             ))),
         };
@@ -216,7 +216,7 @@ fn predicate(graph: &Graph, nodes: &[NodeId]) -> Result<Option<OutputId>> {
     let predicate = |id: NodeId| canonical(graph, graph.nodes[id].inputs[0]);
     match conditions.iter().find(|&&id| predicate(id) != predicate(first)) {
         Some(&other) => Err(Error::invalid(format!(
-            "the frame has two conditions: nodes '{}' and '{}' (op LoopCond) of '{}' and '{}'",
+            "the frame has two conditions: nodes '{}' and '{}' (op LoopCond), with the inputs '{}' and '{}'",
             graph.nodes[first].name,
             graph.nodes[other].name,
             graph.nodes[predicate(first).node].name,
@@ -226,15 +226,16 @@ fn predicate(graph: &Graph, nodes: &[NodeId]) -> Result<Option<OutputId>> {
     }
 }
 
-/// The loop variable that a node begins, if it is a `Merge` with a `NextIteration`.
+/// The loop variable that a node starts, if it is a `Merge` with a `NextIteration`.
 fn variable(graph: &Graph, frames: &Frames, frame: FrameId, id: NodeId) -> Result<Option<LoopVariable>> {
     let node = &graph.nodes[id];
     let is_next = |input: &OutputId| is_next_iteration(&graph.nodes[input.node].op);
     if !is_merge(&node.op) || !node.inputs.iter().any(is_next) {
         return Ok(None);
     }
-    let is_entered =
-        |input: &OutputId| is_enter(&graph.nodes[input.node].op) && frames.of(input.node) == Some(frame);
+    let is_entered = |input: &OutputId| {
+        is_enter(&graph.nodes[input.node].op) && frames.frame_of(input.node) == Some(frame)
+    };
     match node.inputs.as_slice() {
         [a, b] if is_entered(a) && is_next(b) => {
             Ok(Some(LoopVariable { merge: id, enter: a.node, next: b.node }))
@@ -249,7 +250,7 @@ fn variable(graph: &Graph, frames: &Frames, frame: FrameId, id: NodeId) -> Resul
                 .map(|i| format!("'{}' (op {})", graph.nodes[i.node].name, graph.nodes[i.node].op))
                 .collect();
             Err(Error::invalid(format!(
-                "node '{}' (op {}) must take one Enter and one NextIteration, but takes {}",
+                "node '{}' (op {}): expected one Enter and one NextIteration as inputs, got {}",
                 node.name,
                 node.op,
                 inputs.join(", ")

@@ -1,4 +1,4 @@
-//! The frame of each node.
+//! The tree of frames, and the frame of each node.
 
 use crate::functionalize::nodes::{is_enter, is_exit, is_merge, is_next_iteration};
 use crate::functionalize::roots::Roots;
@@ -6,20 +6,20 @@ use crate::{Graph, NodeId};
 use std::collections::BTreeMap;
 use support::{Error, Id, IdVec, Result};
 
-/// The depth to which loops may nest.
+/// Maximum nesting depth of loops.
 const MAX_DEPTH: usize = 64;
 
 support::id_type!(
-    /// A frame.
+    /// A frame of a graph.
     FrameId,
     "frame"
 );
 
-/// The place of a loop.
+/// The context in which the nodes of a loop run.
 pub(super) struct Frame {
     /// The `frame_name` of its `Enter` nodes.
     pub(super) name: String,
-    /// The frame around it.
+    /// The enclosing frame.
     pub(super) parent: Option<FrameId>,
     /// Nesting depth, including the frame itself.
     pub(super) depth: usize,
@@ -29,7 +29,8 @@ pub(super) struct Frame {
 pub(super) struct Frames {
     frames: IdVec<FrameId, Frame>,
     by_name: BTreeMap<(Option<FrameId>, String), FrameId>,
-    of: Vec<Option<FrameId>>,
+    /// The frame of each node.
+    by_node: Vec<Option<FrameId>>,
 }
 
 impl std::ops::Index<FrameId> for Frames {
@@ -40,23 +41,22 @@ impl std::ops::Index<FrameId> for Frames {
 }
 
 impl Frames {
-    /// Finds the frames of the nodes in `order`, which has inputs first. A node stands in the frame
-    /// of its inputs, an
-    /// `Enter` in the one it opens, an `Exit` around the one it leaves. Inputs from frames around
-    /// are taken as if they came through an `Enter`; for nodes without inputs, those they wait for
-    /// count.
+    /// Finds the frames of the nodes in `order`, which lists inputs first. A node is in the frame of
+    /// its inputs, an `Enter` in the frame that it opens, and an `Exit` in the parent of the frame
+    /// that it leaves. Inputs from enclosing frames are treated as if they came through an `Enter`.
+    /// A node without inputs is in the frame of its control inputs.
     pub(super) fn new(graph: &Graph, order: &[NodeId]) -> Result<Self> {
-        let mut frames =
-            Self { frames: IdVec::default(), by_name: BTreeMap::new(), of: vec![None; graph.nodes.len()] };
+        let by_node = vec![None; graph.nodes.len()];
+        let mut frames = Self { frames: IdVec::default(), by_name: BTreeMap::new(), by_node };
         for &id in order {
             let node = &graph.nodes[id];
-            let at = frames.of_inputs(graph, id)?;
-            frames.of[id.index()] = match node.op.as_str() {
+            let at = frames.frame_of_inputs(graph, id)?;
+            frames.by_node[id.index()] = match node.op.as_str() {
                 op if is_enter(op) => Some(frames.enter(graph, id, at)?),
                 op if is_exit(op) || is_next_iteration(op) || op == "LoopCond" => {
                     let inside = at.ok_or_else(|| {
                         Error::invalid(format!(
-                            "node '{}' (op {op}) stands in no while loop: no Enter leads to its input '{}'",
+                            "node '{}' (op {op}) is not in a while loop: no Enter leads to its input '{}'",
                             node.name, graph.nodes[node.inputs[0].node].name
                         ))
                     })?;
@@ -68,8 +68,8 @@ impl Frames {
         Ok(frames)
     }
 
-    /// The frame of the inputs.
-    fn of_inputs(&self, graph: &Graph, id: NodeId) -> Result<Option<FrameId>> {
+    /// Innermost frame of the inputs of a node.
+    fn frame_of_inputs(&self, graph: &Graph, id: NodeId) -> Result<Option<FrameId>> {
         let node = &graph.nodes[id];
         let is_back = |input: &NodeId| is_merge(&node.op) && is_next_iteration(&graph.nodes[*input].op);
         let data = node.inputs.iter().map(|input| input.node).filter(|input| !is_back(input));
@@ -77,15 +77,15 @@ impl Frames {
             if node.inputs.is_empty() { node.control_inputs.clone() } else { data.collect() };
         let mut at: Option<(FrameId, NodeId)> = None;
         for input in from {
-            let Some(frame) = self.of(input) else { continue };
+            let Some(frame) = self.frame_of(input) else { continue };
             at = match at {
                 None => Some((frame, input)),
                 Some((other, _)) if self.is_within(frame, other) => Some((frame, input)),
                 Some((other, _)) if self.is_within(other, frame) => at,
                 Some((other, first)) => {
                     return Err(Error::invalid(format!(
-                        "node '{}' (op {}) has the input '{}' from frame '{}' and the input '{}' from frame '{}', of \
-                         which neither stands in the other: values leave a while loop through Exit only",
+                        "node '{}' (op {}) has input '{}' from frame '{}' and input '{}' from frame '{}', and neither \
+                         frame contains the other: values leave a while loop only through Exit",
                         node.name,
                         node.op,
                         graph.nodes[first].name,
@@ -106,7 +106,7 @@ impl Frames {
         let depth = 1 + parent.map_or(0, |parent| self[parent].depth);
         if depth > MAX_DEPTH {
             return Err(Error::unsupported(format!(
-                "node '{}' (op {}) opens frame '{name}' inside of {MAX_DEPTH} others: loops nest too deep",
+                "node '{}' (op {}) opens frame '{name}' inside {MAX_DEPTH} others: loops are nested too deeply",
                 node.name, node.op
             )));
         }
@@ -124,31 +124,31 @@ impl Frames {
         at.is_some()
     }
 
-    /// The frame of a node; `None` outside of all loops.
-    pub(super) fn of(&self, id: NodeId) -> Option<FrameId> {
-        self.of.get(id.index()).copied().flatten()
+    /// The frame of a node, or `None` outside all loops.
+    pub(super) fn frame_of(&self, id: NodeId) -> Option<FrameId> {
+        self.by_node.get(id.index()).copied().flatten()
     }
 
-    /// States the frame of a node that was added.
+    /// Sets the frame of a node, which may have been added to the graph later.
     pub(super) fn set(&mut self, id: NodeId, frame: Option<FrameId>) {
-        if self.of.len() <= id.index() {
-            self.of.resize(id.index() + 1, None);
+        if self.by_node.len() <= id.index() {
+            self.by_node.resize(id.index() + 1, None);
         }
-        self.of[id.index()] = frame;
+        self.by_node[id.index()] = frame;
     }
 
-    /// Takes a node out of its frame.
+    /// Moves a node to the parent of its frame.
     pub(super) fn move_to_parent(&mut self, id: NodeId) {
-        let parent = self.of(id).and_then(|frame| self[frame].parent);
+        let parent = self.frame_of(id).and_then(|frame| self[frame].parent);
         self.set(id, parent);
     }
 
-    /// Nesting depth of the frames.
+    /// Maximum nesting depth of the frames.
     pub(super) fn depth(&self) -> usize {
         self.frames.values().map(|frame| frame.depth).max().unwrap_or(0)
     }
 
-    /// Checks where values cross frames.
+    /// Checks the uses of each `NextIteration`, and that all results are outside of loops.
     pub(super) fn check(&self, graph: &Graph, order: &[NodeId], roots: &Roots) -> Result<()> {
         for &id in order {
             let node = &graph.nodes[id];
@@ -160,15 +160,15 @@ impl Frames {
                 let is_input = node.inputs.iter().any(|i| i.node == input);
                 if !is_merge(&node.op) || !is_input {
                     return Err(Error::invalid(format!(
-                        "node '{}' (op {}) takes node '{}' (op {}) as an input, which only a Merge at the head of a \
-                         while loop can",
+                        "node '{}' (op {}) uses node '{}' (op {}), which only a Merge at the start of a while loop may \
+                         use",
                         node.name, node.op, next.name, next.op
                     )));
                 }
-                if self.of(input) != self.of(id) {
+                if self.frame_of(input) != self.frame_of(id) {
                     return Err(Error::invalid(format!(
-                        "node '{}' (op {}) of {} takes node '{}' (op {}) of {}: an iteration leads back into its own \
-                         frame",
+                        "node '{}' (op {}) is in {} but uses node '{}' (op {}) in {}: a Merge and its NextIteration must \
+                         be in the same frame",
                         node.name,
                         node.op,
                         self.describe(id),
@@ -179,9 +179,9 @@ impl Frames {
                 }
             }
         }
-        match roots.results.iter().find(|output| self.of(output.node).is_some()) {
+        match roots.results.iter().find(|output| self.frame_of(output.node).is_some()) {
             Some(output) => Err(Error::invalid(format!(
-                "{} '{}:{}' stands in {}, where it has a value in every iteration: use the output of an Exit instead",
+                "{} '{}:{}' is in {}, where it has a value in every iteration: use the output of an Exit instead",
                 roots.name,
                 graph.nodes[output.node].name,
                 output.index,
@@ -192,7 +192,7 @@ impl Frames {
     }
 
     fn describe(&self, id: NodeId) -> String {
-        match self.of(id) {
+        match self.frame_of(id) {
             Some(frame) => format!("the while loop '{}'", self[frame].name),
             None => "no while loop".to_owned(),
         }

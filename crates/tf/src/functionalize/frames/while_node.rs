@@ -1,4 +1,4 @@
-//! The `While` of a loop, its functions, and what is computed after it.
+//! The `While` of a loop, its functions, and the nodes that run after it.
 
 use super::parts::{Capture, Part, Source};
 use super::sides::{Loop, Side};
@@ -12,8 +12,8 @@ use crate::{DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use support::Result;
 
-/// A node of the frame whose inputs are known, to be copied.
-struct Copied {
+/// A node of the frame to copy, with its inputs.
+struct NodeCopy {
     id: NodeId,
     node: Node,
     inputs: Vec<Input>,
@@ -27,16 +27,16 @@ enum Input {
     Copy(OutputId),
 }
 
-/// A function on its way.
+/// A part of the loop, taken out of the graph but not yet a function.
 struct Draft {
-    nodes: Vec<Copied>,
+    nodes: Vec<NodeCopy>,
     results: Vec<Input>,
     effects: Vec<NodeId>,
-    /// Nodes that only read, and that run before all others that have effects.
+    /// Nodes that only read variables and run before all other stateful nodes.
     reads_first: Vec<NodeId>,
 }
 
-/// Graph that the replacement of a loop is added to.
+/// The graph to which the replacement of a loop is added.
 pub(super) struct Target<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) library: &'a mut FunctionLibrary,
@@ -46,7 +46,7 @@ pub(super) struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// A name that no node has yet, made from `base`.
+    /// Returns a name derived from `base` that no node has yet.
     fn unused_name(&mut self, base: &str) -> String {
         let mut name = base.to_owned();
         let mut number = 0;
@@ -57,7 +57,8 @@ impl Target<'_> {
         name
     }
 
-    /// Value that enters a frame. References are read where a value is expected.
+    /// The value that enters a frame. Adds an `Identity` that reads a reference where the frame
+    /// expects a value.
     fn enter(&mut self, parent: Option<FrameId>, name: &str, capture: Capture) -> OutputId {
         let Capture { output, data_type } = capture;
         if !self.graph.output_type(output).is_ref() || data_type.is_ref() {
@@ -70,15 +71,16 @@ impl Target<'_> {
     }
 }
 
-/// All that replaces a frame.
+/// Everything needed to replace a frame.
 pub(super) struct Plan {
     frame: FrameId,
-    /// The nodes of the frame, and when each runs.
+    /// The nodes of the frame, with their sides.
     sides: BTreeMap<NodeId, Side>,
-    /// The value of each loop variable before the loop, with its type inside, and its name.
+    /// Initial value of each loop variable, with its type inside the frame, and its name.
     initial: Vec<(Capture, String)>,
     /// Loop invariants, with their names.
     invariants: Vec<(Capture, String)>,
+    /// Outside nodes that must run before the loop.
     waits_for: BTreeSet<NodeId>,
     cond: Draft,
     body: Draft,
@@ -88,23 +90,25 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Parts the nodes of a loop.
-    pub(super) fn new(of: &Loop<'_>) -> Result<Self> {
-        let graph = of.graph;
+    /// Partitions the nodes of a loop.
+    pub(super) fn new(source_loop: &Loop<'_>) -> Result<Self> {
+        let graph = source_loop.graph;
         let input = |id: &NodeId| graph.nodes[*id].inputs[0];
-        let next: Vec<OutputId> = of.variables.iter().map(|v| input(&v.next)).collect();
-        let left: Vec<OutputId> = of.exits.iter().map(input).collect();
-        let cond = Part::new(of, Side::Always, &[of.predicate])?;
-        let body = Part::new(of, Side::Continue, &next)?;
-        let after = Part::new(of, Side::Leave, &left)?;
+        let next: Vec<OutputId> = source_loop.variables.iter().map(|v| input(&v.next)).collect();
+        let exit_values: Vec<OutputId> = source_loop.exits.iter().map(input).collect();
+        let cond = Part::new(source_loop, Side::Always, &[source_loop.predicate])?;
+        let body = Part::new(source_loop, Side::Continue, &next)?;
+        let after = Part::new(source_loop, Side::Leave, &exit_values)?;
         let mut waits_for: BTreeSet<NodeId> = cond.waits_for.union(&body.waits_for).copied().collect();
         let mut initial = Vec::new();
-        for variable in &of.variables {
+        for variable in &source_loop.variables {
             let (merge, enter) = (&graph.nodes[variable.merge], &graph.nodes[variable.enter]);
             let capture = Capture { output: enter.inputs[0], data_type: merge.output_types[0] };
             initial.push((capture, merge.name.clone()));
             let controls = enter.control_inputs.iter().chain(&merge.control_inputs).copied();
-            waits_for.extend(controls.filter(|&control| of.frames.of(control) != Some(of.frame)));
+            waits_for.extend(
+                controls.filter(|&control| source_loop.frames.frame_of(control) != Some(source_loop.frame)),
+            );
         }
         let captures: BTreeSet<Capture> = cond.captures.union(&body.captures).copied().collect();
         let name = |output: OutputId| match (&graph.nodes[output.node].name, output.index) {
@@ -112,24 +116,24 @@ impl Plan {
             (name, index) => format!("{name}:{index}"),
         };
         Ok(Self {
-            frame: of.frame,
-            sides: of.nodes.iter().map(|&id| (id, of.side(id))).collect(),
+            frame: source_loop.frame,
+            sides: source_loop.nodes.iter().map(|&id| (id, source_loop.side(id))).collect(),
             initial,
             invariants: captures.into_iter().map(|capture| (capture, name(capture.output))).collect(),
             waits_for,
-            cond: draft(of, &cond, &[of.predicate])?,
-            body: draft(of, &body, &next)?,
-            exits: of
+            cond: draft(source_loop, &cond, &[source_loop.predicate])?,
+            body: draft(source_loop, &body, &next)?,
+            exits: source_loop
                 .exits
                 .iter()
-                .map(|exit| Ok((*exit, source(of, input(exit))?)))
+                .map(|exit| Ok((*exit, source(source_loop, input(exit))?)))
                 .collect::<Result<_>>()?,
-            after: draft(of, &after, &[])?,
+            after: draft(source_loop, &after, &[])?,
         })
     }
 
-    /// Adds the `While`, and after it what is computed when it ends. The answer is what stands
-    /// where the nodes of the frame stood, for those that wait for them.
+    /// Adds the `While` and the nodes that run after it. Returns the replacement of each node of the
+    /// frame, for redirecting control inputs.
     pub(super) fn build(self, target: &mut Target<'_>) -> Result<BTreeMap<NodeId, NodeId>> {
         let frame = &target.frames[self.frame];
         let (parent, name) = (frame.parent, frame.name.clone());
@@ -139,9 +143,9 @@ impl Plan {
         });
         let arguments: Vec<&(Capture, String)> = self.initial.iter().chain(&self.invariants).collect();
         let types: Vec<DataType> = arguments.iter().map(|(capture, _)| capture.data_type).collect();
-        let mut entered = Vec::new();
+        let mut inputs = Vec::new();
         for (capture, argument) in &arguments {
-            entered.push(target.enter(parent, &format!("{name}/{argument}"), *capture));
+            inputs.push(target.enter(parent, &format!("{name}/{argument}"), *capture));
         }
         let mut assumed = BTreeMap::new();
         let cond = self.function(&self.cond, target.library, &format!("{name}_cond"), false, &mut assumed)?;
@@ -149,14 +153,14 @@ impl Plan {
         let mut control_inputs: Vec<NodeId> = self.waits_for.iter().copied().collect();
         for (&argument, &assumption) in &assumed {
             let pivot = target.unused_name(&format!("{name}/pivot"));
-            let pivot = push_pivot(target.graph, &pivot, entered[argument], assumption);
+            let pivot = push_pivot(target.graph, &pivot, inputs[argument], assumption);
             pivot.iter().for_each(|&id| target.frames.set(id, parent));
             control_inputs.push(pivot[1]);
         }
         let has_effects = [&cond, &body].iter().any(|f| !f.control_results.is_empty());
         let repetition = Repetition {
             name,
-            inputs: entered,
+            inputs,
             control_inputs,
             output_types: types,
             cond: cond.name.clone(),
@@ -170,15 +174,15 @@ impl Plan {
         Ok(self.finish(target, node, parent))
     }
 
-    /// Copies the nodes that run when the loop ends to a place after the `While`, and turns each
-    /// `Exit` into a copy of its value.
+    /// Copies the nodes that run when the loop ends to after the `While`, and turns each `Exit` into
+    /// an `Identity` of its value.
     fn finish(
         &self,
         target: &mut Target<'_>,
         node: NodeId,
         parent: Option<FrameId>,
     ) -> BTreeMap<NodeId, NodeId> {
-        let mut stands_for: BTreeMap<NodeId, NodeId> = self.sides.keys().map(|&id| (id, node)).collect();
+        let mut replacements: BTreeMap<NodeId, NodeId> = self.sides.keys().map(|&id| (id, node)).collect();
         let mut copies: BTreeMap<NodeId, NodeId> = BTreeMap::new();
         let mut outside: BTreeMap<Capture, OutputId> = BTreeMap::new();
         for (k, (capture, _)) in self.invariants.iter().enumerate() {
@@ -192,37 +196,37 @@ impl Plan {
                 target.enter(parent, &name, capture)
             }),
         };
-        let wait = |controls: &[NodeId], stands_for: &BTreeMap<NodeId, NodeId>| -> BTreeSet<NodeId> {
-            controls.iter().map(|control| stands_for.get(control).copied().unwrap_or(*control)).collect()
+        let redirect = |controls: &[NodeId], replacements: &BTreeMap<NodeId, NodeId>| -> BTreeSet<NodeId> {
+            controls.iter().map(|control| replacements.get(control).copied().unwrap_or(*control)).collect()
         };
         for copied in &self.after.nodes {
-            let mut made = copied.node.clone();
-            made.inputs = copied.inputs.iter().map(|&input| resolve(target, &copies, input)).collect();
-            let mut controls = wait(&made.control_inputs, &stands_for);
+            let mut new_node = copied.node.clone();
+            new_node.inputs = copied.inputs.iter().map(|&input| resolve(target, &copies, input)).collect();
+            let mut controls = redirect(&new_node.control_inputs, &replacements);
             if is_stateful(&copied.node.op) {
                 controls.insert(node);
             }
-            made.control_inputs = controls.into_iter().collect();
-            let copy = target.graph.nodes.push(made);
+            new_node.control_inputs = controls.into_iter().collect();
+            let copy = target.graph.nodes.push(new_node);
             target.frames.set(copy, parent);
             copies.insert(copied.id, copy);
             if self.sides[&copied.id] == Side::Leave {
-                stands_for.insert(copied.id, copy);
+                replacements.insert(copied.id, copy);
             }
         }
         for &(exit, input) in &self.exits {
             let value = resolve(target, &copies, input);
-            let mut controls = wait(&target.graph.nodes[exit].control_inputs, &stands_for);
+            let mut controls = redirect(&target.graph.nodes[exit].control_inputs, &replacements);
             controls.insert(node);
             become_identity(target.graph, exit, value);
             target.graph.nodes[exit].control_inputs = controls.into_iter().collect();
         }
-        stands_for
+        replacements
     }
 
-    /// Makes one of the two functions. Both take loop variables and invariants; the body returns
-    /// them too. `assumed` gets what must hold of arguments that are predicates for the loop to run
-    /// at all.
+    /// Builds one of the two functions. The arguments of both are the loop variables and the
+    /// invariants; the body also returns them. Adds to `assumed` the outcomes that arguments used as
+    /// predicates must have for the loop to run at all.
     fn function(
         &self,
         draft: &Draft,
@@ -233,9 +237,9 @@ impl Plan {
     ) -> Result<Function> {
         let mut graph = Graph::new();
         let all = self.initial.iter().chain(&self.invariants);
-        let wanted: Vec<(String, DataType)> =
+        let parameters: Vec<(String, DataType)> =
             all.map(|(capture, name)| (name.clone(), capture.data_type)).collect();
-        let arguments = push_arguments(&mut graph, &wanted);
+        let arguments = push_arguments(&mut graph, &parameters);
         let first_invariant = self.initial.len();
         let invariants: BTreeMap<Capture, NodeId> = self
             .invariants
@@ -250,15 +254,15 @@ impl Plan {
             Input::Copy(output) => OutputId { node: ids[&output.node], ..output },
         };
         for copied in &draft.nodes {
-            let mut made = copied.node.clone();
-            made.inputs = copied.inputs.iter().map(|&input| resolve(&ids, input)).collect();
+            let mut new_node = copied.node.clone();
+            new_node.inputs = copied.inputs.iter().map(|&input| resolve(&ids, input)).collect();
             let mut controls: BTreeSet<NodeId> =
-                made.control_inputs.iter().filter_map(|control| ids.get(control).copied()).collect();
-            if is_stateful(&made.op) && !draft.reads_first.contains(&copied.id) {
+                new_node.control_inputs.iter().filter_map(|control| ids.get(control).copied()).collect();
+            if is_stateful(&new_node.op) && !draft.reads_first.contains(&copied.id) {
                 controls.extend(draft.reads_first.iter().filter_map(|read| ids.get(read)));
             }
-            made.control_inputs = controls.into_iter().collect();
-            ids.insert(copied.id, graph.nodes.push(made));
+            new_node.control_inputs = controls.into_iter().collect();
+            ids.insert(copied.id, graph.nodes.push(new_node));
         }
         let mut results: Vec<OutputId> = draft.results.iter().map(|&input| resolve(&ids, input)).collect();
         if returns_invariants {
@@ -273,42 +277,42 @@ impl Plan {
         };
         let roots = replace_conditionals(&mut graph, library, roots, &mut assumptions)?;
         for (number, &argument) in arguments.iter().enumerate() {
-            let found = assumptions.outcomes.get(&OutputId { node: argument, index: 0 });
-            assumed.extend(found.map(|&assumption| (number, assumption)));
+            let assumption = assumptions.outcomes.get(&OutputId { node: argument, index: 0 });
+            assumed.extend(assumption.map(|&assumption| (number, assumption)));
         }
-        let kept = compact(&mut graph, &roots, &arguments);
+        let new_ids = compact(&mut graph, &roots, &arguments);
         Ok(Function {
             name: library.unused_name(name),
             control_results: effects_of(&graph),
             graph,
-            arguments: arguments.iter().map(|id| kept[id]).collect(),
-            results: roots.results.iter().map(|o| OutputId { node: kept[&o.node], ..*o }).collect(),
+            arguments: arguments.iter().map(|id| new_ids[id]).collect(),
+            results: roots.results.iter().map(|o| OutputId { node: new_ids[&o.node], ..*o }).collect(),
         })
     }
 }
 
-/// Takes a part out of its graph.
-fn draft(of: &Loop<'_>, part: &Part, results: &[OutputId]) -> Result<Draft> {
+/// Copies a part out of its graph.
+fn draft(source_loop: &Loop<'_>, part: &Part, results: &[OutputId]) -> Result<Draft> {
     // Nodes that always run depend only on nodes that always run, so they can come first.
     let (first, rest): (Vec<NodeId>, Vec<NodeId>) =
-        part.nodes.iter().partition(|&&id| of.side(id) == Side::Always);
-    let is_first_read = |id: &NodeId| part.side != Side::Always && is_read(&of.graph.nodes[*id].op);
+        part.nodes.iter().partition(|&&id| source_loop.side(id) == Side::Always);
+    let is_first_read = |id: &NodeId| part.side != Side::Always && is_read(&source_loop.graph.nodes[*id].op);
     let reads_first = first.iter().copied().filter(is_first_read).collect();
     let copied = |id: NodeId| {
-        let node = of.graph.nodes[id].clone();
-        let inputs = node.inputs.iter().map(|&input| source(of, input)).collect::<Result<_>>()?;
-        Ok(Copied { id, node, inputs })
+        let node = source_loop.graph.nodes[id].clone();
+        let inputs = node.inputs.iter().map(|&input| source(source_loop, input)).collect::<Result<_>>()?;
+        Ok(NodeCopy { id, node, inputs })
     };
     Ok(Draft {
         nodes: first.into_iter().chain(rest).map(copied).collect::<Result<_>>()?,
-        results: results.iter().map(|&output| source(of, output)).collect::<Result<_>>()?,
+        results: results.iter().map(|&output| source(source_loop, output)).collect::<Result<_>>()?,
         effects: part.effects.clone(),
         reads_first,
     })
 }
 
-fn source(of: &Loop<'_>, output: OutputId) -> Result<Input> {
-    Ok(match of.source(output)? {
+fn source(source_loop: &Loop<'_>, output: OutputId) -> Result<Input> {
+    Ok(match source_loop.source(output)? {
         Source::Variable(index) => Input::Variable(index),
         Source::Outside(capture) => Input::Outside(capture),
         Source::Node(output) => Input::Copy(output),
