@@ -1,11 +1,13 @@
-# Every command that a developer needs; `make help` lists them. Each installs missing prerequisites (on Debian) or names them.
+# Every command that a developer needs; `make help` lists them. Each installs missing prerequisites
+# (on Debian) or names them.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .NOTPARALLEL:
 .DEFAULT_GOAL := help
 
-# Directory of the large test sets. If it is absent, their tests are skipped with one line each, or fail if CI=true.
+# Directory of the large test sets. If it is absent, their tests are skipped with one line each, or
+# fail if CI=true.
 export TFCOMPILE_SHARED ?= ../shared
 # The digits that `make demo` learns.
 DIGITS ?= examples/digits/digits.csv
@@ -23,7 +25,8 @@ XLA_SAMPLE ?= 40
 EXPERIMENTS ?= all
 # A checkout of TensorFlow's source, for the C++ test of its tfcompile.
 TENSORFLOW_SOURCE ?=
-# External tests: a clone (bare or not) of TensorFlow's or XLA's repository, and a checkout of StableHLO's.
+# External tests: a clone (bare or not) of TensorFlow's or XLA's repository, and a checkout of
+# StableHLO's.
 XLA ?=
 STABLEHLO ?=
 

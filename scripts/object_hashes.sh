@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Lists SHA-256 hashes of what the tool writes, so that a change that must not alter its output can show that it did not.
-#   scripts/object_hashes.sh LIST                 builds every input for every target and writes the list
-#   scripts/object_hashes.sh --compare OLD NEW    prints the lines that differ; exit status 1 if there are any
+# Lists SHA-256 hashes of the files that the tool writes, to show that a change does not alter them.
+#   scripts/object_hashes.sh LIST
+#     builds every input for every target and writes the list
+#   scripts/object_hashes.sh --compare OLD NEW
+#     prints the lines that differ; exits with status 1 if there are any
 #
-# Inputs: the oracle's programs, CASES conformance cases (those whose names hash lowest, 300 by default), the StableHLO programs,
-# the HLO modules among the file tests, and the models that scripts/models.sh has made.
-# Targets: TARGETS, by default x86-64-v3, aarch64, and riscv64. Each writes the object, the metadata object, the C++, C, and Rust
-# headers, and HLO text: as imported for the first target, optimized for the second, scheduled for the third.
-# A line holds a hash, the target, the input, and the file. An input that the tool rejects contributes the hash of its message.
-# TOOL is the tool, JOBS the number of builds at a time.
+# Inputs: the oracle's programs, CASES conformance cases (those whose names hash lowest, 300 by
+# default), the StableHLO programs, the HLO modules among the file tests, and the models that
+# scripts/models.sh has created.
+# Targets: TARGETS, by default x86-64-v3, aarch64, and riscv64. For each, the tool writes the
+# object, the metadata object, the C++ and C headers, the Rust module, and HLO text: as imported for
+# the first target, optimized for the second, and scheduled for the third.
+# A line contains a hash, the target, the input, and the file. If the tool rejects an input, the
+# line contains the hash of the message. TOOL is the tool, and JOBS the number of concurrent builds.
 set -eu
 
 if [ "${1:-}" = --compare ]; then
@@ -66,7 +70,9 @@ for name in sorted(names[:count]):
     print("conformance/" + name, folder / "graph.pb", folder / "config.pbtxt")
 PYTHON
 
-build() { # build TARGET STAGE NAME MODEL [CONFIG]: hashes of all files that the tool writes for one input and target
+# build TARGET STAGE NAME MODEL [CONFIG]: hashes of all files that the tool writes for one input and
+# target.
+build() {
   local target=$1 stage=$2 name=$3 model=$4 config=${5:-} out
   out=$(mktemp -d "$scratch/build.XXXXXX")
   if ! "$tool" build "$model" ${config:+--config "$config"} --target "$target" --quiet --name program --no-runtime-headers \

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs this tree with all required crates into target/tfcompile-source.tar.gz, which builds without
-# network access. Verifies that Cargo finds all dependencies of the tool and the Python package in the
-# unpacked archive.
+# network access. Verifies that Cargo finds all dependencies of the tool and the Python package in
+# the unpacked archive.
 #   scripts/offline.sh [build]      build: also builds the tool there, in the release profile
 set -eu
 

@@ -1,7 +1,7 @@
 # Common part of the scripts that run the oracle on other code. Source it in the repository's root.
 # Sets `oracle` and `tool` (from ORACLE and TOOL if set) and defines `judge FLAG...`, which runs the
 # oracle on the small graphs whose names contain GRAPHS or else the first argument, and on those of
-# MODELS that scripts/models.sh has created. Prints failures and totals; VERBOSE=1 prints everything.
+# MODELS that scripts/models.sh has created. Prints failures and totals, or everything if VERBOSE=1.
 # LIMIT is the time limit per compilation and program in seconds (default: 600, which suffices in
 # emulators on an idle machine).
 

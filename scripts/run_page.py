@@ -33,7 +33,10 @@ def blocks(page):
 
 def is_printed(expected, printed):
     """True if the lines match, where `...` stands for any lines and sizes and times count as equal."""
-    expected, printed = ([QUANTITY.sub(" # ", line).rstrip() + "\n" for line in lines] for lines in (expected, printed))
+    expected, printed = (
+        [QUANTITY.sub(" # ", line).rstrip() + "\n" for line in lines]
+        for lines in (expected, printed)
+    )
     pattern = "".join(r"(?:.*\n)*" if line.strip() == "..." else re.escape(line) for line in expected)
     return re.fullmatch(pattern, "".join(printed)) is not None
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems, prints
-# the missing packages.
+# Installs missing prerequisites with apt-get on Debian and its derivatives. On other systems,
+# prints the missing packages.
 #   scripts/setup.sh build|test|cross|builds|release|venv
 # `build`: the tool and its programs. `test`: the tests. `cross`: tests on all emulated machines.
 # `builds`: all build systems. `venv`: Python environments.

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # Builds the project in examples/builds (with Cargo: examples/cargo) with each build system and the
 # tool: from scratch, as in a clone; a second time, which must do nothing; and after a change of the
-# graph, which must rebuild only the affected parts. Runs the program and prints a table of the steps.
+# graph, which must rebuild only the affected parts. Runs the program and prints a table of the
+# steps.
 #   scripts/test_builds.sh TOOL [cmake|make|meson|bazel|cargo|pip]...
-# Logs are in target/builds. A build system that is not installed is skipped with a line, or fails if
-# CI=true.
+# Logs are in target/builds. A build system that is not installed is skipped with a line, or fails
+# if CI=true.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -42,7 +43,9 @@ fail() {
   echo "test_builds: $system: $*" >&2
   exit 1
 }
-log() { # log NAME COMMAND...: runs a command, its output in a file; $took is how long it took, in tenths of a second
+# log NAME COMMAND...: runs a command and redirects its output to a file. Sets $took to its duration
+# in tenths of a second.
+log() {
   local file=$logs/$system-$1.log began
   shift
   began=$(date +%s%N)
@@ -115,8 +118,10 @@ line() { printf '%-17s | %-51s | %-8s | %s\n' "$@"; }
   printf '%s\n' '------------------|-----------------------------------------------------|----------|---'
 } >"$table"
 in_words() { [ $# = 0 ] && echo nothing || echo "$@"; }
-# Requires the logs `clean`, `again`, and `changed`.
-row() { # row TENTHS FIRST: how long it took from nothing, and what the program printed then; $printed is what it prints after the change
+# row TENTHS FIRST: adds a row to the table. TENTHS is the duration of the first build, FIRST the
+# program's output after it, and $printed the output after the change. Requires the logs `clean`,
+# `again`, and `changed`.
+row() {
   local seconds="$(($1 / 10)).$(($1 % 10)) s" first=$2
   line "$system" "$seconds, prints ${first//$'\n'/ / }" "$(in_words $(steps again))" \
     "$(in_words $(steps changed)); prints ${printed//$'\n'/ / }" >>"$table"
@@ -272,7 +277,9 @@ test_meson() {
 
 # ---- Bazel
 
-bazel_at() { # bazel_at ROOT COMMAND ARGUMENTS...: Bazel with its outputs below a directory of the test's, without network
+# bazel_at ROOT COMMAND ARGUMENTS...: runs Bazel without network access, with its outputs below a
+# directory of the test.
+bazel_at() {
   local output_root=$work/$1 command=$2 shim shims=()
   shift 2
   # The files that Bazel 4 would download first, as far as C++ needs them.
@@ -452,7 +459,9 @@ test_cargo() {
 
 # ---- pip
 
-test_pip() { # the package, built from this tree in its target directory, for it takes long; MATURIN_PEP517_ARGS may say how
+# Tests the package, built from this tree in its target directory, because a build takes long.
+# Maturin reads options of the build from MATURIN_PEP517_ARGS.
+test_pip() {
   local clean first python install
   system=pip
   have python3 || return 0

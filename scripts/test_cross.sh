@@ -2,9 +2,9 @@
 # Compiles recorded graphs for other machines, links programs around them with Debian's cross
 # compilers, runs them in an emulator, and compares with TensorFlow's recorded answers.
 #   scripts/test_cross.sh TARGET...
-# Targets: aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object), and with longer vectors
-# aarch64-sve256, aarch64-sve512, riscv64-v256. ORACLE, TOOL, GRAPHS, MODELS, VERBOSE, and LIMIT are
-# as in scripts/oracle_checks.sh.
+# Targets: aarch64, armv7, riscv64, riscv64-v, x86-64 (levels of one object), and with longer
+# vectors aarch64-sve256, aarch64-sve512, riscv64-v256. ORACLE, TOOL, GRAPHS, MODELS, VERBOSE, and
+# LIMIT are as in scripts/oracle_checks.sh.
 set -eu
 
 . scripts/oracle_checks.sh tfcompile_tests

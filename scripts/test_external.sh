@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs tests by other projects, which are not part of this repository. The HLO texts in XLA's unit
-# tests are parsed, printed, written as messages, compared with XLA's forms, compiled, and evaluated.
-# StableHLO's testdata and its interpreter's tests are compiled and evaluated.
+# tests are parsed, printed, written as messages, compared with XLA's forms, compiled, and
+# evaluated. StableHLO's testdata and its interpreter's tests are compiled and evaluated.
 #   scripts/test_external.sh XLA STABLEHLO
-# XLA: a clone (bare or not) of TensorFlow's or XLA's repository. STABLEHLO: a checkout. Either may be
-# empty. Prints a table that counts failures explained in external_explained.txt separately, and exits
-# with 1 if there are others. Failures are in target/external. JOBS (default: the number of
+# XLA: a clone (bare or not) of TensorFlow's or XLA's repository. STABLEHLO: a checkout. Either may
+# be empty. Prints a table that counts failures explained in external_explained.txt separately, and
+# exits with 1 if there are others. Failures are in target/external. JOBS (default: the number of
 # processors) parts run in parallel. Finished parts stay in target/external, so that an interrupted
 # run continues; remove target/external/parts to start over.
 set -u

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the pages of `tfcompile hlo --format html` and `tfcompile profile` in a browser: the layout's
-# own test, then the contents shown for a graph with a loop and for one with thousands of
+# Tests the pages of `tfcompile hlo --format html` and `tfcompile profile` in a browser: the
+# layout's own test, then the contents shown for a graph with a loop and for one with thousands of
 # instructions. Stores screenshots next to the pages.
 #   scripts/test_pictures.sh TOOL [OUT]
 set -eu

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Checks our HLO output with XLA. Writes every HLO text of the tests, and each form (HLO text, protos,
-# StableHLO), before and after optimization, of the oracle's graphs, the fourteen experiments, and
-# recorded cases, with inputs and our results. XLA must parse each form, protos must equal their
-# texts' modules, and XLA must compute the same results.
+# Checks our HLO output with XLA. Writes every HLO text of the tests, and each form (HLO text,
+# protos, StableHLO), before and after optimization, of the oracle's graphs, the fourteen
+# experiments, and recorded cases, with inputs and our results. XLA must parse each form, protos
+# must equal their texts' modules, and XLA must compute the same results.
 #   scripts/test_xla.sh [--sample N]
 # --sample N: only N modules and N / 4 recorded cases. CASES=N: number of recorded cases. RELEASE=:
 # uses tools of the development profile.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Python package's wheel into target/wheels. Links LLVM statically if its static libraries
-# are installed, and then includes its license.
+# Builds the Python package's wheel into target/wheels. Links LLVM statically if its static
+# libraries are installed, and then includes its license.
 #   scripts/wheel.sh [--dev]
 # --dev: development profile and dynamically linked LLVM, for tests on this machine.
 set -eu

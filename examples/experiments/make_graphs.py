@@ -1,16 +1,19 @@
 #!/usr/bin/env python3
-"""Makes the graphs of the study: one training step each of fourteen small networks in the style of TensorFlow 1.
+"""Creates the graphs of the study: one training step of each of fourteen small networks in the
+style of TensorFlow 1.
 
-    python make_graphs.py        # with tensorflow-cpu==2.15.1; writes beside itself
-    python make_graphs.py --any-batch tests/experiments    # the same steps for batches of any size, and what they lose
+    python make_graphs.py                                  # requires tensorflow-cpu==2.15.1
+    python make_graphs.py --any-batch tests/experiments
 
-Each graph is what TensorFlow exports: it feeds `x` and `y`, and `loss` is the loss before the step, on which the step
-hangs by a control input. Loops are those of TensorFlow 1 (Enter, Merge, Switch, NextIteration, Exit). There are no configs:
-tfcompile infers them. The files are checked in, so nobody needs Python to repeat the study.
+Writes the graphs into this file's directory. Each graph is what TensorFlow exports. Its feeds are
+`x` and `y`. Its fetch `loss` is the loss before the step and has a control dependency on the step.
+Loops use TensorFlow 1's nodes (Enter, Merge, Switch, NextIteration, Exit). There are no configs,
+because tfcompile infers them. The files are checked in, so repeating the study needs no Python.
 
-The batch is a constant of these graphs, as it was of the study's: TensorFlow feeds them no other. With --any-batch it is
-what is fed. Beside each such graph, NAME.npz holds examples, how many of them each step takes, and the losses of those steps
-in a session of TensorFlow that begins with the graph's own initializers, whose seeds are fixed.
+The batch size is a constant of these graphs, as in the study. With --any-batch, the graphs accept
+batches of any size and are written to the given directory. Next to each such graph, NAME.npz
+contains examples, the number of examples in each step, and the losses of these steps in a session
+of TensorFlow that starts from the graph's own initializers, whose seeds are fixed.
 """
 
 import argparse
@@ -36,7 +39,7 @@ LENGTHS, WORDS, CELLS = (12, 5, 10), 20, 24
 BATCHES = (32, 7, 33, 1) * 3
 
 
-def minimise(loss, adam=False, rate=0.1, also=()):
+def minimize(loss, adam=False, rate=0.1, also=()):
     """Builds one step of an optimizer. Returns the loss before the step."""
     optimizer = v1.train.AdamOptimizer(0.01) if adam else v1.train.GradientDescentOptimizer(rate)
     step = optimizer.minimize(loss)
@@ -67,7 +70,7 @@ def classifier(any_batch, convolution=False, hidden=3, norm=None, training=True,
             updates += layer.updates
     logits = tf.keras.layers.Dense(CLASSES, name="logits")(value)
     updates += v1.get_collection(v1.GraphKeys.UPDATE_OPS)
-    return minimise(cross_entropy(y, logits), adam=adam, also=updates)
+    return minimize(cross_entropy(y, logits), adam=adam, also=updates)
 
 
 def sequences(any_batch):
@@ -84,13 +87,13 @@ def dynamic_rnn(any_batch):
     state = cell.zero_state(tf.shape(x)[0] if any_batch else SEQUENCES, tf.float32)
     outputs, _ = v1.nn.dynamic_rnn(cell, x, initial_state=state, scope="rnn")
     logits = tf.keras.layers.Dense(CLASSES, name="logits")(outputs)
-    return minimise(cross_entropy(y, logits[:, -1, :]))
+    return minimize(cross_entropy(y, logits[:, -1, :]))
 
 
 def keras_rnn(any_batch):
     x, y = sequences(any_batch)
     last = tf.keras.layers.RNN(tf.keras.layers.SimpleRNNCell(STATE, name="cell"), name="rnn")(x)
-    return minimise(cross_entropy(y, tf.keras.layers.Dense(CLASSES, name="logits")(last)))
+    return minimize(cross_entropy(y, tf.keras.layers.Dense(CLASSES, name="logits")(last)))
 
 
 def rnn_seq_length(any_batch):
@@ -102,7 +105,7 @@ def rnn_seq_length(any_batch):
     outputs, _ = v1.nn.dynamic_rnn(cell, x, sequence_length=lengths, dtype=tf.float32, scope="rnn")
     logits = tf.keras.layers.Dense(WORDS, name="logits")(outputs)
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits)
-    return minimise(tf.reduce_mean(loss), rate=0.5)
+    return minimize(tf.reduce_mean(loss), rate=0.5)
 
 
 EXPERIMENTS = {

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
-"""Compares the runs without and with just-in-time compilation: their losses, accuracies and timelines.
+"""Compares the runs without and with just-in-time compilation: their losses, accuracies, and
+timelines.
 
-    python3 check.py OUT [LOSSES]   # OUT holds {off,on}.txt and {off,on}.json; LOSSES a line for each step's loss
+    python3 check.py OUT [LOSSES]
 
-Fails if a loss is off by more than float32's rounding explains, if the clustered step is not one launch, or if the other
-one does not multiply matrices in boxes of its own.
+OUT contains {off,on}.txt and {off,on}.json. LOSSES contains one line with the loss of each step.
+Fails if losses differ by more than float32's rounding explains, if the accuracies differ, if the
+timeline of a clustered step does not have exactly one launch, or if that of a step without clusters
+has no box for a matrix product.
 """
 import json
 import os

@@ -113,11 +113,10 @@ class Config:
         """Parses text or binary proto. For TensorFlow's message, pass `SerializeToString()`."""
         data = data.encode() if isinstance(data, str) else data
         feeds, fetches, variables = _native.config_fields(data)
-        tensor = lambda node, output, name, shape, dtype: Tensor(node, output, name, shape, dtype)  # noqa: E731
         return cls(
-            [tensor(*feed) for feed in feeds],
-            [tensor(*fetch) for fetch in fetches],
-            [dataclasses.replace(tensor(*field), readonly=readonly) for field, readonly in variables],
+            [Tensor(*feed) for feed in feeds],
+            [Tensor(*fetch) for fetch in fetches],
+            [Tensor(*field, readonly=readonly) for field, readonly in variables],
         )
 
     @classmethod

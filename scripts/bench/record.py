@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Condenses the harness results into a short record: the data of the chart and the table in docs/benchmarks.md.
+"""Condenses the harness results into a short record: the data of the chart and the table in
+docs/benchmarks.md.
 
     record.py RESULTS PEERS_HOME OUT
 
-Reads RESULTS/*.json and the installed versions of the peers below PEERS_HOME. Writes OUT, a JSON file with the machine, the date,
-the versions, and one row per inference model: for 1 and 2 threads, the name of the fastest peer, its time divided by ours, and
-the time of TensorFlow's tfcompile divided by ours. Training models, batches larger than 1, and wrong results are left out.
+Reads RESULTS/*.json and the installed versions of the peers below PEERS_HOME. Writes OUT, a JSON
+file with the machine, the date, the versions, and one row per inference model: for 1 and 2 threads,
+the name of the fastest peer, its time divided by ours, and the time of TensorFlow's tfcompile
+divided by ours. Excludes training models, batches larger than 1, and wrong results.
 """
 
 import glob
@@ -16,7 +18,8 @@ import sys
 
 from report import OURS, geometric_mean, original, times
 
-# The harness's name of a peer, its name in the record, and its package: a virtual environment and a distribution.
+# The harness's name of a peer, its name in the record, and its package: a virtual environment and a
+# distribution.
 PEERS = [
     ("openvino", "OpenVINO", "ov", "openvino"),
     ("litert", "LiteRT", "litert", "ai_edge_litert"),

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Compares compiled models with other compilers and runtimes, kernels with the peak of the machine, and measures compile time.
-# `make bench` runs it.
-#   scripts/bench/run.sh OUT      writes OUT/table.md, OUT/ratios-{1,2}.svg, OUT/bench.json, OUT/bench.svg, OUT/kernels.txt,
-#                                 OUT/compile_time.txt
-# To publish a run, copy bench.json and bench.svg to docs/: README.md and docs/benchmarks.md show them.
-# The harness is in $TFCOMPILE_SHARED/bench (default ../shared/bench). It installs the peers once, in ~/.cache/tfbench.
-#   MODELS    models, by the names of make_models.py                 (default: all but bert_base_128)
-#   PEERS     peers                                                  (default: those that are installed)
-#   SETUP     peers to install first, parts of the harness' setup.sh (default: peak conv tfnew litert ort ov tfc-native)
-#   THREADS, ROUNDS, BATCHES (default 1,2; 5; "8 32"; BATCHES= for none)
+# Compares compiled models with other compilers and runtimes, and kernels with the peak of the
+# machine, and measures compile time. `make bench` runs it.
+#   scripts/bench/run.sh OUT
+# Writes to OUT: table.md, ratios-{1,2}.svg, bench.json, bench.svg, kernels.txt, compile_time.txt.
+# To publish a run, copy bench.json and bench.svg to docs/: README.md and docs/benchmarks.md show
+# them. The harness is in $TFCOMPILE_SHARED/bench (default ../shared/bench). It installs the peers
+# once, in ~/.cache/tfbench. Variables and their defaults:
+#   MODELS    models, by the names of make_models.py (all but bert_base_128)
+#   PEERS     peers (those that are installed)
+#   SETUP     peers to install first, by the parts of the harness's setup.sh
+#             (peak conv tfnew litert ort ov tfc-native)
+#   THREADS   numbers of threads (1,2)
+#   ROUNDS    number of rounds (5)
+#   BATCHES   batch sizes ("8 32"), or nothing for none
 set -eu
 
 out=$(realpath -m "$1")

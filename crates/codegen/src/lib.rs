@@ -50,12 +50,12 @@ pub struct CodegenOptions {
     pub entry_point: String,
     /// True to optimize. If false, LLVM's cheapest optimizing settings are used.
     pub optimize: bool,
-    /// Whether to emit the object. If false, `CompiledModule::object` and `functions` are empty,
+    /// True to emit the object. If false, `CompiledModule::object` and `functions` are empty,
     /// which saves callers that only read the assembly a second instruction selection.
     pub object: bool,
-    /// Whether to return the LLVM IR as text.
+    /// True to return the LLVM IR as text.
     pub llvm_ir: bool,
-    /// Whether to return the assembly as text.
+    /// True to return the assembly as text.
     pub assembly: bool,
     /// Sanitizer that instruments the code. Instrumented code calls the sanitizer's library.
     pub sanitize: Option<Sanitizer>,

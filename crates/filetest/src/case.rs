@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn a_file_falls_into_its_parts() {
-        let text =
-            "// test: pass=dce\n// Claim.\n\nHloModule m // error: far\n// error: 9: near\n// ==>\nout\n";
+        let text = "// test: pass=dce\n// Claim.\n\nHloModule m // error: far\n\
+             // error: 9: near\n// ==>\nout\n";
         let case = Case::parse(text).expect("a directive");
         assert_eq!((&case.directive[..], &case.argument[..]), ("pass", "dce"));
         assert_eq!(case.expected.as_deref(), Some("out\n"));

@@ -5,13 +5,15 @@
 //! tfcompile-tuning 1
 //!
 //! [x86_64 sapphirerapids 32x64 fma l1=49152 l2=2097152]
-//! dot f32[128,768]c1 constant f32[768,768]c0 -> f32[128,768]; add; f32[768] => tile=8x3,right=constant,outer=panels,k-block=768
+//! KERNEL => CANDIDATE
 //! ```
 //!
-//! A section describes a machine as the plan sees it. A line describes a kernel by the properties
-//! that the plan reads: shapes, types, which operands are constant, and which operations follow.
-//! The values of constants, names, and positions in a program do not matter. Sections and lines are
-//! sorted, so that tables can be committed, compared, and merged.
+//! A section describes a machine as the plan sees it. A line assigns a candidate, such as
+//! `tile=8x3,right=constant,outer=panels,k-block=768`, to a kernel, such as
+//! `dot f32[128,768]c1 constant f32[768,768]c0 -> f32[128,768]; add; f32[768]`. Kernels are
+//! described by the properties that the plan reads: shapes, types, which operands are constant, and
+//! which operations follow. The values of constants, names, and positions in a program do not
+//! matter. Sections and lines are sorted, so that tables can be committed, compared, and merged.
 
 use crate::candidate::Candidate;
 use std::collections::BTreeMap;

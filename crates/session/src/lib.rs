@@ -16,7 +16,8 @@
 //!     node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
 //!     node { name: "w" op: "VariableV2" attr { key: "dtype" value { type: DT_FLOAT } }
 //!            attr { key: "shape" value { shape { dim { size: 2 } } } } }
-//!     node { name: "sum" op: "AssignAdd" input: "w" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+//!     node { name: "sum" op: "AssignAdd" input: "w" input: "x"
+//!            attr { key: "T" value { type: DT_FLOAT } } }
 //! "#;
 //! let graph = tf::source::parse_graph_def(text.into(), "example")?;
 //! let session = Session::new(graph, Options::default())?;

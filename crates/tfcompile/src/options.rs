@@ -27,7 +27,7 @@ pub struct Options {
     pub cpu: String,
     /// Seed of random nodes that have no seed of their own.
     pub seed: u64,
-    /// Which transforms of convolutions may change the rounding, and measured choices of kernels.
+    /// Winograd transforms that convolutions may use, and measured choices of kernels.
     pub plan: PlanOptions,
     /// Cache of generated code that outlives the session, if any.
     pub cache: Option<Arc<dyn UnitCache>>,

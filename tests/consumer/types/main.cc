@@ -1,4 +1,5 @@
-// Element types beyond float and int, rank 0, and an argument without elements. The graph doubles each argument.
+// Element types beyond float and int, rank 0, and an argument without elements. The graph doubles
+// each argument.
 
 #include <complex>
 

@@ -96,7 +96,7 @@ impl KernelCache {
     }
 
     /// If the directory is larger than `allowed` bytes, removes the least recently used entries
-    /// until half of that is left. Also removes files left behind by processes that were killed
+    /// until half of that is left. Also removes unfinished files of processes that were killed
     /// while writing. Other files stay, and so do files that cannot be removed.
     fn prune(&self, allowed: u64) {
         let Ok(listing) = fs::read_dir(&self.directory) else { return };

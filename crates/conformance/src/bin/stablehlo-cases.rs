@@ -10,11 +10,12 @@ use support::ErrorKind;
 const HELP: &str = "\
     stablehlo-cases [--evaluator] [--tolerance X] [-v] FILE...
 
-Runs the program of each file (its function main, or every function without arguments), compiled or, with --evaluator,
-evaluated, and verifies the program's checks. Lines of // ----- separate a file into independent parts. If NAME.npz
-exists next to NAME.mlir, NAME.mlirbc, or NAME.jax, its arrays in0, in1, ... are the program's arguments and out0, out1,
-... its expected results, within --tolerance (default 1e-5) of the largest element. Prints failures and a summary. Exits
-with status 1 if a program fails.
+Runs the program of each file (its function main, or every function without arguments), compiled
+or, with --evaluator, evaluated, and verifies the program's checks. Lines of // ----- separate a
+file into independent parts. If NAME.npz exists next to NAME.mlir, NAME.mlirbc, or NAME.jax, its
+arrays in0, in1, ... are the program's arguments and out0, out1, ... its expected results, within
+--tolerance (default 1e-5) of the largest element. Prints failures and a summary. Exits with status
+1 if a program fails.
 ";
 
 fn main() -> ExitCode {

@@ -1,5 +1,5 @@
-//! Destinations of a contraction's elements in the result: the kernel may write them into a slice of
-//! a larger array. Moves before that belong to the epilogue.
+//! Destinations of a contraction's elements in the result: the kernel may write them into a slice
+//! of a larger array. Moves before that belong to the epilogue.
 
 use crate::context::KernelContext;
 use crate::index::{Index, Position};

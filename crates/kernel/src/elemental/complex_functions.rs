@@ -230,7 +230,8 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_far, limit, value))
     }
 
-    /// Kahan: `asin z = (atan2(Re z, Re(sqrt(1-z) sqrt(1+z))), asinh(Im(conj(sqrt(1-z)) sqrt(1+z))))`.
+    /// Kahan's formula:
+    /// `asin z = (atan2(Re z, Re(sqrt(1-z) sqrt(1+z))), asinh(Im(conj(sqrt(1-z)) sqrt(1+z))))`.
     pub(super) fn asin(&mut self, z: Complex) -> Result<Complex> {
         let (plus, minus) = self.roots(z);
         let product = self.multiply(plus, minus);
@@ -243,7 +244,8 @@ impl Arithmetic<'_> {
         Ok(self.choose(is_far, limit, value))
     }
 
-    /// Kahan: `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
+    /// Kahan's formula:
+    /// `acosh z = (asinh(Re(conj(sqrt(z-1)) sqrt(z+1))), 2 atan2(Im sqrt(z-1), Re sqrt(z+1)))`.
     pub(super) fn acosh(&mut self, Complex { re, im }: Complex) -> Result<Complex> {
         let one = self.float(1.0);
         let (sum, difference) = (self.b.add(re, one), self.b.sub(re, one));

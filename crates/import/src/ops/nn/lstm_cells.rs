@@ -153,9 +153,9 @@ impl Cell {
     /// the bias but not their functions:
     ///
     /// ```text
-    /// i = sigmoid(gates_i + cs_prev * wci)       f = sigmoid(gates_f + forget_bias + cs_prev * wcf)
-    /// ci = tanh(gates_c)                         cs = clip(ci * i + cs_prev * f)
-    /// o = sigmoid(gates_o + cs * wco)            co = tanh(cs)              h = co * o
+    /// i = sigmoid(gates_i + cs_prev * wci)     f = sigmoid(gates_f + forget_bias + cs_prev * wcf)
+    /// ci = tanh(gates_c)                       cs = clip(ci * i + cs_prev * f)
+    /// o = sigmoid(gates_o + cs * wco)          co = tanh(cs)              h = co * o
     /// ```
     pub(crate) fn forward(
         &self,

@@ -24,8 +24,8 @@ pub struct DensePlan {
     pub tiling: Tiling,
     /// Packing of the kernel: in place, or as panels.
     pub kernel_packing: Packing,
-    /// Panels per group of a packed kernel. Its rows are the summands of an output, taps times input
-    /// features; its columns are output features.
+    /// Panels per group of a packed kernel. Its rows are the summands of an output, taps times
+    /// input features; its columns are output features.
     pub panels: PanelLayout,
     /// True if neighboring taps of the last dimension, with their input features, are contiguous in
     /// memory.
