@@ -239,25 +239,25 @@ fn class_comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "  if (!computation.Run()) { /* computation.error_msg() says why */ }",
         "  // ... read computation.resultN() or computation.resultN_data()",
         "",
-        "An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All",
-        "buffers are row-major. Use one object per thread; const methods may be called concurrently.",
+        "An object owns its results and, unless the AllocMode excludes them, its arguments and variables. \
+         All buffers are row-major. Use one object per thread; const methods may be called concurrently.",
         "",
         "The logical function signature is:",
-        &signature(&artifact.interface),
-        "",
     ] {
-        out.comment(line);
+        out.paragraph(line);
     }
+    signature(out, &artifact.interface);
     memory_comment(out, artifact);
     names_comment(out, artifact, names);
 }
 
-/// Formats the shapes of arguments and results as a comment line.
-fn signature(interface: &Interface) -> String {
+/// Writes the shapes of arguments and results as a comment, and an empty comment line.
+fn signature(out: &mut Text, interface: &Interface) {
     let arguments = interface.arguments().iter().enumerate();
     let arguments: Vec<String> = arguments.map(|(i, a)| format!("arg{i}: {}", a.shape)).collect();
     let results: Vec<String> = interface.results().iter().map(|r| r.shape.to_string()).collect();
-    format!("  ({}) -> ({})", arguments.join(", "), results.join(", "))
+    out.signature(&arguments, &results);
+    out.comment("");
 }
 
 /// Writes sizes in bytes as TensorFlow's tfcompile does; `aligned` is the sum of the sizes rounded

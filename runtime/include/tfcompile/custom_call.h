@@ -61,10 +61,12 @@ typedef struct tfcompile_custom_call {
   const tfcompile_custom_call_buffer* outputs;  // Buffers in the order of the node's outputs.
   const char* node;                             // Name of the node in the graph.
   const char* op;                               // Op of the node.
-  const char* attributes;                       // Attributes of the node as JSON, such as {"T":"float","alpha":0.5}.
-  const char* error;                            // On entry, a message about this node. If the function returns nonzero,
-                                                // error_msg() returns this text, which must live as
-                                                // long as the program.
+  const char* attributes;                       // Attributes of the node as JSON, such as
+                                                // {"T":"float","alpha":0.5}.
+  const char* error;                            // On entry, a message about this node. If the
+                                                // function returns nonzero, error_msg() returns
+                                                // this text, which must live as long as the
+                                                // program.
 } tfcompile_custom_call;
 
 // Returns 0 on success. Otherwise the run ends, Run() returns false, and the remaining results are

@@ -35,17 +35,20 @@ struct tfcompile_frame {
   uint64_t size;                        // Size of this struct in the caller's version.
   uint32_t version;                     // TFCOMPILE_FRAME_VERSION.
   uint32_t reserved;                    // 0.
-  void* const* args;                    // One buffer per argument: feeds, then variables. Aligned as an element.
-  void* const* results;                 // One buffer per result. A written variable shares its argument's buffer.
-  void* temps;                          // Aligned to 64 bytes. The leading persistent part survives between calls.
+  void* const* args;                    // One buffer per argument: feeds, then variables.
+                                        // Aligned as an element.
+  void* const* results;                 // One buffer per result. A written variable shares
+                                        // its argument's buffer.
+  void* temps;                          // Aligned to 64 bytes. The leading persistent part
+                                        // survives between calls.
   const void* constants;                // Aligned to 64 bytes.
   tfcompile_parallel_for parallel_for;  // Null: everything runs on the calling thread.
   void* context;                        // First argument of `parallel_for`.
   int64_t max_workers;                  // Number of workers, at least 1.
-  void* scratch;                        // max_workers times the scratch size; null if that size is 0.
+  void* scratch;                        // max_workers times the scratch size; null if that is 0.
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
-  int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if there are none.
+  int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if none.
 };
 
 #ifdef __cplusplus

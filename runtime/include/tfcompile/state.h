@@ -2,7 +2,9 @@
 //
 //   std::string error;
 //   if (!tfcompile::SaveVariables(computation, "state.npz", &error)) { /* error says why */ }
-//   if (!tfcompile::LoadVariables(computation, "state.npz", &error)) { /* nothing changed; error says why */ }
+//   if (!tfcompile::LoadVariables(computation, "state.npz", &error)) {
+//     // Nothing changed; error says why.
+//   }
 //
 // Members have the names of the variables in the graph, such as `layer/kernel.npy`, so numpy.load
 // and `tfcompile run --variables` and `--save` work with the same files. Header-only, C++17, needs

@@ -126,7 +126,7 @@ class ThreadPool {
   struct alignas(64) Share {
     // Number of claimed chunks of the share in the job whose number is in the higher bits; zero for
     // later jobs. A job ends when all its chunks are done. Threads that come later find nothing to
-    // claim, so nobody waits for them.
+    // claim, so no thread waits for them.
     ::std::atomic<::std::uint64_t> taken{0};
     // Number of chunks of all shares that the worker has done in the job whose number is in the
     // higher bits.

@@ -14,7 +14,8 @@ inline namespace tfcompile_v1 {
 struct VariableInfo {
   const char* name;            // Name in the graph, including slashes.
   const char* config_name;     // Name in the config, or else the same as `name`.
-  const char* type;            // NumPy's type without byte order: "f4". Other types are raw bits: "u2".
+  const char* type;            // NumPy's type without byte order: "f4".
+                               // Other types are raw bits: "u2".
   const ::std::int64_t* dims;  // Null for a scalar.
   ::std::int32_t rank;
   bool readonly;               // True if Run() does not change it.

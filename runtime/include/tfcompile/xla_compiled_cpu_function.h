@@ -67,16 +67,21 @@ class XlaCompiledCpuFunction {
   // Constant description of a computation, shared by all objects of a generated class.
   struct StaticData {
     Function function;
-    const unsigned char* constants;            // Null: see constants_pointer; if that is null too, in a file.
-    const void* const* constants_pointer;      // Location of the constants' address if they are far from the code.
+    const unsigned char* constants;            // Null: at constants_pointer, or in a file if
+                                               // that is null too.
+    const void* const* constants_pointer;      // Location of the constants' address if they are
+                                               // far from the code.
     const BufferInfo* args;                    // num_args entries: feeds, then variables.
-    const BufferInfo* results;                 // num_results entries: fetches, then written variables.
-    const ::std::int32_t* variable_results;    // Result index of each variable, or -1 if it is read-only.
+    const BufferInfo* results;                 // num_results entries: fetches, then written
+                                               // variables.
+    const ::std::int32_t* variable_results;    // Result index of each variable, or -1 if it is
+                                               // read-only.
     ::std::int32_t num_args;
     ::std::int32_t num_results;
     ::std::int32_t num_variables;
     ::std::size_t temps_size;                  // Size in bytes.
-    ::std::size_t persistent_temps_size;       // Leading bytes of the temps that must be zero before the first run.
+    ::std::size_t persistent_temps_size;       // Leading bytes of the temps that must be zero
+                                               // before the first run.
     ::std::size_t scratch_size;                // Bytes per worker, a multiple of 64.
     ::std::int64_t profile_counters_size;
     const char* const* arg_names;              // Names of the feeds, "" if unnamed. Null: no names.

@@ -23,14 +23,10 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
         "static inline size_t {prefix}_size(void) {{ return (size_t){capitals}_ARENA_BYTES; }}"
     ));
     out.blank();
-    for line in [
-        &format!(
-            "Initializes a state in {capitals}_ARENA_BYTES bytes of memory, which must outlive the state. Arguments and"
-        ),
-        "variables are zeros in the state's own memory. Returns null if memory is null.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(&format!(
+        "Initializes a state in {capitals}_ARENA_BYTES bytes of memory, which must outlive the state. \
+         Arguments and variables are zeros in the state's own memory. Returns null if memory is null."
+    ));
     out.line(&format!("static inline {prefix}_state* {prefix}_init(void* memory) {{"));
     out.line("  unsigned char* start = (unsigned char*)memory;");
     out.line("#if __STDC_HOSTED__");
@@ -120,8 +116,9 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         "static inline {pointer} {prefix}_{stem}(const {prefix}_state* state) {{ return ({pointer})state->results[{index}]; }}"
     ));
     if !buffer.shape.is_static() {
-        out.comment(&format!(
-            "Returns the actual size of a dimension after the last run. {prefix}_{stem} has room for the upper bound."
+        out.paragraph(&format!(
+            "Returns the actual size of a dimension after the last run. The buffer has the size of the \
+             upper bound."
         ));
         out.line(&format!(
             "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
@@ -141,13 +138,12 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
 
 fn set_constants(out: &mut Text, source: &Source<'_>) {
     let prefix = source.prefix;
-    for line in [
-        "Sets the constants of the state to the contents of a constants file. The memory must be aligned to 64 bytes and",
-        "stay unchanged while in use. Call this before the first run, and between runs to replace the constants. Returns",
-        "null on success. Otherwise returns an error message and changes nothing.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(
+        "Sets the constants of the state to the contents of a constants file. The memory must be aligned to \
+         64 bytes and stay unchanged while in use. Call this before the first run, and between runs to \
+         replace the constants. Returns null on success. Otherwise returns an error message and changes \
+         nothing.",
+    );
     out.line(&format!(
         "static inline const char* {prefix}_set_constants({prefix}_state* state, const void* file, size_t size) {{"
     ));
@@ -164,16 +160,12 @@ fn set_constants(out: &mut Text, source: &Source<'_>) {
 
 fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
     let (prefix, capitals, scratch) = (source.prefix, &source.capitals, source.artifact.memory.scratch);
-    for line in [
-        "Sets the function that distributes the work of runs (see tfcompile_parallel_for above). Null selects the calling",
-        &format!(
-            "thread. `scratch` has max_workers times {capitals}_SCRATCH_BYTES bytes, aligned to 64; it may be null if that is 0."
-        ),
-        "Returns 0 on success. Returns nonzero and changes nothing if `scratch` is required but null or misaligned. Results",
-        "do not depend on these settings.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(&format!(
+        "Sets the function that distributes the work of runs (see tfcompile_parallel_for above). Null \
+         selects the calling thread. `scratch` has max_workers times {capitals}_SCRATCH_BYTES bytes, aligned \
+         to 64; it may be null if that is 0. Returns 0 on success. Returns nonzero and changes nothing if \
+         `scratch` is required but null or misaligned. Results do not depend on these settings."
+    ));
     out.line(&format!("static inline int {prefix}_set_parallel_for({prefix}_state* state, tfcompile_parallel_for parallel_for,"));
     out.line("                                       void* context, int64_t max_workers, void* scratch) {");
     let own = format!("(unsigned char*)(void*)state + (size_t){}", literal(source.arena.scratch));
@@ -194,7 +186,7 @@ fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
 
 fn run(out: &mut Text, source: &Source<'_>) {
     let (prefix, entry) = (source.prefix, &source.artifact.entry_point);
-    out.comment(&format!(
+    out.paragraph(&format!(
         "Computes the results. Returns 0 on success; otherwise {prefix}_error returns the message."
     ));
     out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));

@@ -13,11 +13,7 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
         ("NUM_RESULTS", artifact.interface.results().len() as u64, "Fetches and written variables."),
         ("NUM_VARIABLES", artifact.interface.variables().len() as u64, ""),
         ("NUM_PROFILE_COUNTERS", artifact.profile_counters.len() as u64, ""),
-        (
-            "ARENA_BYTES",
-            source.arena_bytes(),
-            "Size of one state: arguments, results, and temps, for any alignment.",
-        ),
+        ("ARENA_BYTES", source.arena_bytes(), "Size of one state with its buffers, for any alignment."),
         ("TEMPS_BYTES", memory.temps, "Part of it that a run needs besides arguments and results."),
         ("SCRATCH_BYTES", memory.scratch, "Scratch memory per worker, if there are several workers."),
         ("CONSTANTS_BYTES", memory.constants, "Size of the constants, in the object or in a file."),
@@ -27,7 +23,7 @@ pub(super) fn constants(out: &mut Text, source: &Source<'_>) {
         out.line(&if comment.is_empty() { line } else { format!("{line}  // {comment}") });
     }
     out.blank();
-    out.comment(
+    out.paragraph(
         "Per buffer: index, rank, dimensions (an array initializer), number of elements, and size in bytes.",
     );
     source.arguments.iter().chain(&source.results).for_each(|buffer| shape(out, &source.capitals, buffer));

@@ -60,16 +60,17 @@ pub(super) fn arguments(out: &mut Text, artifact: &Artifact, names: &CppNames) {
 
 /// Writes the methods of the fetches, by position and by name.
 pub(super) fn results(out: &mut Text, artifact: &Artifact, names: &CppNames) {
-    out.comment(
-        "Results, by position and by name; valid after Run returned true. They have the same methods as",
+    out.paragraph(
+        "Results, by position and by name; valid after Run returned true. They have the same methods as \
+         arguments, except for the setter: results are in the object's memory.",
     );
-    out.comment("arguments, except for the setter: results are in the object's memory.");
     out.blank();
     if artifact.interface.size_count() > 0 {
         for line in [
             "For a result with a data-dependent shape, these methods return upper bounds, and",
             "",
-            "  std::int64_t resultN_dim_size(dim) const  returns the actual size of dimension `dim` after the last Run.",
+            "  std::int64_t resultN_dim_size(dim) const",
+            "    returns the actual size of dimension `dim` after the last Run.",
             "",
             "The rest of the buffer is undefined.",
         ] {
@@ -105,13 +106,12 @@ fn dim_size(out: &mut Text, result: &Output, name: &str) {
 
 /// Writes the methods of the variables, by name.
 pub(super) fn variables(out: &mut Text, artifact: &Artifact, names: &CppNames) {
-    for line in [
-        "Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After",
-        "Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph",
-        "only reads, T is const, so the caller may set a buffer in constant memory.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(
+        "Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), \
+         var_X_count(). After Run, the buffer of a variable that the graph writes contains its new value. \
+         For variables that the graph only reads, T is const, so the caller may set a buffer in constant \
+         memory.",
+    );
     out.blank();
     let first = artifact.interface.feed_count();
     for (position, (variable, name)) in

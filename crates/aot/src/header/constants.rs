@@ -9,13 +9,12 @@ pub(super) fn class_methods(out: &mut Text, artifact: &Artifact) {
     if artifact.constants_file.is_none() {
         return;
     }
-    for line in [
-        "Constants are in a separate file. Set them for all objects of the class with the methods below, or for",
-        "one object with its LoadConstants(path) or SetConstants(file, size). Set them before the first Run, and",
-        "between runs to replace them. These methods return false and set *error_msg on failure.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(
+        "Constants are in a separate file. Set them for all objects of the class with the methods below, \
+         or for one object with its LoadConstants(path) or SetConstants(file, size). Set them before the \
+         first Run, and between runs to replace them. These methods return false and set *error_msg on \
+         failure.",
+    );
     for (name, parameters, arguments, load) in [
         ("LoadDefaultConstants", "const ::std::string& path", "path", "Load"),
         ("SetDefaultConstants", "const void* file, ::std::size_t size", "file, size", "FromMemory"),

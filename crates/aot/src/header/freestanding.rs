@@ -76,16 +76,15 @@ fn comment(out: &mut Text, artifact: &Artifact, names: &CppNames) {
         "  if (!computation.Run()) { /* computation.error_msg() says why */ }",
         "  // ... read computation.resultN() or computation.resultN_data()",
         "",
-        "An object contains all of its memory, kArenaBytes, and allocates none. Give it static storage duration: there it",
-        "needs no code before main(), while elsewhere its constructor fills it with zeros. All buffers are row-major. Use",
-        "one object per thread.",
+        "An object contains all of its memory, kArenaBytes, and allocates none. Give it static storage \
+         duration: there it needs no code before main(), while elsewhere its constructor fills it with \
+         zeros. All buffers are row-major. Use one object per thread.",
         "",
         "The logical function signature is:",
-        &super::signature(&artifact.interface),
-        "",
     ] {
-        out.comment(line);
+        out.paragraph(line);
     }
+    super::signature(out, &artifact.interface);
     super::memory_comment(out, artifact);
     super::names_comment(out, artifact, names);
 }
@@ -178,13 +177,12 @@ fn run(out: &mut Text, artifact: &Artifact) {
 }
 
 fn set_constants(out: &mut Text) {
-    for line in [
-        "Sets the constants of the object to the contents of a constants file. The memory must be aligned to 64 bytes and",
-        "stay unchanged while in use. Call this before the first run, and between runs to replace the constants. On",
-        "failure, returns false and changes nothing, and error_msg() returns the message.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(
+        "Sets the constants of the object to the contents of a constants file. The memory must be aligned \
+         to 64 bytes and stay unchanged while in use. Call this before the first run, and between runs to \
+         replace the constants. On failure, returns false and changes nothing, and error_msg() returns the \
+         message.",
+    );
     out.line("bool SetConstants(const void* file, ::std::size_t size) {");
     out.line("  error_ = ::tfcompile_check_constants(file, size, kLayoutHash);");
     out.line("  if (error_ == nullptr && reinterpret_cast<::std::uintptr_t>(file) % 64u != 0) {");
@@ -198,13 +196,12 @@ fn set_constants(out: &mut Text) {
 }
 
 fn set_parallel_for(out: &mut Text, artifact: &Artifact) {
-    for line in [
-        "Sets the function that distributes the work of runs (see tfcompile_parallel_for). Null selects the calling",
-        "thread. `scratch` has max_workers times kScratchBytes bytes, aligned to 64; it may be null if that is 0. Returns",
-        "false and changes nothing if `scratch` is null or misaligned. Results do not depend on these settings.",
-    ] {
-        out.comment(line);
-    }
+    out.paragraph(
+        "Sets the function that distributes the work of runs (see tfcompile_parallel_for). Null selects \
+         the calling thread. `scratch` has max_workers times kScratchBytes bytes, aligned to 64; it may be \
+         null if that is 0. Returns false and changes nothing if `scratch` is required but null or \
+         misaligned. Results do not depend on these settings.",
+    );
     out.line("bool set_parallel_for(::tfcompile_parallel_for parallel_for, void* context, ::std::int64_t max_workers,");
     out.line("                      void* scratch) {");
     out.line("  if (max_workers < 2) parallel_for = nullptr;");
@@ -286,7 +283,10 @@ fn members(out: &mut Text, artifact: &Artifact, arena: &Arena) {
         }
     }
     out.blank();
-    out.comment("All members are initially zero, so an object with static storage takes no space in the program's file.");
+    out.paragraph(
+        "All members are initially zero, so an object with static storage takes no space in the program's \
+         file.",
+    );
     out.line(&format!("alignas({}) unsigned char arena_[kArenaBytes] = {{}};", arena::ALIGNMENT));
     if !artifact.interface.arguments().is_empty() {
         out.comment("Buffers of the caller, or null.");

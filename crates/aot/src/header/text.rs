@@ -1,5 +1,8 @@
 //! Text assembled from lines, and names escaped for comments and string literals.
 
+/// Upper bound of the length of wrapped comment lines.
+const COLUMNS: usize = 100;
+
 /// A C++ text under construction.
 pub(crate) struct Text {
     text: String,
@@ -21,6 +24,39 @@ impl Text {
     /// Appends a one-line comment. Text from a user must be [`quoted`].
     pub(crate) fn comment(&mut self, comment: &str) {
         self.line(format!("// {comment}").trim_end());
+    }
+
+    /// Appends a comment, wrapped at 100 columns. All its lines are indented as `text` is. Must not
+    /// contain text from a user, because a line could end in a backslash.
+    pub(crate) fn paragraph(&mut self, text: &str) {
+        let content = text.trim_start();
+        self.wrapped(&text[..text.len() - content.len()], content.split(' '));
+    }
+
+    /// Appends the signature of a computation as a comment, wrapped between parameters and between
+    /// results.
+    pub(crate) fn signature(&mut self, parameters: &[String], results: &[String]) {
+        let text = format!("({}) -> ({})", parameters.join(", "), results.join(", "));
+        self.wrapped("  ", text.split_inclusive(", ").map(str::trim_end));
+    }
+
+    /// Appends pieces of a comment with spaces between them, and a line break where a piece would
+    /// exceed the columns.
+    fn wrapped<'a>(&mut self, indentation: &str, pieces: impl Iterator<Item = &'a str>) {
+        let width = COLUMNS - self.indentation.len() - "// ".len();
+        let mut line = indentation.to_string();
+        for piece in pieces {
+            if line.len() > indentation.len() {
+                if line.len() + 1 + piece.len() > width {
+                    self.comment(&line);
+                    line.truncate(indentation.len());
+                } else {
+                    line.push(' ');
+                }
+            }
+            line.push_str(piece);
+        }
+        self.comment(&line);
     }
 
     /// Appends an empty line.
@@ -62,6 +98,26 @@ pub(crate) fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paragraphs_are_wrapped_and_keep_their_indentation() {
+        let words = |count| vec!["0123456789abcde"; count].join(" ");
+        let mut out = Text::new();
+        out.paragraph(&format!("  {}", words(7)));
+        out.indented(|out| out.paragraph(&format!("{} end", words(6))));
+        let first = format!("//   {}\n//   {}\n", words(6), words(1));
+        let second = format!("  // {}\n  // end\n", words(6));
+        assert_eq!(out.into_string(), first + &second);
+    }
+
+    #[test]
+    fn signatures_break_between_parameters() {
+        let parameters: Vec<String> = (0..10).map(|n| format!("arg{n}: f32[1,2]")).collect();
+        let mut out = Text::new();
+        out.signature(&parameters, &["f32[]".to_string()]);
+        let (first, second) = (parameters[..5].join(", "), parameters[5..].join(", "));
+        assert_eq!(out.into_string(), format!("//   ({first},\n//   {second}) -> (f32[])\n"));
+    }
 
     #[test]
     fn any_text_becomes_one_harmless_literal() {

@@ -13,8 +13,10 @@ pub(super) fn method(out: &mut Text, artifact: &Artifact) {
     if artifact.interface.variables().is_empty() {
         return;
     }
-    out.comment("Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and LoadVariables of");
-    out.comment("\"tfcompile/state.h\".");
+    out.paragraph(
+        "Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and \
+         LoadVariables of \"tfcompile/state.h\".",
+    );
     out.line("static const ::tfcompile::VariableInfo* Variables() {");
     let mut dims = Vec::new();
     let mut rows = Vec::new();

@@ -27,8 +27,8 @@ extern "C" const unsigned char entry_addcomp_constants[];
 //   if (!computation.Run()) { /* computation.error_msg() says why */ }
 //   // ... read computation.resultN() or computation.resultN_data()
 //
-// An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All
-// buffers are row-major. Use one object per thread; const methods may be called concurrently.
+// An object owns its results and, unless the AllocMode excludes them, its arguments and variables.
+// All buffers are row-major. Use one object per thread; const methods may be called concurrently.
 //
 // The logical function signature is:
 //   (arg0: s32[1], arg1: s32[1]) -> (s32[1])
@@ -122,9 +122,10 @@ class AddComp final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction 
   int result0_size() const { return 4; }
   int result0_count() const { return 1; }
 
-  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After
-  // Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph
-  // only reads, T is const, so the caller may set a buffer in constant memory.
+  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(),
+  // var_X_count(). After Run, the buffer of a variable that the graph writes contains its new
+  // value. For variables that the graph only reads, T is const, so the caller may set a buffer in
+  // constant memory.
 
  private:
   // Size of each buffer and alignment of its elements, in bytes.

@@ -27,8 +27,8 @@ extern "C" ::std::int32_t entry_scale(::tfcompile_frame* frame);
 //   if (!computation.Run()) { /* computation.error_msg() says why */ }
 //   // ... read computation.resultN() or computation.resultN_data()
 //
-// An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All
-// buffers are row-major. Use one object per thread; const methods may be called concurrently.
+// An object owns its results and, unless the AllocMode excludes them, its arguments and variables.
+// All buffers are row-major. Use one object per thread; const methods may be called concurrently.
 //
 // The logical function signature is:
 //   (arg0: f32[4]) -> (f32[4])
@@ -88,9 +88,10 @@ class Scale final : public ::tensorflow::tfcompile_v1::ConstantsFileFunction {
   Scale(Scale&&) = default;
   Scale& operator=(Scale&&) = default;
 
-  // Constants are in a separate file. Set them for all objects of the class with the methods below, or for
-  // one object with its LoadConstants(path) or SetConstants(file, size). Set them before the first Run, and
-  // between runs to replace them. These methods return false and set *error_msg on failure.
+  // Constants are in a separate file. Set them for all objects of the class with the methods below,
+  // or for one object with its LoadConstants(path) or SetConstants(file, size). Set them before the
+  // first Run, and between runs to replace them. These methods return false and set *error_msg on
+  // failure.
   static bool LoadDefaultConstants(const ::std::string& path, ::std::string* error_msg = nullptr) {
     return SetDefault(DefaultConstants(), kLayoutHash,
                       ::tfcompile::tfcompile_v1::Constants::Load(path, error_msg), error_msg);
@@ -141,9 +142,10 @@ class Scale final : public ::tensorflow::tfcompile_v1::ConstantsFileFunction {
   int result_y_size() const { return 16; }
   int result_y_count() const { return 4; }
 
-  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After
-  // Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph
-  // only reads, T is const, so the caller may set a buffer in constant memory.
+  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(),
+  // var_X_count(). After Run, the buffer of a variable that the graph writes contains its new
+  // value. For variables that the graph only reads, T is const, so the caller may set a buffer in
+  // constant memory.
 
  private:
   // Layout hash, which a constants file must share with the code.

@@ -29,8 +29,8 @@ namespace ns {
 //   if (!computation.Run()) { /* computation.error_msg() says why */ }
 //   // ... read computation.resultN() or computation.resultN_data()
 //
-// An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All
-// buffers are row-major. Use one object per thread; const methods may be called concurrently.
+// An object owns its results and, unless the AllocMode excludes them, its arguments and variables.
+// All buffers are row-major. Use one object per thread; const methods may be called concurrently.
 //
 // The logical function signature is:
 //   (arg0: f32[], arg1: f32[3], arg2: f32[3], arg3: f32[1]) -> (f32[], f32[3], f32[1])
@@ -87,8 +87,8 @@ class Train final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
     return kStaticData;
   }
 
-  // Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and LoadVariables of
-  // "tfcompile/state.h".
+  // Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and
+  // LoadVariables of "tfcompile/state.h".
   static const ::tfcompile::VariableInfo* Variables() {
     static constexpr ::std::int64_t kDims[] = {3, 3, 1};
     static constexpr ::tfcompile::VariableInfo kVariableInfos[] = {
@@ -148,9 +148,10 @@ class Train final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
   int result_class_size() const { return 4; }
   int result_class_count() const { return 1; }
 
-  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After
-  // Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph
-  // only reads, T is const, so the caller may set a buffer in constant memory.
+  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(),
+  // var_X_count(). After Run, the buffer of a variable that the graph writes contains its new
+  // value. For variables that the graph only reads, T is const, so the caller may set a buffer in
+  // constant memory.
 
   void set_var_layer_kernel_2_data(float* data) { set_arg_data(1, data); }
   float* var_layer_kernel_2_data() { return static_cast<float*>(arg_data(1)); }

@@ -48,17 +48,20 @@ struct tfcompile_frame {
   uint64_t size;                        // Size of this struct in the caller's version.
   uint32_t version;                     // TFCOMPILE_FRAME_VERSION.
   uint32_t reserved;                    // 0.
-  void* const* args;                    // One buffer per argument: feeds, then variables. Aligned as an element.
-  void* const* results;                 // One buffer per result. A written variable shares its argument's buffer.
-  void* temps;                          // Aligned to 64 bytes. The leading persistent part survives between calls.
+  void* const* args;                    // One buffer per argument: feeds, then variables.
+                                        // Aligned as an element.
+  void* const* results;                 // One buffer per result. A written variable shares
+                                        // its argument's buffer.
+  void* temps;                          // Aligned to 64 bytes. The leading persistent part
+                                        // survives between calls.
   const void* constants;                // Aligned to 64 bytes.
   tfcompile_parallel_for parallel_for;  // Null: everything runs on the calling thread.
   void* context;                        // First argument of `parallel_for`.
   int64_t max_workers;                  // Number of workers, at least 1.
-  void* scratch;                        // max_workers times the scratch size; null if that size is 0.
+  void* scratch;                        // max_workers times the scratch size; null if that is 0.
   int64_t* profile_counters;            // Null: no counting.
   const char* error;                    // Out: a static message if the function returned nonzero.
-  int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if there are none.
+  int64_t* dynamic_sizes;               // Out: actual sizes of bounded dimensions. Null if none.
 };
 
 #ifdef __cplusplus
@@ -85,7 +88,8 @@ inline namespace tfcompile_v1 {
 struct VariableInfo {
   const char* name;            // Name in the graph, including slashes.
   const char* config_name;     // Name in the config, or else the same as `name`.
-  const char* type;            // NumPy's type without byte order: "f4". Other types are raw bits: "u2".
+  const char* type;            // NumPy's type without byte order: "f4".
+                               // Other types are raw bits: "u2".
   const ::std::int64_t* dims;  // Null for a scalar.
   ::std::int32_t rank;
   bool readonly;               // True if Run() does not change it.
@@ -111,9 +115,9 @@ namespace ns {
 //   if (!computation.Run()) { /* computation.error_msg() says why */ }
 //   // ... read computation.resultN() or computation.resultN_data()
 //
-// An object contains all of its memory, kArenaBytes, and allocates none. Give it static storage duration: there it
-// needs no code before main(), while elsewhere its constructor fills it with zeros. All buffers are row-major. Use
-// one object per thread.
+// An object contains all of its memory, kArenaBytes, and allocates none. Give it static storage
+// duration: there it needs no code before main(), while elsewhere its constructor fills it with
+// zeros. All buffers are row-major. Use one object per thread.
 //
 // The logical function signature is:
 //   (arg0: f32[], arg1: f32[3], arg2: f32[3], arg3: f32[1]) -> (f32[], f32[3], f32[1])
@@ -187,9 +191,10 @@ class Train final {
   // Returns the error message of the last call, or "" if it succeeded.
   const char* error_msg() const { return error_ != nullptr ? error_ : ""; }
 
-  // Sets the function that distributes the work of runs (see tfcompile_parallel_for). Null selects the calling
-  // thread. `scratch` has max_workers times kScratchBytes bytes, aligned to 64; it may be null if that is 0. Returns
-  // false and changes nothing if `scratch` is null or misaligned. Results do not depend on these settings.
+  // Sets the function that distributes the work of runs (see tfcompile_parallel_for). Null selects
+  // the calling thread. `scratch` has max_workers times kScratchBytes bytes, aligned to 64; it may
+  // be null if that is 0. Returns false and changes nothing if `scratch` is required but null or
+  // misaligned. Results do not depend on these settings.
   bool set_parallel_for(::tfcompile_parallel_for parallel_for, void* context, ::std::int64_t max_workers,
                         void* scratch) {
     if (max_workers < 2) parallel_for = nullptr;
@@ -219,8 +224,8 @@ class Train final {
     return arena_ + kResultOffsets[index];
   }
 
-  // Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and LoadVariables of
-  // "tfcompile/state.h".
+  // Returns the names, types, and shapes of the kNumVariables variables, for SaveVariables and
+  // LoadVariables of "tfcompile/state.h".
   static const ::tfcompile::VariableInfo* Variables() {
     static constexpr ::std::int64_t kDims[] = {3, 3, 1};
     static constexpr ::tfcompile::VariableInfo kVariableInfos[] = {
@@ -272,9 +277,10 @@ class Train final {
   int result_class_size() const { return 4; }
   int result_class_count() const { return 1; }
 
-  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After
-  // Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph
-  // only reads, T is const, so the caller may set a buffer in constant memory.
+  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(),
+  // var_X_count(). After Run, the buffer of a variable that the graph writes contains its new
+  // value. For variables that the graph only reads, T is const, so the caller may set a buffer in
+  // constant memory.
 
   void set_var_layer_kernel_2_data(float* data) { set_arg_data(1, data); }
   float* var_layer_kernel_2_data() { return static_cast<float*>(arg_data(1)); }
@@ -307,7 +313,8 @@ class Train final {
   static constexpr ::std::size_t kResultOffsets[] = {512u};
   static constexpr ::std::size_t kVariables[] = {1u, 3u};
 
-  // All members are initially zero, so an object with static storage takes no space in the program's file.
+  // All members are initially zero, so an object with static storage takes no space in the
+  // program's file.
   alignas(64) unsigned char arena_[kArenaBytes] = {};
   // Buffers of the caller, or null.
   void* args_[kNumArgs] = {};

@@ -27,11 +27,18 @@ extern "C" const unsigned char entry_types_constants[];
 //   if (!computation.Run()) { /* computation.error_msg() says why */ }
 //   // ... read computation.resultN() or computation.resultN_data()
 //
-// An object owns its results and, unless the AllocMode excludes them, its arguments and variables. All
-// buffers are row-major. Use one object per thread; const methods may be called concurrently.
+// An object owns its results and, unless the AllocMode excludes them, its arguments and variables.
+// All buffers are row-major. Use one object per thread; const methods may be called concurrently.
 //
 // The logical function signature is:
-//   (arg0: pred[2], arg1: s8[2], arg2: s16[2], arg3: s32[2], arg4: s64[2], arg5: u8[2], arg6: u16[2], arg7: u32[2], arg8: u64[2], arg9: f16[2], arg10: f32[2], arg11: f64[2], arg12: c64[2], arg13: bf16[2], arg14: c128[2], arg15: f8e5m2[2], arg16: f8e4m3fn[2], arg17: s4[2], arg18: u4[2], arg19: f8e4m3b11fnuz[2], arg20: f8e5m2fnuz[2], arg21: f8e4m3fnuz[2], arg22: s2[2], arg23: u2[2], arg24: f8e4m3[2], arg25: f8e3m4[2], arg26: s1[2], arg27: u1[2], arg28: f4e2m1fn[2], arg29: f8e8m0fnu[2], arg30: f6e2m3fn[2], arg31: f6e3m2fn[2], arg32: f64[], arg33: f32[2,0,3], arg34: f32[2,3,4]) -> (bf16[2], c64[2], f32[0])
+//   (arg0: pred[2], arg1: s8[2], arg2: s16[2], arg3: s32[2], arg4: s64[2], arg5: u8[2],
+//   arg6: u16[2], arg7: u32[2], arg8: u64[2], arg9: f16[2], arg10: f32[2], arg11: f64[2],
+//   arg12: c64[2], arg13: bf16[2], arg14: c128[2], arg15: f8e5m2[2], arg16: f8e4m3fn[2],
+//   arg17: s4[2], arg18: u4[2], arg19: f8e4m3b11fnuz[2], arg20: f8e5m2fnuz[2],
+//   arg21: f8e4m3fnuz[2], arg22: s2[2], arg23: u2[2], arg24: f8e4m3[2], arg25: f8e3m4[2],
+//   arg26: s1[2], arg27: u1[2], arg28: f4e2m1fn[2], arg29: f8e8m0fnu[2], arg30: f6e2m3fn[2],
+//   arg31: f6e3m2fn[2], arg32: f64[], arg33: f32[2,0,3], arg34: f32[2,3,4]) -> (bf16[2], c64[2],
+//   f32[0])
 //
 // Memory stats:
 //   arg bytes total:          280
@@ -750,9 +757,10 @@ class Types final : public ::tensorflow::tfcompile_v1::XlaCompiledCpuFunction {
   int result_empty_size() const { return 0; }
   int result_empty_count() const { return 0; }
 
-  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(), var_X_count(). After
-  // Run, the buffer of a variable that the graph writes contains its new value. For variables that the graph
-  // only reads, T is const, so the caller may set a buffer in constant memory.
+  // Variables, by name: set_var_X_data(T*), var_X_data(), var_X(dim0, ...), var_X_size(),
+  // var_X_count(). After Run, the buffer of a variable that the graph writes contains its new
+  // value. For variables that the graph only reads, T is const, so the caller may set a buffer in
+  // constant memory.
 
  private:
   // Size of each buffer and alignment of its elements, in bytes.
