@@ -1,4 +1,4 @@
-//! The functions of a graph's library, instantiated.
+//! Instantiated functions of a graph's library.
 
 use crate::proto::NameAttrList;
 use crate::proto::attr_value::Value;
@@ -10,21 +10,22 @@ use support::Id;
 /// A function: a graph with arguments and results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// The name that calls use.
+    /// Name that calls use.
     pub name: String,
     /// The body.
     pub graph: Graph,
-    /// The arguments in order: nodes of op `_Arg` with attributes `T` and `index`.
+    /// Arguments in order: `_Arg` nodes with the attributes `T` and `index`.
     pub arguments: Vec<NodeId>,
-    /// The results in order.
+    /// Results in order.
     pub results: Vec<OutputId>,
-    /// Nodes that must run whenever the function is called, although no result needs them.
+    /// Nodes that must run whenever the function is called, even if no result needs them.
     pub control_results: Vec<NodeId>,
 }
 
 impl Function {
-    /// The nodes that run whenever the function is called, although no result may need them: those
-    /// that it states, and in functions of TensorFlow 1, which state none, all that have effects.
+    /// Returns the nodes that run whenever the function is called, even if no result needs them:
+    /// its control results or, in functions of TensorFlow 1, which have none, all nodes with
+    /// effects.
     pub fn effects(&self) -> Vec<NodeId> {
         if !self.control_results.is_empty() {
             return self.control_results.clone();
@@ -35,8 +36,8 @@ impl Function {
         self.graph.nodes.iter().filter(|(_, node)| has_effects(node)).map(|(id, _)| id).collect()
     }
 
-    /// Everything that the function computes, as bytes: those of two functions are equal only if
-    /// they are. Lists and texts stand after their lengths.
+    /// Encodes the function as bytes, which are equal only for equal functions. Lists and strings
+    /// are preceded by their lengths.
     pub fn to_bytes(&self) -> Vec<u8> {
         let Self { name, graph, arguments, results, control_results } = self;
         let mut encoded = Vec::new();
@@ -76,17 +77,17 @@ pub struct FunctionLibrary {
 }
 
 impl FunctionLibrary {
-    /// The function of a name.
+    /// Returns the function with the given name.
     pub fn get(&self, name: &str) -> Option<&Function> {
         self.functions.get(name)
     }
 
-    /// The function that computes the gradient of another.
+    /// Returns the name of the function that computes the gradient of `function`.
     pub fn gradient(&self, function: &str) -> Option<&str> {
         self.gradients.get(function).map(String::as_str)
     }
 
-    /// The functions that a node calls, directly or through other functions.
+    /// Returns the functions that a node calls, directly or through other functions.
     pub fn called_by(&self, node: &Node) -> Self {
         let mut called = Self::default();
         let mut work = vec![node];
@@ -111,22 +112,22 @@ impl FunctionLibrary {
         called
     }
 
-    /// All functions, by name.
+    /// Iterates over all functions, sorted by name.
     pub fn functions(&self) -> impl Iterator<Item = &Function> {
         self.functions.values()
     }
 
-    /// Adds a function, in place of one of the same name.
+    /// Adds a function. Replaces a function with the same name.
     pub fn insert(&mut self, function: Function) {
         self.functions.insert(function.name.clone(), function);
     }
 
-    /// States which function computes the gradient of another.
+    /// Records `gradient` as the function that computes the gradient of `function`.
     pub(crate) fn insert_gradient(&mut self, function: &str, gradient: &str) {
         self.gradients.insert(function.to_owned(), gradient.to_owned());
     }
 
-    /// A name that no function has, made from `base`.
+    /// Returns a name derived from `base` that no function has.
     pub(crate) fn unused_name(&self, base: &str) -> String {
         let mut name = base.to_owned();
         let mut number = 0;

@@ -25,22 +25,22 @@ pub struct OutputId {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Node {
-    /// Unique in its graph.
+    /// Name, unique in its graph.
     pub name: String,
     /// A registered op, or a function of the library.
     pub op: String,
-    /// The data inputs, as many as the op has, of the types it wants.
+    /// Data inputs, which match the op's signature in number and type.
     pub inputs: Vec<OutputId>,
     /// Nodes that must run before this one.
     pub control_inputs: Vec<NodeId>,
-    /// The attributes, defaults filled in.
+    /// Attributes, including defaults.
     pub attributes: Attributes,
-    /// The type of each output.
+    /// Type of each output.
     pub output_types: Vec<DataType>,
 }
 
 impl Node {
-    /// A node without inputs, whose attributes name it and its op in messages.
+    /// Creates a node without inputs.
     pub(crate) fn unconnected<'v>(
         name: impl Into<String>,
         op: &str,
@@ -60,7 +60,7 @@ impl Node {
         }
     }
 
-    /// The node of a `NodeDef` apart from its graph: without inputs, with the defaults of its op.
+    /// Converts a `NodeDef` to a node without inputs. Adds the default attributes of its op.
     pub fn of_def(def: &NodeDef, output_types: &[DataType]) -> Self {
         let mut attributes = Attributes::new(&def.name, &def.op, def.attr.clone());
         for attr in op_def::lookup(&def.op).iter().flat_map(|signature| &signature.attr) {
@@ -80,7 +80,7 @@ impl Node {
         }
     }
 
-    /// A node of another op that runs in place of this one: of the same name, without inputs.
+    /// Creates a node of another op with the same name and without inputs, to replace this node.
     pub fn replacement<'v>(
         &self,
         op: &str,
@@ -95,28 +95,28 @@ impl Node {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Graph {
-    /// The nodes; in the order of the file where the graph comes from one.
+    /// The nodes, in file order if the graph comes from a file.
     pub nodes: IdVec<NodeId, Node>,
 }
 
 impl Graph {
-    /// A graph without nodes.
+    /// Creates an empty graph.
     pub(crate) fn new() -> Self {
         Self { nodes: IdVec::new() }
     }
 
-    /// The node of a name; takes time in proportion to the graph.
+    /// Returns the node with the given name. Takes time linear in the size of the graph.
     pub fn find(&self, name: &str) -> Option<NodeId> {
         self.nodes.iter().find(|(_, node)| node.name == name).map(|(id, _)| id)
     }
 
-    /// Adds a node `_Arg`.
+    /// Adds an `_Arg` node.
     pub(crate) fn push_argument(&mut self, name: &str, index: usize, data_type: DataType) -> NodeId {
         let values = [("T", Value::Type(data_type.number())), ("index", Value::I(index as i64))];
         self.nodes.push(Node::unconnected(name, "_Arg", values, vec![data_type]))
     }
 
-    /// Marks nodes and all that they need.
+    /// Marks nodes and everything upstream of them.
     pub(crate) fn mark_needed(&self, mut work: Vec<NodeId>, marked: &mut [bool]) {
         while let Some(id) = work.pop() {
             if !std::mem::replace(&mut marked[id.index()], true) {
@@ -127,12 +127,12 @@ impl Graph {
         }
     }
 
-    /// Drops all nodes but those that are marked, with which everything is marked that they need.
-    /// Returns the new id of each node that is kept.
+    /// Drops all unmarked nodes. Everything upstream of a marked node must be marked too. Returns
+    /// the new id of each remaining node.
     pub(crate) fn keep_marked(&mut self, marked: &[bool]) -> BTreeMap<NodeId, NodeId> {
-        let kept = self.nodes.ids().filter(|id| marked[id.index()]);
+        let remaining = self.nodes.ids().filter(|id| marked[id.index()]);
         let new_ids: BTreeMap<NodeId, NodeId> =
-            kept.enumerate().map(|(i, id)| (id, NodeId::from_index(i))).collect();
+            remaining.enumerate().map(|(i, id)| (id, NodeId::from_index(i))).collect();
         let nodes = std::mem::take(&mut self.nodes).into_values().zip(marked);
         for (mut node, _) in nodes.filter(|(_, is_marked)| **is_marked) {
             node.inputs.iter_mut().for_each(|input| input.node = new_ids[&input.node]);
@@ -142,15 +142,15 @@ impl Graph {
         new_ids
     }
 
-    /// The type of an output. Panics if there is no such output.
+    /// Returns the type of an output. Panics if the output does not exist.
     #[track_caller]
     pub fn output_type(&self, output: OutputId) -> DataType {
         self.nodes[output.node].output_types[output.index]
     }
 
-    /// All nodes such that inputs and control inputs come first; among nodes that are ready, in
-    /// order of their ids. A cycle is an error that names the nodes on it; the edge from
-    /// `NextIteration` to `Merge`, which closes a loop of TensorFlow 1, is none.
+    /// Returns all nodes in topological order: inputs and control inputs come first, and ready
+    /// nodes are sorted by id. Edges from `NextIteration` to `Merge`, which close the loops of
+    /// TensorFlow 1, are ignored. Any other cycle is an error that names its nodes.
     pub fn topological_order(&self) -> Result<Vec<NodeId>> {
         let mut waits = vec![0usize; self.nodes.len()];
         let mut users: Vec<Vec<NodeId>> = vec![Vec::new(); self.nodes.len()];
@@ -175,7 +175,7 @@ impl Graph {
         if order.len() == self.nodes.len() { Ok(order) } else { Err(self.cycle_error(&waits)) }
     }
 
-    /// Inputs and control inputs, each once, without the back edges of loops.
+    /// Distinct inputs and control inputs, without the back edges of loops.
     fn forward_inputs(&self, id: NodeId) -> BTreeSet<NodeId> {
         let node = &self.nodes[id];
         let is_merge = matches!(node.op.as_str(), "Merge" | "RefMerge");
@@ -187,8 +187,8 @@ impl Graph {
             .collect()
     }
 
-    /// Names the nodes of one cycle. Every node that still waits has an input that still waits, so
-    /// walking along those inputs must come back.
+    /// Creates an error that names the nodes of one cycle. Every node that still waits has an input
+    /// that still waits, so following those inputs must lead into a cycle.
     fn cycle_error(&self, waits: &[usize]) -> Error {
         let waiting = |id: &NodeId| waits[id.index()] > 0;
         let mut path: Vec<NodeId> = Vec::new();
@@ -207,7 +207,8 @@ impl Graph {
             names.push("...".to_owned());
         }
         Error::invalid(format!(
-            "{} nodes in a cycle: {}; only loops made of Enter, Merge, Switch, NextIteration and Exit may lead back",
+            "{} nodes in a cycle: {}; only while loops of Enter, Merge, Switch, NextIteration, and Exit nodes may \
+             contain a cycle",
             cycle.len(),
             names.join(" -> ")
         ))

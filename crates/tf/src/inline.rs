@@ -1,17 +1,18 @@
 //! Prepares graphs for node-by-node execution: replaces each call by the body of its function, then
 //! keeps only the needed nodes.
 //!
-//! A call becomes a node that waits for everything that the call waits for, an `Identity` for each
-//! argument, the body, and a node that waits for all of it, on which the call's control outputs
-//! depend. Because of the first node, nodes of the body without inputs run when the call would, and
-//! are dead where the call is dead.
+//! A call is replaced by a start node that waits for everything that the call waits for, an
+//! `Identity` for each argument, the body, and an end node that waits for all of it. Nodes that
+//! wait for the call wait for the end node instead. Because of the start node, nodes of the body
+//! without inputs run when the call would, and are dead if the call is dead.
 
 use crate::proto::attr_value::Value as Attr;
 use crate::{Attributes, DataType, Function, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use std::collections::BTreeMap;
 use support::{Error, Id, Result};
 
-/// The op of the nodes that take what a graph returns: attribute `index` says which of the results.
+/// Op of the nodes that consume the results of a graph. The attribute `index` is the result's
+/// index.
 pub const RETVAL: &str = "_Retval";
 
 /// Limit for the nesting depth of calls.
@@ -23,14 +24,14 @@ const MAX_NODES: usize = 2_000_000;
 /// Limit for the approximate size of inlined nodes. Names grow with the depth of calls.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Approximate size of a node in bytes, apart from its name, which its attributes repeat.
+/// Approximate size of a node in bytes without its name, which is also stored in its attributes.
 const NODE_BYTES: usize = 600;
 
 /// New location of a node.
 enum Place {
     Node(NodeId),
     Call(Box<Call>),
-    /// Nowhere: no result and no effect of its function needs it.
+    /// Dropped, because no result and no effect of its function needs it.
     Unneeded,
 }
 
@@ -46,7 +47,7 @@ fn resolve(places: &[Place], output: OutputId) -> OutputId {
     match &places[output.node.index()] {
         Place::Node(node) => OutputId { node: *node, index: output.index },
         Place::Call(call) => resolve(&call.places, call.results[output.index]),
-        Place::Unneeded => unreachable!("what is needed needs its inputs"),
+        Place::Unneeded => unreachable!("an input of a needed node was dropped"),
     }
 }
 
@@ -54,7 +55,7 @@ fn control(places: &[Place], node: NodeId) -> NodeId {
     match &places[node.index()] {
         Place::Node(node) => *node,
         Place::Call(call) => call.done,
-        Place::Unneeded => unreachable!("what is needed needs its inputs"),
+        Place::Unneeded => unreachable!("a control input of a needed node was dropped"),
     }
 }
 
@@ -72,13 +73,13 @@ pub fn inline(
     let places = inliner.place(graph, None, "", 0)?;
     inliner.connect(graph, &places, None)?;
     let fetches: Vec<OutputId> = fetches.iter().map(|&fetch| resolve(&places, fetch)).collect();
-    let mut wanted: Vec<NodeId> = targets.iter().map(|&target| control(&places, target)).collect();
-    wanted.extend(&inliner.effects);
-    Ok(compact(inliner.graph, &fetches, wanted))
+    let mut roots: Vec<NodeId> = targets.iter().map(|&target| control(&places, target)).collect();
+    roots.extend(&inliner.effects);
+    Ok(compact(inliner.graph, &fetches, roots))
 }
 
-/// The function that a node calls by being inlined.
-fn called<'l>(
+/// Returns the function whose body replaces a node, or `None` if the node is not inlined.
+fn callee<'l>(
     node: &Node,
     library: &'l FunctionLibrary,
     is_kept: fn(&Node) -> bool,
@@ -94,7 +95,7 @@ fn called<'l>(
         (Some(function), _) => Ok(Some(function)),
         (None, true) => Ok(None),
         (None, false) => Err(Error::invalid(format!(
-            "node '{}' (op {}) calls the function '{name}', which the graph's library does not have",
+            "node '{}' (op {}) calls function '{name}', which is missing from the graph's library",
             node.name, node.op
         ))),
     }
@@ -109,17 +110,17 @@ struct Inliner<'l> {
     bytes: usize,
 }
 
-/// Body of a function that a call is replaced by.
+/// Body of a function that replaces a call.
 #[derive(Clone, Copy)]
 struct Body<'b> {
     function: &'b Function,
-    /// The nodes that the arguments become.
+    /// The nodes that replace the arguments.
     arguments: &'b BTreeMap<NodeId, NodeId>,
 }
 
 impl Inliner<'_> {
-    /// Adds the nodes of a graph without their inputs; of a function's body, only those that a call
-    /// needs.
+    /// Adds the nodes of a graph without their inputs. Adds only the needed nodes of a function's
+    /// body.
     fn place(
         &mut self,
         graph: &Graph,
@@ -144,7 +145,7 @@ impl Inliner<'_> {
                 continue;
             }
             let name = format!("{prefix}{}", node.name);
-            let Some(function) = called(node, self.library, self.is_kept)? else {
+            let Some(function) = callee(node, self.library, self.is_kept)? else {
                 let mut copy = node.clone();
                 if !prefix.is_empty() {
                     self.count(&name)?;
@@ -176,8 +177,8 @@ impl Inliner<'_> {
                 let data_type = function.graph.output_type(OutputId { node: argument, index: 0 });
                 arguments.push(self.push(identity(format!("{name}/argument_{k}"), data_type))?);
             }
-            let known = function.arguments.iter().copied().zip(arguments.iter().copied()).collect();
-            let body = Some(Body { function, arguments: &known });
+            let replacements = function.arguments.iter().copied().zip(arguments.iter().copied()).collect();
+            let body = Some(Body { function, arguments: &replacements });
             let inner = self.place(&function.graph, body, &format!("{name}/"), depth + 1)?;
             let done = self.push(no_op(format!("{name}/done")))?;
             let results = function.results.clone();
@@ -186,15 +187,15 @@ impl Inliner<'_> {
         Ok(places)
     }
 
-    /// Counts a node of a call.
+    /// Adds a node of a call to the total size.
     fn count(&mut self, name: &str) -> Result<()> {
         self.bytes += NODE_BYTES + 2 * name.len();
         if self.bytes <= MAX_BYTES {
             Ok(())
         } else {
             Err(Error::unsupported(format!(
-                "the graph takes more than {} MiB once its calls are inlined, at '{name}': have fewer functions call others \
-             twice, or call them in a loop",
+                "the graph takes more than {} MiB after inlining its calls, at '{name}': call functions fewer times, or \
+             call them in a loop",
                 MAX_BYTES >> 20
             )))
         }
@@ -203,14 +204,14 @@ impl Inliner<'_> {
     fn push(&mut self, node: Node) -> Result<NodeId> {
         if self.graph.nodes.len() >= MAX_NODES {
             return Err(Error::unsupported(format!(
-                "the graph has more than {MAX_NODES} nodes once its calls are inlined, at '{}'",
+                "the graph has more than {MAX_NODES} nodes after inlining its calls, at '{}'",
                 node.name
             )));
         }
         Ok(self.graph.nodes.push(node))
     }
 
-    /// Gives the nodes of a graph their inputs. What has none waits for `start`.
+    /// Connects the inputs of a graph's nodes. Nodes without inputs wait for `start`.
     fn connect(&mut self, graph: &Graph, places: &[Place], start: Option<NodeId>) -> Result<()> {
         for (id, node) in graph.nodes.iter() {
             if matches!(places[id.index()], Place::Unneeded) {
@@ -219,15 +220,15 @@ impl Inliner<'_> {
             let inputs: Vec<OutputId> = node.inputs.iter().map(|&input| resolve(places, input)).collect();
             let mut waits: Vec<NodeId> = node.control_inputs.iter().map(|&id| control(places, id)).collect();
             match &places[id.index()] {
-                // An argument of the body: the call has connected it.
+                // An argument of the body, which `connect_call` has already connected.
                 Place::Node(_) if node.op == "_Arg" && start.is_some() => {}
                 Place::Node(at) => {
                     if inputs.is_empty() && waits.is_empty() {
                         waits.extend(start);
                     }
-                    let made = &mut self.graph.nodes[*at];
-                    made.inputs = inputs;
-                    made.control_inputs = waits;
+                    let new_node = &mut self.graph.nodes[*at];
+                    new_node.inputs = inputs;
+                    new_node.control_inputs = waits;
                 }
                 Place::Call(call) => self.connect_call(node, call, inputs, waits, start)?,
                 Place::Unneeded => {}
@@ -248,14 +249,14 @@ impl Inliner<'_> {
             waits.extend(start);
         }
         for (&argument, &input) in call.arguments.iter().zip(&inputs) {
-            let made = &mut self.graph.nodes[argument];
-            made.inputs = vec![input];
-            made.control_inputs.clone_from(&waits);
+            let new_node = &mut self.graph.nodes[argument];
+            new_node.inputs = vec![input];
+            new_node.control_inputs.clone_from(&waits);
         }
         waits.extend(&call.arguments);
         self.graph.nodes[call.start].control_inputs = waits;
-        let function = called(node, self.library, self.is_kept)?
-            .ok_or_else(|| Error::internal(format!("'{}' is no longer a call", node.name)))?;
+        let function = callee(node, self.library, self.is_kept)?
+            .ok_or_else(|| Error::internal(format!("node '{}' is no longer a call", node.name)))?;
         self.connect(&function.graph, &call.places, Some(call.start))?;
         let mut ends: Vec<NodeId> = vec![call.start];
         ends.extend(call.results.iter().map(|&result| resolve(&call.places, result).node));
@@ -270,7 +271,7 @@ impl Inliner<'_> {
     }
 }
 
-/// The nodes of a body that its results and effects need.
+/// Returns for each node of a body whether its results or effects need it.
 fn needed(function: &Function) -> Vec<bool> {
     let mut needed = vec![false; function.graph.nodes.len()];
     let mut roots = function.effects();
@@ -287,22 +288,22 @@ fn identity(name: String, data_type: DataType) -> Node {
     Node::unconnected(name, "Identity", [("T", Attr::Type(data_type.number()))], vec![data_type])
 }
 
-/// The needed nodes, and one node after each fetched output.
-fn compact(mut graph: Graph, fetches: &[OutputId], mut wanted: Vec<NodeId>) -> Graph {
+/// Keeps only the nodes upstream of fetches and roots, and adds one node after each fetched output.
+fn compact(mut graph: Graph, fetches: &[OutputId], mut roots: Vec<NodeId>) -> Graph {
     let mut needed = vec![false; graph.nodes.len()];
-    wanted.extend(fetches.iter().map(|fetch| fetch.node));
-    graph.mark_needed(wanted, &mut needed);
+    roots.extend(fetches.iter().map(|fetch| fetch.node));
+    graph.mark_needed(roots, &mut needed);
     let new_ids = graph.keep_marked(&needed);
     for node in graph.nodes.values_mut() {
         node.control_inputs.sort_unstable();
         node.control_inputs.dedup();
     }
     for (k, fetch) in fetches.iter().enumerate() {
-        let taken = OutputId { node: new_ids[&fetch.node], index: fetch.index };
-        let data_type = graph.output_type(taken).base();
+        let output = OutputId { node: new_ids[&fetch.node], index: fetch.index };
+        let data_type = graph.output_type(output).base();
         let values = [("T", Attr::Type(data_type.number())), ("index", Attr::I(k as i64))];
         let retval = Node::unconnected(format!("{RETVAL}_{k}"), RETVAL, values, Vec::new());
-        graph.nodes.push(Node { inputs: vec![taken], ..retval });
+        graph.nodes.push(Node { inputs: vec![output], ..retval });
     }
     graph
 }

@@ -1,4 +1,4 @@
-//! Programs of one node, for those that compile a graph node by node.
+//! Programs with a single node, for compiling a graph node by node.
 
 use crate::functionalize;
 use crate::proto::{Dim, TensorProto, TensorShapeProto, attr_value::Value};
@@ -10,7 +10,7 @@ use bytes::Bytes;
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The program of one node: first come its inputs, in order, then the node itself.
+/// Builder for the program of one node. Add the inputs in order, then call [`NodeProgram::finish`].
 #[derive(Debug)]
 pub struct NodeProgram {
     graph: Graph,
@@ -22,26 +22,26 @@ pub struct NodeProgram {
 /// A variable that a node reads or writes.
 #[derive(Clone, Copy, Debug)]
 pub struct NodeVariable<'v> {
-    /// Inputs of the same name are one variable.
+    /// Name. Inputs with the same name are the same variable.
     pub name: &'v str,
-    /// The sizes; none if it has no value.
+    /// Size of each dimension. Empty if the variable has no value.
     pub shape: &'v [i64],
-    /// Type of its elements.
+    /// Element type.
     pub data_type: DataType,
-    /// True if the node takes a reference to it rather than a handle.
+    /// True if the node's input is a reference rather than a handle.
     pub is_reference: bool,
     /// State of the variable before and after a run.
     pub state: VariableState,
 }
 
 impl NodeProgram {
-    /// The program of a node without inputs so far.
-    #[expect(clippy::new_without_default, reason = "a program of no node is no value to start from")]
+    /// Creates a program without inputs.
+    #[expect(clippy::new_without_default, reason = "a program without a node is not a useful default")]
     pub fn new() -> Self {
         Self { graph: Graph::new(), inputs: Vec::new(), feeds: Vec::new(), variables: Vec::new() }
     }
 
-    /// Adds an input that is an argument of the program.
+    /// Adds an argument of the program as the next input.
     pub fn argument(&mut self, data_type: DataType, shape: Vec<i64>) {
         let name = self.input_name();
         let node = self.graph.push_argument(&name, self.feeds.len(), data_type);
@@ -50,7 +50,7 @@ impl NodeProgram {
         self.inputs.push(tensor);
     }
 
-    /// Adds an input of a known value, whose elements are `content`.
+    /// Adds a constant with the elements `content` as the next input.
     pub fn constant(&mut self, data_type: DataType, shape: &[i64], content: Bytes) {
         let tensor = TensorProto {
             dtype: data_type.number(),
@@ -64,7 +64,7 @@ impl NodeProgram {
         self.inputs.push(OutputId { node, index: 0 });
     }
 
-    /// Adds an input that is a variable.
+    /// Adds a variable as the next input.
     pub fn variable(&mut self, variable: NodeVariable<'_>) {
         let known = self.variables.iter().find(|known| known.node_name == variable.name);
         let node = known.and_then(|known| known.node).unwrap_or_else(|| self.push_variable(variable));
@@ -99,9 +99,9 @@ impl NodeProgram {
         format!("input_{}", self.inputs.len())
     }
 
-    /// The program that returns all outputs of `node` but references. The node's own inputs are
-    /// left out. With a library, a node that names a function to run as one calls it, and the
-    /// program has all functions that it needs.
+    /// Returns the program that computes all outputs of `node` except references. Replaces the
+    /// node's own inputs by the added ones. With a library, a node that calls a function through an
+    /// attribute calls it directly, and the program contains all functions that it needs.
     pub fn finish(self, node: &Node, library: Option<&FunctionLibrary>) -> Result<Program> {
         let Self { mut graph, inputs, feeds, variables } = self;
         let mut node = Node { inputs, control_inputs: Vec::new(), ..node.clone() };
@@ -138,7 +138,7 @@ fn shape_proto(sizes: &[i64]) -> TensorShapeProto {
     TensorShapeProto { dim, unknown_rank: false }
 }
 
-/// Makes a node call its function by name.
+/// Replaces a call through an attribute by a direct call of the function.
 fn call(node: &mut Node, library: &FunctionLibrary) -> Result<()> {
     let attribute = match node.op.as_str() {
         "_XlaLaunch" | "XlaLaunch" => "function",
@@ -147,7 +147,7 @@ fn call(node: &mut Node, library: &FunctionLibrary) -> Result<()> {
     };
     let name = node.attributes.func(attribute)?.0.to_owned();
     if library.get(&name).is_none() {
-        return Err(Error::invalid(format!("there is no function '{name}' in the graph's library")));
+        return Err(Error::invalid(format!("function '{name}' is missing from the graph's library")));
     }
     node.attributes = Attributes::new(&node.name, &name, BTreeMap::new());
     node.op = name;

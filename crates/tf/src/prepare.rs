@@ -1,4 +1,4 @@
-//! From files to a program: validation, feeds, pruning, types, functions, control flow.
+//! Prepares a program from files: validation, feeds, pruning, types, functions, and control flow.
 
 mod config;
 mod feeds;
@@ -27,12 +27,12 @@ use signatures::Signatures;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Code, Coded as _, Error, Result};
 
-/// An output as the config names it.
+/// Node name and index of an output, as the config names it.
 type FedOutput = (String, i64);
 
-/// Validates a config, applies it to a graph, and makes the program that it describes.
+/// Validates a config, applies it to a graph, and returns the program that it describes.
 ///
-/// Every message names the node, feed, fetch or variable that is wrong.
+/// Every message names the offending node, feed, fetch, or variable.
 pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     config::validate(&config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;
@@ -70,15 +70,15 @@ pub fn prepare(graph: GraphDef, config: Config) -> Result<Program> {
     Ok(program)
 }
 
-/// Makes the first fetch wait for nodes that are fetched for their effects only, as they have no
-/// outputs.
+/// Makes the first fetch wait for fetched nodes that have no outputs and are run only for their
+/// effects.
 fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
     let Some(&first) = targets.first() else { return Ok(()) };
     let Some(fetch) = program.fetches.first_mut() else {
         let node = &program.graph.nodes[first];
         return Err(Error::invalid(format!(
-            "Invalid fetch id: {}:0, output index should be < 0: op {} has no outputs, so it is run for its effects \
-             only; fetch a tensor as well",
+            "Invalid fetch id: {}:0, output index should be < 0: op {} has no outputs, so it runs only for its \
+             effects; fetch a tensor as well",
             node.name, node.op
         )));
     };
@@ -95,8 +95,7 @@ fn wait_for(program: &mut Program, targets: Vec<NodeId>) -> Result<()> {
     Ok(())
 }
 
-/// Validates a config by itself. The answer is the names of the nodes it fetches: sorted, each
-/// once.
+/// Validates a config by itself. Returns the distinct names of the nodes that it fetches, sorted.
 pub fn fetch_nodes(config: &Config) -> Result<Vec<String>> {
     config::validate(config).coded(Code::Config)?;
     let names: BTreeSet<String> = config.fetch.iter().map(|fetch| config::id(&fetch.id).0).collect();

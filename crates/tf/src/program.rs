@@ -1,4 +1,4 @@
-//! A graph that is ready to import.
+//! Programs: graphs that are ready to import.
 
 use crate::{DataType, FunctionLibrary, Graph, Node, NodeId, OutputId};
 use bytes::Bytes;
@@ -7,84 +7,86 @@ use std::collections::BTreeMap;
 /// An argument of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Feed {
-    /// Output 0 of a node of op `_Arg`.
+    /// Output 0 of an `_Arg` node.
     pub tensor: OutputId,
     /// The node and output of the original graph that the argument replaces.
     pub id: (String, i64),
-    /// The name that the config gives, else empty.
+    /// Name from the config, or empty.
     pub name: String,
-    /// The sizes.
+    /// Size of each dimension.
     pub shape: Vec<i64>,
-    /// Never a reference; has a primitive type.
+    /// Element type. Has a primitive type and is never a reference.
     pub data_type: DataType,
 }
 
 /// A result of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fetch {
-    /// Output to return.
+    /// The output to return.
     pub tensor: OutputId,
-    /// The node and output as the config has them.
+    /// The node and output that the config names.
     pub id: (String, i64),
-    /// The name that the config gives, else empty.
+    /// Name from the config, or empty.
     pub name: String,
 }
 
 /// A variable of the program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variable {
-    /// The node of op `VarHandleOp` (or `VariableV2` and the like) in the original graph.
+    /// Name of the variable's node (op `VarHandleOp`, `VariableV2`, or similar) in the original
+    /// graph.
     pub node_name: String,
-    /// The name that the config gives, else empty.
+    /// Name from the config, or empty.
     pub name: String,
-    /// The sizes.
+    /// Size of each dimension.
     pub shape: Vec<i64>,
-    /// Never a reference; has a primitive type.
+    /// Element type. Has a primitive type and is never a reference.
     pub data_type: DataType,
-    /// True if the config promises that the program does not write the variable.
+    /// True if the config states that the program does not write the variable.
     pub readonly: bool,
     /// State of the variable before and after a run.
     pub state: VariableState,
-    /// Its node in the graph; `None` if nothing that is fetched needs it.
+    /// The variable's node in the graph, or `None` if no fetch needs it.
     pub node: Option<NodeId>,
-    /// Resource of the variable. Every node that names this resource is a handle of it.
+    /// Resource of the variable. Every node that names this resource is a handle of the variable.
     pub resource: Resource,
 }
 
 /// State of a variable before and after a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum VariableState {
-    /// It has a value, and a new one, of the same shape, takes its memory.
+    /// The variable has a value before the run. A new value has the same shape and overwrites it in
+    /// the same memory.
     #[default]
     Kept,
-    /// It has a value; a new one is a result of its own, whatever its shape.
+    /// The variable has a value before the run. A new value is a separate result of any shape.
     Replaced,
-    /// It has no value before the program gives it one, a result of its own; its shape is not
-    /// known.
+    /// The variable has no value before the run, and its shape is unknown. A new value is a
+    /// separate result.
     Unset,
 }
 
 /// Identity of a variable, shared by nodes with the same container and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Resource {
-    /// The container; mostly empty.
+    /// Container, usually empty.
     pub container: String,
-    /// The shared name, or that of the node if it states none.
+    /// Shared name, or the name of the node if it has no shared name.
     pub name: String,
 }
 
-/// The shared name of variables that TensorFlow never shares.
+/// Shared name that TensorFlow gives to variables that are never shared.
 const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
 impl Resource {
-    /// The resource of a node with these attributes.
+    /// Returns the resource of a node with the given attributes.
     pub fn new(node: &str, container: &[u8], shared_name: &[u8]) -> Self {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         let is_own = shared_name.is_empty() || shared_name == ANONYMOUS.as_bytes();
         Self { container: text(container), name: if is_own { node.to_owned() } else { text(shared_name) } }
     }
 
-    /// The resource that a node of a variable names.
+    /// Returns the resource that a variable's node names.
     pub fn of_node(node: &Node) -> Self {
         let text = |name: &str| node.attributes.string_or(name, Bytes::new()).unwrap_or_default();
         Self::new(&node.name, &text("container"), &text("shared_name"))
@@ -92,14 +94,14 @@ impl Resource {
 }
 
 /// A graph that is ready to import: fed outputs replaced by `_Arg` nodes, pruned backwards from the
-/// fetches, control flow functionalised, inputs and types checked. Only this crate constructs
+/// fetches, control flow functionalized, inputs and types checked. Only this crate constructs
 /// programs.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Program {
-    /// The nodes.
+    /// The main graph.
     pub graph: Graph,
-    /// The functions they call.
+    /// The functions that the graph calls.
     pub library: FunctionLibrary,
     /// The arguments, in the order of the config.
     pub feeds: Vec<Feed>,

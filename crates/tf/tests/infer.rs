@@ -98,7 +98,7 @@ fn of_several_ends_the_user_chooses() {
     for line in [
         "--fetch sum  (op AddV2) needs the feeds x; reads the variables v",
         "--fetch y  (op Neg) needs the feeds z",
-        "--fetch train  (op NoOp, no result: run for its updates) needs the feeds x; updates v",
+        "--fetch train  (op NoOp, no result: runs for its updates) needs the feeds x; updates v",
     ] {
         assert!(problem.lines().any(|l| l.trim() == line), "{line}\n{problem}");
     }
@@ -340,7 +340,7 @@ fn fetches_by_name_leave_the_rest_out() {
     };
     let found = infer(&text, &fetch("scope/y", 0));
     assert_eq!((feeds(&found.config).len(), fetches(&found.config).len()), (1, 1));
-    assert!(infer(&text, &fetch("y", 0)).problems[0].contains("there is 'scope/y'"));
+    assert!(infer(&text, &fetch("y", 0)).problems[0].contains("did you mean 'scope/y'?"));
     assert!(infer(&text, &fetch("w", 1)).problems[0].contains("has 1 outputs"));
 }
 

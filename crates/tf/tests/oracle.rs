@@ -80,7 +80,7 @@ const CULPRITS: [(&str, &str); 21] = [
     ("no_such_variable", "Variable \"w\""),
     ("placeholder_not_fed", "'y' (needed by 'sum')"),
     ("type_mismatch", "Input 1 of node sum was passed int32 from y:0 incompatible with expected float."),
-    ("unknown_dimension", "Shape [?] is not fully defined: feed 'x:0'"),
+    ("unknown_dimension", "Shape [?] is not fully defined: it is the shape of feed 'x:0'"),
     ("unknown_op_needed", "op 'SomeUnknownOp' (node '"),
     ("variable_not_in_config", "Variable: v not configured"),
     ("variable_shape_mismatch", "variable 'v' has shape [3] in the config, but [2] in the graph"),

@@ -59,11 +59,11 @@ fn messages_name_feed_and_fetch() {
         (FETCH_SUM.to_owned(), "placeholders that are needed but not fed: 'x' (needed by 'sum')"),
         (
             format!("feed {{ id {{ node_name: 'x' }} }} {FETCH_SUM}"),
-            "Shape [2,?] is not fully defined: feed 'x:0' has it from the graph",
+            "Shape [2,?] is not fully defined: it is the shape of feed 'x:0' in the graph",
         ),
         (
             format!("feed {{ id {{ node_name: 'x' }} shape {{ unknown_rank: true }} }} {FETCH_SUM}"),
-            "Shape <unknown> is not fully defined: feed 'x:0'",
+            "Shape <unknown> is not fully defined: it is the shape of feed 'x:0'",
         ),
         (
             format!("feed {{ id {{ node_name: 'x' output_index: 2 }} shape {{ }} }} {FETCH_SUM}"),
@@ -75,13 +75,10 @@ fn messages_name_feed_and_fetch() {
         ),
         (
             format!("feed {{ id {{ node_name: 'odd' }} shape {{ }} }} {FEED_X} {FETCH_SUM}"),
-            "the type of feed 'odd:0' is not known",
+            "the type of feed 'odd:0' is unknown",
         ),
         ("fetch { id { node_name: 'odd' } }".to_owned(), "op 'NoSuchOp' (node 'odd') is not registered"),
-        (
-            format!("{FEED_X} fetch {{ id {{ node_name: 'bad' }} }}"),
-            "node 'bad' input 'missing:0' names no node",
-        ),
+        (format!("{FEED_X} fetch {{ id {{ node_name: 'bad' }} }}"), "it is input 'missing:0' of node 'bad'"),
         (
             format!(
                 "{FEED_X} fetch {{ id {{ node_name: 'sum' }} name: 'a' }} fetch {{ id {{ node_name: 'c' }} name: 'a_data' }}"
@@ -94,7 +91,7 @@ fn messages_name_feed_and_fetch() {
         ),
         (
             format!("{FEED_X} {FETCH_SUM} variable {{ node_name: 'sum' readonly: true }}"),
-            "names a node of op AddV2, which is not a variable",
+            "names a node with op AddV2, which is not a variable",
         ),
     ] {
         let error = prepare(ADD, &config).expect_err(&config);
@@ -124,14 +121,14 @@ fn wrong_nodes_are_refused_by_name() {
     for (text, message) in [
         (
             format!("op: 'Neg' {float}"),
-            "node 'w' (op Neg) has 0 inputs, but its signature and attributes want 1",
+            "node 'w' (op Neg) has 0 inputs, but its signature and attributes require 1",
         ),
         ("op: 'Neg' input: 'c'".to_owned(), "node 'w' (op Neg): NodeDef missing attr 'T' from Op<name=Neg>"),
         (
             format!("op: 'Neg' input: 'c:1' {float}"),
             "node 'w' input 0 is 'c:1', but op Const of that node has only 1 outputs",
         ),
-        (format!("op: 'Neg' input: 'c:' {float}"), "node 'w' has the input 'c:'"),
+        (format!("op: 'Neg' input: 'c:' {float}"), "node 'w' has the invalid input 'c:'"),
         (
             "op: 'Neg' input: 'c' attr { key: 'T' value { type: DT_STRING } }".to_owned(),
             "Value string is not in the list of allowed values",

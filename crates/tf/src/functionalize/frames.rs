@@ -2,9 +2,9 @@
 //!
 //! The loop variables of a frame are the `Merge` nodes with an `Enter` and a `NextIteration` as
 //! inputs. `LoopCond` decides whether there is another iteration, and a `Switch` on it sends data
-//! into the body or out of the loop. Each node of a frame is therefore on one [side](sides): it runs
-//! always, if the loop continues, or when the loop ends. The first two sides become the functions
-//! `cond` and `body`. Nodes that run when the loop ends are placed after the `While`.
+//! into the body or out of the loop. Each node of a frame is therefore on one [side](sides): it
+//! runs always, if the loop continues, or when the loop ends. The first two sides become the
+//! functions `cond` and `body`. Nodes that run when the loop ends are placed after the `While`.
 
 mod parts;
 mod sides;

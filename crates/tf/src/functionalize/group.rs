@@ -70,8 +70,9 @@ impl Group {
         }
     }
 
-    /// Converts the group to an outermost conditional that contains all effects nested in it. `None`
-    /// if the group is inside another conditional or its predicate is not one of `predicates`.
+    /// Converts the group to an outermost conditional that contains all effects nested in it.
+    /// `None` if the group is inside another conditional or its predicate is not one of
+    /// `predicates`.
     pub(super) fn outermost(
         self,
         predicates: &BTreeSet<OutputId>,
@@ -172,9 +173,9 @@ pub(super) fn innermost(
     for group in groups.into_iter().filter(|group| Some(group.outer.len()) == depth) {
         group.conditionals(graph, order, states, &mut ready, &mut blocked)?;
     }
-    // A blocked conditional has to wait for others. If no conditional is ready, replace the outermost
-    // conditionals around the blocked ones first: in a branch of those, the nodes between the parts
-    // of an inner conditional are outside of any conditional.
+    // A blocked conditional has to wait for others. If no conditional is ready, replace the
+    // outermost conditionals around the blocked ones first: in a branch of those, the nodes between
+    // the parts of an inner conditional are outside of any conditional.
     if ready.is_empty() {
         let outer = blocked.iter().flat_map(|conditional| conditional.outer.iter());
         let outer_predicates: BTreeSet<OutputId> = outer.map(|outcome| outcome.predicate).collect();

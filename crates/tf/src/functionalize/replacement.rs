@@ -157,7 +157,8 @@ impl Conditional {
         Ok(())
     }
 
-    /// Converts a branch to a function without a name. Also returns the facts known about its nodes.
+    /// Converts a branch to a function without a name. Also returns the facts known about its
+    /// nodes.
     fn function(
         &self,
         graph: &Graph,

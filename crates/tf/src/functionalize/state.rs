@@ -40,7 +40,8 @@ pub(super) struct States {
     /// Outcomes that hold everywhere.
     assumed: BTreeMap<OutputId, Assumption>,
     /// Outputs that only forward a value, with that value: the first output of each `Merge` with a
-    /// single input that can be alive, and the live output of each `Switch` whose outcome is assumed.
+    /// single input that can be alive, and the live output of each `Switch` whose outcome is
+    /// assumed.
     pub(super) redirects: BTreeMap<OutputId, OutputId>,
     /// Position of each node in the order.
     positions: Vec<usize>,
@@ -188,8 +189,8 @@ impl States {
         state
     }
 
-    /// State of a `Merge`, which runs if one of its inputs is alive: the outcomes that the states of
-    /// its inputs have in common.
+    /// State of a `Merge`, which runs if one of its inputs is alive: the outcomes that the states
+    /// of its inputs have in common.
     fn merge_state(&mut self, graph: &Graph, id: NodeId, weak: &WeakEdges) -> Result<State> {
         let node = &graph.nodes[id];
         let inputs: Vec<State> = node.inputs.iter().map(|&input| self.output_state(graph, input)).collect();

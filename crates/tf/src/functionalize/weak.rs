@@ -1,9 +1,9 @@
 //! Weak control edges, which only order nodes.
 //!
-//! A node normally does not run if one of its control inputs is dead. Two kinds of nodes run anyway:
-//! `ControlTrigger`, and `Merge`, which depends only on its data inputs. Their control inputs
-//! therefore do not affect their [state](super::state), but must still run wherever they would run
-//! by themselves.
+//! A node normally does not run if one of its control inputs is dead. Two kinds of nodes run
+//! anyway: `ControlTrigger`, and `Merge`, which depends only on its data inputs. Their control
+//! inputs therefore do not affect their [state](super::state), but must still run wherever they
+//! would run by themselves.
 
 use super::nodes::is_merge;
 use super::roots::{Redirects, Roots};

@@ -6,28 +6,28 @@ use crate::proto::{Config, TensorId};
 use std::collections::BTreeSet;
 use support::{Error, Result};
 
-/// The most feeds or fetches: each is a pointer of the caller's and a set of accessors in the
-/// header.
+/// Maximum number of feeds or fetches. Each needs a pointer from the caller and a set of accessors
+/// in the header.
 const MAX_ENTRIES: usize = 20_000;
 
-/// The most variables: each is an argument and a result that share memory.
+/// Maximum number of variables. Each is an argument and a result that share memory.
 const MAX_VARIABLES: usize = 5_000;
 
-/// The node and output of an id.
+/// Returns the node name and output index of an id.
 pub(super) fn id(id: &Option<TensorId>) -> FedOutput {
     id.as_ref().map_or_else(FedOutput::default, |id| (id.node_name.clone(), id.output_index))
 }
 
-/// Checks everything that can be said without the graph.
+/// Checks everything that can be checked without the graph.
 pub(super) fn validate(config: &Config) -> Result<()> {
     let counts = [
         ("feeds", config.feed.len(), MAX_ENTRIES),
         ("fetches", config.fetch.len(), MAX_ENTRIES),
         ("variables", config.variable.len(), MAX_VARIABLES),
     ];
-    if let Some((what, count, limit)) = counts.into_iter().find(|(_, count, limit)| count > limit) {
+    if let Some((kind, count, limit)) = counts.into_iter().find(|(_, count, limit)| count > limit) {
         return Err(Error::invalid(format!(
-            "the config has {count} {what}, more than {limit}: pack several tensors into one"
+            "the config has {count} {kind}, more than {limit}: pack several tensors into one"
         )));
     }
     let mut feeds = BTreeSet::new();
@@ -40,7 +40,7 @@ pub(super) fn validate(config: &Config) -> Result<()> {
         }
         if !feeds.insert(id.clone()) {
             return Err(Error::invalid(format!(
-                "feed '{}:{}' is listed twice: remove one of the two",
+                "feed '{}:{}' is listed twice: remove one of them",
                 id.0, id.1
             )));
         }
@@ -75,52 +75,50 @@ fn validate_variables(config: &Config) -> Result<()> {
             PartialShape::from_proto(shape).map_err(|e| e.context(format!("variable '{node}'")))?;
         }
         if !nodes.insert(node) {
-            return Err(Error::invalid(format!("variable '{node}' is listed twice: remove one of the two")));
+            return Err(Error::invalid(format!("variable '{node}' is listed twice: remove one of them")));
         }
         names.add(&variable.name, node)?;
     }
     names.check_clashes()
 }
 
-fn check_id(id: &FedOutput, what: &str, number: usize) -> Result<()> {
+fn check_id(id: &FedOutput, kind: &str, number: usize) -> Result<()> {
     if id.0.is_empty() {
         return Err(Error::invalid(format!(
-            "TensorId node_name must be non-empty: {what} number {number} of the config has none"
+            "TensorId node_name must be non-empty: {kind} number {number} of the config has none"
         )));
     }
     if id.1 < 0 {
         return Err(Error::invalid(format!(
-            "TensorId output_index must be positive: {what} '{}' has {}",
+            "TensorId output_index must be positive: {kind} '{}' has {}",
             id.0, id.1
         )));
     }
     Ok(())
 }
 
-/// The names given to feeds, fetches or variables: unique, and with `n` there is no `n_data`,
-/// because the accessor
-/// `n_data()` belongs to `n`.
+/// The names of feeds, fetches, or variables. Names are unique, and `n` excludes `n_data`, because
+/// `n_data()` is an accessor of `n`.
 ///
-/// Names of feeds and fetches are C++ identifiers, or what a node or tensor is called (with `/` and
-/// `:`), which the header mangles; anything else is taken for a slip. Variables may have any name,
-/// as their nodes have.
+/// Names of feeds and fetches must be C++ identifiers or names of nodes or tensors (with `/` and
+/// `:`), which the header mangles. Variables may have any name, like their nodes.
 struct Names<'a> {
-    what: &'static str,
+    kind: &'static str,
     names: BTreeSet<&'a str>,
 }
 
 impl<'a> Names<'a> {
-    fn new(what: &'static str) -> Self {
-        Self { what, names: BTreeSet::new() }
+    fn new(kind: &'static str) -> Self {
+        Self { kind, names: BTreeSet::new() }
     }
 
     fn add(&mut self, name: &'a str, id: &str) -> Result<()> {
-        let what = self.what;
+        let kind = self.kind;
         if name.is_empty() {
             return Ok(());
         }
         let is_legal = |c: char| c.is_ascii_alphanumeric() || "_/:".contains(c);
-        let complaint = if what == "variable" {
+        let problem = if kind == "variable" {
             None
         } else if name.starts_with(|c: char| c.is_ascii_digit()) {
             Some("illegal leading char")
@@ -129,14 +127,14 @@ impl<'a> Names<'a> {
         } else {
             None
         };
-        if let Some(complaint) = complaint {
+        if let Some(problem) = problem {
             return Err(Error::invalid(format!(
-                "{complaint}: {what} name: '{name}', given to '{id}', must match [_A-Za-z][_A-Za-z0-9]* (or be the name of a node or tensor)"
+                "{problem}: {kind} name: '{name}', given to '{id}', must match [_A-Za-z][_A-Za-z0-9]* (or be the name of a node or tensor)"
             )));
         }
         if !self.names.insert(name) {
             return Err(Error::invalid(format!(
-                "duplicate {what} name: {name}: give '{id}' another name or none"
+                "duplicate {kind} name: {name}: give '{id}' another name or none"
             )));
         }
         Ok(())
@@ -147,8 +145,8 @@ impl<'a> Names<'a> {
             let data = format!("{name}_data");
             if self.names.contains(data.as_str()) {
                 return Err(Error::invalid(format!(
-                    "conflicting {} name: {name} and {data}: both would make an accessor of that name",
-                    self.what
+                    "conflicting {} name: {name} and {data}: both would have an accessor named {data}()",
+                    self.kind
                 )));
             }
         }

@@ -8,7 +8,7 @@ use crate::{DataType, PartialShape};
 use shape::index;
 use support::{Code, Error, Result};
 
-/// A feed whose type and shape are known.
+/// A feed with its type and shape.
 pub(super) struct Argument {
     pub(super) id: FedOutput,
     pub(super) name: String,
@@ -16,7 +16,7 @@ pub(super) struct Argument {
     pub(super) data_type: DataType,
 }
 
-/// Looks every feed up in the graph.
+/// Looks up every feed in the graph.
 pub(super) fn resolve(
     config: &Config,
     nodes: &[NodeDef],
@@ -35,9 +35,10 @@ pub(super) fn resolve(
         let data_type = feed_type(&id, feed.r#type, node, signatures)?;
         let shape = feed_shape(&id, feed.shape.as_ref(), node)?;
         let bytes =
-            data_type.primitive_type().ok_or_else(|| no_argument(&id, data_type, nodes))?.byte_size() as i64;
+            data_type.primitive_type().ok_or_else(|| unsupported_type(&id, data_type, nodes))?.byte_size()
+                as i64;
         if index::element_count(&shape).and_then(|count| count.checked_mul(bytes)).is_none() {
-            return Err(Error::invalid(format!("feed '{}:{}' has 2^63 bytes or more", id.0, id.1)));
+            return Err(Error::invalid(format!("feed '{}:{}' has a size of 2^63 bytes or more", id.0, id.1)));
         }
         arguments.push(Argument { id, name: feed.name.clone(), shape, data_type });
     }
@@ -50,12 +51,13 @@ fn feed_type(
     node: &NodeDef,
     signatures: &Signatures<'_>,
 ) -> Result<DataType> {
-    let configured = match configured {
-        0 => None,
-        number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
-            Error::invalid(format!("feed '{}:{}' has the type {number}, which is unknown", id.0, id.1))
-        })?),
-    };
+    let configured =
+        match configured {
+            0 => None,
+            number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
+                Error::invalid(format!("feed '{}:{}' has unknown type {number}", id.0, id.1))
+            })?),
+        };
     let stated = match signatures.get(&node.op) {
         Some(_) => Some(graph_type(id, node, signatures)?),
         None => None,
@@ -63,7 +65,7 @@ fn feed_type(
     let data_type = match (configured, stated) {
         (Some(configured), Some(stated)) if configured != stated => {
             return Err(Error::invalid(format!(
-                "feed '{}:{}' has type {configured} in the config, but the node (op {}) makes {stated}: remove \
+                "feed '{}:{}' has type {configured} in the config, but the node (op {}) returns {stated}: remove \
                  `type` from the feed or correct it",
                 id.0, id.1, node.op
             )));
@@ -71,8 +73,8 @@ fn feed_type(
         (Some(data_type), _) | (None, Some(data_type)) => data_type,
         (None, None) => {
             return Err(Error::invalid(format!(
-                "the type of feed '{}:{}' is not known, because op '{}' of its node is not registered: give it in \
-                 the config, for instance type: DT_FLOAT",
+                "the type of feed '{}:{}' is unknown, because op '{}' of its node is not registered: set it in \
+                 the config, for example type: DT_FLOAT",
                 id.0, id.1, node.op
             )));
         }
@@ -80,9 +82,9 @@ fn feed_type(
     Ok(data_type)
 }
 
-/// A feed of strings, resources and the like; those who read it cannot be compiled either, so they
-/// are named.
-fn no_argument(id: &FedOutput, data_type: DataType, nodes: &[NodeDef]) -> Error {
+/// Creates the error for a feed of strings, resources, or similar. Its consumers cannot be compiled
+/// either, so the error names them.
+fn unsupported_type(id: &FedOutput, data_type: DataType, nodes: &[NodeDef]) -> Error {
     let names_feed = |input: &String| match input.split_once(':') {
         Some((node, output)) => node == id.0 && output.parse() == Ok(id.1),
         None => *input == id.0 && id.1 == 0,
@@ -92,8 +94,8 @@ fn no_argument(id: &FedOutput, data_type: DataType, nodes: &[NodeDef]) -> Error 
     let read_by =
         if readers.is_empty() { String::new() } else { format!(", read by {}", readers.join(", ")) };
     Error::unsupported(format!(
-        "feed '{}:{}' has type {data_type}{read_by}, which cannot be an argument: feed tensors of numbers or bools, \
-         behind what reads it",
+        "feed '{}:{}' has type {data_type}{read_by}, which cannot be an argument: feed tensors of numbers or bools \
+         downstream of it",
         id.0, id.1
     ))
 }
@@ -112,8 +114,8 @@ fn graph_type(id: &FedOutput, node: &NodeDef, signatures: &Signatures<'_>) -> Re
     })
 }
 
-/// The shape of the config if it has one. Else that of the graph, and where the graph doesn't state
-/// even a rank, that of a scalar: so the original reads a shape that is left out.
+/// Returns the shape from the config, or else from the graph. If the graph states no rank either,
+/// the feed is a scalar, as in TensorFlow's tfcompile.
 fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &NodeDef) -> Result<Vec<i64>> {
     let (shape, source) = match configured {
         Some(proto) => (PartialShape::from_proto(proto)?, "config"),
@@ -124,16 +126,16 @@ fn feed_shape(id: &FedOutput, configured: Option<&TensorShapeProto>, node: &Node
     };
     shape.sizes().ok_or_else(|| {
         Error::invalid(format!(
-            "Shape {shape} is not fully defined: feed '{}:{}' has it from the {source}; write every size into the \
-             config, for instance shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}",
+            "Shape {shape} is not fully defined: it is the shape of feed '{}:{}' in the {source}; set every size in the \
+             config, for example shape {{ dim {{ size: 2 }} dim {{ size: 3 }} }}",
             id.0, id.1
         ))
         .coded(Code::OpenSize)
     })
 }
 
-/// The shape that the graph gives for an output: a placeholder's, a constant's, a variable's, or
-/// the note that an exported graph has for every node.
+/// Returns the shape that the graph states for an output: the `_output_shapes` that exported graphs
+/// have for every node, or the shape of a placeholder, constant, or variable.
 pub(super) fn stated_shape(node: &NodeDef, output: i64) -> PartialShape {
     let value = |name: &str| node.attr.get(name).and_then(|v| v.value.as_ref());
     let proto = match (node.op.as_str(), value("_output_shapes")) {

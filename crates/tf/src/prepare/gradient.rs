@@ -1,8 +1,9 @@
-//! Gradients of functions: each `SymbolicGradient` becomes a call of a function that computes it.
+//! Gradients of functions: replaces each `SymbolicGradient` by a call of a function that computes
+//! it.
 //!
-//! That function runs the body of the one that it is the gradient of, then walks back from the
-//! results: what comes back to a node's outputs goes through the gradient of the node's op on to
-//! its inputs, where it is summed.
+//! The gradient function first runs the body of the original function. It then goes backward from
+//! the results: the gradient of each op computes the gradients of a node's inputs from the
+//! gradients of its outputs. Gradients of the same output are summed.
 
 mod arrays;
 mod broadcast;
@@ -16,23 +17,23 @@ use builder::{Builder, Call};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// The op.
+/// Op of a node that computes the gradient of a function.
 pub(super) const OP: &str = "SymbolicGradient";
 
-/// The most nodes that a gradient may have, and all of them together.
+/// Maximum number of nodes in one gradient function, and in all of them together.
 const MAX_NODES: usize = 250_000;
 
 /// Kind of gradient that an op has.
 enum Kind {
-    /// Its gradient is built by this: one for each input, none where nothing comes back.
+    /// Built by a function, which returns a gradient, or `None` for zero, for each input.
     Built(fn(&mut Builder<'_>, &Call) -> Result<Vec<Option<OutputId>>>),
-    /// No gradient flows to its inputs.
+    /// The gradients of all inputs are zero.
     Zero,
-    /// The op calls a function.
+    /// The gradient of a called function.
     Function(String),
 }
 
-/// Ops through which nothing comes back, as TensorFlow has them.
+/// Ops whose gradient is zero in TensorFlow.
 const ZERO: &[&str] = &[
     "Const",
     "EditDistance",
@@ -71,7 +72,7 @@ pub(super) fn expand(program: &mut Program, signatures: &Signatures<'_>) -> Resu
     let mut expansion = Expansion {
         signatures,
         library: std::mem::take(&mut program.library),
-        made: BTreeMap::new(),
+        gradients: BTreeMap::new(),
         nodes: 0,
         waiting: Vec::new(),
     };
@@ -94,15 +95,15 @@ fn has_gradients(graph: &Graph) -> bool {
 struct Expansion<'a> {
     signatures: &'a Signatures<'a>,
     library: FunctionLibrary,
-    /// The gradient of each function that has one.
-    made: BTreeMap<String, String>,
+    /// Gradient function of each function that has one.
+    gradients: BTreeMap<String, String>,
     nodes: usize,
-    /// Functions that may hold gradients still.
+    /// Functions that may still contain gradients.
     waiting: Vec<String>,
 }
 
 impl Expansion<'_> {
-    /// Makes calls of the gradients in a graph.
+    /// Replaces the gradients in a graph by calls.
     fn resolve(&mut self, graph: &mut Graph) -> Result<()> {
         for id in graph.nodes.ids() {
             let node = &graph.nodes[id];
@@ -122,22 +123,22 @@ impl Expansion<'_> {
         Ok(())
     }
 
-    /// The name of the gradient of a function; makes it on first use.
+    /// Returns the name of the gradient of a function. Builds it on first use.
     fn gradient(&mut self, name: &str, inputs: &[DataType], outputs: &[DataType]) -> Result<String> {
         let Some(function) = self.library.get(name) else {
             return Err(Error::unsupported(format!(
-                "'{name}' is no function of the graph's library; only the gradients of those are made, so call the op \
-                 from a function"
+                "'{name}' is not a function in the graph's library: gradients are supported only for those, so call the \
+                 op from a function"
             )));
         };
         check_signature(function, inputs, outputs)?;
-        if let Some(gradient) = self.made.get(name) {
+        if let Some(gradient) = self.gradients.get(name) {
             return Ok(gradient.clone());
         }
         let function = function.clone();
-        let made = self.library.unused_name(&format!("{name}__gradient"));
+        let gradient_name = self.library.unused_name(&format!("{name}__gradient"));
         let gradient = self
-            .backward(function, made.clone())
+            .backward(function, gradient_name.clone())
             .map_err(|e| e.context(format!("the gradient of function '{name}'")))?;
         self.nodes += gradient.graph.nodes.len();
         if self.nodes > MAX_NODES {
@@ -146,12 +147,12 @@ impl Expansion<'_> {
             )));
         }
         self.library.insert(gradient);
-        self.made.insert(name.to_owned(), made.clone());
-        self.waiting.push(made.clone());
-        Ok(made)
+        self.gradients.insert(name.to_owned(), gradient_name.clone());
+        self.waiting.push(gradient_name.clone());
+        Ok(gradient_name)
     }
 
-    /// The function that computes the gradients of the arguments from the arguments and the
+    /// Builds the function that computes the gradients of the arguments from the arguments and the
     /// gradients of the results.
     fn backward(&self, function: Function, name: String) -> Result<Function> {
         let Function { mut graph, mut arguments, results, control_results, .. } = function;
@@ -176,10 +177,10 @@ impl Expansion<'_> {
             let mut dy = Vec::new();
             for index in 0..outputs {
                 let output = OutputId { node: id, index };
-                dy.push(builder.summed(output, gradients.remove(&output))?);
+                dy.push(builder.total(output, gradients.remove(&output))?);
             }
             let inputs = builder.graph.nodes[id].inputs.clone();
-            let back = self.of_node(&mut builder, id, dy)?;
+            let back = self.node_gradients(&mut builder, id, dy)?;
             for (input, gradient) in inputs.into_iter().zip(back) {
                 if let Some(gradient) = gradient.filter(|_| depends.contains(&input.node)) {
                     gradients.entry(input).or_default().push(gradient);
@@ -189,13 +190,13 @@ impl Expansion<'_> {
         let mut results = Vec::new();
         for &argument in &arguments[..forward] {
             let output = OutputId { node: argument, index: 0 };
-            results.push(builder.summed(output, gradients.remove(&output))?);
+            results.push(builder.total(output, gradients.remove(&output))?);
         }
         Ok(Function { name, graph, arguments, results, control_results })
     }
 
-    /// Gradients of the inputs of a node.
-    fn of_node(
+    /// Returns the gradients of the inputs of a node.
+    fn node_gradients(
         &self,
         builder: &mut Builder<'_>,
         id: NodeId,
@@ -223,11 +224,11 @@ impl Expansion<'_> {
         if ZERO.contains(&op) {
             return Ok(Kind::Zero);
         }
-        let found = math::find(op).or_else(|| broadcast::find(op)).or_else(|| arrays::find(op));
-        found.or_else(|| network::find(op)).map(Kind::Built).ok_or_else(|| {
+        let build = math::find(op).or_else(|| broadcast::find(op)).or_else(|| arrays::find(op));
+        build.or_else(|| network::find(op)).map(Kind::Built).ok_or_else(|| {
             Error::unsupported(format!(
-                "op {op} has no gradient among TensorFlow's for functions; take the gradient with a GradientTape when \
-                 the graph is made"
+                "TensorFlow has no gradient of op {op} for functions: compute the gradient with a GradientTape when \
+                 building the graph"
             ))
         })
     }
@@ -237,7 +238,7 @@ fn too_many() -> Error {
     Error::invalid(format!("the gradients of functions have more than {MAX_NODES} nodes"))
 }
 
-/// The nodes that compute something of the arguments, arguments included.
+/// Returns the arguments and all nodes downstream of them.
 fn dependents(graph: &Graph, order: &[NodeId], arguments: &[NodeId]) -> BTreeSet<NodeId> {
     let mut depends: BTreeSet<NodeId> = arguments.iter().copied().collect();
     for &id in order {
@@ -248,25 +249,26 @@ fn dependents(graph: &Graph, order: &[NodeId], arguments: &[NodeId]) -> BTreeSet
     depends
 }
 
-/// Refuses a node whose tensors are not those of a function's gradient: arguments and gradients of
-/// the results in, gradients of the arguments out.
+/// Rejects a node whose inputs and outputs do not match the gradient of a function. The inputs must
+/// be the arguments and the gradients of the results, and the outputs the gradients of the
+/// arguments.
 fn check_signature(function: &Function, inputs: &[DataType], outputs: &[DataType]) -> Result<()> {
     let types = |outputs: Vec<OutputId>| -> Vec<DataType> {
         outputs.into_iter().map(|output| function.graph.output_type(output).base()).collect()
     };
     let arguments = types(function.arguments.iter().map(|&node| OutputId { node, index: 0 }).collect());
-    let wanted = [arguments.clone(), types(function.results.clone())].concat();
+    let expected = [arguments.clone(), types(function.results.clone())].concat();
     let plain = |types: &[DataType]| -> Vec<DataType> {
         types.iter().map(|&t| if t == DataType::Resource { DataType::Float } else { t }).collect()
     };
-    if inputs == wanted && plain(outputs) == plain(&arguments) {
+    if inputs == expected && plain(outputs) == plain(&arguments) {
         return Ok(());
     }
     let list = |types: &[DataType]| types.iter().map(|t| t.name()).collect::<Vec<_>>().join(", ");
     Err(Error::invalid(format!(
-        "the gradient of '{}' takes ({}) and gives ({}), but the node takes ({}) and gives ({})",
+        "the gradient of '{}' has inputs ({}) and outputs ({}), but the node has inputs ({}) and outputs ({})",
         function.name,
-        list(&wanted),
+        list(&expected),
         list(&arguments),
         list(inputs),
         list(outputs)

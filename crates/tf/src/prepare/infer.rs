@@ -1,10 +1,9 @@
-//! The config of a graph that comes without one: what it computes, what that needs, and which
-//! variables it uses.
+//! Infers the config of a graph without one: its fetches, feeds, and variables.
 //!
-//! Everything follows from the graph alone: the fetch is the one end that it has, feeds are the
-//! placeholders that the fetches need and what comes out of input pipelines, variables those that
-//! they reach. All that cannot be inferred is collected, each with the flag that says it, so that
-//! one run says all of it.
+//! Everything follows from the graph alone. The fetch is the only sink of the graph. Feeds are the
+//! placeholders and outputs of input pipelines upstream of the fetch. Variables are those upstream
+//! of the fetch. Everything that cannot be inferred is collected, with the flag that sets it, so
+//! that a single run reports all of it.
 
 mod edges;
 mod feeds;
@@ -33,33 +32,33 @@ pub struct InferOptions {
     /// Nodes to fetch. If empty, the only sink of the graph is fetched. A node without outputs runs
     /// for its updates.
     pub fetches: Vec<(String, i64)>,
-    /// Shapes of feeds, which must fit what the graph states; `None` is a size that the graph or
-    /// `dims` gives.
+    /// Shapes of feeds, which must be compatible with the shapes in the graph. `None` stands for a
+    /// size that the graph or `dims` states.
     pub shapes: BTreeMap<(String, i64), Vec<Option<i64>>>,
-    /// Sizes that the graph leaves open: `batch` is that of leading dimensions of feeds, `NODE.D`
-    /// or `NODE:K.D` that of dimension `D` of one feed.
+    /// Sizes that are unknown in the graph: `batch` is the size of leading dimensions of feeds, and
+    /// `NODE.D` or `NODE:K.D` is the size of dimension `D` of one feed.
     pub dims: BTreeMap<String, i64>,
 }
 
-/// A config, and what there is to say about it.
+/// An inferred config, with notes and problems.
 #[derive(Clone, Debug, Default)]
 pub struct Inferred {
-    /// The config, complete if there are no problems.
+    /// The config, which is complete if there are no problems.
     pub config: Config,
-    /// Choices that the user may want to know of.
+    /// Choices that the user may want to know about.
     pub notes: Vec<String>,
-    /// Describes what could not be inferred, and the fix. May have several lines.
+    /// Properties that could not be inferred, with fixes. Each may have several lines.
     pub problems: Vec<String>,
 }
 
-/// Infers a config. An error is about the graph itself; what is missing for a config is in the
-/// problems.
+/// Infers a config. Returns an error only if the graph itself is invalid; missing parts of the
+/// config are problems of the result.
 pub fn infer(graph: &GraphDef, options: &InferOptions) -> Result<Inferred> {
     Ends::find(graph, options)?.finish(graph)
 }
 
-/// The feeds and fetches of a graph whose variables are not known yet: values may take their place
-/// first.
+/// The feeds and fetches of a graph, before its variables are determined. In between, variables may
+/// be replaced by their values.
 #[derive(Clone, Debug)]
 pub(crate) struct Ends {
     inferred: Inferred,
@@ -81,20 +80,20 @@ impl Ends {
         if ids.is_empty() {
             return Ok(Self { inferred, shapes });
         }
-        let mut taken = names::Taken::default();
+        let mut fetch_names = names::UsedNames::default();
         for id in &ids {
-            let fetch = Fetch { id: tensor_id(id), name: taken.claim(id), ..Fetch::default() };
+            let fetch = Fetch { id: tensor_id(id), name: fetch_names.claim(id), ..Fetch::default() };
             inferred.config.fetch.push(fetch);
         }
-        // Refuses inputs that name no node, before anything follows them.
+        // Rejects inputs from missing nodes before anything follows the inputs.
         prune::needed(&inferred.config, &graph.node, &node_names, &BTreeMap::new())?;
 
         let roots = ids.iter().filter_map(|id| Some(Output { node: node_names.get(&id.0)?, index: id.1 }));
-        let mut taken = names::Taken::default();
+        let mut feed_names = names::UsedNames::default();
         for output in sources.needed_by(roots) {
             match feeds::feed(graph, &edges, output, &signatures, &mut shapes) {
                 Ok(Some(mut feed)) => {
-                    feed.name = taken.claim(&(graph.node[output.node].name.clone(), output.index));
+                    feed.name = feed_names.claim(&(graph.node[output.node].name.clone(), output.index));
                     inferred.config.feed.push(feed);
                 }
                 Ok(None) => {}
@@ -104,12 +103,12 @@ impl Ends {
         Ok(Self { inferred, shapes })
     }
 
-    /// The feeds and fetches as a config.
+    /// Returns the feeds and fetches as a config.
     pub(crate) fn config(&self) -> &Config {
         &self.inferred.config
     }
 
-    /// Adds the variables. Some of them may have become constants of the graph in the meantime.
+    /// Adds the variables. In the meantime, some may have been replaced by constants of the graph.
     pub(crate) fn finish(self, graph: &GraphDef) -> Result<Inferred> {
         let Self { mut inferred, mut shapes } = self;
         if inferred.config.fetch.is_empty() {
@@ -124,7 +123,7 @@ impl Ends {
     }
 }
 
-/// The signatures of ops and of the graph's functions.
+/// Returns the signatures of ops and of the graph's functions.
 fn signatures(graph: &GraphDef) -> Result<Signatures<'_>> {
     Signatures::new(graph.library.as_ref().map_or(&[][..], |library| library.function.as_slice()))
 }

@@ -1,8 +1,8 @@
 //! Instantiates the library functions that a program calls.
 //!
-//! A function with attributes of its own is made once for each set of values that calls give. Calls
-//! are renamed to the instance: a node's op if it is a function, and every function among its
-//! attributes.
+//! A function with attributes is instantiated once for each set of attribute values in calls. Calls
+//! are renamed to the instance: the node's op if it is a function, and every function among the
+//! node's attributes.
 
 use super::nodes::{check_inputs, push_node};
 use super::signatures::{Signatures, Typed};
@@ -15,13 +15,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use support::{Error, Id, Result};
 
-/// The depth to which functions may call each other.
+/// Maximum nesting depth of function calls.
 const MAX_DEPTH: usize = 100;
 
-/// The most nodes that all instances together may have.
+/// Maximum total number of nodes in all instances.
 const MAX_NODES: usize = 10_000_000;
 
-/// Adds every function that the program's graph calls, directly or not, to its library.
+/// Adds every function that the program's graph calls, directly or indirectly, to its library.
 pub(super) fn instantiate(
     program: &mut Program,
     signatures: &Signatures<'_>,
@@ -54,20 +54,20 @@ struct Instances<'a> {
     signatures: &'a Signatures<'a>,
     library: FunctionLibrary,
     names: BTreeMap<Key, String>,
-    /// The functions being made, the outermost first.
+    /// The functions being instantiated, outermost first.
     active: Vec<String>,
     nodes: usize,
-    /// The functions that the library itself says are the gradients of others.
+    /// Gradient functions that the library declares, by function.
     gradients: BTreeMap<&'a str, &'a str>,
 }
 
 impl Instances<'_> {
-    /// Replaces the names of functions in a graph by those of their instances.
+    /// Replaces the names of functions in a graph by the names of their instances.
     fn resolve_calls(&mut self, graph: &mut Graph) -> Result<()> {
         for id in graph.nodes.ids() {
             let node = &graph.nodes[id];
             let at_node = |e: Error| e.context(format!("node '{}' (op {})", node.name, node.op));
-            let gradient = self.gradient_of_node(node).map_err(at_node)?;
+            let gradient = self.declared_gradient(node).map_err(at_node)?;
             let op = match self.signatures.function(&node.op) {
                 Some(_) => self.instance(&node.op, node.attributes.values()).map_err(at_node)?,
                 None => gradient.unwrap_or_else(|| node.op.clone()),
@@ -95,9 +95,9 @@ impl Instances<'_> {
         Ok(())
     }
 
-    /// The instance of the function that takes the place of a `SymbolicGradient`, if the library
-    /// has one for it.
-    fn gradient_of_node(&mut self, node: &Node) -> Result<Option<String>> {
+    /// Returns the instance of the function that replaces a `SymbolicGradient`, if the library
+    /// declares one.
+    fn declared_gradient(&mut self, node: &Node) -> Result<Option<String>> {
         if node.op != super::gradient::OP {
             return Ok(None);
         }
@@ -133,8 +133,8 @@ impl Instances<'_> {
         }
     }
 
-    /// The name of the instance of a function for some values; makes it on first use.
-    fn instance(&mut self, name: &str, given: &BTreeMap<String, AttrValue>) -> Result<String> {
+    /// Returns the name of a function's instance for the given attributes. Creates it on first use.
+    fn instance(&mut self, name: &str, attributes: &BTreeMap<String, AttrValue>) -> Result<String> {
         let (function, signature) = self
             .signatures
             .function(name)
@@ -142,7 +142,7 @@ impl Instances<'_> {
         let mut values: BTreeMap<String, AttrValue> = signature
             .attr
             .iter()
-            .filter_map(|attr| Some((attr.name.clone(), given.get(&attr.name)?.clone())))
+            .filter_map(|attr| Some((attr.name.clone(), attributes.get(&attr.name)?.clone())))
             .collect();
         op_def::fill_defaults(signature, &mut values)?;
         let encoded = NameAttrList { name: String::new(), attr: values.clone() }.encode_to_vec();
@@ -150,7 +150,7 @@ impl Instances<'_> {
         if let Some(instance) = self.names.get(&key) {
             if self.active.contains(instance) {
                 return Err(Error::unsupported(format!(
-                    "function '{name}' calls itself: {} -> {instance}; recursion has no bound at compile time, use a \
+                    "function '{name}' calls itself: {} -> {instance}; recursion is not bounded at compile time: use a \
                      loop instead",
                     self.active.join(" -> ")
                 )));
@@ -167,27 +167,27 @@ impl Instances<'_> {
         self.active.push(instance.clone());
         let body = Body { signatures: self.signatures, function, signature, values: &values };
         let at_function = |e: Error| e.context(format!("function '{name}'"));
-        let mut made = body.build(&instance).map_err(at_function)?;
-        self.nodes += made.graph.nodes.len();
+        let mut new_function = body.build(&instance).map_err(at_function)?;
+        self.nodes += new_function.graph.nodes.len();
         if self.nodes > MAX_NODES {
             return Err(Error::invalid(format!(
-                "the library's functions have more than {MAX_NODES} nodes in all their instances, at '{name}'"
+                "the instances of the library's functions have more than {MAX_NODES} nodes in total, at '{name}'"
             )));
         }
-        self.resolve_calls(&mut made.graph).map_err(at_function)?;
-        made.graph.topological_order().map_err(at_function)?;
+        self.resolve_calls(&mut new_function.graph).map_err(at_function)?;
+        new_function.graph.topological_order().map_err(at_function)?;
         self.active.pop();
-        self.library.insert(made);
+        self.library.insert(new_function);
         Ok(instance)
     }
 
-    /// The function's own name if it can have one instance only; else a numbered one that no
-    /// function has.
+    /// Returns the function's own name if it can have only one instance, else a numbered name that
+    /// no function has.
     fn unused_name(&self, name: &str, signature: &OpDef) -> String {
         if signature.attr.is_empty() {
             return name.to_owned();
         }
-        // No other instance has this number.
+        // The number is unique among instances.
         let mut instance = format!("{name}__instance_{}", self.names.len());
         while self.signatures.function(&instance).is_some() {
             instance.push('_');
@@ -196,12 +196,12 @@ impl Instances<'_> {
     }
 }
 
-/// A function on its way to a graph.
+/// A function that is being instantiated.
 struct Body<'a> {
     signatures: &'a Signatures<'a>,
     function: &'a FunctionDef,
     signature: &'a OpDef,
-    /// The values of the function's attributes.
+    /// Values of the function's attributes.
     values: &'a BTreeMap<String, AttrValue>,
 }
 
@@ -209,7 +209,7 @@ struct Body<'a> {
 enum Named<'a> {
     /// The nodes of an argument.
     Argument(Range<usize>),
-    /// A node, with its signature and where each of its outputs begins.
+    /// A node, with its signature and the start index of each output argument.
     Node(NodeId, &'a OpDef, Vec<usize>),
 }
 
@@ -218,8 +218,8 @@ impl<'a> Body<'a> {
         let mut graph = Graph::new();
         let mut named: BTreeMap<&str, Named<'_>> = BTreeMap::new();
         let arguments = self.add_arguments(&mut graph, &mut named)?;
-        let kept = self.kept()?;
-        let unknown: Vec<(&str, &str)> = kept
+        let needed_nodes = self.needed_nodes()?;
+        let unknown: Vec<(&str, &str)> = needed_nodes
             .iter()
             .filter(|n| self.signatures.get(&n.op).is_none())
             .map(|n| (n.op.as_str(), n.name.as_str()))
@@ -227,25 +227,25 @@ impl<'a> Body<'a> {
         if !unknown.is_empty() {
             return Err(super::signatures::unregistered(&unknown));
         }
-        let mut typed = Vec::with_capacity(kept.len());
-        for (i, node) in kept.iter().enumerate() {
-            let applied = self.signatures.apply(node, self.substituted(&node.attr, &node.name)?)?;
-            let signature = self.signatures.get(&node.op).expect("apply has found it");
+        let mut typed = Vec::with_capacity(needed_nodes.len());
+        for (i, node) in needed_nodes.iter().enumerate() {
+            let applied = self.signatures.apply(node, self.substitute_all(&node.attr, &node.name)?)?;
+            let signature = self.signatures.get(&node.op).expect("signature missing after apply found it");
             let id = NodeId::from_index(arguments.len() + i);
             named.insert(&node.name, Named::Node(id, signature, applied.output_starts.clone()));
             typed.push(applied);
         }
-        let mut wanted = Vec::with_capacity(kept.len());
-        for (node, Typed { values, input_types, output_types, .. }) in kept.iter().zip(typed) {
+        let mut all_input_types = Vec::with_capacity(needed_nodes.len());
+        for (node, Typed { values, input_types, output_types, .. }) in needed_nodes.iter().zip(typed) {
             let (inputs, control_inputs) = inputs(node, &named)?;
             push_node(&mut graph, node, values, inputs, control_inputs, output_types);
-            wanted.push(input_types);
+            all_input_types.push(input_types);
         }
-        for (i, types) in wanted.iter().enumerate() {
+        for (i, types) in all_input_types.iter().enumerate() {
             check_inputs(&graph, NodeId::from_index(arguments.len() + i), types)?;
         }
         let results = self.results(&graph, &named)?;
-        let control_results = self.control_results(&kept, &named)?;
+        let control_results = self.control_results(&needed_nodes, &named)?;
         Ok(Function { name: instance.to_owned(), graph, arguments, results, control_results })
     }
 
@@ -275,8 +275,8 @@ impl<'a> Body<'a> {
         Ok(arguments)
     }
 
-    /// The nodes that results, control results and effects need, in the order of the body.
-    fn kept(&self) -> Result<Vec<&'a NodeDef>> {
+    /// Returns the nodes that results, control results, and effects need, in the order of the body.
+    fn needed_nodes(&self) -> Result<Vec<&'a NodeDef>> {
         let nodes = &self.function.node_def;
         let mut index: BTreeMap<&str, usize> = BTreeMap::new();
         let arguments: BTreeSet<&str> = self.signature.input_arg.iter().map(|a| a.name.as_str()).collect();
@@ -292,21 +292,21 @@ impl<'a> Body<'a> {
         let roots = self.function.ret.values().chain(self.function.control_ret.values());
         let mut work: Vec<usize> = roots.filter_map(|input| index.get(base_name(input)).copied()).collect();
         work.extend((0..nodes.len()).filter(|&i| self.is_stateful(&nodes[i])));
-        let mut kept = vec![false; nodes.len()];
+        let mut needed = vec![false; nodes.len()];
         while let Some(at) = work.pop() {
-            if !std::mem::replace(&mut kept[at], true) {
+            if !std::mem::replace(&mut needed[at], true) {
                 work.extend(nodes[at].input.iter().filter_map(|input| index.get(base_name(input)).copied()));
             }
         }
-        Ok(nodes.iter().zip(kept).filter(|(_, kept)| *kept).map(|(node, _)| node).collect())
+        Ok(nodes.iter().zip(needed).filter(|(_, needed)| *needed).map(|(node, _)| node).collect())
     }
 
     fn is_stateful(&self, node: &NodeDef) -> bool {
         self.signatures.get(&node.op).is_some_and(|op| op.is_stateful)
     }
 
-    /// Attributes with the function's placeholders replaced.
-    fn substituted(
+    /// Replaces the function's placeholders in attributes.
+    fn substitute_all(
         &self,
         attr: &BTreeMap<String, AttrValue>,
         node: &str,
@@ -321,7 +321,8 @@ impl<'a> Body<'a> {
             .collect()
     }
 
-    /// Recursion ends: the decoder bounds how deep messages nest.
+    /// Replaces the function's placeholders in a value. The recursion is bounded, because the
+    /// decoder limits the nesting depth of messages.
     fn substitute(&self, value: &AttrValue) -> Result<AttrValue> {
         let substitute_func = |func: &NameAttrList| -> Result<NameAttrList> {
             let attr = func
@@ -333,7 +334,9 @@ impl<'a> Body<'a> {
         };
         Ok(match &value.value {
             Some(Value::Placeholder(name)) => self.values.get(name).cloned().ok_or_else(|| {
-                Error::invalid(format!("the function has no attribute '{name}' to take the value from"))
+                Error::invalid(format!(
+                    "the function has no attribute '{name}', which is used as a placeholder"
+                ))
             })?,
             Some(Value::Func(func)) => Value::Func(substitute_func(func)?).into(),
             Some(Value::List(list)) if !list.func.is_empty() => {
@@ -352,24 +355,25 @@ impl<'a> Body<'a> {
         let mut results = Vec::new();
         for (arg, bounds) in self.signature.output_arg.iter().zip(starts.windows(2)) {
             let at_result = |e: Error| e.context(format!("result '{}'", arg.name));
-            let source = self.function.ret.get(&arg.name).ok_or_else(|| {
-                Error::invalid(format!("the body does not say what result '{}' is", arg.name))
-            })?;
+            let source =
+                self.function.ret.get(&arg.name).ok_or_else(|| {
+                    Error::invalid(format!("the body does not define result '{}'", arg.name))
+                })?;
             let outputs = resolve(source, named).map_err(at_result)?;
-            let wanted = &types[bounds[0]..bounds[1]];
-            if outputs.len() != wanted.len() {
+            let expected = &types[bounds[0]..bounds[1]];
+            if outputs.len() != expected.len() {
                 return Err(at_result(Error::invalid(format!(
-                    "'{source}' is {} tensors, the signature wants {}",
+                    "'{source}' has {} tensors, but the signature has {}",
                     outputs.len(),
-                    wanted.len()
+                    expected.len()
                 ))));
             }
-            for (&output, &wanted) in outputs.iter().zip(wanted) {
-                let given = graph.nodes[output.node].output_types.get(output.index).copied();
-                if given.map(|t| t.base()) != Some(wanted.base()) {
-                    let given = given.map_or("nothing", |t| t.name());
+            for (&output, &expected) in outputs.iter().zip(expected) {
+                let actual = graph.nodes[output.node].output_types.get(output.index).copied();
+                if actual.map(|t| t.base()) != Some(expected.base()) {
+                    let actual = actual.map_or("nothing", |t| t.name());
                     return Err(at_result(Error::invalid(format!(
-                        "'{source}' is {given}, the signature wants {wanted}"
+                        "'{source}' has type {actual}, but the signature has {expected}"
                     ))));
                 }
                 results.push(output);
@@ -378,17 +382,24 @@ impl<'a> Body<'a> {
         Ok(results)
     }
 
-    /// Nodes that must run: the control results, and every effect, as in TensorFlow.
-    fn control_results(&self, kept: &[&NodeDef], named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<NodeId>> {
+    /// Returns the nodes that must run: the control results, and every node with an effect, as in
+    /// TensorFlow.
+    fn control_results(
+        &self,
+        nodes_in_body: &[&NodeDef],
+        named: &BTreeMap<&str, Named<'_>>,
+    ) -> Result<Vec<NodeId>> {
         let mut nodes = BTreeSet::new();
         for name in self.function.control_ret.values() {
             match named.get(name.as_str()) {
                 Some(Named::Node(id, ..)) => nodes.insert(*id),
                 Some(Named::Argument(_)) => false,
-                None => return Err(Error::invalid(format!("control result '{name}' names no node"))),
+                None => {
+                    return Err(Error::invalid(format!("control result '{name}' is not the name of a node")));
+                }
             };
         }
-        for node in kept.iter().filter(|node| self.is_stateful(node)) {
+        for node in nodes_in_body.iter().filter(|node| self.is_stateful(node)) {
             if let Some(Named::Node(id, ..)) = named.get(node.name.as_str()) {
                 nodes.insert(*id);
             }
@@ -406,7 +417,7 @@ fn inputs(node: &NodeDef, named: &BTreeMap<&str, Named<'_>>) -> Result<(Vec<Outp
     let (mut inputs, mut control_inputs) = (Vec::new(), Vec::new());
     for text in &node.input {
         let missing =
-            || Error::invalid(format!("node '{}' input '{text}' names no node or argument", node.name));
+            || Error::invalid(format!("node '{}' input '{text}' is not a node or argument", node.name));
         match text.strip_prefix('^') {
             Some(name) => match named.get(name).ok_or_else(missing)? {
                 Named::Node(id, ..) => control_inputs.push(*id),
@@ -421,8 +432,8 @@ fn inputs(node: &NodeDef, named: &BTreeMap<&str, Named<'_>>) -> Result<(Vec<Outp
     Ok((inputs, control_inputs))
 }
 
-/// The tensors of `argument`, `argument:i`, `node:output` or `node:output:i`; without an index, all
-/// of them.
+/// Returns the tensors of `argument`, `argument:i`, `node:output`, or `node:output:i`. Without an
+/// index, returns all tensors of the argument or output.
 fn resolve(text: &str, named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<OutputId>> {
     let mut parts = text.split(':');
     let name = parts.next().unwrap_or(text);
@@ -432,9 +443,9 @@ fn resolve(text: &str, named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<OutputId
         match index {
             None => Ok(all),
             Some(index) => {
-                let found = index.parse::<usize>().ok().and_then(|i| all.get(i).copied());
-                found.map(|output| vec![output]).ok_or_else(|| {
-                    wrong(format!("index '{index}' is not one of the {} tensors there", all.len()))
+                let output = index.parse::<usize>().ok().and_then(|i| all.get(i).copied());
+                output.map(|output| vec![output]).ok_or_else(|| {
+                    wrong(format!("index '{index}' is invalid for a list of {} tensors", all.len()))
                 })
             }
         }
@@ -451,8 +462,8 @@ fn resolve(text: &str, named: &BTreeMap<&str, Named<'_>>) -> Result<Vec<OutputId
             let all = (starts[at]..starts[at + 1]).map(|index| OutputId { node: *id, index }).collect();
             pick(all, rest.first())
         }
-        (Some(Named::Node(..)), []) => Err(wrong(format!("the output of node '{name}' is not named"))),
+        (Some(Named::Node(..)), []) => Err(wrong(format!("missing the name of an output of node '{name}'"))),
         (Some(_), _) => Err(wrong("too many parts".to_owned())),
-        (None, _) => Err(wrong("names no node or argument".to_owned())),
+        (None, _) => Err(wrong("not a node or argument".to_owned())),
     }
 }

@@ -1,4 +1,4 @@
-//! The main graph: nodes of the file with resolved inputs and checked types.
+//! Builds the main graph: nodes of the file with resolved inputs and checked types.
 
 use super::FedOutput;
 use super::feeds::Argument;
@@ -14,28 +14,28 @@ use support::{Code, Error, Id, Result};
 /// Maps outputs of the original graph to outputs of the finished graph.
 pub(super) struct Outputs<'a> {
     fed: &'a BTreeMap<FedOutput, usize>,
-    kept: BTreeMap<&'a str, NodeId>,
+    nodes: BTreeMap<&'a str, NodeId>,
 }
 
 impl Outputs<'_> {
-    /// The node of a name, if it was kept.
-    pub(super) fn kept(&self, name: &str) -> Option<NodeId> {
-        self.kept.get(name).copied()
+    /// Returns the node with the given name, unless it was pruned.
+    pub(super) fn node(&self, name: &str) -> Option<NodeId> {
+        self.nodes.get(name).copied()
     }
 
-    /// The node of a fetch that has no outputs, and so is run for its effects.
+    /// Returns the node of a fetch if it has no outputs, so that it runs only for its effects.
     pub(super) fn target(&self, id: &FedOutput, graph: &Graph) -> Option<NodeId> {
-        let node = *self.kept.get(id.0.as_str()).filter(|_| id.1 == 0)?;
+        let node = *self.nodes.get(id.0.as_str()).filter(|_| id.1 == 0)?;
         graph.nodes[node].output_types.is_empty().then_some(node)
     }
 
-    /// The output that a fetch names.
+    /// Returns the output that a fetch names.
     pub(super) fn fetch(&self, id: &FedOutput, graph: &Graph) -> Result<OutputId> {
         if let Some(&feed) = self.fed.get(id) {
             return Ok(OutputId { node: NodeId::from_index(feed), index: 0 });
         }
         let node = *self
-            .kept
+            .nodes
             .get(id.0.as_str())
             .ok_or_else(|| Error::internal(format!("fetched node '{}' was pruned", id.0)))?;
         let outputs = graph.nodes[node].output_types.len();
@@ -49,8 +49,8 @@ impl Outputs<'_> {
     }
 }
 
-/// The graph of the nodes that are needed, arguments first. The program has no fetches, variables
-/// and functions yet.
+/// Builds the graph of the needed nodes, arguments first. The program has no fetches, variables, or
+/// functions yet.
 pub(super) fn main_graph<'a>(
     nodes: &'a [NodeDef],
     names: &Names<'_>,
@@ -59,9 +59,9 @@ pub(super) fn main_graph<'a>(
     fed: &'a BTreeMap<FedOutput, usize>,
     signatures: &Signatures<'_>,
 ) -> Result<(Program, Outputs<'a>)> {
-    let kept: Vec<&NodeDef> =
+    let needed_nodes: Vec<&NodeDef> =
         nodes.iter().zip(needed).filter(|(_, needed)| **needed).map(|(n, _)| n).collect();
-    let unknown: Vec<(&str, &str)> = kept
+    let unknown: Vec<(&str, &str)> = needed_nodes
         .iter()
         .filter(|n| signatures.get(&n.op).is_none())
         .map(|n| (n.op.as_str(), n.name.as_str()))
@@ -69,17 +69,17 @@ pub(super) fn main_graph<'a>(
     if !unknown.is_empty() {
         return Err(unregistered(&unknown));
     }
-    check_placeholders(&kept)?;
+    check_placeholders(&needed_nodes)?;
 
     let mut graph = Graph::new();
-    let feeds = add_arguments(&mut graph, arguments, &kept);
-    let ids: BTreeMap<&str, NodeId> = kept
+    let feeds = add_arguments(&mut graph, arguments, &needed_nodes);
+    let ids: BTreeMap<&str, NodeId> = needed_nodes
         .iter()
         .enumerate()
         .map(|(i, node)| (node.name.as_str(), NodeId::from_index(feeds.len() + i)))
         .collect();
-    let mut wanted = Vec::with_capacity(kept.len());
-    for node in &kept {
+    let mut input_types = Vec::with_capacity(needed_nodes.len());
+    for node in &needed_nodes {
         let mut node = std::borrow::Cow::Borrowed(*node);
         if node.op == "PlaceholderWithDefault" {
             node.to_mut().op = "Identity".to_owned();
@@ -103,9 +103,9 @@ pub(super) fn main_graph<'a>(
             }
         }
         push_node(&mut graph, &node, typed.values, inputs, control_inputs, typed.output_types);
-        wanted.push(typed.input_types);
+        input_types.push(typed.input_types);
     }
-    for (i, types) in wanted.iter().enumerate() {
+    for (i, types) in input_types.iter().enumerate() {
         check_inputs(&graph, NodeId::from_index(feeds.len() + i), types)?;
     }
     let program = Program {
@@ -116,26 +116,26 @@ pub(super) fn main_graph<'a>(
         variables: Vec::new(),
         loop_bounds: BTreeMap::new(),
     };
-    Ok((program, Outputs { fed, kept: ids }))
+    Ok((program, Outputs { fed, nodes: ids }))
 }
 
-/// Refuses placeholders that are needed and not fed: all in one message, each with a node that
-/// needs it.
-fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
+/// Rejects placeholders that are needed but not fed. The error lists all of them, each with a node
+/// that needs it.
+fn check_placeholders(nodes: &[&NodeDef]) -> Result<()> {
     let is_placeholder = |node: &&&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
     let mut users: BTreeMap<&str, Option<&str>> =
-        kept.iter().filter(is_placeholder).map(|node| (node.name.as_str(), None)).collect();
+        nodes.iter().filter(is_placeholder).map(|node| (node.name.as_str(), None)).collect();
     if users.is_empty() {
         return Ok(());
     }
-    for node in kept {
+    for node in nodes {
         for input in &node.input {
             if let Some(user) = users.get_mut(Input::parse(input, &node.name)?.node()) {
                 user.get_or_insert(&node.name);
             }
         }
     }
-    let unfed: Vec<String> = kept
+    let unfed: Vec<String> = nodes
         .iter()
         .filter(is_placeholder)
         .map(|placeholder| match users[placeholder.name.as_str()] {
@@ -151,17 +151,17 @@ fn check_placeholders(kept: &[&NodeDef]) -> Result<()> {
     .coded(Code::Feed))
 }
 
-/// Adds a node `_Arg` for each feed. It takes the name of the node it replaces, unless that stays
-/// in the graph too.
-fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, kept: &[&NodeDef]) -> Vec<Feed> {
-    let mut taken: std::collections::BTreeSet<String> = kept.iter().map(|n| n.name.clone()).collect();
+/// Adds an `_Arg` node for each feed. It has the name of the node that it replaces, unless that
+/// node remains in the graph.
+fn add_arguments(graph: &mut Graph, arguments: Vec<Argument>, nodes: &[&NodeDef]) -> Vec<Feed> {
+    let mut names: std::collections::BTreeSet<String> = nodes.iter().map(|n| n.name.clone()).collect();
     let mut feeds = Vec::new();
     for (index, argument) in arguments.into_iter().enumerate() {
         let mut name = match argument.id.1 {
             0 => argument.id.0.clone(),
             output => format!("aot_feed_{output}/{}", argument.id.0),
         };
-        while !taken.insert(name.clone()) {
+        while !names.insert(name.clone()) {
             name = format!("aot_feed_{}/{name}", argument.id.1);
         }
         let node = graph.push_argument(&name, index, argument.data_type);

@@ -10,13 +10,13 @@ pub(super) struct Names<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// Refuses nodes without name or op, and names that occur twice.
+    /// Indexes the nodes. Rejects nodes without a valid name or an op, and duplicate names.
     pub(super) fn new(nodes: &'a [NodeDef]) -> Result<Self> {
         let mut index = BTreeMap::new();
         for (i, node) in nodes.iter().enumerate() {
             if node.name.is_empty() || node.name.contains([':', '^']) {
                 return Err(Error::invalid(format!(
-                    "node number {i} (op {}) has the name '{}', which is not a valid node name",
+                    "node number {i} (op {}) has the invalid name '{}'",
                     node.op, node.name
                 )));
             }
@@ -33,7 +33,7 @@ impl<'a> Names<'a> {
         Ok(Self { index })
     }
 
-    /// The position of a node.
+    /// Returns the position of a node.
     pub(super) fn get(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
@@ -49,11 +49,11 @@ pub(super) enum Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// Reads an input of the node `node`.
+    /// Parses an input of the node named `node`.
     pub(super) fn parse(text: &'a str, node: &str) -> Result<Self> {
         let bad = || {
             Error::invalid(format!(
-                "node '{node}' has the input '{text}', which is neither 'name', 'name:index' nor '^name'"
+                "node '{node}' has the invalid input '{text}': expected 'name', 'name:index', or '^name'"
             ))
         };
         if let Some(name) = text.strip_prefix('^') {
@@ -76,7 +76,7 @@ impl<'a> Input<'a> {
         Ok(Self::Data(name, index.into()))
     }
 
-    /// The name of the node.
+    /// Returns the name of the node.
     pub(super) fn node(self) -> &'a str {
         match self {
             Self::Data(name, _) | Self::Control(name) => name,

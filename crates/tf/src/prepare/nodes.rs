@@ -1,4 +1,4 @@
-//! Nodes of a graph that is built: added, found by name, and checked.
+//! Helpers for building graphs: adding nodes, finding them by name, and checking them.
 
 use crate::proto::{AttrValue, NodeDef};
 use crate::tensor::{MAX_FILL_BYTES, Tensor};
@@ -6,7 +6,7 @@ use crate::{Attributes, DataType, Graph, Node, NodeId, OutputId, PartialShape, P
 use std::collections::BTreeMap;
 use support::{Error, IdVec, Result};
 
-/// Adds a node of the file.
+/// Adds a node from the file.
 pub(super) fn push_node(
     graph: &mut Graph,
     node: &NodeDef,
@@ -29,24 +29,24 @@ pub(super) fn push_node(
 
 /// Checks that a node's inputs exist and match the number and types of its signature. A reference
 /// is accepted in place of a value.
-pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Result<()> {
+pub(super) fn check_inputs(graph: &Graph, id: NodeId, expected: &[DataType]) -> Result<()> {
     let node = &graph.nodes[id];
-    if node.inputs.len() != wanted.len() {
-        let names: Vec<&str> = wanted.iter().map(|t| t.name()).collect();
+    if node.inputs.len() != expected.len() {
+        let names: Vec<&str> = expected.iter().map(|t| t.name()).collect();
         return Err(Error::invalid(format!(
-            "node '{}' (op {}) has {} inputs, but its signature and attributes want {}: ({})",
+            "node '{}' (op {}) has {} inputs, but its signature and attributes require {}: ({})",
             node.name,
             node.op,
             node.inputs.len(),
-            wanted.len(),
+            expected.len(),
             names.join(", ")
         )));
     }
-    for (i, (input, &wanted)) in node.inputs.iter().zip(wanted).enumerate() {
-        // A function of the user's takes what is there.
-        let takes_any = node.op == crate::substitutions::CUSTOM_CALL;
+    for (i, (input, &expected)) in node.inputs.iter().zip(expected).enumerate() {
+        // The user's own functions accept any type.
+        let accepts_any = node.op == crate::substitutions::CUSTOM_CALL;
         let producer = &graph.nodes[input.node];
-        let Some(&given) = producer.output_types.get(input.index) else {
+        let Some(&actual) = producer.output_types.get(input.index) else {
             return Err(Error::invalid(format!(
                 "node '{}' input {i} is '{}:{}', but op {} of that node has only {} outputs",
                 node.name,
@@ -56,10 +56,10 @@ pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Re
                 producer.output_types.len()
             )));
         };
-        if !takes_any && given != wanted && (wanted.is_ref() || given.base() != wanted) {
+        if !accepts_any && actual != expected && (expected.is_ref() || actual.base() != expected) {
             return Err(Error::invalid(format!(
-                "Input {i} of node {} was passed {given} from {}:{} incompatible with expected {wanted}. \
-                 (op {}; correct its type attribute, or what feeds it)",
+                "Input {i} of node {} was passed {actual} from {}:{} incompatible with expected {expected}. \
+                 (op {}; correct its type attribute or its input)",
                 node.name, producer.name, input.index, node.op
             )));
         }
@@ -67,8 +67,8 @@ pub(super) fn check_inputs(graph: &Graph, id: NodeId, wanted: &[DataType]) -> Re
     Ok(())
 }
 
-/// Refuses constants that together fill too much memory from a few stored elements. Those of one
-/// element alone are not counted: they are imported as a broadcast.
+/// Rejects constants that together expand to too much memory from few stored elements. Constants
+/// with a single distinct element are not counted, because they are imported as a broadcast.
 pub(super) fn check_fills(program: &Program) -> Result<()> {
     let graphs = std::iter::once(&program.graph).chain(program.library.functions().map(|f| &f.graph));
     let mut total = 0u64;
@@ -88,8 +88,8 @@ pub(super) fn check_fills(program: &Program) -> Result<()> {
         }
         if total > MAX_FILL_BYTES {
             return Err(Error::invalid(format!(
-                "node '{}' (op Const) of shape {}: constants that store only a part of their elements fill more than \
-                 {} MiB together",
+                "node '{}' (op Const) of shape {}: constants that store only some of their elements expand to more \
+                 than {} MiB in total",
                 node.name,
                 PartialShape::known(tensor.sizes()),
                 MAX_FILL_BYTES >> 20
@@ -99,7 +99,7 @@ pub(super) fn check_fills(program: &Program) -> Result<()> {
     Ok(())
 }
 
-/// The ids of a graph's nodes by name.
+/// Returns the ids of a graph's nodes by name.
 pub(super) fn ids_by_name(nodes: &IdVec<NodeId, Node>) -> BTreeMap<&str, NodeId> {
     nodes.iter().map(|(id, node)| (node.name.as_str(), id)).collect()
 }

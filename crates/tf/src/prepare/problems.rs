@@ -1,4 +1,4 @@
-//! All that [`prepare`](super::prepare()) would stop at, found in one go.
+//! Collects every problem that [`prepare`](super::prepare()) would stop at, in a single pass.
 
 use super::names::{Input, Names};
 use super::signatures::{Signatures, unregistered};
@@ -13,14 +13,13 @@ use support::{Code, Coded as _, Error, Result};
 pub struct Examined {
     /// Problems that prevent compilation.
     pub problems: Vec<Problem>,
-    /// Oddities that do not prevent compilation.
+    /// Suspicious properties that do not prevent compilation.
     pub warnings: Vec<String>,
-    /// The nodes of each op that are compiled, those of functions that they reach included, as
-    /// `function/node`.
+    /// The compiled nodes of each op. Nodes of called functions are named `function/node`.
     pub ops: BTreeMap<String, Vec<String>>,
 }
 
-/// The most problems that are collected.
+/// Maximum number of collected problems.
 const MAX_PROBLEMS: usize = 1000;
 
 fn push(problems: &mut Vec<Problem>, problem: Problem) {
@@ -34,7 +33,7 @@ pub fn is_prepared(op: &str) -> bool {
     op.starts_with("Placeholder") || functionalize::is_control_flow(op)
 }
 
-/// Examines a graph and a config. No problems means that [`prepare`](super::prepare()) accepts
+/// Examines a graph and a config. If there are no problems, [`prepare`](super::prepare()) accepts
 /// them.
 pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
     let mut examined = Examined::default();
@@ -50,7 +49,7 @@ pub fn examine(graph: &GraphDef, config: &Config) -> Examined {
     examined
 }
 
-/// Collects problems; an error is one that leaves nothing else to look at.
+/// Collects problems. Returns an error if the problem prevents any further examination.
 fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> Result<()> {
     config::validate(config).coded(Code::Config)?;
     let names = Names::new(&graph.node).coded(Code::Graph)?;
@@ -78,7 +77,7 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
                 Problem::of_node(
                     &id.0,
                     "",
-                    Error::invalid(format!("fetch '{}:{}' names no node of the graph", id.0, id.1))
+                    Error::invalid(format!("fetch '{}:{}' does not name a node of the graph", id.0, id.1))
                         .coded(Code::Fetch),
                 ),
             ),
@@ -86,13 +85,13 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
         }
     }
     let needed = prune::needed(&known, &graph.node, &names, &fed).coded(Code::Graph)?;
-    let kept: Vec<&NodeDef> =
+    let needed_nodes: Vec<&NodeDef> =
         graph.node.iter().zip(&needed).filter(|(_, needed)| **needed).map(|(node, _)| node).collect();
-    sort_by_op(&kept, functions, &mut examined.ops);
-    unread_feeds(&kept, &known, &fed, &mut examined.warnings);
-    let types = node_types(&kept, &signatures, &mut examined.problems);
-    input_types(&kept, config, &fed, &types, &mut examined.problems);
-    fetch_types(&known, &fed, &types, op_of, &mut examined.problems);
+    sort_by_op(&needed_nodes, functions, &mut examined.ops);
+    warn_of_unread_feeds(&needed_nodes, &known, &fed, &mut examined.warnings);
+    let types = node_types(&needed_nodes, &signatures, &mut examined.problems);
+    check_input_types(&needed_nodes, config, &fed, &types, &mut examined.problems);
+    check_fetch_types(&known, &fed, &types, op_of, &mut examined.problems);
     for variable in &config.variable {
         let alone = Config { variable: vec![variable.clone()], ..Config::default() };
         if let Err(error) =
@@ -103,7 +102,8 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
         }
     }
     let configured: BTreeSet<&str> = config.variable.iter().map(|v| v.node_name.as_str()).collect();
-    for node in kept.iter().filter(|n| variables::is_variable(&n.op) && !configured.contains(n.name.as_str()))
+    for node in
+        needed_nodes.iter().filter(|n| variables::is_variable(&n.op) && !configured.contains(n.name.as_str()))
     {
         let error = Error::invalid(format!(
             "Variable: {} not configured: list it as variable {{ node_name: \"{}\" shape {{ ... }} type: DT_FLOAT }}, \
@@ -116,12 +116,12 @@ fn examine_parts(graph: &GraphDef, config: &Config, examined: &mut Examined) -> 
     Ok(())
 }
 
-/// Sorts the nodes of the graph, and those of each function that they reach.
-fn sort_by_op(kept: &[&NodeDef], functions: &[FunctionDef], ops: &mut BTreeMap<String, Vec<String>>) {
+/// Groups the nodes of the graph and of all functions that they call by op.
+fn sort_by_op(nodes: &[&NodeDef], functions: &[FunctionDef], ops: &mut BTreeMap<String, Vec<String>>) {
     let library: BTreeMap<&str, &FunctionDef> =
         functions.iter().filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f))).collect();
     let mut seen = BTreeSet::new();
-    let mut work: Vec<(&str, &NodeDef)> = kept.iter().rev().map(|node| ("", *node)).collect();
+    let mut work: Vec<(&str, &NodeDef)> = nodes.iter().rev().map(|node| ("", *node)).collect();
     while let Some((function_name, node)) = work.pop() {
         let mut called = vec![node.op.as_str()];
         for value in node.attr.values() {
@@ -146,14 +146,14 @@ fn sort_by_op(kept: &[&NodeDef], functions: &[FunctionDef], ops: &mut BTreeMap<S
     }
 }
 
-fn unread_feeds(
-    kept: &[&NodeDef],
+fn warn_of_unread_feeds(
+    nodes: &[&NodeDef],
     config: &Config,
     fed: &BTreeMap<FedOutput, usize>,
     warnings: &mut Vec<String>,
 ) {
     let mut read: BTreeSet<FedOutput> = config.fetch.iter().map(|fetch| config::id(&fetch.id)).collect();
-    for (node, text) in kept.iter().flat_map(|node| node.input.iter().map(move |text| (node, text))) {
+    for (node, text) in nodes.iter().flat_map(|node| node.input.iter().map(move |text| (node, text))) {
         if let Ok(Input::Data(name, index)) = Input::parse(text, &node.name) {
             read.insert((name.to_owned(), index));
         }
@@ -163,16 +163,16 @@ fn unread_feeds(
     }
 }
 
-/// The types of inputs and outputs of each node whose op and attributes are right.
+/// Types of the inputs and outputs of each node whose op and attributes are valid.
 type Types<'a> = BTreeMap<&'a str, (Vec<DataType>, Vec<DataType>)>;
 
 fn node_types<'a>(
-    kept: &[&'a NodeDef],
+    nodes: &[&'a NodeDef],
     signatures: &Signatures<'_>,
     problems: &mut Vec<Problem>,
 ) -> Types<'a> {
     let mut types = BTreeMap::new();
-    for &node in kept {
+    for &node in nodes {
         let mut add = |error| push(problems, Problem::of_node(&node.name, &node.op, error));
         if signatures.get(&node.op).is_none() {
             add(unregistered(&[(node.op.as_str(), node.name.as_str())]));
@@ -196,16 +196,16 @@ fn node_types<'a>(
     types
 }
 
-/// Inputs that do not exist or have another type than the op wants.
-fn input_types(
-    kept: &[&NodeDef],
+/// Reports inputs that do not exist or have a type other than the op expects.
+fn check_input_types(
+    nodes: &[&NodeDef],
     config: &Config,
     fed: &BTreeMap<FedOutput, usize>,
     types: &Types<'_>,
     problems: &mut Vec<Problem>,
 ) {
-    for node in kept {
-        let Some((wanted, _)) = types.get(node.name.as_str()) else { continue };
+    for node in nodes {
+        let Some((expected, _)) = types.get(node.name.as_str()) else { continue };
         let mut add = |error: Error| {
             push(problems, Problem::of_node(&node.name, &node.op, error.coded(Code::NodeSignature)));
         };
@@ -214,22 +214,22 @@ fn input_types(
             _ => None,
         });
         let inputs: Vec<(&str, i64)> = inputs.collect();
-        if inputs.len() != wanted.len() {
+        if inputs.len() != expected.len() {
             add(Error::invalid(format!(
-                "has {} inputs, but its signature and attributes want {}",
+                "has {} inputs, but its signature and attributes require {}",
                 inputs.len(),
-                wanted.len()
+                expected.len()
             )));
             continue;
         }
-        for (k, ((name, index), &wanted)) in inputs.into_iter().zip(wanted).enumerate() {
-            let given = match fed.get(&(name.to_owned(), index)) {
-                // Where the config says no type, the graph does, and is right.
+        for (k, ((name, index), &expected)) in inputs.into_iter().zip(expected).enumerate() {
+            let actual = match fed.get(&(name.to_owned(), index)) {
+                // If the config states no type, the graph's type is used, which is correct.
                 Some(&feed) => DataType::from_number(config.feed[feed].r#type),
                 None => match types.get(name) {
                     None => None,
                     Some((_, outputs)) => match outputs.get(index as usize) {
-                        Some(&given) => Some(given),
+                        Some(&actual) => Some(actual),
                         None => {
                             add(Error::invalid(format!(
                                 "input {k} is '{name}:{index}', but that node has only {} outputs",
@@ -240,21 +240,21 @@ fn input_types(
                     },
                 },
             };
-            if let Some(given) = given
-                && given != wanted
-                && (wanted.is_ref() || given.base() != wanted)
+            if let Some(actual) = actual
+                && actual != expected
+                && (expected.is_ref() || actual.base() != expected)
             {
                 add(Error::invalid(format!(
-                    "input {k} is {given} from '{name}:{index}', but {wanted} is expected: correct the type attribute, \
-                     or what feeds it"
+                    "input {k} has type {actual} from '{name}:{index}', expected {expected}: correct the type attribute \
+                     or the input"
                 )));
             }
         }
     }
 }
 
-/// Fetches of outputs that do not exist or hold no numbers.
-fn fetch_types<'a>(
+/// Reports fetches of outputs that do not exist or have an unsupported type.
+fn check_fetch_types<'a>(
     config: &Config,
     fed: &BTreeMap<FedOutput, usize>,
     types: &Types<'_>,
@@ -266,7 +266,7 @@ fn fetch_types<'a>(
         let error = match usize::try_from(id.1).ok().and_then(|index| outputs.get(index)) {
             None if outputs.is_empty() && id.1 == 0 => continue,
             None => Error::invalid(format!(
-                "fetch '{}:{}' names an output that does not exist: the node has {}",
+                "fetch '{}:{}' names an output that does not exist: the node has {} outputs",
                 id.0,
                 id.1,
                 outputs.len()

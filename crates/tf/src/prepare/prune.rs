@@ -1,4 +1,4 @@
-//! Nodes that the fetches need.
+//! Finds the nodes that the fetches need.
 
 use super::names::{Input, Names};
 use super::{FedOutput, config};
@@ -6,8 +6,8 @@ use crate::proto::{Config, NodeDef};
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 
-/// For each node of the graph, whether a fetch needs it: reached backwards over inputs and control
-/// inputs, but not over outputs that are fed.
+/// Returns for each node of the graph whether a fetch needs it. Follows inputs and control inputs
+/// upstream, except through fed outputs.
 pub(super) fn needed(
     config: &Config,
     nodes: &[NodeDef],
@@ -23,7 +23,7 @@ pub(super) fn needed(
         }
         let node = names.get(&id.0).ok_or_else(|| {
             Error::invalid(format!(
-                "While pruning graph, node {} needed but not found in the graph: fetch '{}:{}' names no node",
+                "While pruning graph, node {} needed but not found in the graph: it is the node of fetch '{}:{}'",
                 id.0, id.0, id.1
             ))
             .coded(Code::Fetch)
@@ -42,8 +42,8 @@ pub(super) fn needed(
             }
             work.push(names.get(input.node()).ok_or_else(|| {
                 Error::invalid(format!(
-                    "While pruning graph, node {} needed but not found in the graph: node '{}' input '{text}' names \
-                     no node",
+                    "While pruning graph, node {} needed but not found in the graph: it is input '{text}' of node \
+                     '{}'",
                     input.node(),
                     node.name
                 ))
@@ -53,8 +53,9 @@ pub(super) fn needed(
     Ok(needed)
 }
 
-/// The feed that an input takes instead of its node: of the same output, or, for control inputs,
-/// any feed of a node that only holds a value, for waiting for it means nothing.
+/// Returns the feed that replaces an input. For a data input, this is the feed of the same output.
+/// For a control input, it is the feed of a node that only supplies a value, because waiting for
+/// such a node has no effect.
 pub(super) fn replaced_by(
     input: Input<'_>,
     nodes: &[NodeDef],

@@ -1,4 +1,4 @@
-//! A graph as it is executed node by node: pruned and typed, with its control flow as it stands.
+//! Resolves a graph for node-by-node execution: pruned and typed, with unchanged control flow.
 
 use super::feeds::Argument;
 use super::main_graph;
@@ -10,28 +10,28 @@ use crate::{FunctionLibrary, Graph, NodeId, OutputId};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// Inputs and outputs of an execution, by the names of a graph.
+/// Requested inputs and outputs of an execution, by their names in the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Wanted {
-    /// Outputs whose values are given: node and output.
+    /// Node and output index of each fed value.
     pub feeds: Vec<(String, i64)>,
-    /// Outputs whose values are returned.
+    /// Node and output index of each returned value.
     pub fetches: Vec<(String, i64)>,
-    /// Nodes that are run for their effects.
+    /// Nodes that run for their effects.
     pub targets: Vec<String>,
 }
 
-/// The part of a graph that an execution needs: inputs and types checked, calls resolved to the
-/// library's functions.
+/// The part of a graph that an execution needs, with checked inputs and types and with calls
+/// resolved to the library's functions.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    /// The nodes, those of op `_Arg` for feeds first.
+    /// The nodes, starting with an `_Arg` node for each feed.
     pub graph: Graph,
-    /// The functions that they call.
+    /// The functions that the nodes call.
     pub library: FunctionLibrary,
-    /// The values to return, in the order wanted.
+    /// The values to return, in the requested order.
     pub fetches: Vec<OutputId>,
-    /// The nodes to run, in the order wanted.
+    /// The target nodes, in the requested order.
     pub targets: Vec<NodeId>,
 }
 
@@ -41,8 +41,8 @@ pub struct Resolved {
 pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let nodes = &graph.node;
     let names = Names::new(nodes)?;
-    let none = Vec::new();
-    let functions = graph.library.as_ref().map_or(&none, |library| &library.function);
+    let empty = Vec::new();
+    let functions = graph.library.as_ref().map_or(&empty, |library| &library.function);
     let signatures = Signatures::new(functions)?;
     let mut fed: BTreeMap<FedOutput, usize> = BTreeMap::new();
     let mut arguments = Vec::new();
@@ -70,9 +70,9 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let (mut program, outputs) =
         main_graph::main_graph(nodes, &names, &needed, arguments, &fed, &signatures)?;
     let fetches = wanted.fetches.iter().map(|id| {
-        outputs.fetch(id, &program.graph).map_err(|error| match outputs.kept(&id.0) {
+        outputs.fetch(id, &program.graph).map_err(|error| match outputs.node(&id.0) {
             Some(node) if program.graph.nodes[node].output_types.is_empty() => Error::invalid(format!(
-                "fetch '{}:{}': op {} has no outputs; make the node a target instead",
+                "fetch '{}:{}': op {} has no outputs; run the node as a target instead",
                 id.0, id.1, program.graph.nodes[node].op
             )),
             _ => error,
@@ -82,7 +82,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let targets = wanted
         .targets
         .iter()
-        .map(|name| outputs.kept(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned"))));
+        .map(|name| outputs.node(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned"))));
     let targets = targets.collect::<Result<Vec<_>>>()?;
     library::instantiate(&mut program, &signatures, graph.library.as_ref())?;
     gradient::expand(&mut program, &signatures)?;
@@ -90,7 +90,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     Ok(Resolved { graph: program.graph, library: program.library, fetches, targets })
 }
 
-/// A fed output with its type.
+/// Returns a fed output with its type.
 fn argument(
     id: &FedOutput,
     nodes: &[NodeDef],
@@ -103,7 +103,7 @@ fn argument(
     let (_, types) = signatures.output_types(node)?;
     let data_type = usize::try_from(id.1).ok().and_then(|index| types.get(index)).ok_or_else(|| {
         Error::invalid(format!(
-            "feed '{}:{}': op {} of the node has {} outputs here",
+            "feed '{}:{}': the node (op {}) has only {} outputs",
             id.0,
             id.1,
             node.op,
@@ -113,17 +113,17 @@ fn argument(
     Ok(Argument { id: id.clone(), name: String::new(), shape: Vec::new(), data_type: data_type.base() })
 }
 
-/// Refuses placeholders that are needed and not fed.
+/// Rejects placeholders that are needed but not fed.
 fn check_placeholders(nodes: &[NodeDef], needed: &[bool]) -> Result<()> {
     let is_placeholder = |node: &&NodeDef| matches!(node.op.as_str(), "Placeholder" | "PlaceholderV2");
-    let kept = nodes.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
+    let needed_nodes = nodes.iter().zip(needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
     let unfed: Vec<String> =
-        kept.filter(is_placeholder).take(8).map(|node| format!("'{}'", node.name)).collect();
+        needed_nodes.filter(is_placeholder).take(8).map(|node| format!("'{}'", node.name)).collect();
     if unfed.is_empty() {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "You must feed a value for placeholder {}: what is fetched needs it",
+        "You must feed a value for placeholder {}: the fetches depend on it",
         unfed.join(", ")
     )))
 }

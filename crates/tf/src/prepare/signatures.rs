@@ -7,26 +7,26 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use support::{Code, Error, Result};
 
-/// The most inputs and outputs that all nodes together may have.
+/// Maximum total number of inputs and outputs of all nodes.
 const MAX_TENSORS: usize = 100_000_000;
 
-/// The op of a cluster that is compiled as one: `XlaLaunch` as TensorFlow's first releases with
-/// clusters called it.
+/// Op of a cluster that is compiled as a whole: the name of `XlaLaunch` in the first TensorFlow
+/// releases with clusters.
 const CLUSTER: &str = "_XlaLaunch";
 
 /// The signatures that nodes can refer to: library functions first, then registered ops.
 pub(super) struct Signatures<'a> {
     functions: BTreeMap<&'a str, (&'a FunctionDef, &'a OpDef)>,
-    /// Limit for the number of additional inputs and outputs.
+    /// Number of inputs and outputs left until the limit.
     tensors_left: Cell<usize>,
 }
 
-/// A node whose signature is applied.
+/// Result of applying a signature to a node.
 pub(super) struct Typed {
     pub(super) values: BTreeMap<String, AttrValue>,
     pub(super) input_types: Vec<DataType>,
     pub(super) output_types: Vec<DataType>,
-    /// Where the outputs of each output argument begin, and the end.
+    /// Start index of each output argument's outputs, followed by the number of outputs.
     pub(super) output_starts: Vec<usize>,
 }
 
@@ -47,18 +47,18 @@ impl<'a> Signatures<'a> {
         Ok(Self { functions, tensors_left: Cell::new(MAX_TENSORS) })
     }
 
-    /// The signature of an op or function.
+    /// Returns the signature of an op or function.
     pub(super) fn get(&self, op: &str) -> Option<&'a OpDef> {
         let registered = if op == CLUSTER { "XlaLaunch" } else { op };
         self.functions.get(op).map(|&(_, signature)| signature).or_else(|| op_def::lookup(registered))
     }
 
-    /// A function of the library with its signature.
+    /// Returns a function of the library with its signature.
     pub(super) fn function(&self, name: &str) -> Option<(&'a FunctionDef, &'a OpDef)> {
         self.functions.get(name).copied()
     }
 
-    /// Fills defaults in, checks attributes and finds the types of inputs and outputs.
+    /// Adds default attributes, checks attributes, and computes the types of inputs and outputs.
     pub(super) fn apply(&self, node: &NodeDef, mut values: BTreeMap<String, AttrValue>) -> Result<Typed> {
         let at_node = |e: Error| e.context(format!("node '{}' (op {})", node.name, node.op));
         let signature =
@@ -68,18 +68,18 @@ impl<'a> Signatures<'a> {
         let (input_types, _) = op_def::flat_types(&signature.input_arg, &values).map_err(at_node)?;
         let (output_types, output_starts) =
             op_def::flat_types(&signature.output_arg, &values).map_err(at_node)?;
-        let made = input_types.len() + output_types.len();
-        let left = self.tensors_left.get().checked_sub(made).ok_or_else(|| {
+        let tensors = input_types.len() + output_types.len();
+        let tensors_left = self.tensors_left.get().checked_sub(tensors).ok_or_else(|| {
             at_node(Error::invalid(format!(
-                "the graph has more than {MAX_TENSORS} inputs and outputs in all"
+                "the nodes of the graph have more than {MAX_TENSORS} inputs and outputs in total"
             )))
             .coded(Code::TooLarge)
         })?;
-        self.tensors_left.set(left);
+        self.tensors_left.set(tensors_left);
         Ok(Typed { values, input_types, output_types, output_starts })
     }
 
-    /// The signature of a node with the types of its outputs.
+    /// Returns the attributes of a node, including defaults, and the types of its outputs.
     pub(super) fn output_types(
         &self,
         node: &NodeDef,
@@ -95,7 +95,7 @@ pub(super) fn unregistered(culprits: &[(&str, &str)]) -> Error {
         culprits.iter().map(|(op, node)| format!("op '{op}' (node '{node}') is not registered")).collect();
     Error::invalid(format!(
         "{}: no such op exists in TensorFlow 2.15, and the graph's library has no function of this name; feed the \
-         node's outputs (with their type), or fetch something that does not need it",
+         node's outputs (with their types), or fetch nodes that do not depend on it",
         culprits.join("; ")
     ))
     .coded(Code::UnknownOp)

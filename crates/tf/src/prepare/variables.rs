@@ -7,7 +7,7 @@ use crate::{DataType, Graph, PartialShape, Resource, Variable, VariableState};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The ops that make a variable.
+/// Ops that create a variable.
 const VARIABLE_OPS: [&str; 6] = [
     "VarHandleOp",
     "_XlaAotOnlyVarHandleOp",
@@ -17,8 +17,8 @@ const VARIABLE_OPS: [&str; 6] = [
     "_VarHandlesOp",
 ];
 
-/// Looks every variable of the config up in the graph, and refuses variables of the graph that are
-/// not in the config.
+/// Looks up every variable of the config in the graph. Rejects variables of the graph that are
+/// missing from the config.
 pub(super) fn resolve(
     config: &Config,
     nodes: &[NodeDef],
@@ -47,7 +47,7 @@ pub(super) fn resolve(
     for variable in &variables {
         if let Some(other) = configured.insert(&variable.resource, &variable.node_name) {
             return Err(Error::invalid(format!(
-                "the nodes '{other}' and '{}' are handles of one variable, '{}': list only one of them in the config",
+                "nodes '{other}' and '{}' are handles of the same variable '{}': list only one of them in the config",
                 variable.node_name, variable.resource.name
             )));
         }
@@ -74,7 +74,7 @@ pub(super) fn is_variable(op: &str) -> bool {
     VARIABLE_OPS.contains(&op)
 }
 
-/// The resource that a node of a variable names.
+/// Returns the resource that a variable's node names.
 pub(super) fn resource(node: &NodeDef) -> Resource {
     let text = |name: &str| match node.attr.get(name).and_then(|v| v.value.as_ref()) {
         Some(Value::S(text)) => text.as_ref(),
@@ -86,7 +86,7 @@ pub(super) fn resource(node: &NodeDef) -> Resource {
 fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {
     let name = &proto.node_name;
     match node {
-        // A variable that is promised to be only read is an unused argument.
+        // A read-only variable without a node is an unused argument.
         None if proto.readonly => Ok(()),
         None => Err(Error::invalid(format!(
             "Variable \"{name}\" is marked as not readonly, but is not modified by the computation: the graph has no \
@@ -94,7 +94,7 @@ fn check_node(proto: &VariableProto, node: Option<&NodeDef>) -> Result<()> {
         ))),
         Some(node) if is_variable(&node.op) => Ok(()),
         Some(node) => Err(Error::invalid(format!(
-            "variable '{name}' of the config names a node of op {}, which is not a variable",
+            "variable '{name}' in the config names a node with op {}, which is not a variable",
             node.op
         ))),
     }
@@ -108,9 +108,11 @@ fn variable_type(proto: &VariableProto, node: Option<&NodeDef>) -> Result<DataTy
     };
     let configured = match proto.r#type {
         0 => None,
-        number => Some(DataType::from_number(number).map(DataType::base).ok_or_else(|| {
-            Error::invalid(format!("variable '{name}' has the type {number}, which is unknown"))
-        })?),
+        number => Some(
+            DataType::from_number(number)
+                .map(DataType::base)
+                .ok_or_else(|| Error::invalid(format!("variable '{name}' has unknown type {number}")))?,
+        ),
     };
     if let (Some(configured), Some(stated)) = (configured, stated)
         && configured != stated
@@ -121,20 +123,20 @@ fn variable_type(proto: &VariableProto, node: Option<&NodeDef>) -> Result<DataTy
     }
     let data_type = configured.or(stated).ok_or_else(|| {
         Error::invalid(format!(
-            "Unsupported type in DataTypeToPrimitiveType: 'INVALID': variable '{name}' has no type; give it in the \
-             config, for instance type: DT_FLOAT"
+            "Unsupported type in DataTypeToPrimitiveType: 'INVALID': variable '{name}' has no type; set it in the \
+             config, for example type: DT_FLOAT"
         ))
     })?;
     match data_type.primitive_type() {
         Some(_) => Ok(data_type),
         None => Err(Error::unsupported(format!(
-            "variable '{name}' has type {data_type}; variables must hold numbers or bools"
+            "variable '{name}' has type {data_type}; expected numbers or bools"
         ))),
     }
 }
 
-/// The shape of the config if it has one; else that of the graph, and where the graph doesn't state
-/// even a rank, that of a scalar: so the original reads a shape that is left out.
+/// Returns the shape from the config, or else from the graph. If the graph states no rank either,
+/// the variable is a scalar, as in TensorFlow's tfcompile.
 fn variable_shape(proto: &VariableProto, node: Option<&NodeDef>) -> Result<Vec<i64>> {
     let name = &proto.node_name;
     let stated = match node.and_then(|n| n.attr.get("shape")).and_then(|v| v.value.as_ref()) {
@@ -150,7 +152,7 @@ fn variable_shape(proto: &VariableProto, node: Option<&NodeDef>) -> Result<Vec<i
     };
     let sizes = shape.sizes().ok_or_else(|| {
         Error::invalid(format!(
-            "Shape {shape} is not fully defined: variable '{name}' has it; write every size into the config"
+            "Shape {shape} is not fully defined: it is the shape of variable '{name}'; set every size in the config"
         ))
     })?;
     if !stated.allows(&sizes) {

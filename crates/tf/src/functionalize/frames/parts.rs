@@ -60,7 +60,8 @@ impl Part {
             search.visit(result)?;
         }
         search.run()?;
-        // In reverse order, so that nodes upstream of an effect are not listed as effects themselves.
+        // In reverse order, so that nodes upstream of an effect are not listed as effects
+        // themselves.
         for &id in source_loop.nodes.iter().rev() {
             let op = source_loop.graph.nodes[id].op.as_str();
             if source_loop.side(id) == side && is_stateful(op) && !is_read(op) && !search.seen.contains(&id) {

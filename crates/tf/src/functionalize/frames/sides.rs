@@ -144,7 +144,8 @@ impl<'a> Loop<'a> {
         self.graph.nodes[predicate].op == "LoopCond" && self.frames.frame_of(predicate) == Some(self.frame)
     }
 
-    /// Side of a `Merge` that does not start a loop variable. It runs if one of its inputs is alive.
+    /// Side of a `Merge` that does not start a loop variable. It runs if one of its inputs is
+    /// alive.
     fn merge_side(&mut self, id: NodeId) -> Result<Side> {
         let node = &self.graph.nodes[id];
         let alive: Vec<(OutputId, Side)> = node

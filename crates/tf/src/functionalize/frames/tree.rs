@@ -41,10 +41,10 @@ impl std::ops::Index<FrameId> for Frames {
 }
 
 impl Frames {
-    /// Finds the frames of the nodes in `order`, which lists inputs first. A node is in the frame of
-    /// its inputs, an `Enter` in the frame that it opens, and an `Exit` in the parent of the frame
-    /// that it leaves. Inputs from enclosing frames are treated as if they came through an `Enter`.
-    /// A node without inputs is in the frame of its control inputs.
+    /// Finds the frames of the nodes in `order`, which lists inputs first. A node is in the frame
+    /// of its inputs, an `Enter` in the frame that it opens, and an `Exit` in the parent of the
+    /// frame that it leaves. Inputs from enclosing frames are treated as if they came through an
+    /// `Enter`. A node without inputs is in the frame of its control inputs.
     pub(super) fn new(graph: &Graph, order: &[NodeId]) -> Result<Self> {
         let by_node = vec![None; graph.nodes.len()];
         let mut frames = Self { frames: IdVec::default(), by_name: BTreeMap::new(), by_node };

@@ -132,8 +132,8 @@ impl Plan {
         })
     }
 
-    /// Adds the `While` and the nodes that run after it. Returns the replacement of each node of the
-    /// frame, for redirecting control inputs.
+    /// Adds the `While` and the nodes that run after it. Returns the replacement of each node of
+    /// the frame, for redirecting control inputs.
     pub(super) fn build(self, target: &mut Target<'_>) -> Result<BTreeMap<NodeId, NodeId>> {
         let frame = &target.frames[self.frame];
         let (parent, name) = (frame.parent, frame.name.clone());
@@ -174,8 +174,8 @@ impl Plan {
         Ok(self.finish(target, node, parent))
     }
 
-    /// Copies the nodes that run when the loop ends to after the `While`, and turns each `Exit` into
-    /// an `Identity` of its value.
+    /// Copies the nodes that run when the loop ends to after the `While`, and turns each `Exit`
+    /// into an `Identity` of its value.
     fn finish(
         &self,
         target: &mut Target<'_>,
@@ -225,8 +225,8 @@ impl Plan {
     }
 
     /// Builds one of the two functions. The arguments of both are the loop variables and the
-    /// invariants; the body also returns them. Adds to `assumed` the outcomes that arguments used as
-    /// predicates must have for the loop to run at all.
+    /// invariants; the body also returns them. Adds to `assumed` the outcomes that arguments used
+    /// as predicates must have for the loop to run at all.
     fn function(
         &self,
         draft: &Draft,

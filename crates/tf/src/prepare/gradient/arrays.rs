@@ -31,8 +31,8 @@ pub(super) fn find(op: &str) -> Option<Build> {
         },
         "Concat" => |b, c| concatenation(b, c, 0),
         "ConcatV2" => |b, c| concatenation(b, c, c.x.len().saturating_sub(1)),
-        "Split" => |b, c| Ok(vec![None, Some(joined(b, c, 0)?)]),
-        "SplitV" => |b, c| Ok(vec![Some(joined(b, c, 2)?), None, None]),
+        "Split" => |b, c| Ok(vec![None, Some(join(b, c, 0)?)]),
+        "SplitV" => |b, c| Ok(vec![Some(join(b, c, 2)?), None, None]),
         "_ArrayToList" | "_ListToArray" => |_, c| Ok(c.dy.iter().copied().map(Some).collect()),
         "Fill" => |b, c| {
             let dy = c.gradient()?;
@@ -89,13 +89,13 @@ pub(super) fn find(op: &str) -> Option<Build> {
     })
 }
 
-/// The gradient of the first input only.
+/// Returns a gradient for the first input, and none for the others.
 fn first_of(call: &Call, gradient: OutputId) -> Vec<Option<OutputId>> {
     let rest = call.x.len().saturating_sub(1);
     std::iter::once(Some(gradient)).chain(std::iter::repeat_n(None, rest)).collect()
 }
 
-/// The pieces of the gradient of a concatenation along the dimension at an input.
+/// Splits the gradient of a concatenation. Input `at` is the dimension.
 fn concatenation(b: &mut Builder<'_>, call: &Call, at: usize) -> Result<Vec<Option<OutputId>>> {
     let (dimension, dy) = (call.input(at)?, call.gradient()?);
     let parts: Vec<OutputId> =
@@ -116,8 +116,8 @@ fn concatenation(b: &mut Builder<'_>, call: &Call, at: usize) -> Result<Vec<Opti
     Ok(back)
 }
 
-/// The gradients of the pieces of a split, one after the other along the dimension at an input.
-fn joined(b: &mut Builder<'_>, call: &Call, at: usize) -> Result<OutputId> {
+/// Concatenates the gradients of the pieces of a split. Input `at` is the dimension.
+fn join(b: &mut Builder<'_>, call: &Call, at: usize) -> Result<OutputId> {
     let dimension = call.input(at)?;
     let types = [type_attribute("T", b.type_of(call.dy[0])), type_attribute("Tidx", b.type_of(dimension))];
     let attributes = [types.to_vec(), vec![("N", Value::I(call.dy.len() as i64))]].concat();
@@ -134,26 +134,26 @@ fn transposition(b: &mut Builder<'_>, call: &Call, op: &str) -> Result<Vec<Optio
     Ok(first_of(call, back))
 }
 
-/// Zeros around the gradient of a slice.
+/// Pads the gradient of a slice with zeros.
 fn slice(b: &mut Builder<'_>, call: &Call) -> Result<Vec<Option<OutputId>>> {
     let (x, begin, dy) = (call.input(0)?, call.input(1)?, call.gradient()?);
     let index = b.type_of(begin);
-    let sizes = |b: &mut Builder<'_>, of: OutputId| {
-        let types = vec![type_attribute("T", b.type_of(of)), type_attribute("out_type", index)];
-        b.first("Shape", &[of], types)
+    let sizes = |b: &mut Builder<'_>, x: OutputId| {
+        let types = vec![type_attribute("T", b.type_of(x)), type_attribute("out_type", index)];
+        b.first("Shape", &[x], types)
     };
-    // The size that the node was given may be -1, for all the rest.
+    // The `size` input of the node may be -1, which means the rest of the dimension.
     let (whole, part) = (sizes(b, x)?, sizes(b, dy)?);
-    let behind = b.sub(whole, begin)?;
-    let behind = b.sub(behind, part)?;
+    let after = b.sub(whole, begin)?;
+    let after = b.sub(after, part)?;
     let attributes = vec![type_attribute("T", index), ("N", Value::I(2)), ("axis", Value::I(1))];
-    let paddings = b.first("Pack", &[begin, behind], attributes)?;
+    let paddings = b.first("Pack", &[begin, after], attributes)?;
     let types = vec![type_attribute("T", b.type_of(dy)), type_attribute("Tpaddings", index)];
     let back = b.first("Pad", &[dy, paddings], types)?;
     Ok(first_of(call, back))
 }
 
-/// `dy` where the operand was taken.
+/// Passes `dy` to the operand that was selected, and zero to the other.
 fn select(b: &mut Builder<'_>, call: &Call) -> Result<Vec<Option<OutputId>>> {
     let (condition, dy) = (call.input(0)?, call.gradient()?);
     let zeros = b.op("ZerosLike", &[dy])?;

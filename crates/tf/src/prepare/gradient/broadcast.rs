@@ -1,5 +1,5 @@
-//! Gradients of functions of two arrays that are broadcast: of each operand first as large as the
-//! result, then summed over the dimensions along which it was repeated.
+//! Gradients of binary functions with broadcasting. The gradient of each operand is first computed
+//! with the result's shape, then summed over the broadcast dimensions.
 
 use super::builder::{Builder, Call, type_attribute};
 use crate::proto::attr_value::Value;
@@ -72,30 +72,30 @@ pub(super) fn find(op: &str) -> Option<Build> {
             let (x, shape, dy) = (c.input(0)?, c.input(1)?, c.gradient()?);
             let own = shape_of(b, x, b.type_of(shape))?;
             let [dimensions, _] = repeated(b, own, shape)?;
-            Ok(vec![Some(gathered(b, dy, dimensions, own)?), None])
+            Ok(vec![Some(reduce(b, dy, dimensions, own)?), None])
         },
         _ => return None,
     })
 }
 
-/// The gradients of two operands that are broadcast, from what they are at the result's size.
+/// Returns the gradients of two broadcast operands. `parts` computes them with the result's shape.
 fn pair(b: &mut Builder<'_>, call: &Call, parts: Parts) -> Result<Vec<Option<OutputId>>> {
     let p = Pair { x: call.input(0)?, y: call.input(1)?, dz: call.gradient()? };
     let [of_x, of_y] = parts(b, p)?;
     let (x, y) = (b.shape(p.x)?, b.shape(p.y)?);
     let [along_x, along_y] = repeated(b, x, y)?;
-    Ok(vec![Some(gathered(b, of_x, along_x, x)?), Some(gathered(b, of_y, along_y, y)?)])
+    Ok(vec![Some(reduce(b, of_x, along_x, x)?), Some(reduce(b, of_y, along_y, y)?)])
 }
 
-/// The dimensions along which arrays of two shapes are repeated.
+/// Returns the dimensions along which arrays of two shapes are broadcast.
 fn repeated(b: &mut Builder<'_>, x: OutputId, y: OutputId) -> Result<[OutputId; 2]> {
     let data_type = b.type_of(x);
     let node = b.node("BroadcastGradientArgs", &[x, y], vec![type_attribute("T", data_type)])?;
     Ok([0, 1].map(|index| OutputId { node, index }))
 }
 
-/// Summed along the dimensions that were repeated, in the operand's shape.
-fn gathered(b: &mut Builder<'_>, x: OutputId, dimensions: OutputId, shape: OutputId) -> Result<OutputId> {
+/// Sums a gradient over the broadcast dimensions, and reshapes it to the operand's shape.
+fn reduce(b: &mut Builder<'_>, x: OutputId, dimensions: OutputId, shape: OutputId) -> Result<OutputId> {
     let sum = b.sum(x, dimensions, false)?;
     b.reshape(sum, shape)
 }
@@ -136,8 +136,8 @@ fn power(b: &mut Builder<'_>, p: Pair) -> Result<[OutputId; 2]> {
     Ok([of_x, b.mul(log, scaled)?])
 }
 
-/// Gradients of `x f(y)`, 0 where `x` is 0: `f(y)` there where `x` is not 0, and `x` over the
-/// divisor.
+/// Gradients of `x * f(y)`, which is 0 where `x` is 0. The gradient for `x` is `f(y)` where `x` is
+/// not 0, and the gradient for `y` is `x / divisor`.
 fn by_divisor(b: &mut Builder<'_>, p: Pair, op: &str, divisor: OutputId) -> Result<[OutputId; 2]> {
     let zeros = b.op("ZerosLike", &[p.x])?;
     let counts = b.op("NotEqual", &[p.x, zeros])?;
@@ -146,7 +146,7 @@ fn by_divisor(b: &mut Builder<'_>, p: Pair, op: &str, divisor: OutputId) -> Resu
     Ok([b.mul(of_x, p.dz)?, b.mul(of_y, p.dz)?])
 }
 
-/// `dz` for the operand that was taken, the first one if both are the same.
+/// Passes `dz` to the operand that was selected, or to the first one if both are equal.
 fn chosen(b: &mut Builder<'_>, p: Pair, comparison: &str) -> Result<[OutputId; 2]> {
     let first = b.op(comparison, &[p.x, p.y])?;
     let mask = b.cast(first, b.type_of(p.dz))?;
@@ -154,7 +154,7 @@ fn chosen(b: &mut Builder<'_>, p: Pair, comparison: &str) -> Result<[OutputId; 2
     Ok([of_x, b.sub(p.dz, of_x)?])
 }
 
-/// Products of matrices whose batch dimensions are broadcast.
+/// Gradients of a matrix product with broadcast batch dimensions.
 fn batch_matmul(b: &mut Builder<'_>, call: &Call) -> Result<Vec<Option<OutputId>>> {
     let parts = products(b, call, "BatchMatMulV2", ["adj_x", "adj_y"])?;
     let (x, y) = (b.shape(call.input(0)?)?, b.shape(call.input(1)?)?);
@@ -165,10 +165,10 @@ fn batch_matmul(b: &mut Builder<'_>, call: &Call) -> Result<Vec<Option<OutputId>
     };
     let batches = [batch(b, x)?, batch(b, y)?];
     let along = repeated(b, batches[0], batches[1])?;
-    Ok(vec![Some(gathered(b, parts[0], along[0], x)?), Some(gathered(b, parts[1], along[1], y)?)])
+    Ok(vec![Some(reduce(b, parts[0], along[0], x)?), Some(reduce(b, parts[1], along[1], y)?)])
 }
 
-/// The gradients of the factors of a product of matrices, at the size of the result's batch.
+/// Returns the gradients of the factors of a matrix product, with the result's batch dimensions.
 pub(super) fn products(
     b: &mut Builder<'_>,
     call: &Call,
@@ -178,9 +178,7 @@ pub(super) fn products(
     let (x, y, dz) = (call.input(0)?, call.input(1)?, call.gradient()?);
     let data_type = b.type_of(x);
     if matches!(data_type, DataType::Complex64 | DataType::Complex128) {
-        return Err(Error::unsupported(
-            "the gradient of products of complex matrices is not known to TensorFlow",
-        ));
+        return Err(Error::unsupported("TensorFlow has no gradient for products of complex matrices"));
     }
     let attribute = |name: &str| call.node.attributes.bool_or(name, false);
     let (of_x, of_y) = match (attribute(names[0])?, attribute(names[1])?) {

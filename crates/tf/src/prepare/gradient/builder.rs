@@ -9,18 +9,18 @@ use crate::{DataType, Graph, Node, NodeId, OutputId};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// A node whose gradient is built.
+/// A node whose gradient is being built.
 pub(super) struct Call {
     pub(super) node: Node,
-    /// Its inputs.
+    /// Inputs of the node.
     pub(super) x: Vec<OutputId>,
-    /// Its outputs.
+    /// Outputs of the node.
     pub(super) y: Vec<OutputId>,
     /// Gradient of each output.
     pub(super) dy: Vec<OutputId>,
 }
 
-/// The graph of a gradient in the making.
+/// The graph of a gradient that is being built.
 pub(super) struct Builder<'a> {
     pub(super) graph: &'a mut Graph,
     signatures: &'a Signatures<'a>,
@@ -33,22 +33,22 @@ impl<'a> Builder<'a> {
         Self { graph, signatures, names }
     }
 
-    /// A name that no node has.
-    pub(super) fn unused_name(&mut self, what: &str) -> String {
-        let mut name = format!("gradients/{what}_{}", self.graph.nodes.len());
+    /// Returns a name that no node has.
+    pub(super) fn unused_name(&mut self, suffix: &str) -> String {
+        let mut name = format!("gradients/{suffix}_{}", self.graph.nodes.len());
         while !self.names.insert(name.clone()) {
             name.push('_');
         }
         name
     }
 
-    /// The type of an output, that of the value if it is a reference.
+    /// Returns the type of an output, or the type of the value if the output is a reference.
     pub(super) fn type_of(&self, output: OutputId) -> DataType {
         self.graph.output_type(output).base()
     }
 
-    /// Adds a node; defaults fill in the attributes that are not given. An error when there are too
-    /// many.
+    /// Adds a node. Missing attributes get their defaults. Returns an error if the graph has too
+    /// many nodes.
     pub(super) fn node(
         &mut self,
         op: &str,
@@ -67,7 +67,7 @@ impl<'a> Builder<'a> {
         Ok(id)
     }
 
-    /// Adds a node and takes its first output.
+    /// Adds a node and returns its first output.
     pub(super) fn first(
         &mut self,
         op: &str,
@@ -77,14 +77,15 @@ impl<'a> Builder<'a> {
         Ok(OutputId { node: self.node(op, inputs, attributes)?, index: 0 })
     }
 
-    /// An op whose only attribute without a default is `T`, the type of its first input.
+    /// Adds a node whose only attribute without a default is `T`, the type of its first input.
+    /// Returns its first output.
     pub(super) fn op(&mut self, op: &str, inputs: &[OutputId]) -> Result<OutputId> {
-        let first = inputs.first().ok_or_else(|| Error::internal(format!("op {op} without inputs")))?;
+        let first = inputs.first().ok_or_else(|| Error::internal(format!("op {op} has no inputs")))?;
         let data_type = self.type_of(*first);
         self.first(op, inputs, vec![type_attribute("T", data_type)])
     }
 
-    /// `int32`s: a vector, or with one number a scalar if so wanted.
+    /// Adds an `int32` constant: a vector, or a scalar if `scalar` is true.
     pub(super) fn integers(&mut self, values: &[i32], scalar: bool) -> Result<OutputId> {
         let dim = (!scalar).then(|| Dim { size: values.len() as i64, ..Dim::default() });
         let tensor = TensorProto {
@@ -100,7 +101,7 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// A scalar of the type of another tensor.
+    /// Adds a scalar of the type of another tensor.
     pub(super) fn number(&mut self, value: f32, like: OutputId) -> Result<OutputId> {
         let tensor = TensorProto {
             dtype: DataType::Float.number(),
@@ -124,7 +125,7 @@ impl<'a> Builder<'a> {
         self.first("Cast", &[x], vec![type_attribute("SrcT", from), type_attribute("DstT", to)])
     }
 
-    /// The shape of a tensor, `int32`.
+    /// Adds the `int32` shape of a tensor.
     pub(super) fn shape(&mut self, x: OutputId) -> Result<OutputId> {
         self.op("Shape", &[x])
     }
@@ -141,7 +142,7 @@ impl<'a> Builder<'a> {
         self.op("Sub", &[a, b])
     }
 
-    /// The sum over some dimensions.
+    /// Adds a sum over some dimensions.
     pub(super) fn sum(&mut self, x: OutputId, dimensions: OutputId, keep: bool) -> Result<OutputId> {
         let (data_type, index) = (self.type_of(x), self.type_of(dimensions));
         self.first(
@@ -164,8 +165,8 @@ impl<'a> Builder<'a> {
         )
     }
 
-    /// All that comes back to an output, summed; zeros if nothing does.
-    pub(super) fn summed(&mut self, output: OutputId, parts: Option<Vec<OutputId>>) -> Result<OutputId> {
+    /// Adds the sum of all gradients of an output, or zeros if there are none.
+    pub(super) fn total(&mut self, output: OutputId, parts: Option<Vec<OutputId>>) -> Result<OutputId> {
         let data_type = self.type_of(output);
         match parts.unwrap_or_default().as_slice() {
             [one] if data_type != DataType::Bool => Ok(*one),
@@ -187,7 +188,7 @@ impl<'a> Builder<'a> {
         self.op("ZerosLike", &[value])
     }
 
-    /// The gradient of a call of a function, which is one itself.
+    /// Adds the gradient of a function call, which is another `SymbolicGradient`.
     pub(super) fn function_gradient(&mut self, call: &Call, function: &str) -> Result<Vec<Option<OutputId>>> {
         let inputs = [call.x.as_slice(), call.dy.as_slice()].concat();
         let types = |this: &Self, outputs: &[OutputId]| -> Value {
@@ -202,25 +203,28 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// An attribute that names a type.
+/// Returns a type attribute.
 pub(super) fn type_attribute(name: &str, data_type: DataType) -> (&str, Value) {
     (name, Value::Type(data_type.number()))
 }
 
 impl Call {
-    /// Attributes of the node under the same names, those that it has.
+    /// Returns the node's attributes with the given names. Skips missing attributes.
     pub(super) fn attributes(&self, names: &[&'static str]) -> Vec<(&'static str, Value)> {
         let values = self.node.attributes.values();
         let value = |name: &&'static str| Some((*name, values.get(*name)?.value.clone()?));
         names.iter().filter_map(value).collect()
     }
 
-    /// The gradient of the only output.
+    /// Returns the gradient of the first output.
     pub(super) fn gradient(&self) -> Result<OutputId> {
-        self.dy.first().copied().ok_or_else(|| Error::internal("a node without outputs has no gradient"))
+        self.dy
+            .first()
+            .copied()
+            .ok_or_else(|| Error::internal("expected a gradient of an output, but the node has no outputs"))
     }
 
-    /// An input.
+    /// Returns an input.
     pub(super) fn input(&self, k: usize) -> Result<OutputId> {
         self.x.get(k).copied().ok_or_else(|| Error::internal(format!("the node has no input {k}")))
     }

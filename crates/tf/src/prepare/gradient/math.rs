@@ -1,4 +1,4 @@
-//! Gradients of functions of one array, element by element, and of casts.
+//! Gradients of elementwise unary functions and of casts.
 
 use super::builder::{Builder, Call};
 use crate::OutputId;
@@ -6,7 +6,7 @@ use support::Result;
 
 type Build = fn(&mut Builder<'_>, &Call) -> Result<Vec<Option<OutputId>>>;
 
-/// The gradient of an op with one input, or `None` for other ops.
+/// Returns the gradient of an op with one input, or `None` for other ops.
 pub(super) fn find(op: &str) -> Option<Build> {
     plain(op).or_else(|| power_or_logarithm(op)).or_else(|| circular_or_hyperbolic(op))
 }
@@ -122,12 +122,12 @@ fn circular_or_hyperbolic(op: &str) -> Option<Build> {
     })
 }
 
-/// The gradient of the only input, from that of the only output.
+/// Returns the gradient of the only input, computed from the gradient of the only output.
 fn one(call: &Call, back: impl FnOnce(OutputId) -> Result<OutputId>) -> Result<Vec<Option<OutputId>>> {
     Ok(vec![Some(back(call.gradient()?)?)])
 }
 
-/// `dy` times the result of `factor` for input and output.
+/// Returns `dy` times the result of `factor` for the input and output.
 fn times(
     b: &mut Builder<'_>,
     call: &Call,

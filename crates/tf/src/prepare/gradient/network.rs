@@ -1,4 +1,4 @@
-//! Gradients of reductions, products of matrices, convolutions and pooling.
+//! Gradients of reductions, matrix products, convolutions, and pooling.
 
 use super::broadcast::products;
 use super::builder::{Builder, Call, type_attribute};
@@ -78,26 +78,26 @@ pub(super) fn find(op: &str) -> Option<Build> {
     })
 }
 
-/// Result of a reduction, with reduced dimensions of size 1.
-fn kept(b: &mut Builder<'_>, call: &Call, op: &str) -> Result<OutputId> {
+/// Adds a reduction that keeps reduced dimensions with size 1.
+fn reduce_keeping_rank(b: &mut Builder<'_>, call: &Call, op: &str) -> Result<OutputId> {
     let (x, dimensions) = (call.input(0)?, call.input(1)?);
     let types = [type_attribute("T", b.type_of(x)), type_attribute("Tidx", b.type_of(dimensions))];
     b.first(op, &[x, dimensions], [types.to_vec(), vec![("keep_dims", Value::B(true))]].concat())
 }
 
-/// The result's gradient, repeated along the dimensions that a reduction took.
+/// Broadcasts the gradient of a reduction's result along the reduced dimensions.
 fn spread(b: &mut Builder<'_>, call: &Call, dy: OutputId) -> Result<OutputId> {
-    let sum = kept(b, call, "Sum")?;
+    let sum = reduce_keeping_rank(b, call, "Sum")?;
     let (narrow, whole) = (b.shape(sum)?, b.shape(call.input(0)?)?);
     let dy = b.reshape(dy, narrow)?;
     let types = [type_attribute("T", b.type_of(dy)), type_attribute("Tidx", DataType::Int32)];
     b.first("BroadcastTo", &[dy, whole], types.to_vec())
 }
 
-/// Shared by all elements that are the largest or least.
+/// Gradient of a maximum or minimum, shared equally by all elements with the extreme value.
 fn extreme(b: &mut Builder<'_>, call: &Call, op: &str) -> Result<Vec<Option<OutputId>>> {
     let (x, dy) = (call.input(0)?, call.gradient()?);
-    let y = kept(b, call, op)?;
+    let y = reduce_keeping_rank(b, call, op)?;
     let mask = b.op("Equal", &[x, y])?;
     let mask = b.cast(mask, b.type_of(x))?;
     let count = b.sum(mask, call.input(1)?, true)?;

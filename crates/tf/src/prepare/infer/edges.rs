@@ -3,7 +3,7 @@
 use super::super::names::{Input, Names};
 use crate::proto::NodeDef;
 
-/// The most copies of a value that are looked through; a circle has no end.
+/// Maximum length of a followed chain of `Identity` nodes, which may be cyclic.
 const MAX_CHAIN: usize = 100;
 
 /// An output of a node.
@@ -14,16 +14,16 @@ pub(super) struct Output {
     pub(super) index: i64,
 }
 
-/// The inputs and readers of every node. Inputs that name no node are left out: pruning refuses
-/// them where they matter.
+/// Inputs and consumers of every node. Excludes inputs from missing nodes, which pruning rejects if
+/// they are needed.
 pub(super) struct Edges {
-    /// The data inputs of each node.
+    /// Data inputs of each node.
     pub(super) data: Vec<Vec<Output>>,
-    /// The control inputs of each node.
+    /// Control inputs of each node.
     pub(super) control: Vec<Vec<usize>>,
-    /// The nodes that read an output of each node.
+    /// Nodes that read an output of each node.
     pub(super) readers: Vec<Vec<usize>>,
-    /// The nodes that wait for each node.
+    /// Nodes that have each node as a control input.
     pub(super) waiting: Vec<Vec<usize>>,
 }
 
@@ -58,7 +58,7 @@ impl Edges {
         edges
     }
 
-    /// The nodes that some nodes need, these included.
+    /// Marks the given nodes and everything upstream of them.
     pub(super) fn cone(&self, roots: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.data.len()];
         let mut work: Vec<usize> = roots.into_iter().collect();
@@ -71,7 +71,7 @@ impl Edges {
         reached
     }
 
-    /// The nodes that get at values computed from some nodes, these included.
+    /// Marks the given nodes and everything downstream of them along data edges.
     pub(super) fn computed_from(&self, roots: impl IntoIterator<Item = usize>) -> Vec<bool> {
         let mut reached = vec![false; self.data.len()];
         let mut work: Vec<usize> = roots.into_iter().collect();

@@ -1,4 +1,4 @@
-//! Which outputs are fed, and with what shape: placeholders, and what comes out of input pipelines.
+//! Determines the feeds and their shapes: placeholders, and outputs of input pipelines.
 
 use super::super::FedOutput;
 use super::super::feeds::stated_shape;
@@ -10,42 +10,43 @@ use crate::{DataType, PartialShape};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// The first version of graphs in which a placeholder's shape without sizes is that of a scalar.
+/// First graph version in which a placeholder's shape without dimensions means a scalar.
 const SCALAR_PLACEHOLDERS: i32 = 24;
 
-/// The name of the size that leading dimensions share.
+/// Name of the size that leading dimensions share.
 const BATCH: &str = "batch";
 
-/// True if a node holds a value that the caller supplies.
+/// True if nodes of an op hold a value that the caller supplies.
 pub(super) fn is_placeholder(op: &str) -> bool {
     matches!(op, "Placeholder" | "PlaceholderV2")
 }
 
-/// True if a node reads batches from an input pipeline, so that its outputs are fed instead.
+/// True if nodes of an op read batches from an input pipeline, so that their outputs are fed
+/// instead.
 pub(super) fn is_pipeline(op: &str) -> bool {
     op.starts_with("IteratorGetNext") && op != "IteratorGetNextAsOptional"
         || op.starts_with("QueueDequeue")
         || op == "MultiDeviceIteratorGetNextFromShard"
 }
 
-/// Feeds of a graph according to the flags.
+/// The nodes of a graph whose outputs are fed, according to the flags.
 pub(super) struct Sources<'a> {
     graph: &'a GraphDef,
     edges: &'a Edges,
-    /// The placeholders with a default that are fed all the same.
+    /// Placeholders with a default that are fed anyway.
     fed_defaults: BTreeSet<usize>,
 }
 
 impl<'a> Sources<'a> {
-    /// A placeholder with a default keeps it, unless the user gives it a shape, or the default
-    /// comes out of a pipeline or another placeholder.
+    /// Finds the fed nodes. A placeholder with a default is fed only if the user states its shape,
+    /// or if the default depends on a pipeline or another placeholder.
     pub(super) fn new(graph: &'a GraphDef, edges: &'a Edges, options: &InferOptions) -> Self {
         let named: BTreeSet<&str> = options.shapes.keys().map(|id| id.0.as_str()).collect();
         let dims: Vec<&str> =
             options.dims.keys().filter_map(|name| name.rsplit_once('.')).map(|(feed, _)| feed).collect();
         let op = |at: usize| graph.node[at].op.as_str();
-        let given = (0..graph.node.len()).filter(|&at| is_placeholder(op(at)) || is_pipeline(op(at)));
-        let from_outside = edges.computed_from(given);
+        let inputs = (0..graph.node.len()).filter(|&at| is_placeholder(op(at)) || is_pipeline(op(at)));
+        let from_outside = edges.computed_from(inputs);
         let is_fed = |&at: &usize| {
             let name = graph.node[at].name.as_str();
             op(at) == "PlaceholderWithDefault"
@@ -61,14 +62,14 @@ impl<'a> Sources<'a> {
         is_placeholder(op) || is_pipeline(op) || self.fed_defaults.contains(&at)
     }
 
-    /// The outputs that must be fed to compute some others, in the order of the graph.
+    /// Returns the outputs that must be fed to compute other outputs, in the order of the graph.
     pub(super) fn needed_by(&self, roots: impl IntoIterator<Item = Output>) -> BTreeSet<Output> {
-        let mut found = BTreeSet::new();
+        let mut sources = BTreeSet::new();
         let mut seen = vec![false; self.graph.node.len()];
         let mut work = Vec::new();
         let mut visit = |output: Output, work: &mut Vec<usize>| {
             if self.is_source(output.node) {
-                found.insert(output);
+                sources.insert(output);
             } else {
                 work.push(output.node);
             }
@@ -80,11 +81,11 @@ impl<'a> Sources<'a> {
                 self.edges.control[at].iter().for_each(|&node| visit(Output { node, index: 0 }, &mut work));
             }
         }
-        found
+        sources
     }
 }
 
-/// A feed with unspecified sizes.
+/// A feed with unknown sizes.
 #[derive(Clone, Debug)]
 struct Open {
     label: String,
@@ -99,7 +100,7 @@ pub(super) struct Shapes {
     producer: i32,
     used_shapes: BTreeSet<FedOutput>,
     used_dims: BTreeSet<String>,
-    /// The names that `--dim` could have given.
+    /// Valid names for `--dim`.
     known_dims: BTreeSet<String>,
     open: Vec<Open>,
 }
@@ -111,37 +112,37 @@ impl Shapes {
         Self { options, producer, used_shapes, used_dims, known_dims, open: Vec::new() }
     }
 
-    /// The given shape of a variable, or of another node that is not a feed.
-    pub(super) fn given(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
-        let given = self.options.shapes.get(id)?;
+    /// Returns the shape that the user states for an output, and marks it as used.
+    pub(super) fn from_user(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
+        let shape = self.options.shapes.get(id)?;
         self.used_shapes.insert(id.clone());
-        Some(given)
+        Some(shape)
     }
 
-    /// The sizes of a feed. `None` if some are missing, which [`Self::finish`] reports.
+    /// Returns the sizes of a feed, or `None` if some are unknown, which [`Self::finish`] reports.
     pub(super) fn sizes(&mut self, id: &FedOutput, stated: PartialShape) -> Result<Option<Vec<i64>>> {
         let label = label(id);
         let mut sizes = stated.dimensions.clone();
-        if let Some(given) = self.given(id) {
-            let have = sizes.get_or_insert_with(|| given.to_vec());
-            let fits = have.len() == given.len()
-                && have.iter().zip(given).all(|(h, g)| h.is_none() || g.is_none() || h == g);
+        if let Some(shape) = self.from_user(id) {
+            let sizes = sizes.get_or_insert_with(|| shape.to_vec());
+            let fits = sizes.len() == shape.len()
+                && sizes.iter().zip(shape).all(|(a, b)| a.is_none() || b.is_none() || a == b);
             if !fits {
-                let given = PartialShape { dimensions: Some(given.to_vec()) };
+                let shape = PartialShape { dimensions: Some(shape.to_vec()) };
                 return Err(Error::invalid(format!(
-                    "feed '{label}' has shape {stated} in the graph, which {given} does not fit: correct --shape"
+                    "feed '{label}' has shape {stated} in the graph, which is incompatible with {shape}: correct --shape"
                 )));
             }
-            have.iter_mut().zip(given).for_each(|(have, given)| *have = have.or(*given));
+            sizes.iter_mut().zip(shape).for_each(|(size, from_user)| *size = size.or(*from_user));
         }
         for (d, size) in sizes.iter_mut().flatten().enumerate() {
             let name = format!("{label}.{d}");
             let own = self.options.dims.get(&name);
-            if let Some(&given) = own {
+            if let Some(&own) = own {
                 self.used_dims.insert(name.clone());
-                if size.is_some_and(|size| size != given) {
+                if size.is_some_and(|size| size != own) {
                     return Err(Error::invalid(format!(
-                        "dimension {d} of feed '{label}' has size {} in the graph, not {given}: correct --dim {name}",
+                        "dimension {d} of feed '{label}' has size {} in the graph, not {own}: correct --dim {name}",
                         size.unwrap_or_default()
                     )));
                 }
@@ -160,31 +161,31 @@ impl Shapes {
         Ok(known)
     }
 
-    /// Reports sizes that are missing, and flags that mean nothing.
+    /// Reports unknown sizes, and flags without effect.
     pub(super) fn finish(self, inferred: &mut Inferred) {
         if !self.open.is_empty() {
             let lines = self.open.iter().map(|open| format!("\n    {}", open.line()));
             inferred.problems.push(format!(
-                "not all sizes of the feeds are known; give them with these flags, with your numbers:{}",
+                "some sizes of feeds are unknown; set them with these flags, with your own numbers:{}",
                 lines.collect::<String>()
             ));
         }
         for id in self.options.shapes.keys().filter(|id| !self.used_shapes.contains(*id)) {
             inferred.problems.push(format!(
-                "a shape is given for '{}:{}', which is not a placeholder that the fetches need; correct --shape",
+                "--shape names '{}:{}', which is not a placeholder that the fetches need: correct --shape",
                 id.0, id.1
             ));
         }
         for name in self.options.dims.keys().filter(|name| !self.used_dims.contains(*name)) {
             if name == BATCH {
-                inferred.notes.push(
-                    "--dim batch changes nothing: no leading dimension of a feed is left open".to_owned(),
-                );
+                inferred
+                    .notes
+                    .push("--dim batch has no effect: no feed has an unknown leading dimension".to_owned());
                 continue;
             }
             let known: Vec<&str> = self.known_dims.iter().take(12).map(String::as_str).collect();
             inferred.problems.push(format!(
-                "--dim {name} names no dimension of a feed: there are {BATCH}, {}",
+                "--dim {name} does not name a dimension of a feed: expected one of {BATCH}, {}",
                 known.join(", ")
             ));
         }
@@ -192,13 +193,13 @@ impl Shapes {
 }
 
 impl Open {
-    /// The feed, and the flags that would do.
+    /// Describes the feed and the flags that set its sizes.
     fn line(&self) -> String {
         let Self { label, stated, sizes } = self;
         let Some(sizes) = sizes else {
             return format!(
-                "feed '{label}', of which not even the rank is known: --shape {label}=SIZES, such as 1,224,224,3 \
-                 (nothing for a scalar)"
+                "feed '{label}' of unknown rank: --shape {label}=SIZES, for example 1,224,224,3 (empty for a \
+                 scalar)"
             );
         };
         let open = sizes.iter().enumerate().filter(|(_, size)| size.is_none());
@@ -216,12 +217,13 @@ impl Open {
     }
 }
 
-/// An output as flags name it.
+/// Returns the name of an output in flags.
 pub(super) fn label(id: &FedOutput) -> String {
     if id.1 == 0 { id.0.clone() } else { format!("{}:{}", id.0, id.1) }
 }
 
-/// The feed of an output; `None` if it cannot be made, which is reported then or in the end.
+/// Returns the feed of an output, or `None` if its sizes are unknown, which [`Shapes::finish`]
+/// reports.
 pub(super) fn feed(
     graph: &GraphDef,
     edges: &Edges,
@@ -251,7 +253,7 @@ pub(super) fn feed(
 }
 
 fn feed_type(node: &NodeDef, id: &FedOutput, signatures: &Signatures<'_>) -> Result<DataType> {
-    let what = if is_placeholder(&node.op) {
+    let label = if is_placeholder(&node.op) {
         format!("placeholder '{}'", node.name)
     } else {
         format!("'{}' (op {})", label(id), node.op)
@@ -259,23 +261,23 @@ fn feed_type(node: &NodeDef, id: &FedOutput, signatures: &Signatures<'_>) -> Res
     let (_, types) = signatures.output_types(node)?;
     let data_type = usize::try_from(id.1).ok().and_then(|k| types.get(k)).map(|t| t.base());
     let data_type =
-        data_type.ok_or_else(|| Error::invalid(format!("{what} has only {} outputs", types.len())))?;
+        data_type.ok_or_else(|| Error::invalid(format!("{label} has only {} outputs", types.len())))?;
     if data_type.primitive_type().is_none() {
         return Err(Error::unsupported(format!(
-            "{what} has type {data_type}, which cannot be an argument: fetch something that does not need it, or give \
-             a config that feeds tensors of numbers or bools behind it"
+            "{label} has type {data_type}, which cannot be an argument: fetch nodes that do not depend on it, or use a \
+             config that feeds tensors of numbers or bools downstream of it"
         )));
     }
     Ok(data_type)
 }
 
-/// The shape of what a pipeline makes: an iterator's is its attribute; a queue's is that of its
-/// elements, with how many are taken in front.
+/// Returns the shape of a pipeline's output. An iterator states it in an attribute. A queue states
+/// the shape of its elements, which has an unknown leading dimension added if several are dequeued.
 fn pipeline_shape(graph: &GraphDef, edges: &Edges, at: usize, index: i64) -> PartialShape {
     let node = &graph.node[at];
-    let noted = stated_shape(node, index);
-    if noted != PartialShape::UNKNOWN {
-        return noted;
+    let stated = stated_shape(node, index);
+    if stated != PartialShape::UNKNOWN {
+        return stated;
     }
     let listed = |node: &NodeDef, name: &str| {
         let Some(Value::List(list)) = node.attr.get(name).and_then(|v| v.value.as_ref()) else { return None };
@@ -292,7 +294,7 @@ fn pipeline_shape(graph: &GraphDef, edges: &Edges, at: usize, index: i64) -> Par
     shape
 }
 
-/// The feeds of a config by what they replace.
+/// Returns the positions of a config's feeds by the outputs that they replace.
 pub(super) fn by_output(feeds: &[Feed]) -> BTreeMap<FedOutput, usize> {
     feeds.iter().enumerate().map(|(i, feed)| (super::super::config::id(&feed.id), i)).collect()
 }

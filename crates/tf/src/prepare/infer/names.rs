@@ -1,20 +1,21 @@
-//! Names of feeds, fetches and variables that are C++ identifiers, no two of which clash.
+//! Names of feeds, fetches, and variables: C++ identifiers that do not clash.
 
 use super::FedOutput;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The names given out so far in one group.
+/// The names used so far in one group.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct UsedNames {
     names: BTreeSet<String>,
-    /// The number that a name gets which is not free, by the name.
+    /// Next number to append to each name that is already used.
     next: BTreeMap<String, usize>,
 }
 
-impl Taken {
-    /// A name for an output: its node's, every character that no identifier has replaced by `_`,
-    /// with `_k` for output
-    /// `k` above 0, and a number if that name or its `_data` is taken.
+impl UsedNames {
+    /// Returns an unused name for an output, and marks it as used. The name is the node's, with `_`
+    /// for every character that is invalid in identifiers, and with the suffix `_k` for output
+    /// `k` above 0. A number is appended if the name clashes with another, or if one of the two is
+    /// the other followed by `_data`.
     pub(super) fn claim(&mut self, id: &FedOutput) -> String {
         let mut base: String =
             id.0.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -27,8 +28,8 @@ impl Taken {
         let mut name = base.clone();
         loop {
             let data = format!("{name}_data");
-            let of = name.strip_suffix("_data").unwrap_or("");
-            if !self.names.contains(&name) && !self.names.contains(&data) && !self.names.contains(of) {
+            let stem = name.strip_suffix("_data").unwrap_or("");
+            if !self.names.contains(&name) && !self.names.contains(&data) && !self.names.contains(stem) {
                 break;
             }
             let number = self.next.entry(base.clone()).or_insert(2);
@@ -46,8 +47,8 @@ mod tests {
 
     #[test]
     fn names_are_identifiers_and_never_clash() {
-        let mut taken = Taken::default();
-        let mut claim = |node: &str, k| taken.claim(&(node.to_owned(), k));
+        let mut names = UsedNames::default();
+        let mut claim = |node: &str, k| names.claim(&(node.to_owned(), k));
         assert_eq!(claim("a/b", 0), "a_b");
         assert_eq!(claim("a.b", 0), "a_b_2");
         assert_eq!(claim("a_b", 1), "a_b_1");

@@ -1,4 +1,4 @@
-//! Sinks of a graph: results that the graph does not use itself, except remnants of training.
+//! Sinks of a graph: results that the graph does not use itself, except for remnants of training.
 
 use super::super::signatures::Signatures;
 use super::super::variables::is_variable;
@@ -6,7 +6,7 @@ use super::edges::Edges;
 use super::feeds::{is_pipeline, is_placeholder};
 use crate::proto::{GraphDef, NodeDef};
 
-/// Ops that are run for what they do or hold, not for their output.
+/// Ops that run for their effect or hold a value, so that their output is not a result.
 const NO_RESULTS: [&str; 30] = [
     "Assert",
     "Assign",
@@ -40,40 +40,40 @@ const NO_RESULTS: [&str; 30] = [
     "_SwitchN",
 ];
 
-/// Ops whose results follow from shapes, or that are all the same number.
+/// Ops whose results depend only on shapes or are constant.
 const SHAPES: [&str; 8] =
     ["BroadcastGradientArgs", "ConcatOffset", "OnesLike", "Rank", "Shape", "ShapeN", "Size", "ZerosLike"];
 
-/// Ops whose results are those of a loop, which makes all of them whether someone asks or not.
+/// Ops that return the results of a loop, which computes all of them even if they are unused.
 const LOOPS: [&str; 4] = ["Exit", "RefExit", "StatelessWhile", "While"];
 
-/// The ends of a graph, as positions of nodes.
+/// Sinks of a graph, as positions of nodes.
 #[derive(Default)]
 pub(super) struct Sinks {
     /// Nodes that no other node reads or waits for.
     pub(super) results: Vec<usize>,
-    /// Nodes that only summaries read, or for which other nodes wait.
+    /// Nodes that only summaries read, or that only have control edges to other nodes.
     pub(super) observed: Vec<usize>,
-    /// Nodes that run because they update variables.
+    /// Nodes without a result that update variables or wait for nodes that do.
     pub(super) updates: Vec<usize>,
-    /// Results of loops that nothing reads.
+    /// Unused results of loops.
     pub(super) of_loops: Vec<usize>,
-    /// Nodes that depend only on variables.
+    /// Unused results that depend on variables but on nothing else that varies.
     pub(super) of_variables: Vec<usize>,
-    /// Whatever else has a result that nothing reads: gradients, shapes, constants.
+    /// Other unused results: gradients, shapes, and constants.
     pub(super) rest: Vec<usize>,
-    /// Of each node, whether it updates a variable.
+    /// For each node, true if it updates a variable.
     pub(super) is_update: Vec<bool>,
 }
 
 impl Sinks {
-    /// Finds the ends of a graph.
+    /// Finds the sinks of a graph.
     pub(super) fn find(graph: &GraphDef, edges: &Edges, signatures: &Signatures<'_>) -> Self {
         let nodes = graph.node.as_slice();
-        let varies = varying(nodes, edges, signatures);
+        let varies = find_varying(nodes, edges, signatures);
         let of_variables = edges.computed_from((0..nodes.len()).filter(|&at| is_variable(&nodes[at].op)));
-        let mut sinks = Self { is_update: updates(nodes, edges), ..Self::default() };
-        let updating = edges_forward(edges, &sinks.is_update);
+        let mut sinks = Self { is_update: find_updates(nodes, edges), ..Self::default() };
+        let updating = downstream(edges, &sinks.is_update);
         for (at, node) in nodes.iter().enumerate() {
             let (is_read, is_waited_for) = (!edges.readers[at].is_empty(), !edges.waiting[at].is_empty());
             let only_observed = edges.readers[at].iter().all(|&reader| is_summary(&nodes[reader].op));
@@ -87,33 +87,35 @@ impl Sinks {
                 continue;
             }
             let origin = &nodes[edges.origin(nodes, at)];
-            let is_debris = [node, origin].iter().any(|node| is_of_gradient(&node.name));
-            let list =
-                if is_debris || SHAPES.contains(&node.op.as_str()) || node.name.contains("/AssertGuard/") {
-                    &mut sinks.rest
-                } else if !varies[at] {
-                    if of_variables[at] { &mut sinks.of_variables } else { &mut sinks.rest }
-                } else if LOOPS.contains(&origin.op.as_str()) {
-                    &mut sinks.of_loops
-                } else if is_read || is_waited_for {
-                    &mut sinks.observed
-                } else {
-                    &mut sinks.results
-                };
+            let is_of_training = [node, origin].iter().any(|node| is_of_gradient(&node.name));
+            let list = if is_of_training
+                || SHAPES.contains(&node.op.as_str())
+                || node.name.contains("/AssertGuard/")
+            {
+                &mut sinks.rest
+            } else if !varies[at] {
+                if of_variables[at] { &mut sinks.of_variables } else { &mut sinks.rest }
+            } else if LOOPS.contains(&origin.op.as_str()) {
+                &mut sinks.of_loops
+            } else if is_read || is_waited_for {
+                &mut sinks.observed
+            } else {
+                &mut sinks.results
+            };
             list.push(at);
         }
         sinks
     }
 }
 
-/// The positions of a node's outputs that hold numbers or bools.
+/// Returns the positions of a node's outputs that hold numbers or bools.
 pub(super) fn numeric_outputs(node: &NodeDef, signatures: &Signatures<'_>) -> Vec<i64> {
     let Ok((_, types)) = signatures.output_types(node) else { return Vec::new() };
     (0..).zip(&types).filter(|(_, t)| t.primitive_type().is_some()).map(|(k, _)| k).collect()
 }
 
-/// True if a node computes numbers, rather than a copy of a variable, a side effect, or the marker
-/// of a branch.
+/// True if a node computes numbers, rather than a copy of a variable, a side effect, or an output
+/// of a `Switch`.
 fn has_result(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>, at: usize) -> bool {
     let is_effect = |op: &str| {
         NO_RESULTS.contains(&op) || is_variable(op) || is_update_op(op) || op.starts_with("TensorArray")
@@ -143,7 +145,7 @@ fn is_update_op(op: &str) -> bool {
     let scatters = ["Add", "Div", "Max", "Min", "Mul", "Sub", "Update"];
     let scattered = op.strip_prefix("ScatterNd").or_else(|| op.strip_prefix("Scatter"));
     starts.iter().any(|start| op.starts_with(start))
-        || scattered.is_some_and(|what| scatters.contains(&what))
+        || scattered.is_some_and(|operation| scatters.contains(&operation))
         || matches!(
             op,
             "AssignAdd"
@@ -155,17 +157,17 @@ fn is_update_op(op: &str) -> bool {
         )
 }
 
-/// Of each node, whether it updates a variable: by its op, or by assigning what was computed from
-/// variables, which tells it from initialisers and restores.
-fn updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
+/// Returns for each node whether it updates a variable: by its op, or by assigning a value computed
+/// from variables, which distinguishes updates from initializers and restores.
+fn find_updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
     let from_variables = edges.computed_from((0..nodes.len()).filter(|&at| is_variable(&nodes[at].op)));
     let is_update = |at: usize| {
         let node = &nodes[at];
         match (node.op.as_str(), edges.data[at].as_slice()) {
             ("Assign" | "AssignVariableOp", [variable, value, ..]) => {
-                let initialiser = nodes[variable.node].name.as_str();
+                let variable_name = nodes[variable.node].name.as_str();
                 from_variables[value.node]
-                    && node.name.strip_prefix(initialiser).is_none_or(|rest| !rest.starts_with("/Assign"))
+                    && node.name.strip_prefix(variable_name).is_none_or(|rest| !rest.starts_with("/Assign"))
             }
             ("PartitionedCall" | "StatefulPartitionedCall", _) => from_variables[at],
             (op, _) => is_update_op(op),
@@ -174,8 +176,8 @@ fn updates(nodes: &[NodeDef], edges: &Edges) -> Vec<bool> {
     (0..nodes.len()).map(is_update).collect()
 }
 
-/// Of each node, whether it needs one of some nodes.
-fn edges_forward(edges: &Edges, roots: &[bool]) -> Vec<bool> {
+/// Returns for each node whether it is a root or downstream of one.
+fn downstream(edges: &Edges, roots: &[bool]) -> Vec<bool> {
     let mut reached = vec![false; roots.len()];
     let mut work: Vec<usize> = (0..roots.len()).filter(|&at| roots[at]).collect();
     while let Some(at) = work.pop() {
@@ -187,9 +189,8 @@ fn edges_forward(edges: &Edges, roots: &[bool]) -> Vec<bool> {
     reached
 }
 
-/// Of each node, whether its value follows from what comes from outside: feeds, pipelines, random
-/// numbers.
-fn varying(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>) -> Vec<bool> {
+/// Returns for each node whether its value depends on feeds, pipelines, or random numbers.
+fn find_varying(nodes: &[NodeDef], edges: &Edges, signatures: &Signatures<'_>) -> Vec<bool> {
     let is_source = |&at: &usize| {
         let op = nodes[at].op.as_str();
         let is_random = ["Random", "Multinomial", "TruncatedNormal"].iter().any(|word| op.contains(word));

@@ -1,10 +1,11 @@
-//! Configs that a model states: a signature's feeds and fetches, with sizes that it leaves open.
+//! Completes a config that a model states: the feeds and fetches of a signature, which may have
+//! unknown sizes.
 
 use super::super::feeds::stated_shape;
 use super::super::names::{Input, Names};
 use super::super::{FedOutput, config, prune};
 use super::feeds::{Shapes, label};
-use super::names::Taken;
+use super::names::UsedNames;
 use super::{InferOptions, Inferred, proto, signatures, variables};
 use crate::PartialShape;
 use crate::proto::{Config, Feed, Fetch, GraphDef, Variable};
@@ -13,14 +14,13 @@ use support::{Error, Result};
 
 /// Part of a graph that the fetches of a config need.
 pub(crate) struct Reached {
-    /// For each node, whether it is needed or fed.
+    /// For each node, true if it is needed or fed.
     pub(crate) needed: Vec<bool>,
-    /// The variables among them, with what is known of them and the names of all nodes that are
-    /// handles of each.
+    /// The needed variables, each with the names of all needed nodes that are handles of it.
     pub(crate) variables: Vec<(Variable, Vec<String>)>,
 }
 
-/// Finds what the fetches of a config need, its feeds aside.
+/// Finds the part of a graph that the fetches of a config need, up to its feeds.
 pub(crate) fn reach(graph: &GraphDef, config: &Config) -> Result<Reached> {
     let (names, fed) = (Names::new(&graph.node)?, fed(config));
     let mut needed = prune::needed(config, &graph.node, &names, &fed)?;
@@ -32,7 +32,7 @@ pub(crate) fn reach(graph: &GraphDef, config: &Config) -> Result<Reached> {
         .collect();
     let mut shapes = Shapes::new(graph, InferOptions::default());
     variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
-    // Fed nodes count as reached. The graph supplies their types.
+    // Fed nodes are included, because the graph supplies their types.
     for (name, _) in fed.keys() {
         if let Some(at) = names.get(name) {
             needed[at] = true;
@@ -50,8 +50,8 @@ fn fed(config: &Config) -> BTreeMap<FedOutput, usize> {
     config.feed.iter().enumerate().map(|(k, feed)| (config::id(&feed.id), k)).collect()
 }
 
-/// The config of a graph whose feeds and fetches are stated: names become identifiers, open sizes
-/// are closed as the user says, feeds that nothing needs are dropped, variables are added.
+/// Completes the config of a graph with stated feeds and fetches: converts names to identifiers,
+/// sets unknown sizes from the user's options, drops unused feeds, and adds variables.
 pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions) -> Result<Inferred> {
     let (names, fed) = (Names::new(&graph.node)?, fed(stated));
     let signatures = signatures(graph)?;
@@ -59,23 +59,23 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
     let used = used_feeds(graph, &names, stated, &needed, &fed)?;
     let mut inferred = Inferred::default();
     let mut shapes = Shapes::new(graph, by_argument(stated, options));
-    let mut taken = Taken::default();
+    let mut feed_names = UsedNames::default();
     for (k, feed) in stated.feed.iter().enumerate() {
         let id = config::id(&feed.id);
         let argument = argument(feed);
         if !used.contains(&k) {
             inferred.notes.push(format!(
-                "input '{}' ('{}:{}') is not needed for the fetches, and no feed of the program",
+                "input '{}' ('{}:{}') is not needed for the fetches and is not a feed of the program",
                 label(&argument),
                 id.0,
                 id.1
             ));
-            shapes.given(&argument);
+            shapes.from_user(&argument);
             continue;
         }
         let node = names.get(&id.0).map(|at| &graph.node[at]).ok_or_else(|| {
             Error::invalid(format!(
-                "input '{}' is '{}:{}', which the graph does not have",
+                "input '{}' is '{}:{}', but the graph has no such node",
                 label(&argument),
                 id.0,
                 id.1
@@ -88,18 +88,18 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
         let shape = if shape == PartialShape::UNKNOWN { stated_shape(node, id.1) } else { shape };
         match shapes.sizes(&argument, shape) {
             Ok(Some(sizes)) => {
-                let name = taken.claim(&argument);
+                let name = feed_names.claim(&argument);
                 inferred.config.feed.push(Feed { shape: Some(proto(&sizes)), name, ..feed.clone() });
             }
             Ok(None) => {}
             Err(problem) => inferred.problems.push(problem.message().to_owned()),
         }
     }
-    let mut taken = Taken::default();
+    let mut fetch_names = UsedNames::default();
     for fetch in &stated.fetch {
         let id = config::id(&fetch.id);
         let label = if fetch.name.is_empty() { id } else { (fetch.name.clone(), 0) };
-        let name = taken.claim(&label);
+        let name = fetch_names.claim(&label);
         inferred.config.fetch.push(Fetch { name, ..fetch.clone() });
     }
     variables::add(graph, &needed, &signatures, &mut shapes, &mut inferred);
@@ -107,13 +107,13 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
     Ok(inferred)
 }
 
-/// Name of a feed in flags: the argument of the signature, or the fed output.
+/// Returns the name of a feed in flags: the argument of the signature, or else the fed output.
 fn argument(feed: &Feed) -> FedOutput {
     if feed.name.is_empty() { config::id(&feed.id) } else { (feed.name.clone(), 0) }
 }
 
-/// The options with what they say of nodes said of the arguments that the nodes stand for: users
-/// may know either name.
+/// Renames fed nodes in the options to the arguments that they represent, because users may know
+/// either name.
 fn by_argument(stated: &Config, options: &InferOptions) -> InferOptions {
     let mut options = options.clone();
     for feed in &stated.feed {
@@ -136,7 +136,7 @@ fn by_argument(stated: &Config, options: &InferOptions) -> InferOptions {
     options
 }
 
-/// The positions of the feeds that the fetches need.
+/// Returns the positions of the feeds that the fetches need.
 fn used_feeds(
     graph: &GraphDef,
     names: &Names<'_>,

@@ -7,7 +7,7 @@ use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// Ops that take a handle and do not write through it.
+/// Ops with a handle as input that do not write through it.
 const READERS: [&str; 6] = [
     "ReadVariableOp",
     "ResourceGather",
@@ -17,8 +17,8 @@ const READERS: [&str; 6] = [
     "_ReadVariablesOp",
 ];
 
-/// Ops that pass on what they get: what they return may be the handle.
-const PASSERS: [&str; 16] = [
+/// Ops that forward an input, which may be a handle or reference.
+const FORWARDERS: [&str; 16] = [
     "Enter",
     "Exit",
     "Identity",
@@ -37,24 +37,24 @@ const PASSERS: [&str; 16] = [
     "_SwitchN",
 ];
 
-/// Limit for the depth of analyzed calls. Beyond it, a variable counts as written.
+/// Maximum depth of analyzed calls. Beyond it, a variable counts as written.
 const MAX_DEPTH: usize = 100;
 
-/// The most steps of following handles, over all variables; after that, variables count as written.
+/// Maximum number of steps over all variables. After that, variables count as written.
 const MAX_STEPS: usize = 1_000_000;
 
-/// The nodes that read each node, with the position among their data inputs.
+/// Consumers of each node, with the position among the consumer's data inputs.
 type Readers<'a> = BTreeMap<&'a str, Vec<(&'a NodeDef, usize)>>;
 
-/// Consumers of each value, and known facts about functions.
+/// Finds the written variables. Caches the consumers and the results for functions.
 pub(super) struct Writes<'a> {
     signatures: &'a Signatures<'a>,
-    /// Needed nodes of the graph.
+    /// Consumers among the needed nodes of the graph.
     readers: Rc<Readers<'a>>,
     /// Consumers in each function.
     bodies: BTreeMap<&'a str, Rc<Readers<'a>>>,
     steps: usize,
-    /// True if a function writes through an argument.
+    /// For each analyzed function and argument, true if the function writes through the argument.
     functions: BTreeMap<(&'a str, usize), bool>,
 }
 
@@ -65,13 +65,15 @@ impl<'a> Writes<'a> {
         Self { signatures, readers, bodies, steps: 0, functions: BTreeMap::new() }
     }
 
-    /// True if a needed node writes the variable of this node.
+    /// True if a needed node may write through the handle or reference that a variable's node
+    /// returns.
     pub(super) fn writes(&mut self, variable: &'a NodeDef) -> bool {
         let readers = Rc::clone(&self.readers);
         self.follow(&variable.name, &readers, 0)
     }
 
-    /// True if a consumer writes through the handle of a node or argument.
+    /// True if a consumer, direct or through forwarding nodes, may write through the handle of a
+    /// node or argument.
     fn follow(&mut self, name: &'a str, readers: &Readers<'a>, depth: usize) -> bool {
         let mut seen = BTreeSet::from([name]);
         let mut work = vec![name];
@@ -81,7 +83,7 @@ impl<'a> Writes<'a> {
                 if self.steps > MAX_STEPS {
                     return true;
                 }
-                if is_passed_on(node) {
+                if forwards_handle(node) {
                     if seen.insert(&node.name) {
                         work.push(&node.name);
                     }
@@ -93,10 +95,10 @@ impl<'a> Writes<'a> {
         false
     }
 
-    /// True if a node writes through the input at a position.
+    /// True if a node may write through the data input at a position.
     fn node_writes(&mut self, node: &'a NodeDef, position: usize, depth: usize) -> bool {
         let op = node.op.as_str();
-        if READERS.contains(&op) || PASSERS.contains(&op) {
+        if READERS.contains(&op) || FORWARDERS.contains(&op) {
             return false;
         }
         if let Some((function, _)) = self.signatures.function(op) {
@@ -106,7 +108,8 @@ impl<'a> Writes<'a> {
         if !called.is_empty() {
             return called.iter().any(|name| match self.signatures.function(name) {
                 Some((function, signature)) => {
-                    // `If` and `Case` take the choice first, which no function gets.
+                    // The first input of `If` and `Case` selects the function and is not passed to
+                    // it.
                     let data = node.input.iter().filter(|input| !input.starts_with('^')).count();
                     let first = data.saturating_sub(signature.input_arg.len());
                     position >= first && self.function_writes(function, position - first, depth)
@@ -114,7 +117,8 @@ impl<'a> Writes<'a> {
                 None => true,
             });
         }
-        // A value may be read from a reference; a reference or handle that is asked for is written.
+        // If the op expects a value, it only reads the reference. An op that expects a reference or
+        // handle may write through it.
         match self.signatures.apply(node, node.attr.clone()) {
             Ok(typed) => typed.input_types.get(position).is_none_or(|t| t.primitive_type().is_none()),
             Err(_) => true,
@@ -131,7 +135,7 @@ impl<'a> Writes<'a> {
         if depth >= MAX_DEPTH {
             return true;
         }
-        // Assumption for recursive calls: they write only if another node does.
+        // Assume that recursive calls don't write: other nodes of the body decide.
         self.functions.insert(key, false);
         let body = self.bodies.entry(key.0).or_insert_with(|| Rc::new(readers(&function.node_def)));
         let body = Rc::clone(body);
@@ -141,11 +145,11 @@ impl<'a> Writes<'a> {
     }
 }
 
-/// True if a node returns the handle or reference of its input rather than a value.
-fn is_passed_on(node: &NodeDef) -> bool {
+/// True if a node forwards a handle or reference rather than a value.
+fn forwards_handle(node: &NodeDef) -> bool {
     let is_handle = |number: i32| DataType::from_number(number).is_some_and(|t| t.primitive_type().is_none());
     let op = node.op.as_str();
-    PASSERS.contains(&op)
+    FORWARDERS.contains(&op)
         && match node.attr.get("T").and_then(|value| value.value.as_ref()) {
             _ if op.starts_with("Ref") => true,
             Some(Value::Type(number)) => is_handle(*number),
@@ -168,7 +172,7 @@ fn readers<'a>(nodes: impl IntoIterator<Item = &'a NodeDef>) -> Readers<'a> {
     readers
 }
 
-/// The functions among a node's attributes.
+/// Returns the functions among a node's attributes.
 fn called_functions(node: &NodeDef) -> Vec<String> {
     let mut names = Vec::new();
     for value in node.attr.values() {
