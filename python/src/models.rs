@@ -19,7 +19,7 @@ use tf::proto::Config;
 /// Options of a model: the items of a dictionary.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
-pub(crate) struct Wanted {
+pub(crate) struct ModelOptions {
     path: PathBuf,
     /// Name of the model in messages.
     name: String,
@@ -47,7 +47,7 @@ struct Model {
     notes: Vec<String>,
 }
 
-impl Wanted {
+impl ModelOptions {
     fn load_options(&self) -> Result<LoadOptions> {
         let config = self.config.clone().map(|bytes| tf::source::parse_config(Bytes::from(bytes), "config"));
         Ok(LoadOptions {
@@ -136,15 +136,15 @@ impl Wanted {
 #[pyfunction]
 pub(crate) fn build<'py>(
     py: Python<'py>,
-    wanted: Wanted,
+    options: ModelOptions,
     name: &str,
     class: &str,
     constants: PathBuf,
 ) -> PyResult<(Bound<'py, PyBytes>, String, Vec<String>)> {
     let made = py.detach(|| {
         guarded(|| {
-            let model = wanted.read_whole()?;
-            let (target, variants) = wanted.targets()?;
+            let model = options.read_whole()?;
+            let (target, variants) = options.targets()?;
             let back = BackOptions { variants, ..BackOptions::new(target, name) };
             let options = AotOptions {
                 constants: aot::ConstantsMode::File,
@@ -175,7 +175,7 @@ fn write(path: &Path, parts: &[std::borrow::Cow<'_, [u8]>]) -> Result<()> {
 #[pyfunction]
 pub(crate) fn hlo<'py>(
     py: Python<'py>,
-    wanted: Wanted,
+    options: ModelOptions,
     stage: &str,
     format: &str,
 ) -> PyResult<Bound<'py, PyBytes>> {
@@ -191,9 +191,9 @@ pub(crate) fn hlo<'py>(
                     )));
                 }
             };
-            let program = wanted.read_whole()?.input.source.without_checks()?.import(&mut NoObserver)?;
+            let program = options.read_whole()?.input.source.without_checks()?.import(&mut NoObserver)?;
             let result_names = program.interface.result_names();
-            let options = BackOptions::new(wanted.targets()?.0, "entry");
+            let options = BackOptions::new(options.targets()?.0, "entry");
             let module = at_stage(program.module, stage, &options, &mut NoObserver)?;
             let module = &*compiler::portable(&module);
             Ok(match format {
@@ -229,12 +229,12 @@ type Problem = (&'static str, String, String, String);
 #[expect(clippy::type_complexity, reason = "Python unpacks it")]
 pub(crate) fn check(
     py: Python<'_>,
-    wanted: Wanted,
+    options: ModelOptions,
 ) -> PyResult<(Vec<Problem>, Vec<String>, Vec<String>, BTreeMap<String, (usize, bool)>)> {
     let checked = py.detach(|| {
         guarded(|| {
-            let model = wanted.read()?;
-            let options = BackOptions::new(wanted.targets()?.0, "model");
+            let model = options.read()?;
+            let options = BackOptions::new(options.targets()?.0, "model");
             let checked = match model.input.source {
                 Source::Graph { graph, config, loop_bounds } => {
                     compiler::check(graph, &config, &model.problems, &loop_bounds, &options, &mut NoObserver)?
@@ -258,13 +258,13 @@ pub(crate) fn check(
 
 /// Returns the config of a model, given or inferred, as text proto.
 #[pyfunction]
-pub(crate) fn config_text(py: Python<'_>, wanted: Wanted) -> PyResult<String> {
+pub(crate) fn config_text(py: Python<'_>, options: ModelOptions) -> PyResult<String> {
     let text = py.detach(|| {
-        guarded(|| match wanted.read_whole()?.input.source {
+        guarded(|| match options.read_whole()?.input.source {
             Source::Graph { config, .. } => Ok(tf::source::config_to_text(&config)),
             Source::Hlo(_) => Err(Error::invalid(format!(
                 "{} is a program with its own arguments and results, so it has no config",
-                wanted.name
+                options.name
             ))),
         })
     });

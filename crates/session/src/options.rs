@@ -5,12 +5,12 @@ pub(crate) mod config;
 use std::sync::Arc;
 use std::time::Duration;
 use support::Result;
-use tf::Wanted;
+use tf::RunRequest;
 use tf::proto::GraphDef;
 
 /// Rewrites a graph before it is pruned to the requested outputs, for example to group nodes into
 /// clusters.
-pub type Rewrite = Arc<dyn Fn(&GraphDef, &Wanted) -> Result<GraphDef> + Send + Sync>;
+pub type Rewrite = Arc<dyn Fn(&GraphDef, &RunRequest) -> Result<GraphDef> + Send + Sync>;
 
 /// Sink for the output of `Print` and similar ops.
 pub type Output = Arc<dyn Fn(&str) + Send + Sync>;

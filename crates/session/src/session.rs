@@ -24,7 +24,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use support::{Code, Coded as _, Error, Result};
 use tf::proto::{GraphDef, RunMetadata};
-use tf::{DataType, Wanted};
+use tf::{DataType, RunRequest};
 use trace::Execution;
 
 /// A graph that can be run any number of times, in whole or in part. Its variables persist across
@@ -35,7 +35,7 @@ pub struct Session {
     graph: GraphDef,
     options: Options,
     engine: Arc<Engine>,
-    programs: Mutex<BTreeMap<Wanted, Arc<Program>>>,
+    programs: Mutex<BTreeMap<RunRequest, Arc<Program>>>,
 }
 
 impl Session {
@@ -116,12 +116,12 @@ impl Session {
         targets: &[&str],
         recorder: Option<Arc<Recorder>>,
     ) -> Result<Vec<Value>> {
-        let wanted = Wanted {
+        let request = RunRequest {
             feeds: feeds.iter().map(|(name, _)| output(name)).collect::<Result<_>>()?,
             fetches: fetches.iter().map(|name| output(name)).collect::<Result<_>>()?,
             targets: targets.iter().map(|name| (*name).trim_start_matches('^').to_owned()).collect(),
         };
-        let program = self.program(&wanted)?;
+        let program = self.program(&request)?;
         let arguments: Vec<Value> = feeds.iter().map(|(_, value)| value.clone()).collect();
         for ((name, value), data_type) in feeds.iter().zip(&program.feed_types) {
             check_feed(name, value, *data_type).coded(Code::GivenArray)?;
@@ -132,25 +132,25 @@ impl Session {
             .coded(Code::SessionStep)
     }
 
-    /// The cached program for `wanted`, or a new one.
-    fn program(&self, wanted: &Wanted) -> Result<Arc<Program>> {
-        if let Some(program) = lock(&self.programs).get(wanted) {
+    /// The cached program for `request`, or a new one.
+    fn program(&self, request: &RunRequest) -> Result<Arc<Program>> {
+        if let Some(program) = lock(&self.programs).get(request) {
             return Ok(program.clone());
         }
-        let program = Arc::new(compiler::guarded(|| self.make_program(wanted)).coded(Code::Session)?);
-        Ok(lock(&self.programs).entry(wanted.clone()).or_insert(program).clone())
+        let program = Arc::new(compiler::guarded(|| self.make_program(request)).coded(Code::Session)?);
+        Ok(lock(&self.programs).entry(request.clone()).or_insert(program).clone())
     }
 
-    fn make_program(&self, wanted: &Wanted) -> Result<Program> {
+    fn make_program(&self, request: &RunRequest) -> Result<Program> {
         let rewritten;
         let graph = match &self.options.rewrite {
             Some(rewrite) => {
-                rewritten = rewrite(&self.graph, wanted)?;
+                rewritten = rewrite(&self.graph, request)?;
                 &rewritten
             }
             None => &self.graph,
         };
-        let resolved = tf::resolve(graph, wanted)?;
+        let resolved = tf::resolve(graph, request)?;
         let placement = Placement::new(
             graph,
             &resolved.graph,
@@ -170,7 +170,7 @@ impl Session {
             let named = resolved.graph.nodes.values().nth(k).filter(|node| node.op == "_Arg");
             named.and_then(|node| node.output_types.first().copied())
         };
-        let types = (0..wanted.feeds.len()).map(|k| argument(k).unwrap_or(DataType::Float)).collect();
+        let types = (0..request.feeds.len()).map(|k| argument(k).unwrap_or(DataType::Float)).collect();
         Ok(Program::new(plan, resolved.library, types))
     }
 

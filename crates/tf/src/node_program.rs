@@ -73,7 +73,7 @@ impl NodeProgram {
 
     fn push_variable(&mut self, variable: NodeVariable<'_>) -> NodeId {
         let NodeVariable { name, shape, data_type, is_reference, state } = variable;
-        let unknown_rank = state == VariableState::Unset;
+        let unknown_rank = state == VariableState::Uninitialized;
         let shape_proto = TensorShapeProto { unknown_rank, ..shape_proto(shape) };
         let values = [("dtype", Value::Type(data_type.number())), ("shape", Value::Shape(shape_proto))];
         let (op, output) = if is_reference {

@@ -17,7 +17,7 @@ mod variables;
 pub(crate) use infer::{Ends, Reached, complete, reach};
 pub use infer::{InferOptions, Inferred, infer};
 pub use problems::{Examined, examine, is_prepared};
-pub use resolve::{Resolved, Wanted, resolve};
+pub use resolve::{Resolved, RunRequest, resolve};
 
 use crate::proto::attr_value::Value;
 use crate::proto::{Config, GraphDef};

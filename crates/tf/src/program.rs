@@ -58,12 +58,12 @@ pub enum VariableState {
     /// The variable has a value before the run. A new value has the same shape and overwrites it in
     /// the same memory.
     #[default]
-    Kept,
+    InPlace,
     /// The variable has a value before the run. A new value is a separate result of any shape.
-    Replaced,
+    Separate,
     /// The variable has no value before the run, and its shape is unknown. A new value is a
     /// separate result.
-    Unset,
+    Uninitialized,
 }
 
 /// Identity of a variable, shared by nodes with the same container and name.

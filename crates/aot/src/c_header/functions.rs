@@ -116,10 +116,10 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
         "static inline {pointer} {prefix}_{stem}(const {prefix}_state* state) {{ return ({pointer})state->results[{index}]; }}"
     ));
     if !buffer.shape.is_static() {
-        out.paragraph(&format!(
+        out.paragraph(
             "Returns the actual size of a dimension after the last run. The buffer has the size of the \
-             upper bound."
-        ));
+             upper bound.",
+        );
         out.line(&format!(
             "static inline int64_t {prefix}_{stem}_dim_size(const {prefix}_state* state, size_t dim) {{"
         ));

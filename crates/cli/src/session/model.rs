@@ -18,7 +18,7 @@ use support::{Error, Result};
 use tf::model::VariablesToFeed;
 use tf::proto::attr_value::Value as Attr;
 use tf::proto::{Config, GraphDef};
-use tf::{PartialShape, Wanted};
+use tf::{PartialShape, RunRequest};
 
 /// Flags of a model in a session.
 pub(crate) struct Request<'a> {
@@ -63,11 +63,11 @@ impl SessionModel {
             Arguments::read(request.feeds, &read.signature, &read.initial, Some(Fill::Random))?;
         let name = |(node, output): &(String, i64)| format!("{node}:{output}");
         let model = Self {
-            fetches: read.wanted.fetches.iter().map(name).collect(),
-            feeds: read.wanted.feeds.iter().map(name).collect(),
-            open_shapes: read.wanted.feeds.iter().map(|(node, _)| open_shape(&read.graph, node)).collect(),
+            fetches: read.request.fetches.iter().map(name).collect(),
+            feeds: read.request.feeds.iter().map(name).collect(),
+            open_shapes: read.request.feeds.iter().map(|(node, _)| open_shape(&read.graph, node)).collect(),
             has_accuracy: read.graph.node.iter().any(|node| node.name == ACCURACY),
-            targets: read.wanted.targets,
+            targets: read.request.targets,
             session: Session::new(read.graph, options(request, xla)?)?,
             batches,
             inputs,
@@ -184,7 +184,7 @@ struct Read {
     graph: GraphDef,
     config: Config,
     signature: Signature,
-    wanted: Wanted,
+    request: RunRequest,
     initial: BTreeMap<String, Literal>,
 }
 
@@ -209,8 +209,8 @@ impl Read {
                 }
             }
         })?;
-        let (signature, wanted) = signature(&model.graph, &config)?;
-        Ok(Self { graph: model.graph, config, signature, wanted, initial: model.initial })
+        let (signature, request) = signature(&model.graph, &config)?;
+        Ok(Self { graph: model.graph, config, signature, request, initial: model.initial })
     }
 }
 
@@ -238,12 +238,12 @@ fn limit_indices(graph: &GraphDef, config: &Config, signature: &mut Signature) {
 }
 
 /// Signature with the feeds and variables of a config, and the parts of the graph to run.
-fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
+fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, RunRequest)> {
     let id = |id: &Option<tf::proto::TensorId>| {
         id.as_ref().map(|id| (id.node_name.clone(), id.output_index)).unwrap_or_default()
     };
-    let mut wanted =
-        Wanted { feeds: config.feed.iter().map(|feed| id(&feed.id)).collect(), ..Wanted::default() };
+    let mut request =
+        RunRequest { feeds: config.feed.iter().map(|feed| id(&feed.id)).collect(), ..RunRequest::default() };
     let has_outputs = |name: &str| {
         let node = graph.node.iter().find(|node| node.name == name);
         let signature = node.and_then(|node| tf::op_signature(&node.op));
@@ -251,11 +251,11 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
     };
     for fetch in &config.fetch {
         let fetch = id(&fetch.id);
-        if has_outputs(&fetch.0) { wanted.fetches.push(fetch) } else { wanted.targets.push(fetch.0) }
+        if has_outputs(&fetch.0) { request.fetches.push(fetch) } else { request.targets.push(fetch.0) }
     }
-    let resolved = compiler::guarded(|| tf::resolve(graph, &wanted))?;
+    let resolved = compiler::guarded(|| tf::resolve(graph, &request))?;
     let mut arguments = Vec::new();
-    for ((feed, output), node) in config.feed.iter().zip(&wanted.feeds).zip(resolved.graph.nodes.values()) {
+    for ((feed, output), node) in config.feed.iter().zip(&request.feeds).zip(resolved.graph.nodes.values()) {
         let shape = feed.shape.as_ref().map(tf::PartialShape::from_proto).transpose()?;
         let sizes = shape.and_then(|shape| shape.sizes()).unwrap_or_default();
         let element_type = node.output_types.first().and_then(|t| t.primitive_type());
@@ -278,7 +278,7 @@ fn signature(graph: &GraphDef, config: &Config) -> Result<(Signature, Wanted)> {
             (Identifier::Variable(variable.node_name.clone()), ArrayShape::new(element_type, &sizes));
         arguments.push(argument(id, &variable.name, Role::Variable, shape));
     }
-    Ok((Signature::unlimited(Interface::new(arguments, Vec::new())), wanted))
+    Ok((Signature::unlimited(Interface::new(arguments, Vec::new())), request))
 }
 
 /// Creates an argument. Without a name in the config, its name is its shortest identifier.

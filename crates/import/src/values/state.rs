@@ -313,7 +313,7 @@ impl State<'_> {
     /// True if a variable's shape never changes.
     pub(crate) fn keeps_shape(&self, variable: VariableId) -> bool {
         let variable = self.program.variables.get(variable.index());
-        variable.is_none_or(|variable| variable.state == VariableState::Kept)
+        variable.is_none_or(|variable| variable.state == VariableState::InPlace)
     }
 
     /// Assigns a new value to a variable.
@@ -345,7 +345,8 @@ impl State<'_> {
             Some(feed) => format!("the feed '{}:{}'", feed.id.0, feed.id.1),
             None => {
                 let variables = self.program.variables.iter();
-                let mut initialized = variables.filter(|variable| variable.state != VariableState::Unset);
+                let mut initialized =
+                    variables.filter(|variable| variable.state != VariableState::Uninitialized);
                 let variable = initialized.nth(number - self.program.feeds.len());
                 format!("the variable '{}'", variable.map_or("", |variable| &variable.node_name))
             }

@@ -59,8 +59,8 @@ fn results(program: &Program, arguments: &[Argument], shapes: Vec<ArrayShape>) -
     results.extend(written.zip(shapes).map(|(variable, shape)| {
         let id = Identifier::Variable(variable.node_name.clone());
         match variable.state {
-            VariableState::Kept => Output::new_value(chosen(&variable.name), id, shape, arguments),
-            VariableState::Replaced | VariableState::Unset => {
+            VariableState::InPlace => Output::new_value(chosen(&variable.name), id, shape, arguments),
+            VariableState::Separate | VariableState::Uninitialized => {
                 Output::new(chosen(&variable.name), id, shape, Origin::Variable)
             }
         }
@@ -86,7 +86,7 @@ pub(crate) fn add_variables_and_feeds(state: &mut State<'_>) -> Result<Vec<Argum
     }
     for (v, variable) in program.variables.iter().enumerate() {
         let name = if variable.name.is_empty() { &variable.node_name } else { &variable.name };
-        if variable.state == VariableState::Unset {
+        if variable.state == VariableState::Uninitialized {
             state.add_unset_variable(VariableId::from_index(v));
             continue;
         }

@@ -167,10 +167,10 @@ fn uses(program: &tf::Program, interface: &Interface) -> Vec<Use> {
         let id = Identifier::Variable(variable.node_name.clone());
         let new_value = interface.own_results().position(|result| result.id == id);
         match (variable.readonly, variable.state, new_value) {
-            (true, VariableState::Unset, _) => Use::Ignores,
+            (true, VariableState::Uninitialized, _) => Use::Ignores,
             (true, ..) => Use::Reads,
             (false, state, Some(result)) => {
-                Use::Creates { is_read: state == VariableState::Replaced, result }
+                Use::Creates { is_read: state == VariableState::Separate, result }
             }
             (false, _, None) => Use::Updates,
         }

@@ -72,7 +72,7 @@ fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) 
             shape: &shape.sizes(),
             data_type: variable_type(shape.element_type)?,
             is_reference,
-            state: if *is_replaced { VariableState::Replaced } else { VariableState::Kept },
+            state: if *is_replaced { VariableState::Separate } else { VariableState::InPlace },
         }),
         Operand::Unset { name, data_type, .. } => {
             let element_type = data_type.primitive_type().ok_or_else(|| {
@@ -83,7 +83,7 @@ fn add_input(program: &mut NodeProgram, operand: &Operand, data_type: DataType) 
                 shape: &[],
                 data_type: variable_type(element_type)?,
                 is_reference,
-                state: VariableState::Unset,
+                state: VariableState::Uninitialized,
             });
         }
     }

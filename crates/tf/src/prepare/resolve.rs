@@ -12,7 +12,7 @@ use support::{Error, Result};
 
 /// Requested inputs and outputs of an execution, by their names in the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Wanted {
+pub struct RunRequest {
     /// Node and output index of each fed value.
     pub feeds: Vec<(String, i64)>,
     /// Node and output index of each returned value.
@@ -38,7 +38,7 @@ pub struct Resolved {
 /// Prunes a graph to the requested outputs, then checks the rest and infers its types. Unlike
 /// [`prepare`](super::prepare()), it needs no shapes, accepts values of every type, and leaves
 /// control flow and variables unchanged.
-pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
+pub fn resolve(graph: &GraphDef, request: &RunRequest) -> Result<Resolved> {
     let nodes = &graph.node;
     let names = Names::new(nodes)?;
     let empty = Vec::new();
@@ -46,22 +46,22 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     let signatures = Signatures::new(functions)?;
     let mut fed: BTreeMap<FedOutput, usize> = BTreeMap::new();
     let mut arguments = Vec::new();
-    for (index, id) in wanted.feeds.iter().enumerate() {
+    for (index, id) in request.feeds.iter().enumerate() {
         if fed.insert(id.clone(), index).is_some() {
             return Err(Error::invalid(format!("'{}:{}' is fed twice: feed it once", id.0, id.1)));
         }
         arguments.push(argument(id, nodes, &names, &signatures)?);
     }
     let id = |node: &str, output: i64| Some(TensorId { node_name: node.to_owned(), output_index: output });
-    let fetches = wanted.fetches.iter().map(|(node, output)| id(node, *output));
-    let targets = wanted.targets.iter().map(|node| id(node, 0));
+    let fetches = request.fetches.iter().map(|(node, output)| id(node, *output));
+    let targets = request.targets.iter().map(|node| id(node, 0));
     let config = Config {
         fetch: fetches.chain(targets).map(|id| Fetch { id, ..Fetch::default() }).collect(),
         ..Config::default()
     };
     let mut needed = prune::needed(&config, nodes, &names, &fed)?;
     // A target is run even if its output is fed.
-    for target in &wanted.targets {
+    for target in &request.targets {
         if let Some(at) = names.get(target) {
             needed[at] = true;
         }
@@ -69,7 +69,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
     check_placeholders(nodes, &needed)?;
     let (mut program, outputs) =
         main_graph::main_graph(nodes, &names, &needed, arguments, &fed, &signatures)?;
-    let fetches = wanted.fetches.iter().map(|id| {
+    let fetches = request.fetches.iter().map(|id| {
         outputs.fetch(id, &program.graph).map_err(|error| match outputs.node(&id.0) {
             Some(node) if program.graph.nodes[node].output_types.is_empty() => Error::invalid(format!(
                 "fetch '{}:{}': op {} has no outputs; run the node as a target instead",
@@ -79,7 +79,7 @@ pub fn resolve(graph: &GraphDef, wanted: &Wanted) -> Result<Resolved> {
         })
     });
     let fetches = fetches.collect::<Result<Vec<_>>>()?;
-    let targets = wanted
+    let targets = request
         .targets
         .iter()
         .map(|name| outputs.node(name).ok_or_else(|| Error::internal(format!("target '{name}' was pruned"))));

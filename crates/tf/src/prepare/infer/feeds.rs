@@ -113,7 +113,7 @@ impl Shapes {
     }
 
     /// Returns the shape that the user states for an output, and marks it as used.
-    pub(super) fn from_user(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
+    pub(super) fn user_shape(&mut self, id: &FedOutput) -> Option<&[Option<i64>]> {
         let shape = self.options.shapes.get(id)?;
         self.used_shapes.insert(id.clone());
         Some(shape)
@@ -123,7 +123,7 @@ impl Shapes {
     pub(super) fn sizes(&mut self, id: &FedOutput, stated: PartialShape) -> Result<Option<Vec<i64>>> {
         let label = label(id);
         let mut sizes = stated.dimensions.clone();
-        if let Some(shape) = self.from_user(id) {
+        if let Some(shape) = self.user_shape(id) {
             let sizes = sizes.get_or_insert_with(|| shape.to_vec());
             let fits = sizes.len() == shape.len()
                 && sizes.iter().zip(shape).all(|(a, b)| a.is_none() || b.is_none() || a == b);
@@ -133,7 +133,7 @@ impl Shapes {
                     "feed '{label}' has shape {stated} in the graph, which is incompatible with {shape}: correct --shape"
                 )));
             }
-            sizes.iter_mut().zip(shape).for_each(|(size, from_user)| *size = size.or(*from_user));
+            sizes.iter_mut().zip(shape).for_each(|(size, stated)| *size = size.or(*stated));
         }
         for (d, size) in sizes.iter_mut().flatten().enumerate() {
             let name = format!("{label}.{d}");

@@ -70,7 +70,7 @@ pub(crate) fn complete(graph: &GraphDef, stated: &Config, options: &InferOptions
                 id.0,
                 id.1
             ));
-            shapes.from_user(&argument);
+            shapes.user_shape(&argument);
             continue;
         }
         let node = names.get(&id.0).map(|at| &graph.node[at]).ok_or_else(|| {

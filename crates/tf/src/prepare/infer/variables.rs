@@ -54,9 +54,9 @@ pub(super) fn add(
             ..Variable::default()
         };
         let stated = stated_shape(node);
-        let from_user =
-            shapes.from_user(&id).and_then(|shape| shape.iter().copied().collect::<Option<Vec<i64>>>());
-        match stated.sizes().or_else(|| from_user.filter(|sizes| stated.allows(sizes))) {
+        let user_shape =
+            shapes.user_shape(&id).and_then(|shape| shape.iter().copied().collect::<Option<Vec<i64>>>());
+        match stated.sizes().or_else(|| user_shape.filter(|sizes| stated.allows(sizes))) {
             Some(sizes) => variable.shape = Some(proto(&sizes)),
             None => open.push(format!("\n    '{}' of shape {stated}: --shape {}=...", node.name, label(&id))),
         }
