@@ -75,7 +75,7 @@ fn signatures_with_variables_and_captures() {
 fn written_and_fed_variables_start_with_their_saved_values() {
     let message = check("module", "module", "update", &["--signature=update"]);
     assert!(
-        message.contains("2 variables are written, and so stay variables: 'count' and 1 more"),
+        message.contains("2 variables remain variables because the program writes them: 'count' and 1 more"),
         "{message}"
     );
     let all = ["--batch=2", "--variables-to-feed=all"];

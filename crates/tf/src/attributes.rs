@@ -1,4 +1,4 @@
-//! The attributes of a node, read by type.
+//! Typed access to the attributes of a node.
 
 use crate::proto::{AttrValue, NameAttrList, TensorProto, attr_value::Value};
 use crate::tensor::Tensor;
@@ -67,7 +67,7 @@ impl Attributes {
         float / float_or: "a float", Value::F(f) => *f, f32;
         /// A bool.
         bool / bool_or: "a bool", Value::B(b) => *b, bool;
-        /// A string; any bytes.
+        /// A string, which may contain any bytes.
         string / string_or: "a string", Value::S(s) => s.clone(), Bytes;
         /// A list of integers.
         ints / ints_or: "a list of ints", Value::List(l) => l.i.clone(), Vec<i64>;
@@ -104,7 +104,7 @@ impl Attributes {
     pub fn text(&self, name: &str) -> Result<&str> {
         match self.value(name)? {
             Value::S(bytes) => {
-                std::str::from_utf8(bytes).map_err(|_| self.error(name, "must be a UTF-8 string"))
+                std::str::from_utf8(bytes).map_err(|_| self.error(name, "expected a UTF-8 string"))
             }
             _ => Err(self.wrong_kind(name, "a string")),
         }
@@ -142,7 +142,7 @@ impl Attributes {
     }
 
     /// A tensor with its elements. Returns an error for strings and other non-numeric types, and
-    /// for tensors that expand a few stored values to more than 2 GiB.
+    /// for tensors that omit more than 256 MiB of repeated elements.
     pub fn tensor(&self, name: &str) -> Result<Literal> {
         self.tensor_value(name)?.literal().map_err(|e| self.at_attribute(name, e))
     }
@@ -154,7 +154,7 @@ impl Attributes {
         self.tensor_value(name)?.splat().map_err(|e| self.at_attribute(name, e))
     }
 
-    /// A tensor of strings, in row-major order, at most 2^20.
+    /// Elements of a tensor of strings, in row-major order. Returns an error for more than 2^20.
     pub fn tensor_strings(&self, name: &str) -> Result<Vec<Bytes>> {
         self.tensor_value(name)?.strings().map_err(|e| self.at_attribute(name, e))
     }
@@ -199,11 +199,11 @@ impl Attributes {
 
     fn data_type(&self, name: &str, number: i32) -> Result<DataType> {
         DataType::from_number(number)
-            .ok_or_else(|| self.error(name, &format!("has the unknown data type number {number}")))
+            .ok_or_else(|| self.error(name, &format!("unknown data type number {number}")))
     }
 
     fn wrong_kind(&self, name: &str, kind: &str) -> Error {
-        self.error(name, &format!("must be {kind}"))
+        self.error(name, &format!("expected {kind}"))
     }
 
     fn error(&self, name: &str, what: &str) -> Error {

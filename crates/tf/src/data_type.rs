@@ -5,8 +5,8 @@ use std::fmt;
 
 macro_rules! data_types {
     ($($variant:ident, $reference:ident = $number:literal, $name:literal, $proto:literal, $primitive:expr;)*) => {
-        /// A data type. `XRef` is a reference to a mutable tensor of type `X`, as TensorFlow 1's
-        /// variables make them.
+        /// A data type. `XRef` is a reference to a mutable tensor of type `X`, the output of a
+        /// TensorFlow 1 variable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "the names are the documentation")]
         pub enum DataType {
@@ -18,8 +18,8 @@ macro_rules! data_types {
             /// Every type except reference types.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The type of a number of the proto enum `DataType`; `None` for 0 (`DT_INVALID`) and
-            /// numbers not in use.
+            /// The type with this number in the proto enum `DataType`. `None` for 0 (`DT_INVALID`)
+            /// and unused numbers.
             pub fn from_number(number: i32) -> Option<Self> {
                 match number {
                     $(
@@ -30,21 +30,21 @@ macro_rules! data_types {
                 }
             }
 
-            /// The number of the proto enum.
+            /// The type's number in the proto enum.
             pub fn number(self) -> i32 {
                 match self {
                     $(Self::$variant => $number, Self::$reference => $number + 100,)*
                 }
             }
 
-            /// The name of the proto enum's value: `DT_FLOAT`, `DT_FLOAT_REF`.
+            /// The type's name in the proto enum, for instance `DT_FLOAT` or `DT_FLOAT_REF`.
             pub fn proto_name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $proto, Self::$reference => concat!($proto, "_REF"),)*
                 }
             }
 
-            /// TensorFlow's short name: `float`, `int32`, `float_ref`.
+            /// TensorFlow's short name, for instance `float`, `int32`, or `float_ref`.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name, Self::$reference => concat!($name, "_ref"),)*
@@ -72,9 +72,9 @@ macro_rules! data_types {
                 matches!(self, $(Self::$reference)|*)
             }
 
-            /// The element type of its tensors: quantised types are plain integers. `None` for
-            /// references and for what has no numbers: string, resource, variant, and the float8
-            /// formats that only other machines have.
+            /// Element type of the type's tensors. Quantized types are plain integers. `None` for
+            /// references, for the non-numeric types string, resource, and variant, and for the
+            /// float8 formats that only other hardware supports.
             pub fn primitive_type(self) -> Option<PrimitiveType> {
                 match self {
                     $(Self::$variant => $primitive,)*
@@ -123,7 +123,7 @@ data_types! {
 }
 
 impl DataType {
-    /// The type of a short name; references included.
+    /// The type with this short name, which may be a reference type.
     pub fn from_name(name: &str) -> Option<Self> {
         match name.strip_suffix("_ref") {
             Some(base) => Self::ALL.iter().find(|t| t.name() == base).map(|t| t.reference()),

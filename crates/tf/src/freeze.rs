@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use support::{Code, Coded as _, Error, Result};
 
-/// Protocol buffers of more bytes are not read by anybody.
+/// Upper bound for the bytes of a GraphDef. No reader accepts larger protocol buffers.
 const MAX_GRAPH: usize = i32::MAX as usize;
 
 /// Options of a freeze, named after the flags of `freeze_graph`.
@@ -27,39 +27,39 @@ const MAX_GRAPH: usize = i32::MAX as usize;
 pub struct FreezeOptions {
     /// A GraphDef. Text or binary format is detected from the content.
     pub input_graph: Option<PathBuf>,
-    /// A SaverDef. With it, values are restored as its restore op would; else by the variables'
-    /// names.
+    /// A SaverDef, whose restore op defines the values of variables. Without it and without a saver
+    /// in the MetaGraph, values are restored by the variables' names.
     pub input_saver: Option<PathBuf>,
-    /// A MetaGraphDef, instead of the graph; its saver restores.
+    /// A MetaGraphDef, used instead of the graph. Its saver restores the variables.
     pub input_meta_graph: Option<PathBuf>,
-    /// The directory of a SavedModel, instead of graph and checkpoint.
+    /// Directory of a SavedModel, used instead of graph and checkpoint.
     pub input_saved_model_dir: Option<PathBuf>,
-    /// The tags of its MetaGraph, separated by commas.
+    /// Tags of the SavedModel's MetaGraph, separated by commas.
     pub saved_model_tags: String,
-    /// The checkpoint. Its version is detected from its files.
+    /// Prefix of the checkpoint's files, which also show its version.
     pub input_checkpoint: PathBuf,
-    /// 1 or 2. Nothing depends on it, but other numbers are refused, as the original does.
+    /// 1 or 2. Has no effect, but other numbers are rejected, as `freeze_graph` rejects them.
     pub checkpoint_version: i64,
-    /// The nodes to keep with all they need, separated by commas.
+    /// Output nodes, separated by commas. They are kept with everything upstream of them.
     pub output_node_names: String,
-    /// True if the nodes' devices are removed.
+    /// Removes the devices of nodes.
     pub clear_devices: bool,
-    /// Nodes that assign variables, to be run after the checkpoint is restored, unless there is an
-    /// `input_saver`.
+    /// Nodes to run after the checkpoint is restored, which assign variables. Ignored with an
+    /// `input_saver` or a SavedModel.
     pub initializer_nodes: String,
-    /// The variables that become constants; empty: all of them.
+    /// Variables that become constants, or empty for all variables.
     pub variable_names_whitelist: String,
-    /// Variables that stay variables.
+    /// Variables that remain variables.
     pub variable_names_denylist: String,
 }
 
-/// The parts of a list that is separated by commas; none for an empty one. Blanks don't count.
+/// Items of a comma-separated list, without spaces and empty items.
 fn list(text: &str) -> Vec<String> {
     let text: String = text.chars().filter(|c| *c != ' ').collect();
     text.split(',').filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
-/// Reads graph and checkpoint, and makes the bytes of the frozen GraphDef.
+/// Reads the graph and the checkpoint. Returns the bytes of the frozen GraphDef.
 pub fn freeze(options: &FreezeOptions) -> Result<Vec<u8>> {
     frozen_bytes(options).coded(Code::Freeze)
 }
@@ -108,24 +108,24 @@ fn frozen_bytes(options: &FreezeOptions) -> Result<Vec<u8>> {
     let frozen = freeze_graph(source.graph, restore, &checkpoint, &choice)?;
     if frozen.encoded_len() > MAX_GRAPH {
         return Err(Error::invalid(
-            "the frozen graph would have more than 2 GiB, which no GraphDef can; keep variables with \
+            "the frozen graph exceeds 2 GiB, the limit of a GraphDef; exclude variables with \
              --variable_names_denylist",
         ));
     }
     Ok(frozen.encode_to_vec())
 }
 
-/// The graph to freeze, and how its own variables are stored.
+/// The graph to freeze, with the saver and the checkpoint that its file names.
 struct Source {
     graph: GraphDef,
     saver: Option<SaverDef>,
-    /// The checkpoint of a SavedModel.
+    /// Checkpoint of a SavedModel.
     saved_model: Option<PathBuf>,
 }
 
-/// Reads the graph: of a MetaGraph, else of a SavedModel, else the GraphDef.
+/// Reads the graph from the MetaGraph, else the SavedModel, else the GraphDef.
 fn read_source(options: &FreezeOptions) -> Result<Source> {
-    let of = |meta: MetaGraphDef, saved_model| Source {
+    let from_meta = |meta: MetaGraphDef, saved_model| Source {
         graph: meta.graph_def.unwrap_or_default(),
         saver: meta.saver_def.filter(|saver| !saver.restore_op_name.is_empty()),
         saved_model,
@@ -133,7 +133,7 @@ fn read_source(options: &FreezeOptions) -> Result<Source> {
     let mut source = None;
     if let Some(directory) = &options.input_saved_model_dir {
         let meta = read_saved_model(directory, &options.saved_model_tags)?;
-        source = Some(of(meta, Some(directory.join("variables").join("variables"))));
+        source = Some(from_meta(meta, Some(directory.join("variables").join("variables"))));
     } else if let Some(path) = &options.input_graph {
         must_exist("Input graph file", path)?;
         source = Some(Source { graph: source::read_graph_def(path)?, saver: None, saved_model: None });
@@ -141,14 +141,14 @@ fn read_source(options: &FreezeOptions) -> Result<Source> {
     if let Some(path) = &options.input_meta_graph {
         must_exist("Input meta graph file", path)?;
         let name = path.display().to_string();
-        source = Some(of(saved_model::parse_meta_graph(source::read_bytes(path)?, &name)?, None));
+        source = Some(from_meta(saved_model::parse_meta_graph(source::read_bytes(path)?, &name)?, None));
     }
     source.ok_or_else(|| {
         Error::invalid("Must specify --input_graph, --input_meta_graph or --input_saved_model_dir")
     })
 }
 
-/// The MetaGraph of a SavedModel that has exactly these tags.
+/// Reads the MetaGraph with exactly these tags from a SavedModel.
 fn read_saved_model(directory: &Path, tags: &str) -> Result<MetaGraphDef> {
     let file = if directory.is_dir() { saved_model::file(directory).ok().flatten() } else { None };
     let file = file.ok_or_else(|| {
@@ -176,23 +176,24 @@ fn missing(checkpoint: &Path) -> Error {
 pub enum Restore<'a> {
     /// Restores like the restore op of a saver.
     Saver(&'a SaverDef),
-    /// The same, where the op may stand in a function; what it does not restore, by name.
+    /// Like `Saver`, but the restore op may be in a function. Variables that it does not restore
+    /// are restored by name.
     SavedModel(&'a SaverDef),
-    /// By the variables' names: the keys themselves, or the names that a checkpoint of objects
-    /// knows.
+    /// Restores by the variables' names, which are keys of the checkpoint or names in its object
+    /// graph.
     Names,
 }
 
 /// Nodes to keep and variables to freeze.
 #[derive(Clone, Debug, Default)]
 pub struct Choice {
-    /// The nodes to keep with all that they need.
+    /// Output nodes. They are kept with everything upstream of them.
     pub outputs: Vec<String>,
     /// If not empty, the only variables that become constants.
     pub whitelist: BTreeSet<String>,
-    /// Variables that stay.
+    /// Variables that remain variables.
     pub denylist: BTreeSet<String>,
-    /// True if the devices of the graph's nodes are removed.
+    /// Removes the devices of nodes.
     pub clear_devices: bool,
     /// Nodes to run after the checkpoint is restored.
     pub initializer_nodes: Vec<String>,
@@ -204,7 +205,8 @@ impl Choice {
     }
 }
 
-/// Replaces the variables that the outputs need, and drops what they don't need.
+/// Replaces the variables that the outputs need by constants, and removes nodes that the outputs do
+/// not need.
 pub fn freeze_graph(
     mut graph: GraphDef,
     restore: Restore<'_>,
@@ -215,8 +217,8 @@ pub fn freeze_graph(
         if choice.clear_devices {
             node.device.clear();
         }
-        // SavedModels come without them; what has neither value nor default is the business of
-        // whoever loads the graph.
+        // SavedModels omit default values. A missing attribute without a default is reported when
+        // the graph is loaded.
         if let Some(op) = op_def::lookup(&node.op) {
             let _ = op_def::fill_defaults(op, &mut node.attr);
         }
@@ -242,7 +244,7 @@ pub fn freeze_graph(
 
 /// Checks that variables can be restored by name, with the original's error messages.
 fn check_names(graph: &GraphDef, session: &Session<'_>, checkpoint: &Checkpoint) -> Result<()> {
-    // Keys that name nodes of the graph, and whether any of these nodes is not a variable.
+    // Keys that name nodes of the graph.
     let keys: Vec<&str> = checkpoint.names().filter(|name| session.node(name).is_some()).collect();
     let other = keys.iter().any(|key| session.node(key).is_some_and(|node| !is_variable(&node.op)));
     let is_part = |name: &str| {
@@ -273,17 +275,17 @@ fn is_variable(op: &str) -> bool {
     matches!(op, "VariableV2" | "Variable" | "AutoReloadVariable" | "VarHandleOp")
 }
 
-/// The name of an input's node.
+/// Name of the node that an input refers to.
 fn base_name(input: &str) -> &str {
     let input = input.strip_prefix('^').unwrap_or(input);
     input.split(':').next().unwrap_or(input)
 }
 
-/// The values of variables once all that gives them some has run.
+/// Values of variables after the checkpoint is restored and the initializers have run.
 struct Variables<'a> {
     session: Session<'a>,
     checkpoint: &'a Checkpoint,
-    /// The graph's variables by their shared names.
+    /// The graph's variables by node name and by shared name.
     shared: BTreeMap<&'a str, &'a str>,
 }
 
@@ -295,8 +297,8 @@ impl<'a> Variables<'a> {
         Self { session, checkpoint, shared: names.collect() }
     }
 
-    /// The value of a variable of the graph, or of a handle within a function, which is the
-    /// variable of its shared name.
+    /// Value of a variable. A handle within a function denotes the graph's variable with the same
+    /// shared name.
     fn value(&self, node: &NodeDef, in_function: bool) -> Result<Value> {
         let names = names_of(node);
         let variable = if in_function {
@@ -304,18 +306,18 @@ impl<'a> Variables<'a> {
         } else {
             Some(node.name.as_str())
         };
-        let mut found = match variable {
+        let mut value = match variable {
             Some(name) => self.session.value(name)?,
             None => None,
         };
-        if found.is_none() {
-            found = self.session.value_by_name(&names)?;
+        if value.is_none() {
+            value = self.session.value_by_name(&names)?;
         }
-        let value = found.ok_or_else(|| {
+        let value = value.ok_or_else(|| {
             let stored: Vec<&str> = self.checkpoint.names().take(8).collect();
             Error::invalid(format!(
                 "Attempting to use uninitialized value {}: the outputs need this variable (op {}), but the checkpoint has \
-                 no value for it; it has: {}",
+                 no value for it; it contains: {}",
                 node.name,
                 node.op,
                 stored.join(", ")
@@ -326,7 +328,7 @@ impl<'a> Variables<'a> {
     }
 }
 
-/// Possible names of a variable: the name of its node and its shared name.
+/// Names of a variable: its node's name, followed by its shared name if that is different.
 fn names_of(variable: &NodeDef) -> Vec<&str> {
     let shared = match variable.attr.get("shared_name").and_then(|v| v.value.as_ref()) {
         Some(attr_value::Value::S(shared)) => {
@@ -339,7 +341,7 @@ fn names_of(variable: &NodeDef) -> Vec<&str> {
     names
 }
 
-/// An error if a value is not of the variable's type or shape.
+/// Checks that a value has the type and shape that the graph states for the variable.
 fn check_variable(variable: &NodeDef, value: &Value) -> Result<()> {
     let name = &variable.name;
     let stated = |attr: &str| variable.attr.get(attr).and_then(|v| v.value.as_ref());
@@ -347,7 +349,7 @@ fn check_variable(variable: &NodeDef, value: &Value) -> Result<()> {
     if let Some(&attr_value::Value::Type(number)) = stated("dtype")
         && number != data_type.number()
     {
-        let stated = crate::DataType::from_number(number).map_or("no type", |t| t.name());
+        let stated = crate::DataType::from_number(number).map_or("an unknown type", |t| t.name());
         return Err(Error::invalid(format!(
             "variable '{name}' has type {stated} in the graph, but {data_type} in the checkpoint"
         )));

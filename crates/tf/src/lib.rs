@@ -1,4 +1,4 @@
-//! TensorFlow graphs: reading them, checking them, and preparing them for import.
+//! Reads TensorFlow graphs, checks them, and prepares them for import.
 //!
 //! [`model`] reads models, and [`source`] reads single files. [`prepare()`] turns a
 //! [`proto::GraphDef`] and a [`proto::Config`] into a [`Program`]: it replaces feeds, prunes,

@@ -1,4 +1,4 @@
-//! Models as files: the one place that knows what a path given as a model may be.
+//! Reads models. This module decides which kind of model a path denotes.
 
 mod function;
 mod resources;
@@ -19,62 +19,60 @@ use support::{Code, Coded as _, Error, Result};
 /// Selection of the variables that remain variables of the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VariablesToFeed {
-    /// Variables that the program writes.
+    /// Only variables that the program writes.
     #[default]
     Written,
-    /// All of them.
+    /// All variables.
     All,
-    /// Those of these nodes, and those that the program writes.
+    /// Variables of these nodes, and variables that the program writes.
     Named(Vec<String>),
 }
 
 /// Selection of the part of a file to read.
 #[derive(Clone, Debug, Default)]
 pub struct LoadOptions {
-    /// The tags of a SavedModel's MetaGraph, joined by commas.
+    /// Tags of a SavedModel's MetaGraph, separated by commas.
     pub tags: Option<String>,
-    /// The signature whose inputs and outputs are fed and fetched.
+    /// Key of the signature whose inputs are fed and whose outputs are fetched.
     pub signature: Option<String>,
-    /// The values of variables, instead of those that come with the model.
+    /// Checkpoint with the values of variables. Overrides the model's own checkpoint.
     pub checkpoint: Option<PathBuf>,
     /// Variables that do not become constants.
     pub variables_to_feed: VariablesToFeed,
-    /// Feeds, fetches and variables, if the user gives them; its variables do not become constants.
+    /// User-supplied feeds, fetches, and variables. These variables do not become constants.
     pub config: Option<Config>,
-    /// User-supplied hints, in the absence of a config.
+    /// User-supplied hints to infer a config.
     pub infer: InferOptions,
-    /// A function of the graph's library that is the program, instead of nodes of the graph. Its
-    /// arguments are fed, what it returns is fetched.
+    /// Function of the graph's library to compile instead of nodes of the graph. Its arguments are
+    /// fed and its results are fetched.
     pub function: Option<String>,
-    /// User-supplied substitutions for nodes of some ops.
+    /// User-supplied substitutions for nodes of certain ops.
     pub substitutions: Substitutions,
 }
 
-/// A model that is read.
+/// A model, with variables and tables replaced as the options say.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    /// The path as the user gave it.
+    /// Path as given by the user.
     pub name: String,
-    /// Computation of the model.
+    /// Graph of the model.
     pub graph: GraphDef,
-    /// Feeds and fetches that the model itself declares. Sizes may be unknown.
+    /// Feeds and fetches of the selected signature. Sizes may be unknown.
     pub config: Option<Config>,
-    /// The values of variables before the first run, by the name of the variable's node.
+    /// Initial values of variables by the names of their nodes.
     pub initial: BTreeMap<String, Literal>,
-    /// Choices that the user may want to know of.
+    /// Decisions to report to the user.
     pub notes: Vec<String>,
-    /// The files that it was read from: a word for what each is, and its contents.
+    /// Files that the model was read from: a name for the kind of each, and its contents.
     pub files: Vec<(String, Bytes)>,
-    /// The feeds and fetches that follow from the graph, if neither the model nor the user states
-    /// them.
+    /// Feeds and fetches inferred from the graph, if neither the model nor the user states them.
     ends: Option<Ends>,
-    /// The options that help to infer a config.
+    /// Hints to infer a config.
     options: InferOptions,
 }
 
 impl Model {
-    /// The config of the model, if the user gave none: what it says itself, or else what follows
-    /// from its graph.
+    /// Infers a config from the model's signature, or else from its graph.
     pub fn infer(&self) -> Result<Inferred> {
         let mut inferred = match (&self.config, &self.ends) {
             (Some(config), _) => complete(&self.graph, config, &self.options),
@@ -87,21 +85,23 @@ impl Model {
     }
 }
 
-/// Content of a file.
+/// Contents of a model file.
 struct Contents {
-    /// A graph, or a graph and more.
+    /// MetaGraph, which for a GraphDef consists of the graph only.
     meta: MetaGraphDef,
-    /// Location of a SavedModel's other files.
+    /// Directory of a SavedModel.
     directory: Option<PathBuf>,
-    /// Where the values of the variables are, if they come with the model.
+    /// Checkpoint next to the model, if there is one.
     checkpoint: Option<PathBuf>,
+    /// Name for the kind of the file, and its contents.
     file: (String, Bytes),
 }
 
-/// Reads a model: a SavedModel (its directory or file), a MetaGraph, or a GraphDef, binary or text.
+/// Reads a model: a SavedModel (directory or file), a MetaGraph, or a GraphDef, in binary or text
+/// format.
 ///
-/// Variables that have values become constants unless the options or the program want them as
-/// variables, and static tables lookups in constants.
+/// Variables with values become constants, except those that the options name or that the program
+/// writes. Static tables become lookups in constant arrays.
 pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let name = path.display().to_string();
     let mut contents = read(path, &name, options)?;
@@ -121,7 +121,7 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     let meta = &contents.meta;
     let empty = GraphDef::default();
     let graph = meta.graph_def.as_ref().unwrap_or(&empty);
-    let chosen = if options.config.is_none() && options.infer.fetches.is_empty() {
+    let declared = if options.config.is_none() && options.infer.fetches.is_empty() {
         let has_signatures = meta.signature_def.keys().any(|key| key != saved_model::INIT);
         if has_signatures || options.signature.is_some() || contents.directory.is_some() {
             Some(saved_model::interface(meta, options.signature.as_deref()).coded(Code::SavedModel)?.1)
@@ -131,20 +131,20 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
     } else {
         None
     };
-    model.config.clone_from(&chosen);
-    // The compiled nodes decide which variables and tables matter.
-    let asked = match chosen.or_else(|| options.config.clone()) {
+    model.config.clone_from(&declared);
+    // Only variables and tables that the fetches need are replaced.
+    let config = match declared.or_else(|| options.config.clone()) {
         Some(config) => config,
         None => {
             let ends = Ends::find(graph, &options.infer).coded(Code::NotInferred)?;
             model.ends.insert(ends).config().clone()
         }
     };
-    if asked.fetch.is_empty() {
+    if config.fetch.is_empty() {
         model.graph = contents.meta.graph_def.unwrap_or_default();
         return Ok(model);
     }
-    let reached = reach(graph, &asked).coded(Code::Graph)?;
+    let reached = reach(graph, &config).coded(Code::Graph)?;
     let bindings =
         resources::bindings(&contents, graph, &reached, options, &mut model).coded(Code::SavedModel)?;
     model.graph = contents.meta.graph_def.unwrap_or_default();
@@ -157,11 +157,11 @@ pub fn load(path: &Path, options: &LoadOptions) -> Result<Model> {
 
 fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
     let graph = |graph| MetaGraphDef { graph_def: Some(graph), ..MetaGraphDef::default() };
-    let named = saved_model::file(path).coded(Code::ReadFile)?;
-    let file = named.as_deref().unwrap_or(path);
-    let name = if named.is_some() { file.display().to_string() } else { name.to_owned() };
+    let saved_model = saved_model::file(path).coded(Code::ReadFile)?;
+    let file = saved_model.as_deref().unwrap_or(path);
+    let name = if saved_model.is_some() { file.display().to_string() } else { name.to_owned() };
     let bytes = source::read_bytes(file)?;
-    if named.is_some() || source::other_model(&bytes) == Some(source::SAVED_MODEL) {
+    if saved_model.is_some() || source::other_model(&bytes) == Some(source::SAVED_MODEL) {
         let meta =
             saved_model::meta_graph(bytes.clone(), &name, options.tags.as_deref()).coded(Code::SavedModel)?;
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -172,7 +172,7 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
         return Ok(Contents { meta, directory: Some(directory), checkpoint, file });
     }
     if options.tags.is_some() {
-        let error = Error::invalid(format!("{name} is not a SavedModel; leave out --tag-set"));
+        let error = Error::invalid(format!("{name} is not a SavedModel: omit --tag-set"));
         return Err(error.coded(Code::SavedModel));
     }
     if saved_model::is_meta_graph(path, &bytes) {
@@ -183,7 +183,7 @@ fn read(path: &Path, name: &str, options: &LoadOptions) -> Result<Contents> {
     }
     if options.signature.is_some() {
         let error =
-            Error::invalid(format!("{name} is a GraphDef, which has no signatures: leave out --signature"));
+            Error::invalid(format!("{name} is a GraphDef, which has no signatures: omit --signature"));
         return Err(error.coded(Code::SavedModel));
     }
     let meta = graph(source::parse_graph_def(bytes.clone(), &name)?);

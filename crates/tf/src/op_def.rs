@@ -1,4 +1,4 @@
-//! The signatures of the ops that TensorFlow registers, and what they say about a node.
+//! Signatures of the ops that TensorFlow registers, and the types that they give to nodes.
 
 mod signature;
 mod table;
@@ -11,18 +11,17 @@ use crate::proto::{ArgDef, AttrValue, OpDef};
 use std::collections::BTreeMap;
 use support::Result;
 
-/// The signature of an op that TensorFlow registers.
+/// Signature of an op that TensorFlow registers.
 pub fn op_signature(op: &str) -> Option<&'static OpDef> {
     lookup(op)
 }
 
-/// The inputs or outputs of a node: their types, and where those of each argument of the signature
-/// begin.
+/// Types of a node's inputs or outputs, grouped by the arguments of its op's signature.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct NodeTypes {
-    /// The type of each, in order.
+    /// Types in order.
     pub types: Vec<DataType>,
-    /// The first of each argument, and the end.
+    /// Index of the first type of each argument, followed by the number of types.
     pub starts: Vec<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! Shapes of which the rank or some sizes are unknown.
+//! Shapes with possibly unknown rank or sizes.
 
 use crate::proto::TensorShapeProto;
 use std::fmt;
@@ -7,7 +7,7 @@ use support::{Error, Result};
 /// A shape as a graph states it.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PartialShape {
-    /// The sizes, `None` where unknown; `None` as a whole if the rank is unknown.
+    /// The sizes, with `None` for an unknown size. `None` if the rank is unknown.
     pub dimensions: Option<Vec<Option<i64>>>,
 }
 
@@ -15,11 +15,11 @@ pub struct PartialShape {
 const MAX_RANK: usize = 254;
 
 impl PartialShape {
-    /// The shape of which nothing is known.
+    /// The shape of unknown rank.
     pub const UNKNOWN: Self = Self { dimensions: None };
 
-    /// Reads a proto. Sizes below -1, more than 254 of them, and products that don't fit 64 bits
-    /// are errors.
+    /// Reads a proto. Returns an error for a size below -1, for more than 254 dimensions, and if
+    /// the number of elements does not fit 64 bits.
     pub fn from_proto(proto: &TensorShapeProto) -> Result<Self> {
         if proto.unknown_rank {
             return if proto.dim.is_empty() {
@@ -30,7 +30,7 @@ impl PartialShape {
         }
         if proto.dim.len() > MAX_RANK {
             return Err(Error::invalid(format!(
-                "a shape has {} dimensions, at most {MAX_RANK} are allowed",
+                "a shape has {} dimensions, but at most {MAX_RANK} are supported",
                 proto.dim.len()
             )));
         }
@@ -51,7 +51,7 @@ impl PartialShape {
         Self { dimensions: Some(proto.dim.iter().map(|d| (d.size >= 0).then_some(d.size)).collect()) }
     }
 
-    /// A shape that is known in full.
+    /// A fully defined shape.
     pub fn known(sizes: &[i64]) -> Self {
         Self { dimensions: Some(sizes.iter().copied().map(Some).collect()) }
     }
@@ -75,7 +75,7 @@ impl PartialShape {
 }
 
 impl fmt::Display for PartialShape {
-    /// As TensorFlow prints it: `[2,?]`, `<unknown>`.
+    /// Prints the shape as TensorFlow does: `[2,?]`, `<unknown>`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some(dimensions) = &self.dimensions else { return f.write_str("<unknown>") };
         let sizes: Vec<String> =

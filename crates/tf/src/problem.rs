@@ -3,13 +3,13 @@
 
 use support::Error;
 
-/// Something that has to change before a graph can be compiled.
+/// A reason why a graph cannot be compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// The node it is about; empty if it is about the config or the graph as a whole. Nodes of
-    /// functions have the names of the calls that lead to them before theirs.
+    /// Name of the node, or empty for the config or the graph as a whole. The name of a node in a
+    /// function is prefixed by the names of the calls that lead to it.
     pub node: String,
-    /// The node's op; empty where there is none.
+    /// Op of the node, or empty without a node.
     pub op: String,
     /// The fault, and how to correct it.
     pub error: Error,

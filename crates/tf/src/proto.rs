@@ -1,5 +1,5 @@
-//! TensorFlow's protocol buffers, as far as a compiler needs them, written by hand: fields not
-//! named here are skipped.
+//! TensorFlow's protocol buffers, written by hand, with the fields that a compiler needs. The
+//! decoder skips other fields.
 //!
 //! Names and numbers are those of the `.proto` files. Byte fields share the file's memory.
 

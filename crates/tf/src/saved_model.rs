@@ -1,4 +1,4 @@
-//! SavedModels and MetaGraphs: reading them, and making a graph and a config of a signature.
+//! Reads SavedModels and MetaGraphs, and derives configs from their signatures.
 
 mod assets;
 mod constants;
@@ -21,13 +21,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use support::{Error, Result};
 
-/// The functions that take the place of a table: to find values, and to tell the size.
+/// Creates the functions that replace a table: one finds values, the other returns the size.
 pub(crate) fn table_functions(find: &str, size: &str, table: &tables::Table) -> [FunctionDef; 2] {
     [lookup::find(find, table), lookup::size(size, table)]
 }
 
-/// The file of a SavedModel, if that is what a path is: the file itself, or a directory that holds
-/// one.
+/// Returns the file of a SavedModel if the path is that file or a directory that contains it.
 pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
     let names = ["saved_model.pb", "saved_model.pbtxt"];
     if path.is_dir() {
@@ -36,8 +35,8 @@ pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
         }
         return Err(Error::invalid(if path.join("saved_model.cpb").exists() {
             format!(
-                "{} is a directory with a SavedModel of the format for large models (saved_model.cpb), which is not \
-             read: export it in parts of less than 2 GB, or give a GraphDef",
+                "{} contains a SavedModel in the format for large models (saved_model.cpb), which is not supported: \
+                 export it in parts of less than 2 GB, or give a GraphDef",
                 path.display()
             )
         } else {
@@ -52,17 +51,17 @@ pub(crate) fn file(path: &Path) -> Result<Option<PathBuf>> {
     Ok(is_named.then(|| path.to_owned()))
 }
 
-/// The MetaGraph of a SavedModel's file with exactly these tags, joined by commas. Without tags:
-/// those of serving, or the only one.
+/// Returns the MetaGraph with exactly these tags, separated by commas, from a SavedModel's file.
+/// Without tags, returns the only MetaGraph, or else the one for serving.
 pub(crate) fn meta_graph(bytes: Bytes, name: &str, tags: Option<&str>) -> Result<MetaGraphDef> {
     let model: SavedModel = source::parse(bytes, name, &text::SAVED_MODEL)?;
     if model.meta_graphs.is_empty() {
-        return Err(Error::invalid(format!("{name} holds no MetaGraph")));
+        return Err(Error::invalid(format!("{name} contains no MetaGraph")));
     }
     let tags_of = |graph: &MetaGraphDef| -> BTreeSet<String> {
         graph.meta_info_def.iter().flat_map(|info| info.tags.iter().cloned()).collect()
     };
-    let wanted: BTreeSet<String> = match tags {
+    let selected: BTreeSet<String> = match tags {
         None if model.meta_graphs.len() == 1 => tags_of(&model.meta_graphs[0]),
         tags => {
             let tags = tags.unwrap_or("serve").split(',').map(str::trim).filter(|tag| !tag.is_empty());
@@ -74,17 +73,17 @@ pub(crate) fn meta_graph(bytes: Bytes, name: &str, tags: Option<&str>) -> Result
         .iter()
         .map(|graph| format!("'{}'", tags_of(graph).into_iter().collect::<Vec<_>>().join(",")))
         .collect();
-    model.meta_graphs.into_iter().find(|graph| tags_of(graph) == wanted).ok_or_else(|| {
+    model.meta_graphs.into_iter().find(|graph| tags_of(graph) == selected).ok_or_else(|| {
         Error::invalid(format!(
             "MetaGraphDef associated with tag-set {} could not be found in the SavedModel {name}. Please use one of the \
              following tag-sets (--tag-set): [{}]",
-            wanted.into_iter().collect::<Vec<_>>().join(","),
+            selected.into_iter().collect::<Vec<_>>().join(","),
             valid.join(", ")
         ))
     })
 }
 
-/// True for a MetaGraphDef: by its suffix `.meta`, or as text by its first field.
+/// True for a MetaGraphDef, which is recognized by the suffix `.meta` or the first field of a text.
 pub(crate) fn is_meta_graph(path: &Path, bytes: &[u8]) -> bool {
     path.extension().is_some_and(|extension| extension == "meta")
         || source::other_model(bytes) == Some(source::META_GRAPH)
@@ -92,7 +91,7 @@ pub(crate) fn is_meta_graph(path: &Path, bytes: &[u8]) -> bool {
 
 /// Reads a MetaGraphDef.
 pub(crate) fn parse_meta_graph(bytes: Bytes, name: &str) -> Result<MetaGraphDef> {
-    // Bytes that hold a GraphDef decode too, to nodes of no name.
+    // The bytes of a GraphDef also decode as a MetaGraphDef, but without a graph.
     let graph: MetaGraphDef = source::parse(bytes.clone(), name, &text::META_GRAPH_DEF)?;
     match graph.graph_def {
         Some(_) => Ok(graph),
@@ -100,8 +99,8 @@ pub(crate) fn parse_meta_graph(bytes: Bytes, name: &str) -> Result<MetaGraphDef>
     }
 }
 
-/// The nodes that initialise a model's tables.
-pub(crate) fn initialisers(meta: &MetaGraphDef) -> Vec<String> {
+/// Nodes that initialize a model's tables.
+pub(crate) fn initializers(meta: &MetaGraphDef) -> Vec<String> {
     let collections = ["saved_model_main_op", "legacy_init_op", "table_initializer"];
     let lists = collections.iter().filter_map(|key| meta.collection_def.get(*key)?.node_list.as_ref());
     let mut nodes: Vec<String> = lists.flat_map(|list| list.value.iter().cloned()).collect();

@@ -1,4 +1,4 @@
-//! Files: mapping them, and telling text from binary.
+//! Maps files into memory, and distinguishes text from binary protos.
 
 use crate::proto::{Config, ConfigProto, GraphDef, RunMetadata, SaverDef, TensorDescription};
 use crate::text::{self, MessageType};
@@ -10,20 +10,20 @@ use std::io::Read;
 use std::path::Path;
 use support::{Code, Coded as _, Error, Result};
 
-/// The most bytes read from something that cannot be mapped, such as a pipe.
+/// Limit for the bytes read from a source that cannot be mapped, such as a pipe.
 const MAX_STREAM: u64 = 1 << 30;
 
-/// The kind of file that is a SavedModel.
+/// Name of the file kind SavedModel.
 pub(crate) const SAVED_MODEL: &str = "SavedModel";
 
-/// The kind of file that is a MetaGraph.
+/// Name of the file kind MetaGraph.
 pub(crate) const META_GRAPH: &str = "MetaGraphDef";
 
-/// The bytes of a file. A regular file is mapped, so its pages are read as they are needed and
-/// shared by everything that keeps a part of them.
+/// Returns the bytes of a file. A regular file is mapped. Its pages are read on demand, and slices
+/// of the bytes share them.
 pub fn read_bytes(path: &Path) -> Result<Bytes> {
     let io = |e: std::io::Error| {
-        // "No such file or directory (os error 2)" without the number.
+        // Omits the number in "No such file or directory (os error 2)".
         let reason = e.to_string();
         let reason = reason.split(" (os error").next().unwrap_or(&reason);
         Error::invalid(format!("{}; {reason}", path.display())).coded(Code::ReadFile)
@@ -35,16 +35,19 @@ pub fn read_bytes(path: &Path) -> Result<Bytes> {
     }
     if metadata.is_file() && metadata.len() > 0 {
         #[expect(unsafe_code, reason = "mapping a file")]
-        // SAFETY: the map is private and read-only. As for every mapped input, another process that
-        // shortens the file meanwhile can end this one with a signal; it cannot make it read
-        // anything but the file.
+        // SAFETY: the map is private and read-only. As with every mapped input, a process that
+        // truncates the file meanwhile can end this process with a signal, but cannot make it read
+        // anything else.
         let map = unsafe { memmap2::Mmap::map(&file) }.map_err(io)?;
         return Ok(Bytes::from_owner(map));
     }
     let mut bytes = Vec::new();
     file.by_ref().take(MAX_STREAM + 1).read_to_end(&mut bytes).map_err(io)?;
     if bytes.len() as u64 > MAX_STREAM {
-        let error = Error::invalid(format!("{}; more than {MAX_STREAM} bytes", path.display()));
+        let error = Error::invalid(format!(
+            "cannot read {}: it is not a regular file and has more than {MAX_STREAM} bytes",
+            path.display()
+        ));
         return Err(error.coded(Code::ReadFile));
     }
     Ok(bytes.into())
@@ -55,7 +58,7 @@ pub fn read_graph_def(path: &Path) -> Result<GraphDef> {
     parse_graph_def(read_bytes(path)?, &path.display().to_string())
 }
 
-/// Reads a config, of `tensorflow.tf2xla` or the older `tensorflow.tfcompile`.
+/// Reads a `tensorflow.tf2xla.Config`, or the older `tensorflow.tfcompile.Config`.
 pub fn read_config(path: &Path) -> Result<Config> {
     parse_config(read_bytes(path)?, &path.display().to_string())
 }
@@ -65,7 +68,7 @@ pub fn read_saver_def(path: &Path) -> Result<SaverDef> {
     parse(read_bytes(path)?, &path.display().to_string(), &text::SAVER_DEF)
 }
 
-/// A graph from the bytes of the file `name`.
+/// Parses a graph from the bytes of the file `name`.
 pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
     if let Some(kind) = other_model(&bytes) {
         let error =
@@ -75,48 +78,48 @@ pub fn parse_graph_def(bytes: Bytes, name: &str) -> Result<GraphDef> {
     parse(bytes, name, &text::GRAPH_DEF)
 }
 
-/// A config from the bytes of the file `name`.
+/// Parses a config from the bytes of the file `name`.
 pub fn parse_config(bytes: Bytes, name: &str) -> Result<Config> {
     parse(bytes, name, &text::CONFIG)
 }
 
-/// A session's config from the bytes of the file `name`.
+/// Parses a session's config from the bytes of the file `name`.
 pub fn parse_session_config(bytes: Bytes, name: &str) -> Result<ConfigProto> {
     parse(bytes, name, &text::CONFIG_PROTO)
 }
 
-/// A config as text proto, which [`parse_config`] reads.
+/// Prints a config as a text proto, which [`parse_config`] reads.
 pub fn config_to_text(config: &Config) -> String {
     text::config_to_text(config)
 }
 
-/// A graph as text proto, as TensorFlow writes `.pbtxt` files.
+/// Prints a graph as a text proto in the format of TensorFlow's `.pbtxt` files.
 pub fn graph_def_to_text(graph: &GraphDef) -> String {
     text::to_text(&graph.encode_to_vec(), &text::GRAPH_DEF)
 }
 
-/// Statistics of a traced step, as a binary proto.
+/// Encodes the statistics of a traced step as a binary proto.
 pub fn run_metadata_to_bytes(metadata: &RunMetadata) -> Vec<u8> {
     metadata.encode_to_vec()
 }
 
-/// Statistics of a traced step, as a text proto.
+/// Prints the statistics of a traced step as a text proto.
 pub fn run_metadata_to_text(metadata: &RunMetadata) -> String {
     text::to_text(&metadata.encode_to_vec(), &text::RUN_METADATA)
 }
 
-/// A tensor's type, shape and place, as text proto.
+/// Prints a tensor's type, shape, and allocation as a text proto.
 pub fn tensor_description_to_text(description: &TensorDescription) -> String {
     text::to_text(&description.encode_to_vec(), &text::TENSOR_DESCRIPTION)
 }
 
-/// Statistics of a traced step, from the bytes of the file `name`.
+/// Parses the statistics of a traced step from the bytes of the file `name`.
 pub fn parse_run_metadata(bytes: Bytes, name: &str) -> Result<RunMetadata> {
     parse(bytes, name, &text::RUN_METADATA)
 }
 
-/// The content decides whether a file is text or binary; the suffix `.pbtxt`, where the content
-/// leaves both open.
+/// Parses a text or binary proto. If content and file name disagree on the format, tries binary
+/// before text.
 pub(crate) fn parse<M: prost::Message + Default>(
     bytes: Bytes,
     name: &str,
@@ -137,8 +140,8 @@ pub(crate) fn parse<M: prost::Message + Default>(
     match (looks_like_text(&bytes), named_text) {
         (true, true) => text(),
         (false, false) => binary(),
-        // Named binary, but of printable characters. Binary files of these messages hold control
-        // characters, the tags of their fields, but for degenerate ones such as an empty file.
+        // Printable, but not named `.pbtxt`. Only degenerate binary files, such as empty ones, are
+        // printable, because the tags of the fields are control characters.
         (true, false) => binary().or_else(|_| text()),
         (false, true) => binary().or_else(|_| text()),
     }
@@ -153,22 +156,23 @@ fn looks_like_text(bytes: &[u8]) -> bool {
 const LITE: &str = "TensorFlow Lite model";
 const HDF5: &str = "HDF5 file";
 const ARCHIVE: &str = "Keras or zip archive";
-/// Whole ones are read before anybody asks what else a file may be.
+/// Intact artifacts are read before this check.
 const EXPORT: &str = "damaged or truncated artifact of jax.export";
 
 /// Advice on how to convert a file of another kind to a supported one.
 fn advice(kind: &str) -> &'static str {
     match kind {
-        SAVED_MODEL | META_GRAPH => "commands that take a MODEL, and --graph, read it",
+        SAVED_MODEL | META_GRAPH => "give it to --graph or to a command that takes a MODEL",
         HDF5 | ARCHIVE => {
-            "if Keras made it, export it, keras.models.load_model('FILE').export('DIRECTORY'), and give the directory"
+            "if it is a Keras model, export it with keras.models.load_model('FILE').export('DIRECTORY') and give the \
+             directory"
         }
-        EXPORT => "copy it again, or write it again with serialize()",
-        _ => "give a GraphDef or a SavedModel, from which it was made",
+        EXPORT => "copy it again, or recreate it with serialize()",
+        _ => "give the GraphDef or SavedModel from which it was converted",
     }
 }
 
-/// Recognises the other files that TensorFlow stores models in.
+/// Recognizes the other file formats in which TensorFlow stores models.
 pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
     if looks_like_text(bytes) {
         let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
@@ -180,7 +184,7 @@ pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
             _ => None,
         };
     }
-    // Field 1 of a SavedModel is a number, its schema version; field 2 holds the graphs.
+    // Field 1 of a SavedModel is its schema version. Field 2 holds the graphs.
     if bytes.len() > 3 && bytes[0] == 0x08 && bytes[2] == 0x12 {
         return Some(SAVED_MODEL);
     }
@@ -189,8 +193,7 @@ pub(crate) fn other_model(bytes: &[u8]) -> Option<&'static str> {
         _ if bytes.get(4..8) == Some(b"TFL3") => Some(LITE),
         [0x89, b'H', b'D', b'F', ..] => Some(HDF5),
         [b'P', b'K', 3, 4, ..] => Some(ARCHIVE),
-        // A FlatBuffer begins with the offset of its root, and this one has a file of MLIR's
-        // bytecode in it.
+        // A FlatBuffer begins with the offset of its root. This one contains MLIR bytecode.
         [offset, _, 0, 0, ..] if offset % 4 == 0 && head.windows(4).any(|word| word == b"ML\xefR") => {
             Some(EXPORT)
         }

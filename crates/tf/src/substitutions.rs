@@ -1,8 +1,7 @@
-//! User-requested substitutions for some nodes: custom functions in place of ops, and retained
-//! assertions.
+//! User-requested substitutions: custom functions in place of ops, and checked assertions.
 //!
-//! These nodes become ops of this compiler before any other stage reads the graph, so that
-//! unregistered ops have a signature.
+//! The affected nodes become ops of this compiler before any other stage reads the graph, so that
+//! unregistered ops get a signature.
 
 use crate::op_def;
 use crate::proto::{AttrValue, GraphDef, ListValue, NodeDef, attr_value::Value};
@@ -12,13 +11,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use support::{Error, Result};
 
-/// The op of a node that calls a function of the user's.
+/// Op of a node that calls a user-supplied function.
 pub const CUSTOM_CALL: &str = "_CustomCall";
 
-/// The op of an assert that is kept.
+/// Op of an `Assert` that is checked at run time.
 pub const CHECKED_ASSERT: &str = "_CheckedAssert";
 
-/// Names of a node's outputs: a name for each output, and its index among those of this name.
+/// Names of a node's outputs: the output argument of each, and its index within that argument.
 type OutputNames = Vec<(String, usize)>;
 
 /// Treatment of `Assert`.
@@ -27,50 +26,52 @@ pub enum Asserts {
     /// Assertions are not checked.
     #[default]
     Ignored,
-    /// A failed one fails the run.
+    /// A failed assertion makes the run fail.
     Reported,
-    /// A failed one ends the process.
+    /// A failed assertion aborts the process.
     Abort,
 }
 
-/// A function of the user's that is called in place of an op.
+/// A user-supplied function that is called in place of an op.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomCall {
-    /// Its name in C.
+    /// C symbol of the function.
     pub symbol: String,
-    /// Outputs. If empty, they follow from the op's signature and the node's attributes.
+    /// Outputs of the function. If empty, they follow from the op's signature and the node's
+    /// attributes.
     pub outputs: Vec<CustomOutput>,
 }
 
-/// An output of a function of the user's.
+/// An output of a user-supplied function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomOutput {
-    /// Its type; that of the node's attribute `T` if nothing is said.
+    /// Data type. Defaults to that of the node's attribute `T`.
     pub data_type: Option<DataType>,
-    /// Its sizes.
+    /// Sizes.
     pub shape: CustomShape,
 }
 
 /// The sizes of an output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CustomShape {
-    /// These.
+    /// The given sizes.
     Sizes(Vec<i64>),
-    /// Same as the input with this index.
+    /// The sizes of the input with this index.
     OfInput(usize),
 }
 
-/// Substitutions for nodes of some ops.
+/// Substitutions for nodes, selected by op.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Substitutions {
-    /// Keyed by op.
+    /// Custom calls, keyed by op.
     pub custom_calls: BTreeMap<String, CustomCall>,
     /// Treatment of assertions.
     pub asserts: Asserts,
 }
 
 impl fmt::Display for CustomOutput {
-    /// `float[2,3]`, `float[input0]`; without a type only what is in the brackets: `input0`.
+    /// Prints `float[2,3]` or `float[input0]`. Without a type, prints only the text in brackets:
+    /// `input0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shape = match &self.shape {
             CustomShape::OfInput(number) => format!("input{number}"),
@@ -84,38 +85,38 @@ impl fmt::Display for CustomOutput {
 }
 
 impl CustomOutput {
-    /// Reads one, as it is displayed.
+    /// Parses the displayed form.
     pub fn parse(text: &str) -> Result<Self> {
-        let wrong = || {
+        let invalid = || {
             Error::invalid(format!(
-                "'{text}' is no output: TYPE[SIZES] is wanted, such as float[2,3] or int32[], or TYPE[inputN] for the \
-                 sizes of input N, or inputN for its sizes and the type of attribute T"
+                "invalid output '{text}': expected TYPE[SIZES], such as float[2,3] or int32[], TYPE[inputN] for the sizes \
+                 of input N, or inputN for its sizes and the type of attribute T"
             ))
         };
         let (data_type, shape) = match text.strip_suffix(']').and_then(|text| text.split_once('[')) {
-            Some((data_type, shape)) => (Some(DataType::from_name(data_type).ok_or_else(wrong)?), shape),
+            Some((data_type, shape)) => (Some(DataType::from_name(data_type).ok_or_else(invalid)?), shape),
             None if text.starts_with("input") => (None, text),
-            None => return Err(wrong()),
+            None => return Err(invalid()),
         };
         if data_type.is_some_and(|data_type| data_type.primitive_type().is_none()) {
             return Err(Error::invalid(format!(
-                "'{text}': a function's outputs are arrays of numbers or bools"
+                "invalid output '{text}': expected an array of numbers or bools"
             )));
         }
         let shape = if let Some(number) = shape.strip_prefix("input") {
-            CustomShape::OfInput(number.parse().map_err(|_| wrong())?)
+            CustomShape::OfInput(number.parse().map_err(|_| invalid())?)
         } else {
             let sizes = shape.split(',').filter(|size| !size.is_empty()).map(|size| size.trim().parse());
-            let sizes: Vec<i64> = sizes.collect::<Result<_, _>>().map_err(|_| wrong())?;
+            let sizes: Vec<i64> = sizes.collect::<Result<_, _>>().map_err(|_| invalid())?;
             if sizes.iter().any(|&size| size < 0) {
-                return Err(wrong());
+                return Err(invalid());
             }
             CustomShape::Sizes(sizes)
         };
         Ok(Self { data_type, shape })
     }
 
-    /// Reads several, separated by semicolons; none of an empty text.
+    /// Parses outputs separated by semicolons. An empty text has no outputs.
     pub fn parse_all(text: &str) -> Result<Vec<Self>> {
         text.split(';').filter(|output| !output.is_empty()).map(|output| Self::parse(output.trim())).collect()
     }
@@ -125,10 +126,11 @@ impl Substitutions {
     /// Replaces the nodes of a graph and of its functions.
     pub fn apply(&self, graph: &mut GraphDef) -> Result<()> {
         let library = graph.library.iter().flat_map(|library| &library.function);
-        let own = library.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str());
-        if let Some(name) = own.clone().find(|name| self.custom_calls.contains_key(*name)) {
+        let functions = library.filter_map(|f| f.signature.as_ref()).map(|signature| signature.name.as_str());
+        if let Some(name) = functions.clone().find(|name| self.custom_calls.contains_key(*name)) {
             return Err(Error::invalid(format!(
-                "--custom-call {name}: this is a function of the graph's library, which is compiled"
+                "--custom-call {name}: '{name}' is a function of the graph's library, which is compiled; only ops can be \
+                 replaced"
             )));
         }
         for node in &mut graph.node {
@@ -149,8 +151,8 @@ impl Substitutions {
         Ok(())
     }
 
-    /// Replaces a node. If it now calls a function, returns the former names of its outputs: a name
-    /// for each, and its index among those of this name. Returns nothing for unregistered ops.
+    /// Replaces a node. If it now calls a custom function, returns the former names of its outputs.
+    /// For unregistered ops, the list of names is empty.
     fn replace(&self, node: &mut NodeDef) -> Result<Option<OutputNames>> {
         if node.op == "Assert" && self.asserts != Asserts::Ignored {
             node.op = CHECKED_ASSERT.to_owned();
@@ -162,7 +164,7 @@ impl Substitutions {
         let input_count = node.input.iter().filter(|input| !input.starts_with('^')).count();
         let described: Vec<String> = call.outputs.iter().map(CustomOutput::to_string).collect();
         let text = |text: String| AttrValue::from(Value::S(Bytes::from(text)));
-        // The types of inputs are those of what is there, which is not known yet.
+        // Placeholders: the types of inputs are not known yet.
         let input_types = vec![DataType::Float; input_count];
         let added = [
             ("_input_types", type_list(&input_types)),
@@ -181,7 +183,7 @@ fn type_list(types: &[DataType]) -> AttrValue {
     Value::List(Box::new(list)).into()
 }
 
-/// The types of a node's outputs, and what they are called.
+/// Types of a node's outputs, and their names in the op's signature.
 fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, OutputNames)> {
     let registered = match op_def::lookup(&node.op) {
         Some(signature) => {
@@ -204,16 +206,16 @@ fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, OutputNa
             Some(Value::List(list)) => list.shape.len(),
             _ => 1,
         };
-        return Ok((vec![own_type(node)?; count], Vec::new()));
+        return Ok((vec![type_attribute(node)?; count], Vec::new()));
     }
     let types: Vec<DataType> = call
         .outputs
         .iter()
-        .map(|output| output.data_type.map_or_else(|| own_type(node), Ok))
+        .map(|output| output.data_type.map_or_else(|| type_attribute(node), Ok))
         .collect::<Result<_>>()?;
     match registered {
         Some((registered, _)) if registered.len() != types.len() => Err(Error::invalid(format!(
-            "--custom-call says {} outputs, but the op has {}",
+            "--custom-call declares {} outputs, but the op has {}",
             types.len(),
             registered.len()
         ))),
@@ -222,20 +224,20 @@ fn outputs(node: &NodeDef, call: &CustomCall) -> Result<(Vec<DataType>, OutputNa
     }
 }
 
-/// The type that the attribute `T` of a node names.
-fn own_type(node: &NodeDef) -> Result<DataType> {
+/// Type in the attribute `T` of a node.
+fn type_attribute(node: &NodeDef) -> Result<DataType> {
     match node.attr.get("T").and_then(|value| value.value.as_ref()) {
         Some(Value::Type(number)) => DataType::from_number(*number)
             .map(DataType::base)
             .ok_or_else(|| Error::invalid(format!("unknown type number {number} in attribute T"))),
         _ => Err(Error::invalid(
-            "the types of its outputs are not known, as the op is not TensorFlow's and the node has no attribute T: say \
-             them, as in --custom-call 'OP=symbol:float[2,3]'",
+            "unknown output types, because the op is not registered in TensorFlow and the node has no attribute T: \
+             declare them, as in --custom-call 'OP=symbol:float[2,3]'",
         )),
     }
 }
 
-/// Gives a reference to an output within a function its new name: `node:outputs:number`.
+/// Renames a reference to an output within a function to `node:outputs:number`.
 fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result<()> {
     let mut parts = input.split(':');
     let (Some(name), Some(output)) = (parts.next(), parts.next()) else { return Ok(()) };
@@ -248,8 +250,8 @@ fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result
         None if names.is_empty() && index == 0 => 0,
         None => {
             return Err(Error::unsupported(format!(
-                "'{input}' names an output of a custom call within a function, of which only the first can be found: \
-                 call the op outside of functions, or give it one output"
+                "cannot resolve '{input}': only the first output of an unregistered op can be used within a function; use \
+                 the op outside functions, or give it a single output"
             )));
         }
     };
@@ -257,7 +259,7 @@ fn rename(input: &mut String, outputs: &BTreeMap<String, OutputNames>) -> Result
     Ok(())
 }
 
-/// The sizes that a node says its outputs have, as far as it does.
+/// Shapes of a node's outputs as its attribute `_output_shapes` states them. Empty without it.
 pub fn stated_shapes(attributes: &crate::Attributes) -> Result<Vec<PartialShape>> {
     if attributes.has("_output_shapes") { attributes.shapes("_output_shapes") } else { Ok(Vec::new()) }
 }
@@ -267,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_are_read_as_they_are_written() {
+    fn outputs_are_parsed_from_their_displayed_form() {
         for text in ["float[2,3]", "int32[]", "double[input1]", "input0", "bool[7]"] {
             assert_eq!(CustomOutput::parse(text).unwrap().to_string(), text);
         }
@@ -278,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn an_op_that_nobody_registered_gets_a_signature() {
+    fn unregistered_ops_get_a_signature() {
         let call =
             CustomCall { symbol: "f".to_owned(), outputs: CustomOutput::parse_all("float[input0]").unwrap() };
         let substitutions = Substitutions {
@@ -301,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_within_functions_are_found_by_their_number() {
+    fn outputs_within_functions_are_renamed_to_their_numbers() {
         let outputs = BTreeMap::from([
             ("own".to_owned(), Vec::new()),
             ("two".to_owned(), vec![("a".to_owned(), 0), ("b".to_owned(), 0), ("b".to_owned(), 1)]),

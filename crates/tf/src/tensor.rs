@@ -1,8 +1,8 @@
-//! Tensors in every encoding that TensorFlow writes.
+//! Tensors in all encodings that TensorFlow writes.
 //!
-//! The raw form, `tensor_content`, shares the file's bytes. In the typed form the elements stand in
-//! the `*_val` field of the type; if there are fewer than the shape has elements, the last one
-//! stands for all that are missing, and if there are none, all are zero.
+//! The raw encoding, `tensor_content`, shares the file's bytes. The typed encoding stores elements
+//! in the `*_val` field for the type. If it stores fewer elements than the shape has, the last one
+//! is repeated. If it stores none, all elements are zero.
 
 use crate::proto::TensorProto;
 use crate::{DataType, PartialShape};
@@ -10,13 +10,13 @@ use bytes::Bytes;
 use shape::{ArrayShape, Literal, PrimitiveType, index};
 use support::{Error, Result};
 
-/// The most bytes that the elements which a tensor does not store may fill.
+/// Limit for the bytes of the elements that a tensor does not store.
 pub(crate) const MAX_FILL_BYTES: u64 = 256 << 20;
 
-/// The most strings that a tensor may have.
+/// Limit for the strings in a tensor.
 const MAX_STRINGS: u64 = 1 << 20;
 
-/// A tensor proto whose type and shape are checked; its elements are not looked at.
+/// A tensor proto with checked type and shape. Its elements are not decoded yet.
 pub(crate) struct Tensor<'a> {
     proto: &'a TensorProto,
     data_type: DataType,
@@ -42,18 +42,18 @@ impl<'a> Tensor<'a> {
         Ok(Self { proto, data_type, sizes, count: count.unsigned_abs() })
     }
 
-    /// The type of the elements.
+    /// Type of the elements.
     pub(crate) fn data_type(&self) -> DataType {
         self.data_type
     }
 
-    /// The sizes.
+    /// Sizes of the shape.
     pub(crate) fn sizes(&self) -> &[i64] {
         &self.sizes
     }
 
-    /// The bytes that [`Self::literal`] makes beyond those that the file stores; 0 for types
-    /// without numbers.
+    /// Bytes of the elements that [`Self::literal`] adds to those that the file stores. 0 for
+    /// non-numeric types.
     pub(crate) fn fill_bytes(&self) -> u64 {
         if !self.proto.tensor_content.is_empty() {
             return 0;
@@ -62,7 +62,7 @@ impl<'a> Tensor<'a> {
         self.count.saturating_sub(self.stored() as u64).saturating_mul(element_type.byte_size() as u64)
     }
 
-    /// The elements.
+    /// Decodes the elements.
     pub(crate) fn literal(&self) -> Result<Literal> {
         let element_type = self.element_type()?;
         let shape = ArrayShape::new(element_type, &self.sizes);
@@ -70,7 +70,8 @@ impl<'a> Tensor<'a> {
         let data = if content.is_empty() {
             if self.fill_bytes() > MAX_FILL_BYTES {
                 return Err(Error::invalid(format!(
-                    "the tensor {shape} stores {} of its elements, filling the other {} bytes would take more than {} MiB",
+                    "the tensor {shape} stores only {} elements and repeats the last one for {} bytes, but at most {} MiB are \
+                     supported",
                     self.stored(),
                     self.fill_bytes(),
                     MAX_FILL_BYTES >> 20
@@ -81,16 +82,17 @@ impl<'a> Tensor<'a> {
             normalized(element_type, content)
         } else {
             return Err(Error::invalid(format!(
-                "the tensor's content has {} bytes, its shape {shape} needs {}",
+                "the tensor's content has {} bytes, but its shape {shape} requires {}",
                 content.len(),
                 shape.byte_size()
             )));
         };
         Literal::from_bytes(shape, data)
-            .ok_or_else(|| Error::internal("a tensor's bytes are not its shape's"))
+            .ok_or_else(|| Error::internal("the bytes of a tensor do not match its shape"))
     }
 
-    /// The one element, if the encoding stores one (or none: zero) for several, and the shape.
+    /// Returns the common element and the shape if a typed encoding stores at most one element for
+    /// several.
     pub(crate) fn splat(&self) -> Result<Option<(Literal, ArrayShape)>> {
         let element_type = self.element_type()?;
         if !self.proto.tensor_content.is_empty() || self.stored() > 1 || self.count <= 1 {
@@ -98,18 +100,18 @@ impl<'a> Tensor<'a> {
         }
         let data = self.typed_elements(element_type, 1);
         let scalar = Literal::from_bytes(ArrayShape::new(element_type, &[]), data.into())
-            .ok_or_else(|| Error::internal("a scalar's bytes are not its type's"))?;
+            .ok_or_else(|| Error::internal("the bytes of a scalar do not match its type"))?;
         Ok(Some((scalar, ArrayShape::new(element_type, &self.sizes))))
     }
 
-    /// The elements of a tensor of strings.
+    /// Elements of a tensor of strings.
     pub(crate) fn strings(&self) -> Result<Vec<Bytes>> {
         if self.data_type != DataType::String {
-            return Err(Error::invalid(format!("the tensor has type {}, not string", self.data_type)));
+            return Err(Error::invalid(format!("expected a tensor of type string, got {}", self.data_type)));
         }
         if self.count > MAX_STRINGS {
             return Err(Error::invalid(format!(
-                "the tensor has {} strings, at most {MAX_STRINGS}",
+                "the tensor has {} strings, but at most {MAX_STRINGS} are supported",
                 self.count
             )));
         }
@@ -121,7 +123,7 @@ impl<'a> Tensor<'a> {
 
     fn element_type(&self) -> Result<PrimitiveType> {
         self.data_type.primitive_type().ok_or_else(|| {
-            Error::unsupported(format!("a tensor of type {} holds no numbers", self.data_type))
+            Error::unsupported(format!("expected a tensor of numbers or bools, got {}", self.data_type))
         })
     }
 
@@ -145,7 +147,7 @@ impl<'a> Tensor<'a> {
         }
     }
 
-    /// `count` elements, little-endian, of those that the typed field stores.
+    /// The first `count` elements of the typed encoding, little-endian.
     fn typed_elements(&self, element_type: PrimitiveType, count: u64) -> Vec<u8> {
         use PrimitiveType::*;
         let p = self.proto;
@@ -176,8 +178,8 @@ impl<'a> Tensor<'a> {
     }
 }
 
-/// `count` elements: those of `values`, then the last of them again and again, or zeros if there is
-/// none.
+/// Encodes `count` elements: those of `values`, followed by repetitions of the last one, or zeros
+/// if `values` is empty.
 fn fill<T: Copy, const N: usize>(values: &[T], count: usize, encode: impl Fn(T) -> [u8; N]) -> Vec<u8> {
     let stored = values.len().min(count);
     let mut data = Vec::with_capacity(count * N);
@@ -205,8 +207,8 @@ fn concat<const N: usize, const M: usize>(first: [u8; N], second: [u8; N]) -> [u
     std::array::from_fn(|i| if i < N { first[i] } else { second[i - N] })
 }
 
-/// The bytes as literals have them: a bool is 0 or 1, types below a byte extend their sign or
-/// zeros. Copies only where one differs.
+/// Normalizes bytes to the representation of literals: a bool is 0 or 1, and types smaller than a
+/// byte are sign- or zero-extended. Copies the bytes only if one of them changes.
 pub(crate) fn normalized(element_type: PrimitiveType, bytes: &Bytes) -> Bytes {
     let normal: fn(u8) -> u8 = match element_type {
         PrimitiveType::Pred => |b| u8::from(b != 0),

@@ -1,9 +1,9 @@
 //! Protocol buffers in text format.
 //!
-//! The text is translated to the wire format, driven by a table of messages, and then decoded like
-//! a binary file. So one decoder serves both forms, memory stays near the size of the text, and
-//! messages and positions are libprotobuf's. The other way round, what a message encodes to is
-//! printed by the same table.
+//! The parser translates text to the wire format, driven by a table of message types. The result is
+//! decoded like a binary file. So both formats share a decoder, memory use stays close to the size
+//! of the text, and error messages and positions match libprotobuf's. The printer uses the same
+//! table to print encoded messages.
 
 mod config_text;
 mod messages;

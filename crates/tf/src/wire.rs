@@ -1,20 +1,19 @@
-//! Decoding of binary messages, with a bound on the memory that a small file can demand.
+//! Decodes binary messages, and limits the memory that a small file can allocate.
 
 use crate::text::{Kind, MessageType};
 use bytes::Bytes;
 use prost::Message;
 use prost::encoding::{WireType, decode_key, decode_varint};
 
-/// The most bytes that the decoded messages of a file may take beyond the file itself.
+/// Limit for the bytes of a file's decoded messages, without the file itself.
 const MAX_MEMORY: usize = 1 << 30;
 
-/// Decodes a message whose byte fields share `bytes`. The error says what is wrong, without naming
-/// the file.
+/// Decodes a message whose byte fields share `bytes`. The error does not name the file.
 pub(crate) fn decode<M: Message + Default>(bytes: Bytes, message: &'static MessageType) -> Result<M, String> {
     let memory = memory(&bytes, message, 0);
     if memory > MAX_MEMORY {
         return Err(format!(
-            "decoded, it would take {} MiB, at most {} are allowed",
+            "the decoded message would take {} MiB, but at most {} MiB are supported",
             memory >> 20,
             MAX_MEMORY >> 20
         ));
@@ -22,8 +21,8 @@ pub(crate) fn decode<M: Message + Default>(bytes: Bytes, message: &'static Messa
     M::decode(bytes).map_err(|e| e.to_string())
 }
 
-/// An upper bound of the memory for a message's fields. Stops silently where the bytes are
-/// malformed: there the decoder stops too, with an error.
+/// Upper bound for the bytes of a message's decoded fields. Stops silently at malformed bytes,
+/// because the decoder reports them.
 fn memory(mut rest: &[u8], message: &MessageType, depth: usize) -> usize {
     let mut total = 0usize;
     // The decoder has the same limit.
@@ -58,7 +57,7 @@ fn memory(mut rest: &[u8], message: &MessageType, depth: usize) -> usize {
         }
         let Some(field) = message.fields.iter().find(|f| f.number == number) else { continue };
         total = total.saturating_add(match field.kind {
-            // Lists grow by doubling, so for a moment three times the memory is held.
+            // Lists grow by doubling, so up to three times the memory is allocated during growth.
             Kind::Message(inner) => {
                 let own = if field.repeated { 3 * inner.memory } else { inner.memory };
                 own.saturating_add(memory(body, inner, depth + 1))

@@ -135,7 +135,7 @@ fn wrong_nodes_are_refused_by_name() {
         ),
         (
             "op: 'Neg' input: 'c' attr { key: 'T' value { i: 1 } }".to_owned(),
-            "attr 'T': the value must have kind 'type'",
+            "attr 'T': expected a value of kind 'type'",
         ),
         (
             format!("op: 'AddN' input: 'c' attr {{ key: 'N' value {{ i: 0 }} }} {float}"),

@@ -54,7 +54,10 @@ fn wrong_tensors_are_refused() {
         ("dtype: DT_FLOAT tensor_shape { dim { size: -2 } }", "below -1"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: 4611686018427387904 } dim { size: 4 } }", "2^63"),
         ("dtype: DT_FLOAT tensor_shape { dim { size: 2 } } tensor_content: 'abc'", "has 3 bytes"),
-        ("dtype: DT_STRING tensor_shape { } string_val: 'a'", "type string holds no numbers"),
+        (
+            "dtype: DT_STRING tensor_shape { } string_val: 'a'",
+            "expected a tensor of numbers or bools, got string",
+        ),
         ("dtype: DT_FLOAT_REF tensor_shape { }", "not a valid data type"),
     ] {
         let message = constant(tensor).tensor("value").expect_err(tensor).to_string();
@@ -74,7 +77,7 @@ fn strings_are_kept() {
 fn attributes_name_node_op_and_attribute() {
     let attributes = constant("dtype: DT_FLOAT tensor_shape { }");
     let message = attributes.int("value").expect_err("a tensor").to_string();
-    assert_eq!(message, "node 'c' (op Const): attribute 'value': must be an int");
+    assert_eq!(message, "node 'c' (op Const): attribute 'value': expected an int");
     let message = attributes.ty("dtype").expect_err("absent").to_string();
     assert_eq!(message, "node 'c' (op Const) has no attribute 'dtype'");
     assert_eq!(attributes.int_or("axis", 3).expect("absent"), 3);

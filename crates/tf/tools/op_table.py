@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
 """Writes src/op_def/ops.txt: the signature of every op that TensorFlow registers.
 
-Run with the Python of a virtual environment that holds tensorflow-cpu==2.15.1:
+Run in a virtual environment with tensorflow-cpu==2.15.1:
 
     python crates/tf/tools/op_table.py > crates/tf/src/op_def/ops.txt
 
-The format (src/op_def/table.rs reads it): a line without indent names an op, `*` behind the name says that it is
-stateful. Indented lines belong to it:
+Format, as read by src/op_def/table.rs: a line without indent names an op, followed by `*` if the op
+is stateful. Indented lines describe the op:
 
-    ` < name:type`      an input;  type is `float` | `@T` | `repeat(N,float)` | `repeat(N,@T)` |
-                     `list(Tin)`; `@T` is the type that attribute T names; `&` before it: a reference
+    ` < name:type`      an input; the type is `float` | `@T` | `repeat(N,float)` | `repeat(N,@T)` |
+                        `list(Tin)`. `@T` is the type in attribute T. The prefix `&` marks a
+                        reference.
     ` > name:type`      an output
-    ` name kind`        an attribute, then in this order, if it has them:
-        `>=number`      the smallest value, or for lists the smallest length
-        `in(a b c)`     the values allowed
-        `= text`        the default, an AttrValue in text format; runs to the end of the line
+    ` name kind`        an attribute, followed by these optional parts in this order:
+        `>=number`      the minimum value, or for lists the minimum length
+        `in(a b c)`     the allowed values
+        `= text`        the default, an AttrValue in text format, up to the end of the line
 """
 
 import os
@@ -24,13 +25,13 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 from google.protobuf import text_format  # noqa: E402
 from tensorflow.python.framework import dtypes, op_def_registry  # noqa: E402,F401
-import tensorflow  # noqa: E402,F401  (loads every op)
+import tensorflow  # noqa: E402,F401  (registers all ops)
 from tensorflow.core.framework import op_def_pb2  # noqa: E402
 from tensorflow.python.client import pywrap_tf_session  # noqa: E402
 
 
 def type_name(number):
-    """The short name of a DataType, `float_ref` for references."""
+    """Returns the short name of a DataType, such as `float` or `float_ref`."""
     name = dtypes.as_dtype(number).name
     base = name.removesuffix("_ref")
     short = {"float32": "float", "float64": "double", "float16": "half"}.get(base, base)
@@ -38,12 +39,12 @@ def type_name(number):
 
 
 def element(arg):
-    """How the elements of an argument are written: `float`, or `T` for an attribute's value."""
+    """Returns the type of an argument's elements: `float`, or the attribute `T` that holds it."""
     return arg.type_attr if arg.type_attr else type_name(arg.type)
 
 
 def argument(arg):
-    """One argument as the table has it."""
+    """Returns the table's text for an argument."""
     if arg.type_list_attr:
         text = f"list({arg.type_list_attr})"
     elif arg.number_attr:
@@ -56,7 +57,7 @@ def argument(arg):
 
 
 def attribute(attr):
-    """One attribute as the table has it."""
+    """Returns the table's text for an attribute."""
     parts = [attr.name, attr.type]
     if attr.has_minimum:
         parts.append(f">={attr.minimum}")

@@ -1,4 +1,4 @@
-//! The constants that variables become, encoded as TensorFlow's Python encodes them.
+//! Constants that replace variables, in the same encoding as TensorFlow's Python.
 
 use crate::DataType;
 use crate::checkpoint::{Value, shape_proto};
@@ -7,10 +7,10 @@ use shape::{Literal, PrimitiveType, Scalar};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The first size that `tensor_content` may not have.
+/// Smallest size in bytes that `tensor_content` must not have.
 const MAX_CONTENT: usize = 1 << 31;
 
-/// A `Const` node.
+/// Creates a `Const` node.
 pub(super) fn node(name: &str, value: &Value) -> Result<NodeDef> {
     let tensor = tensor(value).map_err(|e| e.context(format!("variable '{name}'")))?;
     let attr = BTreeMap::from([
@@ -20,8 +20,8 @@ pub(super) fn node(name: &str, value: &Value) -> Result<NodeDef> {
     Ok(NodeDef { name: name.to_owned(), op: "Const".to_owned(), attr, ..NodeDef::default() })
 }
 
-/// Several numbers stand as their bytes; one, booleans and complex numbers in the field of their
-/// type.
+/// Encodes a value. Several real numbers are stored as bytes. A single number, bools, complex
+/// numbers, and types smaller than a byte are stored in the field for their type.
 fn tensor(value: &Value) -> Result<TensorProto> {
     let mut proto = TensorProto {
         dtype: value.data_type().number(),

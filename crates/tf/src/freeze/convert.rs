@@ -1,5 +1,5 @@
-//! Variables to constants in the body of a graph or function, and whatever takes their handles to
-//! what takes their values.
+//! Replaces variables by constants in the body of a graph or function, and the users of their
+//! handles by nodes that use their values.
 
 use super::functions::{Functions, flat_output, function_attributes};
 use super::{Choice, Variables, constant, is_variable};
@@ -8,40 +8,41 @@ use crate::{DataType, op_def};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// Kinds of outputs after variables have become constants.
+/// An output that carries a variable's handle, reference, or value, and that carries the value of a
+/// constant after freezing.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Frozen {
     pub(super) kind: Kind,
-    /// The type of the value.
+    /// Number of the value's data type.
     pub(super) data_type: i32,
     pub(super) sizes: Vec<i64>,
-    /// The variable, for messages.
+    /// Name of the variable, for messages.
     pub(super) variable: String,
 }
 
-/// Original kind of an output.
+/// Kind of an output before freezing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
-    /// A handle: its value takes its place.
+    /// A handle, to be replaced by the variable's value.
     Handle,
     /// A reference to a mutable tensor.
     Reference,
-    /// The value itself, from a reference.
+    /// A value that was copied from a reference.
     Plain,
 }
 
-/// Which outputs are frozen, by name of node and number of output.
+/// Frozen outputs by node name and output number.
 pub(super) type FrozenOutputs = BTreeMap<(String, usize), Frozen>;
 
-/// The nodes of a graph or function, and the arguments of the latter.
+/// Nodes of a graph, or nodes and arguments of a function.
 pub(super) struct Body<'a> {
     pub(super) nodes: Vec<&'a NodeDef>,
-    /// `None` for the graph itself.
+    /// Name of the function, or `None` for the graph itself.
     pub(super) function: Option<&'a str>,
     pub(super) arguments: FrozenOutputs,
 }
 
-/// Replaces variables in the needed part of a graph, and in the functions that it calls.
+/// Freezes the needed nodes of a graph and the functions that they call.
 pub(super) fn convert(
     graph: &GraphDef,
     needed: &BTreeSet<&str>,
@@ -54,12 +55,12 @@ pub(super) fn convert(
     let frozen = frozen_outputs(&body, &mut functions)?;
     let (mut nodes, added) = emit(&body, &frozen, &mut functions)?;
     nodes.extend(added);
-    // An empty library is written, as the original writes it.
+    // The original writes the library even if it is empty.
     let library = Some(functions.finish(&nodes));
     Ok(GraphDef { node: nodes, versions: graph.versions.clone(), library })
 }
 
-/// Follows handles and references from variables and arguments to all that they reach.
+/// Propagates handles and references from variables and arguments to all outputs that carry them.
 pub(super) fn frozen_outputs(body: &Body<'_>, functions: &mut Functions<'_>) -> Result<FrozenOutputs> {
     functions.count(body.nodes.len())?;
     let by_name: BTreeMap<&str, &NodeDef> =
@@ -87,18 +88,19 @@ pub(super) fn frozen_outputs(body: &Body<'_>, functions: &mut Functions<'_>) -> 
     }
     while let Some(node) = work.pop() {
         let inputs = inputs_of(node, &by_name, &frozen, functions);
-        let mut grown = false;
+        let mut changed = false;
         for (output, value) in results(node, &inputs, functions)? {
-            grown |= frozen.insert((node.name.clone(), output), value.clone()).is_none_or(|old| old != value);
+            changed |=
+                frozen.insert((node.name.clone(), output), value.clone()).is_none_or(|old| old != value);
         }
-        if grown {
+        if changed {
             work.extend(users.get(node.name.as_str()).into_iter().flatten());
         }
     }
     Ok(frozen)
 }
 
-/// The data inputs of a node: what is frozen of them.
+/// The frozen output that each data input of a node reads, or `None` for other inputs.
 pub(super) fn inputs_of(
     node: &NodeDef,
     nodes: &BTreeMap<&str, &NodeDef>,
@@ -114,7 +116,7 @@ pub(super) fn inputs_of(
     .collect()
 }
 
-/// The outputs that pass a frozen input on.
+/// Outputs of a node that pass a frozen input on, with their numbers.
 fn results(
     node: &NodeDef,
     inputs: &[Option<Frozen>],
@@ -124,7 +126,7 @@ fn results(
     let all = |count: usize, value: Option<Frozen>| {
         value.map_or(vec![], |v| (0..count).map(|i| (i, v.clone())).collect())
     };
-    // A reference that is copied is a value.
+    // Copying a reference yields a value.
     let copied = first().map(|mut value| {
         if value.kind == Kind::Reference {
             value.kind = Kind::Plain;
@@ -137,7 +139,7 @@ fn results(
         "Switch" => all(2, inputs.first().cloned().flatten().and(copied)),
         "_SwitchN" => {
             let count = match node.attr.get("num_outs").and_then(|attr| attr.value.as_ref()) {
-                Some(&Value::I(count)) => usize::try_from(count).unwrap_or(0).min(inputs_limit()),
+                Some(&Value::I(count)) => usize::try_from(count).unwrap_or(0).min(max_outputs()),
                 _ => 0,
             };
             all(count, inputs.first().cloned().flatten().and(copied))
@@ -152,12 +154,12 @@ fn results(
     })
 }
 
-/// Upper bound for the number of outputs of any node.
-fn inputs_limit() -> usize {
+/// Upper bound for the number of outputs of a node.
+fn max_outputs() -> usize {
     1 << 16
 }
 
-/// The nodes with variables frozen, and nodes that are added for them.
+/// Freezes the nodes of a body. Returns its nodes, and additional nodes that the replacements use.
 pub(super) fn emit(
     body: &Body<'_>,
     frozen: &FrozenOutputs,
@@ -189,8 +191,8 @@ pub(super) fn emit(
     Ok((nodes, added))
 }
 
-/// Within functions outputs go by names, which differ between the ops of variables and what takes
-/// their place.
+/// Updates a reference to an output within a function. Such references use the names of outputs,
+/// which differ between the variable ops and their replacements.
 pub(super) fn rename_port(input: &mut String, nodes: &BTreeMap<&str, &NodeDef>, frozen: &FrozenOutputs) {
     let Some((name, port)) = input.split_once(':') else { return };
     let Some(node) = nodes.get(name) else { return };
@@ -208,7 +210,7 @@ pub(super) fn rename_port(input: &mut String, nodes: &BTreeMap<&str, &NodeDef>, 
     }
 }
 
-/// A node that takes what is frozen, as it takes the value.
+/// Rewrites a node with frozen inputs so that it takes the values.
 fn reader(
     node: &NodeDef,
     inputs: &[Option<Frozen>],
@@ -230,7 +232,7 @@ fn reader(
         "Merge" => {
             let handles = (0..inputs.len()).filter(|&i| is_handle(i)).count();
             if handles > 0 && handles < inputs.len() {
-                return Err(unsupported(node, inputs, "joins it with a variable that stays"));
+                return Err(unsupported(node, inputs, "together with a variable that is not frozen"));
             }
             let mut node = node.clone();
             node.attr.insert("T".to_owned(), Value::Type(first).into());
@@ -265,7 +267,7 @@ fn reader(
         op if inputs.iter().flatten().any(|v| v.kind == Kind::Handle) => {
             match function_attributes(op, functions) {
                 Some(_) => functions.caller(node, inputs),
-                None => Err(unsupported(node, inputs, "uses it in a way that a constant cannot replace")),
+                None => Err(unsupported(node, inputs, "in a way that a constant cannot replace")),
             }
         }
         op => {
@@ -277,7 +279,7 @@ fn reader(
                 v.as_ref().is_some_and(|v| v.kind == Kind::Reference) && by_reference(i)
             };
             if inputs.iter().enumerate().any(changes) {
-                return Err(unsupported(node, inputs, "uses it in a way that a constant cannot replace"));
+                return Err(unsupported(node, inputs, "in a way that a constant cannot replace"));
             }
             functions.caller(node, inputs)
         }
@@ -287,13 +289,13 @@ fn reader(
 fn unsupported(node: &NodeDef, inputs: &[Option<Frozen>], what: &str) -> Error {
     let variable = inputs.iter().flatten().next().map_or("", |v| v.variable.as_str());
     Error::unsupported(format!(
-        "node '{}' (op {}) takes variable '{variable}' and {what}; choose --output_node_names that only read it, or keep it \
-         with --variable_names_denylist={variable}",
+        "node '{}' (op {}) uses variable '{variable}' {what}; choose --output_node_names that only read it, or exclude \
+         it with --variable_names_denylist={variable}",
         node.name, node.op
     ))
 }
 
-/// Creates the replacement of a node. It keeps the node's name, but not its device.
+/// Creates the replacement of a node. Keeps the node's name and `_class`, but not its device.
 fn replaced<const N: usize>(
     node: &NodeDef,
     op: &str,
@@ -308,7 +310,7 @@ fn replaced<const N: usize>(
     NodeDef { name: node.name.clone(), op: op.to_owned(), input: input.to_vec(), attr, ..NodeDef::default() }
 }
 
-/// Replaces a gather from a variable by a gather from its value. The axis follows the batch
+/// Replaces a gather from a variable by a gather from its value. The axis is the number of batch
 /// dimensions.
 fn gather(node: &NodeDef, data_type: i32, in_function: bool, added: &mut Vec<NodeDef>) -> Result<NodeDef> {
     let params = node.attr.get("dtype").cloned().unwrap_or(Value::Type(data_type).into());
@@ -344,7 +346,7 @@ fn gather(node: &NodeDef, data_type: i32, in_function: bool, added: &mut Vec<Nod
     Ok(gather)
 }
 
-/// Replaces types in a list: input `first + k` has the type `types[k]`.
+/// Replaces element `k` of a list of types by `types[first + k]`, unless that is `None`.
 pub(super) fn set_types(node: &mut NodeDef, attribute: &str, first: usize, types: &[Option<i32>]) {
     if let Some(Value::List(list)) = node.attr.get_mut(attribute).and_then(|attr| attr.value.as_mut()) {
         for (stated, frozen) in list.r#type.iter_mut().zip(types.iter().skip(first)) {
@@ -353,7 +355,8 @@ pub(super) fn set_types(node: &mut NodeDef, attribute: &str, first: usize, types
     }
 }
 
-/// Replaces shapes in a list, as [`set_types`] does.
+/// Replaces element `k` of a list of shapes by the shape of `values[k]`, or by the unknown shape,
+/// unless `values[k]` is `None`.
 pub(super) fn set_shapes(node: &mut NodeDef, attribute: &str, values: &[Option<Frozen>], unknown: bool) {
     if let Some(Value::List(list)) = node.attr.get_mut(attribute).and_then(|attr| attr.value.as_mut()) {
         for (stated, frozen) in list.shape.iter_mut().zip(values) {

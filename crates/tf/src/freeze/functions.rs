@@ -1,5 +1,5 @@
-//! Functions that are given frozen variables, or have some: one copy for each choice of arguments
-//! that are frozen.
+//! Functions that receive or contain frozen variables. Each combination of frozen arguments gets
+//! its own copy.
 
 use super::convert::{self, Body, Frozen, FrozenOutputs, Kind};
 use super::{Choice, Variables, is_variable, names_of};
@@ -11,46 +11,51 @@ use crate::proto::{
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// Calls within calls.
+/// Limit for the depth of nested calls.
 const MAX_DEPTH: usize = 100;
 
-/// The most copies of functions, and the most nodes in all bodies that are looked at for them.
+/// Limit for the copies of functions.
 const MAX_COPIES: usize = 20_000;
+
+/// Limit for the nodes visited, summed over all visits of all bodies.
 const MAX_NODES: usize = 20_000_000;
 
-/// The library of a graph, as it is frozen.
+/// The function library of a graph while it is frozen.
 pub(super) struct Functions<'a> {
     originals: BTreeMap<&'a str, &'a FunctionDef>,
     library: Option<&'a FunctionDefLibrary>,
     variables: &'a Variables<'a>,
     choice: &'a Choice,
-    /// The values of variables, read once.
+    /// Values of variables that were read, by whether the node is in a function, and by name.
     values: BTreeMap<(bool, String), checkpoint::Value>,
-    /// True if a function, or one that it calls, has variables that are frozen.
+    /// True for a function that contains frozen variables, itself or in its callees.
     has_variables: BTreeMap<&'a str, bool>,
     /// Results of each function for the given arguments.
     results: BTreeMap<Key, Vec<Option<Frozen>>>,
-    /// The copies by function and arguments, and those in the making.
+    /// Names of the copies, including unfinished ones.
     copies: BTreeMap<Key, String>,
-    made: BTreeMap<String, Vec<FunctionDef>>,
+    /// Finished copies by the name of the original.
+    definitions: BTreeMap<String, Vec<FunctionDef>>,
     depth: usize,
     nodes: usize,
 }
 
-/// A function and which of its arguments are frozen.
+/// Name of a function, and its frozen arguments.
 type Key = (String, Vec<Option<Frozen>>);
 
-/// Way in which an op calls functions: the attribute with its input types, the number of inputs
-/// before the arguments, the attributes that name functions, and the attribute with its output
-/// types.
+/// Attributes and inputs by which an op calls functions.
 pub(super) struct Call {
+    /// Attribute with the types of the arguments.
     types: &'static str,
+    /// Number of inputs before the arguments.
     first: usize,
+    /// Attributes that name functions. Empty if the op itself is the function's name.
     functions: &'static [&'static str],
+    /// Attribute with the types of the outputs.
     result_types: &'static str,
 }
 
-/// Returns how a node of this op calls functions, if it does.
+/// Describes how an op calls functions. `None` if it does not call any.
 pub(super) fn function_attributes(op: &str, functions: &Functions<'_>) -> Option<Call> {
     let call = |types, first, functions, result_types| Call { types, first, functions, result_types };
     Some(match op {
@@ -63,8 +68,8 @@ pub(super) fn function_attributes(op: &str, functions: &Functions<'_>) -> Option
     })
 }
 
-/// The number of the output that an input names. Within functions outputs have names and numbers
-/// within those.
+/// Number of the output that an input names. Within functions, an input names an output argument
+/// and the number of an output within that argument.
 pub(super) fn flat_output(input: &str, node: Option<&NodeDef>, functions: &Functions<'_>) -> usize {
     let mut parts = input.split(':').skip(1);
     let (Some(first), second) = (parts.next(), parts.next()) else { return 0 };
@@ -97,13 +102,14 @@ impl<'a> Functions<'a> {
             has_variables: BTreeMap::new(),
             results: BTreeMap::new(),
             copies: BTreeMap::new(),
-            made: BTreeMap::new(),
+            definitions: BTreeMap::new(),
             depth: 0,
             nodes: 0,
         }
     }
 
-    /// Counts nodes that are looked at; an error if a small file makes that too many.
+    /// Counts visited nodes. Returns an error above the limit, so that a small file cannot cause
+    /// unbounded work.
     pub(super) fn count(&mut self, nodes: usize) -> Result<()> {
         self.nodes += nodes;
         if self.nodes > MAX_NODES {
@@ -112,13 +118,13 @@ impl<'a> Functions<'a> {
         Ok(())
     }
 
-    /// True if a variable becomes a constant.
+    /// True if the options select the variable for freezing.
     pub(super) fn freezes(&self, variable: &NodeDef) -> bool {
         names_of(variable).iter().all(|name| !self.choice.denylist.contains(*name))
             && names_of(variable).iter().any(|name| self.choice.freezes(name))
     }
 
-    /// The value of a variable.
+    /// Returns the value of a variable. Reads it on first use.
     pub(super) fn value(&mut self, variable: &NodeDef, in_function: bool) -> Result<checkpoint::Value> {
         let name = names_of(variable).last().map_or(String::new(), |name| (*name).to_owned());
         let key = (in_function, if in_function { name } else { variable.name.clone() });
@@ -130,7 +136,7 @@ impl<'a> Functions<'a> {
         Ok(value)
     }
 
-    /// The outputs of a call that are frozen variables, passed through.
+    /// Outputs of a call that are frozen variables in every function that the node may call.
     pub(super) fn results(
         &mut self,
         node: &NodeDef,
@@ -138,8 +144,8 @@ impl<'a> Functions<'a> {
     ) -> Result<Vec<(usize, Frozen)>> {
         let mut all: Vec<Vec<Option<Frozen>>> = Vec::new();
         for (name, arguments) in self.callees(node, inputs) {
-            // The results of a loop are those of its body, which comes first. The result of the
-            // condition is not a variable.
+            // The results of a loop are those of its body, the first callee. The condition does not
+            // return variables.
             if !node.op.ends_with("While") || all.is_empty() {
                 all.push(self.function_results(&name, &arguments)?);
             }
@@ -152,11 +158,11 @@ impl<'a> Functions<'a> {
         Ok((0..first.len()).filter_map(|k| Some((k, shared(k)?))).collect())
     }
 
-    /// The functions that a node calls, with what of their arguments is frozen.
+    /// Functions that a node calls, with their frozen arguments.
     fn callees(&self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Vec<(String, Vec<Option<Frozen>>)> {
         let Some(call) = function_attributes(&node.op, self) else { return vec![] };
         let handles = inputs.iter().skip(call.first);
-        // Copies are shared among variables of one type and shape, so their names don't count.
+        // Variables of the same type and shape share a copy, so the keys omit their names.
         let unnamed = |input: &Frozen| Frozen { variable: String::new(), ..input.clone() };
         let arguments: Vec<Option<Frozen>> = handles
             .map(|input| input.as_ref().filter(|input| input.kind == Kind::Handle).map(unnamed))
@@ -171,7 +177,7 @@ impl<'a> Functions<'a> {
 
     fn body(&self, name: &str, arguments: &[Option<Frozen>]) -> Result<(&'a FunctionDef, Body<'a>)> {
         let function = *self.originals.get(name).ok_or_else(|| {
-            Error::invalid(format!("the graph calls function '{name}', which its library does not have"))
+            Error::invalid(format!("the graph calls function '{name}', which is not in its library"))
         })?;
         let signature = function.signature.as_ref();
         let inputs = signature.map_or(&[][..], |signature| &signature.input_arg);
@@ -192,7 +198,7 @@ impl<'a> Functions<'a> {
         if self.results.len() > MAX_COPIES {
             return Err(too_many());
         }
-        // A callee may be the function itself. Nothing is known about a recursive call.
+        // A recursive call finds no frozen results.
         self.results.insert(key.clone(), Vec::new());
         let results = self.deeper(name, |functions| {
             let (function, body) = functions.body(name, arguments)?;
@@ -203,7 +209,7 @@ impl<'a> Functions<'a> {
         Ok(results)
     }
 
-    /// Frozen results of a function.
+    /// Frozen results of a function, one entry for each output argument.
     fn returned(
         &self,
         function: &FunctionDef,
@@ -224,7 +230,7 @@ impl<'a> Functions<'a> {
     fn deeper<T>(&mut self, name: &str, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return Err(Error::unsupported(format!(
-                "function '{name}' is called {MAX_DEPTH} calls deep; functions that call themselves cannot be frozen"
+                "the call of function '{name}' is nested more than {MAX_DEPTH} levels deep; recursive functions cannot be frozen"
             )));
         }
         self.depth += 1;
@@ -233,20 +239,20 @@ impl<'a> Functions<'a> {
         result
     }
 
-    /// True if a function, or one that it calls, has variables to freeze.
+    /// True if a function contains variables to freeze, itself or in its callees.
     fn has_variables(&mut self, name: &str) -> bool {
         let Some((&name, &function)) = self.originals.get_key_value(name) else { return false };
-        if let Some(&known) = self.has_variables.get(name) {
-            return known;
+        if let Some(&answer) = self.has_variables.get(name) {
+            return answer;
         }
         self.has_variables.insert(name, false);
-        let mut found = false;
-        // On a stack of its own: a library may be a long chain of calls.
+        let mut has_any = false;
+        // Uses an explicit stack, because a library may contain a long chain of calls.
         let mut work = vec![function];
         let mut seen = BTreeSet::from([name]);
         while let Some(function) = work.pop() {
             for node in &function.node_def {
-                found |= is_variable(&node.op) && self.freezes(node);
+                has_any |= is_variable(&node.op) && self.freezes(node);
                 for (callee, _) in self.callees(node, &[]) {
                     if let Some((&callee, &function)) = self.originals.get_key_value(callee.as_str())
                         && seen.insert(callee)
@@ -256,11 +262,11 @@ impl<'a> Functions<'a> {
                 }
             }
         }
-        self.has_variables.insert(name, found);
-        found
+        self.has_variables.insert(name, has_any);
+        has_any
     }
 
-    /// A node, which may call functions, with calls of their frozen copies where they have or get
+    /// Returns a node whose calls go to frozen copies of the functions that contain or receive
     /// frozen variables.
     pub(super) fn caller(&mut self, node: &NodeDef, inputs: &[Option<Frozen>]) -> Result<NodeDef> {
         let Some(call) = function_attributes(&node.op, self) else { return Ok(node.clone()) };
@@ -299,7 +305,8 @@ impl<'a> Functions<'a> {
         Ok(node)
     }
 
-    /// The name of a function's copy whose variables, and these arguments, are frozen.
+    /// Returns the name of a function's copy in which its variables and these arguments are frozen.
+    /// Creates the copy on first use.
     fn copy(&mut self, name: &str, arguments: &[Option<Frozen>]) -> Result<String> {
         let key = (name.to_owned(), arguments.to_vec());
         if let Some(copy) = self.copies.get(&key) {
@@ -311,20 +318,20 @@ impl<'a> Functions<'a> {
         let copy = self.copy_name(name);
         self.copies.insert(key, copy.clone());
         let function = self.deeper(name, |functions| functions.frozen_copy(name, &copy, arguments))?;
-        self.made.entry(name.to_owned()).or_default().push(function);
+        self.definitions.entry(name.to_owned()).or_default().push(function);
         Ok(copy)
     }
 
-    /// Name of a copy. Like the original, replaces a number at the end of the name by another one.
+    /// Chooses the name of a copy. Like the original, replaces a number at the end of the name.
     fn copy_name(&self, name: &str) -> String {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let base = name.rsplit_once('_').filter(|(_, end)| digits(end)).map_or(name, |(base, _)| base);
-        let taken =
+        let in_use =
             |name: &str| self.originals.contains_key(name) || self.copies.values().any(|copy| copy == name);
         let mut number = self.copies.len();
         loop {
             let copy = format!("{base}_frozen_{number}");
-            if !taken(&copy) {
+            if !in_use(&copy) {
                 return copy;
             }
             number += 1;
@@ -364,17 +371,17 @@ impl<'a> Functions<'a> {
         Ok(function)
     }
 
-    /// The library: copies stand in the place of what they are copies of, unless that is still
-    /// called.
+    /// Returns the frozen library. Copies replace their originals. An original that is still called
+    /// stays before its copies.
     pub(super) fn finish(mut self, nodes: &[NodeDef]) -> FunctionDefLibrary {
         let Some(library) = self.library else { return FunctionDefLibrary::default() };
         let mut called: BTreeSet<String> = BTreeSet::new();
-        let copies = self.made.values().flatten().flat_map(|function| &function.node_def);
+        let copies = self.definitions.values().flatten().flat_map(|function| &function.node_def);
         let mut work: Vec<&NodeDef> = nodes.iter().chain(copies).collect();
-        // A function that was never copied is kept, called or not, as the original keeps it; so is
-        // what it calls.
-        let kept = self.originals.iter().filter(|(name, _)| !self.made.contains_key(**name));
-        work.extend(kept.flat_map(|(_, function)| &function.node_def));
+        // Like the original, keeps functions that were never copied, called or not, and everything
+        // that they call.
+        let uncopied = self.originals.iter().filter(|(name, _)| !self.definitions.contains_key(**name));
+        work.extend(uncopied.flat_map(|(_, function)| &function.node_def));
         while let Some(node) = work.pop() {
             for (name, _) in self.callees(node, &[]) {
                 if called.insert(name.clone())
@@ -387,27 +394,27 @@ impl<'a> Functions<'a> {
         let mut function = Vec::new();
         for original in &library.function {
             let name = original.signature.as_ref().map_or("", |signature| &signature.name);
-            let copies = self.made.remove(name);
+            let copies = self.definitions.remove(name);
             if copies.is_none() || called.contains(name) {
                 function.push(original.clone());
             }
             function.extend(copies.unwrap_or_default());
         }
-        let kept: BTreeSet<&str> =
+        let names: BTreeSet<&str> =
             function.iter().filter_map(|f| f.signature.as_ref()).map(|s| s.name.as_str()).collect();
         let gradients = library.gradient.iter();
-        let gradient = gradients.filter(|g| kept.contains(g.function_name.as_str())).cloned().collect();
+        let gradient = gradients.filter(|g| names.contains(g.function_name.as_str())).cloned().collect();
         FunctionDefLibrary { function, gradient }
     }
 }
 
 fn too_many() -> Error {
     Error::unsupported(format!(
-        "more than {MAX_COPIES} copies of functions would be made for frozen arguments"
+        "too many functions to freeze: the limits are {MAX_COPIES} copies and {MAX_NODES} visited nodes"
     ))
 }
 
-/// An error unless a loop hands each frozen variable on to its next round.
+/// Checks that a loop passes each frozen variable on to its next iteration.
 fn check_loop(node: &NodeDef, handles: &[Option<Frozen>], results: &[(usize, Frozen)]) -> Result<()> {
     let results: BTreeMap<usize, &Frozen> = results.iter().map(|(k, value)| (*k, value)).collect();
     for (k, handle) in handles.iter().enumerate() {
@@ -415,7 +422,7 @@ fn check_loop(node: &NodeDef, handles: &[Option<Frozen>], results: &[(usize, Fro
             && results.get(&k).is_none_or(|result| result.data_type != handle.data_type)
         {
             return Err(Error::unsupported(format!(
-                "node '{}' (op {}) replaces the handle of variable '{}' while it runs",
+                "node '{}' (op {}) does not pass the handle of variable '{}' on to the next iteration",
                 node.name, node.op, handle.variable
             )));
         }

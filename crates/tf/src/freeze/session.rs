@@ -1,8 +1,8 @@
-//! Runs what gives variables their values: the restore op of a saver, initialisers.
+//! Runs the nodes that assign variables: the restore op of a saver, and initializers.
 //!
-//! Nodes are evaluated as far as that takes: restoring and assigning, constants and their copies,
-//! fills and reshapes. A value of a checkpoint is looked at when a variable that is frozen has it,
-//! not before.
+//! Only a few ops are evaluated: restoring and assigning, constants and copies, fills, and
+//! reshapes. A value of the checkpoint is loaded only when a frozen variable or an evaluated node
+//! needs it.
 
 use super::{base_name, is_variable, names_of};
 use crate::checkpoint::{Checkpoint, Value};
@@ -13,18 +13,18 @@ use shape::{ArrayShape, Literal, index};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// The most bytes that one initialiser makes.
+/// Limit for the bytes that one initializer produces.
 const MAX_INITIAL_BYTES: u64 = 1 << 30;
 
-/// The nodes of a graph and the values that its variables have so far.
+/// Nodes of a graph, and the current values of its variables.
 pub(super) struct Session<'a> {
     nodes: BTreeMap<&'a str, &'a NodeDef>,
     checkpoint: &'a Checkpoint,
-    /// Keyed by the names of the variables' nodes.
+    /// Computed values, keyed by the names of the variables' nodes.
     variables: BTreeMap<String, Value>,
-    /// Restored values that have not been processed yet.
+    /// Values that are still in the checkpoint, keyed like `variables`.
     restored: BTreeMap<String, Stored>,
-    /// The keys of the checkpoint's objects by the names of their variables, if variables are
+    /// Keys in the checkpoint's object graph by the names of variables. `None` unless variables are
     /// restored by name.
     objects: Option<BTreeMap<String, String>>,
 }
@@ -41,16 +41,16 @@ struct Stored {
 enum Item {
     Tensor(Value),
     Stored(Stored),
-    /// A variable's handle or reference.
+    /// The handle or reference of a variable.
     Variable(String),
-    /// A table or the like, which no variable depends on.
+    /// A table or the like. The value of a variable cannot depend on it.
     Opaque,
 }
 
 type Outputs<'a> = BTreeMap<&'a str, Vec<Item>>;
 
 impl<'a> Session<'a> {
-    /// Starts without restored values. Returns an error if two nodes have the same name.
+    /// Creates a session without values. Returns an error if two nodes have the same name.
     pub(super) fn new(nodes: &'a [NodeDef], checkpoint: &'a Checkpoint) -> Result<Self> {
         let mut all = BTreeMap::new();
         for node in nodes {
@@ -67,13 +67,13 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// The node of a name.
+    /// Returns the node with this name.
     pub(super) fn node(&self, name: &str) -> Option<&'a NodeDef> {
         self.nodes.get(name).copied()
     }
 
-    /// Gives variables what the restore op of a SavedModel gives them, wherever it stands; others
-    /// by name.
+    /// Restores variables like the restore op of a SavedModel, which may be in a function. Restores
+    /// the remaining variables by name.
     pub(super) fn restore_saved_model(&mut self, graph: &GraphDef, saver: &SaverDef) -> Result<()> {
         for (variable, source) in restore::sources(graph, saver)? {
             self.restored.insert(variable, Stored { key: source.key, part: source.slice });
@@ -81,13 +81,13 @@ impl<'a> Session<'a> {
         self.restore_by_name()
     }
 
-    /// Gives variables that have none yet the values of the keys that they are called.
+    /// Restores variables without a restored value by their names.
     pub(super) fn restore_by_name(&mut self) -> Result<()> {
         self.objects = Some(self.checkpoint.variable_keys()?);
         let variables = self.nodes.values().filter(|node| is_variable(&node.op));
-        let left: Vec<&NodeDef> =
+        let remaining: Vec<&NodeDef> =
             variables.filter(|node| !self.restored.contains_key(&node.name)).copied().collect();
-        for node in left {
+        for node in remaining {
             if let Some(key) = self.key(&names_of(node)) {
                 self.restored.insert(node.name.clone(), Stored { key, part: String::new() });
             }
@@ -95,7 +95,7 @@ impl<'a> Session<'a> {
         Ok(())
     }
 
-    /// The key of a variable that may be called so, if keys are found by names.
+    /// Checkpoint key of a variable with these names. `None` unless variables are restored by name.
     fn key(&self, names: &[&str]) -> Option<String> {
         let objects = self.objects.as_ref()?;
         let key = names.iter().copied().find(|name| self.checkpoint.contains(name));
@@ -104,7 +104,7 @@ impl<'a> Session<'a> {
     }
 
     /// Value of a variable that is identified only by name. Handles within functions need this,
-    /// because their variables are not nodes of the graph.
+    /// because their variables need not be nodes of the graph.
     pub(super) fn value_by_name(&self, names: &[&str]) -> Result<Option<Value>> {
         match self.key(names) {
             Some(key) => self.load(&Stored { key, part: String::new() }).map(Some),
@@ -112,7 +112,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The value of a variable, or why it has none.
+    /// Current value of a variable of the graph. `None` if nothing assigns it.
     pub(super) fn value(&self, variable: &str) -> Result<Option<Value>> {
         match self.restored.get(variable) {
             Some(stored) => self.load(stored).map(Some),
@@ -126,35 +126,35 @@ impl<'a> Session<'a> {
             .ok_or_else(|| Error::invalid(format!("Key {} not found in checkpoint", stored.key)))
     }
 
-    /// Runs a node with all that it needs.
+    /// Runs a node and everything upstream of it.
     pub(super) fn run(&mut self, name: &str) -> Result<()> {
         let target = base_name(name);
         let (target, _) = self.nodes.get_key_value(target).ok_or_else(|| {
             Error::invalid(format!("The name '{target}' refers to an Operation not in the graph."))
         })?;
         let mut outputs: Outputs<'a> = BTreeMap::new();
-        // A node stands twice: before and after what it needs.
+        // Each node is pushed twice. The second entry, marked ready, is popped after its inputs.
         let mut work = vec![(*target, false)];
-        let mut open = BTreeSet::new();
+        let mut active = BTreeSet::new();
         while let Some((name, ready)) = work.pop() {
             if outputs.contains_key(name) {
                 continue;
             }
             let node = self.nodes[name];
             if ready {
-                open.remove(name);
+                active.remove(name);
                 let items = self.evaluate(node, &outputs)?;
                 outputs.insert(name, items);
                 continue;
             }
             work.push((name, true));
-            open.insert(name);
+            active.insert(name);
             for input in needed_inputs(node) {
                 let (input, _) = self.nodes.get_key_value(base_name(input)).ok_or_else(|| {
-                    Error::invalid(format!("node '{name}' has the input '{input}', which names no node"))
+                    Error::invalid(format!("node '{name}' has the input '{input}', which does not exist"))
                 })?;
                 if !outputs.contains_key(input) {
-                    if open.contains(input) {
+                    if active.contains(input) {
                         return Err(Error::invalid(format!("node '{name}' is on a cycle with '{input}'")));
                     }
                     work.push((*input, false));
@@ -167,12 +167,12 @@ impl<'a> Session<'a> {
     fn evaluate(&mut self, node: &'a NodeDef, outputs: &Outputs<'a>) -> Result<Vec<Item>> {
         let input = |i: usize| -> Result<Item> {
             let name = node.input.get(i).filter(|input| !input.starts_with('^'));
-            let name = name.ok_or_else(|| failed(node, &format!("has no input {i}")))?;
+            let name = name.ok_or_else(|| failed(node, &format!("is missing input {i}")))?;
             let output = name.split_once(':').map_or(Ok(0), |(_, output)| output.parse::<usize>());
             let items = outputs.get(base_name(name));
             let item = output.ok().zip(items).and_then(|(output, items)| items.get(output));
             item.cloned()
-                .ok_or_else(|| failed(node, &format!("needs the output '{name}', which does not exist")))
+                .ok_or_else(|| failed(node, &format!("reads the output '{name}', which does not exist")))
         };
         let tensor = |session: &Self, i: usize| -> Result<Value> {
             match input(i)? {
@@ -180,7 +180,7 @@ impl<'a> Session<'a> {
                 Item::Stored(stored) => session.load(&stored),
                 Item::Variable(name) => session
                     .value(&name)?
-                    .ok_or_else(|| failed(node, &format!("reads variable '{name}', which has no value yet"))),
+                    .ok_or_else(|| failed(node, &format!("reads variable '{name}' before it is assigned"))),
                 Item::Opaque => Err(failed(node, "reads a value that is not a tensor")),
             }
         };
@@ -234,9 +234,9 @@ impl<'a> Session<'a> {
             op if is_table(op) => vec![Item::Opaque],
             op => {
                 let random = op.contains("Random") || op.contains("Normal") || op.contains("Multinomial");
-                let why = if random { "gives other values each time" } else { "is not evaluated here" };
+                let why = if random { "is random" } else { "cannot be evaluated as an initializer" };
                 return Err(Error::unsupported(format!(
-                    "node '{}' (op {op}) {why}; save the variable's value into the checkpoint instead",
+                    "node '{}' (op {op}) {why}; save the variable's value in the checkpoint instead",
                     node.name
                 )));
             }
@@ -246,14 +246,14 @@ impl<'a> Session<'a> {
     fn restored_v2(&self, node: &NodeDef, names: &Value, parts: &Value) -> Result<Vec<Item>> {
         let (names, parts) = (strings(node, names)?, strings(node, parts)?);
         if names.len() != parts.len() {
-            return Err(failed(node, &format!("has {} names and {} parts", names.len(), parts.len())));
+            return Err(failed(node, &format!("has {} names but {} slices", names.len(), parts.len())));
         }
         (0..names.len()).map(|i| stored(&names, i, Some(&parts), node)).collect()
     }
 }
 
-/// The inputs that a node's evaluation takes: a restoring op's file is the checkpoint, whatever the
-/// graph says.
+/// Inputs that the evaluation of a node needs. A restore op always reads the checkpoint, so its
+/// file name is not needed. A table op needs only its control inputs.
 fn needed_inputs(node: &NodeDef) -> impl Iterator<Item = &String> {
     let restores = matches!(node.op.as_str(), "RestoreV2" | "Restore" | "RestoreSlice");
     let skipped = if is_table(&node.op) { usize::MAX } else { usize::from(restores) };
@@ -261,7 +261,7 @@ fn needed_inputs(node: &NodeDef) -> impl Iterator<Item = &String> {
     inputs.filter(move |(i, input)| *i >= skipped || input.starts_with('^')).map(|(_, input)| input)
 }
 
-/// Tables and their initialisers, which give no variable a value.
+/// True for tables and their initializers, which do not assign variables.
 fn is_table(op: &str) -> bool {
     op.contains("HashTable") || op.starts_with("InitializeTable") || op.starts_with("LookupTable")
 }
@@ -271,7 +271,8 @@ fn failed(node: &NodeDef, what: &str) -> Error {
 }
 
 fn stored(names: &[String], i: usize, parts: Option<&[String]>, node: &NodeDef) -> Result<Item> {
-    let key = names.get(i).cloned().ok_or_else(|| failed(node, "names no tensor of the checkpoint"))?;
+    let key =
+        names.get(i).cloned().ok_or_else(|| failed(node, "does not name a tensor of the checkpoint"))?;
     let part = parts.and_then(|parts| parts.get(i)).cloned().unwrap_or_default();
     Ok(Item::Stored(Stored { key, part }))
 }
@@ -286,16 +287,16 @@ fn constant(node: &NodeDef) -> Result<Value> {
 }
 
 fn strings(node: &NodeDef, value: &Value) -> Result<Vec<String>> {
-    let Value::Strings(_, strings) = value else { return Err(failed(node, "needs strings")) };
+    let Value::Strings(_, strings) = value else { return Err(failed(node, "requires a tensor of strings")) };
     let text = |bytes: &bytes::Bytes| {
-        String::from_utf8(bytes.to_vec()).map_err(|_| failed(node, "has a name that is not UTF-8"))
+        String::from_utf8(bytes.to_vec()).map_err(|_| failed(node, "contains a name that is not UTF-8"))
     };
     strings.iter().map(text).collect()
 }
 
 fn sizes(node: &NodeDef, value: &Value) -> Result<Vec<i64>> {
     let sizes = value.array()?.to_i64s();
-    sizes.ok_or_else(|| failed(node, "has a shape that does not consist of integers"))
+    sizes.ok_or_else(|| failed(node, "has a shape operand that is not a tensor of integers"))
 }
 
 fn fill(node: &NodeDef, sizes: &[i64], element: &Value) -> Result<Value> {
@@ -311,11 +312,11 @@ fn fill(node: &NodeDef, sizes: &[i64], element: &Value) -> Result<Value> {
     let filled = Literal::from_bytes(shape, literal.bytes().repeat(count as usize).into());
     Ok(Value::Array(
         data_type,
-        filled.ok_or_else(|| Error::internal("a filled tensor has not its shape's bytes"))?,
+        filled.ok_or_else(|| Error::internal("the bytes of a filled tensor do not match its shape"))?,
     ))
 }
 
-/// Zeros or ones of a tensor's type and shape.
+/// Returns zeros or ones with the type and shape of a tensor.
 fn uniform(node: &NodeDef, like: &Value, ones: bool) -> Result<Value> {
     let shape = ArrayShape::new(like.array()?.array_shape().element_type, &[]);
     let scalar = match shape.element_type {
@@ -332,14 +333,14 @@ fn uniform(node: &NodeDef, like: &Value, ones: bool) -> Result<Value> {
 fn reshape(node: &NodeDef, value: &Value, sizes: &[i64]) -> Result<Value> {
     let literal = value.array()?;
     let known: i64 = sizes.iter().filter(|&&size| size >= 0).product();
-    let wild = sizes.iter().filter(|&&size| size < 0).count();
+    let unknown = sizes.iter().filter(|&&size| size < 0).count();
     let count = literal.array_shape().element_count();
-    let sizes: Vec<i64> = match wild {
+    let sizes: Vec<i64> = match unknown {
         0 => sizes.to_vec(),
         1 if known > 0 => sizes.iter().map(|&size| if size < 0 { count / known } else { size }).collect(),
-        _ => return Err(failed(node, &format!("cannot make the shape {sizes:?}"))),
+        _ => return Err(failed(node, &format!("cannot reshape its input to {sizes:?}"))),
     };
     let reshaped = literal.reshape(&sizes);
-    let reshaped = reshaped.ok_or_else(|| failed(node, &format!("cannot make the shape {sizes:?}")))?;
+    let reshaped = reshaped.ok_or_else(|| failed(node, &format!("cannot reshape its input to {sizes:?}")))?;
     Ok(Value::Array(value.data_type(), reshaped))
 }

@@ -1,13 +1,13 @@
-//! One function of a graph's library as the program: a call of it whose arguments are fed.
+//! Compiles a single function of a graph's library, by a call whose arguments are fed.
 
 use crate::DataType;
 use crate::proto::{AttrValue, FunctionDef, GraphDef, NodeDef, TensorShapeProto, attr_value};
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// Adds a call of a function to a graph. Each argument becomes a placeholder, or, for the handle of
-/// a variable, the handle that another call in the graph passes. Returns the outputs of the call,
-/// which become fetches.
+/// Adds a call of a function to a graph. Arguments are placeholders, except that a variable's
+/// handle is the one that another call in the graph passes. Returns the outputs of the call, which
+/// become fetches.
 pub(super) fn call(graph: &mut GraphDef, name: &str) -> Result<Vec<(String, i64)>> {
     let library = graph.library.clone().unwrap_or_default();
     let Some(function) = library.function.iter().find(|f| signature_name(f) == name) else {
@@ -16,31 +16,33 @@ pub(super) fn call(graph: &mut GraphDef, name: &str) -> Result<Vec<(String, i64)
         return Err(Error::invalid(if names.is_empty() {
             format!("--function {name}: the graph's library has no functions")
         } else {
-            format!("--function {name}: the graph's library has no such function; it has {shown}")
+            format!(
+                "--function {name}: no such function in the graph's library; available functions: {shown}"
+            )
         }));
     };
     let signature = function.signature.clone().unwrap_or_default();
     let mut taken: BTreeSet<String> = graph.node.iter().map(|node| node.name.clone()).collect();
-    let call_name = free(name, &mut taken);
+    let call_name = unique_name(name, &mut taken);
     let mut inputs = Vec::new();
     let mut placeholders = Vec::new();
     for (k, argument) in signature.input_arg.iter().enumerate() {
         if !argument.type_attr.is_empty() || !argument.number_attr.is_empty() {
             return Err(Error::unsupported(format!(
-                "--function {name}: the type of argument '{}' is an attribute of its callers",
+                "--function {name}: the type of argument '{}' depends on attributes of the call",
                 argument.name
             )));
         }
         if argument.r#type == DataType::Resource.number() {
-            inputs.push(handle_given(graph, name, k).ok_or_else(|| {
+            inputs.push(passed_handle(graph, name, k).ok_or_else(|| {
                 Error::unsupported(format!(
-                    "--function {name}: argument '{}' is a variable's handle, and no call in the graph says which",
+                    "--function {name}: argument '{}' is a variable's handle, but no call in the graph shows which variable",
                     argument.name
                 ))
             })?);
             continue;
         }
-        let placeholder = free(&argument.name, &mut taken);
+        let placeholder = unique_name(&argument.name, &mut taken);
         let mut attr =
             BTreeMap::from([("dtype".to_owned(), value(attr_value::Value::Type(argument.r#type)))]);
         if let Some(shape) = stated_shape(function, k) {
@@ -64,18 +66,18 @@ fn value(value: attr_value::Value) -> AttrValue {
     AttrValue { value: Some(value) }
 }
 
-/// A name that no node has.
-fn free(wish: &str, taken: &mut BTreeSet<String>) -> String {
-    let mut name = wish.to_owned();
+/// Returns an unused name, which is `base` or `base` with a suffix, and marks it as used.
+fn unique_name(base: &str, taken: &mut BTreeSet<String>) -> String {
+    let mut name = base.to_owned();
     let mut suffix = 0;
     while !taken.insert(name.clone()) {
         suffix += 1;
-        name = format!("{wish}_{suffix}");
+        name = format!("{base}_{suffix}");
     }
     name
 }
 
-/// The shape that the function says an argument has.
+/// Shape that the function states for an argument.
 fn stated_shape(function: &FunctionDef, argument: usize) -> Option<TensorShapeProto> {
     let attributes = function.arg_attr.get(&u32::try_from(argument).ok()?)?;
     match attributes.attr.get("_output_shapes")?.value.as_ref()? {
@@ -85,8 +87,8 @@ fn stated_shape(function: &FunctionDef, argument: usize) -> Option<TensorShapePr
     }
 }
 
-/// The variable's handle that a call in the graph itself gives a function.
-fn handle_given(graph: &GraphDef, function: &str, argument: usize) -> Option<String> {
+/// Handle of a variable that a call in the graph itself passes to a function.
+fn passed_handle(graph: &GraphDef, function: &str, argument: usize) -> Option<String> {
     let calls = |node: &&NodeDef| {
         node.op == function
             || node.attr.values().any(|attribute| match &attribute.value {
@@ -98,6 +100,6 @@ fn handle_given(graph: &GraphDef, function: &str, argument: usize) -> Option<Str
         let node = input.split(':').next().unwrap_or(input);
         graph.node.iter().any(|other| other.name == node && other.op == "VarHandleOp")
     };
-    let given = graph.node.iter().filter(calls).filter_map(|node| node.input.get(argument));
-    given.into_iter().find(|input| is_handle(input)).cloned()
+    let inputs = graph.node.iter().filter(calls).filter_map(|node| node.input.get(argument));
+    inputs.into_iter().find(|input| is_handle(input)).cloned()
 }

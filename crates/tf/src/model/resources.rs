@@ -23,7 +23,7 @@ pub(super) fn bindings(
 ) -> Result<Bindings> {
     let mut bindings = Bindings::default();
     let path = options.checkpoint.as_ref().or(contents.checkpoint.as_ref());
-    let stays = stays(graph, reached, options, path.is_some() || contents.directory.is_some())
+    let stays = remaining_variables(graph, reached, options, path.is_some() || contents.directory.is_some())
         .coded(Code::Variable)?;
     if let Some(path) = path {
         let checkpoint = Checkpoint::open(path)?;
@@ -35,10 +35,12 @@ pub(super) fn bindings(
         if let Ok(bytes) = source::read_bytes(Path::new(&index)) {
             model.files.push(("variables".to_owned(), bytes));
         }
-    } else if let Some((variable, _)) = reached.variables.iter().find(|(_, handles)| !stay(&stays, handles)) {
+    } else if let Some((variable, _)) =
+        reached.variables.iter().find(|(_, handles)| !is_among(&stays, handles))
+    {
         return Err(Error::invalid(format!(
-            "variable '{}' has no value: the model has no checkpoint beside it; give one with --checkpoint, or have \
-             the caller hold the variables with --variables-to-feed=all",
+            "variable '{}' has no value, because there is no checkpoint next to the model; give one with --checkpoint, or \
+             let the caller supply the variables with --variables-to-feed=all",
             variable.node_name
         ))
         .coded(Code::Variable));
@@ -47,9 +49,8 @@ pub(super) fn bindings(
     Ok(bindings)
 }
 
-/// The nodes of the variables that stay variables. A graph that comes without values keeps all of
-/// its variables.
-fn stays<'a>(
+/// Nodes of the variables that remain variables. Without values, these are all variables.
+fn remaining_variables<'a>(
     graph: &GraphDef,
     reached: &'a Reached,
     options: &'a LoadOptions,
@@ -85,8 +86,8 @@ fn stays<'a>(
     Ok(stays)
 }
 
-/// True if one of a variable's handles is among the retained nodes.
-fn stay(stays: &BTreeSet<&str>, handles: &[String]) -> bool {
+/// True if one of a variable's handles is among the nodes that remain variables.
+fn is_among(stays: &BTreeSet<&str>, handles: &[String]) -> bool {
     handles.iter().any(|handle| stays.contains(handle.as_str()))
 }
 
@@ -94,8 +95,8 @@ fn is_variable(node: &NodeDef) -> bool {
     matches!(node.op.as_str(), "VarHandleOp" | "VariableV2" | "Variable" | "AutoReloadVariable")
 }
 
-/// Reads the values of the variables that are needed: constants of some, first values of the
-/// others.
+/// Reads the values of the needed variables. They become constants, or initial values of the
+/// variables in `stays`.
 fn variables(
     graph: &GraphDef,
     saver: Option<&SaverDef>,
@@ -112,15 +113,15 @@ fn variables(
     for (Variable { node_name, readonly, .. }, handles) in &reached.variables {
         let node = nodes[node_name.as_str()];
         let source = handles.iter().find_map(|handle| sources.get(handle));
-        let found = restore::value(node, source, &keys, checkpoint)?;
-        let stays = stay(stays, handles);
-        let Some((data_type, literal)) = found else {
+        let value = restore::value(node, source, &keys, checkpoint)?;
+        let stays = is_among(stays, handles);
+        let Some((data_type, literal)) = value else {
             if stays {
                 continue;
             }
             let stored: Vec<&str> = checkpoint.names().take(8).collect();
             return Err(Error::invalid(format!(
-                "variable '{node_name}' (op {}) is needed, but the checkpoint has no value for it; it has: {}",
+                "variable '{node_name}' (op {}) is needed, but the checkpoint has no value for it; it contains: {}",
                 node.op,
                 stored.join(", ")
             )));
@@ -144,10 +145,13 @@ fn variables(
     }
     if let [first, rest @ ..] = written.as_slice() {
         model.notes.push(match rest.len() {
-            0 => format!("variable '{first}' is written, and so stays a variable; the checkpoint has its first value"),
+            0 => format!(
+                "variable '{first}' remains a variable because the program writes it; its initial value is in the \
+                 checkpoint"
+            ),
             more => format!(
-                "{} variables are written, and so stay variables: '{first}' and {more} more; the checkpoint has their \
-                 first values",
+                "{} variables remain variables because the program writes them: '{first}' and {more} more; their \
+                 initial values are in the checkpoint",
                 more + 1
             ),
         });
@@ -155,7 +159,7 @@ fn variables(
     Ok(())
 }
 
-/// Holds a value against what the graph states of its variable.
+/// Checks that a value has the type and shape that the graph states for its variable.
 fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
     use crate::proto::attr_value::Value;
     let stated = |attribute: &str| node.attr.get(attribute).and_then(|value| value.value.as_ref());
@@ -163,7 +167,7 @@ fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
     if let Some(Value::Type(number)) = stated("dtype")
         && DataType::from_number(*number).map(DataType::base) != Some(data_type)
     {
-        let stated = DataType::from_number(*number).map_or("no type", DataType::name);
+        let stated = DataType::from_number(*number).map_or("an unknown type", DataType::name);
         return Err(Error::invalid(format!(
             "variable '{name}' has type {stated} in the graph, but {data_type} in the checkpoint"
         )));
@@ -181,17 +185,17 @@ fn check(node: &NodeDef, data_type: DataType, literal: &Literal) -> Result<()> {
     Ok(())
 }
 
-/// Makes functions of the tables that are needed.
+/// Creates lookup functions for the needed tables.
 fn tables(contents: &Contents, graph: &GraphDef, reached: &Reached, bindings: &mut Bindings) -> Result<()> {
     let needed = graph.node.iter().zip(&reached.needed).filter(|(_, needed)| **needed).map(|(node, _)| node);
-    let wanted: BTreeMap<&str, &NodeDef> =
+    let tables: BTreeMap<&str, &NodeDef> =
         needed.filter(|node| saved_model::is_table(node)).map(|node| (node.name.as_str(), node)).collect();
-    if wanted.is_empty() {
+    if tables.is_empty() {
         return Ok(());
     }
     let mut trace = Trace::new(graph);
-    // A graph that is only a graph does not say which nodes initialise it: any that does.
-    let roots = match saved_model::initialisers(&contents.meta) {
+    // A GraphDef does not name its initializers, so all nodes are searched.
+    let roots = match saved_model::initializers(&contents.meta) {
         roots if roots.is_empty() => graph.node.iter().map(|node| node.name.clone()).collect(),
         roots => roots,
     };
@@ -204,7 +208,7 @@ fn tables(contents: &Contents, graph: &GraphDef, reached: &Reached, bindings: &m
         .flat_map(|library| &library.function)
         .filter_map(|function| Some(function.signature.as_ref()?.name.clone()))
         .collect();
-    for (name, table) in saved_model::tables(&trace, &steps, &wanted, &assets)? {
+    for (name, table) in saved_model::tables(&trace, &steps, &tables, &assets)? {
         let mut unused = |base: String| {
             let mut unused = base;
             while !taken.insert(unused.clone()) {

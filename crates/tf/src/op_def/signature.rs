@@ -1,14 +1,16 @@
-//! Types of inputs and outputs, and attributes, that a signature specifies for a node.
+//! Checks a node's attributes against its op's signature, and computes the types of its inputs and
+//! outputs.
 
 use crate::DataType;
 use crate::proto::{ArgDef, AttrDef, AttrValue, OpDef, attr_value::Value};
 use std::collections::BTreeMap;
 use support::{Error, Result};
 
-/// The most inputs or outputs of a node.
+/// Limit for the inputs or outputs of a node.
 const MAX_ARITY: i64 = 1 << 20;
 
-/// Gives every attribute that is not set its default. The error says which attribute has neither.
+/// Sets absent attributes to their defaults. Returns an error for an absent attribute without a
+/// default.
 pub(crate) fn fill_defaults(op: &OpDef, values: &mut BTreeMap<String, AttrValue>) -> Result<()> {
     for attr in &op.attr {
         if values.get(&attr.name).is_some_and(|v| v.value.is_some()) {
@@ -27,7 +29,7 @@ pub(crate) fn fill_defaults(op: &OpDef, values: &mut BTreeMap<String, AttrValue>
     Ok(())
 }
 
-/// Checks kinds, smallest values and allowed values of the attributes that the signature names.
+/// Checks the kinds, minimum values, and allowed values of the attributes that the signature names.
 pub(crate) fn check_attributes(op: &OpDef, values: &BTreeMap<String, AttrValue>) -> Result<()> {
     for attr in &op.attr {
         if let Some(value) = values.get(&attr.name).and_then(|v| v.value.as_ref()) {
@@ -51,10 +53,10 @@ fn check_attribute(attr: &AttrDef, value: &Value) -> Result<()> {
         _ => false,
     };
     if !has_kind {
-        return Err(Error::invalid(format!("the value must have kind '{}'", attr.r#type)));
+        return Err(Error::invalid(format!("expected a value of kind '{}'", attr.r#type)));
     }
     if attr.has_minimum {
-        let (what, at_least) = match value {
+        let (what, actual) = match value {
             Value::I(value) => ("Value", *value),
             Value::List(list) => {
                 let lengths = [
@@ -71,9 +73,9 @@ fn check_attribute(attr: &AttrDef, value: &Value) -> Result<()> {
             }
             _ => ("Value", attr.minimum),
         };
-        if at_least < attr.minimum {
+        if actual < attr.minimum {
             let minimum = attr.minimum;
-            return Err(Error::invalid(format!("{what} {at_least} is below the minimum {minimum}")));
+            return Err(Error::invalid(format!("{what} {actual} is below the minimum {minimum}")));
         }
     }
     check_allowed(attr, value)
@@ -113,8 +115,8 @@ fn type_name(number: i32) -> String {
     DataType::from_number(number).map_or_else(|| number.to_string(), |t| t.to_string())
 }
 
-/// The types of all inputs or outputs in order, and where each argument's begin: one more entry
-/// than arguments.
+/// Returns the types of all inputs or outputs in order, and the index of the first type of each
+/// argument, followed by the number of types.
 pub(crate) fn flat_types(
     args: &[ArgDef],
     values: &BTreeMap<String, AttrValue>,
@@ -123,28 +125,31 @@ pub(crate) fn flat_types(
     let mut types = Vec::new();
     let mut starts = vec![0];
     for arg in args {
-        let wrong = |attr: &str| {
-            Error::invalid(format!("attr '{attr}', which argument '{}' needs, is missing or wrong", arg.name))
+        let invalid = |attr: &str| {
+            Error::invalid(format!(
+                "attr '{attr}', which defines the type of argument '{}', is missing or invalid",
+                arg.name
+            ))
         };
         let first = types.len();
         if !arg.type_list_attr.is_empty() {
             let Some(Value::List(list)) = value(&arg.type_list_attr) else {
-                return Err(wrong(&arg.type_list_attr));
+                return Err(invalid(&arg.type_list_attr));
             };
             for &number in &list.r#type {
-                types.push(DataType::from_number(number).ok_or_else(|| wrong(&arg.type_list_attr))?);
+                types.push(DataType::from_number(number).ok_or_else(|| invalid(&arg.type_list_attr))?);
             }
         } else {
             let number = match value(&arg.type_attr) {
                 _ if arg.type_attr.is_empty() => arg.r#type,
                 Some(Value::Type(number)) => *number,
-                _ => return Err(wrong(&arg.type_attr)),
+                _ => return Err(invalid(&arg.type_attr)),
             };
-            let data_type = DataType::from_number(number).ok_or_else(|| wrong(&arg.type_attr))?;
+            let data_type = DataType::from_number(number).ok_or_else(|| invalid(&arg.type_attr))?;
             let count = match value(&arg.number_attr) {
                 _ if arg.number_attr.is_empty() => 1,
                 Some(&Value::I(count)) if (0..=MAX_ARITY).contains(&count) => count,
-                _ => return Err(wrong(&arg.number_attr)),
+                _ => return Err(invalid(&arg.number_attr)),
             };
             types.resize(types.len() + count as usize, data_type);
         }
@@ -152,7 +157,7 @@ pub(crate) fn flat_types(
             types[first..].iter_mut().for_each(|t| *t = t.reference());
         }
         if types.len() > MAX_ARITY as usize {
-            return Err(Error::invalid(format!("more than {MAX_ARITY} inputs or outputs")));
+            return Err(Error::invalid(format!("the node has more than {MAX_ARITY} inputs or outputs")));
         }
         starts.push(types.len());
     }

@@ -24,8 +24,8 @@ pub struct SaverDef {
     pub version: i32,
 }
 
-/// `tensorflow.SavedTensorSlices`: a value of a version 1 checkpoint; the one of the empty key
-/// holds `meta`.
+/// `tensorflow.SavedTensorSlices`: a value of a version 1 checkpoint. The value of the empty key
+/// contains `meta`.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of saved_tensor_slice.proto")]
 pub struct SavedTensorSlices {
@@ -65,10 +65,10 @@ pub struct SavedSliceMeta {
 pub struct SavedSlice {
     #[prost(string, tag = "1")]
     pub name: String,
-    /// A `TensorSliceProto`, left as it is, too.
+    /// An encoded `TensorSliceProto`.
     #[prost(bytes = "bytes", tag = "2")]
     pub slice: Bytes,
-    /// A `TensorProto`, left as it is until it is needed.
+    /// An encoded `TensorProto`, which is decoded on demand.
     #[prost(bytes = "bytes", tag = "3")]
     pub data: Bytes,
 }
@@ -85,7 +85,7 @@ pub struct TensorSliceProto {
 pub mod slice_extent {
     use super::*;
 
-    /// `tensorflow.TensorSliceProto.Extent`: without a length it is the whole dimension.
+    /// `tensorflow.TensorSliceProto.Extent`. Without a length, it covers the whole dimension.
     #[derive(Clone, PartialEq, Message)]
     #[expect(missing_docs, reason = "the names are those of tensor_slice.proto")]
     pub struct Extent {
@@ -109,7 +109,7 @@ pub struct BundleHeaderProto {
     pub version: Option<VersionDef>,
 }
 
-/// `tensorflow.BundleEntryProto`: where the bytes of a tensor lie.
+/// `tensorflow.BundleEntryProto`: location of a tensor's bytes.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of tensor_bundle.proto")]
 pub struct BundleEntryProto {
@@ -129,7 +129,7 @@ pub struct BundleEntryProto {
     pub slices: Vec<TensorSliceProto>,
 }
 
-/// `tensorflow.TrackableObjectGraph`: the objects whose variables a checkpoint or SavedModel holds.
+/// `tensorflow.TrackableObjectGraph`: objects whose variables a checkpoint or SavedModel contains.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of trackable_object_graph.proto")]
 pub struct TrackableObjectGraph {

@@ -1,5 +1,5 @@
-//! `tensorflow.tf2xla.Config`. The older `tensorflow.tfcompile.Config` has the same fields and
-//! numbers, only fewer.
+//! `tensorflow.tf2xla.Config`. The older `tensorflow.tfcompile.Config` has a subset of its fields,
+//! with the same numbers.
 
 use super::TensorShapeProto;
 use prost::Message;
@@ -40,7 +40,7 @@ pub struct Feed {
     pub r#type: i32,
 }
 
-/// A result of the program. Shape and type are for the reader only.
+/// A result of the program. Shape and type are informative only.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of tf2xla.proto")]
 pub struct Fetch {

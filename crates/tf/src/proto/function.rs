@@ -32,7 +32,7 @@ pub struct FunctionDef {
     pub arg_attr: BTreeMap<u32, ArgAttrs>,
 }
 
-/// `tensorflow.FunctionDef.ArgAttrs`: what a function says of one of its arguments.
+/// `tensorflow.FunctionDef.ArgAttrs`: attributes of an argument of a function.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of function.proto")]
 pub struct ArgAttrs {
@@ -40,7 +40,7 @@ pub struct ArgAttrs {
     pub attr: BTreeMap<String, AttrValue>,
 }
 
-/// `tensorflow.GradientDef`: which function computes the gradient of another.
+/// `tensorflow.GradientDef`: the function that computes the gradient of another function.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of function.proto")]
 pub struct GradientDef {
@@ -68,7 +68,7 @@ pub struct OpDef {
     pub is_stateful: bool,
 }
 
-/// `tensorflow.OpDef.ArgDef`: an input or output. Exactly one of `type`, `type_attr` and
+/// `tensorflow.OpDef.ArgDef`: an input or output. Exactly one of `type`, `type_attr`, and
 /// `type_list_attr` is set.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of op_def.proto")]

@@ -24,7 +24,7 @@ pub struct NodeDef {
 /// `tensorflow.AttrValue`.
 #[derive(Clone, PartialEq, Message)]
 pub struct AttrValue {
-    /// The value; absent in a message that sets none.
+    /// The value. Absent if the message does not set any.
     #[prost(oneof = "attr_value::Value", tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10")]
     pub value: Option<attr_value::Value>,
 }
@@ -39,7 +39,7 @@ pub mod attr_value {
         /// `list(...)`.
         #[prost(message, tag = "1")]
         List(Box<ListValue>),
-        /// A string; any bytes.
+        /// A string, which may contain any bytes.
         #[prost(bytes = "bytes", tag = "2")]
         S(Bytes),
         /// An integer.
@@ -51,7 +51,7 @@ pub mod attr_value {
         /// A bool.
         #[prost(bool, tag = "5")]
         B(bool),
-        /// A data type's number.
+        /// Number of a data type.
         #[prost(int32, tag = "6")]
         Type(i32),
         /// A shape.

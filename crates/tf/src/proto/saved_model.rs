@@ -81,7 +81,7 @@ pub struct SignatureDef {
     pub method_name: String,
 }
 
-/// `tensorflow.TensorInfo`: without a name, it is a sparse or composite tensor.
+/// `tensorflow.TensorInfo`. Without a name, it describes a sparse or composite tensor.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of meta_graph.proto")]
 pub struct TensorInfo {

@@ -36,7 +36,7 @@ pub struct GraphOptions {
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of config.proto")]
 pub struct OptimizerOptions {
-    /// 0 is the default, -1 off, 1 and 2 the levels of just-in-time compilation.
+    /// Level of just-in-time compilation: 1, 2, 0 for the default, or -1 for off.
     #[prost(int32, tag = "5")]
     pub global_jit_level: i32,
     #[prost(bool, tag = "7")]

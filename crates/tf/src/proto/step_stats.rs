@@ -34,8 +34,8 @@ pub struct DeviceStepStats {
     pub thread_names: BTreeMap<u32, String>,
 }
 
-/// `tensorflow.NodeExecStats`. Times are since the epoch where they are called start or scheduled,
-/// else since the start.
+/// `tensorflow.NodeExecStats`. Times named `all_start` or `scheduled` count from the epoch, the
+/// others from `all_start`.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of step_stats.proto")]
 pub struct NodeExecStats {

@@ -41,7 +41,7 @@ pub struct TensorProto {
     pub float8_val: Bytes,
 }
 
-/// `tensorflow.TensorShapeProto`; sizes of -1 are unknown.
+/// `tensorflow.TensorShapeProto`. A size of -1 is unknown.
 #[derive(Clone, PartialEq, Message)]
 #[expect(missing_docs, reason = "the names are those of tensor_shape.proto")]
 pub struct TensorShapeProto {

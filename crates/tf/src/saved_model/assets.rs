@@ -1,4 +1,4 @@
-//! The files that come with a SavedModel.
+//! Asset files of a SavedModel.
 
 use crate::proto::AssetFileDef;
 use crate::source;
@@ -6,42 +6,42 @@ use bytes::Bytes;
 use std::path::{Component, Path, PathBuf};
 use support::{Error, Result};
 
-/// The assets of a model, by the tensor that holds the file's name.
+/// Assets of a model, identified by the tensors that contain their file names.
 pub(crate) struct Assets<'a> {
-    /// The model's directory; none for a graph that has none.
+    /// Directory of the model. `None` for a model that is a single file.
     directory: Option<PathBuf>,
     files: &'a [AssetFileDef],
 }
 
 impl<'a> Assets<'a> {
-    /// The assets of the model of a directory.
+    /// Creates the assets of the model in a directory.
     pub(crate) fn new(directory: Option<&Path>, files: &'a [AssetFileDef]) -> Self {
         Self { directory: directory.map(Path::to_owned), files }
     }
 
-    /// The contents of the file whose name is an output of a node.
+    /// Returns the name and contents of the file whose name is an output of a node.
     pub(crate) fn read(&self, node: &str) -> Result<(String, Bytes)> {
-        let of_node = |asset: &&AssetFileDef| {
+        let is_named = |asset: &&AssetFileDef| {
             let tensor = asset.tensor_info.as_ref().map_or("", |info| info.name.as_str());
             tensor.split(':').next() == Some(node)
         };
-        let (Some(directory), Some(asset)) = (&self.directory, self.files.iter().find(of_node)) else {
+        let (Some(directory), Some(asset)) = (&self.directory, self.files.iter().find(is_named)) else {
             return Err(Error::unsupported(format!(
-                "node '{node}' names a file that is not an asset of a SavedModel; export the model with the file as an asset"
+                "node '{node}' names a file that is not an asset of a SavedModel; export the file as an asset of the model"
             )));
         };
         let name = &asset.filename;
         let assets = directory.join("assets");
         let path = assets.join(name);
-        // The model is untrusted and chooses the name, but must not name other files of the user.
+        // The model is untrusted, so its names must not lead to files outside its assets.
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        let escapes =
-            || Error::invalid(format!("the asset '{name}' is not a file below '{}'", assets.display()));
+        let escapes = || Error::invalid(format!("asset '{name}' is not in '{}'", assets.display()));
         if name.is_empty() || !is_plain {
             return Err(escapes());
         }
         let read = |path: &Path| {
-            path.canonicalize().map_err(|e| Error::invalid(format!("the asset '{}': {e}", path.display())))
+            path.canonicalize()
+                .map_err(|e| Error::invalid(format!("cannot read asset '{}': {e}", path.display())))
         };
         if !read(&path)?.starts_with(read(&assets)?) {
             return Err(escapes());

@@ -1,4 +1,4 @@
-//! Values of the few nodes that initialisers of tables compute with.
+//! Evaluates the few ops that initializers of tables use.
 
 use super::trace::Trace;
 use crate::DataType;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use shape::PrimitiveType;
 use support::Result;
 
-/// The most elements that a range is written out to.
+/// Limit for the elements of an evaluated range.
 const MAX_RANGE: i128 = 1 << 24;
 
 /// Elements of a constant tensor, or of a range of integers. Does not return the shape.
@@ -49,7 +49,7 @@ fn range(data_type: DataType, start: i128, limit: i128, delta: i128) -> Option<(
     Some((data_type, bytes.into()))
 }
 
-/// The one whole number.
+/// Reads a scalar integer.
 fn number(data_type: DataType, bytes: &[u8]) -> Option<i128> {
     match data_type.primitive_type()? {
         PrimitiveType::S32 => Some(i32::from_le_bytes(bytes.try_into().ok()?).into()),
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_are_written_out() {
+    fn ranges_are_evaluated() {
         let numbers = |start, limit, delta| {
             let (_, bytes) = range(DataType::Int32, start, limit, delta)?;
             Some(bytes.chunks(4).map(|c| i32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect::<Vec<_>>())

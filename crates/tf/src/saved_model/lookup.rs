@@ -1,4 +1,4 @@
-//! Functions that look keys up in constant arrays, in place of tables.
+//! Functions that replace tables by lookups in constant arrays.
 
 use super::tables::Table;
 use crate::DataType;
@@ -7,7 +7,7 @@ use crate::proto::{ArgDef, AttrValue, FunctionDef, NodeDef, OpDef, attr_value::V
 use bytes::Bytes;
 use std::collections::BTreeMap;
 
-/// A body in the making.
+/// Builder of a function body.
 struct Body {
     nodes: Vec<NodeDef>,
 }
@@ -24,7 +24,8 @@ impl Body {
         format!("{name}:output:0")
     }
 
-    /// A node whose only output is called `output`; attributes hold types.
+    /// Adds a node with one output, called `output`, and type attributes. Returns the reference to
+    /// the output.
     fn node(
         &mut self,
         name: &str,
@@ -42,12 +43,12 @@ impl Body {
     }
 }
 
-/// `find(keys, default_value) -> values` of the shape of `keys`.
+/// Creates the function `find(keys, default_value) -> values`. `values` has the shape of `keys`.
 pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
     let (key, value) = (table.key_type, table.value_type);
     let mut body = Body { nodes: Vec::new() };
     let count = table.len();
-    let (position, found) = if count == 0 {
+    let (position, is_present) = if count == 0 {
         let zero = body.constant("position", DataType::Int32, &[], 0i32.to_le_bytes().to_vec());
         // `keys != keys` is false everywhere, because an empty table contains no key.
         (zero, body.node("found", "NotEqual", "z", &["keys", "keys"], &[("T", key)]))
@@ -56,7 +57,7 @@ pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
     } else {
         search(&mut body, table)
     };
-    // A table without entries has nothing to gather from.
+    // A gather from an empty array would be invalid.
     let values = match count {
         0 => "default_value".to_owned(),
         _ => {
@@ -65,7 +66,7 @@ pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
         }
     };
     let result =
-        body.node("result", "SelectV2", "output", &[&found, &values, "default_value"], &[("T", value)]);
+        body.node("result", "SelectV2", "output", &[&is_present, &values, "default_value"], &[("T", value)]);
     let signature = OpDef {
         name: name.to_owned(),
         input_arg: vec![argument("keys", key), argument("default_value", value)],
@@ -76,7 +77,7 @@ pub(super) fn find(name: &str, table: &Table) -> FunctionDef {
     FunctionDef { signature: Some(signature), node_def: body.nodes, ret, ..FunctionDef::default() }
 }
 
-/// `size() -> int64`.
+/// Creates the function `size() -> int64`.
 pub(super) fn size(name: &str, table: &Table) -> FunctionDef {
     let mut body = Body { nodes: Vec::new() };
     let count = body.constant("count", DataType::Int64, &[], (table.len() as i64).to_le_bytes().to_vec());
@@ -100,8 +101,8 @@ fn gather(body: &mut Body, name: &str, data_type: DataType, from: &str, position
     body.node(name, "GatherV2", "output", &[from, position, &axis], &types)
 }
 
-/// Keys that follow one another: position and whether the key is one of them, from the difference
-/// to the first.
+/// Finds keys in a table of consecutive integers by their difference from the first one. Returns
+/// the position and whether the table contains the key.
 fn consecutive(body: &mut Body, table: &Table, last: Bytes) -> (String, String) {
     let key = table.key_type;
     let t = [("T", key)];
@@ -110,15 +111,16 @@ fn consecutive(body: &mut Body, table: &Table, last: Bytes) -> (String, String) 
     let last = body.constant("last", key, &[], last);
     let above = body.node("above", "GreaterEqual", "z", &["keys", &first], &t);
     let below = body.node("below", "LessEqual", "z", &["keys", &last], &t);
-    let found = body.node("found", "LogicalAnd", "z", &[&above, &below], &[]);
-    // Differences of other keys may not fit their type.
-    let safe = body.node("safe", "SelectV2", "output", &[&found, "keys", &first], &t);
+    let is_present = body.node("found", "LogicalAnd", "z", &[&above, &below], &[]);
+    // The difference may overflow for keys that the table does not contain.
+    let safe = body.node("safe", "SelectV2", "output", &[&is_present, "keys", &first], &t);
     let difference = body.node("difference", "Sub", "z", &[&safe, &first], &t);
     let types = [("SrcT", key), ("DstT", DataType::Int64)];
-    (body.node("offset", "Cast", "y", &[&difference], &types), found)
+    (body.node("offset", "Cast", "y", &[&difference], &types), is_present)
 }
 
-/// Any keys: a binary search, one step for each bit of the position.
+/// Finds keys in any table by a binary search with one step for each bit of the position. Returns
+/// the same as [`consecutive`].
 fn search(body: &mut Body, table: &Table) -> (String, String) {
     let key = table.key_type;
     let int = [("T", DataType::Int32)];
@@ -138,11 +140,11 @@ fn search(body: &mut Body, table: &Table) -> (String, String) {
         let probe = gather(body, &format!("probe_{step}"), key, &keys, &clamped);
         let not_above =
             body.node(&format!("not_above_{step}"), "LessEqual", "z", &[&probe, "keys"], &[("T", key)]);
-        let go = body.node(&format!("go_{step}"), "LogicalAnd", "z", &[&inside, &not_above], &[]);
+        let advance = body.node(&format!("go_{step}"), "LogicalAnd", "z", &[&inside, &not_above], &[]);
         position =
-            body.node(&format!("position_{step}"), "SelectV2", "output", &[&go, &next, &position], &int);
+            body.node(&format!("position_{step}"), "SelectV2", "output", &[&advance, &next, &position], &int);
     }
     let nearest = gather(body, "nearest", key, &keys, &position);
-    let found = body.node("found", "Equal", "z", &[&nearest, "keys"], &[("T", key)]);
-    (position, found)
+    let is_present = body.node("found", "Equal", "z", &[&nearest, "keys"], &[("T", key)]);
+    (position, is_present)
 }

@@ -1,8 +1,8 @@
 //! Maps each variable to its tensor in the checkpoint.
 //!
-//! The saver's restore op says it exactly, wherever it stands: in TensorFlow 1 in the graph, in
-//! TensorFlow 2 in a function. It is read, never run. Checkpoints that were written by another
-//! program are searched by the names of variables.
+//! The saver's restore op defines the mapping. TensorFlow 1 places it in the graph, TensorFlow 2 in
+//! a function. It is analyzed, never run. Checkpoints from other programs are searched by the names
+//! of variables.
 
 use super::trace::Trace;
 use crate::DataType;
@@ -16,8 +16,8 @@ use support::{Error, Result};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Source {
     pub(crate) key: String,
-    /// `2 3 0,1:-`: the sizes of the whole, and of each dimension where the part begins and how
-    /// long it is. Empty: all.
+    /// The part: sizes of the whole tensor, followed by start and length in each dimension, for
+    /// instance `2 3 0,1:-`. Empty for the whole tensor.
     pub(crate) slice: String,
 }
 
@@ -53,8 +53,8 @@ pub(crate) fn sources(graph: &GraphDef, saver: &SaverDef) -> Result<BTreeMap<Str
     Ok(sources)
 }
 
-/// The value of a variable: where the saver finds it, or else under a name of the variable. `None`:
-/// there is none.
+/// Reads the value of a variable from the saver's source, or else from a key with the variable's
+/// name. Returns `None` if the checkpoint has neither.
 pub(crate) fn value(
     variable: &NodeDef,
     source: Option<&Source>,
@@ -67,9 +67,9 @@ pub(crate) fn value(
         _ => None,
     };
     let names = [shared_name, Some(variable.name.as_str())].into_iter().flatten();
-    let own = names.clone().chain(names.filter_map(|name| keys.get(name).map(String::as_str)));
-    let saved = source.map(|source| (source.key.as_str(), source.slice.as_str()));
-    for (key, slice) in saved.into_iter().chain(own.map(|key| (key, ""))) {
+    let by_name = names.clone().chain(names.filter_map(|name| keys.get(name).map(String::as_str)));
+    let by_saver = source.map(|source| (source.key.as_str(), source.slice.as_str()));
+    for (key, slice) in by_saver.into_iter().chain(by_name.map(|key| (key, ""))) {
         if let Some(value) = checkpoint.restore(key, slice).map_err(at_variable)? {
             let literal = value.array().map_err(at_variable)?.clone();
             return Ok(Some((value.data_type(), literal)));

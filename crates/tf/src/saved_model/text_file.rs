@@ -8,20 +8,20 @@ use bytes::Bytes;
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Selects the whole line instead of a column.
+/// Column index that selects the whole line.
 const WHOLE_LINE: i64 = -2;
 
-/// In place of a column: the line's number, from 0.
+/// Column index that selects the line's number, counted from 0.
 const LINE_NUMBER: i64 = -1;
 
-/// The data types of a table's keys and values.
+/// Data types of a table's keys and values.
 #[derive(Clone, Copy)]
 pub(super) struct EntryTypes {
     pub(super) key: DataType,
     pub(super) value: DataType,
 }
 
-/// The keys and values of `InitializeTableFromTextFile`.
+/// Reads the keys and values of `InitializeTableFromTextFile`.
 pub(super) fn read<'a>(
     trace: &Trace<'a>,
     frame: usize,
@@ -52,7 +52,7 @@ pub(super) fn read<'a>(
     entries(&bytes, &columns, types).map_err(|e| e.context(format!("asset '{name}'")))
 }
 
-/// Format of the lines.
+/// Columns to read, and format of the lines.
 struct Columns {
     key: i64,
     value: i64,
@@ -80,7 +80,7 @@ fn entries(file: &[u8], columns: &Columns, types: EntryTypes) -> Result<(Bytes, 
                     .ok()
                     .and_then(|column| line.split(|&c| c == columns.delimiter).nth(column)),
             };
-            let text = text.ok_or_else(|| Error::invalid(format!("there is no column {column}")))?;
+            let text = text.ok_or_else(|| Error::invalid(format!("the line has no column {column}")))?;
             write(data_type, String::from_utf8_lossy(text).trim(), out)
         };
         let at_line = |e: Error| e.context(format!("line {}", number + 1));
@@ -90,23 +90,27 @@ fn entries(file: &[u8], columns: &Columns, types: EntryTypes) -> Result<(Bytes, 
     Ok((keys.into(), values.into()))
 }
 
-/// A number of a type, little-endian.
+/// Parses a number and appends its little-endian bytes.
 fn write(data_type: DataType, text: &str, out: &mut Vec<u8>) -> Result<()> {
-    let wrong = || Error::invalid(format!("'{text}' is not a valid {data_type}"));
+    let invalid = || Error::invalid(format!("'{text}' is not a valid {data_type}"));
     match data_type.primitive_type() {
         Some(PrimitiveType::S32) => {
-            out.extend_from_slice(&text.parse::<i32>().map_err(|_| wrong())?.to_le_bytes());
+            out.extend_from_slice(&text.parse::<i32>().map_err(|_| invalid())?.to_le_bytes());
         }
         Some(PrimitiveType::S64) => {
-            out.extend_from_slice(&text.parse::<i64>().map_err(|_| wrong())?.to_le_bytes());
+            out.extend_from_slice(&text.parse::<i64>().map_err(|_| invalid())?.to_le_bytes());
         }
         Some(PrimitiveType::F32) => {
-            out.extend_from_slice(&text.parse::<f32>().map_err(|_| wrong())?.to_le_bytes());
+            out.extend_from_slice(&text.parse::<f32>().map_err(|_| invalid())?.to_le_bytes());
         }
         Some(PrimitiveType::F64) => {
-            out.extend_from_slice(&text.parse::<f64>().map_err(|_| wrong())?.to_le_bytes());
+            out.extend_from_slice(&text.parse::<f64>().map_err(|_| invalid())?.to_le_bytes());
         }
-        _ => return Err(Error::unsupported(format!("files of {data_type}"))),
+        _ => {
+            return Err(Error::unsupported(format!(
+                "text files with columns of type {data_type} are not supported"
+            )));
+        }
     }
     Ok(())
 }
@@ -122,22 +126,23 @@ mod tests {
     #[test]
     fn lines_become_entries() {
         let types = EntryTypes { key: DataType::Int64, value: DataType::Float };
-        let (keys, values) = entries(b"5,0.5\r\n-7,2\n", &columns(0, 1), types).expect("two entries");
+        let (keys, values) = entries(b"5,0.5\r\n-7,2\n", &columns(0, 1), types).expect("valid lines");
         assert_eq!(keys, [5i64.to_le_bytes(), (-7i64).to_le_bytes()].concat());
         assert_eq!(values, [0.5f32.to_le_bytes(), 2f32.to_le_bytes()].concat());
         let types = EntryTypes { key: DataType::Int64, value: DataType::Int64 };
-        let (keys, values) = entries(b"9\n8", &columns(WHOLE_LINE, LINE_NUMBER), types).expect("two");
+        let (keys, values) = entries(b"9\n8", &columns(WHOLE_LINE, LINE_NUMBER), types).expect("valid lines");
         assert_eq!(keys, [9i64.to_le_bytes(), 8i64.to_le_bytes()].concat());
         assert_eq!(values, [0i64.to_le_bytes(), 1i64.to_le_bytes()].concat());
-        assert_eq!(entries(b"", &columns(0, 1), types).expect("none").0.len(), 0);
+        assert_eq!(entries(b"", &columns(0, 1), types).expect("an empty file").0.len(), 0);
         let limited = Columns { limit: 1, ..columns(LINE_NUMBER, 0) };
-        assert_eq!(entries(b"4\n5\n", &limited, types).expect("one").1, 4i64.to_le_bytes().to_vec());
+        assert_eq!(entries(b"4\n5\n", &limited, types).expect("valid lines").1, 4i64.to_le_bytes().to_vec());
     }
 
     #[test]
-    fn lines_that_are_none_are_told() {
+    fn malformed_lines_are_reported() {
         let types = EntryTypes { key: DataType::Int64, value: DataType::Int64 };
-        let message = |file: &[u8]| entries(file, &columns(0, 1), types).expect_err("wrong").to_string();
+        let message =
+            |file: &[u8]| entries(file, &columns(0, 1), types).expect_err("malformed line").to_string();
         assert!(message(b"1,2\n3").contains("line 2") && message(b"1,2\n3").contains("no column 1"));
         assert!(message(b"x,2").contains("'x' is not a valid int64"));
     }

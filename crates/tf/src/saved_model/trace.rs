@@ -1,5 +1,5 @@
-//! Following what an initialiser or restorer would do, without running it: its nodes, in functions
-//! too, and where their inputs come from.
+//! Traces initializers and restore ops without running them: lists their nodes, including those in
+//! functions, and finds the origins of inputs.
 
 use crate::proto::{FunctionDef, GraphDef, NodeDef, attr_value::Value};
 use crate::tensor::Tensor;
@@ -7,35 +7,36 @@ use bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use support::{Error, Result};
 
-/// The most functions that are called, each counted as often as it is called.
+/// Limit for the number of function calls.
 const MAX_FRAMES: usize = 100_000;
 
 /// Limit for the depth of nested function calls.
 const MAX_DEPTH: usize = 100;
 
-/// A node that would run, and the call that it belongs to.
+/// A node that would run, with the number of the call it belongs to.
 pub(crate) type Step<'a> = (usize, &'a NodeDef);
 
-/// A graph and the calls in it that are followed; call 0 is the graph itself.
+/// A graph and its traced function calls. Call 0 is the graph itself.
 pub(crate) struct Trace<'a> {
     functions: BTreeMap<&'a str, &'a FunctionDef>,
     frames: Vec<Frame<'a>>,
-    /// Value that the graph itself assigns to each variable. `None` if there are several
+    /// Input that the graph itself assigns to each variable. `None` if there are several
     /// assignments.
     assigned: BTreeMap<&'a str, Option<&'a str>>,
 }
 
-/// A graph, or a call of a function.
+/// The graph, or a call of a function.
 struct Frame<'a> {
     nodes: BTreeMap<&'a str, &'a NodeDef>,
-    /// The inputs of the caller by the names of the arguments, and whose they are.
+    /// Inputs of the calling node by the names of the arguments.
     arguments: BTreeMap<&'a str, &'a str>,
+    /// Number of the call that contains the calling node.
     caller: usize,
     depth: usize,
 }
 
 impl<'a> Trace<'a> {
-    /// Begins at the nodes of a graph.
+    /// Creates a trace of a graph.
     pub(crate) fn new(graph: &'a GraphDef) -> Self {
         let library = graph.library.iter().flat_map(|library| &library.function);
         let functions = library.filter_map(|f| Some((f.signature.as_ref()?.name.as_str(), f))).collect();
@@ -51,7 +52,8 @@ impl<'a> Trace<'a> {
         Self { functions, frames: vec![frame], assigned }
     }
 
-    /// All that the run of some nodes of the graph would run, in no particular order.
+    /// Lists all nodes that would run if the given nodes of the graph were run. The order is
+    /// unspecified.
     pub(crate) fn steps(&mut self, roots: &[&str]) -> Result<Vec<Step<'a>>> {
         let mut steps = Vec::new();
         let mut work: Vec<&str> = roots.iter().map(|root| base_name(root)).collect();
@@ -63,9 +65,9 @@ impl<'a> Trace<'a> {
                 work.extend(node.input.iter().map(|input| base_name(input)));
             }
         }
-        let mut at = 0;
-        while let Some(&(frame, node)) = steps.get(at) {
-            at += 1;
+        let mut next = 0;
+        while let Some(&(frame, node)) = steps.get(next) {
+            next += 1;
             let Some(function) = self.called(node) else { continue };
             let depth = self.frames[frame].depth + 1;
             if self.frames.len() > MAX_FRAMES || depth > MAX_DEPTH {
@@ -84,7 +86,7 @@ impl<'a> Trace<'a> {
         Ok(steps)
     }
 
-    /// The function that a node calls.
+    /// Returns the function that a node calls.
     fn called(&self, node: &NodeDef) -> Option<&'a FunctionDef> {
         let name = match node.op.as_str() {
             "PartitionedCall" | "StatefulPartitionedCall" => match node.attr.get("f")?.value.as_ref()? {
@@ -96,8 +98,8 @@ impl<'a> Trace<'a> {
         self.functions.get(name).copied()
     }
 
-    /// The node that makes an input of a step, and which of its outputs it is; copies are looked
-    /// through.
+    /// Returns the node that produces an input of a step, and the number of the output. Looks
+    /// through copies, function arguments, and variables that are assigned once.
     pub(crate) fn origin(&self, frame: usize, input: &'a str) -> Option<(Step<'a>, usize)> {
         self.origin_within(frame, input, 0)
     }
@@ -107,7 +109,7 @@ impl<'a> Trace<'a> {
             return None;
         }
         let (mut frame, mut input) = (frame, input);
-        // A path that is longer goes in a circle.
+        // The bound ends cycles.
         for _ in 0..100_000 {
             let here = &self.frames[frame];
             let name = base_name(input);
@@ -120,7 +122,7 @@ impl<'a> Trace<'a> {
                 "Identity" | "RefIdentity" | "PlaceholderWithDefault" | "StopGradient" | "EnsureShape" => {
                     input = node.input.first().filter(|input| !input.starts_with('^'))?;
                 }
-                // The name of an asset is kept in a variable that is assigned once.
+                // The name of an asset is stored in a variable that is assigned once.
                 "ReadVariableOp" => {
                     let ((at, variable), _) = self.origin_within(frame, node.input.first()?, depth + 1)?;
                     let value = self.assigned.get(variable.name.as_str()).filter(|_| at == 0);
@@ -137,7 +139,7 @@ impl<'a> Trace<'a> {
         None
     }
 
-    /// The constant tensor that a node is.
+    /// Returns the tensor of a constant node.
     pub(crate) fn constant(&self, node: &'a NodeDef) -> Option<Tensor<'a>> {
         match node.attr.get("value").filter(|_| node.op == "Const")?.value.as_ref()? {
             Value::Tensor(tensor) => Tensor::new(tensor).ok(),
@@ -145,7 +147,7 @@ impl<'a> Trace<'a> {
         }
     }
 
-    /// The constant strings that an input of a step is.
+    /// Returns the strings of an input that is constant.
     pub(crate) fn strings(&self, frame: usize, input: &'a str) -> Option<Vec<Bytes>> {
         let ((_, node), _) = self.origin(frame, input)?;
         self.constant(node)?.strings().ok()
@@ -156,7 +158,7 @@ fn by_name(nodes: &[NodeDef]) -> BTreeMap<&str, &NodeDef> {
     nodes.iter().map(|node| (node.name.as_str(), node)).collect()
 }
 
-/// The name of an input's node or argument.
+/// Name of the node or argument that an input refers to.
 pub(crate) fn base_name(input: &str) -> &str {
     let input = input.strip_prefix('^').unwrap_or(input);
     input.split(':').next().unwrap_or(input)

@@ -1,11 +1,12 @@
-//! A config as text proto.
+//! Prints configs as text protos.
 
 use super::printer::quoted;
 use crate::DataType;
 use crate::proto::{Config, TensorId, TensorShapeProto};
 use std::fmt::Write as _;
 
-/// The text of a config: one field on a line, as TensorFlow prints it.
+/// Prints a config with one field of a feed, fetch, or variable per line. Messages within them take
+/// a single line.
 pub(crate) fn config_to_text(config: &Config) -> String {
     let mut out = String::from("# tensorflow.tf2xla.Config\n");
     for feed in &config.feed {

@@ -1,7 +1,7 @@
-//! The fields of each message, as text format names them.
+//! Fields of each message, with their names in text format.
 //!
-//! More fields stand here than the structs of [`crate::proto`] have: a text must not be refused for
-//! a field that exists in TensorFlow but that nothing here reads.
+//! The tables contain more fields than the structs of [`crate::proto`], so that a text may use any
+//! field that exists in TensorFlow.
 
 use crate::DataType;
 use crate::proto::*;
@@ -13,9 +13,9 @@ pub(crate) struct MessageType {
     pub(crate) name: &'static str,
     /// Fields in the order of their definition.
     pub(crate) fields: &'static [Field],
-    /// The name of the oneof, for messages that consist of one.
+    /// Name of the oneof, for messages that consist of a single oneof.
     pub(crate) oneof: Option<&'static str>,
-    /// Bytes of the decoded message, without what it owns.
+    /// Size in bytes of the decoded message, without its heap memory.
     pub(crate) memory: usize,
 }
 
@@ -48,9 +48,9 @@ pub(crate) enum Kind {
 /// The values of an enumeration.
 #[derive(Clone, Copy)]
 pub(crate) struct EnumType {
-    /// The number of a value's name.
+    /// Converts the name of a value to its number.
     pub(crate) number: fn(&str) -> Option<i32>,
-    /// The name of a value's number.
+    /// Converts the number of a value to its name.
     pub(crate) name: fn(i32) -> Option<&'static str>,
 }
 
@@ -82,7 +82,7 @@ const JIT_LEVELS: [(&str, i32); 4] = [("DEFAULT", 0), ("OFF", -1), ("ON_1", 1), 
 
 const JIT_LEVEL: Kind = Enum(EnumType {
     number: |name| JIT_LEVELS.iter().find(|(level, _)| *level == name).map(|(_, number)| *number),
-    name: |number| JIT_LEVELS.iter().find(|(_, of_level)| *of_level == number).map(|(name, _)| *name),
+    name: |number| JIT_LEVELS.iter().find(|(_, value)| *value == number).map(|(name, _)| *name),
 });
 
 const fn one(name: &'static str, number: u32, kind: Kind) -> Field {

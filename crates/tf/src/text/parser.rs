@@ -4,10 +4,10 @@ use super::messages::{Field, Kind, MessageType};
 use super::token::{TextError, Token, TokenKind, Tokenizer, unescape};
 use prost::encoding::{WireType, encode_key, encode_varint};
 
-/// The depth to which messages may nest; the decoder of the wire format has the same limit.
+/// Limit for the nesting of messages. The decoder of the wire format has a limit of 100.
 const MAX_DEPTH: usize = 90;
 
-/// Translates a text to the wire format of a message. The error is `line:column: what is wrong`.
+/// Translates a text to the wire format of a message. Errors have the form `line:column: message`.
 pub(crate) fn to_wire(text: &[u8], message: &'static MessageType) -> Result<Vec<u8>, String> {
     let run = || -> Result<Vec<u8>, TextError> {
         let mut tokenizer = Tokenizer::new(text);
@@ -22,7 +22,7 @@ pub(crate) fn to_wire(text: &[u8], message: &'static MessageType) -> Result<Vec<
 
 struct Parser<'a> {
     tokenizer: Tokenizer<'a>,
-    /// The token to look at next.
+    /// Next token.
     token: Token<'a>,
 }
 
@@ -57,7 +57,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The fields up to a closing symbol, or up to the end of the text.
+    /// Parses fields up to a closing symbol, or up to the end of the text.
     fn message(
         &mut self,
         message: &'static MessageType,
@@ -200,7 +200,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// The beginning of a message; the answer is the symbol that ends it.
+    /// Parses the opening symbol of a message. Returns the closing symbol.
     fn open(&mut self) -> Result<u8, TextError> {
         if self.try_symbol(b'<')? {
             return Ok(b'>');
@@ -236,7 +236,7 @@ impl<'a> Parser<'a> {
         let negative = self.try_symbol(b'-')?;
         let text = String::from_utf8_lossy(self.token.text).to_ascii_lowercase();
         let value = match self.token.kind {
-            // Octal and hexadecimal numbers are not valid as floats.
+            // Octal and hexadecimal numbers are not valid floats.
             TokenKind::Integer if text.len() > 1 && text.starts_with('0') => None,
             TokenKind::Integer | TokenKind::Float => text.trim_end_matches('f').parse().ok(),
             TokenKind::Identifier => match text.as_str() {
@@ -284,7 +284,7 @@ impl<'a> Parser<'a> {
         Ok(if negative { -magnitude } else { magnitude })
     }
 
-    /// Adjacent string literals, joined.
+    /// Parses adjacent string literals and joins them.
     fn string(&mut self) -> Result<Vec<u8>, TextError> {
         if self.token.kind != TokenKind::String {
             return Err(self.expected("string"));
@@ -297,7 +297,7 @@ impl<'a> Parser<'a> {
         Ok(bytes)
     }
 
-    /// The value of a field that no one here reads: anything that is well formed.
+    /// Skips any well-formed value of a field that the structs do not contain.
     fn skip_value(&mut self, depth: usize) -> Result<(), TextError> {
         if depth > MAX_DEPTH {
             return Err(self.token.error(format!("Message is too deep, more than {MAX_DEPTH} levels.")));
@@ -348,7 +348,7 @@ impl<'a> Parser<'a> {
 }
 
 impl TextError {
-    /// libprotobuf words a missing symbol as `Expected "{", found "x".`
+    /// Rewords the error of a missing symbol like libprotobuf: `Expected "{", found "x".`
     fn with_suffix(mut self, word: &str, token: &Token<'_>) -> Self {
         if let Some(at) = self.message.find(", got: ") {
             let text = String::from_utf8_lossy(&token.text[..token.text.len().min(40)]).into_owned();
@@ -359,7 +359,7 @@ impl TextError {
     }
 }
 
-/// The value of an integer token: decimal, `0x` hexadecimal or `0` octal.
+/// Value of an integer token: decimal, `0x` hexadecimal, or `0` octal.
 fn integer(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(digits) = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {

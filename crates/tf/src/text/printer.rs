@@ -1,4 +1,4 @@
-//! From wire format to text format, as libprotobuf's Python prints it, and TensorFlow its `.pbtxt`
+//! Prints the wire format in text format, like libprotobuf's Python and TensorFlow's `.pbtxt`
 //! files.
 
 use super::messages::{Field, Kind, MessageType};
@@ -23,25 +23,25 @@ enum Value<'a> {
 }
 
 fn fields(wire: &[u8], message: &MessageType, depth: usize, out: &mut String) {
-    let mut found = Vec::new();
+    let mut values = Vec::new();
     let mut rest = wire;
     while let Some((number, value)) = next(&mut rest) {
-        // The former name of a field follows its present one.
+        // `find` returns the current name of a field, because the former name follows it.
         if let Some(field) = message.fields.iter().find(|f| f.number == number) {
-            found.push((field, value));
+            values.push((field, value));
         }
     }
     if message.name.ends_with("Entry") {
-        // A map's key and value are printed even where they are what an encoder leaves out.
+        // The key and value of a map entry are printed even if the encoder omits them as defaults.
         let absent: Vec<_> =
-            message.fields.iter().filter(|f| found.iter().all(|(g, _)| g.number != f.number)).collect();
-        found.extend(absent.into_iter().map(|field| match field.kind {
+            message.fields.iter().filter(|f| values.iter().all(|(g, _)| g.number != f.number)).collect();
+        values.extend(absent.into_iter().map(|field| match field.kind {
             Kind::Message(_) | Kind::String => (field, Value::Bytes(&[])),
             _ => (field, Value::Varint(0)),
         }));
     }
-    found.sort_by_key(|(field, _)| field.number);
-    for (field, value) in found {
+    values.sort_by_key(|(field, _)| field.number);
+    for (field, value) in values {
         match (field.kind, value) {
             (Kind::Message(inner), Value::Bytes(bytes)) => {
                 let _ = writeln!(out, "{:1$}{2} {{", "", 2 * depth, field.name);
@@ -60,7 +60,7 @@ fn line(out: &mut String, depth: usize, field: &Field, value: &str) {
     let _ = writeln!(out, "{:1$}{2}: {value}", "", 2 * depth, field.name);
 }
 
-/// The next field; `None` at the end.
+/// Returns the next field. `None` at the end and at malformed bytes.
 fn next<'a>(rest: &mut &'a [u8]) -> Option<(u32, Value<'a>)> {
     if rest.is_empty() {
         return None;
@@ -71,9 +71,9 @@ fn next<'a>(rest: &mut &'a [u8]) -> Option<(u32, Value<'a>)> {
 
 fn value<'a>(rest: &mut &'a [u8], wire_type: WireType) -> Option<Value<'a>> {
     let mut take = |length: usize| -> Option<&'a [u8]> {
-        let (taken, tail) = rest.split_at_checked(length)?;
+        let (bytes, tail) = rest.split_at_checked(length)?;
         *rest = tail;
-        Some(taken)
+        Some(bytes)
     };
     Some(match wire_type {
         WireType::ThirtyTwoBit => Value::Fixed32(u32::from_le_bytes(take(4)?.try_into().ok()?)),
@@ -81,15 +81,15 @@ fn value<'a>(rest: &mut &'a [u8], wire_type: WireType) -> Option<Value<'a>> {
         WireType::Varint => Value::Varint(decode_varint(rest).ok()?),
         WireType::LengthDelimited => {
             let length = usize::try_from(decode_varint(rest).ok()?).ok()?;
-            let (taken, tail) = rest.split_at_checked(length)?;
+            let (bytes, tail) = rest.split_at_checked(length)?;
             *rest = tail;
-            Value::Bytes(taken)
+            Value::Bytes(bytes)
         }
         WireType::StartGroup | WireType::EndGroup => return None,
     })
 }
 
-/// The elements of a packed list, each on a line of its own.
+/// Prints the elements of a packed list, one per line.
 fn packed(mut bytes: &[u8], field: &Field, depth: usize, out: &mut String) {
     let wire_type = match field.kind {
         Kind::Float => WireType::ThirtyTwoBit,
@@ -107,7 +107,7 @@ fn scalar(kind: Kind, value: &Value<'_>) -> String {
         (Kind::Float, Value::Fixed32(bits)) => float(f32::from_bits(*bits)),
         (Kind::Double, Value::Fixed64(bits)) => double(f64::from_bits(*bits)),
         (Kind::Bool, Value::Varint(v)) => if *v == 0 { "false" } else { "true" }.to_owned(),
-        // Negative numbers are encoded in 64 bits, whatever the field's width is.
+        // Negative numbers are encoded in 64 bits, regardless of the field's width.
         (Kind::Int32, Value::Varint(v)) => (*v as i32).to_string(),
         (Kind::Uint32, Value::Varint(v)) => (*v as u32).to_string(),
         (Kind::Int64, Value::Varint(v)) => (*v as i64).to_string(),
@@ -120,14 +120,14 @@ fn scalar(kind: Kind, value: &Value<'_>) -> String {
     }
 }
 
-/// The fewest digits from which the same number is read, but six at least.
+/// Prints the fewest digits that parse to the same number, but at least six.
 fn float(value: f32) -> String {
-    let of = |digits: usize| format!("{:.*e}", digits - 1, value).parse().unwrap_or(f64::from(value));
-    let found = (6..9).map(of).find(|&read| read as f32 == value);
-    double(found.unwrap_or_else(|| of(9)))
+    let rounded = |digits: usize| format!("{:.*e}", digits - 1, value).parse().unwrap_or(f64::from(value));
+    let shortest = (6..9).map(rounded).find(|&read| read as f32 == value);
+    double(shortest.unwrap_or_else(|| rounded(9)))
 }
 
-/// The fewest digits from which the same number is read, as Python prints them.
+/// Prints the fewest digits that parse to the same number, in Python's format.
 fn double(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -145,7 +145,7 @@ fn double(value: f64) -> String {
     }
 }
 
-/// A string in double quotes, escaped as in C.
+/// Quotes a string, with escapes as in C.
 pub(super) fn quoted(text: &[u8]) -> String {
     let mut out = String::from("\"");
     for &byte in text {

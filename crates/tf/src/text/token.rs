@@ -1,23 +1,23 @@
-//! The tokens of protocol buffers' text format.
+//! Tokens of protocol buffers' text format.
 
 /// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// Letters, digits and `_`, not beginning with a digit.
+    /// Letters, digits, and `_`, without a leading digit.
     Identifier,
-    /// Digits, perhaps hexadecimal or octal.
+    /// A decimal, hexadecimal, or octal integer.
     Integer,
     /// A number with a point, an exponent, or a trailing `f`.
     Float,
-    /// A quoted string, quotes and escapes included.
+    /// A string with its quotes and escapes.
     String,
-    /// One character.
+    /// Any other single character.
     Symbol,
-    /// The end of the text.
+    /// End of the text.
     End,
 }
 
-/// A token and where it begins.
+/// A token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Token<'a> {
     pub(super) kind: TokenKind,
@@ -43,7 +43,7 @@ impl Token<'_> {
     }
 }
 
-/// Cuts a text into tokens.
+/// Splits a text into tokens.
 pub(super) struct Tokenizer<'a> {
     text: &'a [u8],
     at: usize,
@@ -58,7 +58,7 @@ impl<'a> Tokenizer<'a> {
         Self { text, at, line: 0, column: 0 }
     }
 
-    /// The next token; `End` again and again at the end.
+    /// Returns the next token, or `End` at the end of the text.
     pub(super) fn next(&mut self) -> Result<Token<'a>, TextError> {
         self.skip_blanks();
         let (start, line, column) = (self.at, self.line + 1, self.column + 1);
@@ -169,8 +169,8 @@ impl<'a> Tokenizer<'a> {
     }
 }
 
-/// The bytes that a string token stands for: quotes off, escapes replaced. `Err` is what is wrong
-/// with an escape.
+/// Appends the bytes of a string token, without quotes and with escapes replaced. Returns an error
+/// message for an invalid escape.
 pub(super) fn unescape(token: &[u8], out: &mut Vec<u8>) -> Result<(), &'static str> {
     let body = token.get(1..token.len() - 1).unwrap_or_default();
     let mut rest = body.iter().copied().peekable();
