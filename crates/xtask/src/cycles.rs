@@ -1,6 +1,7 @@
 //! Import cycles: sibling files or folders of a crate that use each other in a circle.
 //!
-//! A file `x.rs` and the folder `x/` beside it are one sibling. Uses between parent and child do not count.
+//! A file `x.rs` and the folder `x/` beside it are one sibling. Uses between parent and child do
+//! not count.
 
 use crate::modules::{Modules, Use};
 use crate::rules::{CYCLES, Cycle};
@@ -29,7 +30,8 @@ struct Arrow {
     upward: bool,
 }
 
-/// Findings: the cycles that the table does not allow, and rows of the table that allow none. Of all crates, or of one.
+/// Reports cycles that the table does not allow, and rows of the table that match no cycle, in all
+/// crates or in one.
 pub fn check(files: &[SourceFile], only: Option<&str>, findings: &mut Vec<String>) {
     check_against(CYCLES, files, only, findings);
 }
@@ -133,10 +135,10 @@ fn components<'a>(arrows: &BTreeSet<(&'a str, &'a str)>) -> Vec<BTreeSet<&'a str
     found
 }
 
-/// The members so that few uses run upward: users before what they use.
+/// Members in an order in which few uses run upward: users before what they use.
 ///
-/// The greedy order of Eades, Lin and Smyth: members without users go first, members that use nothing go last, and between them
-/// goes the member with the largest difference of both.
+/// The greedy order of Eades, Lin, and Smyth: members without users go first, members that use
+/// nothing go last, and between them goes the member that exceeds most in uses over users.
 fn order<'a>(members: &BTreeSet<&'a str>, arrows: &BTreeMap<(&'a str, &'a str), usize>) -> Vec<&'a str> {
     let mut left = members.clone();
     let (mut head, mut tail) = (Vec::new(), Vec::new());

@@ -1,9 +1,10 @@
-//! Links between pages: every file and every heading that a page links to is there, and the book of `docs/` is whole by itself.
+//! Links between pages: every linked file and heading exists, and no page of the book in `docs/`
+//! links out of it.
 
 use crate::tree::SourceFile;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the book is made of, and its list of pages.
+/// The book's folder and its list of pages.
 const BOOK: &str = "docs/";
 const SUMMARY: &str = "docs/SUMMARY.md";
 
@@ -28,11 +29,10 @@ pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
                 continue;
             };
             if !paths.contains(to.as_str()) {
-                findings.push(format!("{at} links to {to}, which is not there"));
+                findings.push(format!("{at} links to {to}, which does not exist"));
             } else if page.path.starts_with(BOOK) && !to.starts_with(BOOK) {
-                findings.push(format!(
-                    "{at} links to {to}, which readers of the book do not have; name it as `{to}`"
-                ));
+                findings
+                    .push(format!("{at} links to {to}, which is not part of the book: name it as `{to}`"));
             } else if anchor.is_some_and(|a| !anchors.get(to.as_str()).is_some_and(|all| all.contains(a))) {
                 findings.push(format!("{at} links to a heading that {to} does not have: {target}"));
             }
@@ -43,7 +43,7 @@ pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
     }
     for page in pages.iter().filter(|page| page.path.starts_with(BOOK) && page.path != SUMMARY) {
         if !listed.contains(&page.path) {
-            findings.push(format!("{} is not listed in {SUMMARY}, so it is no page of the book", page.path));
+            findings.push(format!("{} is not a page of the book: list it in {SUMMARY}", page.path));
         }
     }
 }
@@ -71,10 +71,10 @@ fn join(page: &str, link: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Lines that are no code, with their numbers, and code within lines left out.
+/// Lines outside code blocks, with their numbers, without the code within them.
 pub fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut fenced = false;
-    // An indented line is code behind an empty line or behind code; elsewhere it goes on with a paragraph.
+    // An indented line is code after an empty line or after code. Elsewhere it continues a paragraph.
     let mut may_be_code = true;
     text.lines().enumerate().filter_map(move |(number, line)| {
         if line.trim_start().starts_with("```") {
@@ -104,7 +104,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What headings are called in links: as GitHub and mdBook name them.
+/// Anchors of the headings, as GitHub and mdBook name them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (_, line) in prose(text) {
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn what_is_not_there_is_found() {
         for (text, want) in [
-            ("[x](gone.md)\n", "README.md:1 links to gone.md, which is not there"),
+            ("[x](gone.md)\n", "README.md:1 links to gone.md, which does not exist"),
             (
                 "\n[x](docs/a.md#b)\n",
                 "README.md:2 links to a heading that docs/a.md does not have: docs/a.md#b",
@@ -179,14 +179,11 @@ mod tests {
             [("docs/SUMMARY.md", "[A](a.md)\n"), ("docs/a.md", "[x](../README.md)\n"), ("README.md", "")];
         let found = findings(&files);
         assert!(
-            found.len() == 1 && found[0].contains("docs/a.md:1 links to README.md, which readers"),
+            found.len() == 1 && found[0].contains("docs/a.md:1 links to README.md, which is not part"),
             "{found:?}"
         );
         let files = [("docs/SUMMARY.md", "[A](a.md)\n"), ("docs/a.md", ""), ("docs/b.md", "")];
-        assert_eq!(
-            findings(&files),
-            ["docs/b.md is not listed in docs/SUMMARY.md, so it is no page of the book"]
-        );
+        assert_eq!(findings(&files), ["docs/b.md is not a page of the book: list it in docs/SUMMARY.md"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask tidy`, `cargo xtask cycles`, and `cargo xtask test`.
+//! Commands of this project: `cargo xtask tidy`, `cargo xtask cycles`, and `cargo xtask test`.
 
 mod cycles;
 mod folders;
@@ -6,6 +6,7 @@ mod links;
 mod manifest;
 mod modules;
 mod paths;
+mod prose;
 mod rules;
 mod test_runs;
 mod tidy;
@@ -17,7 +18,7 @@ use tree::SourceFile;
 
 const HELP: &str = "\
 cargo xtask tidy              check the structure: dependency edges, sealed types, file sizes, file headers, where LLVM and IO may
-                              be named, whether links and paths in pages lead somewhere, and what `cycles` lists
+                              be named, links and paths in pages, spelling and wording, and what `cycles` lists
 cargo xtask cycles [CRATE]    list import cycles, large folders, and `mod.rs` files of all crates or of one
 cargo xtask test              run all unit, integration, and doc tests, one test binary per processor at a time
 ";
@@ -57,7 +58,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The checks of how crates are laid out, of all or of one.
+/// Runs the checks of the layout of crates, of all or of one.
 fn layout(files: &[SourceFile], only: Option<&str>) -> Vec<String> {
     let mut findings = Vec::new();
     folders::check(files, only, &mut findings);
@@ -68,7 +69,7 @@ fn layout(files: &[SourceFile], only: Option<&str>) -> Vec<String> {
 fn report(findings: &[String]) -> ExitCode {
     findings.iter().for_each(|finding| eprintln!("tidy: {finding}"));
     if findings.is_empty() {
-        println!("tidy: nothing to say");
+        println!("tidy: no findings");
         ExitCode::SUCCESS
     } else {
         eprintln!("tidy: {} findings", findings.len());

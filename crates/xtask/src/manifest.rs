@@ -1,11 +1,11 @@
-//! As much of `Cargo.toml` as the checks need: which sections name which dependencies.
+//! Dependencies of a `Cargo.toml` by section, which is all that the checks need.
 
 /// A dependency of a crate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dependency {
     /// The package's name.
     pub name: String,
-    /// Whether only tests see it.
+    /// True if only tests use it.
     pub dev: bool,
 }
 

@@ -1,6 +1,8 @@
-//! The modules of a crate: which file holds each, the names each one knows, and the paths that each file writes.
+//! Modules of a crate: the file that holds each, the names in its scope, and the paths that each
+//! file names.
 //!
-//! Names are resolved through imports, re-exports, and glob imports. Methods are not: that would need types.
+//! Names are resolved through imports, re-exports, and glob imports. Methods are not, because that
+//! would need types.
 
 use crate::tokens::{Token, closed, tokens};
 use crate::tree::SourceFile;
@@ -12,7 +14,7 @@ pub type ModuleId = usize;
 /// A module: a file, or `mod name { … }` within one.
 #[derive(Debug, Default)]
 struct Module<'a> {
-    /// From the crate's root.
+    /// Names of the modules from the crate's root to this one.
     path: Vec<&'a str>,
     /// The module whose file this one is in: itself, unless it is inline.
     file: ModuleId,
@@ -134,7 +136,8 @@ impl<'a> Modules<'a> {
         found.into_iter().map(|((from, to, name), line)| Use { from, to, name, line }).collect()
     }
 
-    /// The module in which a path ends, and the number of its names left there. `None` outside of the crate.
+    /// The module in which a path ends, and the number of its names left there. `None` outside the
+    /// crate.
     fn resolve(&self, module: ModuleId, path: &[&'a str], depth: usize) -> Option<(Target, usize)> {
         let parent = |id: ModuleId| {
             let path = &self.modules[id].path;
@@ -232,7 +235,7 @@ impl<'a> Reader<'_, 'a> {
                     if top && !ITEMS.contains(&name) {
                         self.all.modules[self.module].items.push(name);
                     }
-                    // The name of a function is no mention of another.
+                    // A function's own name does not mention another item.
                     at += usize::from(
                         !ITEMS.contains(&text(1)) && tokens.get(at + 1).is_some_and(Token::is_word),
                     );
@@ -256,7 +259,7 @@ impl<'a> Reader<'_, 'a> {
             path.push(tokens[at + 1].text);
             at += 2;
         }
-        // A single name is looked up for the sake of glob imports; a variable may be called like a function.
+        // A single name is looked up because of glob imports. A variable may have a function's name.
         let next = tokens.get(at).map_or("", |t| t.text);
         let called = next == "(" || next == "!" || next == "::";
         if path.len() > 1 || called || path[0].starts_with(char::is_uppercase) {

@@ -1,4 +1,4 @@
-//! Paths that pages name in `code`: each is there.
+//! Paths that pages name in `code`: each exists.
 
 use crate::links::{prose, with_folders};
 use crate::tree::SourceFile;
@@ -16,7 +16,7 @@ pub fn check(files: &[SourceFile], findings: &mut Vec<String>) {
             for word in code.flat_map(str::split_whitespace) {
                 let path = word.trim_end_matches([',', '.', ';', ':', '/']);
                 if is_ours(path, &paths) && !is_there(path, &paths) {
-                    findings.push(format!("{}:{number} names {path}, which is not there", page.path));
+                    findings.push(format!("{}:{number} names {path}, which does not exist", page.path));
                 }
             }
         }
@@ -38,7 +38,7 @@ fn is_ours(path: &str, paths: &BTreeSet<&str>) -> bool {
     (is_crate && IN_CRATE.contains(&second)) || (!is_crate && paths.contains(first))
 }
 
-/// True if there is such a file or folder; of a path with placeholders, the folder before the first of them.
+/// True if the file or folder exists. Only the folders before the first placeholder are checked.
 fn is_there(path: &str, paths: &BTreeSet<&str>) -> bool {
     let path = match path.find(['<', '*', '{', '$', '…', '(']) {
         Some(at) => path[..at].rsplit_once('/').map_or("", |(folder, _)| folder),
@@ -66,8 +66,8 @@ mod tests {
         let mut found = Vec::new();
         check(&files, &mut found);
         let want = [
-            "docs/b.md:1 names kernel/src/y.rs, which is not there",
-            "docs/b.md:5 names scripts/gone/*.sh, which is not there",
+            "docs/b.md:1 names kernel/src/y.rs, which does not exist",
+            "docs/b.md:5 names scripts/gone/*.sh, which does not exist",
         ];
         assert_eq!(found, want);
     }

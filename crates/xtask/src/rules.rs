@@ -1,10 +1,10 @@
-//! The tables that `tidy` enforces. A change of structure is a change here, reviewed as such.
+//! Tables that `tidy` enforces. A change of structure is a change here and is reviewed as such.
 
-/// Which of our crates each crate may use. The arrows of `ARCHITECTURE.md`; development dependencies are free, but for
-/// the rule that nothing else than tests may use `filetest`.
+/// Crates of the workspace that each crate may depend on: the arrows of `ARCHITECTURE.md`.
+/// Development dependencies are not restricted, except that only tests may use `filetest`.
 pub const EDGES: &[(&str, &[&str])] = &[
     ("support", &[]),
-    // Of the user's programs: nothing that these would have to get, too.
+    // Part of users' programs, so a dependency here would be one of theirs.
     ("tfcompile-runtime", &[]),
     ("tfcompile-build", &[]),
     ("shape", &["support"]),
@@ -90,7 +90,7 @@ pub const EDGES: &[(&str, &[&str])] = &[
             "trace",
         ],
     ),
-    // `tf`: the graphs of cases are read as the command line reads them; `compiler` takes what was read.
+    // Uses `tf` to read the graphs of cases as the command line does.
     ("conformance", &["support", "shape", "npz", "hlo", "evaluator", "mlir", "stablehlo", "tf", "compiler"]),
     (
         "filetest",
@@ -116,23 +116,24 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Crates that read or write files, start processes, or look at the environment or the clock, and why.
+/// Crates that may read or write files, start processes, or read the environment or the clock, with
+/// the reason.
 pub const IO_ALLOWED: &[(&str, &str)] = &[
     ("cli", "the command line: reads inputs, writes outputs"),
     ("conformance", "test runners: case files, child processes, times"),
     ("filetest", "test runner: reads and, on request, rewrites test files"),
     ("runner", "measures how long runs take"),
-    ("session", "ops that save and restore checkpoints; traces look at the clock"),
+    ("session", "ops that save and restore checkpoints; traces read the clock"),
     ("tf", "maps model files"),
     ("tfcompile-build", "build scripts: runs the tool"),
     (
         "tfcompile-runtime",
-        "the user's programs: reads constants files, ends the process where a failed assert is to",
+        "the user's programs: reads constants files, ends the process when an assert fails",
     ),
     ("xtask", "reads the repository"),
 ];
 
-/// Single uses outside of those crates: file, word, why.
+/// Single uses outside those crates: file, word, reason.
 pub const IO_EXCEPTIONS: &[(&str, &str, &str)] = &[
     (
         "crates/codegen/src/llvm.rs",
@@ -142,7 +143,7 @@ pub const IO_EXCEPTIONS: &[(&str, &str, &str)] = &[
     ("crates/kernel/benches/every_single.rs", "std::env", "a measurement's command line"),
 ];
 
-/// How source names IO. Looked for outside of tests and comments.
+/// Words by which source names IO. Tests and comments may contain them.
 pub const IO_WORDS: &[&str] = &[
     "std::fs",
     "std::net",
@@ -155,14 +156,14 @@ pub const IO_WORDS: &[&str] = &[
     "Mmap",
 ];
 
-/// The only crate that may name LLVM, and how it is named.
+/// The only crate that may name LLVM.
 pub const LLVM_CRATE: &str = "codegen";
-/// Packages that are bindings to LLVM.
+/// Packages that bind LLVM.
 pub const LLVM_PACKAGES: &[&str] = &["inkwell", "llvm-sys"];
 
 /// Types that only their own crate constructs, so that every value of them has passed its checks:
-/// crate, type, why. They are `#[non_exhaustive]`, by which the compiler refuses literals
-/// elsewhere, and have no `Default`.
+/// crate, type, reason. They are `#[non_exhaustive]`, so that the compiler rejects literals
+/// elsewhere, and do not implement `Default`.
 pub const SEALED_TYPES: &[(&str, &str, &str)] = &[
     ("tf", "Graph", "its inputs are resolved and its types checked"),
     ("tf", "Node", "its attributes have the defaults of its op, and name the node"),
@@ -172,8 +173,11 @@ pub const SEALED_TYPES: &[(&str, &str, &str)] = &[
 /// The most lines of a source file, inline tests not counted.
 pub const MAX_LINES: usize = 600;
 
-/// Files that may be longer, and why.
+/// Files that may be longer, with the reason.
 pub const LONG_FILES: &[(&str, &str)] = &[];
+
+/// The most lines of a page, by the longest matching prefix of its path. A page answers one question.
+pub const PAGE_LIMITS: &[(&str, usize)] = &[("docs/", 250), ("README.md", 150)];
 
 /// The most bytes of a committed file, by the longest matching prefix of its path.
 pub const SIZE_LIMITS: &[(&str, u64)] = &[
@@ -187,13 +191,13 @@ pub const SIZE_LIMITS: &[(&str, u64)] = &[
     ("Cargo.lock", 256 << 10),
 ];
 
-/// Names that say nothing.
+/// File names that do not say what the file holds.
 pub const DRAWER_NAMES: &[&str] = &["utils", "util", "misc", "common", "other", "base", "helpers"];
 
 /// The most `.rs` files directly in a folder.
 pub const MAX_FILES_IN_FOLDER: usize = 30;
 
-/// Siblings that may use each other in a circle: their folder, their names, why the circle is inherent.
+/// Siblings that may use each other in a cycle: their folder, their names, and the reason.
 pub type Cycle = (&'static str, &'static [&'static str], &'static str);
 
 /// Import cycles that are inherent: recursive grammars, and analyses that need each other.
@@ -235,3 +239,66 @@ pub const CYCLES: &[Cycle] = &[
         "bodies call functions, whose bodies are converted for the call",
     ),
 ];
+
+/// The most columns of a line that holds a comment.
+pub const MAX_COMMENT: usize = 100;
+
+/// Stems of British spelling, in lower case, and the American ones.
+pub const BRITISH: &[(&str, &str)] = &[
+    ("artefact", "artifact"),
+    ("behaviour", "behavior"),
+    ("canonicalis", "canonicaliz"),
+    ("catalogue", "catalog"),
+    ("centred", "centered"),
+    ("colour", "color"),
+    ("favour", "favor"),
+    ("finalis", "finaliz"),
+    ("generalis", "generaliz"),
+    ("honour", "honor"),
+    ("initialis", "initializ"),
+    ("judgement", "judgment"),
+    ("labelled", "labeled"),
+    ("licence", "license"),
+    ("linearis", "lineariz"),
+    ("materialis", "materializ"),
+    ("maximis", "maximiz"),
+    ("minimis", "minimiz"),
+    ("modelled", "modeled"),
+    ("neighbour", "neighbor"),
+    ("normalis", "normaliz"),
+    ("optimis", "optimiz"),
+    ("organis", "organiz"),
+    ("parallelis", "paralleliz"),
+    ("quantis", "quantiz"),
+    ("randomis", "randomiz"),
+    ("recognis", "recogniz"),
+    ("serialis", "serializ"),
+    ("specialis", "specializ"),
+    ("stabilis", "stabiliz"),
+    ("summaris", "summariz"),
+    ("symmetris", "symmetriz"),
+    ("tokenis", "tokeniz"),
+    ("utilis", "utiliz"),
+    ("vectoris", "vectoriz"),
+];
+
+/// Files that keep the spelling of their source: the start of their paths, and why.
+pub const SPELLED_BY_OTHERS: &[(&str, &str)] =
+    &[("tests/conformance/", "recorded cases"), ("tests/oracle/", "recorded programs")];
+
+/// Phrases that a reader has to decode, in lower case, and what to write instead.
+pub const PHRASES: &[(&str, &str)] = &[
+    ("are wanted", "\"expected\" or \"required\""),
+    ("behind", "\"after\""),
+    ("in front of", "\"before\""),
+    ("is wanted", "\"expected\" or \"required\""),
+    ("lacks", "\"missing\""),
+    ("nobody", "\"nothing\" or \"no consumer\""),
+    ("so many", "the quantity's name"),
+    ("somebody", "\"another reader\" or \"a consumer\""),
+    ("told", "\"reported\""),
+    ("whoever", "the caller's name"),
+];
+
+/// Words that open a clause. A doc comment opens with a noun or a verb.
+pub const CLAUSE_OPENERS: &[&str] = &["How", "What", "Whether", "Which", "Who", "Whom", "Whose"];

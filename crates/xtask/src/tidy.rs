@@ -1,22 +1,25 @@
-//! The checks. Each takes the files and adds its findings; a finding names the file and says what to do.
+//! Checks of the tree. Each takes the files and adds its findings. A finding names the file and
+//! states the fix.
 
 use crate::links;
 use crate::manifest::{Dependency, dependencies};
 use crate::paths;
+use crate::prose;
 use crate::rules::{
     DRAWER_NAMES, EDGES, IO_ALLOWED, IO_EXCEPTIONS, IO_WORDS, LLVM_CRATE, LLVM_PACKAGES, LONG_FILES,
-    MAX_LINES, SEALED_TYPES, SIZE_LIMITS,
+    MAX_LINES, PAGE_LIMITS, SEALED_TYPES, SIZE_LIMITS,
 };
 use crate::tree::SourceFile;
 use std::collections::BTreeSet;
 
-/// All findings over these files.
+/// Runs all checks on these files and returns their findings.
 pub fn check(files: &[SourceFile]) -> Vec<String> {
     let mut findings = Vec::new();
     edges(files, &mut findings);
     sealed_types(files, &mut findings);
     links::check(files, &mut findings);
     paths::check(files, &mut findings);
+    prose::check(files, &mut findings);
     for file in files {
         sizes(file, &mut findings);
         if file.path.ends_with(".rs") {
@@ -26,12 +29,13 @@ pub fn check(files: &[SourceFile]) -> Vec<String> {
             io(file, &mut findings);
             names(file, &mut findings);
         }
+        page_lengths(file, &mut findings);
         debts(file, &mut findings);
     }
     findings
 }
 
-/// Every dependency between our crates is an arrow of the table.
+/// Checks that every dependency between crates of the workspace is in the table.
 fn edges(files: &[SourceFile], findings: &mut Vec<String>) {
     let manifests: Vec<(&str, Vec<Dependency>)> = files
         .iter()
@@ -52,13 +56,13 @@ fn edges(files: &[SourceFile], findings: &mut Vec<String>) {
                 findings.push(format!("{name} depends on {to}; LLVM is named only in {LLVM_CRATE}"));
             }
             if ours.contains(to) && !dependency.dev && !allowed.contains(&to) {
-                findings.push(format!("{name} -> {to} is no arrow of the table in xtask/src/rules.rs"));
+                findings.push(format!("{name} -> {to} is not in the table of xtask/src/rules.rs"));
             }
         }
     }
 }
 
-/// What only one crate constructs is sealed there.
+/// Checks that types that only one crate may construct are sealed there.
 fn sealed_types(files: &[SourceFile], findings: &mut Vec<String>) {
     for (name, sealed, why) in SEALED_TYPES {
         let source = format!("crates/{name}/src/");
@@ -88,23 +92,23 @@ fn sealed_types(files: &[SourceFile], findings: &mut Vec<String>) {
     }
 }
 
-/// No file is larger than its folder allows.
+/// Checks the size of a file against the limit of its folder.
 fn sizes(file: &SourceFile, findings: &mut Vec<String>) {
     let limit = SIZE_LIMITS.iter().filter(|(prefix, _)| file.path.starts_with(prefix));
     let (_, limit) = limit.max_by_key(|(prefix, _)| prefix.len()).expect("the empty prefix matches all");
     if file.size > *limit {
-        findings.push(format!("{} has {} bytes, its folder's limit is {limit}", file.path, file.size));
+        findings.push(format!("{} has {} bytes; the limit of its folder is {limit}", file.path, file.size));
     }
 }
 
-/// Every source file opens with what lives there.
+/// Checks that a source file opens with a description of its contents.
 fn headers(file: &SourceFile, findings: &mut Vec<String>) {
     if !file.text.starts_with("//!") {
         findings.push(format!("{} does not open with `//!`", file.path));
     }
 }
 
-/// No source file outgrows its room.
+/// Checks the number of lines of a source file.
 fn lengths(file: &SourceFile, findings: &mut Vec<String>) {
     let lines = shipped(file).lines().count();
     if lines > MAX_LINES && !LONG_FILES.iter().any(|(path, _)| *path == file.path) {
@@ -115,19 +119,29 @@ fn lengths(file: &SourceFile, findings: &mut Vec<String>) {
     }
 }
 
-/// LLVM's bindings are used in one crate.
+/// Checks the number of lines of a page.
+fn page_lengths(file: &SourceFile, findings: &mut Vec<String>) {
+    let limits = PAGE_LIMITS.iter().filter(|(prefix, _)| file.path.starts_with(prefix));
+    let Some((_, limit)) = limits.max_by_key(|(prefix, _)| prefix.len()) else { return };
+    let lines = file.text.lines().count();
+    if file.path.ends_with(".md") && lines > *limit {
+        findings.push(format!("{} has {lines} lines, the limit is {limit}; split it", file.path));
+    }
+}
+
+/// Checks that only one crate uses LLVM's bindings.
 fn llvm(file: &SourceFile, findings: &mut Vec<String>) {
     if crate_of(file) == Some(LLVM_CRATE) || crate_of(file) == Some("xtask") {
         return;
     }
     for (number, line) in code_lines(&file.text) {
         if ["inkwell::", "llvm_sys::"].iter().any(|word| line.contains(word)) {
-            findings.push(format!("{}:{number} names LLVM, which only {LLVM_CRATE} may", file.path));
+            findings.push(format!("{}:{number} names LLVM; only {LLVM_CRATE} may", file.path));
         }
     }
 }
 
-/// Only the listed crates do IO; tests may anywhere.
+/// Checks that only the listed crates, and tests, do IO.
 fn io(file: &SourceFile, findings: &mut Vec<String>) {
     let Some(name) = crate_of(file).filter(|name| !IO_ALLOWED.iter().any(|(allowed, _)| allowed == name))
     else {
@@ -146,15 +160,15 @@ fn io(file: &SourceFile, findings: &mut Vec<String>) {
     }
 }
 
-/// Files are named for what they hold.
+/// Checks that a file's name says what it holds.
 fn names(file: &SourceFile, findings: &mut Vec<String>) {
     let stem = file.path.rsplit('/').next().and_then(|name| name.strip_suffix(".rs")).unwrap_or_default();
     if DRAWER_NAMES.contains(&stem) {
-        findings.push(format!("{}: `{stem}` says nothing; name it for what it holds", file.path));
+        findings.push(format!("{}: `{stem}` does not say what the file holds: rename it", file.path));
     }
 }
 
-/// A debt has the number of its issue.
+/// Checks that unfinished work names its issue.
 fn debts(file: &SourceFile, findings: &mut Vec<String>) {
     if crate_of(file) == Some("xtask") || !is_source(&file.path) {
         return;
@@ -183,12 +197,12 @@ fn crate_of(file: &SourceFile) -> Option<&str> {
     file.path.strip_prefix("crates/")?.split('/').next()
 }
 
-/// Source that is looked at for debts.
+/// True for files that are checked for unfinished work.
 fn is_source(path: &str) -> bool {
     [".rs", ".h", ".cc", ".py", ".sh", ".toml", "Makefile"].iter().any(|end| path.ends_with(end))
 }
 
-/// A file that holds nothing but tests.
+/// True for files that contain only tests.
 fn is_test_file(path: &str) -> bool {
     path.contains("/tests/")
         || path.ends_with("/tests.rs")
@@ -209,7 +223,7 @@ fn shipped(file: &SourceFile) -> &str {
     file.text.find("\n#[cfg(test)]\nmod tests {").map_or(&file.text, |at| &file.text[..=at])
 }
 
-/// Lines with their numbers, comments left out.
+/// Lines with their numbers, without comments.
 fn code_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines = text.lines().enumerate().map(|(i, line)| (i + 1, line));
     lines.filter(|(_, line)| !line.trim_start().starts_with("//"))
@@ -277,7 +291,7 @@ mod tests {
 
     #[test]
     fn the_table_has_no_cycle() {
-        // Each crate uses only crates above it in the table, or the table is not in the order of the arrows.
+        // The table is in the order of the arrows: each crate uses only crates above it.
         for (position, (name, allowed)) in EDGES.iter().enumerate() {
             for to in *allowed {
                 let at = EDGES
@@ -292,13 +306,28 @@ mod tests {
     #[test]
     fn structure_of_source_files_is_checked() {
         one_finding("crates/hlo/src/x.rs", "pub struct Thing;\n", "`//!`");
-        one_finding("crates/hlo/src/utils.rs", "//! Things.\n", "says nothing");
+        one_finding("crates/hlo/src/utils.rs", "//! Things.\n", "rename it");
         let long = format!("//! Long.\n{}", "fn f() {}\n".repeat(600));
         one_finding("crates/hlo/src/x.rs", &long, "601 lines");
         let tests = format!("//! Long.\n\n#[cfg(test)]\nmod tests {{\n{}}}\n", "fn f() {}\n".repeat(600));
         assert_eq!(findings("crates/hlo/src/x.rs", &tests), [""; 0]);
         let gated = format!("//! L.\n#[cfg(test)]\nmod fixtures;\n{}", "fn f() {}\n".repeat(600));
         one_finding("crates/hlo/src/x.rs", &gated, "603 lines");
+    }
+
+    #[test]
+    fn pages_have_a_limit() {
+        let page = |lines: usize| "a\n".repeat(lines);
+        let findings = |path: &str, lines: usize| {
+            let mut found = Vec::new();
+            page_lengths(&file(path, &page(lines)), &mut found);
+            found
+        };
+        assert_eq!(findings("docs/x/y.md", 250), [""; 0]);
+        assert_eq!(findings("docs/x/y.md", 251), ["docs/x/y.md has 251 lines, the limit is 250; split it"]);
+        assert_eq!(findings("README.md", 151).len(), 1);
+        assert_eq!(findings("docs/bench.json", 300), [""; 0]);
+        assert_eq!(findings("tests/README.md", 300), [""; 0]);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Rust text as tokens with their lines. Comments, strings, lifetimes, attributes and code for tests are left out.
+//! Tokens of Rust source with their lines, without comments, strings, lifetimes, attributes, and
+//! code for tests.
 
 /// A token of a source file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +128,8 @@ fn number(text: &str) -> usize {
     if fraction { end(whole + 1) } else { whole }
 }
 
-/// Length of a literal that begins with letters: `b"…"`, `r#"…"#`, `b'…'`. `None` for an identifier.
+/// Length of a literal that begins with letters: `b"…"`, `r#"…"#`, `b'…'`. `None` for an
+/// identifier.
 fn prefixed_literal(text: &str) -> Option<usize> {
     let prefix = ["br", "cr", "r", "b", "c"].into_iter().find(|prefix| {
         let rest = text.strip_prefix(prefix).unwrap_or_default().trim_start_matches('#');
@@ -172,7 +174,8 @@ fn attribute_end(tokens: &[Token<'_>], at: usize) -> Option<usize> {
     (text(at) == Some("#") && text(open) == Some("[")).then(|| closed(tokens, open))
 }
 
-/// End of the item that begins here: after its `;`, or after its braces. The braces of a `use` do not end it.
+/// End of the item that begins here: after its `;` or its closing brace. The braces of a `use` do
+/// not end it.
 fn item_end(tokens: &[Token<'_>], mut at: usize) -> usize {
     let mut import = false;
     while let Some(token) = tokens.get(at) {

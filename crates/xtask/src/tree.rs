@@ -1,4 +1,4 @@
-//! The files that are checked: what git tracks or would add, or, without git, everything but build outputs.
+//! Files to check: those that git tracks or would add or, without git, all except build outputs.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ pub struct SourceFile {
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Its text; empty if it is none, or too large to be source.
+    /// Its text; empty if it is not UTF-8 or is too large to be source.
     pub text: String,
 }
 
@@ -25,7 +25,7 @@ pub fn read(root: &Path) -> Result<Vec<SourceFile>, String> {
     let mut files = Vec::new();
     for path in paths {
         let at = root.join(&path);
-        // A tracked file that was deleted but not yet committed is no file.
+        // A tracked file may be deleted without the deletion being committed.
         let Ok(metadata) = std::fs::symlink_metadata(&at) else { continue };
         if !metadata.is_file() {
             continue;
@@ -35,10 +35,10 @@ pub fn read(root: &Path) -> Result<Vec<SourceFile>, String> {
         let data = data.map_err(|e| format!("cannot read {path}: {e}"))?;
         files.push(SourceFile { path, size, text: String::from_utf8(data).unwrap_or_default() });
     }
-    if files.is_empty() { Err("no files here; run it in the repository".to_owned()) } else { Ok(files) }
+    if files.is_empty() { Err("no files found: run this in the repository".to_owned()) } else { Ok(files) }
 }
 
-/// Git's list, ignored files left out. `None` without git or outside of a checkout.
+/// Git's list without ignored files. `None` without git or outside a checkout.
 fn git_files(root: &Path) -> Option<Vec<String>> {
     let arguments = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let output = Command::new("git").arg("-C").arg(root).args(arguments).output().ok()?;
@@ -46,7 +46,7 @@ fn git_files(root: &Path) -> Option<Vec<String>> {
     Some(text.split_terminator('\0').map(str::to_owned).collect())
 }
 
-/// Every file, less version control and build outputs.
+/// All files except version control and build outputs.
 fn walk(root: &Path) -> Result<Vec<String>, String> {
     let mut files = Vec::new();
     let mut directories = vec![root.to_path_buf()];
