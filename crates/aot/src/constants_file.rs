@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_constants_file_is_told_apart_from_what_is_a_broken_one() {
+    fn other_files_and_broken_constants_files_have_different_errors() {
         assert_eq!(ConstantsFileHeader::parse(b"\x7fELF", 4).unwrap(), None);
         let chunks: [(u64, &[u8]); 0] = [];
         let mut file = constants_file(&LayoutHash([7; 32]), 64, &chunks).unwrap();

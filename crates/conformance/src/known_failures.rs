@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused_with_its_line() {
+    fn malformed_lists_are_rejected_with_the_line() {
         let wrong = |text: &str| parse(text).expect_err("no list");
         assert_eq!(wrong("\"a\" = \"b\"\n"), (1, "the line precedes [cases]".to_owned()));
         assert_eq!(wrong("[cases]\n\"a\" = \" \"\n"), (2, "missing reason of the case".to_owned()));

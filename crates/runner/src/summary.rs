@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_leave_out_what_is_no_number() {
+    fn statistics_skip_nan_and_infinities() {
         let inf = f32::INFINITY;
         let s = statistics(&Literal::from_elements(&[4], &[1f32, 3.0, inf, 3.0])).unwrap();
         assert_eq!((s.min, s.max, s.argmax, s.infinities), (1.0, f64::INFINITY, 2, 1));

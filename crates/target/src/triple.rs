@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_triple_is_refused() {
+    fn malformed_triples_are_rejected() {
         for text in ["", "x86_64", "x86_64--linux", "x86 64-pc-linux", "-a-b"] {
             assert!(Triple::parse(text).is_err(), "{text}");
         }

@@ -1,4 +1,4 @@
-//! V1 conditionals compute after functionalisation what TensorFlow computed before it.
+//! V1 conditionals compute after functionalization what TensorFlow computed before it.
 //!
 //! The graphs and values come from `data/make_conditionals.py`. A small interpreter of scalars runs
 //! the programs.
@@ -54,7 +54,7 @@ fn one_conditional_makes_one_if() {
 }
 
 #[test]
-fn what_only_one_branch_computes_is_no_result() {
+fn a_value_of_one_branch_alone_is_not_a_result() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/two_results.pbtxt");
     let graph = source::read_graph_def(&path).expect("a graph");
     let inside = graph.node.iter().find(|n| n.op == "Mul" && n.name.starts_with("cond")).expect("a product");

@@ -51,7 +51,7 @@ fn ops_without_gradients_are_named() {
 }
 
 #[test]
-fn what_is_no_gradient_of_the_function_is_refused() {
+fn functions_that_are_not_the_gradient_are_rejected() {
     let nodes = format!("node_def {{ name: 'n' op: 'Neg' input: 'a' {FLOAT} }}");
     let message = refusal("f", &nodes, "n:y:0", "type: DT_FLOAT type: DT_FLOAT");
     assert!(

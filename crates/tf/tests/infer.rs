@@ -114,7 +114,7 @@ fn of_several_ends_the_user_chooses() {
 }
 
 #[test]
-fn what_training_leaves_lying_about_is_no_result() {
+fn unused_nodes_of_training_are_not_results() {
     let string = "attr { key: \"dtype\" value { type: DT_STRING } } \
                   attr { key: \"value\" value { tensor { dtype: DT_STRING tensor_shape {} string_val: \"loss\" } } }";
     let text = [
@@ -353,13 +353,13 @@ fn variables_are_readonly_unless_something_that_runs_writes_them() {
         variable("written"),
         variable("written/inside"),
         variable("unused"),
-        variable("initialised"),
+        variable("initialized"),
         read("r1", "read"),
-        read("r2", "initialised"),
+        read("r2", "initialized"),
         node("copy", "Identity", &["written"], "attr { key: \"T\" value { type: DT_RESOURCE } }"),
         node("assign", "AssignAddVariableOp", &["copy", "x"], DTYPE),
         // Does not run, because no fetched node waits for it.
-        node("initialise", "AssignVariableOp", &["initialised", "x"], DTYPE),
+        node("initialize", "AssignVariableOp", &["initialized", "x"], DTYPE),
         node(
             "call",
             "StatefulPartitionedCall",
@@ -387,7 +387,7 @@ fn variables_are_readonly_unless_something_that_runs_writes_them() {
             ("read", "read", true),
             ("written", "written", false),
             ("written/inside", "written_inside", false),
-            ("initialised", "initialised", true),
+            ("initialized", "initialized", true),
         ]
     );
     tf::prepare(graph(&text), found.config).expect("the inferred config is a good one");

@@ -1,4 +1,4 @@
-//! V1 while loops compute after functionalisation what TensorFlow computed before it.
+//! V1 while loops compute after functionalization what TensorFlow computed before it.
 //!
 //! The graphs and values come from `data/make_loops.py`. A small interpreter of scalars runs the
 //! programs.
@@ -70,7 +70,6 @@ fn a_frame_makes_one_while() {
     assert_eq!(of("gradient"), [2, 0, 0]);
     // Nodes between the conditional and its gradient become part of the branches, so that no push
     // runs twice.
-    // runs twice.
     assert_eq!(of("gradient_loop_in_cond"), [2, 1, 0]);
     assert_eq!(of("switch_n_in_loop"), [1, 0, 1]);
     assert_eq!(of("no_loop"), [0, 0, 0]);
@@ -92,7 +91,7 @@ fn a_while_has_the_name_and_the_values_of_its_frame() {
 }
 
 #[test]
-fn what_runs_in_an_iteration_is_no_result() {
+fn a_value_inside_an_iteration_is_not_a_result() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/loops/power.pb");
     let graph = source::read_graph_def(&path).expect("a graph");
     let mut config = config("while/mul");

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_found() {
+    fn missing_targets_are_found() {
         for (text, want) in [
             ("[x](gone.md)\n", "README.md:1 links to gone.md, which does not exist"),
             (

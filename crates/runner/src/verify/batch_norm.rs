@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_number_is_certain_and_an_overflow_is_not() {
+    fn nan_is_certain_and_an_overflow_is_not() {
         let errors = errors_of("training", 0.5, &[f32::INFINITY, 1.0], &[1.0, 0.0], None);
         assert_eq!(errors[2], [0.0]);
         let errors = errors_of("inference", 0.0, &[1.0], &[1.0, 0.0, 1.0, 0.0], None);

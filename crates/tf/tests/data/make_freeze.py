@@ -163,7 +163,7 @@ def calls():
     tf.identity(outer(x()), name="out")
 
 
-def two_initialised():
+def two_initialized():
     w = tf1.get_variable("w", initializer=np.float32([1, 2, 3]))
     v = tf1.get_variable("v", initializer=tf.fill([3], 4.0))
     u = tf1.get_variable("u", initializer=tf.zeros_like(w.initialized_value()))
@@ -219,8 +219,8 @@ Case("branches_v2", branches, resource=True, write_saver=True, v2_flow=True)
 Case("calls", calls, resource=True, write_saver=True, v2_flow=True)
 Case("whitelist", dense, "--variable_names_whitelist=scale, layer/bias")
 Case("denylist", dense, "--variable_names_denylist=scale", resource=True, write_saver=True)
-Case("initializers", two_initialised, "--initializer_nodes=v/Assign,u/Assign", save=["w"])
-Case("uninitialised", two_initialised, save=["w"])
+Case("initializers", two_initialized, "--initializer_nodes=v/Assign,u/Assign", save=["w"])
+Case("uninitialized", two_initialized, save=["w"])
 Case("devices_kept", devices, "--clear_devices=false")
 Case("devices", devices)
 Case("shards", shards, write_saver=True, sharded=True)

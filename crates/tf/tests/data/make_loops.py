@@ -160,7 +160,10 @@ def gradient_conds_after_another(x, y, v, r):
     """The second conditional has one on the predicate of the first in it."""
     p, q, h = x > 0.25, y < 3.0, tf.sin(y)
     s = tf.cond(p, lambda: repeated(3.0, lambda s: s * h, y), lambda: h)
-    inner = lambda: tf.cond(p, lambda: repeated(2.0, lambda t: t * s, h), lambda: s * s)  # noqa: E731
+
+    def inner():
+        return tf.cond(p, lambda: repeated(2.0, lambda t: t * s, h), lambda: s * s)
+
     t = tf.cond(q, inner, lambda: repeated(2.0, lambda t: tf.cos(t) * s, y))
     return tf.gradients(t * t, y)[0] + t
 
@@ -381,7 +384,9 @@ def lowered_case_in_loop(x, y):
 
 
 def lowered_loop_in_cond(x, y):
-    power = lambda: tf2.while_loop(lambda s: s < 9.0, lambda s: [s * 2.0 + 1.0], [y])[0]  # noqa: E731
+    def power():
+        return tf2.while_loop(lambda s: s < 9.0, lambda s: [s * 2.0 + 1.0], [y])[0]
+
     return tf2.cond(x < y, power, lambda: x * y)
 
 
