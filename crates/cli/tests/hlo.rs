@@ -124,7 +124,7 @@ fn a_function_of_the_library_is_a_program() {
     }
     let error =
         refuse(tfcompile(directory.path()).args(["hlo", &graph, "--function=other"]), directory.path());
-    assert!(error.contains("it has test_func_zgAjGndQ1mw"), "{error}");
+    assert!(error.contains("available functions: test_func_zgAjGndQ1mw"), "{error}");
 }
 
 #[test]

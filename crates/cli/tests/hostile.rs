@@ -377,7 +377,7 @@ fn sessions_refuse_functions_that_call_two_each() {
     }
     model.graph.push('}');
     for message in model.refuse_runs() {
-        assert!(message.contains("once its calls are inlined, at 'y/p/"), "{message}");
+        assert!(message.contains("after inlining its calls, at 'y/p/"), "{message}");
     }
 }
 

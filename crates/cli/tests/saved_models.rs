@@ -100,7 +100,7 @@ fn static_tables() {
     check.arg("run").arg(models().join("tables")).args(["--signature=strings", "--random=1"]);
     let message = refuse(&mut check, place.path());
     assert!(
-        message.contains("table 'hash_table") && message.contains("it maps string to int64"),
+        message.contains("table 'hash_table") && message.contains("the table maps string to int64"),
         "{message}"
     );
 }
