@@ -74,7 +74,7 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 # ---- test
 
 .PHONY: test
-# Incremental compilation costs a clean build time, and only a later build gains by it.
+# Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
 test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
@@ -87,7 +87,7 @@ setup-test:
 	@scripts/setup.sh test
 
 .PHONY: lint
-lint: ## check formatting, clippy, tidy, and whether generated pages and the recipes' diffs are current
+lint: ## check formatting, clippy, tidy, and whether the README's chart and the recipes' diffs are current
 	cargo fmt --all -- --check
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	cargo xtask tidy

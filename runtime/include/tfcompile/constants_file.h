@@ -49,7 +49,7 @@ inline namespace tfcompile_v1 {
 class Constants {
  public:
   // Maps a file. Returns null on failure and stores the reason in *error unless `error` is null.
-  // Whether the file fits the code is checked on use.
+  // The layout is compared with the code's when the file is used.
   static ::std::shared_ptr<const Constants> Load(const ::std::string& path, ::std::string* error) {
     const ::std::shared_ptr<Constants> constants(new (::std::nothrow) Constants);
     ::std::string reason = constants == nullptr ? "out of memory" : constants->Map(path);
