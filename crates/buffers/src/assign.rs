@@ -199,7 +199,7 @@ impl Assigner<'_> {
             let hull = self.sharing.classes.hull(class);
             let is_inside = hull.is_some_and(|h| inside.begin <= h.begin && h.end <= inside.end);
             let is_own = state.contains(&pair.from) || is_inside;
-            if is_own && self.size(class) > MAX_COPIED_STATE {
+            if is_own && !self.plan.is_for_device && self.size(class) > MAX_COPIED_STATE {
                 movable.insert(pair.from);
             }
         }

@@ -3,6 +3,7 @@
 
 mod access_report;
 mod addresses;
+mod device;
 mod expression;
 mod external;
 mod float_parts;
@@ -57,8 +58,11 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
         function: FunctionValue<'c>,
     ) -> Self {
         let mut values = vec![None; source.values.len()];
-        for (parameter, value) in source.parameters.iter().zip(function.get_param_iter()) {
-            values[parameter.value.index()] = Some(value);
+        // Addresses that a kernel receives are first converted; see `begin_kernel`.
+        if !matches!(source.linkage, nest::Linkage::Kernel { .. }) {
+            for (parameter, value) in source.parameters.iter().zip(function.get_param_iter()) {
+                values[parameter.value.index()] = Some(value);
+            }
         }
         Self {
             module,
@@ -78,19 +82,22 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
     pub(crate) fn translate(mut self) -> Result<()> {
         let body = self.new_block();
         self.builder.position_at_end(body);
+        if matches!(self.source.linkage, nest::Linkage::Kernel { .. }) {
+            self.begin_kernel()?;
+        }
         self.block(&self.source.body)?;
         match self.source.linkage {
             nest::Linkage::Entry => {
                 let fine = self.module.context.i32_type().const_zero();
                 self.builder.build_return(Some(&fine)).built()?;
             }
-            nest::Linkage::Internal | nest::Linkage::Inline => {
+            nest::Linkage::Internal | nest::Linkage::Inline | nest::Linkage::Kernel { .. } => {
                 self.builder.build_return(None).built()?;
             }
         }
         self.builder.position_at_end(self.slots);
         self.builder.build_unconditional_branch(body).built()?;
-        if self.cuts >= MAX_CUTS {
+        if self.cuts >= MAX_CUTS && self.module.target.gpu.is_none() {
             self.module.leave_unoptimized(self.function);
         }
         Ok(())
@@ -201,7 +208,8 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
                 let arguments: Vec<_> =
                     self.all(arguments.iter().copied())?.into_iter().map(Into::into).collect();
                 let callee = self.module.callee(*function)?;
-                self.builder.build_call(callee, &arguments, "").built()?;
+                let call = self.builder.build_call(callee, &arguments, "").built()?;
+                call.set_call_convention(callee.get_call_conventions());
             }
             Statement::Parallel { function, count, arguments } => {
                 self.parallel(*function, *count, arguments)?;
@@ -218,7 +226,9 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             Statement::FillBytes { to, byte, bytes } => {
                 self.fill_bytes(self.pointer(*to)?, self.integer(*byte)?, self.integer(*bytes)?)?;
             }
+            Statement::Prefetch { .. } if self.module.target.gpu.is_some() => {}
             Statement::Prefetch { pointer, cache } => self.prefetch(*pointer, *cache)?,
+            Statement::Barrier => self.barrier()?,
         }
         Ok(())
     }
@@ -232,8 +242,14 @@ impl<'m, 'c> FunctionTranslator<'m, 'c> {
             .as_instruction()
             .ok_or_else(|| Error::internal("LLVM returned an alloca that is not an instruction"))?;
         instruction.set_alignment(alignment).map_err(|e| Error::internal(format!("stack slot: {e}")))?;
+        let generic = self.module.context.ptr_type(self.module.generic_space());
+        let address = if slot.get_type() == generic {
+            slot
+        } else {
+            self.builder.build_address_space_cast(slot, generic, "").built()?
+        };
         self.builder.position_at_end(here);
-        Ok(slot.into())
+        Ok(address.into())
     }
 
     fn phis(&self, ids: impl IntoIterator<Item = ValueId>) -> Result<Vec<PhiValue<'c>>> {

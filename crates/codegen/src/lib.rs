@@ -6,6 +6,7 @@
 //! and the constants, and need only `memcpy`, `memset`, and `memmove` from outside.
 
 mod cache;
+mod device;
 mod elf;
 mod function;
 mod llvm;
@@ -22,6 +23,7 @@ mod units;
 mod version;
 
 pub use cache::{UnitCache, seal, unseal};
+pub use device::{DeviceImage, DeviceMemory, ImageKind, bundle, compile_kernels, kernel_symbol};
 pub use llvm::version as llvm_version;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};

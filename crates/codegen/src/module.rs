@@ -1,6 +1,7 @@
 //! Translation to an LLVM module: symbols, signatures, and attributes. `function` translates
 //! bodies.
 
+pub(crate) mod device;
 mod dispatch;
 mod freestanding;
 
@@ -113,16 +114,21 @@ impl<'c> ModuleTranslator<'c> {
         symbol: &str,
         is_whole: bool,
     ) -> Result<()> {
+        let is_kernel = matches!(function.linkage, nest::Linkage::Kernel { .. });
+        let parameter_type = |p: &nest::Parameter| match function.values[p.value] {
+            nest::Type::PTR if is_kernel => self.context.ptr_type(device::global_space()).into(),
+            ty => self.ty(ty).into(),
+        };
         let parameters: Vec<BasicMetadataTypeEnum<'c>> =
-            function.parameters.iter().map(|p| self.ty(function.values[p.value]).into()).collect();
+            function.parameters.iter().map(parameter_type).collect();
         let entry = function.linkage == nest::Linkage::Entry;
         let ty = if entry {
             self.context.i32_type().fn_type(&parameters, false)
         } else {
             self.context.void_type().fn_type(&parameters, false)
         };
-        let exported = entry && symbol.as_bytes() == self.module.get_name().to_bytes();
-        let is_shared = !is_whole && function.linkage != nest::Linkage::Inline;
+        let exported = is_kernel || entry && symbol.as_bytes() == self.module.get_name().to_bytes();
+        let is_shared = !is_kernel && !is_whole && function.linkage != nest::Linkage::Inline;
         let linkage = if exported || is_shared { Linkage::External } else { Linkage::Internal };
         let value = self.module.add_function(symbol, ty, Some(linkage));
         let global = value.as_global_value();
@@ -131,7 +137,11 @@ impl<'c> ModuleTranslator<'c> {
             (false, true) => global.set_visibility(GlobalVisibility::Hidden),
             (false, false) => global.set_unnamed_address(UnnamedAddress::Global),
         }
-        self.add_attributes(function, value);
+        if self.target.gpu.is_some() {
+            self.add_device_attributes(function, value);
+        } else {
+            self.add_attributes(function, value);
+        }
         for (i, parameter) in function.parameters.iter().enumerate() {
             if function.values[parameter.value] == nest::Type::PTR {
                 self.add_pointer_facts(value, i, &parameter.pointer)?;
@@ -146,6 +156,8 @@ impl<'c> ModuleTranslator<'c> {
             nest::Linkage::Entry => self.extend_status(value),
             nest::Linkage::Internal => self.mark("noinline", value),
             nest::Linkage::Inline => self.mark("alwaysinline", value),
+            // `add_device_attributes` handles kernels.
+            nest::Linkage::Kernel { .. } => {}
         }
         self.mark("nounwind", value);
         self.add_machine_attributes(value);
@@ -257,7 +269,7 @@ impl<'c> ModuleTranslator<'c> {
             nest::ScalarType::I64 => self.context.i64_type().as_basic_type_enum(),
             nest::ScalarType::F32 => self.context.f32_type().as_basic_type_enum(),
             nest::ScalarType::F64 => self.context.f64_type().as_basic_type_enum(),
-            nest::ScalarType::Ptr => self.context.ptr_type(AddressSpace::default()).as_basic_type_enum(),
+            nest::ScalarType::Ptr => self.context.ptr_type(self.generic_space()).as_basic_type_enum(),
         }
     }
 
@@ -299,7 +311,11 @@ impl<'c> ModuleTranslator<'c> {
         match self.target.triple.architecture {
             Architecture::X86 | Architecture::X86_64 => Ok("llvm.readcyclecounter"),
             Architecture::Aarch64 | Architecture::Riscv64 => Ok("llvm.readsteadycounter"),
-            Architecture::Arm | Architecture::Wasm32 | Architecture::Other => {
+            Architecture::Arm
+            | Architecture::Wasm32
+            | Architecture::Nvptx64
+            | Architecture::Spirv64
+            | Architecture::Other => {
                 Err(Error::unsupported(format!(
                     "programs for {} cannot read a clock: compile without profile counters",
                     self.target.triple.as_str()

@@ -16,7 +16,7 @@ mod trip_count;
 mod tests;
 
 pub use cost::Cost;
-pub use executions::executions;
+pub use executions::{executions, loop_iterations};
 pub use induction::{Affine, affine, induction_variables, invariant_elements, state_element};
 pub use interval::Range;
 pub use range::{range, range_in};

@@ -17,7 +17,7 @@ use crate::index::{Facts, Index, Position};
 use buffers::ALIGNMENT;
 use epilogue::Epilogue;
 use hlo::{InstructionId, Module};
-use nest::{Function, FunctionBuilder, RegionBuilder, ValueId};
+use nest::{Function, FunctionBuilder, Predicate, RegionBuilder, ValueId};
 use parameters::{Memory, Operand, Parameters, TaskRange};
 use plan::{Fusion, InstructionPlan};
 use shape::ArrayShape;
@@ -255,17 +255,23 @@ impl<'a> KernelContext<'a> {
     /// `body` once, for task 0. Everything that writes memory must be inside the loop, and no task
     /// may access memory that another task writes.
     pub fn for_tasks(&mut self, body: impl FnOnce(&mut Self, Index) -> Result<()>) -> Result<()> {
-        let Some(TaskRange { begin, end, .. }) = self.parameters.tasks else {
+        let Some(TaskRange { begin, end, step, .. }) = self.parameters.tasks else {
             return body(self, Index::constant(0));
         };
         if self.depth() != 1 {
             return Err(Error::internal("the loop over tasks is inside another region"));
         }
         let limit = self.plan.tasks;
-        self.for_dynamic(begin, end, limit, &[], |cx, task, _| {
-            body(cx, Index::scalar(task)).map(|()| Vec::new())
-        })
-        .map(|_| ())
+        let one = |cx: &mut Self, task: ValueId| {
+            cx.facts.insert(task, Facts::range(0, limit - 1));
+            cx.scoped(|cx| body(cx, Index::scalar(task)))
+        };
+        if step >= limit {
+            // The thread has at most one task.
+            let is_in = self.compare(Predicate::Less, begin, end);
+            return self.when(is_in, |cx| one(cx, begin));
+        }
+        self.for_each(begin, end, step, one)
     }
 
     /// Returns the address of the current worker's scratch: `worker_scratch_bytes` of the plan,

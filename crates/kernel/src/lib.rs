@@ -34,6 +34,7 @@
 mod calls;
 mod context;
 mod contraction;
+mod device;
 mod element;
 pub mod elemental;
 mod entry;
@@ -52,6 +53,7 @@ mod transpose;
 
 pub use context::KernelContext;
 pub use context::parameters::Memory;
+pub use device::lower_device;
 pub use element::{Element, decode, encode, memory_type, normalize, register_type, splat};
 pub use entry::custom_call::ABORT_STATUS;
 pub use entry::profile::Counter;

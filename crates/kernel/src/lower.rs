@@ -5,6 +5,7 @@ use crate::context::KernelContext;
 use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::entry;
+use crate::device::{CALLER_ALIGNMENT, Grid, thread};
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -91,7 +92,8 @@ pub fn lower_with(
             let name = kernel_name(module, computation, instruction);
             for part in parts(module, plan, computation, instruction) {
                 let id = FunctionId::from_index(program.functions.len());
-                let kernel = Kernel { module, assignment, target, plan, computation, instruction, part };
+                let kernel =
+                    Kernel { module, assignment, target, plan, computation, instruction, part, grid: None };
                 let lowered = kernel
                     .lower(names.unique(&name), id)
                     .map_err(|error| error.context(module[computation][instruction].described()))?;
@@ -99,12 +101,8 @@ pub fn lower_with(
                     if options.is_profiled {
                         function.linkage = Linkage::Internal;
                     }
-                    if program.functions.len() >= MAX_KERNELS {
-                        let error = Error::unsupported(format!(
-                            "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
-                        ));
-                        return Err(error.context(module[computation][instruction].described()));
-                    }
+                    check_count(program.functions.len())
+                        .map_err(|error| error.context(module[computation][instruction].described()))?;
                     program.functions.push(function);
                     kernels.calls.entry((computation, instruction)).or_default().push(call);
                 }
@@ -119,9 +117,19 @@ pub fn lower_with(
     Ok(Lowered { program, regions, counters })
 }
 
+/// Fails if a program has as many kernels as are allowed.
+pub(crate) fn check_count(kernels: usize) -> Result<()> {
+    if kernels < MAX_KERNELS {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!(
+        "the graph needs more than {MAX_KERNELS} kernels; split it into several programs"
+    )))
+}
+
 /// Splits an instruction into parts, one kernel each: operands of a concatenation, or steps of a
 /// transform.
-fn parts(
+pub(crate) fn parts(
     module: &Module,
     plan: &InstructionPlan,
     computation: ComputationId,
@@ -139,7 +147,7 @@ fn parts(
 }
 
 /// Returns the instruction's name with that of the source node: `fusion.3_dense/BiasAdd`.
-fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
+pub(crate) fn kernel_name(module: &Module, computation: ComputationId, instruction: InstructionId) -> String {
     let instruction = &module[computation][instruction];
     let node = match instruction.op() {
         Op::Fusion { calls, .. } if instruction.metadata().op_name.is_empty() => {
@@ -158,14 +166,14 @@ fn kernel_name(module: &Module, computation: ComputationId, instruction: Instruc
 
 /// Unique function names.
 #[derive(Default)]
-struct Names {
+pub(crate) struct Names {
     taken: BTreeSet<String>,
     /// The next suffix for a name that was requested more than once.
     numbers: BTreeMap<String, u32>,
 }
 
 impl Names {
-    fn unique(&mut self, wish: &str) -> String {
+    pub(crate) fn unique(&mut self, wish: &str) -> String {
         let mut name = wish.to_owned();
         while !self.taken.insert(name.clone()) {
             let number = self.numbers.entry(wish.to_owned()).or_insert(0);
@@ -177,24 +185,30 @@ impl Names {
 }
 
 /// An instruction that needs code.
-struct Kernel<'a> {
-    module: &'a Module,
-    assignment: &'a BufferAssignment,
-    target: &'a Target,
-    plan: &'a InstructionPlan,
-    computation: ComputationId,
-    instruction: InstructionId,
+pub(crate) struct Kernel<'a> {
+    pub(crate) module: &'a Module,
+    pub(crate) assignment: &'a BufferAssignment,
+    pub(crate) target: &'a Target,
+    pub(crate) plan: &'a InstructionPlan,
+    pub(crate) computation: ComputationId,
+    pub(crate) instruction: InstructionId,
     /// The operands that a concatenation copies, or the step of a transform. All other kernels
     /// ignore it.
-    part: Range<usize>,
+    pub(crate) part: Range<usize>,
+    /// The grid that runs the kernel on a device; `None` on a processor.
+    pub(crate) grid: Option<Grid>,
 }
 
 impl Kernel<'_> {
     /// Returns the function, which becomes number `id`, and its call. Returns `None` if the kernel
     /// is empty.
-    fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
+    pub(crate) fn lower(&self, name: String, id: FunctionId) -> Result<Option<(Function, Call)>> {
         let fusion = Fusion::of(self.module, &self.module[self.computation], self.instruction)?;
-        let mut builder = FunctionBuilder::new(name, Linkage::Internal);
+        let linkage = match self.grid {
+            Some(Grid { threads, .. }) => Linkage::Kernel { threads },
+            None => Linkage::Internal,
+        };
+        let mut builder = FunctionBuilder::new(name, linkage);
         let (parameters, arguments, written) = self.parameters(&mut builder, &fusion);
         let mut cx = KernelContext::new(builder, self.module, self.target, self.plan, fusion, parameters);
         self.emit(&mut cx)?;
@@ -204,7 +218,9 @@ impl Kernel<'_> {
             return Ok(None);
         }
         let tasks = self.plan.tasks.max(1);
-        if tasks > 1 {
+        if self.grid.is_some() {
+            // A grid strides over the tasks.
+        } else if tasks > 1 {
             check_tasks(&function)?;
         } else if statements <= INLINE_STATEMENTS {
             function.linkage = Linkage::Inline;
@@ -260,6 +276,13 @@ impl Kernel<'_> {
     /// called with, and the number of slices that it only reads. Those come first.
     fn parameters(&self, b: &mut FunctionBuilder, fusion: &Fusion<'_>) -> (Parameters, Vec<Slice>, usize) {
         let mut parameters = Parameters::default();
+        if self.grid.is_some() {
+            b.parameter("guard", Type::PTR, PointerFacts { read_only: true, ..PointerFacts::default() });
+        }
+        let alignment = |slice: &Slice, shape: &ArrayShape| match self.grid {
+            Some(_) => device_alignment(slice),
+            None => alignment(self.assignment, slice, shape),
+        };
         let operands = self.operand_leaves(fusion, &mut parameters);
         let results: Vec<(ShapeIndex, ArrayShape)> =
             fusion.shape().leaves().into_iter().map(|(index, shape)| (index, shape.clone())).collect();
@@ -278,7 +301,7 @@ impl Kernel<'_> {
             let facts = PointerFacts {
                 no_alias: !is_shared,
                 read_only: true,
-                alignment: alignment(self.assignment, &slice, &shape),
+                alignment: alignment(&slice, &shape),
             };
             let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
@@ -299,7 +322,7 @@ impl Kernel<'_> {
             let facts = PointerFacts {
                 no_alias: !arguments.iter().any(|a: &Slice| a.overlaps(&slice)),
                 read_only: false,
-                alignment: alignment(self.assignment, &slice, &shape),
+                alignment: alignment(&slice, &shape),
             };
             let pointer = b.parameter(&leaf_name("result", &index), Type::PTR, facts);
             let same = pointers.iter().filter(|(_, s)| *s == slice);
@@ -317,10 +340,16 @@ impl Kernel<'_> {
             let facts = PointerFacts { no_alias: true, read_only: false, alignment: ALIGNMENT as u32 };
             parameters.workers_scratch = Some(b.parameter("workers_scratch", Type::PTR, facts));
         }
-        if self.plan.tasks > 1 {
+        if let Some(grid) = self.grid {
+            if self.plan.tasks > 1 {
+                let begin = thread(b, grid.threads);
+                let end = b.index(self.plan.tasks);
+                parameters.tasks = Some(TaskRange { begin, end, worker: begin, step: grid.all_threads() });
+            }
+        } else if self.plan.tasks > 1 {
             let mut number = |name| b.parameter(name, Type::I64, PointerFacts::default());
             let (begin, end) = (number("task_begin"), number("task_end"));
-            parameters.tasks = Some(TaskRange { begin, end, worker: number("worker") });
+            parameters.tasks = Some(TaskRange { begin, end, worker: number("worker"), step: 1 });
         }
         (parameters, arguments, only_read)
     }
@@ -393,6 +422,15 @@ fn alignment(assignment: &BufferAssignment, slice: &Slice, shape: &ArrayShape) -
     }
 }
 
+/// Returns the alignment of an address on a device, in bytes.
+fn device_alignment(slice: &Slice) -> u32 {
+    let of_block = match slice.allocation {
+        Allocation::Parameter(_) | Allocation::Result(_) => CALLER_ALIGNMENT,
+        Allocation::Temps | Allocation::Constants => ALIGNMENT,
+    };
+    1 << slice.offset.trailing_zeros().min(of_block.trailing_zeros())
+}
+
 fn packed_name(packed: &plan::PackedConstant) -> String {
     packed.operand.map_or_else(|| "table".to_owned(), |operand| format!("packed{operand}"))
 }
@@ -421,6 +459,7 @@ fn is_effect(statement: &Statement) -> bool {
     match statement {
         Statement::Let(..)
         | Statement::Prefetch { .. }
+        | Statement::Barrier
         | Statement::For { .. }
         | Statement::While { .. }
         | Statement::If { .. } => false,

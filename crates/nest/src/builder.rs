@@ -339,6 +339,21 @@ impl FunctionBuilder {
         self.push(Statement::FillBytes { to, byte, bytes });
     }
 
+    /// Waits for all threads of the workgroup.
+    pub fn barrier(&mut self) {
+        self.push(Statement::Barrier);
+    }
+
+    /// Returns a number of the running thread.
+    pub fn thread(&mut self, index: ThreadIndex) -> ValueId {
+        self.value(Type::I64, Expression::Thread(index))
+    }
+
+    /// Returns the address of memory that the threads of a workgroup share.
+    pub fn workgroup_memory(&mut self, bytes: u64, alignment: u32) -> ValueId {
+        self.outside(1, |b| b.value(Type::PTR, Expression::WorkgroupMemory { bytes, alignment }))
+    }
+
     /// Prefetches the line of an address into the first- or second-level cache.
     pub fn prefetch(&mut self, pointer: ValueId, cache: u32) {
         self.push(Statement::Prefetch { pointer, cache });

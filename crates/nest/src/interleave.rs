@@ -5,7 +5,7 @@
 //! are interleaved, it executes all of them at once.
 
 use crate::builder::{FunctionBuilder, RegionBuilder};
-use crate::language::{Expression, Statement, ValueId};
+use crate::language::{Statement, ValueId};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use support::Result;
@@ -73,25 +73,7 @@ impl FunctionBuilder {
 /// Returns the operands of a statement without regions.
 fn operands(statement: &Statement) -> Vec<ValueId> {
     match statement {
-        Statement::Let(_, expression) => match expression {
-            Expression::Constant(_)
-            | Expression::Iota
-            | Expression::StackSlot { .. }
-            | Expression::Bytes(_)
-            | Expression::FunctionAddress(_)
-            | Expression::CycleCounter => Vec::new(),
-            Expression::Unary(_, a)
-            | Expression::Convert(_, a)
-            | Expression::Splat(a)
-            | Expression::Extract(a, _) => vec![*a],
-            Expression::Binary(_, a, b)
-            | Expression::Compare(_, a, b)
-            | Expression::Insert(a, _, b)
-            | Expression::Shuffle(a, b, _) => vec![*a, *b],
-            Expression::MultiplyAdd(a, b, c) | Expression::Select(a, b, c) => vec![*a, *b, *c],
-            Expression::Offset { pointer, index, .. } => vec![*pointer, *index],
-            Expression::Load { pointer, mask, .. } => [*pointer].into_iter().chain(*mask).collect(),
-        },
+        Statement::Let(_, expression) => expression.operands(),
         Statement::Store { value, pointer, mask, .. } => {
             [*value, *pointer].into_iter().chain(*mask).collect()
         }

@@ -292,6 +292,26 @@ pub enum Expression {
     /// Ticks of the processor's cycle counter, as an `I64`. Where programs may not read it, ticks
     /// of a monotonic clock.
     CycleCounter,
+    /// The number of the running thread in its workgroup, or of the workgroup in the grid, as an
+    /// `I64`. Only in kernels of a device.
+    Thread(ThreadIndex),
+    /// Uninitialized bytes that the threads of a workgroup share. They live as long as the
+    /// workgroup. Only in kernels of a device, outside loops.
+    WorkgroupMemory {
+        /// Number of bytes.
+        bytes: u64,
+        /// Alignment in bytes; a power of two.
+        alignment: u32,
+    },
+}
+
+/// A number of the running thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ThreadIndex {
+    /// The thread's number in its workgroup.
+    Local,
+    /// The workgroup's number in the grid.
+    Workgroup,
 }
 
 /// A value that a loop carries from one iteration to the next.
@@ -427,6 +447,10 @@ pub enum Statement {
         /// Cache level: 1 or 2.
         cache: u32,
     },
+    /// Waits for all threads of the workgroup, and makes their earlier stores to workgroup and
+    /// global memory visible to each other. Only in kernels of a device, where all threads of the
+    /// workgroup reach it.
+    Barrier,
 }
 
 /// A parameter of a function.
@@ -468,6 +492,13 @@ pub enum Linkage {
     Internal,
     /// Local to the object, and worth inlining at every call.
     Inline,
+    /// A kernel of a device: exported, and run by a grid of workgroups with this many threads each.
+    /// All parameters are addresses in global memory. The first one is the guard: null, or the
+    /// address of an `I32`. If that is 0, the kernel returns at once.
+    Kernel {
+        /// Number of threads of a workgroup.
+        threads: u32,
+    },
 }
 
 /// A function.

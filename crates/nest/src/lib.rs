@@ -49,9 +49,11 @@ mod dedup;
 pub mod defects;
 mod frame;
 mod interleave;
+pub mod launch;
 pub mod language;
 pub mod stack;
 mod text;
+mod uniform;
 mod verify;
 mod walk;
 

@@ -7,17 +7,22 @@
 //! - Expressions and statements: the operands and results have the types of the operation.
 //!   Alignments are powers of two. Stack slots are outside loops and have at most 1 GiB.
 //! - Parallel calls: only in the entry. The callee's last three parameters are `I64`.
+//! - Kernels of a device: all parameters are addresses. Thread numbers, workgroup memory, and
+//!   barriers are only in kernels, and all threads of a workgroup reach a barrier ([`uniform`]).
 //! - Regions: the yields have the number and types that the owner expects. At most 256 regions are
 //!   nested.
 
 use crate::language::*;
 use crate::text::StatementHead;
+use crate::uniform;
 use std::collections::BTreeSet;
 use support::{Error, Id, Result, is_c_identifier};
 
 const MAX_LANES: u32 = 1024;
 const MAX_NESTING: usize = 256;
 const MAX_STACK_SLOT: u64 = 1 << 30;
+const MAX_THREADS: u32 = 1024;
+const MAX_WORKGROUP_MEMORY: u64 = 227 << 10;
 
 /// Checks a program. The error describes the first violation, with the function's name and the
 /// statement.
@@ -93,7 +98,17 @@ impl<'p> Verifier<'p> {
                 matches!(&function.parameters[..], [p] if function.values[p.value] == Type::PTR);
             require(one_address, || "expected one address as the entry's only parameter".to_owned())?;
         }
+        if let Linkage::Kernel { threads } = function.linkage {
+            require((1..=MAX_THREADS).contains(&threads), || {
+                format!("a kernel of {threads} threads; expected 1 to {MAX_THREADS}")
+            })?;
+            let all_addresses = function.parameters.iter().all(|p| function.values[p.value] == Type::PTR);
+            require(all_addresses && !function.parameters.is_empty(), || {
+                "expected addresses as the parameters of a kernel, the guard first".to_owned()
+            })?;
+        }
         self.region(&function.body, &[])?;
+        uniform::check_barriers(function)?;
         match self.defined.iter().position(|defined| !defined) {
             Some(index) => Err(Error::internal(format!("{} has no definition", ValueId::from_index(index)))),
             None => Ok(()),
@@ -274,6 +289,7 @@ impl<'p> Verifier<'p> {
                 self.used_as(*byte, Type::scalar(ScalarType::I8))?;
                 self.used_as(*bytes, Type::I64)
             }
+            Statement::Barrier => self.in_kernel("a barrier"),
             Statement::Prefetch { pointer, cache } => {
                 require((1..=2).contains(cache), || {
                     format!("expected a prefetch into cache 1 or 2, found {cache}")
@@ -281,6 +297,12 @@ impl<'p> Verifier<'p> {
                 self.used_as(*pointer, Type::PTR)
             }
         }
+    }
+
+    fn in_kernel(&self, what: &str) -> Result<()> {
+        require(matches!(self.function.linkage, Linkage::Kernel { .. }), || {
+            format!("found {what} outside a kernel of a device")
+        })
     }
 
     fn callee(&self, function: FunctionId) -> Result<&'p Function> {
@@ -404,6 +426,21 @@ impl<'p> Verifier<'p> {
                 gives(ty, Type::PTR)
             }
             Expression::CycleCounter => gives(ty, Type::I64),
+            Expression::Thread(_) => {
+                self.in_kernel("a thread number")?;
+                gives(ty, Type::I64)
+            }
+            Expression::WorkgroupMemory { bytes, alignment } => {
+                self.in_kernel("workgroup memory")?;
+                require(self.loops == 0, || "found workgroup memory inside a loop".to_owned())?;
+                require((1..=MAX_WORKGROUP_MEMORY).contains(bytes), || {
+                    format!("{bytes} bytes of workgroup memory; expected 1 to {MAX_WORKGROUP_MEMORY}")
+                })?;
+                require(alignment.is_power_of_two(), || {
+                    format!("alignment {alignment} is not a power of two")
+                })?;
+                gives(ty, Type::PTR)
+            }
         }
     }
 }

@@ -18,7 +18,8 @@ macro_rules! regions {
             | Self::LeaveIf { .. }
             | Self::CopyBytes { .. }
             | Self::FillBytes { .. }
-            | Self::Prefetch { .. } => (None, None),
+            | Self::Prefetch { .. }
+            | Self::Barrier => (None, None),
         };
         [first, second].into_iter().flatten()
     }};

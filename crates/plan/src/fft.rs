@@ -347,7 +347,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, work: Work, target: &Target) -> Result<K
     let array_bytes = complex_bytes.next_multiple_of(64);
     let scratch_bytes = arrays.max().unwrap_or(0).saturating_mul(array_bytes);
     let worker_scratch_bytes = steps.iter().map(FftStep::worker_bytes).max().unwrap_or(0);
-    let tasks = work.tasks().min(steps.iter().map(FftStep::units).max().unwrap_or(1)).max(1);
+    let tasks = work.tasks(target).min(steps.iter().map(FftStep::units).max().unwrap_or(1)).max(1);
     let plan = KernelPlan::new(FftPlan { steps, array_bytes });
     Ok(KernelPlan { packed, scratch_bytes, worker_scratch_bytes, tasks, ..plan })
 }

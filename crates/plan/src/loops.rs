@@ -72,7 +72,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Lo
         .find_map(|l| nest.loops.iter().position(|other| other == l));
     let may_overwrite = overwritable(fusion);
     let mut plan = LoopPlan { lanes, loops: nest.loops, transposed, is_flat, cuts: Vec::new() };
-    plan.cuts = tasks::cut(Work::of_elements(fusion, result.element_count()).tasks(), &plan.steps());
+    plan.cuts = tasks::cut(Work::of_elements(fusion, result.element_count()).tasks(target), &plan.steps());
     let tasks = tasks::count(&plan.cuts);
     Ok(KernelPlan { tasks, may_overwrite, ..KernelPlan::new(plan) })
 }

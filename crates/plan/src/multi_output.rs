@@ -173,7 +173,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Mu
     let updates = updates(fusion, &outputs);
     let results = fusion.body[fusion.root].operands().len();
     let mut plan = MultiOutputPlan { sizes, is_reduced, nest, column_vectors, updates, results };
-    plan.nest.cuts = plan.cuts(fusion);
+    plan.nest.cuts = plan.cuts(fusion, target);
     let tasks = tasks::count(&plan.nest.cuts);
     // A last block of columns that overlaps the previous one would read elements already
     // overwritten.
@@ -199,10 +199,10 @@ impl MultiOutputPlan {
 
     /// Number of parts into which each loop is divided. A slice update is one task, because the
     /// operand may have to be copied before it.
-    fn cuts(&self, fusion: &Fusion<'_>) -> Vec<i64> {
+    fn cuts(&self, fusion: &Fusion<'_>, target: &Target) -> Vec<i64> {
         let elements: i64 = self.sizes.iter().product();
         let is_cut = self.updates.is_empty() && elements > 0;
-        let tasks = if is_cut { Work::of_elements(fusion, elements).tasks() } else { 1 };
+        let tasks = if is_cut { Work::of_elements(fusion, elements).tasks(target) } else { 1 };
         let loops = self.nest.loops.iter().zip(self.steps());
         let units =
             |(l, steps): (&crate::collapse::Loop, i64)| if self.is_reduced[l.dimension] { 1 } else { steps };

@@ -20,7 +20,7 @@ pub fn plan(module: &Module, target: &Target) -> Result<ModulePlan> {
 
 /// Same as [`plan`], with the caller's options.
 pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<ModulePlan> {
-    let mut plans = ModulePlan::default();
+    let mut plans = ModulePlan { is_for_device: target.gpu.is_some(), ..ModulePlan::default() };
     let mut unsupported = Vec::new();
     let mut ignored = BTreeSet::new();
     let mut pending = vec![module.entry()];
@@ -127,7 +127,7 @@ fn plan_instruction(
         | Op::AfterAll {} => Strategy::Alias,
         Op::Concatenate { .. } => {
             let bytes = instruction.shape().byte_size().saturating_mul(2);
-            let tasks = tasks::Work { operations: 0, bytes }.tasks();
+            let tasks = tasks::Work { operations: 0, bytes }.tasks(target);
             return Ok(InstructionPlan { tasks, ..InstructionPlan::new(Strategy::Concatenate) });
         }
         Op::DynamicUpdateSlice {} => return Ok(in_place(Strategy::DynamicUpdateSlice(None))),

@@ -200,7 +200,7 @@ pub(crate) fn plan(
         .map(|key| choose(key, needs_places, [outer, length, inner], target));
     match fast {
         Some(sort) => {
-            let (tasks, bytes) = (work.tasks().min(sort.steps()).max(1), sort.scratch_bytes());
+            let (tasks, bytes) = (work.tasks(target).min(sort.steps()).max(1), sort.scratch_bytes());
             let (scratch_bytes, worker_scratch_bytes) = if tasks > 1 { (0, bytes) } else { (bytes, 0) };
             let plan = KernelPlan::new(Some(sort));
             KernelPlan { tasks, scratch_bytes, worker_scratch_bytes, ..plan }

@@ -22,6 +22,9 @@ use std::collections::BTreeMap;
 pub struct ModulePlan {
     /// Plans by computation.
     pub computations: BTreeMap<ComputationId, ComputationPlan>,
+    /// True if kernels run on a device, which is given fixed addresses: loops copy their state
+    /// instead of exchanging addresses.
+    pub is_for_device: bool,
     /// Kernels for which the caller's [`Choices`] name something other than one of their
     /// candidates, and whose choice was therefore ignored.
     pub ignored_choices: Vec<String>,

@@ -10,6 +10,7 @@
 use crate::fusion::{Fusion, Position};
 use hlo::{Op, Window};
 use shape::ArrayShape;
+use target::Target;
 
 /// Multiply-adds, or operations as cheap, per nanosecond and core.
 const OPERATIONS: u64 = 80;
@@ -27,6 +28,9 @@ const TASK_NANOSECONDS: u64 = 200;
 
 /// Upper bound of the number of tasks. This many keep a few dozen workers evenly busy.
 const MAX_TASKS: u64 = 64;
+
+/// Upper bound of the number of tasks on a device.
+const MAX_DEVICE_TASKS: i64 = 1 << 40;
 
 /// Estimated work of a kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,8 +53,17 @@ impl Work {
         Self { operations, bytes: self.bytes.saturating_add(other.bytes) }
     }
 
-    /// Number of tasks that the work justifies; 1 is serial.
-    pub(crate) fn tasks(self) -> i64 {
+    /// Number of tasks that the work justifies; 1 is serial. On a device every thread runs a task,
+    /// so each piece of work is one.
+    pub(crate) fn tasks(self, target: &Target) -> i64 {
+        if target.gpu.is_some() {
+            return MAX_DEVICE_TASKS;
+        }
+        self.tasks_of_processor()
+    }
+
+    /// Number of tasks that the work justifies on a processor.
+    pub(crate) fn tasks_of_processor(self) -> i64 {
         let nanoseconds = self.nanoseconds();
         if nanoseconds < MIN_NANOSECONDS {
             return 1;
@@ -217,7 +230,8 @@ mod tests {
 
     #[test]
     fn small_work_is_not_cut_and_large_work_not_finely() {
-        let tasks = |operations, bytes| Work { operations, bytes }.tasks();
+        let target = Target::new("x86_64-pc-linux", "", "").expect("a triple");
+        let tasks = |operations, bytes| Work { operations, bytes }.tasks(&target);
         let table = [
             (0, 0, 1),
             // Dense layers in f32: 256x256 and 128x512 on one row.

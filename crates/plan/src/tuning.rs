@@ -95,6 +95,8 @@ pub fn machine(target: &Target) -> String {
         Architecture::Arm => "arm",
         Architecture::Riscv64 => "riscv64",
         Architecture::Wasm32 => "wasm32",
+        Architecture::Nvptx64 => "nvptx64",
+        Architecture::Spirv64 => "spirv64",
         Architecture::Other => "other",
     };
     let cpu = if target.cpu.is_empty() { "baseline" } else { &target.cpu };

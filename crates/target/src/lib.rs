@@ -4,11 +4,13 @@
 //! The crate neither inspects the host nor uses LLVM.
 
 mod arm;
+mod gpu;
 mod names;
 mod riscv;
 mod triple;
 mod x86;
 
+pub use gpu::Gpu;
 pub use names::{NAMES, NamedTarget, named};
 pub use triple::{Architecture, ObjectFormat, Triple};
 pub use x86::Level;
@@ -46,6 +48,8 @@ pub struct Target {
     pub l1_bytes: u64,
     /// Size in bytes of a core's second-level cache.
     pub l2_bytes: u64,
+    /// The grid of a GPU; `None` for a processor.
+    pub gpu: Option<Gpu>,
 }
 
 impl Target {
@@ -68,6 +72,7 @@ impl Target {
             has_popcnt: false,
             l1_bytes: 32 << 10,
             l2_bytes: 512 << 10,
+            gpu: None,
             triple,
         };
         match target.triple.architecture {
@@ -75,6 +80,8 @@ impl Target {
             Architecture::Aarch64 => arm::describe_aarch64(&mut target),
             Architecture::Arm => arm::describe_arm(&mut target),
             Architecture::Riscv64 => riscv::describe(&mut target),
+            Architecture::Nvptx64 => gpu::describe_cuda(&mut target),
+            Architecture::Spirv64 => gpu::describe_opencl(&mut target),
             Architecture::X86 => target.vector_registers = 8,
             Architecture::Wasm32 | Architecture::Other => {}
         }

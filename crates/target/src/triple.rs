@@ -12,6 +12,10 @@ pub enum Architecture {
     Aarch64,
     Riscv64,
     Wasm32,
+    /// NVIDIA's GPUs.
+    Nvptx64,
+    /// SPIR-V with 64-bit addresses, for OpenCL.
+    Spirv64,
     /// Any other instruction set, which LLVM may support.
     Other,
 }
@@ -55,6 +59,8 @@ impl Triple {
             "aarch64" | "arm64" | "arm64e" | "aarch64_32" | "arm64_32" => Architecture::Aarch64,
             "riscv64" => Architecture::Riscv64,
             "wasm32" => Architecture::Wasm32,
+            "nvptx64" => Architecture::Nvptx64,
+            "spirv64" => Architecture::Spirv64,
             arm if arm.starts_with("arm") || arm.starts_with("thumb") => Architecture::Arm,
             _ => Architecture::Other,
         };
@@ -76,7 +82,10 @@ impl Triple {
         let name = self.text.split('-').next().unwrap_or_default();
         let halved = ["gnux32", "muslx32", "gnu_ilp32"].iter().any(|e| self.text.ends_with(e));
         let wide = match self.architecture {
-            Architecture::X86_64 | Architecture::Riscv64 => true,
+            Architecture::X86_64
+            | Architecture::Riscv64
+            | Architecture::Nvptx64
+            | Architecture::Spirv64 => true,
             Architecture::Aarch64 => name != "aarch64_32" && name != "arm64_32",
             Architecture::X86 | Architecture::Arm | Architecture::Wasm32 => false,
             Architecture::Other => {

@@ -29,7 +29,9 @@ impl<'c> FunctionTranslator<'_, 'c> {
             }
             Expression::MultiplyAdd(a, b, c) => {
                 let operands = [self.value(*a)?.into(), self.value(*b)?.into(), self.value(*c)?.into()];
-                self.call("llvm.fmuladd", &[self.ty(id)], &operands)
+                // Devices have the instruction; SPIR-V would turn `fmuladd` into a less accurate one.
+                let name = if self.module.target.gpu.is_some() { "llvm.fma" } else { "llvm.fmuladd" };
+                self.call(name, &[self.ty(id)], &operands)
             }
             Expression::Compare(predicate, a, b) => {
                 let scalar = self.source.values[*a].scalar;
@@ -65,6 +67,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
                 Ok(self.module.callee(*function)?.as_global_value().as_pointer_value().into())
             }
             Expression::CycleCounter => self.call(self.module.clock()?, &[], &[]),
+            Expression::Thread(index) => self.thread_index(*index),
+            Expression::WorkgroupMemory { bytes, alignment } => self.workgroup_memory(*bytes, *alignment),
         }
     }
 

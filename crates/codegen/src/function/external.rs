@@ -46,11 +46,17 @@ impl<'c> ModuleTranslator<'c> {
     /// Returns the address of constant bytes.
     pub(crate) fn constant_bytes(&self, bytes: &[u8]) -> PointerValue<'c> {
         let content = self.context.const_string(bytes, false);
-        let global = self.module.add_global(content.get_type(), None, "");
+        let global = self.module.add_global(content.get_type(), self.bytes_space(), "");
         global.set_linkage(Linkage::Private);
         global.set_initializer(&content);
         global.set_constant(true);
         global.set_alignment(8);
-        global.as_pointer_value()
+        match self.bytes_space() {
+            None => global.as_pointer_value(),
+            Some(_) => {
+                let generic = self.context.ptr_type(self.generic_space());
+                global.as_pointer_value().const_address_space_cast(generic)
+            }
+        }
     }
 }

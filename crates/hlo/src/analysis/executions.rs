@@ -22,6 +22,23 @@ pub fn executions(module: &Module) -> BTreeMap<ComputationId, Option<u64>> {
     counts
 }
 
+/// Returns the exact number of iterations of each loop that control flow reaches from the entry,
+/// unless it is data-dependent.
+pub fn loop_iterations(module: &Module) -> BTreeMap<(ComputationId, InstructionId), u64> {
+    let plain = without_fusions(module);
+    let mut counts = BTreeMap::new();
+    for caller in callers_first(module) {
+        for (id, instruction) in module[caller].instructions() {
+            if matches!(instruction.op(), Op::While { .. })
+                && let Some(count) = iterations(&plain, &plain[caller], id)
+            {
+                counts.insert((caller, id), count);
+            }
+        }
+    }
+    counts
+}
+
 /// Returns the module with all fusions inlined, so that trip counts can follow indices through
 /// them.
 fn without_fusions(module: &Module) -> Module {

@@ -27,6 +27,8 @@ pub(crate) struct TaskRange {
     pub(crate) end: ValueId,
     /// Number of the worker that runs the tasks.
     pub(crate) worker: ValueId,
+    /// Distance of the tasks that a call runs: 1, or the number of threads of a device's grid.
+    pub(crate) step: i64,
 }
 
 /// An operand of the kernel.

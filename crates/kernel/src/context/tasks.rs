@@ -34,6 +34,10 @@ impl KernelContext<'_> {
     /// there.
     pub(crate) fn is_first_task(&mut self, task: &Index) -> Result<Option<ValueId>> {
         let Some(tasks) = self.parameters.tasks else { return Ok(None) };
+        if tasks.step > 1 {
+            // The previous task is another thread's.
+            return Ok(None);
+        }
         let task = self.scalar_value(task)?;
         Ok(Some(self.compare(Predicate::Equal, task, tasks.begin)))
     }

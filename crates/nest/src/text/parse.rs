@@ -215,8 +215,11 @@ impl<'t> Reader<'t> {
             "entry" => Linkage::Entry,
             "internal" => Linkage::Internal,
             "inline" => Linkage::Inline,
+            "kernel" => Linkage::Kernel { threads: self.number()? },
             other => {
-                return Err(Error::invalid(format!("expected entry, internal, or inline, found '{other}'")));
+                return Err(Error::invalid(format!(
+                    "expected entry, internal, inline, or kernel, found '{other}'"
+                )));
             }
         };
         self.expect_word("fn")?;
@@ -336,6 +339,10 @@ impl<'t> Reader<'t> {
                 self.expect_word("fill_bytes")?;
                 let [to, byte, bytes] = self.exactly()?;
                 Ok(Statement::FillBytes { to, byte, bytes })
+            }
+            "barrier" => {
+                self.expect_word("barrier")?;
+                Ok(Statement::Barrier)
             }
             "prefetch" => {
                 self.expect_word("prefetch")?;
@@ -506,6 +513,13 @@ impl<'t> Reader<'t> {
                 self.expect_word("align")?;
                 Expression::StackSlot { bytes, alignment: self.number()? }
             }
+            "workgroup_memory" => {
+                let bytes = self.number()?;
+                self.expect_word("align")?;
+                Expression::WorkgroupMemory { bytes, alignment: self.number()? }
+            }
+            "thread" => Expression::Thread(ThreadIndex::Local),
+            "workgroup" => Expression::Thread(ThreadIndex::Workgroup),
             "cycle_counter" => Expression::CycleCounter,
             "function_address" => Expression::FunctionAddress(self.id("f", "a function such as f0")?),
             "bytes" => {

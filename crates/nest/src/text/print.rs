@@ -23,8 +23,13 @@ impl Display for Function {
             Linkage::Entry => "entry",
             Linkage::Internal => "internal",
             Linkage::Inline => "inline",
+            Linkage::Kernel { .. } => "kernel",
         };
-        write!(f, "{linkage} fn {} (", Quoted(&self.name))?;
+        f.write_str(linkage)?;
+        if let Linkage::Kernel { threads } = self.linkage {
+            write!(f, " {threads}")?;
+        }
+        write!(f, " fn {} (", Quoted(&self.name))?;
         for (i, parameter) in self.parameters.iter().enumerate() {
             let comma = if i == 0 { "" } else { ", " };
             let value = parameter.value;
@@ -120,7 +125,8 @@ impl Printer<'_> {
                 | Statement::LeaveIf { .. }
                 | Statement::CopyBytes { .. }
                 | Statement::FillBytes { .. }
-                | Statement::Prefetch { .. } => f.write_str("\n")?,
+                | Statement::Prefetch { .. }
+                | Statement::Barrier => f.write_str("\n")?,
             }
         }
         if !block.yields.is_empty() {
@@ -172,6 +178,7 @@ impl Printer<'_> {
             Statement::CopyBytes { to, from, bytes } => write!(f, "copy_bytes {to}, {from}, {bytes}"),
             Statement::FillBytes { to, byte, bytes } => write!(f, "fill_bytes {to}, {byte}, {bytes}"),
             Statement::Prefetch { pointer, cache } => write!(f, "prefetch {cache} {pointer}"),
+            Statement::Barrier => f.write_str("barrier"),
         }
     }
 
@@ -218,6 +225,11 @@ impl Printer<'_> {
                 f.write_str("\"")
             }
             Expression::CycleCounter => f.write_str("cycle_counter"),
+            Expression::Thread(ThreadIndex::Local) => f.write_str("thread"),
+            Expression::Thread(ThreadIndex::Workgroup) => f.write_str("workgroup"),
+            Expression::WorkgroupMemory { bytes, alignment } => {
+                write!(f, "workgroup_memory {bytes} align {alignment}")
+            }
         }
     }
 }

@@ -98,9 +98,9 @@ pub fn plan(
     let size = element_type.byte_size() as i64;
     let row = if parts.renumbers { n } else { padded(n, size) };
     let blocks = blocks(batch, tiles, scores.tile_rows());
-    let cuts = tasks::cut(Work::of_kernel(fusion).tasks(), &[batch, blocks]);
+    let cuts = tasks::cut(Work::of_kernel(fusion).tasks(target), &[batch, blocks]);
     let tasks = tasks::count(&cuts);
-    if batch.saturating_mul(blocks) < Work::of_kernel(fusion).tasks().min(FEW_TASKS) {
+    if batch.saturating_mul(blocks) < Work::of_kernel(fusion).tasks(target).min(FEW_TASKS) {
         return Err(unsupported("with fewer tasks than its separate products"));
     }
     let most_rows = if blocks > 1 { (tiles + blocks - 1) / blocks * scores.tile_rows() } else { m };

@@ -222,6 +222,9 @@ impl<'s, 'm> Stage<'s, 'm> {
         planner: Planner<'_>,
     ) -> ConvolutionKind {
         let Planner { target, candidate, .. } = planner;
+        if target.gpu.is_some() {
+            return general(dims, accumulator, target);
+        }
         let bands = self.bands;
         let is_cheap = |k: usize| is_cheap(self.operand(k).element_type, accumulator, target);
         let in_place = is_cheap(0) && is_cheap(1);
@@ -298,7 +301,7 @@ fn general(dims: &ConvolutionDims, accumulator: PrimitiveType, target: &Target) 
     while i64::from(lanes) > dims.outputs.max(1) {
         lanes /= 2;
     }
-    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks(target);
     let chunks = task_limit.min(dims.lines()).max(1);
     ConvolutionKind::General { lanes, chunks }
 }

@@ -99,7 +99,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Re
     let units: Vec<i64> = plan.loops.iter().enumerate().map(|(k, l)| limit(l).min(plan.steps(k))).collect();
     // A reduction of no elements only fills the result with initial values, in one task.
     let elements = operand.element_count();
-    let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks() } else { 1 };
+    let tasks = if elements > 0 { Work::of_elements(fusion, elements).tasks(target) } else { 1 };
     plan.cuts = tasks::cut(tasks, &units);
     let tasks = tasks::count(&plan.cuts);
     Ok(KernelPlan { tasks, ..KernelPlan::new(plan) })

@@ -131,7 +131,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Ro
     let sizes = walked.sizes;
     let mut plan =
         RowsPlan { sizes, rows, columns, lanes, sweeps, row_results, in_registers, cuts: Vec::new() };
-    plan.cuts = tasks::cut(Work::of_elements(fusion, all).and(plan.sums()).tasks(), &units);
+    plan.cuts = tasks::cut(Work::of_elements(fusion, all).and(plan.sums()).tasks(target), &units);
     let tasks = tasks::count(&plan.cuts);
     Ok(KernelPlan { tasks, worker_scratch_bytes: bytes, may_overwrite, ..KernelPlan::new(plan) })
 }

@@ -96,7 +96,7 @@ pub(super) fn choose(
         Some(Candidate::Dense { panels_outside, .. }) => panels_outside,
         _ => streams_kernel(dims, whole, kernel_bytes, size, target),
     };
-    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks(target);
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::All)?, 1)
     } else {

@@ -83,7 +83,7 @@ pub(super) fn choose(
         (most, vectors) = (pixels, chosen_vectors);
     }
     let block = i64::from(lanes) * i64::from(vectors);
-    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks(target);
     let (tiling, feature_chunks) = if let Some(bands) = bands {
         (bands::tiles(dims, most, bands, Sharing::Interior)?, 1)
     } else {

@@ -275,7 +275,7 @@ fn tiles_of(features: i64, most: i64) -> Vec<(i64, i64)> {
 /// they exceed a core's cache.
 fn tasks(dims: &ConvolutionDims, pieces: i64, arrays: i64, size: usize) -> i64 {
     const CACHE: i64 = 1 << 20;
-    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks();
+    let task_limit = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks_of_processor();
     let products_per_byte = if arrays > CACHE { 8 } else { 1 };
     let worth = dims.work() / arrays.saturating_mul(products_per_byte).max(1);
     let result =

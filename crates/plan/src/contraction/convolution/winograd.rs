@@ -333,7 +333,7 @@ fn input_row(dims: &ConvolutionDims, element: i64) -> i64 {
 
 /// Number of tasks that the work justifies.
 fn task_limit(dims: &ConvolutionDims) -> i64 {
-    Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks().max(1)
+    Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks_of_processor().max(1)
 }
 
 /// Lays out register tiles, blocks, tasks, and scratch.

@@ -165,7 +165,7 @@ fn is_possible(dims: &ConvolutionDims) -> bool {
 fn in_tasks(dims: &ConvolutionDims, element: i64, target: &Target) -> Option<WinogradGradientPlan> {
     let features = [part(dims.batch, MOST_FEATURES[0])?, part(dims.outputs, MOST_FEATURES[1])?];
     let plan = lay_out(dims, features, element, target);
-    let is_shared = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks() > 1;
+    let is_shared = Work { operations: dims.work().max(0) as u64, bytes: 0 }.tasks_of_processor() > 1;
     if plan.tasks(dims) > 1 || !is_shared || features[0] % 2 != 0 || features[0] < 2 * FEWEST_FEATURES {
         return Some(plan);
     }

@@ -1,0 +1,84 @@
+//! Translation of what only kernels of a device have: the guard, thread numbers, workgroup memory,
+//! and barriers.
+
+use inkwell::IntPredicate;
+use inkwell::values::{BasicValueEnum, IntValue};
+use nest::ThreadIndex;
+use support::{Error, Id, Result};
+
+use super::FunctionTranslator;
+use crate::llvm::Built;
+
+/// `CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE` of OpenCL.
+const ALL_FENCES: u64 = 3;
+
+impl<'c> FunctionTranslator<'_, 'c> {
+    /// Begins a kernel: converts the addresses, and returns if the guard is 0.
+    pub(crate) fn begin_kernel(&mut self) -> Result<()> {
+        let context = self.module.context;
+        let generic = context.ptr_type(self.module.generic_space());
+        let parameters: Vec<_> = self.function.get_param_iter().collect();
+        let Some(BasicValueEnum::PointerValue(guard)) = parameters.first().copied() else {
+            return Err(Error::internal("expected the guard as the first parameter of a kernel"));
+        };
+        let (test, leave, body) = (self.new_block(), self.new_block(), self.new_block());
+        let is_null = self.builder.build_is_null(guard, "").built()?;
+        self.builder.build_conditional_branch(is_null, body, test).built()?;
+        self.builder.position_at_end(test);
+        let flag = self.builder.build_load(context.i32_type(), guard, "").built()?.into_int_value();
+        let zero = context.i32_type().const_zero();
+        let is_off = self.builder.build_int_compare(IntPredicate::EQ, flag, zero, "").built()?;
+        self.builder.build_conditional_branch(is_off, leave, body).built()?;
+        self.builder.position_at_end(leave);
+        self.builder.build_return(None).built()?;
+        self.builder.position_at_end(body);
+        for (parameter, value) in self.source.parameters.iter().zip(parameters) {
+            let address =
+                self.builder.build_address_space_cast(value.into_pointer_value(), generic, "").built()?;
+            self.values[parameter.value.index()] = Some(address.into());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn thread_index(&self, index: ThreadIndex) -> Result<BasicValueEnum<'c>> {
+        let (i32, i64) = (self.module.context.i32_type(), self.module.context.i64_type());
+        if self.module.is_spirv() {
+            let name = match index {
+                ThreadIndex::Local => "_Z12get_local_idj",
+                ThreadIndex::Workgroup => "_Z12get_group_idj",
+            };
+            let function = self.module.device_function(name, i64.fn_type(&[i32.into()], false));
+            let call = self.builder.build_call(function, &[i32.const_zero().into()], "").built()?;
+            call.set_call_convention(function.get_call_conventions());
+            let value = call.try_as_basic_value().basic();
+            return value.ok_or_else(|| Error::internal("a thread's number is no value"));
+        }
+        let name = match index {
+            ThreadIndex::Local => "llvm.nvvm.read.ptx.sreg.tid.x",
+            ThreadIndex::Workgroup => "llvm.nvvm.read.ptx.sreg.ctaid.x",
+        };
+        let number: IntValue<'c> = self.call(name, &[], &[])?.into_int_value();
+        Ok(self.builder.build_int_z_extend(number, i64, "").built()?.into())
+    }
+
+    pub(crate) fn barrier(&self) -> Result<()> {
+        let (i32, void) = (self.module.context.i32_type(), self.module.context.void_type());
+        if self.module.is_spirv() {
+            let function = self.module.device_function("_Z7barrierj", void.fn_type(&[i32.into()], false));
+            let call =
+                self.builder.build_call(function, &[i32.const_int(ALL_FENCES, false).into()], "").built()?;
+            call.set_call_convention(function.get_call_conventions());
+            return Ok(());
+        }
+        let barrier = self.module.intrinsic("llvm.nvvm.barrier.cta.sync.aligned.all", &[])?;
+        self.builder.build_call(barrier, &[i32.const_zero().into()], "").built()?;
+        Ok(())
+    }
+
+    pub(crate) fn workgroup_memory(&self, bytes: u64, alignment: u32) -> Result<BasicValueEnum<'c>> {
+        let bytes = u32::try_from(bytes).map_err(|_| Error::internal("4 GiB of workgroup memory"))?;
+        let memory = self.module.workgroup_memory(bytes, alignment).as_pointer_value();
+        let generic = self.module.context.ptr_type(self.module.generic_space());
+        Ok(self.builder.build_address_space_cast(memory, generic, "").built()?.into())
+    }
+}

@@ -1,0 +1,100 @@
+//! GPUs: NVIDIA's by compute capability, and OpenCL devices.
+
+use crate::Target;
+use support::{Code, Error, Result};
+
+/// What a kernel of a GPU may use. Numbers that differ between the devices of a target are those
+/// that all of them have, or a typical size for cost models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gpu {
+    /// Compute capability times ten (80 for `sm_80`); 0 for OpenCL.
+    pub capability: u32,
+    /// Threads that run in lockstep.
+    pub warp: u32,
+    /// Workgroup memory that a kernel may declare, in bytes.
+    pub workgroup_bytes: u64,
+    /// Typical number of multiprocessors.
+    pub processors: u32,
+    /// True if the device has matrix instructions for f16, bf16, TF32, and int8 (`mma.sync`).
+    pub has_matrix_units: bool,
+}
+
+impl Target {
+    /// Returns the target of NVIDIA's GPUs from an architecture on, such as `sm_80` or `sm_90a`.
+    /// Features of an `a` architecture run only on exactly that one.
+    pub fn cuda(architecture: &str) -> Result<Self> {
+        if capability(architecture).is_none_or(|capability| capability < MIN_CAPABILITY) {
+            return Err(Error::invalid(format!(
+                "unknown GPU architecture '{architecture}': expected sm_70 or later, such as sm_80 or sm_90a"
+            ))
+            .coded(Code::Target));
+        }
+        Self::new("nvptx64-nvidia-cuda", architecture, "")
+    }
+
+    /// Returns the target of OpenCL devices that take SPIR-V.
+    pub fn opencl() -> Result<Self> {
+        Self::new("spirv64-unknown-unknown", "", "")
+    }
+}
+
+/// The first architecture with independent thread scheduling, which barriers in loops rely on.
+const MIN_CAPABILITY: u32 = 70;
+
+/// Returns the number in `sm_80` or `sm_90a`.
+fn capability(name: &str) -> Option<u32> {
+    let digits = name.strip_prefix("sm_")?;
+    digits.strip_suffix('a').unwrap_or(digits).parse().ok()
+}
+
+pub(crate) fn describe_cuda(target: &mut Target) {
+    let capability = capability(&target.cpu).unwrap_or(MIN_CAPABILITY);
+    scalar(target);
+    target.has_fma = true;
+    target.has_rounding = true;
+    target.has_popcnt = true;
+    target.l2_bytes = 40 << 20;
+    target.gpu = Some(Gpu {
+        capability,
+        warp: 32,
+        workgroup_bytes: 48 << 10,
+        processors: if capability >= 90 { 132 } else { 108 },
+        has_matrix_units: capability >= 80,
+    });
+}
+
+pub(crate) fn describe_opencl(target: &mut Target) {
+    scalar(target);
+    target.has_fma = true;
+    target.has_rounding = true;
+    target.has_popcnt = true;
+    // Every OpenCL device of the full profile has this much local memory.
+    let workgroup_bytes = 32 << 10;
+    target.gpu =
+        Some(Gpu { capability: 0, warp: 1, workgroup_bytes, processors: 32, has_matrix_units: false });
+}
+
+/// A thread computes with scalars; the threads of a warp are its lanes.
+fn scalar(target: &mut Target) {
+    target.vector_bytes = 4;
+    target.vector_registers = 32;
+    target.l1_bytes = 128 << 10;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures_are_checked() {
+        let gpu = |name: &str| Target::cuda(name).expect(name).gpu.expect("a GPU");
+        assert_eq!(gpu("sm_80").capability, 80);
+        assert_eq!(gpu("sm_90a").capability, 90);
+        assert!(gpu("sm_80").has_matrix_units && !gpu("sm_70").has_matrix_units);
+        for wrong in ["sm_60", "sm_", "80", "sm_9x", ""] {
+            assert!(Target::cuda(wrong).expect_err(wrong).to_string().contains("sm_80"), "{wrong}");
+        }
+        assert_eq!(Target::opencl().expect("a target").gpu.expect("a GPU").warp, 1);
+        assert_eq!(Target::new("x86_64-pc-linux", "", "").expect("a target").gpu, None);
+    }
+}
