@@ -1,21 +1,22 @@
 //! Kernels of a device program as an image: PTX for NVIDIA's GPUs, SPIR-V for OpenCL.
 
 mod bundle;
+mod entry;
 
 pub use bundle::{DeviceMemory, bundle};
+pub use entry::compile_device_entry;
 
 use inkwell::OptimizationLevel;
 use inkwell::context::Context;
 use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, RelocMode, TargetMachine, TargetTriple};
-use nest::Linkage;
 use nest::launch::DeviceProgram;
 use support::{Error, Id, Result};
 use target::{Architecture, Target};
 
 use crate::function::FunctionTranslator;
-use crate::llvm::{self, Built as _};
+use crate::llvm;
 use crate::module::ModuleTranslator;
 use crate::{CodegenOptions, emit};
 
@@ -101,11 +102,6 @@ fn verify(module: &Module<'_>) -> Result<()> {
     module.verify().map_err(|e| {
         Error::internal(format!("LLVM's verifier rejects the code: {e}\n{}", module.print_to_string().to_string()))
     })
-}
-
-/// True if a function is a kernel.
-pub(crate) fn is_kernel(function: &nest::Function) -> bool {
-    matches!(function.linkage, Linkage::Kernel { .. })
 }
 
 fn device_machine(target: &Target) -> Result<TargetMachine> {

@@ -23,7 +23,9 @@ mod units;
 mod version;
 
 pub use cache::{UnitCache, seal, unseal};
-pub use device::{DeviceImage, DeviceMemory, ImageKind, bundle, compile_kernels, kernel_symbol};
+pub use device::{
+    DeviceImage, DeviceMemory, ImageKind, bundle, compile_device_entry, compile_kernels, kernel_symbol,
+};
 pub use llvm::version as llvm_version;
 pub use loaded::LoadedObject;
 pub use machine::{host_target, host_triple};

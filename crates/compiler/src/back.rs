@@ -1,12 +1,13 @@
 //! Compilation from HLO to object code.
 
-use crate::{Observer, PassRun, Point, counters, pipeline_for};
+use crate::{Observer, PassRun, Point, counters, device, pipeline_for};
 use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
 use kernel::{Counter, EntryOptions};
 use nest::Program;
+use nest::launch::DeviceProgram;
 use plan::ModulePlan;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
@@ -20,6 +21,9 @@ pub struct BackOptions {
     /// Targets of further versions in the same object, in the order of the levels of x86-64. The
     /// entry selects a version when it first runs.
     pub variants: Vec<Target>,
+    /// GPUs that run the program, all CUDA's or OpenCL alone; empty to run it on the target itself.
+    /// The target then is the host's.
+    pub devices: Vec<Target>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -52,6 +56,7 @@ impl BackOptions {
         Self {
             target,
             variants: Vec::new(),
+            devices: Vec::new(),
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),
@@ -81,7 +86,8 @@ impl BackOptions {
             Sanitizer::Address => "address",
             Sanitizer::Thread => "thread",
         });
-        let mut lines: Vec<String> = self.targets().iter().map(target_key).collect();
+        let all = std::iter::once(&self.target).chain(&self.variants).chain(&self.devices);
+        let mut lines: Vec<String> = all.map(target_key).collect();
         lines.extend([
             format!("entry_point {}", self.entry_point),
             format!("disabled_passes {}", self.disabled_passes.join(",")),
@@ -97,8 +103,11 @@ impl BackOptions {
         lines.join("\n")
     }
 
-    /// Targets of all versions.
+    /// Targets of the kernels of all versions.
     pub fn targets(&self) -> Vec<Target> {
+        if !self.devices.is_empty() {
+            return self.devices.clone();
+        }
         std::iter::once(&self.target).chain(&self.variants).cloned().collect()
     }
 }
@@ -154,6 +163,8 @@ pub struct MachineCode {
     pub variants: Vec<ModulePlan>,
     /// Object file.
     pub output: CompiledModule,
+    /// Program of the device that the object contains, if it runs on one.
+    pub device: Option<DeviceProgram>,
 }
 
 /// Optimizes, plans, assigns buffers, lowers, and generates code.
@@ -181,6 +192,10 @@ pub fn compile_optimized(
     options: &BackOptions,
     observer: &mut dyn Observer,
 ) -> Result<Compiled> {
+    if !options.devices.is_empty() {
+        let (code, constants) = device::compile(&module, options, observer)?;
+        return Ok(Compiled { module, plan_options: options.plan.clone(), constants, code });
+    }
     let (versions, constants) = lower_versions(&module, options, observer)?;
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
@@ -204,6 +219,12 @@ pub(crate) fn compile_object(
     observer: &mut dyn Observer,
 ) -> Result<CompiledObject> {
     optimize(&mut module, options, observer)?;
+    if !options.devices.is_empty() {
+        let (code, constants) = device::compile(&module, options, observer)?;
+        let constants_size = constants.size;
+        let constants = (!options.embed_constants).then_some(constants);
+        return Ok(CompiledObject { code, constants_size, constants });
+    }
     let (mut versions, constants) = lower_versions(&module, options, observer)?;
     let constants_size = constants.size;
     let (embedded, constants) = if options.embed_constants {
@@ -296,7 +317,7 @@ fn generate(
     let kernels = first.program.functions.values().map(|f| f.name.clone()).collect();
     let Lowered { plan, assignment, counters: counted, .. } = first;
     let variants = others.into_iter().map(|lowered| lowered.plan).collect();
-    Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output })
+    Ok(MachineCode { plan, assignment, kernels, counters, counted, variants, output, device: None })
 }
 
 /// Lowered module for one target.

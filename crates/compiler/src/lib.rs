@@ -8,6 +8,7 @@
 mod aot_build;
 mod back;
 mod check;
+mod device;
 mod counters;
 mod front;
 mod hlo_program;

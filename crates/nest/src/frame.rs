@@ -72,6 +72,11 @@ impl FrameLayout {
     pub const fn dynamic_sizes(self) -> i64 {
         self.error() + self.pointer_bytes
     }
+
+    /// Offset of the address of the instance on a device.
+    pub const fn device(self) -> i64 {
+        self.dynamic_sizes() + self.pointer_bytes
+    }
 }
 
 #[cfg(test)]

@@ -91,6 +91,9 @@ pub fn attention_pays(
     id: InstructionId,
     targets: &[Target],
 ) -> bool {
+    if targets.iter().any(|target| target.gpu.is_some()) {
+        return false;
+    }
     let Ok(fusion) = Fusion::of(module, computation, id) else { return false };
     let FusionKind::Attention { scores, values } = fusion.kind() else { return false };
     targets.iter().all(|target| attention::plan(&fusion, scores, values, target).is_ok())

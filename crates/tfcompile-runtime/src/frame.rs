@@ -44,6 +44,8 @@ pub struct Frame {
     pub error: *const c_char,
     /// Set by the call: the true sizes of bounded dimensions. Null if there are none.
     pub dynamic_sizes: *mut i64,
+    /// The program's instance on a device. Null in programs for processors.
+    pub device: *mut c_void,
 }
 
 impl Frame {
@@ -64,6 +66,7 @@ impl Frame {
             profile_counters: null_mut(),
             error: null(),
             dynamic_sizes: null_mut(),
+            device: null_mut(),
         }
     }
 }
@@ -75,7 +78,7 @@ mod tests {
 
     #[test]
     fn the_layout_is_the_one_of_the_header() {
-        assert_eq!(size_of::<Frame>(), 104);
+        assert_eq!(size_of::<Frame>(), 112);
         assert_eq!(offset_of!(Frame, version), 8);
         assert_eq!(offset_of!(Frame, args), 16);
         assert_eq!(offset_of!(Frame, results), 24);
@@ -88,5 +91,6 @@ mod tests {
         assert_eq!(offset_of!(Frame, profile_counters), 80);
         assert_eq!(offset_of!(Frame, error), 88);
         assert_eq!(offset_of!(Frame, dynamic_sizes), 96);
+        assert_eq!(offset_of!(Frame, device), 104);
     }
 }

@@ -206,7 +206,9 @@ pub fn chain_saving(
     targets: &[Target],
     winograd: Winograd,
 ) -> Option<u64> {
-    if chain.len() < 2 || chain.len() > MAX_STAGES {
+    // Bands of lines pay in a processor's cache; a device has no task large enough for one.
+    let on_device = targets.iter().any(|target| target.gpu.is_some());
+    if on_device || chain.len() < 2 || chain.len() > MAX_STAGES {
         return None;
     }
     let (mut stages, mut views) = (Vec::new(), Vec::new());

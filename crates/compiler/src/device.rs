@@ -1,0 +1,116 @@
+//! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
+
+use crate::back::MachineCode;
+use crate::{BackOptions, Observer};
+use buffers::{ConstantsBlock, ConstantsPool};
+use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
+use hlo::{Interface, Module};
+use nest::launch::DeviceProgram;
+use support::{Code, Coded as _, Error, Result};
+
+/// Compiles an optimized module for the devices of the options. Also returns its constants.
+///
+/// The plan is that of the first device, the least capable one, so that all images have the same
+/// kernels and the host has one list of launches.
+pub(crate) fn compile(
+    module: &Module,
+    options: &BackOptions,
+    observer: &mut dyn Observer,
+) -> Result<(MachineCode, ConstantsBlock)> {
+    check_options(options)?;
+    let first = options.devices.first().ok_or_else(|| Error::internal("no device to compile for"))?;
+    let plan = plan::plan_with(module, first, &options.plan).coded(Code::UnsupportedHlo)?;
+    observer.ended("plan", &|| plan.to_text(module));
+    let schedule = buffers::schedule(module, &plan);
+    let mut pool = ConstantsPool::default();
+    let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
+    buffers::check(module, &plan, &schedule, &assignment)?;
+    observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
+    let program = kernel::lower_device(module, &plan, &schedule, &assignment, first)
+        .coded(Code::UnsupportedHlo)?;
+    observer.ended("kernel", &|| program.kernels.to_string());
+    let images = options
+        .devices
+        .iter()
+        .map(|device| codegen::compile_kernels(&program, device, options.llvm_ir))
+        .collect::<Result<Vec<DeviceImage>>>()?;
+    if options.llvm_ir || options.assembly {
+        let assembly = options.assembly.then(|| text_of(&images));
+        let llvm_ir = images.iter().filter_map(|image| image.llvm_ir.clone()).collect::<Vec<_>>().concat();
+        observer.code(options.llvm_ir.then_some(llvm_ir.as_str()), assembly.as_deref());
+    }
+    let constants = pool.finish();
+    let memory = memory(module, &assignment, constants.size)?;
+    let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;
+    let code_options = CodegenOptions::new(&options.entry_point);
+    let embedded = if options.embed_constants { constants.clone() } else { ConstantsBlock::default() };
+    let output = codegen::compile_device_entry(
+        &blob,
+        &options.target,
+        &code_options,
+        embedded.size,
+        embedded.chunks,
+    )?;
+    observer.ended("codegen", &|| {
+        format!("{} bytes of object, {} kernels", output.object.len(), program.kernels.functions.len())
+    });
+    let kernels = program.kernels.functions.values().map(|f| f.name.clone()).collect();
+    let code = MachineCode {
+        plan,
+        assignment,
+        kernels,
+        counters: Vec::new(),
+        counted: Vec::new(),
+        variants: Vec::new(),
+        output,
+        device: Some(program),
+    };
+    Ok((code, constants))
+}
+
+/// Rejects options that have no meaning for a device.
+fn check_options(options: &BackOptions) -> Result<()> {
+    let refused = [
+        (options.freestanding, "--freestanding: the host part calls the device's driver"),
+        (options.sanitize.is_some(), "--sanitize: use compute-sanitizer on the program instead"),
+        (options.is_profiled, "counters of a profile: the driver measures the kernels instead"),
+        (!options.variants.is_empty(), "several versions for processors"),
+    ];
+    match refused.into_iter().find(|(is_set, _)| *is_set) {
+        Some((_, what)) => Err(Error::invalid(format!("a program of a device does not support {what}"))),
+        None => Ok(()),
+    }
+}
+
+/// Returns the text of all images that have one.
+fn text_of(images: &[DeviceImage]) -> String {
+    images
+        .iter()
+        .filter(|image| image.kind == codegen::ImageKind::Ptx)
+        .map(|image| String::from_utf8_lossy(&image.bytes).into_owned())
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn memory(
+    module: &Module,
+    assignment: &buffers::BufferAssignment,
+    constants: u64,
+) -> Result<DeviceMemory> {
+    let interface = Interface::of_module(module)?;
+    let is_written = |k: usize| interface.results().iter().any(|result| result.alias == Some(k));
+    let arguments = interface.arguments().iter().enumerate();
+    Ok(DeviceMemory {
+        arguments: arguments.map(|(k, a)| (a.shape.byte_size(), is_written(k))).collect(),
+        results: interface.results().iter().map(|r| (r.whole().byte_size(), r.alias)).collect(),
+        sizes: interface.size_count(),
+        temps: assignment.temps_size,
+        persistent: assignment.persistent_size,
+        constants,
+    })
+}
+
+/// Returns the kernels that run as one thread although they have much work.
+pub fn serial_kernels(program: &DeviceProgram) -> Vec<&str> {
+    program.facts.iter().filter(|facts| facts.is_serial).map(|facts| facts.label.as_str()).collect()
+}
