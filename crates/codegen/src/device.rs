@@ -47,7 +47,7 @@ pub struct DeviceImage {
 /// Passes for devices. Addresses are inferred first, so that accesses name their kind of memory.
 /// The lowering leaves masked accesses of short vectors, which devices do not have.
 const PASSES: &str = "always-inline,scalarize-masked-mem-intrin,function(sroa,infer-address-spaces,early-cse,\
-     instcombine,loop-mssa(licm),gvn,simplifycfg,infer-address-spaces,early-cse)";
+     instcombine<no-verify-fixpoint>,loop-mssa(licm),gvn,simplifycfg,infer-address-spaces,early-cse)";
 
 /// Returns the symbol of a kernel. PTX allows letters, digits, and underscores.
 pub fn kernel_symbol(number: usize, name: &str) -> String {

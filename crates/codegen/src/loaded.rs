@@ -25,6 +25,8 @@ pub struct LoadedObject {
     jit: Jit,
     entry: NonNull<()>,
     constants: NonNull<u8>,
+    /// The device program, if the object has one.
+    device: Option<NonNull<u8>>,
 }
 
 #[derive(Debug)]
@@ -53,13 +55,19 @@ impl LoadedObject {
         jit.add(object)?;
         let constants = jit.lookup(&format!("{entry_point}_constants"))?;
         let entry = jit.lookup(entry_point)?;
-        Ok(Self { jit, entry, constants: constants.cast() })
+        let device = jit.lookup(&format!("{entry_point}_device")).ok().map(NonNull::cast);
+        Ok(Self { jit, entry, constants: constants.cast(), device })
     }
 
     /// Returns the address of the entry function, `extern "C" fn(*mut frame) -> i32`.
     pub fn entry_address(&self) -> NonNull<()> {
         debug_assert!(!self.jit.0.is_null(), "the code is loaded");
         self.entry
+    }
+
+    /// Returns the address of the device program, if the object has one.
+    pub fn device_address(&self) -> Option<NonNull<u8>> {
+        self.device
     }
 
     /// Returns the address of the constants in the object.

@@ -3,7 +3,7 @@
 use crate::loadable::Loadable;
 use crate::{BackOptions, Compiled, NoObserver, ProfileCounter, compile_module, front, guarded};
 use hlo::{Argument, Interface, Output};
-use jit::{AlignedBytes, Instance};
+use jit::{AlignedBytes, Device, Instance};
 use shape::Literal;
 use support::{Error, Result};
 use target::Target;
@@ -60,6 +60,12 @@ impl Executable {
     /// Loads a compiled module.
     pub fn load(compiled: &Compiled) -> Result<Self> {
         Loadable::of(compiled)?.load()
+    }
+
+    /// Loads a module that was compiled for devices, to run on this one.
+    pub fn load_on(compiled: &Compiled, device: Device) -> Result<Self> {
+        let Self { code, counters } = Self::load(compiled)?;
+        Ok(Self { code: code.on_device(device), counters })
     }
 
     /// Arguments and results.

@@ -75,6 +75,8 @@ pub struct RunOptions {
     pub counts: Option<PathBuf>,
     /// The CPU to compile for.
     pub target_cpu: Option<String>,
+    /// The kind of GPU to run on: `cuda` or `opencl`.
+    pub device: Option<String>,
     /// Time limit per case.
     pub time_limit: Duration,
     /// Succeed even if cases are unsupported.
@@ -101,6 +103,7 @@ Runs recorded cases through the compiler, and compares the results with TensorFl
     --csv FILE           write one line per case
     --counts FILE        write one line per op: `op,passed,cases`
     --target-cpu CPU     compile for this CPU (default: the host's)
+    --device KIND        run on a GPU: cuda or opencl
     --timeout SECONDS    limit the time of a case (default 60)
     --allow-unsupported  exit 0 if all failures are unsupported ops
     --known FILE         exit 0 if exactly these cases fail (a TOML list of cases and reasons)
@@ -124,6 +127,7 @@ Exit status: 0 if nothing failed, 1 if something did, 2 if nothing could be run.
             csv: arguments.value("--csv")?,
             counts: arguments.value("--counts")?,
             target_cpu: arguments.value("--target-cpu")?,
+            device: arguments.value("--device")?,
             time_limit: Duration::try_from_secs_f64(seconds).map_err(|e| format!("--timeout: {e}"))?,
             allow_unsupported: arguments.switch("--allow-unsupported"),
             known: arguments.value("--known")?,

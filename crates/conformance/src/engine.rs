@@ -2,7 +2,7 @@
 //! interpreter.
 
 use crate::case::Case;
-use compiler::{Executable, File, Input, NoObserver};
+use compiler::{Device, DeviceOptions, Executable, File, Input, NoObserver};
 use shape::Literal;
 use support::{Error, Result};
 
@@ -14,6 +14,24 @@ pub fn compile_and_run(case: &Case, cpu: &str) -> Result<Vec<Literal>> {
         Executable::load(&compiler::compile_module(program.module, &options, &mut NoObserver)?)
     })?;
     executable.run(&case.arguments)
+}
+
+/// Compiles the graph for a device, loads the code, and runs it there.
+pub fn compile_and_run_on(case: &Case, device: &Device) -> Result<Vec<Literal>> {
+    let executable = compiler::guarded(|| {
+        let program = input(case)?.source.import(&mut NoObserver)?;
+        let mut options = compiler::in_process_options(compiler::host("")?);
+        options.devices = vec![compiler::device_target(device)?];
+        let compiled = compiler::compile_module(program.module, &options, &mut NoObserver)?;
+        Executable::load_on(&compiled, device.clone())
+    })?;
+    executable.run(&case.arguments)
+}
+
+/// Opens the first device of a kind.
+pub fn open_device(kind: &str) -> Result<Device> {
+    let kind = compiler::device_kind(kind)?;
+    Device::open(&DeviceOptions::new(kind, 0))
 }
 
 /// Interprets the HLO from the importer, as a second opinion.

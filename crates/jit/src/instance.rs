@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::sync::Arc;
 
 use codegen::LoadedObject;
+use device::{Device, Instance as DeviceInstance};
 use hlo::{Argument, Interface, Output};
 use shape::ArrayShape;
 use support::{Code, Error, Result};
@@ -40,6 +41,8 @@ pub struct Executable {
     memory: Memory,
     /// Constants that are not embedded in the object.
     constants: Option<Constants>,
+    /// The device that runs the code, if the object has a device program.
+    device: Option<Device>,
 }
 
 /// A block of constants, owned by this process or by a shared file mapping, at a multiple of
@@ -87,7 +90,32 @@ impl Executable {
                 return Err(Error::internal(format!("result {k} does not fit into argument {alias}")));
             }
         }
-        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants })
+        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants, device: None })
+    }
+
+    /// Runs the object's device program on this device from now on.
+    #[must_use]
+    pub fn on_device(self, device: Device) -> Self {
+        Self { device: Some(device), ..self }
+    }
+
+    /// True if the object has a device program, which needs [`Executable::on_device`].
+    pub fn needs_device(&self) -> bool {
+        self.object.device_address().is_some()
+    }
+
+    /// Loads the device program, if there is one.
+    pub(crate) fn device_instance(&self) -> Result<Option<DeviceInstance>> {
+        let Some(program) = self.object.device_address() else { return Ok(None) };
+        let device = self.device.as_ref().ok_or_else(|| {
+            Error::internal("the code runs on a device, but none was opened for it")
+        })?;
+        let constants = self.constants_address();
+        // SAFETY: the program and its constants come from the compiler, and live as long as `self`,
+        // which instances borrow.
+        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        let instance = unsafe { DeviceInstance::create(device, program.as_ptr().cast(), constants) }?;
+        Ok(Some(instance))
     }
 
     /// Arguments and results of the entry function.
@@ -114,6 +142,7 @@ impl Executable {
             workers: None,
             profile_counters: vec![0; self.memory.profile_counters],
             dynamic_sizes: vec![0; self.interface.size_count()],
+            device: self.device_instance()?,
         })
     }
 
@@ -172,6 +201,7 @@ pub struct Instance<'e> {
     workers: Option<Arc<dyn Workers>>,
     profile_counters: Vec<i64>,
     dynamic_sizes: Vec<i64>,
+    device: Option<DeviceInstance>,
 }
 
 impl Instance<'_> {
@@ -244,6 +274,7 @@ impl Instance<'_> {
             scratch: self.scratch.as_mut_ptr().cast(),
             profile_counters: self.profile_counters.as_mut_ptr(),
             dynamic_sizes: self.dynamic_sizes.as_mut_ptr(),
+            device: self.device.as_ref().map_or(std::ptr::null_mut(), DeviceInstance::address),
             ..Frame::empty()
         };
         // SAFETY: arguments were checked against the interface and are borrowed uniquely. Results,
@@ -251,9 +282,18 @@ impl Instance<'_> {
         // and are borrowed uniquely through `self`. Constants are only read. The context is a
         // reference to the workers, which `self` owns.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
-        unsafe {
-            self.executable.enter(&mut frame)
+        let result = unsafe { self.executable.enter(&mut frame) };
+        match &self.device {
+            Some(device) if device.has_driver_error() => {
+                result.map_err(|error| device::run_error(error.message().to_owned()))
+            }
+            _ => result,
         }
+    }
+
+    /// The instance on the device, for profiles.
+    pub fn device(&mut self) -> Option<&mut DeviceInstance> {
+        self.device.as_mut()
     }
 
     /// Number of workers that share the work.

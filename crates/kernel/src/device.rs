@@ -12,12 +12,13 @@ mod host;
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
 
+use crate::context::KernelContext;
 use crate::lower::{Kernel, Names, check_count, kernel_name, parts};
 use buffers::{BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module};
 use nest::launch::{DeviceProgram, KernelFacts};
 use nest::{FunctionId, Linkage};
-use plan::ModulePlan;
+use plan::{DevicePlan, ModulePlan};
 use std::collections::BTreeMap;
 use support::{Id as _, Result};
 use target::Target;
@@ -36,6 +37,11 @@ pub(crate) struct DeviceCall {
     pub(crate) arguments: Vec<Slice>,
     pub(crate) takes_workers_scratch: bool,
     pub(crate) groups: u64,
+}
+
+/// Emits a step of a device plan.
+pub(crate) fn emit(_cx: &mut KernelContext<'_>, plan: &DevicePlan, _step: usize) -> Result<()> {
+    match *plan {}
 }
 
 /// Calls of kernels, by instruction.

@@ -5,7 +5,7 @@ use crate::context::KernelContext;
 use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
 use crate::entry;
-use crate::device::{CALLER_ALIGNMENT, Grid, thread};
+use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -142,6 +142,7 @@ pub(crate) fn parts(
             starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
         }
         (Strategy::Fft(plan), _) => (0..plan.steps.len()).map(|step| step..step + 1).collect(),
+        (Strategy::Device(plan), _) => (0..plan.steps()).map(|step| step..step + 1).collect(),
         _ => std::iter::once(0..usize::MAX).collect(),
     }
 }
@@ -262,6 +263,7 @@ impl Kernel<'_> {
             Strategy::Fft(plan) => fft::emit(cx, plan, self.part.start),
             Strategy::RngBitGenerator => random::emit_bits(cx),
             Strategy::RngGetAndUpdateState => random::emit_state(cx),
+            Strategy::Device(plan) => device::emit(cx, plan, self.part.start),
             Strategy::Alias
             | Strategy::Undefined
             | Strategy::Conditional

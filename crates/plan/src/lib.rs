@@ -38,6 +38,7 @@ mod candidate;
 mod choices;
 mod collapse;
 mod contraction;
+mod device;
 mod fft;
 mod fusion;
 mod in_place;
@@ -68,6 +69,7 @@ pub use contraction::convolution::{
 pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
 pub use contraction::panels::PanelLayout;
+pub use device::{DevicePlan, GroupGrid};
 pub use contraction::tile::{Tile, most_together};
 pub use fft::{
     FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,

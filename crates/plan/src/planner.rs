@@ -2,6 +2,7 @@
 
 use crate::contraction::{Planner, attention, chain, convolution, dot};
 use crate::fusion::Fusion;
+use crate::device;
 use crate::movement::{overwritten, update};
 use crate::options::Options;
 use crate::reduction::{reduce, reduce_window, rows};
@@ -117,6 +118,9 @@ fn plan_instruction(
     }
     if overwritten::is_overwritten(module, computation, id) {
         return Ok(InstructionPlan::new(Strategy::Undefined));
+    }
+    if let Some(plan) = device::plan(module, computation, id, target)? {
+        return Ok(plan.map(|plan| Strategy::Device(Box::new(plan))));
     }
     let strategy = match instruction.op() {
         Op::Parameter { .. }

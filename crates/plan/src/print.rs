@@ -43,6 +43,7 @@ impl std::fmt::Display for InstructionPlan {
             Strategy::Convolution(plan) => plan.fmt(f),
             Strategy::ConvolutionChain(plan) => plan.fmt(f),
             Strategy::Attention(plan) => plan.fmt(f),
+            Strategy::Device(plan) => plan.fmt(f),
             Strategy::Concatenate => f.write_str("concatenation"),
             Strategy::DynamicUpdateSlice(_) => f.write_str("slice update"),
             Strategy::MultiOutput(plan) => plan.fmt(f),

@@ -4,6 +4,7 @@ use crate::contraction::attention::AttentionPlan;
 use crate::contraction::chain::ChainPlan;
 use crate::contraction::convolution::ConvolutionPlan;
 use crate::contraction::dot::DotPlan;
+use crate::device::DevicePlan;
 use crate::fft::FftPlan;
 use crate::kernel_plan::KernelPlan;
 use crate::loops::LoopPlan;
@@ -95,6 +96,8 @@ pub enum Strategy {
     RngBitGenerator,
     /// The random state of the instance.
     RngGetAndUpdateState,
+    /// Kernels of a device whose workgroups share work.
+    Device(Box<DevicePlan>),
     /// Selects one of several computations.
     Conditional,
     /// Repeats a computation in place.

@@ -106,6 +106,8 @@ codes! {
         GivenArray = 801,
         /// A run that ends with an error.
         FailedRun = 802,
+        /// A GPU or its driver: none, too old, out of memory, or a kernel that failed.
+        Device = 803,
 
         /// Graph, placement, or option that a session does not accept.
         Session = 901,

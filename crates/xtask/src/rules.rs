@@ -27,7 +27,8 @@ pub const EDGES: &[(&str, &[&str])] = &[
     ("kernel", &["support", "shape", "hlo", "target", "plan", "buffers", "nest"]),
     ("codegen", &["support", "target", "nest"]),
     ("aot", &["support", "shape", "hlo", "codegen"]),
-    ("jit", &["support", "shape", "hlo", "codegen", "tfcompile-runtime"]),
+    ("device", &["support"]),
+    ("jit", &["support", "shape", "hlo", "codegen", "device", "tfcompile-runtime"]),
     (
         "compiler",
         &[

@@ -40,6 +40,9 @@ fn work(options: &RunOptions) -> Result<bool, String> {
     let (input, output) = (std::io::stdin().lock(), std::io::stdout().lock());
     let served = if options.evaluator {
         serve(&engine::interpret, input, output)
+    } else if let Some(kind) = &options.device {
+        let device = engine::open_device(kind).map_err(|e| e.to_string())?;
+        serve(&|case: &Case| engine::compile_and_run_on(case, &device), input, output)
     } else {
         let cpu = options.target_cpu.as_deref().unwrap_or("native");
         serve(&|case: &Case| engine::compile_and_run(case, cpu), input, output)
@@ -131,6 +134,9 @@ fn worker_command(options: &RunOptions) -> Result<Vec<OsString>, String> {
     }
     if let Some(cpu) = &options.target_cpu {
         command.extend(["--target-cpu".into(), cpu.into()]);
+    }
+    if let Some(kind) = &options.device {
+        command.extend(["--device".into(), kind.into()]);
     }
     Ok(command)
 }

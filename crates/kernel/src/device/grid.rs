@@ -1,6 +1,6 @@
 //! The grid of a kernel: how many workgroups and threads run it.
 
-use plan::InstructionPlan;
+use plan::{GroupGrid, InstructionPlan, Strategy};
 use std::ops::Range;
 use target::Target;
 
@@ -26,7 +26,11 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// Returns the grid of a part of a kernel: the plan's own, or enough threads for the tasks.
-    pub(crate) fn of(plan: &InstructionPlan, _part: &Range<usize>, target: &Target) -> Self {
+    pub(crate) fn of(plan: &InstructionPlan, part: &Range<usize>, target: &Target) -> Self {
+        if let Strategy::Device(device) = &plan.strategy {
+            let GroupGrid { groups, threads } = device.grid(part.start);
+            return Self { groups, threads };
+        }
         if plan.tasks <= 1 {
             return Self { groups: 1, threads: 1 };
         }

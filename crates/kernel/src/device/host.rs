@@ -11,7 +11,7 @@ use nest::launch::{DeviceProgram, KernelFacts, Message, Slot, SlotId, Space, Ste
 use nest::{Function, FunctionId};
 use shape::PrimitiveType;
 use std::collections::BTreeMap;
-use support::{Code, Coded as _, Error, Id as _, Result};
+use support::{Code, Error, Id as _, Result};
 
 use crate::entry::custom_call::ABORT_STATUS;
 

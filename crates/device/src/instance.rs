@@ -1,0 +1,158 @@
+//! Instances of device programs: a program's memory on a device, and the records of its runs.
+
+use crate::{Device, failed, ffi};
+use std::ffi::{c_int, c_void};
+use std::ptr::{NonNull, null_mut};
+use support::{Error, Result};
+
+/// A program on a device. It owns the buffers of its arguments, results, and temporaries there.
+#[derive(Debug)]
+pub struct Instance {
+    pointer: NonNull<ffi::Instance>,
+    /// Receives the records of profiled runs. Its address is known to the runtime.
+    records: Box<Vec<Record>>,
+    /// Closed after the instance.
+    device: Device,
+}
+
+// SAFETY: an instance may move to another thread; it is used by one thread at a time.
+#[expect(unsafe_code, reason = "the C runtime allows it")]
+unsafe impl Send for Instance {}
+
+/// What a device did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// Ran a kernel.
+    Launch,
+    /// Copied from the host.
+    CopyIn,
+    /// Copied to the host.
+    CopyOut,
+    /// Copied on the device.
+    Copy,
+    /// Filled memory.
+    Fill,
+}
+
+/// One operation of a profiled run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// What the device did.
+    pub operation: Operation,
+    /// Symbol of the kernel, or name of the operation.
+    pub name: String,
+    /// The HLO instruction and node that the kernel computes.
+    pub label: String,
+    /// Bytes that were copied, or an estimate of those that the kernel reads and writes.
+    pub bytes: u64,
+    /// Estimated operations of the kernel.
+    pub operations: u64,
+    /// Number of the stream.
+    pub stream: u64,
+    /// Start in nanoseconds since the first operation of the run.
+    pub start: u64,
+    /// End, likewise.
+    pub end: u64,
+}
+
+impl Instance {
+    /// Loads a program on a device.
+    ///
+    /// # Errors
+    /// `invalid` with code `Device`: no code for this device, too little memory, or code that the
+    /// driver rejects.
+    ///
+    /// # Safety
+    /// `program` is the address of a device program of the compiler, and `constants` that of its
+    /// constants. Both outlive the instance.
+    #[expect(unsafe_code, reason = "addresses in a loaded object")]
+    pub unsafe fn create(device: &Device, program: *const c_void, constants: *const c_void) -> Result<Self> {
+        let mut error = ffi::Failure::new();
+        // SAFETY: the device is open; the rest is required of the caller.
+        let pointer =
+            unsafe { ffi::tfcdev_instance_create(device.pointer(), program, constants, &mut error) };
+        let pointer = NonNull::new(pointer).ok_or_else(|| failed(&error))?;
+        Ok(Self { pointer, records: Box::default(), device: device.clone() })
+    }
+
+    /// The address for the frame's field `device`.
+    pub fn address(&self) -> *mut c_void {
+        self.pointer.as_ptr().cast()
+    }
+
+    /// The device.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    /// Records every operation of later runs, or none.
+    pub fn set_profiled(&mut self, is_profiled: bool) -> Result<()> {
+        let mut error = ffi::Failure::new();
+        let context: *mut Vec<Record> = &raw mut *self.records;
+        let profiler = is_profiled.then_some(receive as ffi::Profiler);
+        // SAFETY: the records live as long as the instance.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        let status = unsafe {
+            ffi::tfcdev_instance_profile(self.pointer.as_ptr(), profiler, context.cast(), &mut error)
+        };
+        if status == 0 { Ok(()) } else { Err(failed(&error)) }
+    }
+
+    /// Takes the records of the runs since the last call.
+    pub fn take_records(&mut self) -> Vec<Record> {
+        std::mem::take(&mut self.records)
+    }
+
+    /// True if the last run failed because of the device or its driver, not because of a check of
+    /// the program.
+    pub fn has_driver_error(&self) -> bool {
+        const CHECK_FAILED: c_int = 11;
+        // SAFETY: the instance is alive.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        let status = unsafe { ffi::tfcdev_instance_status(self.pointer.as_ptr()) };
+        ![0, CHECK_FAILED].contains(&status)
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: the instance is alive, and the device is closed later.
+        #[expect(unsafe_code, reason = "the C runtime")]
+        unsafe {
+            let mut error = ffi::Failure::new();
+            ffi::tfcdev_instance_profile(self.pointer.as_ptr(), None, null_mut(), &mut error);
+            ffi::tfcdev_instance_destroy(self.pointer.as_ptr());
+        }
+    }
+}
+
+/// Adds a record of the runtime to the instance's.
+#[expect(unsafe_code, reason = "called by the C runtime")]
+unsafe extern "C" fn receive(context: *mut c_void, record: *const ffi::RawRecord) {
+    // SAFETY: the context is the instance's list, and the record is valid during the call.
+    unsafe {
+        let (records, raw) = (&mut *context.cast::<Vec<Record>>(), &*record);
+        let operation = match raw.operation {
+            2 => Operation::CopyIn,
+            3 => Operation::CopyOut,
+            4 => Operation::Copy,
+            5 => Operation::Fill,
+            _ => Operation::Launch,
+        };
+        records.push(Record {
+            operation,
+            name: ffi::text_at(raw.name),
+            label: ffi::text_at(raw.label),
+            bytes: raw.bytes,
+            operations: raw.flops,
+            stream: raw.stream.addr() as u64,
+            start: raw.start_ns,
+            end: raw.end_ns,
+        });
+    }
+}
+
+/// Converts the error of a run whose message is the runtime's.
+pub fn run_error(message: String) -> Error {
+    Error::invalid(message).coded(support::Code::Device)
+}

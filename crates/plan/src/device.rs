@@ -1,0 +1,76 @@
+//! Strategies for devices: the threads of a workgroup share the work of a row, a tile, or a block.
+//!
+//! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
+//! that no device plan covers has the strategy of a processor, with a thread for each task.
+
+use crate::fusion::Fusion;
+use crate::kernel_plan::KernelPlan;
+use hlo::{Computation, InstructionId, Module, Op};
+use std::fmt;
+use support::Result;
+use target::{Gpu, Target};
+
+/// Workgroups of a kernel and their size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GroupGrid {
+    /// Number of workgroups.
+    pub groups: u64,
+    /// Threads of each workgroup; at most 1024.
+    pub threads: u32,
+}
+
+/// The plan of an instruction's kernels on a device.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DevicePlan {}
+
+impl fmt::Display for DevicePlan {
+    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl DevicePlan {
+    /// Number of kernels that run one after another.
+    pub fn steps(&self) -> usize {
+        match *self {}
+    }
+
+    /// The grid of a step.
+    pub fn grid(&self, _step: usize) -> GroupGrid {
+        match *self {}
+    }
+}
+
+/// Plans an instruction for a device, or returns `None` if a thread for each task does as well.
+pub(crate) fn plan(
+    module: &Module,
+    computation: &Computation,
+    id: InstructionId,
+    target: &Target,
+) -> Result<Option<KernelPlan<DevicePlan>>> {
+    let Some(gpu) = target.gpu else { return Ok(None) };
+    let has_no_kernel = matches!(
+        computation[id].op(),
+        Op::Parameter { .. }
+            | Op::Constant { .. }
+            | Op::Tuple {}
+            | Op::GetTupleElement { .. }
+            | Op::Bitcast {}
+            | Op::Reshape {}
+            | Op::OptimizationBarrier {}
+            | Op::AddDependency {}
+            | Op::AfterAll {}
+            | Op::Conditional { .. }
+            | Op::While { .. }
+            | Op::CustomCall { .. }
+    );
+    if has_no_kernel {
+        return Ok(None);
+    }
+    let fusion = Fusion::of(module, computation, id)?;
+    plan_fusion(&fusion, gpu)
+}
+
+fn plan_fusion(_fusion: &Fusion<'_>, _gpu: Gpu) -> Result<Option<KernelPlan<DevicePlan>>> {
+    Ok(None)
+}
