@@ -175,8 +175,17 @@ pub struct MachineCode {
     pub variants: Vec<ModulePlan>,
     /// Object file.
     pub output: CompiledModule,
-    /// Program of the device that the object contains, if it runs on one.
-    pub device: Option<DeviceProgram>,
+    /// What the object contains if a device runs the program.
+    pub device: Option<DeviceCode>,
+}
+
+/// A program of a device.
+#[derive(Debug)]
+pub struct DeviceCode {
+    /// Kernels and the steps of the host.
+    pub program: DeviceProgram,
+    /// The program and its images in their binary form.
+    pub binary: Vec<u8>,
 }
 
 /// Optimizes, plans, assigns buffers, lowers, and generates code.

@@ -1,6 +1,6 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
-use crate::back::MachineCode;
+use crate::back::{DeviceCode, MachineCode};
 use crate::{BackOptions, Observer};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
@@ -65,7 +65,7 @@ pub(crate) fn compile(
         counted: Vec::new(),
         variants: Vec::new(),
         output,
-        device: Some(program),
+        device: Some(DeviceCode { program, binary: blob }),
     };
     Ok((code, constants))
 }
