@@ -28,8 +28,8 @@ pub(crate) fn compile(
     let assignment = buffers::assign(module, &plan, &schedule, &mut pool)?;
     buffers::check(module, &plan, &schedule, &assignment)?;
     observer.ended("buffers", &|| assignment.to_text(module, pool.size()));
-    let program = kernel::lower_device(module, &plan, &schedule, &assignment, first)
-        .coded(Code::UnsupportedHlo)?;
+    let program =
+        kernel::lower_device(module, &plan, &schedule, &assignment, first).coded(Code::UnsupportedHlo)?;
     observer.ended("kernel", &|| program.kernels.to_string());
     let images = options
         .devices
@@ -46,13 +46,8 @@ pub(crate) fn compile(
     let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;
     let code_options = CodegenOptions::new(&options.entry_point);
     let embedded = if options.embed_constants { constants.clone() } else { ConstantsBlock::default() };
-    let output = codegen::compile_device_entry(
-        &blob,
-        &options.target,
-        &code_options,
-        embedded.size,
-        embedded.chunks,
-    )?;
+    let output =
+        codegen::compile_device_entry(&blob, &options.target, &code_options, embedded.size, embedded.chunks)?;
     observer.ended("codegen", &|| {
         format!("{} bytes of object, {} kernels", output.object.len(), program.kernels.functions.len())
     });
@@ -94,11 +89,7 @@ fn text_of(images: &[DeviceImage]) -> String {
         .join("\n")
 }
 
-fn memory(
-    module: &Module,
-    assignment: &buffers::BufferAssignment,
-    constants: u64,
-) -> Result<DeviceMemory> {
+fn memory(module: &Module, assignment: &buffers::BufferAssignment, constants: u64) -> Result<DeviceMemory> {
     let interface = Interface::of_module(module)?;
     let is_written = |k: usize| interface.results().iter().any(|result| result.alias == Some(k));
     let arguments = interface.arguments().iter().enumerate();

@@ -23,7 +23,8 @@ pub fn pack(case: &Found, devices: &[Target], folder: &Path) -> Packed {
 }
 
 fn write(case: &Found, devices: &[Target], stem: &Path) -> Result<u64> {
-    let DeviceFiles { program, constants, interface } = engine::device_files(&read_case(&case.path)?, devices)?;
+    let DeviceFiles { program, constants, interface } =
+        engine::device_files(&read_case(&case.path)?, devices)?;
     let file = |extension: &str, bytes: &[u8]| -> Result<u64> {
         let path = stem.with_file_name(format!(
             "{}.{extension}",

@@ -3,9 +3,9 @@
 use crate::args::inference::InferArgs;
 use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
+use compiler::DeviceKind;
 use std::path::PathBuf;
 use support::Result;
-use compiler::DeviceKind;
 use target::Target;
 use tf::InferOptions;
 use tf::model::LoadOptions;

@@ -74,14 +74,19 @@ fn run(words: Vec<String>) -> std::result::Result<bool, String> {
     let mut packed = packed.into_inner().map_err(|_| "a thread panicked".to_owned())?;
     packed.sort_by(|a, b| a.name.cmp(&b.name));
     for model in &models {
-        let (name, file) = model.split_once('=').ok_or_else(|| format!("--model {model}: expected NAME=FILE"))?;
+        let (name, file) =
+            model.split_once('=').ok_or_else(|| format!("--model {model}: expected NAME=FILE"))?;
         let bytes = pack_model(Path::new(file), &devices, &out.join("models"), name);
         packed.push(Packed { name: name.to_owned(), bytes });
     }
     let bytes: u64 = packed.iter().filter_map(|one| one.bytes.as_ref().ok()).sum();
     let failed: Vec<&Packed> = packed.iter().filter(|one| one.bytes.is_err()).collect();
     for one in &failed {
-        println!("rejected: {}: {}", one.name, one.bytes.as_ref().err().map_or(String::new(), Error::to_string));
+        println!(
+            "rejected: {}: {}",
+            one.name,
+            one.bytes.as_ref().err().map_or(String::new(), Error::to_string)
+        );
     }
     println!("{bytes} bytes");
     println!("{} passed, {} failed", packed.len() - failed.len(), failed.len());
