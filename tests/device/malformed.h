@@ -1,5 +1,5 @@
-// Tests that malformed device programs are rejected: single faults with their texts, and many random
-// changes, which must not make the reader leave the program's memory.
+// Tests that malformed device programs are rejected: single faults with their texts, and many
+// random changes, which must not make the reader leave the program's memory.
 
 #ifndef TESTS_DEVICE_MALFORMED_H_
 #define TESTS_DEVICE_MALFORMED_H_

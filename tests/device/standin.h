@@ -1,4 +1,5 @@
-// Controls of the stand-in for CUDA's driver, exported by its library beside the driver's functions.
+// Controls of the stand-in for CUDA's driver, which its library exports beside the driver's
+// functions.
 
 #ifndef TESTS_DEVICE_STANDIN_H_
 #define TESTS_DEVICE_STANDIN_H_

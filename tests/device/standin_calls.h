@@ -53,7 +53,11 @@ CALL cuDeviceGetName(char* name, int bytes, int device) {
 CALL cuDeviceGetAttribute(int* value, int attribute, int device) {
   const int code = enter("cuDeviceGetAttribute");
   const int arch = device == 0 ? machine.arch : 80;
-  *value = attribute == 1 ? 1024 : attribute == 5 ? INT32_MAX : attribute == 16 ? 4 : attribute == 75 ? arch / 10 : arch % 10;
+  *value = attribute == 1    ? 1024
+           : attribute == 5  ? INT32_MAX
+           : attribute == 16 ? 4
+           : attribute == 75 ? arch / 10
+                             : arch % 10;
   return leave(code);
 }
 CALL cuDeviceTotalMem_v2(size_t* bytes, int device) {
@@ -160,8 +164,8 @@ CALL cuMemFreeHost(void* memory) {
   struct object* object;
   if (code == 201) return leave(code);
   run_device(current());
-  for (object = objects; object != NULL && !(object->kind == STANDIN_HOST && object->is_alive && object->memory == memory);) {
-    object = object->next;
+  for (object = objects; object != NULL; object = object->next) {
+    if (object->kind == STANDIN_HOST && object->is_alive && object->memory == memory) break;
   }
   if (object == NULL) misuse("free of pinned memory that is not allocated");
   if (object != NULL) destroy(object);
@@ -225,7 +229,8 @@ CALL cuLaunchKernel(void* function, unsigned int grid_x, unsigned int grid_y, un
   struct object* const module = (struct object*)((uintptr_t)function / 16 * 16);
   int i;
   NEEDS_CONTEXT("cuLaunchKernel");
-  if (grid_x == 0 || block_x == 0 || block_x > 1024 || grid_y * grid_z * block_y * block_z != 1 || shared_bytes != 0 || extra != NULL) {
+  if (grid_x == 0 || block_x == 0 || block_x > 1024 || grid_y * grid_z * block_y * block_z != 1 ||
+      shared_bytes != 0 || extra != NULL) {
     misuse("launch with a wrong shape");
     return leave(1);
   }

@@ -202,7 +202,7 @@ struct builtin {
   const char* name;
   int parameters;
   int (*run)(uint64_t count, void** memory);
-  // Bytes of each parameter for one thread; 0 for a single group of four, for any number of threads.
+  // Bytes of each parameter for one thread. 0 for one i32 that may be null.
   uint64_t bytes[PARAMETERS];
 };
 
@@ -298,7 +298,9 @@ static int run_work(const struct work* work, int device) {
       if (memory_at(work->to, work->bytes, device) == NULL || memory_at(work->from, work->bytes, device) == NULL) {
         return 700;
       }
-      if (work->to < work->from + work->bytes && work->from < work->to + work->bytes) misuse("copy between overlapping ranges");
+      if (work->to < work->from + work->bytes && work->from < work->to + work->bytes) {
+        misuse("copy between overlapping ranges");
+      }
       memmove(to, from, work->bytes);
       say("copy %llu\n", (unsigned long long)work->bytes);
       return 0;
@@ -328,7 +330,8 @@ static void run_stream(struct object* stream, long until) {
 static void run_device(int device) {
   struct object* object;
   for (object = objects; object != NULL; object = object->next) {
-    if (object->kind == STANDIN_STREAM && object->is_alive && object->device == device) run_stream(object, object->queued);
+    if (object->kind != STANDIN_STREAM || !object->is_alive || object->device != device) continue;
+    run_stream(object, object->queued);
   }
 }
 
