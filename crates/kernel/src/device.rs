@@ -8,6 +8,9 @@
 mod control;
 mod grid;
 mod host;
+mod reduce;
+mod rows;
+mod team;
 
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
@@ -40,8 +43,11 @@ pub(crate) struct DeviceCall {
 }
 
 /// Emits a step of a device plan.
-pub(crate) fn emit(_cx: &mut KernelContext<'_>, plan: &DevicePlan, _step: usize) -> Result<()> {
-    match *plan {}
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -> Result<()> {
+    match plan {
+        DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
+        DevicePlan::Rows(plan) => rows::emit(cx, plan),
+    }
 }
 
 /// Calls of kernels, by instruction.

@@ -4,8 +4,8 @@ use crate::calls::{Call, Kernels};
 use crate::context::KernelContext;
 use crate::context::parameters::{Memory, Operand, Parameters, TaskRange};
 use crate::contraction::{attention, chain, convolution, destination, dot};
-use crate::entry;
 use crate::device::{self, CALLER_ALIGNMENT, Grid, thread};
+use crate::entry;
 use crate::entry::profile::{self, Counter};
 use crate::entry::regions::Region;
 use crate::index::Index;
@@ -300,11 +300,8 @@ impl Kernel<'_> {
             let slice = self.assignment.slice(self.computation, fusion.operand(number), &index);
             let is_shared = written.iter().any(|w| w.overlaps(&slice));
             parameters.is_in_place |= is_shared;
-            let facts = PointerFacts {
-                no_alias: !is_shared,
-                read_only: true,
-                alignment: alignment(&slice, &shape),
-            };
+            let facts =
+                PointerFacts { no_alias: !is_shared, read_only: true, alignment: alignment(&slice, &shape) };
             let pointer = b.parameter(&leaf_name(&format!("operand{number}"), &index), Type::PTR, facts);
             let memory = Memory { pointer, shape, alignment: facts.alignment, first: Index::default() };
             parameters.operands.insert((number, index), Operand::Memory(memory));
@@ -405,6 +402,7 @@ fn reads_elements(strategy: &Strategy) -> bool {
     match strategy {
         Strategy::Loop(_) | Strategy::Reduce(_) | Strategy::ReduceWindow(_) | Strategy::Rows(_) => true,
         Strategy::MultiOutput(plan) => plan.updates.is_empty(),
+        Strategy::Device(plan) => plan.reads_elements(),
         _ => false,
     }
 }

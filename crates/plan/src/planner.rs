@@ -1,8 +1,8 @@
 //! Plans a module: the strategy of each instruction.
 
 use crate::contraction::{Planner, attention, chain, convolution, dot};
-use crate::fusion::Fusion;
 use crate::device;
+use crate::fusion::Fusion;
 use crate::movement::{overwritten, update};
 use crate::options::Options;
 use crate::reduction::{reduce, reduce_window, rows};
