@@ -5,6 +5,7 @@ use aot::ProfileCounter;
 use buffers::{BufferAssignment, ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, CompiledModule, Sanitizer, UnitCache, Version};
 use hlo::Module;
+use jit::Device;
 use kernel::{Counter, EntryOptions};
 use nest::Program;
 use nest::launch::DeviceProgram;
@@ -24,6 +25,8 @@ pub struct BackOptions {
     /// GPUs that run the program, all CUDA's or OpenCL alone; empty to run it on the target itself.
     /// The target then is the host's.
     pub devices: Vec<Target>,
+    /// The open device on which the code will run in this process, one of `devices`.
+    pub open_device: Option<Device>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -57,6 +60,7 @@ impl BackOptions {
             target,
             variants: Vec::new(),
             devices: Vec::new(),
+            open_device: None,
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),
@@ -103,6 +107,12 @@ impl BackOptions {
         lines.join("\n")
     }
 
+    /// Compiles for an open device, and runs the code there.
+    pub fn on_device(self, device: Device) -> Result<Self> {
+        let target = device::device_target(&device)?;
+        Ok(Self { devices: vec![target], open_device: Some(device), ..self })
+    }
+
     /// Targets of the kernels of all versions.
     pub fn targets(&self) -> Vec<Target> {
         if !self.devices.is_empty() {
@@ -144,6 +154,8 @@ pub struct Compiled {
     pub constants: ConstantsBlock,
     /// Generated code.
     pub code: MachineCode,
+    /// The open device that runs the code; `None` for the processor.
+    pub open_device: Option<Device>,
 }
 
 /// Code of a module, and its use of memory.
@@ -194,12 +206,13 @@ pub fn compile_optimized(
 ) -> Result<Compiled> {
     if !options.devices.is_empty() {
         let (code, constants) = device::compile(&module, options, observer)?;
-        return Ok(Compiled { module, plan_options: options.plan.clone(), constants, code });
+        let (plan_options, open_device) = (options.plan.clone(), options.open_device.clone());
+        return Ok(Compiled { module, plan_options, constants, code, open_device });
     }
     let (versions, constants) = lower_versions(&module, options, observer)?;
     let embedded = options.embed_constants.then(|| constants.clone());
     let code = generate(versions, options, embedded, observer)?;
-    Ok(Compiled { module, plan_options: options.plan.clone(), constants, code })
+    Ok(Compiled { module, plan_options: options.plan.clone(), constants, code, open_device: None })
 }
 
 /// Code of a module, without the module.

@@ -29,7 +29,7 @@ pub use device::{device_kind, device_target, serial_kernels};
 pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
-pub use jit::{Device, DeviceOptions};
+pub use jit::{Device, DeviceKind, DeviceOperation, DeviceOptions, DeviceRecord};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
 pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};

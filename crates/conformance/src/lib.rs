@@ -9,8 +9,7 @@
 //! No expected value is computed here; all of them were recorded.
 
 pub mod arguments;
-pub mod case;
-pub mod compare;
+pub mod assemble;
 pub mod engine;
 pub mod export;
 pub mod forms;
@@ -21,5 +20,6 @@ pub mod pool;
 pub mod programs;
 pub mod report;
 pub mod select;
-pub mod tolerance;
 pub mod worker;
+
+pub use recorded::{case, compare, tolerance};

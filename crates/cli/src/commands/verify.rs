@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Verify, xla: &XlaFlags) -> Result<()> {
         let sizes = result.sizes().iter();
         results.extend(sizes.map(|size| format!("{name} (size of dimension {})", size.dimension)));
     }
-    let compile = |module| compile_kernel(module, &program.target, program.compiled.plan_options.clone());
+    let compile = |module| compile_kernel(module, &program.back, program.compiled.plan_options.clone());
     let subject = Subject {
         imported: &imported,
         optimized: &program.compiled.module,
