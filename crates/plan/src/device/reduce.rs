@@ -145,7 +145,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
 /// and the size of a part.
 fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) {
     let groups = teams.groups();
-    if groups >= 2 * processors || groups.saturating_mul(length) < MIN_ELEMENTS {
+    if groups >= 2 * processors || teams.count.saturating_mul(length) < MIN_ELEMENTS {
         return (1, length);
     }
     let wanted = (4 * processors + groups - 1) / groups;
