@@ -3,6 +3,7 @@
 //! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
+pub(crate) mod loops;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
