@@ -8,6 +8,7 @@
 mod control;
 mod grid;
 mod host;
+mod movement;
 mod reduce;
 mod rows;
 mod team;
@@ -47,6 +48,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
     match plan {
         DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
         DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
+        DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
     }
 }
 

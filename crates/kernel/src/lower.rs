@@ -15,7 +15,7 @@ use crate::{fft, loops, multi_output, random, sort};
 use buffers::{ALIGNMENT, Allocation, BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module, Op};
 use nest::{Function, FunctionBuilder, FunctionId, Linkage, PointerFacts, Program, Statement, Type};
-use plan::{Fusion, InstructionPlan, ModulePlan, Position, Strategy};
+use plan::{DevicePlan, Fusion, InstructionPlan, ModulePlan, Position, Strategy};
 use shape::{ArrayShape, Literal, ShapeIndex};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -136,7 +136,7 @@ pub(crate) fn parts(
     instruction: InstructionId,
 ) -> Vec<Range<usize>> {
     match (&plan.strategy, module[computation][instruction].op()) {
-        (Strategy::Concatenate, Op::Concatenate { .. }) => {
+        (strategy, Op::Concatenate { .. }) if copies_operands(strategy) => {
             let operands = module[computation][instruction].operands().len();
             let starts = (0..operands).step_by(MAX_CONCATENATED);
             starts.map(|start| start..operands.min(start + MAX_CONCATENATED)).collect()
@@ -363,7 +363,7 @@ impl Kernel<'_> {
         let mut read = BTreeSet::new();
         for id in fusion.instructions() {
             for (position, &operand) in fusion.body[id].operands().iter().enumerate() {
-                if self.plan.strategy == Strategy::Concatenate {
+                if copies_operands(&self.plan.strategy) {
                     if self.part.contains(&position) {
                         read.insert(position);
                     }
@@ -393,6 +393,15 @@ impl Kernel<'_> {
             leaves.extend(shapes.into_iter().map(|(index, shape)| (number, index, shape.clone())));
         }
         leaves
+    }
+}
+
+/// True if a strategy copies operands, some in each kernel.
+fn copies_operands(strategy: &Strategy) -> bool {
+    match strategy {
+        Strategy::Concatenate => true,
+        Strategy::Device(plan) => matches!(**plan, DevicePlan::Copy(_)),
+        _ => false,
     }
 }
 

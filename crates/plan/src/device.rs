@@ -4,6 +4,7 @@
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
 pub(crate) mod loops;
+pub(crate) mod movement;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
@@ -11,6 +12,7 @@ pub(crate) mod teams;
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
+use movement::{CopyPlan, UpdatePlan};
 use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
 use std::fmt;
@@ -33,6 +35,10 @@ pub enum DevicePlan {
     Reduce(TeamReducePlan),
     /// Rows, each walked by a team of threads.
     Rows(TeamRowsPlan),
+    /// A concatenation. Its steps are the numbers of their first operands.
+    Copy(CopyPlan),
+    /// A slice update.
+    Update(UpdatePlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -40,6 +46,8 @@ impl fmt::Display for DevicePlan {
         match self {
             Self::Reduce(plan) => plan.fmt(f),
             Self::Rows(plan) => plan.fmt(f),
+            Self::Copy(plan) => plan.fmt(f),
+            Self::Update(plan) => plan.fmt(f),
         }
     }
 }
@@ -49,7 +57,8 @@ impl DevicePlan {
     pub fn steps(&self) -> usize {
         match self {
             Self::Reduce(plan) => plan.steps(),
-            Self::Rows(_) => 1,
+            Self::Rows(_) | Self::Copy(_) => 1,
+            Self::Update(_) => 2,
         }
     }
 
@@ -58,6 +67,8 @@ impl DevicePlan {
         match self {
             Self::Reduce(plan) => plan.grid(step),
             Self::Rows(plan) => plan.grid(),
+            Self::Copy(plan) => plan.grid(step),
+            Self::Update(plan) => plan.grid(step),
         }
     }
 
@@ -65,6 +76,7 @@ impl DevicePlan {
     pub fn reads_elements(&self) -> bool {
         match self {
             Self::Reduce(_) | Self::Rows(_) => true,
+            Self::Copy(_) | Self::Update(_) => false,
         }
     }
 }
@@ -100,7 +112,11 @@ pub(crate) fn plan(
 }
 
 fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<KernelPlan<DevicePlan>>> {
+    if let Op::Concatenate { .. } = fusion.caller[fusion.instruction].op() {
+        return Ok(movement::concatenation(fusion).map(|plan| plan.map(DevicePlan::Copy)));
+    }
     Ok(match fusion.kind() {
+        FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
         _ => None,

@@ -11,7 +11,7 @@ pub(crate) enum Span {
     /// All steps; their number.
     All(i64),
     /// A range of steps whose limits are known only at run time. `steps` is the loop's total. If
-    /// `is_one`, the range is a single step.
+    /// `is_one`, the range is a single step, on a device.
     Part { begin: ValueId, end: ValueId, steps: i64, is_one: bool },
 }
 
@@ -72,7 +72,8 @@ impl KernelContext<'_> {
         let next = self.add_constant(part, 1);
         let begin = self.first_of_part(part, parts, steps);
         let end = self.first_of_part(next, parts, steps);
-        Span::Part { begin, end, steps, is_one: parts == steps }
+        let is_one = parts == steps && self.target.gpu.is_some();
+        Span::Part { begin, end, steps, is_one }
     }
 
     /// Returns the first step of a part. The first `steps % parts` parts have one step more than
