@@ -5,6 +5,7 @@
 //! with a grid of its own uses the threads of a workgroup together. A kernel with one task runs as
 //! one thread: right, but slow. Nothing falls back to the processor.
 
+mod contraction;
 mod control;
 mod grid;
 mod host;
@@ -40,8 +41,10 @@ pub(crate) struct DeviceCall {
 }
 
 /// Emits a step of a device plan.
-pub(crate) fn emit(_cx: &mut KernelContext<'_>, plan: &DevicePlan, _step: usize) -> Result<()> {
-    match *plan {}
+pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -> Result<()> {
+    match plan {
+        DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
+    }
 }
 
 /// Calls of kernels, by instruction.

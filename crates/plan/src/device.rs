@@ -3,9 +3,15 @@
 //! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
+mod contraction;
+
+pub use contraction::{
+    Check, ContractionPlan, ContractionView, FewRows, GroupTile, Method, OperandView, Role, Step,
+};
+
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
-use hlo::{Computation, InstructionId, Module, Op};
+use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use std::fmt;
 use support::Result;
 use target::{Gpu, Target};
@@ -21,23 +27,32 @@ pub struct GroupGrid {
 
 /// The plan of an instruction's kernels on a device.
 #[derive(Clone, Debug, PartialEq)]
-pub enum DevicePlan {}
+pub enum DevicePlan {
+    /// A dot or a convolution with its epilogue.
+    Contraction(ContractionPlan),
+}
 
 impl fmt::Display for DevicePlan {
-    fn fmt(&self, _f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match *self {}
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Contraction(plan) => plan.fmt(f),
+        }
     }
 }
 
 impl DevicePlan {
     /// Number of kernels that run one after another.
     pub fn steps(&self) -> usize {
-        match *self {}
+        match self {
+            Self::Contraction(plan) => plan.steps(),
+        }
     }
 
     /// The grid of a step.
-    pub fn grid(&self, _step: usize) -> GroupGrid {
-        match *self {}
+    pub fn grid(&self, step: usize) -> GroupGrid {
+        match self {
+            Self::Contraction(plan) => plan.grid(step),
+        }
     }
 }
 
@@ -71,6 +86,11 @@ pub(crate) fn plan(
     plan_fusion(&fusion, gpu)
 }
 
-fn plan_fusion(_fusion: &Fusion<'_>, _gpu: Gpu) -> Result<Option<KernelPlan<DevicePlan>>> {
-    Ok(None)
+fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<DevicePlan>>> {
+    Ok(match fusion.kind() {
+        FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
+            contraction::plan(fusion, hero, gpu)?.map(|plan| plan.map(DevicePlan::Contraction))
+        }
+        _ => None,
+    })
 }
