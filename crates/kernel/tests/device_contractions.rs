@@ -81,6 +81,7 @@ fn described(plan: &plan::ContractionPlan) -> (String, i64) {
         Method::Few(few) if few.is_swapped => "few columns".to_owned(),
         Method::Few(_) => "few rows".to_owned(),
         Method::Direct => "direct".to_owned(),
+        Method::Matrix(tile) => format!("matrix units, {}x{}", tile.rows, tile.columns),
     };
     (method, plan.splits)
 }
@@ -139,10 +140,125 @@ fn narrow_floats_are_summed_in_single_precision() {
 }
 
 #[test]
+fn matrix_units_multiply_narrow_types() {
+    let target = Target::cuda("sm_80").expect("a target");
+    let transposed = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    let columns_first = "lhs_contracting_dims={0}, rhs_contracting_dims={0}";
+    let table = [
+        ("f16", "f32", [32, 32], [32, 32], [32, 32], PLAIN),
+        ("bf16", "f32", [32, 48], [48, 40], [32, 40], PLAIN),
+        ("bf16", "bf16", [50, 70], [70, 41], [50, 41], PLAIN),
+        ("f16", "f16", [64, 96], [72, 96], [64, 72], transposed),
+        ("bf16", "f32", [64, 40], [64, 48], [40, 48], columns_first),
+        ("f16", "f32", [33, 50], [35, 50], [33, 35], transposed),
+        ("bf16", "f32", [32, 2048], [2048, 32], [32, 32], PLAIN),
+        ("s8", "s32", [40, 130], [130, 36], [40, 36], PLAIN),
+        ("s8", "s32", [32, 128], [32, 128], [32, 32], transposed),
+    ];
+    for (ty, sum, lhs, rhs, result, numbers) in table {
+        let shape = |ty: &str, [a, b]: [i64; 2]| format!("{ty}[{a},{b}]");
+        let text = dot(&shape(ty, lhs), &shape(ty, rhs), &shape(sum, result), numbers);
+        // Sums of small integers are exact in f32, and in f16 and bf16 after one rounding.
+        let plans = check(&text, &target, Values::Below(4), Tolerance::Exact);
+        assert!(matches!(plans[0].method, Method::Matrix(_)), "{text}");
+    }
+}
+
+fn convolution(ty: &str, shapes: [&str; 3], attributes: &str) -> String {
+    let [input, kernel, result] = shapes.map(|shape| format!("{ty}{shape}"));
+    format!(
+        "HloModule m\nENTRY main {{\n  x = {input} parameter(0)\n  k = {kernel} parameter(1)\n  \
+         ROOT y = {result} convolution(x, k), {attributes}\n}}\n"
+    )
+}
+
+#[test]
+fn convolutions_of_all_forms() {
+    let forward = |window: &str| format!("window={{{window}}}, dim_labels=b01f_01io->b01f");
+    let gradient = |window: &str| format!("window={{{window}}}, dim_labels=f01b_i01o->01bf");
+    let grouped = |window: &str, groups: i64| format!("{}, feature_group_count={groups}", forward(window));
+    let table = [
+        (["[2,9,8,5]", "[3,3,5,12]", "[2,9,8,12]"], forward("size=3x3 pad=1_1x1_1")),
+        (["[2,9,8,16]", "[3,3,16,12]", "[2,9,8,12]"], forward("size=3x3 pad=1_1x1_1")),
+        (["[1,11,11,3]", "[5,5,3,16]", "[1,5,5,16]"], forward("size=5x5 stride=2x2 pad=1_1x1_1")),
+        (["[2,9,9,8]", "[3,3,8,8]", "[2,5,5,8]"], forward("size=3x3 rhs_dilate=2x2")),
+        (["[2,4,5,8]", "[3,3,8,9]", "[2,9,11,9]"], forward("size=3x3 pad=2_2x2_2 lhs_dilate=2x2")),
+        (["[2,6,6,32]", "[1,1,32,40]", "[2,6,6,40]"], forward("size=1x1")),
+        (["[2,6,6,12]", "[3,3,1,12]", "[2,6,6,12]"], grouped("size=3x3 pad=1_1x1_1", 12)),
+        (["[2,6,6,6]", "[3,3,1,12]", "[2,6,6,12]"], grouped("size=3x3 pad=1_1x1_1", 6)),
+        (["[2,6,6,32]", "[3,3,16,24]", "[2,6,6,24]"], grouped("size=3x3 pad=1_1x1_1", 2)),
+        (["[2,8,8,9]", "[2,6,6,16]", "[3,3,9,16]"], gradient("size=6x6")),
+        (["[3,8,8,9]", "[3,8,8,16]", "[3,3,9,16]"], gradient("size=8x8 pad=1_1x1_1")),
+        (["[2,9,9,4]", "[2,4,4,32]", "[3,3,4,32]"], gradient("size=4x4 rhs_dilate=2x2")),
+    ];
+    for target in targets() {
+        for (shapes, attributes) in &table {
+            let text = convolution("f32", *shapes, attributes);
+            check(&text, &target, Values::Tame, Tolerance::Relative(1e-4));
+        }
+    }
+    let target = Target::cuda("sm_80").expect("a target");
+    for (shapes, attributes) in &table {
+        check(&convolution("bf16", *shapes, attributes), &target, Values::Below(3), Tolerance::Exact);
+    }
+    let line = "window={size=3 pad=1_1}, dim_labels=b0f_0io->b0f";
+    let text = convolution("f32", ["[2,9,8]", "[3,8,12]", "[2,9,12]"], line);
+    check(&text, &targets()[0], Values::Tame, Tolerance::Relative(1e-4));
+    let text = convolution("c64", ["[2,9,3]", "[3,3,4]", "[2,9,4]"], line);
+    check(&text, &targets()[0], Values::Tame, Tolerance::Relative(1e-4));
+}
+
+/// Returns a module of one fusion of a dot of `p0` and `p1`.
+fn fusion(shapes: [&str; 4], body: &str, result: &str) -> String {
+    let list: String = (0..).zip(shapes).map(|(k, shape)| format!("  p{k} = {shape} parameter({k})\n")).collect();
+    format!(
+        "HloModule m\n\nfused {{\n{list}{body}\n}}\n\nENTRY main {{\n{list}  \
+         ROOT f = {result} fusion(p0, p1, p2, p3), kind=kOutput, calls=fused\n}}\n"
+    )
+}
+
+#[test]
+fn results_pass_through_epilogues_into_slices() {
+    for (m, k, n) in [(40, 20, 36), (1, 300, 36), (6, 5, 7), (32, 2048, 32)] {
+        let whole = format!("f32[{m},{n}]");
+        let shapes = [format!("f32[{m},{k}]"), format!("f32[{k},{n}]"), format!("f32[{n}]"), whole.clone()];
+        let shapes = [0, 1, 2, 3].map(|k: usize| shapes[k].as_str());
+        let body = format!(
+            "  d = {whole} dot(p0, p1), {PLAIN}\n  b = {whole} broadcast(p2), dimensions={{1}}\n  \
+             s = {whole} add(d, b)\n  ROOT r = {whole} multiply(s, p3)"
+        );
+        let transposed = format!("f32[{n},{m}]");
+        let moved = format!(
+            "  d = {whole} dot(p0, p1), {PLAIN}\n  b = {whole} broadcast(p2), dimensions={{1}}\n  \
+             s = {whole} add(d, b)\n  ROOT t = {transposed} transpose(s), dimensions={{1,0}}"
+        );
+        for target in targets() {
+            check(&fusion(shapes, &body, &whole), &target, Values::Tame, Tolerance::Relative(1e-3));
+            let [x, y, z, _] = shapes;
+            let text = fusion([x, y, z, "f32[]"], &moved, &transposed);
+            check(&text, &target, Values::Tame, Tolerance::Relative(1e-3));
+            let large = format!("f32[{m},{}]", n + 9);
+            let update = format!(
+                "  d = {whole} dot(p0, p1), {PLAIN}\n  zero = s32[] constant(0)\n  five = s32[] constant(5)\n  \
+                 ROOT u = {large} dynamic-update-slice(p3, d, zero, five)"
+            );
+            let plans = check(
+                &fusion([x, y, z, &large], &update, &large),
+                &target,
+                Values::Tame,
+                Tolerance::Relative(1e-3),
+            );
+            assert!(plans[0].around.is_some(), "{m}x{k}x{n}");
+        }
+    }
+}
+
+#[test]
 fn methods_follow_from_extents() {
     let cuda = &targets()[1];
     let table = [
         ("f32[300,16]", "f32[16,32]", "f32[300,32]", ("32x32", 1)),
+        ("f32[16,16]", "f32[16,16]", "f32[16,16]", ("32x32", 1)),
         ("f32[1,1024]", "f32[1024,64]", "f32[1,64]", ("few rows", 8)),
         ("f32[64,1024]", "f32[1024,1]", "f32[64,1]", ("few columns", 1)),
         ("f32[3,3]", "f32[3,3]", "f32[3,3]", ("direct", 1)),

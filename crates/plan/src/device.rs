@@ -6,7 +6,7 @@
 mod contraction;
 
 pub use contraction::{
-    Check, ContractionPlan, ContractionView, FewRows, GroupTile, Method, OperandView, Role, Step,
+    Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
 };
 
 use crate::fusion::Fusion;

@@ -70,7 +70,7 @@ pub use contraction::dot::{DotDims, DotLoops, DotPlan, Extent, TiledDot};
 pub use contraction::extents::DotShape;
 pub use contraction::panels::PanelLayout;
 pub use device::{
-    Check, ContractionPlan, ContractionView, DevicePlan, FewRows, GroupGrid, GroupTile, Method, OperandView, Role,
+    Check, ContractionPlan, ContractionView, DevicePlan, FewRows, GroupGrid, GroupTile, MatrixTile, Method, OperandView, Role,
     Step,
 };
 pub use contraction::tile::{Tile, most_together};

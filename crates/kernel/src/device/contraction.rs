@@ -3,6 +3,7 @@
 mod around;
 mod direct;
 mod few;
+mod matrix;
 mod operand;
 mod sums;
 mod tiles;
@@ -22,6 +23,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, step: usi
         (Step::CopyAround, _) => around::emit(cx),
         (Step::Sums, _) => sums::emit(cx, plan),
         (Step::Products, Method::Tiles(tile)) => tiles::emit(cx, plan, tile),
+        (Step::Products, Method::Matrix(tile)) => matrix::emit(cx, plan, tile),
         (Step::Products, Method::Few(few)) => few::emit(cx, plan, few),
         (Step::Products, Method::Direct) => direct::emit(cx, plan),
     }

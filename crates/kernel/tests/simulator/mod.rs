@@ -3,6 +3,7 @@
 //! one of them writing, without a barrier between them or in different workgroups.
 
 mod arithmetic;
+mod matrix;
 mod memory;
 
 use arithmetic::{binary, compare, convert, masked, multiply_add, unary};
@@ -130,6 +131,18 @@ impl<'p, 'm> Group<'p, 'm> {
             Statement::Let(id, Expression::WorkgroupMemory { bytes, .. }) => {
                 let address = self.memory.add_shared(*bytes as usize);
                 self.values[id.index()].fill(address);
+            }
+            Statement::Let(id, Expression::MatrixMultiplyAdd { kind, a, b, c }) => {
+                assert_eq!(active.len(), self.threads, "a product of matrices without some threads");
+                for warp in active.chunks(32) {
+                    let words = |id: ValueId| -> Vec<Vec<u64>> {
+                        warp.iter().map(|&thread| self.lanes(id, thread).to_vec()).collect()
+                    };
+                    let sums = matrix::multiply_add(*kind, &words(*a), &words(*b), &words(*c));
+                    for (&thread, sums) in warp.iter().zip(&sums) {
+                        self.set(*id, thread, sums);
+                    }
+                }
             }
             Statement::Let(id, expression) => {
                 for &thread in active {

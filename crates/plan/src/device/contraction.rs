@@ -50,6 +50,8 @@ pub struct ContractionPlan {
 pub enum Method {
     /// A workgroup computes a tile from tiles of the operands in workgroup memory.
     Tiles(GroupTile),
+    /// A workgroup computes a tile with the device's matrix units.
+    Matrix(MatrixTile),
     /// A workgroup computes some columns for the few rows of the result. Its threads share the
     /// summands.
     Few(FewRows),
@@ -85,6 +87,36 @@ impl GroupTile {
     /// Bytes of workgroup memory: two buffers for each operand.
     pub fn workgroup_bytes(&self, element: i64) -> i64 {
         2 * self.depth * (self.rows + self.columns + 2 * Self::PADDING) * element
+    }
+}
+
+/// A tile that the matrix units of a multiprocessor compute. Each of the four warps of the workgroup
+/// computes a quarter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixTile {
+    /// Rows of the tile: a multiple of 32.
+    pub rows: i64,
+    /// Columns of the tile: a multiple of 32.
+    pub columns: i64,
+    /// The type of both operands: `f16`, `bf16`, or `s8`.
+    pub element_type: PrimitiveType,
+}
+
+impl MatrixTile {
+    /// Threads of the workgroup.
+    pub const THREADS: u32 = 128;
+
+    /// Bytes of a row or column that are in workgroup memory at the same time.
+    pub const ROW_BYTES: i64 = 64;
+
+    /// Summands that are in workgroup memory at the same time.
+    pub fn depth(&self) -> i64 {
+        Self::ROW_BYTES / self.element_type.byte_size() as i64
+    }
+
+    /// Bytes of workgroup memory: two buffers for each operand.
+    pub fn workgroup_bytes(&self) -> i64 {
+        2 * Self::ROW_BYTES * (self.rows + self.columns)
     }
 }
 
@@ -147,10 +179,12 @@ impl ContractionPlan {
             (Step::CopyAround, _) => linear(self.around.unwrap_or(0)),
             (Step::Sums, _) | (Step::Products, Method::Direct) => linear(self.elements()),
             (Step::Products, Method::Tiles(tile)) => {
-                let [rows, columns] = self.tiles(tile);
-                let groups = self.view.extent(Role::Batch) * rows * columns * self.splits;
-                GroupGrid { groups: groups as u64, threads: tile.threads() }
+                GroupGrid { groups: self.tile_groups(tile.rows, tile.columns), threads: tile.threads() }
             }
+            (Step::Products, Method::Matrix(tile)) => GroupGrid {
+                groups: self.tile_groups(tile.rows, tile.columns),
+                threads: MatrixTile::THREADS,
+            },
             (Step::Products, Method::Few(few)) => {
                 let groups = self.view.extent(Role::Batch) * self.column_groups(few) * self.splits;
                 GroupGrid { groups: groups as u64, threads: (few.columns * few.slices) as u32 }
@@ -159,8 +193,13 @@ impl ContractionPlan {
     }
 
     /// Numbers of tiles along the rows and the columns of a product.
-    pub fn tiles(&self, tile: &GroupTile) -> [i64; 2] {
-        [div_ceil(self.view.extent(Role::Row), tile.rows), div_ceil(self.view.extent(Role::Column), tile.columns)]
+    pub fn tiles(&self, rows: i64, columns: i64) -> [i64; 2] {
+        [div_ceil(self.view.extent(Role::Row), rows), div_ceil(self.view.extent(Role::Column), columns)]
+    }
+
+    fn tile_groups(&self, rows: i64, columns: i64) -> u64 {
+        let [rows, columns] = self.tiles(rows, columns);
+        (self.view.extent(Role::Batch) * rows * columns * self.splits) as u64
     }
 
     /// The contraction whose rows are the few ones.
@@ -277,6 +316,16 @@ impl fmt::Display for ContractionPlan {
                 tile.thread_columns,
                 tile.threads(),
                 tile.workgroup_bytes(self.accumulator.byte_size() as i64),
+            )?,
+            Method::Matrix(tile) => write!(
+                f,
+                ", matrix units, tiles {}x{}x{} of {} in {} threads, {} bytes of workgroup memory",
+                tile.rows,
+                tile.columns,
+                tile.depth(),
+                tile.element_type,
+                MatrixTile::THREADS,
+                tile.workgroup_bytes(),
             )?,
             Method::Few(few) => write!(
                 f,

@@ -2,7 +2,7 @@
 
 use crate::context::KernelContext;
 use crate::context::addressing::Containment;
-use crate::contraction::tile::{scalar_type, zero};
+use crate::contraction::tile::zero;
 use crate::element::{Element, decode, memory_type};
 use crate::elemental::conversion;
 use crate::index::Index;
@@ -120,10 +120,18 @@ impl<'p> Operand<'p> {
 
     /// Loads `lanes` neighboring elements, which are inside or outside together, as sums' type.
     pub(super) fn load(&self, cx: &mut KernelContext<'_>, spot: &Spot, lanes: u32) -> Result<Element> {
-        let ty = Type::vector(scalar_type(self.accumulator)?, lanes);
+        let raw = self.load_raw(cx, spot, lanes)?;
+        let element = raw.map(|raw| decode(cx, self.element_type, raw));
+        conversion::convert(cx, self.element_type, self.accumulator, element)
+    }
+
+    /// Loads `lanes` neighboring elements, which are inside or outside together, in their memory
+    /// form.
+    pub(super) fn load_raw(&self, cx: &mut KernelContext<'_>, spot: &Spot, lanes: u32) -> Result<Element> {
+        let ty = Type::vector(memory_type(self.element_type), lanes);
         let nothing = zero(cx, ty);
-        let nothing =
-            if self.accumulator.is_complex() { Element::Complex(nothing, nothing) } else { Element::Real(nothing) };
+        let is_complex = self.element_type.is_complex();
+        let nothing = if is_complex { Element::Complex(nothing, nothing) } else { Element::Real(nothing) };
         // Elements outside are read from the start of the array instead, and discarded.
         let number = match spot.inside {
             Inside::Never => return Ok(nothing),
@@ -136,18 +144,15 @@ impl<'p> Operand<'p> {
             }
         };
         let pointer = cx.offset(self.pointer, number, self.size());
-        let from = self.element_type;
-        let ty = Type::vector(memory_type(from), lanes);
         let part = ty.scalar.byte_size() as u32;
         let alignment = (part * lanes).min(self.alignment as u32);
         let raw = cx.load(ty, pointer, alignment);
-        let element = if from.is_complex() {
+        let element = if is_complex {
             let imaginary = cx.offset_bytes(pointer, part.into());
             Element::Complex(raw, cx.load(ty, imaginary, part))
         } else {
-            Element::Real(decode(cx, from, raw))
+            Element::Real(raw)
         };
-        let element = conversion::convert(cx, from, self.accumulator, element)?;
         Ok(match spot.inside {
             Inside::When(condition) => element.zip(nothing, |v, zero| cx.select(condition, v, zero)),
             _ => element,

@@ -30,24 +30,30 @@ pub(super) struct Tiling {
 }
 
 impl Tiling {
-    pub(super) fn new(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &GroupTile) -> Result<Self> {
-        let [rows, columns] = plan.tiles(tile);
+    /// Returns the tile of some rows and columns.
+    pub(super) fn new(
+        cx: &mut KernelContext<'_>,
+        plan: &ContractionPlan,
+        extents: [i64; 2],
+        threads: u32,
+    ) -> Result<Self> {
+        let [rows, columns] = plan.tiles(extents[0], extents[1]);
         let batches = plan.view.extent(Role::Batch);
         let groups = rows * columns * batches * plan.splits;
-        let (local, group) = thread(cx, tile.threads().into(), groups);
+        let (local, group) = thread(cx, threads.into(), groups);
         let (rest, number) = cx.div_rem(&group, rows * columns)?;
         let (split, batch) = cx.div_rem(&rest, batches)?;
         let band = BANDS.into_iter().find(|band| rows % band == 0).unwrap_or(1);
         let (first, within) = cx.div_rem(&number, band * columns)?;
         let (column, row) = cx.div_rem(&within, band)?;
-        let row = first.times(band).plus(&row).times(tile.rows);
-        Ok(Self { split, batch, row, column: column.times(tile.columns), local })
+        let row = first.times(band).plus(&row).times(extents[0]);
+        Ok(Self { split, batch, row, column: column.times(extents[1]), local })
     }
 }
 
 /// Emits the kernel.
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &GroupTile) -> Result<()> {
-    let tiling = Tiling::new(cx, plan, tile)?;
+    let tiling = Tiling::new(cx, plan, [tile.rows, tile.columns], tile.threads())?;
     let [lhs, rhs] = operands(cx, plan)?;
     let scalar = Type::scalar(scalar_type(plan.accumulator)?);
     let loads = [
@@ -86,6 +92,9 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, tile: &Gr
             Ok(sums)
         })?
     };
+    // The place of the tile is computed again, so that it needs no registers during the loop.
+    let tiling = Tiling::new(cx, plan, [tile.rows, tile.columns], tile.threads())?;
+    let threads = Threads::new(cx, tile, &tiling.local, scalar)?;
     threads.finish(cx, plan, &tiling, &sums)
 }
 

@@ -1,6 +1,6 @@
 //! Chooses who computes what, by a simple model of a GPU.
 
-use super::{ContractionView, FEW_THREADS, FewRows, GroupTile, MOST_FEW, Method, Role, div_ceil};
+use super::{ContractionView, FEW_THREADS, FewRows, GroupTile, MOST_FEW, MatrixTile, Method, Role, div_ceil};
 use shape::PrimitiveType;
 use target::Gpu;
 
@@ -17,31 +17,45 @@ const fn tile(rows: i64, columns: i64, depth: i64, thread_rows: i64, thread_colu
 }
 
 /// Tiles for elements of at most 4 bytes, and how much of the multiply-adds' rate a full
-/// multiprocessor reaches with them, in percent.
+/// multiprocessor reaches with them, in percent. With more than 64 sums per thread, or 256 threads
+/// of 64 sums each, a multiprocessor would hold one workgroup only.
 ///
-/// | tile | threads | workgroup memory for f32 |
-/// |---|---|---|
-/// | 128x128x8 | 256 | 17408 bytes |
-/// | 128x64x8, 64x128x8 | 128 | 12800 bytes |
-/// | 128x32x8, 32x128x8 | 128 | 10752 bytes |
-/// | 64x64x16 | 128 | 17408 bytes |
-/// | 64x32x16, 32x64x16 | 128 | 13312 bytes |
-/// | 32x32x16 | 64 | 9216 bytes |
-const TILES: [(GroupTile, i64); 9] = [
-    (tile(128, 128, 8, 8, 8), 90),
-    (tile(128, 64, 8, 8, 8), 86),
-    (tile(64, 128, 8, 8, 8), 86),
-    (tile(128, 32, 8, 8, 4), 70),
-    (tile(32, 128, 8, 4, 8), 70),
-    (tile(64, 64, 16, 8, 4), 75),
+/// | tile | threads | workgroup memory for f32 | registers | workgroups per multiprocessor |
+/// |---|---|---|---|---|
+/// | 128x64x8, 64x128x8 | 128 | 12800 bytes | 141 to 189 | 2 to 3 |
+/// | 128x32x8, 32x128x8 | 128 | 10752 bytes | 72 | 7 |
+/// | 64x64x16 | 128 | 17408 bytes | 72 to 80 | 6 |
+/// | 64x32x16, 32x64x16 | 128 | 13312 bytes | 56 | 8 |
+/// | 32x32x16 | 64 | 9216 bytes | 56 | 18 |
+const TILES: [(GroupTile, i64); 8] = [
+    (tile(32, 32, 16, 4, 4), 50),
     (tile(64, 32, 16, 4, 4), 55),
     (tile(32, 64, 16, 4, 4), 55),
-    (tile(32, 32, 16, 4, 4), 50),
+    (tile(64, 64, 16, 8, 4), 75),
+    (tile(128, 32, 8, 8, 4), 70),
+    (tile(32, 128, 8, 4, 8), 70),
+    (tile(128, 64, 8, 8, 8), 90),
+    (tile(64, 128, 8, 8, 8), 90),
 ];
 
 /// Tiles for elements of 8 bytes.
 const WIDE_TILES: [(GroupTile, i64); 3] =
-    [(tile(64, 64, 8, 4, 4), 90), (tile(64, 32, 8, 4, 4), 80), (tile(32, 32, 8, 4, 4), 70)];
+    [(tile(32, 32, 8, 4, 4), 70), (tile(64, 32, 8, 4, 4), 80), (tile(64, 64, 8, 4, 4), 90)];
+
+/// Tiles for matrix units, rows and columns, and how much of the units' rate a full multiprocessor
+/// reaches with them, in percent.
+const MATRIX_TILES: [(i64, i64, i64); 7] = [
+    (32, 32, 20),
+    (64, 32, 30),
+    (32, 64, 30),
+    (64, 64, 45),
+    (128, 64, 58),
+    (64, 128, 58),
+    (128, 128, 70),
+];
+
+/// Multiply-adds of matrix units for 2 bytes per cycle and multiprocessor.
+const MATRIX_RATE: i64 = 1024;
 
 /// Multiply-adds of f32 per cycle and multiprocessor.
 const RATE: i64 = 128;
@@ -53,13 +67,13 @@ const LATENCY: i64 = 600;
 const BUSY_THREADS: i64 = 256;
 
 /// Threads that a multiprocessor holds with the registers of a tile.
-const RESIDENT_THREADS: i64 = 512;
+const RESIDENT_THREADS: i64 = 384;
 
 /// Cycles that another kernel costs.
 const KERNEL: i64 = 4000;
 
 /// Bytes per cycle of all multiprocessors together from the second-level cache.
-const BYTES: i64 = 2000;
+const BYTES: i64 = 1000;
 
 /// Most parts of the summands.
 const MOST_SPLITS: i64 = 32;
@@ -85,6 +99,9 @@ pub(super) fn choose(
     if is_narrow || m.saturating_mul(n).saturating_mul(k) < 4096 && batch == 1 {
         return direct;
     }
+    if let Some(choice) = matrix([batch, m, n, k], types, accumulator, gpu) {
+        return choice;
+    }
     let size = accumulator.byte_size() as i64;
     let tiles: &[(GroupTile, i64)] = if size > 4 { &WIDE_TILES } else { &TILES };
     let mut best: Option<(i64, Choice)> = None;
@@ -96,7 +113,14 @@ pub(super) fn choose(
         while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 8 * tile.depth) {
             let part = div_ceil(div_ceil(k, splits), tile.depth) * tile.depth;
             if div_ceil(k, part) == splits {
-                let cost = cost([batch, m, n], tile, efficiency, splits, part, size, gpu);
+                let shape = Shape {
+                    rows: tile.rows,
+                    columns: tile.columns,
+                    depth: tile.depth,
+                    threads: tile.threads().into(),
+                    rate: RATE * efficiency / 100,
+                };
+                let cost = cost([batch, m, n], shape, splits, part, size, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
                     best = Some((cost, Choice { method: Method::Tiles(tile), splits, part }));
                 }
@@ -107,11 +131,62 @@ pub(super) fn choose(
     best.map_or(direct, |(_, choice)| choice)
 }
 
+/// Chooses tiles for the matrix units, if the device has them for these types.
+fn matrix(
+    [batch, m, n, k]: [i64; 4],
+    types: [PrimitiveType; 2],
+    accumulator: PrimitiveType,
+    gpu: Gpu,
+) -> Option<Choice> {
+    let [element_type, other] = types;
+    let is_supported = match element_type {
+        PrimitiveType::F16 | PrimitiveType::Bf16 => accumulator == PrimitiveType::F32,
+        PrimitiveType::S8 => accumulator == PrimitiveType::S32,
+        _ => false,
+    };
+    if !gpu.has_matrix_units || !is_supported || element_type != other || k < 16 {
+        return None;
+    }
+    let mut best: Option<(i64, Choice)> = None;
+    for (rows, columns, efficiency) in MATRIX_TILES {
+        let tile = MatrixTile { rows, columns, element_type };
+        let mut splits = 1;
+        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 4 * tile.depth()) {
+            let part = div_ceil(div_ceil(k, splits), tile.depth()) * tile.depth();
+            if div_ceil(k, part) == splits {
+                let shape = Shape {
+                    rows,
+                    columns,
+                    depth: tile.depth(),
+                    threads: MatrixTile::THREADS.into(),
+                    rate: MATRIX_RATE * efficiency / 100,
+                };
+                let cost = cost([batch, m, n], shape, splits, part, 4, gpu);
+                if best.as_ref().is_none_or(|(least, _)| cost < *least) {
+                    best = Some((cost, Choice { method: Method::Matrix(tile), splits, part }));
+                }
+            }
+            splits *= 2;
+        }
+    }
+    best.map(|(_, choice)| choice)
+}
+
+/// A tile and its costs.
+#[derive(Clone, Copy)]
+struct Shape {
+    rows: i64,
+    columns: i64,
+    depth: i64,
+    threads: i64,
+    /// Multiply-adds per cycle of a full multiprocessor.
+    rate: i64,
+}
+
 /// Estimates the cycles of tiles.
 fn cost(
     [batch, m, n]: [i64; 3],
-    tile: GroupTile,
-    efficiency: i64,
+    tile: Shape,
     splits: i64,
     part: i64,
     size: i64,
@@ -120,14 +195,18 @@ fn cost(
     let tiles = batch.saturating_mul(div_ceil(m, tile.rows)).saturating_mul(div_ceil(n, tile.columns));
     let groups = tiles.saturating_mul(splits);
     let each = div_ceil(groups, gpu.processors.into());
-    let threads = i64::from(tile.threads());
-    let at_once = each.min((RESIDENT_THREADS / threads).max(1));
-    let busy = (at_once * threads).min(BUSY_THREADS);
-    // Cycles of all workgroups on a multiprocessor at the same time, per tile of summands.
-    let products = at_once * tile.rows * tile.columns * tile.depth;
-    let rate = (RATE * efficiency * busy / BUSY_THREADS / 100).max(1);
-    let step = (products / rate).max(LATENCY);
-    let cycles = div_ceil(each, at_once).saturating_mul(part / tile.depth + 1).saturating_mul(step);
+    let threads = tile.threads;
+    let most = (RESIDENT_THREADS / threads).max(1);
+    // Cycles of some workgroups on a multiprocessor at the same time, per tile of summands.
+    let step = |at_once: i64| {
+        let busy = (at_once * threads).min(BUSY_THREADS);
+        let products = at_once * tile.rows * tile.columns * tile.depth;
+        let rate = (tile.rate * busy / BUSY_THREADS).max(1);
+        (products / rate).max(LATENCY)
+    };
+    let rest = if each % most == 0 { 0 } else { step(each % most) };
+    let steps = (each / most).saturating_mul(step(most)).saturating_add(rest);
+    let cycles = steps.saturating_mul(part / tile.depth + 1);
     if splits == 1 {
         return cycles;
     }
