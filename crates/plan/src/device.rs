@@ -3,11 +3,16 @@
 //! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
+mod contraction;
 pub(crate) mod loops;
 pub(crate) mod movement;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
+
+pub use contraction::{
+    Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
+};
 
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
@@ -39,6 +44,8 @@ pub enum DevicePlan {
     Copy(CopyPlan),
     /// A slice update.
     Update(UpdatePlan),
+    /// A dot or a convolution with its epilogue.
+    Contraction(ContractionPlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -48,6 +55,7 @@ impl fmt::Display for DevicePlan {
             Self::Rows(plan) => plan.fmt(f),
             Self::Copy(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
+            Self::Contraction(plan) => plan.fmt(f),
         }
     }
 }
@@ -59,6 +67,7 @@ impl DevicePlan {
             Self::Reduce(plan) => plan.steps(),
             Self::Rows(_) | Self::Copy(_) => 1,
             Self::Update(_) => 2,
+            Self::Contraction(plan) => plan.steps(),
         }
     }
 
@@ -69,6 +78,7 @@ impl DevicePlan {
             Self::Rows(plan) => plan.grid(),
             Self::Copy(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
+            Self::Contraction(plan) => plan.grid(step),
         }
     }
 
@@ -76,7 +86,7 @@ impl DevicePlan {
     pub fn reads_elements(&self) -> bool {
         match self {
             Self::Reduce(_) | Self::Rows(_) => true,
-            Self::Copy(_) | Self::Update(_) => false,
+            Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
         }
     }
 }
@@ -119,6 +129,9 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
+        FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
+            contraction::plan(fusion, hero, gpu)?.map(|plan| plan.map(DevicePlan::Contraction))
+        }
         _ => None,
     })
 }
