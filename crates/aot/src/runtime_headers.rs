@@ -24,6 +24,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/device_cuda_api.h",
     "tfcompile/device_driver.h",
     "tfcompile/device_frame.h",
+    "tfcompile/device_function.h",
     "tfcompile/device_instance.h",
     "tfcompile/device_memory.h",
     "tfcompile/device_open.h",

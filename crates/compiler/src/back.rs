@@ -9,6 +9,7 @@ use kernel::{Counter, EntryOptions};
 use nest::Program;
 use nest::launch::DeviceProgram;
 use plan::ModulePlan;
+use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
@@ -24,6 +25,9 @@ pub struct BackOptions {
     /// GPUs that run the program, all CUDA's or OpenCL alone; empty to run it on the target itself.
     /// The target then is the host's.
     pub devices: Vec<Target>,
+    /// NVIDIA's assembler. If it is given, the object has machine code for each architecture of
+    /// `devices`, and PTX only for the first one.
+    pub ptxas: Option<PathBuf>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -57,6 +61,7 @@ impl BackOptions {
             target,
             variants: Vec::new(),
             devices: Vec::new(),
+            ptxas: None,
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),

@@ -17,6 +17,7 @@ mod loadable;
 mod pipeline;
 mod profile;
 mod program_file;
+mod ptxas;
 mod stage;
 pub mod tuning;
 
@@ -29,8 +30,8 @@ pub use device::{device_kind, device_target, serial_kernels};
 pub use front::{File, Input, LoopBounds, Source, import, import_bounded};
 pub use hlo_program::HloProgram;
 pub use import::op_table;
-pub use jit::{Device, DeviceOptions};
 pub use in_process::{Executable, Session, compile_in_process, host, in_process_options};
+pub use jit::{Device, DeviceOptions};
 pub use kernel::Counter;
 pub use loadable::{Loadable, compile_loadable};
 pub use pipeline::{
