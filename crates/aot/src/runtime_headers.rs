@@ -32,6 +32,7 @@ const HEADERS: &[(&str, &str)] = runtime_headers![
     "tfcompile/device_opencl_api.h",
     "tfcompile/device_program.h",
     "tfcompile/device_run.h",
+    "tfcompile/device_state.h",
     "tfcompile/eigen_thread_pool.h",
     "tfcompile/frame.h",
     "tfcompile/hlo_profile_printer.h",

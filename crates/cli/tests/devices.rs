@@ -75,11 +75,37 @@ fn a_class_runs_on_opencl_in_host_and_device_memory() {
         &[],
         "layer.cc",
         &["layer.o", "train.o"],
-        &[
-            &["g++", "-std=c++17", "-O1"],
-            &["clang++", "-std=c++20", "-O1", "-fno-exceptions", "-fno-rtti"],
-        ],
+        &[&["g++", "-std=c++17", "-O1"], &["clang++", "-std=c++20", "-O1", "-fno-exceptions", "-fno-rtti"]],
     );
+}
+
+#[test]
+fn a_c_header_runs_on_opencl_in_host_and_device_memory() {
+    run_on_opencl(
+        &["--emit=obj,c-header"],
+        "layer.c",
+        &["layer.o", "train.o"],
+        &[&["gcc", "-std=c99", "-O1"], &["clang", "-std=c17"], &["g++", "-std=c++17", "-x", "c++"]],
+    );
+}
+
+#[test]
+fn the_test_and_the_benchmark_run_on_opencl() {
+    let out = directory();
+    build(out.path(), "opencl", &["--emit=obj,test,benchmark"]);
+    let variables = opencl();
+    for (source, flags) in
+        [("layer_test.c", &[][..]), ("train_test.c", &[]), ("layer_benchmark.c", &["--max_iters=3"])]
+    {
+        let object = format!("{}.o", &source[..5]);
+        let mut command = Command::new("gcc");
+        command.current_dir(out.path()).args(["-std=c99", "-O1"]).args(WARNINGS).args([source, &object]);
+        succeed(command.args(["-pthread", "-ldl", "-o", "program"]));
+        if let Some(variables) = &variables {
+            let mut program = Command::new(out.path().join("program"));
+            succeed(program.args(flags).current_dir(out.path()).envs(variables.iter().cloned()));
+        }
+    }
 }
 
 #[test]
@@ -118,6 +144,7 @@ fn inspect_names_the_gpus() {
 fn unsuitable_flags_are_refused() {
     let out = directory();
     let layer = root().join("tests/artifacts/layer.pbtxt");
+    let config = root().join("tests/artifacts/layer.config.pbtxt");
     for (flags, message) in [
         (&["--target=cuda:sm_50"][..], "unknown GPU architecture 'sm_50'"),
         (&["--target=cuda", "--freestanding"], "--freestanding"),
@@ -130,7 +157,8 @@ fn unsuitable_flags_are_refused() {
         (&["--target=gpu"], "or a GPU: cuda, cuda:sm_80,sm_90a, opencl"),
     ] {
         let mut command = tfcompile(out.path());
-        command.arg("build").arg(&layer).args(["-q", "-o", "."]).args(flags);
+        command.arg("build").arg(&layer).arg("--config").arg(&config);
+        command.args(["-q", "-o", "."]).args(flags);
         let text = refuse(&mut command, out.path());
         assert!(text.contains(message), "{flags:?}: {text}");
     }
