@@ -60,7 +60,7 @@ pub(super) fn check_size(out: &mut Text, source: &Source<'_>) {
     if source.artifact.device.is_some() {
         let room = super::state_bytes(&source.artifact.interface) + state_bytes(source.artifact);
         let prefix = source.prefix;
-        out.comment("The state's size must not exceed its part of the block.");
+        out.comment("The state must not exceed its part of the block.");
         out.line(&format!("typedef char {prefix}_state_fits[sizeof({prefix}_state) <= {room}u ? 1 : -1];"));
     }
 }
@@ -83,10 +83,20 @@ pub(super) fn load(out: &mut Text, source: &Source<'_>) {
     }
 }
 
-/// Returns what closes the device, as the start of a comma expression.
-pub(super) fn close(source: &Source<'_>) -> String {
-    let close = format!("{}_close(state), ", source.prefix);
-    source.artifact.device.as_ref().map_or(String::new(), |_| close)
+/// Returns the expression that frees a state.
+pub(super) fn destroy(source: &Source<'_>) -> String {
+    let free = "free((state)->memory)";
+    match source.artifact.device {
+        None => free.to_owned(),
+        Some(_) => format!("({}_close(state), {free})", source.prefix),
+    }
+}
+
+/// Writes the statement that makes the next run load the program with new constants.
+pub(super) fn forget_constants(out: &mut Text, source: &Source<'_>) {
+    if source.artifact.device.is_some() {
+        out.line("  state->device.constants = NULL;");
+    }
 }
 
 /// Writes the functions for a device.

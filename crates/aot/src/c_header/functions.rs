@@ -84,8 +84,7 @@ fn set_up(out: &mut Text, source: &Source<'_>) {
     out.blank();
     out.comment("For programs that include <stdlib.h>: allocates a state, or returns null; and frees one.");
     out.line(&format!("#define {capitals}_CREATE() {prefix}_init(malloc({prefix}_size()))"));
-    let close = super::device::close(source);
-    out.line(&format!("#define {capitals}_DESTROY(state) {close}free((state)->memory)"));
+    out.line(&format!("#define {capitals}_DESTROY(state) {}", super::device::destroy(source)));
     out.blank();
 }
 
@@ -155,6 +154,7 @@ fn set_constants(out: &mut Text, source: &Source<'_>) {
     out.line("  if (error != NULL) return error;");
     out.line("  if ((uintptr_t)file % 64u != 0) return \"the constants are not aligned to 64 bytes\";");
     out.line("  state->frame.constants = (const unsigned char*)file + TFCOMPILE_CONSTANTS_HEADER_BYTES;");
+    super::device::forget_constants(out, source);
     out.line("  return NULL;");
     out.line("}");
     out.blank();

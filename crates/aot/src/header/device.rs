@@ -29,6 +29,7 @@ pub(super) fn comment(out: &mut Text, artifact: &Artifact) {
     let Some(device) = &artifact.device else { return };
     let code = match device.architectures.as_slice() {
         [] => "SPIR-V, for OpenCL devices".to_owned(),
+        architectures if architectures.iter().all(|name| name.ends_with('a')) => architectures.join(", "),
         architectures => format!("{}, and later GPUs of NVIDIA's", architectures.join(", ")),
     };
     out.paragraph(&format!(
@@ -84,6 +85,7 @@ pub(super) fn accessors(out: &mut Text, artifact: &Artifact, names: &CppNames) {
             write("arg", index, &variable.shape, &format!("var_{name}"));
         }
     }
+    out.blank();
 }
 
 /// Returns the names of the element accessors. A feed `x_device` has an accessor `arg_x_device_data`
