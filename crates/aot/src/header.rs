@@ -22,6 +22,7 @@ use support::{Error, Result};
 
 pub(crate) use arena::{ALIGNMENT, Arena, literal};
 pub(crate) use constants::layout_table;
+pub(crate) use device::not_freestanding;
 pub(crate) use standalone::embed_one;
 pub(crate) use text::{Text, quoted};
 
