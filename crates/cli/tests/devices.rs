@@ -117,6 +117,41 @@ fn standalone_headers_of_several_programs_share_the_runtime() {
 }
 
 #[test]
+fn a_rust_program_runs_on_opencl() {
+    let root = root();
+    let out = directory();
+    let package = root.join("tests/device/rust");
+    std::fs::create_dir(out.path().join("src")).expect("a directory");
+    for file in ["build.rs", "src/main.rs"] {
+        std::fs::copy(package.join(file), out.path().join(file)).expect("copied");
+    }
+    for file in ["layer.pbtxt", "layer.config.pbtxt"] {
+        std::fs::copy(root.join("tests/artifacts").join(file), out.path().join(file)).expect("copied");
+    }
+    let manifest = std::fs::read_to_string(package.join("Cargo.toml")).expect("readable");
+    let crates = root.join("crates");
+    let manifest = manifest.replace("../../../crates", crates.to_str().expect("a path in UTF-8"));
+    std::fs::write(out.path().join("Cargo.toml"), manifest).expect("writable");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(out.path()).args(["build", "--quiet", "--offline"]);
+    cargo.env("TFCOMPILE", env!("CARGO_BIN_EXE_tfcompile"));
+    cargo.env("CARGO_TARGET_DIR", out.path().join("target"));
+    // Variables set by the test runner's Cargo are meant for other packages.
+    for variable in ["RUSTFLAGS", "XLA_FLAGS", "TF_XLA_FLAGS", "CARGO_ENCODED_RUSTFLAGS"] {
+        cargo.env_remove(variable);
+    }
+    succeed(&mut cargo);
+    if let Some(variables) = opencl() {
+        let mut program = Command::new(out.path().join("target/debug/on_device"));
+        let output = succeed(program.envs(variables));
+        // As in tests/artifacts/expect.h.
+        let y = "[[5.0, 0.0, 3.0], [0.0, 0.0, 0.0]]";
+        let text = String::from_utf8(output.stdout).expect("UTF-8");
+        assert_eq!(text, format!("inside {y}\noutside {y}\noutside {y}\n"));
+    }
+}
+
+#[test]
 fn a_missing_driver_is_an_error_of_the_run() {
     let out = directory();
     build(out.path(), "cuda", &[]);
