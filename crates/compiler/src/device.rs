@@ -1,7 +1,7 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
 use crate::back::{DeviceCode, MachineCode};
-use crate::{BackOptions, Observer};
+use crate::{BackOptions, Observer, ptxas};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
 use hlo::{Interface, Module};
@@ -41,6 +41,10 @@ pub(crate) fn compile(
         let llvm_ir = images.iter().filter_map(|image| image.llvm_ir.clone()).collect::<Vec<_>>().concat();
         observer.code(options.llvm_ir.then_some(llvm_ir.as_str()), assembly.as_deref());
     }
+    let images = match &options.ptxas {
+        Some(ptxas) => ptxas::assemble(images, ptxas)?,
+        None => images,
+    };
     let constants = pool.finish();
     let memory = memory(module, &assignment, constants.size)?;
     let blob = codegen::bundle(&program, &images, &memory, &options.entry_point)?;

@@ -17,6 +17,7 @@ mod loadable;
 mod pipeline;
 mod profile;
 mod program_file;
+mod ptxas;
 mod stage;
 pub mod tuning;
 
