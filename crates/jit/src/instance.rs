@@ -90,7 +90,13 @@ impl Executable {
                 return Err(Error::internal(format!("result {k} does not fit into argument {alias}")));
             }
         }
-        Ok(Self { object: LoadedObject::load(object, entry_point)?, interface, memory, constants, device: None })
+        Ok(Self {
+            object: LoadedObject::load(object, entry_point)?,
+            interface,
+            memory,
+            constants,
+            device: None,
+        })
     }
 
     /// Runs the object's device program on this device from now on.
@@ -105,15 +111,18 @@ impl Executable {
     }
 
     /// Loads the device program, if there is one.
-    pub(crate) fn device_instance(&self) -> Result<Option<DeviceInstance>> {
+    ///
+    /// # Safety
+    /// The result must not outlive `self`, which owns the program and its constants.
+    #[expect(unsafe_code, reason = "addresses in the loaded object")]
+    pub unsafe fn device_instance(&self) -> Result<Option<DeviceInstance>> {
         let Some(program) = self.object.device_address() else { return Ok(None) };
-        let device = self.device.as_ref().ok_or_else(|| {
-            Error::internal("the code runs on a device, but none was opened for it")
-        })?;
+        let device = self
+            .device
+            .as_ref()
+            .ok_or_else(|| Error::internal("the code runs on a device, but none was opened for it"))?;
         let constants = self.constants_address();
-        // SAFETY: the program and its constants come from the compiler, and live as long as `self`,
-        // which instances borrow.
-        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        // SAFETY: the program and its constants come from the compiler. The caller keeps `self`.
         let instance = unsafe { DeviceInstance::create(device, program.as_ptr().cast(), constants) }?;
         Ok(Some(instance))
     }
@@ -134,6 +143,9 @@ impl Executable {
             Some(_) => AlignedBytes::zeroed(0),
             None => AlignedBytes::zeroed(bytes(&result.shape)),
         };
+        // SAFETY: the instance borrows `self`.
+        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        let device = unsafe { self.device_instance() }?;
         Ok(Instance {
             executable: self,
             results: self.interface.results().iter().map(buffer).collect::<Result<_>>()?,
@@ -142,7 +154,7 @@ impl Executable {
             workers: None,
             profile_counters: vec![0; self.memory.profile_counters],
             dynamic_sizes: vec![0; self.interface.size_count()],
-            device: self.device_instance()?,
+            device,
         })
     }
 
