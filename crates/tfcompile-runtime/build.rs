@@ -1,8 +1,8 @@
 //! Compiles the C runtime of GPUs for the feature `device`, with the C compiler in `CC` or the
 //! system's. Other features need no C compiler.
 //!
-//! The runtime's headers are in `$TFCOMPILE_INCLUDE`, in the folder `include` of this crate (written
-//! by `tfcompile headers include`), or in the repository.
+//! The runtime's headers are in `$TFCOMPILE_INCLUDE`, in the folder `include` of this crate
+//! (written by `tfcompile headers include`), or in the repository.
 
 use std::env::var;
 use std::path::{Path, PathBuf};

@@ -123,7 +123,7 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let devices = arguments.model.devices()?;
     let back = xla.options(BackOptions {
-        ptxas: arguments.back.assembler(&devices)?,
+        assembler: arguments.back.assembler(&devices)?,
         devices,
         freestanding: arguments.freestanding,
         plan: arguments.model.plan_options()?,

@@ -87,7 +87,8 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     let bare = if arguments.freestanding {
         " -ffreestanding"
     } else if (emits(Kind::Header) || is_for_gpu) && names.triple().contains("linux") {
-        // The thread pool of the C++ headers and the runtime of GPUs need this flag with libraries before glibc 2.34.
+        // The thread pool of the C++ headers and the runtime of GPUs need this flag with libraries
+        // before glibc 2.34.
         " -pthread"
     } else {
         ""
