@@ -103,7 +103,10 @@ fn the_test_and_the_benchmark_run_on_opencl() {
         succeed(command.args(["-pthread", "-ldl", "-o", "program"]));
         if let Some(variables) = &variables {
             let mut program = Command::new(out.path().join("program"));
-            succeed(program.args(flags).current_dir(out.path()).envs(variables.iter().cloned()));
+            program.args(flags).current_dir(out.path()).envs(variables.iter().cloned());
+            succeed(&mut program);
+            let output = program.arg("--device=1000").output().expect("started");
+            assert_eq!(output.status.code(), Some(1), "{source}: no such device");
         }
     }
 }
@@ -148,6 +151,19 @@ fn a_rust_program_runs_on_opencl() {
         let y = "[[5.0, 0.0, 3.0], [0.0, 0.0, 0.0]]";
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         assert_eq!(text, format!("inside {y}\noutside {y}\noutside {y}\n"));
+    }
+}
+
+#[test]
+fn a_shared_library_and_weights_in_a_file_serve_on_opencl() {
+    let out = directory();
+    build(out.path(), "opencl", &["--emit=obj,shared,header", "--constants=file"]);
+    let libraries = ["liblayer.so", "libtrain.so", "-Wl,-rpath,$ORIGIN"];
+    let compiler = ["g++", "-std=c++17", "-O1"];
+    compile(out.path(), &compiler, "constants_file.cc", &libraries);
+    if let Some(variables) = opencl() {
+        let program = out.path().join("program");
+        succeed(Command::new(program).current_dir(out.path()).envs(variables));
     }
 }
 

@@ -3,7 +3,6 @@
 use compiler::Assembler;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicU64, Ordering};
 use support::{Code, Error, Result};
 
 /// The program that the user names.
@@ -13,8 +12,10 @@ pub(crate) struct Ptxas(pub(crate) PathBuf);
 impl Assembler for Ptxas {
     fn assemble(&self, ptx: &[u8], architecture: &str) -> Result<Vec<u8>> {
         let ptxas = self.0.display();
-        let directory = Directory::create()?;
-        let (source, output) = (directory.0.join("kernels.ptx"), directory.0.join("kernels.cubin"));
+        let directory = tempfile::tempdir()
+            .map_err(|e| Error::invalid(format!("cannot create a directory for the assembler: {e}")))?;
+        let at = |name: &str| directory.path().join(name);
+        let (source, output) = (at("kernels.ptx"), at("kernels.cubin"));
         std::fs::write(&source, ptx).map_err(|e| cannot("write", &source, &e))?;
         let mut command = Command::new(&self.0);
         command.arg(format!("-arch={architecture}")).arg(&source).arg("-o").arg(&output);
@@ -37,26 +38,6 @@ fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Error {
     Error::invalid(format!("cannot {what} '{}': {error}", path.display()))
 }
 
-/// A new directory for temporary files, deleted with this value.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn create() -> Result<Self> {
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("tfcompile-ptxas-{}-{number}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|e| cannot("create", &path, &e))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        // A remaining temporary file is harmless.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -65,8 +46,8 @@ mod tests {
     #[test]
     fn errors_have_the_output() {
         use std::os::unix::fs::PermissionsExt as _;
-        let directory = Directory::create().expect("a directory");
-        let fake = directory.0.join("ptxas");
+        let directory = tempfile::tempdir().expect("a directory");
+        let fake = directory.path().join("ptxas");
         let script =
             "#!/bin/sh\n[ $1 = -arch=sm_90a ] && { echo no such target >&2; exit 3; }\ncat $2 > $4\n";
         std::fs::write(&fake, script).expect("a script");
