@@ -155,6 +155,33 @@ fn a_rust_program_runs_on_opencl() {
 }
 
 #[test]
+fn a_failed_assertion_is_an_error_of_the_run_or_ends_the_process() {
+    let out = directory();
+    let asserts = root().join("tests/consumer/asserts");
+    for (name, class, effect) in [("reported", "Reported", "report"), ("aborting", "Aborting", "abort")] {
+        let mut command = tfcompile(out.path());
+        command.arg("build").arg(asserts.join("graph.pbtxt"));
+        command.arg("--config").arg(asserts.join("graph.config.pbtxt"));
+        command.args(["--target=opencl", "--assert", effect, "-q", "-o", "."]);
+        succeed(command.args(["--name", name, "--class", class]));
+    }
+    compile(out.path(), &["g++", "-std=c++17"], "asserts.cc", &["reported.o", "aborting.o"]);
+    let Some(variables) = opencl() else { return };
+    let program = || {
+        let mut program = Command::new(out.path().join("program"));
+        program.current_dir(out.path()).envs(variables.iter().cloned());
+        program
+    };
+    succeed(&mut program());
+    for kind in ["run", "async"] {
+        let output = program().arg(kind).output().expect("started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), None, "{kind}: ends by a signal: {text}");
+        assert!(text.contains("assertion failed: [x must be positive]"), "{kind}: {text}");
+    }
+}
+
+#[test]
 fn a_shared_library_and_weights_in_a_file_serve_on_opencl() {
     let out = directory();
     build(out.path(), "opencl", &["--emit=obj,shared,header", "--constants=file"]);
