@@ -444,6 +444,7 @@ int main(int count, char** arguments) {
   test_loops();
   test_branch();
   test_enqueue();
+  test_order();
   test_profile();
   test_memory();
   test_lost("trap", 719, "CUDA_ERROR_LAUNCH_FAILED");

@@ -44,6 +44,18 @@ static void reject_words(const char* text, int count, ...) {
   free(program);
 }
 
+// Checks that a text must end in the program.
+static void reject_text(void) {
+  struct tfcompile_device_error error;
+  unsigned char* const program = make_static();
+  const size_t size = (size_t)tfcompile_read_u64(program + 16);
+  program[size - 1] = 'x';
+  put64(program + 152, size - 1);
+  CHECK_STATUS(parse(program, &error), TFCOMPILE_DEVICE_BAD_PROGRAM, &error);
+  CHECK_TEXT(error.text, "or has no end");
+  free(program);
+}
+
 // A generator of pseudorandom numbers: xorshift.
 static uint32_t next_random(void) {
   static uint32_t state = 2463534242u;
@@ -100,6 +112,7 @@ static void test_malformed(void) {
   reject_header(96, 4, "arguments at offset 4 are outside");
   reject_header(104, 161, "results at offset 161 are outside");
   reject_header(152, 1u << 30, "the name at offset 1073741824 is outside");
+  reject_text();
   reject_words("no valid instruction at word 0", 1, 0);
   reject_words("no valid instruction at word 0", 1, 8);
   reject_words("no valid instruction at word 0", 2, LAUNCH, 0);

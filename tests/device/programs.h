@@ -394,6 +394,69 @@ static void test_enqueue(void) {
   check_clean();
 }
 
+// Which graphs are replaced, what a failure leaves, and what a new and a destroyed instance wait for.
+static void test_order(void) {
+  struct tfcompile_device_error error;
+  unsigned char* const program = make_static();
+  unsigned char* const loop = make_loop(1, 0);
+  struct tfcompile_device* device;
+  struct tfcompile_device_instance* instance;
+  static const int sequence[11] = {0, 0, 1, 1, 2, 2, 3, 3, 0, 4, 0};
+  uint64_t arguments[3], results[5][2];
+  int32_t trips = 3;
+  float a[N], out[N];
+  void* stream;
+  long launches;
+  int i;
+  standin->reset();
+  device = open_cuda(0, 0);
+  CHECK_STATUS(tfcompile_device_stream_create(device, 0, &stream, &error), 0, &error);
+  for (i = 0; i < N; ++i) a[i] = (float)i;
+  for (i = 0; i < 3; ++i) {
+    CHECK_STATUS(tfcompile_device_alloc(device, BYTES, &arguments[i], &error), 0, &error);
+    CHECK_STATUS(tfcompile_device_copy_in(device, arguments[i], a, BYTES, NULL, &error), 0, &error);
+  }
+  for (i = 0; i < 5; ++i) CHECK_STATUS(tfcompile_device_alloc(device, BYTES, &results[i][0], &error), 0, &error);
+  // A new instance's persistent memory is zero, on every stream.
+  instance = create(device, loop, NULL);
+  CHECK_STATUS(tfcompile_device_copy_in(device, arguments[1], &trips, 4, NULL, &error), 0, &error);
+  CHECK_STATUS(tfcompile_device_instance_enqueue(instance, arguments, results[0], 0, stream, &error), 0, &error);
+  CHECK_STATUS(tfcompile_device_copy_out(device, out, results[0][0], BYTES, stream, &error), 0, &error);
+  CHECK_STATUS(tfcompile_device_stream_synchronize(device, stream, &error), 0, &error);
+  for (i = 0; i < N; ++i) CHECK(out[i] == (float)(8 * i));
+  tfcompile_device_instance_destroy(instance);
+
+  // The fifth set of addresses replaces the second, because the first was used after it.
+  instance = create(device, program, constants);
+  for (i = 0; i < 10; ++i) {
+    CHECK_STATUS(tfcompile_device_instance_enqueue(instance, arguments, results[sequence[i]], 0, stream, &error), 0, &error);
+  }
+  launches = standin->calls("cuLaunchKernel");
+  CHECK_STATUS(tfcompile_device_instance_enqueue(instance, arguments, results[sequence[i]], 0, stream, &error), 0, &error);
+  CHECK(standin->calls("cuLaunchKernel") == launches);
+  CHECK_STATUS(tfcompile_device_instance_finish(instance, &error), 0, &error);
+
+  // After a failure, nothing is in progress.
+  standin->reset();
+  standin->fail_function("cuLaunchKernel", 2, 1);
+  CHECK_STATUS(tfcompile_device_instance_enqueue(instance, arguments, results[1], 0, stream, &error),
+               TFCOMPILE_DEVICE_DRIVER_ERROR, &error);
+  CHECK_TEXT(error.text, "cannot launch kernel 'add_f32' on device 0 (Stand-in 0): CUDA_ERROR_INVALID_VALUE (1");
+  CHECK_TEXT(standin->log(), "zero 16\ncheck\nadd_f32\n");
+  standin->fail_function(NULL, 0, 0);
+
+  // The end of an instance waits for its work.
+  CHECK_STATUS(tfcompile_device_instance_enqueue(instance, arguments, results[0], 0, stream, &error), 0, &error);
+  tfcompile_device_instance_destroy(instance);
+  for (i = 0; i < 3; ++i) CHECK(tfcompile_device_free(device, arguments[i], &error) == 0);
+  for (i = 0; i < 5; ++i) CHECK(tfcompile_device_free(device, results[i][0], &error) == 0);
+  tfcompile_device_stream_destroy(device, stream);
+  tfcompile_device_close(device);
+  free(program);
+  free(loop);
+  check_clean();
+}
+
 static void count_records(void* context, const struct tfcompile_device_record* record) {
   int* const counts = (int*)context;
   CHECK(record->end_ns >= record->start_ns && record->stream != NULL);

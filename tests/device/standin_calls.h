@@ -163,7 +163,6 @@ CALL cuMemFreeHost(void* memory) {
   const int code = enter_context("cuMemFreeHost");
   struct object* object;
   if (code == 201) return leave(code);
-  run_device(current());
   for (object = objects; object != NULL; object = object->next) {
     if (object->kind == STANDIN_HOST && object->is_alive && object->memory == memory) break;
   }
@@ -235,6 +234,7 @@ CALL cuLaunchKernel(void* function, unsigned int grid_x, unsigned int grid_y, un
     return leave(1);
   }
   if (find(module, STANDIN_MODULE, "launch") == NULL) return leave(400);
+  work.module = module;
   work.kernel = &builtins[(uintptr_t)function % 16];
   for (i = 0; i < work.kernel->parameters; ++i) memcpy(&work.parameter[i], parameters[i], 8);
   return leave(queue("launch", &work, stream));

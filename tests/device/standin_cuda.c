@@ -25,6 +25,7 @@ struct work {
   struct work* next;
   enum { KERNEL, COPY_IN, COPY_OUT, COPY, FILL, WAIT } kind;
   const struct builtin* kernel;
+  const struct object* module;
   uint64_t groups, threads;
   uint64_t parameter[PARAMETERS];
   uint64_t to, from, bytes;
@@ -262,6 +263,7 @@ static int run_kernel(const struct work* work, int device) {
   const uint64_t count = work->groups * work->threads;
   void* memory[PARAMETERS];
   int i;
+  if (!work->module->is_alive) misuse("kernel of an unloaded module");
   for (i = 0; i < kernel->parameters; ++i) {
     memory[i] = NULL;
     if (work->parameter[i] == 0 && kernel->bytes[i] == 0) continue;

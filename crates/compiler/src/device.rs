@@ -1,6 +1,6 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
-use crate::back::{Assembler, MachineCode};
+use crate::back::{Assembler, DeviceCode, MachineCode};
 use crate::{BackOptions, Observer};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
@@ -64,7 +64,7 @@ pub(crate) fn compile(
         counted: Vec::new(),
         variants: Vec::new(),
         output,
-        device: Some(program),
+        device: Some(DeviceCode { program, binary: blob }),
     };
     Ok((code, constants))
 }

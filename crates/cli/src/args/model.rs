@@ -3,6 +3,7 @@
 use crate::args::inference::InferArgs;
 use crate::args::parse::{custom_calls, variables_to_feed};
 use clap::Args;
+use compiler::DeviceKind;
 use std::path::PathBuf;
 use support::{Error, Result};
 use target::Target;
@@ -135,6 +136,16 @@ impl ModelArgs {
     /// Returns the plan's options: numerics and tuned choices.
     pub(crate) fn plan_options(&self) -> Result<compiler::PlanOptions> {
         self.tuning.options(self.numerics.options())
+    }
+
+    /// Returns the kind of GPU that `--target` names, such as `cuda` or `cuda:sm_80`, if it names
+    /// one.
+    pub(crate) fn device_kind(&self) -> Result<Option<DeviceKind>> {
+        let name = self.target.as_deref().unwrap_or_default();
+        match name.split(':').next().unwrap_or_default() {
+            kind @ ("cuda" | "opencl") => compiler::device_kind(kind).map(Some),
+            _ => Ok(None),
+        }
     }
 
     /// Returns the GPUs that `--target` names, the least capable one first; none for a processor.
