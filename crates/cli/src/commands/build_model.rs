@@ -102,7 +102,8 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     let listed = files.len();
     if needs_headers(arguments) {
-        files.extend(outputs::runtime_headers(&arguments.output.join("include")));
+        let has_gpu = !arguments.model.devices()?.is_empty();
+        files.extend(outputs::runtime_headers(&arguments.output.join("include"), has_gpu));
     }
     outputs::create_directories(&files)?;
     if arguments.keep_unchanged {
