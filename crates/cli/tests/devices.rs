@@ -80,6 +80,15 @@ fn a_class_runs_on_opencl_in_host_and_device_memory() {
 }
 
 #[test]
+fn objects_move_between_translation_units() {
+    let other = root().join("tests/device/programs/other_unit.cc");
+    let other = other.to_str().expect("a path in UTF-8");
+    for optimization in ["-O0", "-O2"] {
+        run_on_opencl(&[], "units.cc", &[other, "layer.o"], &[&["g++", "-std=c++17", optimization]]);
+    }
+}
+
+#[test]
 fn a_c_header_runs_on_opencl_in_host_and_device_memory() {
     run_on_opencl(
         &["--emit=obj,c-header"],
