@@ -1,5 +1,5 @@
-// Effects of a failed assertion in the graph on device 0: a failed run with a message, or the end of
-// the process if the program has an argument: `run` or `async`.
+// Effects of a failed assertion in the graph on device 0: a failed run with a message, or the end
+// of the process if the program has an argument: `run` or `async`.
 
 #include <cstdio>
 #include <cstring>
