@@ -12,6 +12,7 @@ mod movement;
 mod reduce;
 mod rows;
 mod team;
+mod transpose;
 
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
@@ -48,6 +49,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
     match plan {
         DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
         DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
     }

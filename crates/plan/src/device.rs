@@ -8,6 +8,7 @@ pub(crate) mod movement;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
+pub(crate) mod transpose;
 
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
@@ -18,6 +19,7 @@ use rows::TeamRowsPlan;
 use std::fmt;
 use support::Result;
 use target::{Gpu, Target};
+use transpose::TransposePlan;
 
 /// Workgroups of a kernel and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +41,8 @@ pub enum DevicePlan {
     Copy(CopyPlan),
     /// A slice update.
     Update(UpdatePlan),
+    /// A loop nest whose operands are transposed.
+    Transpose(TransposePlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -47,6 +51,7 @@ impl fmt::Display for DevicePlan {
             Self::Reduce(plan) => plan.fmt(f),
             Self::Rows(plan) => plan.fmt(f),
             Self::Copy(plan) => plan.fmt(f),
+            Self::Transpose(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
         }
     }
@@ -57,7 +62,7 @@ impl DevicePlan {
     pub fn steps(&self) -> usize {
         match self {
             Self::Reduce(plan) => plan.steps(),
-            Self::Rows(_) | Self::Copy(_) => 1,
+            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) => 1,
             Self::Update(_) => 2,
         }
     }
@@ -68,6 +73,7 @@ impl DevicePlan {
             Self::Reduce(plan) => plan.grid(step),
             Self::Rows(plan) => plan.grid(),
             Self::Copy(plan) => plan.grid(step),
+            Self::Transpose(plan) => plan.grid(),
             Self::Update(plan) => plan.grid(step),
         }
     }
@@ -75,7 +81,7 @@ impl DevicePlan {
     /// True if operands are read only element by element, so that an immediate can replace them.
     pub fn reads_elements(&self) -> bool {
         match self {
-            Self::Reduce(_) | Self::Rows(_) => true,
+            Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) => true,
             Self::Copy(_) | Self::Update(_) => false,
         }
     }
@@ -116,6 +122,7 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
         return Ok(movement::concatenation(fusion).map(|plan| plan.map(DevicePlan::Copy)));
     }
     Ok(match fusion.kind() {
+        FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
