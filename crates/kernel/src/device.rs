@@ -11,6 +11,7 @@ mod host;
 mod movement;
 mod reduce;
 mod rows;
+mod scan;
 mod team;
 mod transpose;
 
@@ -18,12 +19,13 @@ pub(crate) use control::thread;
 pub(crate) use grid::Grid;
 
 use crate::context::KernelContext;
+use crate::reduction::reduce_window;
 use crate::lower::{Kernel, Names, check_count, kernel_name, parts};
 use buffers::{BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module};
 use nest::launch::{DeviceProgram, KernelFacts};
 use nest::{FunctionId, Linkage};
-use plan::{DevicePlan, ModulePlan};
+use plan::{DevicePlan, ModulePlan, WindowsPlan};
 use std::collections::BTreeMap;
 use support::{Id as _, Result};
 use target::Target;
@@ -49,6 +51,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
     match plan {
         DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
         DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Windows(WindowsPlan::Each(plan, _)) => reduce_window::emit_each(cx, plan),
+        DevicePlan::Windows(WindowsPlan::Scan(plan)) => scan::emit(cx, plan),
         DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),

@@ -9,6 +9,7 @@ pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
 pub(crate) mod transpose;
+pub(crate) mod windows;
 
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
@@ -20,6 +21,7 @@ use std::fmt;
 use support::Result;
 use target::{Gpu, Target};
 use transpose::TransposePlan;
+use windows::WindowsPlan;
 
 /// Workgroups of a kernel and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,8 @@ pub enum DevicePlan {
     Update(UpdatePlan),
     /// A loop nest whose operands are transposed.
     Transpose(TransposePlan),
+    /// A windowed reduction.
+    Windows(WindowsPlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -52,6 +56,7 @@ impl fmt::Display for DevicePlan {
             Self::Rows(plan) => plan.fmt(f),
             Self::Copy(plan) => plan.fmt(f),
             Self::Transpose(plan) => plan.fmt(f),
+            Self::Windows(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
         }
     }
@@ -62,7 +67,7 @@ impl DevicePlan {
     pub fn steps(&self) -> usize {
         match self {
             Self::Reduce(plan) => plan.steps(),
-            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) => 1,
+            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
         }
     }
@@ -74,6 +79,7 @@ impl DevicePlan {
             Self::Rows(plan) => plan.grid(),
             Self::Copy(plan) => plan.grid(step),
             Self::Transpose(plan) => plan.grid(),
+            Self::Windows(plan) => plan.grid(),
             Self::Update(plan) => plan.grid(step),
         }
     }
@@ -81,7 +87,7 @@ impl DevicePlan {
     /// True if operands are read only element by element, so that an immediate can replace them.
     pub fn reads_elements(&self) -> bool {
         match self {
-            Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) => true,
+            Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
             Self::Copy(_) | Self::Update(_) => false,
         }
     }
@@ -123,6 +129,9 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
     }
     Ok(match fusion.kind() {
         FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),
+        FusionKind::ReduceWindow => {
+            windows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Windows))
+        }
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),

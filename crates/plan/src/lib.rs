@@ -75,6 +75,7 @@ pub use device::reduce::TeamReducePlan;
 pub use device::rows::TeamRowsPlan;
 pub use device::teams::Teams;
 pub use device::transpose::{TILE, TILE_ROWS, TransposePlan};
+pub use device::windows::{ScanPlan, WindowsPlan};
 pub use device::{DevicePlan, GroupGrid};
 pub use fft::{
     FftKind, FftLayout, FftPlace, FftPlan, FftStep, Roots, has_kernel as has_fft_kernel, root_of_unity,

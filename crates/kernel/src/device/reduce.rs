@@ -140,7 +140,7 @@ impl Elements<'_, '_> {
     fn accumulate(self, cx: &mut KernelContext<'_>, team: &Team) -> Result<Vec<ValueId>> {
         match self.reducer {
             Reducer::Operations(operations) => self.in_any_order(cx, team, &operations[0].clone()),
-            Reducer::Computation(..) => self.in_order(cx, team),
+            Reducer::Sum | Reducer::Computation(..) => self.in_order(cx, team),
         }
     }
 

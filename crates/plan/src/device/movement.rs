@@ -67,6 +67,8 @@ impl UpdatePlan {
     pub(crate) fn grid(&self, step: usize) -> GroupGrid {
         match step {
             0 => units_grid(self.bytes.0 / self.bytes.1),
+            // A single task is not divided.
+            _ if tasks::count(&self.nest.cuts) == 1 => GroupGrid { groups: 1, threads: 1 },
             _ => units_grid(tasks::count(&self.nest.cuts).min(MAX_TASKS)),
         }
     }
