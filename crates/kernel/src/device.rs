@@ -9,6 +9,7 @@ mod control;
 mod grid;
 mod host;
 mod movement;
+mod outputs;
 mod reduce;
 mod rows;
 mod scan;
@@ -19,8 +20,8 @@ pub(crate) use control::thread;
 pub(crate) use grid::Grid;
 
 use crate::context::KernelContext;
-use crate::reduction::reduce_window;
 use crate::lower::{Kernel, Names, check_count, kernel_name, parts};
+use crate::reduction::reduce_window;
 use buffers::{BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module};
 use nest::launch::{DeviceProgram, KernelFacts};
@@ -51,6 +52,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
     match plan {
         DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
         DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Outputs(outputs) => outputs::emit(cx, outputs, step, plan.grid(step)),
         DevicePlan::Windows(WindowsPlan::Each(plan, _)) => reduce_window::emit_each(cx, plan),
         DevicePlan::Windows(WindowsPlan::Scan(plan)) => scan::emit(cx, plan),
         DevicePlan::Transpose(plan) => transpose::emit(cx, plan),

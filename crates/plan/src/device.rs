@@ -5,6 +5,7 @@
 
 pub(crate) mod loops;
 pub(crate) mod movement;
+pub(crate) mod outputs;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
@@ -15,6 +16,7 @@ use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use movement::{CopyPlan, UpdatePlan};
+use outputs::OutputsPlan;
 use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
 use std::fmt;
@@ -47,6 +49,8 @@ pub enum DevicePlan {
     Transpose(TransposePlan),
     /// A windowed reduction.
     Windows(WindowsPlan),
+    /// Several results.
+    Outputs(OutputsPlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -57,6 +61,7 @@ impl fmt::Display for DevicePlan {
             Self::Copy(plan) => plan.fmt(f),
             Self::Transpose(plan) => plan.fmt(f),
             Self::Windows(plan) => plan.fmt(f),
+            Self::Outputs(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
         }
     }
@@ -69,6 +74,7 @@ impl DevicePlan {
             Self::Reduce(plan) => plan.steps(),
             Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
+            Self::Outputs(plan) => plan.steps(),
         }
     }
 
@@ -80,6 +86,7 @@ impl DevicePlan {
             Self::Copy(plan) => plan.grid(step),
             Self::Transpose(plan) => plan.grid(),
             Self::Windows(plan) => plan.grid(),
+            Self::Outputs(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
         }
     }
@@ -89,6 +96,7 @@ impl DevicePlan {
         match self {
             Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
             Self::Copy(_) | Self::Update(_) => false,
+            Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
     }
 }
@@ -131,6 +139,9 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
         FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),
         FusionKind::ReduceWindow => {
             windows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Windows))
+        }
+        FusionKind::MultiOutput => {
+            outputs::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Outputs))
         }
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),

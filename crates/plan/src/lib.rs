@@ -71,6 +71,7 @@ pub use contraction::extents::DotShape;
 pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};
 pub use device::movement::{CopyPlan, MAX_CONCATENATED, UpdatePlan};
+pub use device::outputs::{ColumnsPlan, OutputsPlan};
 pub use device::reduce::TeamReducePlan;
 pub use device::rows::TeamRowsPlan;
 pub use device::teams::Teams;

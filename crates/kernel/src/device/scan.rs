@@ -82,7 +82,8 @@ impl Scan<'_> {
                 let last = cx.clamp(&first.plus_constant(each), 0, size - 1)?;
                 let next = self.element(cx, &last)?;
                 let next = self.reducer.combine(cx, &sums, &next)?;
-                sums = next.into_iter().zip(sums).map(|(next, sum)| cx.select(is_longer, next, sum)).collect();
+                sums =
+                    next.into_iter().zip(sums).map(|(next, sum)| cx.select(is_longer, next, sum)).collect();
             }
             let of_parts = team.before(cx, sums, &self.reducer)?;
             let after = self.reducer.combine(cx, &self.initial, &of_parts)?;

@@ -81,12 +81,12 @@ impl fmt::Display for UpdatePlan {
 }
 
 /// A grid with a thread for each unit.
-fn units_grid(units: i64) -> GroupGrid {
+pub(super) fn units_grid(units: i64) -> GroupGrid {
     GroupGrid { groups: units.max(1).unsigned_abs().div_ceil(THREADS.into()), threads: THREADS }
 }
 
 /// The largest unit of which all these sizes are multiples.
-fn unit(sizes: impl IntoIterator<Item = i64>) -> i64 {
+pub(super) fn unit(sizes: impl IntoIterator<Item = i64>) -> i64 {
     let mut unit = MAX_UNIT;
     for size in sizes {
         while size % unit != 0 {

@@ -116,15 +116,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     let each = length / lanes / teams.size;
     let unroll = if is_operation { each.clamp(1, if lanes > 4 { 2 } else { 4 }) } else { 1 };
     let (parts, part) = parts(&teams, length, teams.size * lanes * unroll, processors);
-    let second = {
-        let per_group = power_of_two_from(count).min(32);
-        Teams {
-            count,
-            per_group,
-            size: power_of_two_from((parts + 3) / 4).min(256 / per_group),
-            is_across: true,
-        }
-    };
+    let second = combining_teams(count, parts);
     let bytes: i64 = leaves.iter().map(|(_, leaf)| accumulator_bytes(leaf)).sum();
     let scratch_bytes = if parts > 1 { (bytes * count * parts) as u64 + 32 * leaves.len() as u64 } else { 0 };
     let plan = TeamReducePlan {
@@ -141,9 +133,15 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     Ok(Some(KernelPlan { scratch_bytes, ..KernelPlan::new(plan) }))
 }
 
+/// The teams that combine `parts` parts of each of `count` results.
+pub(super) fn combining_teams(count: i64, parts: i64) -> Teams {
+    let per_group = power_of_two_from(count).min(32);
+    Teams { count, per_group, size: power_of_two_from((parts + 3) / 4).min(256 / per_group), is_across: true }
+}
+
 /// Number of parts into which a team's `length` elements are divided, in units of `round` elements,
 /// and the size of a part.
-fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) {
+pub(super) fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) {
     let groups = teams.groups();
     if groups >= 2 * processors || teams.count.saturating_mul(length) < MIN_ELEMENTS {
         return (1, length);
