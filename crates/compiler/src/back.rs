@@ -10,6 +10,7 @@ use kernel::{Counter, EntryOptions};
 use nest::Program;
 use nest::launch::DeviceProgram;
 use plan::ModulePlan;
+use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
@@ -27,6 +28,9 @@ pub struct BackOptions {
     pub devices: Vec<Target>,
     /// The open device on which the code will run in this process, one of `devices`.
     pub open_device: Option<Device>,
+    /// NVIDIA's assembler. If it is given, the object has machine code for each architecture of
+    /// `devices`, and PTX only for the first one.
+    pub ptxas: Option<PathBuf>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -61,6 +65,7 @@ impl BackOptions {
             variants: Vec::new(),
             devices: Vec::new(),
             open_device: None,
+            ptxas: None,
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),
@@ -175,8 +180,17 @@ pub struct MachineCode {
     pub variants: Vec<ModulePlan>,
     /// Object file.
     pub output: CompiledModule,
-    /// Program of the device that the object contains, if it runs on one.
-    pub device: Option<DeviceProgram>,
+    /// What the object contains if a device runs the program.
+    pub device: Option<DeviceCode>,
+}
+
+/// A program of a device.
+#[derive(Debug)]
+pub struct DeviceCode {
+    /// Kernels and the steps of the host.
+    pub program: DeviceProgram,
+    /// The program and its images in their binary form.
+    pub binary: Vec<u8>,
 }
 
 /// Optimizes, plans, assigns buffers, lowers, and generates code.

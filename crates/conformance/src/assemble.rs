@@ -1,7 +1,7 @@
 //! Assembles the PTX of kernels with NVIDIA's `ptxas`, and reads its report of registers and spills.
 
-use crate::engine;
 use crate::case::Case;
+use crate::engine;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
@@ -35,7 +35,8 @@ pub fn assemble(case: &Case, architecture: &str, ptxas: &OsStr, scratch: &Path) 
         .args([&cubin, &ptx])
         .output()
         .map_err(|e| Error::invalid(format!("{}: {e}", ptxas.to_string_lossy())))?;
-    let report = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let report =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         let first = report.lines().find(|line| line.contains("error")).unwrap_or("no message");
         return Err(Error::internal(format!("ptxas rejects the PTX: {first}")));

@@ -16,6 +16,7 @@ pub mod forms;
 pub mod hlo_texts;
 pub mod known_failures;
 pub mod oracle;
+pub mod pack;
 pub mod pool;
 pub mod programs;
 pub mod report;

@@ -23,11 +23,7 @@ impl Outcome {
 }
 
 /// Runs the chosen cases of a folder. Each runs twice, and the results must have the same bits.
-pub(crate) fn run(
-    folder: &Path,
-    device: &Device,
-    is_chosen: &dyn Fn(&str) -> bool,
-) -> Result<Vec<Outcome>> {
+pub(crate) fn run(folder: &Path, device: &Device, is_chosen: &dyn Fn(&str) -> bool) -> Result<Vec<Outcome>> {
     let mut outcomes = Vec::new();
     for name in names(folder, "device")?.into_iter().filter(|name| is_chosen(name)) {
         let result = one(folder, &name, device);

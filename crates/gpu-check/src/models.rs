@@ -24,9 +24,8 @@ pub(crate) fn run(folder: &Path, device: &Device, is_chosen: &dyn Fn(&str) -> bo
     let chosen = names(folder, "device")?.into_iter().filter(|name| is_chosen(name));
     Ok(chosen
         .map(|name| {
-            let value = one(folder, &name, device).unwrap_or_else(|error| {
-                json!({ "model": name, "error": error.to_string() })
-            });
+            let value = one(folder, &name, device)
+                .unwrap_or_else(|error| json!({ "model": name, "error": error.to_string() }));
             println!("{value}");
             value
         })

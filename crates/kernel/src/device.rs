@@ -5,6 +5,7 @@
 //! with a grid of its own uses the threads of a workgroup together. A kernel with one task runs as
 //! one thread: right, but slow. Nothing falls back to the processor.
 
+mod contraction;
 mod control;
 mod grid;
 mod host;
@@ -58,6 +59,7 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
         DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
+        DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
     }
 }
 

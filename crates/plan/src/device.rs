@@ -3,6 +3,7 @@
 //! A device plan has steps, one kernel each, that run in order on the same parameters. Everything
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
+mod contraction;
 pub(crate) mod loops;
 pub(crate) mod movement;
 pub(crate) mod outputs;
@@ -11,6 +12,10 @@ pub(crate) mod rows;
 pub(crate) mod teams;
 pub(crate) mod transpose;
 pub(crate) mod windows;
+
+pub use contraction::{
+    Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
+};
 
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
@@ -51,6 +56,8 @@ pub enum DevicePlan {
     Windows(WindowsPlan),
     /// Several results.
     Outputs(OutputsPlan),
+    /// A dot or a convolution with its epilogue.
+    Contraction(ContractionPlan),
 }
 
 impl fmt::Display for DevicePlan {
@@ -63,6 +70,7 @@ impl fmt::Display for DevicePlan {
             Self::Windows(plan) => plan.fmt(f),
             Self::Outputs(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
+            Self::Contraction(plan) => plan.fmt(f),
         }
     }
 }
@@ -75,6 +83,7 @@ impl DevicePlan {
             Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
             Self::Outputs(plan) => plan.steps(),
+            Self::Contraction(plan) => plan.steps(),
         }
     }
 
@@ -88,6 +97,7 @@ impl DevicePlan {
             Self::Windows(plan) => plan.grid(),
             Self::Outputs(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
+            Self::Contraction(plan) => plan.grid(step),
         }
     }
 
@@ -95,7 +105,7 @@ impl DevicePlan {
     pub fn reads_elements(&self) -> bool {
         match self {
             Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
-            Self::Copy(_) | Self::Update(_) => false,
+            Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
             Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
     }
@@ -146,6 +156,9 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
+        FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
+            contraction::plan(fusion, hero, gpu)?.map(|plan| plan.map(DevicePlan::Contraction))
+        }
         _ => None,
     })
 }

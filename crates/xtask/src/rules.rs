@@ -94,7 +94,24 @@ pub const EDGES: &[(&str, &[&str])] = &[
     // Uses `tf` to read the graphs of cases as the command line does.
     ("recorded", &["support", "shape", "npz"]),
     ("gpu-check", &["support", "shape", "recorded", "device"]),
-    ("conformance", &["support", "shape", "npz", "recorded", "hlo", "evaluator", "mlir", "stablehlo", "target", "tf", "compiler"]),
+    (
+        "conformance",
+        &[
+            "support",
+            "shape",
+            "npz",
+            "recorded",
+            "hlo",
+            "evaluator",
+            "mlir",
+            "stablehlo",
+            "target",
+            "tf",
+            "nest",
+            "codegen",
+            "compiler",
+        ],
+    ),
     (
         "filetest",
         &[

@@ -53,10 +53,8 @@ impl Program {
             let program = input.source.import(&mut Watch::new(&mut progress, &mut dumper))?;
             let signature = Signature::of(&program);
             check(&signature, &initial)?;
-            let back = BackOptions {
-                plan: flags.plan_options()?,
-                ..compiler::in_process_options(target.clone())
-            };
+            let back =
+                BackOptions { plan: flags.plan_options()?, ..compiler::in_process_options(target.clone()) };
             let back = match device {
                 Some(device) => back.on_device(device)?,
                 None => back,
