@@ -37,8 +37,8 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TransposePlan) -> Result<(
     let mut tiles: Vec<Tile> = Vec::with_capacity(plan.values.len());
     for first in (0..TILE).step_by(TILE_ROWS as usize) {
         let line = row.plus_constant(first);
-        let (a, _) = inside(cx, &of_across.plus(&column), plan.across)?;
-        let (i, _) = inside(cx, &of_innermost.plus(&line), plan.innermost)?;
+        let Some((a, _)) = inside(cx, &of_across.plus(&column), plan.across)? else { continue };
+        let Some((i, _)) = inside(cx, &of_innermost.plus(&line), plan.innermost)? else { continue };
         indices[plan.across.dimension] = a;
         indices[plan.innermost.dimension] = i;
         for (k, &id) in plan.values.iter().enumerate() {
@@ -65,8 +65,10 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TransposePlan) -> Result<(
     cx.barrier();
     for first in (0..TILE).step_by(TILE_ROWS as usize) {
         let line = row.plus_constant(first);
-        let (a, in_across) = inside(cx, &of_across.plus(&line), plan.across)?;
-        let (i, in_innermost) = inside(cx, &of_innermost.plus(&column), plan.innermost)?;
+        let Some((a, in_across)) = inside(cx, &of_across.plus(&line), plan.across)? else { continue };
+        let Some((i, in_innermost)) = inside(cx, &of_innermost.plus(&column), plan.innermost)? else {
+            continue;
+        };
         indices[plan.across.dimension] = a;
         indices[plan.innermost.dimension] = i;
         let is_in = team::all(cx, &[in_across, in_innermost]);
@@ -95,10 +97,11 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TransposePlan) -> Result<(
 }
 
 /// Returns an index of a loop, and a condition if the loop may have no such index. It is then
-/// another one.
-fn inside(cx: &mut KernelContext<'_>, index: &Index, of: Loop) -> Result<(Index, Option<ValueId>)> {
+/// another one. Returns `None` if the loop never has it.
+fn inside(cx: &mut KernelContext<'_>, index: &Index, of: Loop) -> Result<Option<(Index, Option<ValueId>)>> {
     Ok(match cx.contains(index, 0, of.extent)? {
-        Containment::When(is_in) => (cx.clamp(index, 0, of.extent - 1)?, Some(is_in)),
-        _ => (index.clone(), None),
+        Containment::Always => Some((index.clone(), None)),
+        Containment::When(is_in) => Some((cx.clamp(index, 0, of.extent - 1)?, Some(is_in))),
+        Containment::Never => None,
     })
 }

@@ -88,7 +88,7 @@ pub(crate) fn plan(
     target: &Target,
 ) -> Result<Option<KernelPlan<OutputsPlan>>> {
     let plan = multi_output::plan(fusion, target)?;
-    let leaves_may_overwrite = plan.leaves_may_overwrite;
+    let mut leaves_may_overwrite = plan.leaves_may_overwrite;
     let mut body = plan.strategy;
     if body.sizes.contains(&0) || (body.updates.is_empty() && !body.reduces()) {
         return Ok(None);
@@ -115,6 +115,10 @@ pub(crate) fn plan(
     let teams = Teams::of_columns(count, length);
     let unroll = (length / teams.size).clamp(1, 4);
     let parts = parts(&teams, length, teams.size * unroll, i64::from(gpu.processors));
+    if length % (teams.size * unroll) != 0 || parts.0 * parts.1 != length || count % teams.per_group != 0 {
+        // Threads without work of their own read other threads' elements.
+        leaves_may_overwrite.clear();
+    }
     let second = combining_teams(count, parts.0);
     // No accumulator takes more than 8 bytes; each begins at a multiple of 16.
     let reductions = leaves.len() as i64;
