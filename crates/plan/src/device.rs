@@ -4,7 +4,6 @@
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
 mod contraction;
-pub(crate) mod loops;
 pub(crate) mod movement;
 pub(crate) mod outputs;
 pub(crate) mod reduce;

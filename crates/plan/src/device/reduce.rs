@@ -13,9 +13,6 @@ use std::fmt;
 use support::Result;
 use target::Gpu;
 
-/// Bytes that a thread loads at once.
-const LOAD_BYTES: i64 = 16;
-
 /// Fewer elements than this are not divided into parts.
 const MIN_ELEMENTS: i64 = 1 << 15;
 
@@ -104,7 +101,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     let is_operation = fusion.shape().as_array().is_some_and(|s| !s.element_type.is_complex())
         && is_associative(&fusion.module[*to_apply]);
     let innermost = if is_row { reduced.last().map_or(1, |l| l.extent) } else { 1 };
-    let lanes = if is_operation { lanes(fusion, innermost) } else { 1 };
+    let lanes = if is_operation { loops::device::load_lanes(fusion, innermost) } else { 1 };
     let processors = i64::from(gpu.processors);
     let teams = if is_row {
         Teams::of_rows(count, length / lanes, processors)
@@ -156,23 +153,23 @@ pub(super) fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> 
     ((length + part - 1) / part, part)
 }
 
-/// Elements that a thread loads at once from rows of this length: all elements of the body fit into
-/// one load, and rows consist of whole loads.
-pub(super) fn lanes(fusion: &Fusion<'_>, innermost: i64) -> i64 {
-    let mut bytes = 2;
-    for id in fusion.instructions() {
-        for shape in std::iter::once(id).chain(fusion.body[id].operands().iter().copied()) {
-            for (_, leaf) in fusion.body[shape].shape().leaves() {
-                if leaf.element_type.is_complex() {
-                    return 1;
-                }
-                bytes = bytes.max(leaf.element_type.byte_size() as i64);
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_reductions_to_few_results_are_divided() {
+        let teams = |count, size| Teams { count, per_group: 1, size, is_across: false };
+        // Results, threads, elements, elements per round; parts and elements of a part.
+        let table = [
+            (1, 512, 1 << 20, 8192, (64, 16384)),
+            (100, 512, 1 << 20, 8192, (5, 212_992)),
+            (1, 256, 20_000, 1024, (1, 20_000)),
+            (1, 512, 40_000, 8192, (2, 24_576)),
+            (1000, 256, 1 << 20, 1024, (1, 1 << 20)),
+        ];
+        for (count, size, length, round, expected) in table {
+            assert_eq!(parts(&teams(count, size), length, round, 108), expected, "{count} of {length}");
         }
     }
-    let mut lanes = LOAD_BYTES / bytes;
-    while lanes > 1 && innermost % lanes != 0 {
-        lanes /= 2;
-    }
-    lanes.max(1)
 }

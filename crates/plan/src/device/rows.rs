@@ -2,10 +2,10 @@
 
 use crate::collapse::Loop;
 use crate::device::GroupGrid;
-use crate::device::reduce;
 use crate::device::teams::Teams;
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
+use crate::loops::device::load_lanes;
 use crate::reduction::rows::{self, RowsPlan};
 use crate::tasks::is_transcendental;
 use std::fmt;
@@ -76,7 +76,7 @@ pub(crate) fn plan(
         sweep.loaded.clear();
         sweep.stored.clear();
     }
-    let lanes = reduce::lanes(fusion, rows.columns.last().map_or(1, |l| l.extent));
+    let lanes = load_lanes(fusion, rows.columns.last().map_or(1, |l| l.extent));
     let units = length / lanes;
     let mut teams = Teams::of_rows(count, units, i64::from(gpu.processors));
     let each = |ops: i64, is_costly: bool| if is_costly { 30 * ops } else { ops };
