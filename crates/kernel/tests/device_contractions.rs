@@ -49,7 +49,7 @@ fn check(text: &str, target: &Target, values: Values, tolerance: Tolerance) -> V
     let mut found = Vec::new();
     for plan in plan.computations.values().flat_map(|c| c.instructions.values()) {
         if let Strategy::Device(device) = &plan.strategy {
-            let DevicePlan::Contraction(plan) = &**device;
+            let DevicePlan::Contraction(plan) = &**device else { continue };
             found.push(plan.clone());
         }
     }
