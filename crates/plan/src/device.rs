@@ -9,12 +9,13 @@ pub use contraction::{
     Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
 };
 
+use crate::contraction::Planner;
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use std::fmt;
 use support::Result;
-use target::{Gpu, Target};
+use target::Gpu;
 
 /// Workgroups of a kernel and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,9 +62,9 @@ pub(crate) fn plan(
     module: &Module,
     computation: &Computation,
     id: InstructionId,
-    target: &Target,
+    planner: Planner<'_>,
 ) -> Result<Option<KernelPlan<DevicePlan>>> {
-    let Some(gpu) = target.gpu else { return Ok(None) };
+    let Some(gpu) = planner.target.gpu else { return Ok(None) };
     let has_no_kernel = matches!(
         computation[id].op(),
         Op::Parameter { .. }
@@ -83,13 +84,17 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let fusion = Fusion::of(module, computation, id)?;
-    plan_fusion(&fusion, gpu)
+    plan_fusion(&fusion, gpu, planner)
 }
 
-fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<DevicePlan>>> {
+fn plan_fusion(
+    fusion: &Fusion<'_>,
+    gpu: Gpu,
+    planner: Planner<'_>,
+) -> Result<Option<KernelPlan<DevicePlan>>> {
     Ok(match fusion.kind() {
         FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
-            contraction::plan(fusion, hero, gpu)?.map(|plan| plan.map(DevicePlan::Contraction))
+            contraction::plan(fusion, hero, gpu, planner.allow_tf32)?.map(|plan| plan.map(DevicePlan::Contraction))
         }
         _ => None,
     })

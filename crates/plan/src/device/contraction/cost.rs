@@ -75,6 +75,9 @@ const KERNEL: i64 = 4000;
 /// Bytes per cycle of all multiprocessors together from the second-level cache.
 const BYTES: i64 = 1000;
 
+/// Fewest summands of a part.
+const LEAST_PART: i64 = 64;
+
 /// Most parts of the summands.
 const MOST_SPLITS: i64 = 32;
 
@@ -83,6 +86,7 @@ pub(super) fn choose(
     types: [PrimitiveType; 2],
     accumulator: PrimitiveType,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Choice {
     let k = view.extent(Role::Summand);
     let direct = Choice { method: Method::Direct, splits: 1, part: k };
@@ -99,7 +103,7 @@ pub(super) fn choose(
     if is_narrow || m.saturating_mul(n).saturating_mul(k) < 4096 && batch == 1 {
         return direct;
     }
-    if let Some(choice) = matrix([batch, m, n, k], types, accumulator, gpu) {
+    if let Some(choice) = matrix([batch, m, n, k], types, accumulator, gpu, allow_tf32) {
         return choice;
     }
     let size = accumulator.byte_size() as i64;
@@ -110,7 +114,7 @@ pub(super) fn choose(
             continue;
         }
         let mut splits = 1;
-        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 8 * tile.depth) {
+        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= LEAST_PART) {
             let part = div_ceil(div_ceil(k, splits), tile.depth) * tile.depth;
             if div_ceil(k, part) == splits {
                 let shape = Shape {
@@ -137,11 +141,13 @@ fn matrix(
     types: [PrimitiveType; 2],
     accumulator: PrimitiveType,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Option<Choice> {
     let [element_type, other] = types;
     let is_supported = match element_type {
         PrimitiveType::F16 | PrimitiveType::Bf16 => accumulator == PrimitiveType::F32,
         PrimitiveType::S8 => accumulator == PrimitiveType::S32,
+        PrimitiveType::F32 => accumulator == PrimitiveType::F32 && allow_tf32,
         _ => false,
     };
     if !gpu.has_matrix_units || !is_supported || element_type != other || k < 16 {
@@ -151,7 +157,7 @@ fn matrix(
     for (rows, columns, efficiency) in MATRIX_TILES {
         let tile = MatrixTile { rows, columns, element_type };
         let mut splits = 1;
-        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 4 * tile.depth()) {
+        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 2 * LEAST_PART) {
             let part = div_ceil(div_ceil(k, splits), tile.depth()) * tile.depth();
             if div_ceil(k, part) == splits {
                 let shape = Shape {
@@ -159,7 +165,7 @@ fn matrix(
                     columns,
                     depth: tile.depth(),
                     threads: MatrixTile::THREADS.into(),
-                    rate: MATRIX_RATE * efficiency / 100,
+                    rate: MATRIX_RATE * 2 / element_type.byte_size() as i64 * efficiency / 100,
                 };
                 let cost = cost([batch, m, n], shape, splits, part, 4, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
