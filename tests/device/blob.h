@@ -11,7 +11,8 @@
 
 #include "tfcompile/device.h"
 
-static long check_count;
+// Checks of the thread.
+static __thread long check_count;
 
 // Ends the test with the line of the failure.
 #define CHECK(condition)                                                            \

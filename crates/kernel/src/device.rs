@@ -9,6 +9,10 @@ mod contraction;
 mod control;
 mod grid;
 mod host;
+mod movement;
+mod reduce;
+mod rows;
+mod team;
 
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
@@ -43,6 +47,10 @@ pub(crate) struct DeviceCall {
 /// Emits a step of a device plan.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -> Result<()> {
     match plan {
+        DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
+        DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
+        DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
         DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),
     }
 }

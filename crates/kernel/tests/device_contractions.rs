@@ -59,8 +59,9 @@ fn check_with(
     let mut found = Vec::new();
     for plan in plan.computations.values().flat_map(|c| c.instructions.values()) {
         if let Strategy::Device(device) = &plan.strategy {
-            let DevicePlan::Contraction(plan) = &**device;
-            found.push(plan.clone());
+            if let DevicePlan::Contraction(plan) = &**device {
+                found.push(plan.clone());
+            }
         }
     }
     let is_contraction = |op: &Op| matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Fusion { .. });
@@ -138,12 +139,7 @@ fn dots_of_all_extents() {
 fn narrow_floats_are_summed_in_single_precision() {
     for target in targets() {
         for ty in ["f16", "bf16"] {
-            let text = dot(
-                &format!("{ty}[40,48]"),
-                &format!("{ty}[48,40]"),
-                &format!("{ty}[40,40]"),
-                PLAIN,
-            );
+            let text = dot(&format!("{ty}[40,48]"), &format!("{ty}[48,40]"), &format!("{ty}[40,40]"), PLAIN);
             check(&text, &target, Values::Below(4), Tolerance::Exact);
         }
     }
@@ -235,7 +231,8 @@ fn convolutions_of_all_forms() {
 
 /// Returns a module of one fusion of a dot of `p0` and `p1`.
 fn fusion(shapes: [&str; 4], body: &str, result: &str) -> String {
-    let list: String = (0..).zip(shapes).map(|(k, shape)| format!("  p{k} = {shape} parameter({k})\n")).collect();
+    let list: String =
+        (0..).zip(shapes).map(|(k, shape)| format!("  p{k} = {shape} parameter({k})\n")).collect();
     format!(
         "HloModule m\n\nfused {{\n{list}{body}\n}}\n\nENTRY main {{\n{list}  \
          ROOT f = {result} fusion(p0, p1, p2, p3), kind=kOutput, calls=fused\n}}\n"

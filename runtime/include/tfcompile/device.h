@@ -51,7 +51,7 @@ enum tfcompile_device_status {
   TFCOMPILE_DEVICE_NO_IMAGE = 7,        // The program has no code for this device.
   TFCOMPILE_DEVICE_LOAD_FAILED = 8,     // The driver rejected the code. The text has its log.
   TFCOMPILE_DEVICE_DRIVER_ERROR = 9,    // Another error of the driver.
-  TFCOMPILE_DEVICE_LOST = 10,           // A kernel failed or timed out. Close and reopen the device.
+  TFCOMPILE_DEVICE_LOST = 10,           // A kernel failed or timed out: close and reopen it.
   TFCOMPILE_DEVICE_CHECK_FAILED = 11,   // An assertion of the model failed.
   TFCOMPILE_DEVICE_NO_HOST_MEMORY = 12  // malloc failed.
 };
@@ -142,8 +142,8 @@ static inline int32_t tfcompile_device_count(int32_t kind, int32_t* count, struc
 static inline struct tfcompile_device* tfcompile_device_open(const struct tfcompile_device_options* options,
                                                              struct tfcompile_device_error* error);
 
-// Closes a device. The last call releases everything that the device has, so its instances, streams,
-// and events must be destroyed before.
+// Closes a device. The last call releases everything that the device has, so its instances,
+// streams, and events must be destroyed before.
 static inline void tfcompile_device_close(struct tfcompile_device* device);
 
 static inline int32_t tfcompile_device_get_info(struct tfcompile_device* device, struct tfcompile_device_info* info,
@@ -233,10 +233,11 @@ static inline struct tfcompile_device_instance* tfcompile_device_instance_create
 // Waits for the work of the instance and destroys it. Null is ignored.
 static inline void tfcompile_device_instance_destroy(struct tfcompile_device_instance* instance);
 
-// Runs the program asynchronously on a stream. Null `arguments`, null `results`, zero `sizes`, and a
-// null stream select the instance's own. Results that share an argument's memory need no address.
+// Runs the program asynchronously on a stream. Null `arguments`, null `results`, zero `sizes`, and
+// a null stream select the instance's own. Results that share an argument's memory need no address.
 // Successive runs of an instance are ordered even on different streams. A program with loops or
-// branches that the host decides waits for the stream at each of them.
+// branches that the host decides waits for the stream at each of them. The second run with the same
+// addresses records a CUDA graph, which later ones launch; four sets of addresses are remembered.
 static inline int32_t tfcompile_device_instance_enqueue(struct tfcompile_device_instance* instance,
                                                         const tfcompile_device_address* arguments,
                                                         const tfcompile_device_address* results,
@@ -265,7 +266,7 @@ static inline int32_t tfcompile_device_instance_set_resident(struct tfcompile_de
                                                              uint32_t argument, int32_t is_resident,
                                                              struct tfcompile_device_error* error);
 
-// Stream of the instance on which frames run.
+// Stream of the instance on which frames run. Starting and ending profiling replaces it.
 static inline void* tfcompile_device_instance_stream(struct tfcompile_device_instance* instance);
 
 // Error of the last run of a frame.

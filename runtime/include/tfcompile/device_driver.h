@@ -1,5 +1,5 @@
-// Shared parts of the device runtime: the table of functions that a driver provides, the state of an
-// open device, error texts, locks, and opening of libraries. Included by device.h only.
+// Shared parts of the device runtime: the table of functions that a driver provides, the state of
+// an open device, error texts, locks, and opening of libraries. Included by device.h only.
 //
 // Contains nothing that is specific to a driver. Functions that can fail return an enum
 // tfcompile_device_status and describe the failure in *error unless `error` is null.

@@ -17,8 +17,8 @@ static inline int32_t tfcompile_frame_run(struct tfcompile_device_instance* inst
 
 // ---- images
 
-// Returns how well an image suits a device of an arch: 0 if it does not run there. Images whose arch
-// has the flag 1000 ("sm_90a") run on exactly that arch.
+// Returns how well an image suits a device of an arch: 0 if it does not run there. Images whose
+// arch has the flag 1000 ("sm_90a") run on exactly that arch.
 static inline uint32_t tfcompile_image_rank(const struct tfcompile_device_image* image, uint32_t arch) {
   const uint32_t of = image->arch % 1000;
   const int is_exact = image->arch >= 1000;
@@ -41,8 +41,8 @@ static inline int32_t tfcompile_image_choose(const struct tfcompile_device* devi
   uint32_t i;
   if (program->api != (uint32_t)device->kind) {
     return tfcompile_device_fail(error, TFCOMPILE_DEVICE_NO_IMAGE, 0,
-                                 "program '%s' is compiled for %s, but device %d (%s) is open with %s; open a device of "
-                                 "the other kind or compile the model for this one",
+                                 "program '%s' is compiled for %s, but device %d (%s) is open with %s; open a device "
+                                 "of the other kind or compile the model for this one",
                                  program->name, program->api == TFCOMPILE_DEVICE_CUDA ? "CUDA" : "OpenCL",
                                  (int)device->options.ordinal, device->name, device->driver->name);
   }

@@ -16,7 +16,9 @@ extern "C" {
 #define TFCOMPILE_DEVICE_SMALL_REGION (UINT64_C(2) << 20)
 #define TFCOMPILE_DEVICE_LARGE_REGION (UINT64_C(64) << 20)
 
-static inline uint64_t tfcompile_device_round(uint64_t bytes, uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+static inline uint64_t tfcompile_device_round(uint64_t bytes, uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 // Takes a region from the driver.
 static inline int32_t tfcompile_pool_grow(struct tfcompile_device* device, uint64_t bytes,
@@ -119,8 +121,8 @@ static inline int32_t tfcompile_pool_fail(struct tfcompile_device* device, uint6
   (void)tfcompile_device_bytes(&unused, free_bytes);
   return tfcompile_device_fail(
       error, TFCOMPILE_DEVICE_OUT_OF_MEMORY, 2,
-      "out of memory on device %d (%s): %s needs %s (%llu bytes); of %s, %s are free, and the pool has %s in use and %s "
-      "cached, at most %s; use smaller batches, destroy unused instances, end other programs that use the device, or "
+      "out of memory on device %d (%s): %s needs %s (%llu bytes); of %s, %s are free, and the pool has %s in use and "
+      "%s cached, at most %s; use smaller batches, destroy unused instances, end other programs that use the device, or "
       "raise memory_fraction",
       (int)device->options.ordinal, device->name, purpose, needed.text, (unsigned long long)bytes, total.text,
       unused.text, used.text, cached.text, limit.text);

@@ -356,8 +356,8 @@ static inline int32_t tfcompile_device_transfer(struct tfcompile_device* device,
   tfcompile_device_clear(error);
   if (bytes == 0) return TFCOMPILE_DEVICE_OK;
   if (to == 0 || (from == 0 && operation != TFCOMPILE_DEVICE_FILL)) {
-    return tfcompile_device_fail(error, TFCOMPILE_DEVICE_INVALID_ARGUMENT, 0, "cannot copy %llu bytes: an address is null",
-                                 (unsigned long long)bytes);
+    return tfcompile_device_fail(error, TFCOMPILE_DEVICE_INVALID_ARGUMENT, 0,
+                                 "cannot copy %llu bytes: an address is null", (unsigned long long)bytes);
   }
   if (stream == NULL) {
     status = tfcompile_device_stream_create(device, 0, &own, error);

@@ -56,8 +56,8 @@ static inline int32_t tfcompile_opencl_open(struct tfcompile_device* device, str
     return tfcompile_opencl_no_device(device->options.ordinal, &devices, error);
   }
   device->handle = devices.handles[device->options.ordinal];
-  // CL_DEVICE_: NAME, VERSION, MAX_COMPUTE_UNITS, ADDRESS_BITS, MAX_WORK_GROUP_SIZE, GLOBAL_MEM_SIZE,
-  // MAX_MEM_ALLOC_SIZE, SVM_CAPABILITIES, IL_VERSION.
+  // CL_DEVICE_: NAME, VERSION, MAX_COMPUTE_UNITS, ADDRESS_BITS, MAX_WORK_GROUP_SIZE,
+  // GLOBAL_MEM_SIZE, MAX_MEM_ALLOC_SIZE, SVM_CAPABILITIES, IL_VERSION.
   result = api->device_info(device->handle, 0x102b, sizeof device->name, device->name, NULL);
   // CL_INVALID_VALUE: the name is longer.
   if (result == -30) {
@@ -78,7 +78,8 @@ static inline int32_t tfcompile_opencl_open(struct tfcompile_device* device, str
   if (api->device_info(device->handle, 0x1053, sizeof shared_memory, &shared_memory, NULL) != 0) shared_memory = 0;
   if (api->device_info(device->handle, 0x105b, sizeof il - 1, il, NULL) != 0) il[0] = '\0';
   if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2) major = minor = 0;
-  if (strstr(il, "SPIR-V") == NULL || (api->program_il == NULL && devices.program_il[device->options.ordinal] == NULL)) {
+  if (strstr(il, "SPIR-V") == NULL ||
+      (api->program_il == NULL && devices.program_il[device->options.ordinal] == NULL)) {
     return tfcompile_device_fail(error, TFCOMPILE_DEVICE_DRIVER_TOO_OLD, 0,
                                  "OpenCL device %d (%s, %s) takes no SPIR-V: expected OpenCL 2.1 or the extension "
                                  "cl_khr_il_program; update its driver or use another device",
@@ -176,8 +177,8 @@ static inline void tfcompile_opencl_stream_destroy(struct tfcompile_device* devi
 static inline int32_t tfcompile_opencl_fail_wait(struct tfcompile_device* device, int result,
                                                  struct tfcompile_device_error* error, const char* attempt) {
   const int32_t status = tfcompile_opencl_fail(device, result, error, "%s", attempt);
-  // CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_INVALID_COMMAND_QUEUE, and
-  // negative states of commands.
+  // CL_OUT_OF_RESOURCES, CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, CL_INVALID_COMMAND_QUEUE,
+  // and negative states of commands.
   if (result != -5 && result != -14 && result != -36 && result > -1000) return status;
   tfcompile_device_mark_lost(device, attempt);
   if (error != NULL) {

@@ -1,5 +1,5 @@
-// Reads a device program: the tables and the code that `tfcompile` stores in an object for a device.
-// Included by device.h only.
+// Reads a device program: the tables and the code that `tfcompile` stores in an object for a
+// device. Included by device.h only.
 //
 // Nothing of the program is trusted. Every offset, index, and length is checked once here, so that
 // the interpreter of its code cannot leave the tables or the buffers.
@@ -109,7 +109,9 @@ static inline uint64_t tfcompile_read_u64(const unsigned char* at) {
   return (uint64_t)tfcompile_read_u32(at) | (uint64_t)tfcompile_read_u32(at + 4) << 32;
 }
 
-static inline uint64_t tfcompile_word_u64(const uint32_t* words) { return (uint64_t)words[0] | (uint64_t)words[1] << 32; }
+static inline uint64_t tfcompile_word_u64(const uint32_t* words) {
+  return (uint64_t)words[0] | (uint64_t)words[1] << 32;
+}
 
 static inline int32_t tfcompile_program_fail(struct tfcompile_device_error* error, const char* format, ...)
     TFCOMPILE_DEVICE_FORMAT(2, 3);

@@ -100,10 +100,16 @@ impl Memory {
         };
         for at in offset..offset + size {
             let (writer, reader) = (block.writers[at], block.readers[at]);
-            assert!(!is_apart(writer), "race at byte {at} of block {number}: {access:?} and the write {writer:?}");
+            assert!(
+                !is_apart(writer),
+                "race at byte {at} of block {number}: {access:?} and the write {writer:?}"
+            );
             let this = Last { launch, group: access.group, epoch: access.epoch, thread: access.thread };
             if access.writes {
-                assert!(!is_apart(reader), "race at byte {at} of block {number}: {access:?} and the read {reader:?}");
+                assert!(
+                    !is_apart(reader),
+                    "race at byte {at} of block {number}: {access:?} and the read {reader:?}"
+                );
                 block.writers[at] = this;
                 continue;
             }

@@ -181,10 +181,9 @@ impl ContractionPlan {
             (Step::Products, Method::Tiles(tile)) => {
                 GroupGrid { groups: self.tile_groups(tile.rows, tile.columns), threads: tile.threads() }
             }
-            (Step::Products, Method::Matrix(tile)) => GroupGrid {
-                groups: self.tile_groups(tile.rows, tile.columns),
-                threads: MatrixTile::THREADS,
-            },
+            (Step::Products, Method::Matrix(tile)) => {
+                GroupGrid { groups: self.tile_groups(tile.rows, tile.columns), threads: MatrixTile::THREADS }
+            }
             (Step::Products, Method::Few(few)) => {
                 let groups = self.view.extent(Role::Batch) * self.column_groups(few) * self.splits;
                 GroupGrid { groups: groups as u64, threads: (few.columns * few.slices) as u32 }

@@ -20,7 +20,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>) -> Result<()> {
         return Ok(());
     }
     let Strategy::Device(device) = &cx.plan().strategy else { return Err(missing()) };
-    let DevicePlan::Contraction(plan) = &**device;
+    let DevicePlan::Contraction(plan) = &**device else { return Err(missing()) };
     let threads = i64::from(plan.grid(0).threads);
     let size = result.shape.element_type.byte_size() as i64;
     let thread = element(cx, threads, rows * (whole - run))?;

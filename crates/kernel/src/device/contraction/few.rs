@@ -60,8 +60,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan, few: &Few
             }
             let weights = rhs.load(cx, &spot, (few.run * few.column_run) as u32)?.real();
             for row in 0..rows {
-                at[Role::Row as usize] =
-                    along(cx, &view.axes[Role::Row as usize], &Index::constant(row))?;
+                at[Role::Row as usize] = along(cx, &view.axes[Role::Row as usize], &Index::constant(row))?;
                 let whole = lhs.run(Role::Summand, few.run) == few.run;
                 for r in 0..few.run {
                     let left = if whole && r > 0 {

@@ -134,7 +134,20 @@ impl<'p> Loads<'p> {
         }
         let shared = cx.workgroup_memory(2 * (extent * ROW) as u64, 16);
         let scalar = memory_type(tile.element_type);
-        Ok(Self { operand, plan, role, extent, depth, scalar, lanes, along_summands, slots, batch, outer, shared })
+        Ok(Self {
+            operand,
+            plan,
+            role,
+            extent,
+            depth,
+            scalar,
+            lanes,
+            along_summands,
+            slots,
+            batch,
+            outer,
+            shared,
+        })
     }
 
     /// Bytes of a buffer.
@@ -275,7 +288,8 @@ impl Threads {
         let rows = cx.offset(buffers[0], first_row, 1);
         // Column `g` of product `j` of a pair is column `g / 2 * 4 + j * 2 + g % 2`.
         let (half, odd) = cx.div_rem(&self.group, 2)?;
-        let first_column = self.column.plus(&half.times(4)).plus(&odd).times(ROW).plus(&self.thread.times(16));
+        let first_column =
+            self.column.plus(&half.times(4)).plus(&odd).times(ROW).plus(&self.thread.times(16));
         let first_column = cx.scalar_value(&first_column)?;
         let columns = cx.offset(buffers[1], first_column, 1);
         let mut left = Vec::new();

@@ -19,8 +19,7 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &ContractionPlan) -> Result
         let ty = Type::scalar(scalar_type(plan.accumulator)?);
         let initial = zero(cx, ty);
         let sums = cx.for_range_carrying(0, plan.splits, 1, &[initial], |cx, split, sums| {
-            let (address, alignment) =
-                part_address(cx, plan, &split.times(elements).plus(&number), 1)?;
+            let (address, alignment) = part_address(cx, plan, &split.times(elements).plus(&number), 1)?;
             let part = cx.load(ty, address, alignment);
             Ok(vec![cx.add(sums[0], part)])
         })?;

@@ -44,15 +44,8 @@ const WIDE_TILES: [(GroupTile, i64); 3] =
 
 /// Tiles for matrix units, rows and columns, and how much of the units' rate a full multiprocessor
 /// reaches with them, in percent.
-const MATRIX_TILES: [(i64, i64, i64); 7] = [
-    (32, 32, 20),
-    (64, 32, 30),
-    (32, 64, 30),
-    (64, 64, 45),
-    (128, 64, 58),
-    (64, 128, 58),
-    (128, 128, 70),
-];
+const MATRIX_TILES: [(i64, i64, i64); 7] =
+    [(32, 32, 20), (64, 32, 30), (32, 64, 30), (64, 64, 45), (128, 64, 58), (64, 128, 58), (128, 128, 70)];
 
 /// Multiply-adds of matrix units for 2 bytes per cycle and multiprocessor.
 const MATRIX_RATE: i64 = 1024;
@@ -190,14 +183,7 @@ struct Shape {
 }
 
 /// Estimates the cycles of tiles.
-fn cost(
-    [batch, m, n]: [i64; 3],
-    tile: Shape,
-    splits: i64,
-    part: i64,
-    size: i64,
-    gpu: Gpu,
-) -> i64 {
+fn cost([batch, m, n]: [i64; 3], tile: Shape, splits: i64, part: i64, size: i64, gpu: Gpu) -> i64 {
     let tiles = batch.saturating_mul(div_ceil(m, tile.rows)).saturating_mul(div_ceil(n, tile.columns));
     let groups = tiles.saturating_mul(splits);
     let each = div_ceil(groups, gpu.processors.into());
@@ -228,8 +214,7 @@ fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Ch
     if m.min(n) > MOST_FEW || k < 32 {
         return None;
     }
-    let (view, matrix_type) =
-        if is_swapped { (view.swapped(), types[0]) } else { (view.clone(), types[1]) };
+    let (view, matrix_type) = if is_swapped { (view.swapped(), types[0]) } else { (view.clone(), types[1]) };
     let (batch, n) = (view.extent(Role::Batch), view.extent(Role::Column));
     let most = (16 / matrix_type.byte_size() as i64).clamp(1, 4);
     let run = view.rhs.run(&view, Role::Summand, most);

@@ -93,7 +93,12 @@ impl ContractionView {
     /// pixels, its columns the output features of a group, and its summands the taps with the input
     /// features of the group. In a gradient, the rows are the taps with the input features, and the
     /// summands are the pixels of all images.
-    pub fn of_convolution(form: ConvolutionForm, dims: &ConvolutionDims, input: &ArrayShape, kernel: &ArrayShape) -> Self {
+    pub fn of_convolution(
+        form: ConvolutionForm,
+        dims: &ConvolutionDims,
+        input: &ArrayShape,
+        kernel: &ArrayShape,
+    ) -> Self {
         let input_strides = row_major_strides(&input.sizes());
         let kernel_strides = row_major_strides(&kernel.sizes());
         let last = input.rank() - 1;
@@ -171,9 +176,8 @@ impl OperandView {
     pub fn run(&self, view: &ContractionView, role: Role, most: i64) -> i64 {
         let axes = &view.axes[role as usize];
         let Some(fastest) = axes.len().checked_sub(1) else { return 1 };
-        let is_checked = |check: &Check| {
-            check.terms.iter().any(|&(of, number, _)| of == role && number == fastest)
-        };
+        let is_checked =
+            |check: &Check| check.terms.iter().any(|&(of, number, _)| of == role && number == fastest);
         if self.strides[role as usize][fastest] != 1 || self.checks.iter().any(is_checked) {
             return 1;
         }
@@ -226,8 +230,9 @@ impl Draft {
 
     /// Drops axes of size 1 and merges neighboring axes that are one stride apart in both operands.
     fn finish(self, result: [i64; 3]) -> ContractionView {
-        let is_checked =
-            |number: usize| self.checks.iter().any(|(terms, _)| terms.iter().any(|&(axis, _)| axis == number));
+        let is_checked = |number: usize| {
+            self.checks.iter().any(|(terms, _)| terms.iter().any(|&(axis, _)| axis == number))
+        };
         let mut places: Vec<Option<(Role, usize)>> = vec![None; self.axes.len()];
         let mut view = ContractionView {
             axes: Default::default(),
