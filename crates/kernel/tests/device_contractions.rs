@@ -291,3 +291,52 @@ fn methods_follow_from_extents() {
         assert_eq!(described(&plans[0]), (method.to_owned(), splits), "{lhs} {rhs}");
     }
 }
+
+/// Runs NVIDIA's assembler where `TFCOMPILE_PTXAS` names it.
+#[test]
+fn main_tiles_stay_in_registers() {
+    let Ok(assembler) = std::env::var("TFCOMPILE_PTXAS") else { return };
+    let transposed = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    let mut texts = Vec::new();
+    for (ty, m, n, k) in [
+        ("f32", 4096, 4096, 4096),
+        ("f32", 4095, 4095, 4095),
+        ("f32", 65_536, 32, 512),
+        ("f32", 512, 512, 512),
+        ("f64", 4096, 4096, 4096),
+        ("f16", 4096, 4096, 4096),
+        ("bf16", 512, 768, 768),
+    ] {
+        let (lhs, result) = (format!("{ty}[{m},{k}]"), format!("{ty}[{m},{n}]"));
+        texts.push(dot(&lhs, &format!("{ty}[{k},{n}]"), &result, PLAIN));
+        texts.push(dot(&lhs, &format!("{ty}[{n},{k}]"), &result, transposed));
+    }
+    let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    texts.push(convolution("f32", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
+    texts.push(convolution("bf16", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
+    for (number, text) in texts.iter().enumerate() {
+        let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let target = Target::cuda("sm_80").expect("a target");
+        let plan = plan::plan(&module, &target).expect("a plan");
+        let schedule = buffers::schedule(&module, &plan);
+        let mut pool = buffers::ConstantsPool::default();
+        let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
+        let program = kernel::lower_device(&module, &plan, &schedule, &assignment, &target).expect("kernels");
+        let image = codegen::compile_kernels(&program, &target, false).expect("PTX");
+        let file = std::env::temp_dir().join(format!("contraction_{}_{number}.ptx", std::process::id()));
+        std::fs::write(&file, &image.bytes).expect("a file");
+        for architecture in ["sm_80", "sm_90"] {
+            let output = std::process::Command::new(&assembler)
+                .args(["-v", &format!("-arch={architecture}"), "-o", "/dev/null"])
+                .arg(&file)
+                .output()
+                .expect("the assembler");
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{messages}\n{text}");
+            for line in messages.lines().filter(|line| line.contains("spill")) {
+                assert!(line.contains("0 bytes spill stores, 0 bytes spill loads"), "{line}\n{text}");
+            }
+        }
+        std::fs::remove_file(&file).expect("the file");
+    }
+}

@@ -9,7 +9,7 @@
 
 use super::operand::{along, along_block};
 use super::tiles::{Tiling, next_step, vector};
-use super::{Coordinates, Operand, Place, columns_together, finish, operands, when_below};
+use super::{Coordinates, Operand, Place, columns_together, finish, operands, tested_below, when_below};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
 use crate::element::{Element, memory_type};
@@ -328,7 +328,7 @@ impl Threads {
             for half in 0..2 {
                 let within = number as i64 * 16 + i64::from(half) * 8;
                 let row = tiling.row.plus(&self.row).plus(&self.group).plus_constant(within);
-                when_below(cx, &row, rows, 1, |cx, row| {
+                tested_below(cx, &row, rows, |cx, row| {
                     for (pair, sums) in sums.chunks(2).enumerate() {
                         let values: Vec<ValueId> = sums
                             .iter()
