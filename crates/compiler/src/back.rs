@@ -89,7 +89,7 @@ impl BackOptions {
     /// Text that identifies the generated code of a module. It omits options that do not affect the
     /// code.
     pub fn cache_key(&self) -> String {
-        let plan::Options { winograd, choices } = &self.plan;
+        let plan::Options { winograd, allow_tf32, choices } = &self.plan;
         let winograd = match winograd {
             plan::Winograd::Never => "never".to_owned(),
             plan::Winograd::Small => "small".to_owned(),
@@ -106,6 +106,7 @@ impl BackOptions {
             format!("entry_point {}", self.entry_point),
             format!("disabled_passes {}", self.disabled_passes.join(",")),
             format!("winograd {winograd}"),
+            format!("allow_tf32 {allow_tf32}"),
             format!("embed_constants {}", self.embed_constants),
             format!("freestanding {}", self.freestanding),
             format!("sanitize {sanitizer}"),
