@@ -48,8 +48,14 @@ pub struct DeviceImage {
 
 /// Passes for devices. Addresses are inferred first, so that accesses name their kind of memory.
 /// The lowering leaves masked accesses of short vectors, which devices do not have.
-const PASSES: &str = "always-inline,scalarize-masked-mem-intrin,function(sroa,infer-address-spaces,early-cse,\
-     instcombine<no-verify-fixpoint>,loop-mssa(licm),gvn,simplifycfg,infer-address-spaces,early-cse)";
+fn passes(is_spirv: bool) -> String {
+    // InstCombine turns tests of several lanes into casts of vectors of bits, which SPIR-V lacks.
+    let combine = if is_spirv { "" } else { "instcombine<no-verify-fixpoint>," };
+    format!(
+        "always-inline,scalarize-masked-mem-intrin,function(sroa,infer-address-spaces,early-cse,{combine}\
+         loop-mssa(licm),gvn,simplifycfg,infer-address-spaces,early-cse)"
+    )
+}
 
 /// Returns the symbol of a kernel. PTX allows letters, digits, and underscores.
 pub fn kernel_symbol(number: usize, name: &str) -> String {
@@ -90,7 +96,7 @@ pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) 
         verify(&module)?;
     }
     module
-        .run_passes(PASSES, &machine, PassBuilderOptions::create())
+        .run_passes(&passes(is_spirv), &machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = llvm_ir.then(|| module.print_to_string().to_string());
     let (kind, bytes) = if is_spirv {
