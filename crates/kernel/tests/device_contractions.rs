@@ -10,6 +10,16 @@ use target::Target;
 /// Lowers a module for a target, runs it, and compares the results with the evaluator's. Returns
 /// the plans of its contractions.
 fn check(text: &str, target: &Target, values: Values, tolerance: Tolerance) -> Vec<plan::ContractionPlan> {
+    check_with(text, target, &plan::Options::default(), values, tolerance)
+}
+
+fn check_with(
+    text: &str,
+    target: &Target,
+    options: &plan::Options,
+    values: Values,
+    tolerance: Tolerance,
+) -> Vec<plan::ContractionPlan> {
     let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let entry = module.entry_computation();
     let mut numbers = Numbers::new(text.len() as u64 + 1);
@@ -22,7 +32,7 @@ fn check(text: &str, target: &Target, values: Values, tolerance: Tolerance) -> V
         })
         .collect();
     let want = evaluator::evaluate(&module, &arguments).unwrap_or_else(|e| panic!("{e}\n{text}"));
-    let plan = plan::plan(&module, target).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let plan = plan::plan_with(&module, target, options).unwrap_or_else(|e| panic!("{e}\n{text}"));
     let schedule = buffers::schedule(&module, &plan);
     let mut pool = buffers::ConstantsPool::default();
     let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
@@ -91,8 +101,8 @@ fn dots_of_all_extents() {
     let table = [
         ("f32[32,16]", "f32[16,32]", "f32[32,32]", PLAIN),
         ("f32[70,50]", "f32[50,41]", "f32[70,41]", PLAIN),
-        ("f32[33,700]", "f32[700,34]", "f32[33,34]", PLAIN),
-        ("f32[260,24]", "f32[24,300]", "f32[260,300]", PLAIN),
+        ("f32[33,300]", "f32[300,34]", "f32[33,34]", PLAIN),
+        ("f32[140,12]", "f32[12,70]", "f32[140,70]", PLAIN),
         ("f32[1,300]", "f32[300,70]", "f32[1,70]", PLAIN),
         ("f32[3,128]", "f32[128,64]", "f32[3,64]", PLAIN),
         ("f32[90,128]", "f32[128,2]", "f32[90,2]", PLAIN),
@@ -114,6 +124,7 @@ fn dots_of_all_extents() {
         ("f64[40,33]", "f64[33,36]", "f64[40,36]", PLAIN),
         ("s32[40,33]", "s32[33,36]", "s32[40,36]", PLAIN),
         ("u8[40,33]", "u8[33,36]", "u8[40,36]", PLAIN),
+        ("s8[20,64]", "s8[20,40]", "s8[64,40]", "lhs_contracting_dims={0}, rhs_contracting_dims={0}"),
         ("c64[6,7]", "c64[7,5]", "c64[6,5]", PLAIN),
         ("c128[6,70]", "c128[70,5]", "c128[6,5]", PLAIN),
     ];
@@ -146,7 +157,7 @@ fn matrix_units_multiply_narrow_types() {
         ("f16", "f16", [64, 96], [72, 96], [64, 72], transposed),
         ("bf16", "f32", [64, 40], [64, 48], [40, 48], columns_first),
         ("f16", "f32", [33, 50], [35, 50], [33, 35], transposed),
-        ("bf16", "f32", [32, 2048], [2048, 32], [32, 32], PLAIN),
+        ("bf16", "f32", [32, 512], [512, 32], [32, 32], PLAIN),
         ("s8", "s32", [40, 130], [130, 36], [40, 36], PLAIN),
         ("s8", "s32", [32, 128], [32, 128], [32, 32], transposed),
     ];
@@ -156,6 +167,21 @@ fn matrix_units_multiply_narrow_types() {
         // Sums of small integers are exact in f32, and in f16 and bf16 after one rounding.
         let plans = check(&text, &target, Values::Below(4), Tolerance::Exact);
         assert!(matches!(plans[0].method, Method::Matrix(_)), "{text}");
+    }
+}
+
+#[test]
+fn single_precision_may_be_rounded_to_tf32() {
+    let target = Target::cuda("sm_80").expect("a target");
+    let options = plan::Options { allow_tf32: true, ..plan::Options::default() };
+    for numbers in [PLAIN, "lhs_contracting_dims={1}, rhs_contracting_dims={1}"] {
+        let text = dot("f32[40,40]", "f32[40,40]", "f32[40,40]", numbers);
+        let plans = check_with(&text, &target, &options, Values::Below(100), Tolerance::Exact);
+        assert!(matches!(plans[0].method, Method::Matrix(_)), "{text}");
+        // Rounding errors of 2^-11 of each factor.
+        check_with(&text, &target, &options, Values::Tame, Tolerance::Relative(0.1));
+        let plans = check(&text, &target, Values::Tame, Tolerance::Relative(1e-4));
+        assert!(matches!(plans[0].method, Method::Tiles(_)), "{text}");
     }
 }
 
@@ -215,7 +241,7 @@ fn fusion(shapes: [&str; 4], body: &str, result: &str) -> String {
 
 #[test]
 fn results_pass_through_epilogues_into_slices() {
-    for (m, k, n) in [(40, 20, 36), (1, 300, 36), (6, 5, 7), (32, 2048, 32)] {
+    for (m, k, n) in [(40, 20, 36), (1, 300, 36), (6, 5, 7), (32, 256, 32)] {
         let whole = format!("f32[{m},{n}]");
         let shapes = [format!("f32[{m},{k}]"), format!("f32[{k},{n}]"), format!("f32[{n}]"), whole.clone()];
         let shapes = [0, 1, 2, 3].map(|k: usize| shapes[k].as_str());
@@ -253,15 +279,64 @@ fn results_pass_through_epilogues_into_slices() {
 fn methods_follow_from_extents() {
     let cuda = &targets()[1];
     let table = [
-        ("f32[300,16]", "f32[16,32]", "f32[300,32]", ("32x32", 1)),
-        ("f32[16,16]", "f32[16,16]", "f32[16,16]", ("32x32", 1)),
-        ("f32[1,1024]", "f32[1024,64]", "f32[1,64]", ("few rows", 8)),
+        ("f32[100,16]", "f32[16,32]", "f32[100,32]", ("64x32", 1)),
+        ("f32[16,16]", "f32[16,16]", "f32[16,16]", ("64x32", 1)),
+        ("f32[1,1024]", "f32[1024,64]", "f32[1,64]", ("few rows", 4)),
         ("f32[64,1024]", "f32[1024,1]", "f32[64,1]", ("few columns", 1)),
         ("f32[3,3]", "f32[3,3]", "f32[3,3]", ("direct", 1)),
-        ("f32[32,4096]", "f32[4096,32]", "f32[32,32]", ("32x32", 32)),
+        ("f32[32,1024]", "f32[1024,32]", "f32[32,32]", ("64x32", 16)),
     ];
     for (lhs, rhs, result, (method, splits)) in table {
         let plans = check(&dot(lhs, rhs, result, PLAIN), cuda, Values::Tame, Tolerance::Relative(1e-3));
         assert_eq!(described(&plans[0]), (method.to_owned(), splits), "{lhs} {rhs}");
+    }
+}
+
+/// Runs NVIDIA's assembler where `TFCOMPILE_PTXAS` names it.
+#[test]
+fn main_tiles_stay_in_registers() {
+    let Ok(assembler) = std::env::var("TFCOMPILE_PTXAS") else { return };
+    let transposed = "lhs_contracting_dims={1}, rhs_contracting_dims={1}";
+    let mut texts = Vec::new();
+    for (ty, m, n, k) in [
+        ("f32", 4096, 4096, 4096),
+        ("f32", 4095, 4095, 4095),
+        ("f32", 65_536, 32, 512),
+        ("f32", 512, 512, 512),
+        ("f64", 4096, 4096, 4096),
+        ("f16", 4096, 4096, 4096),
+        ("bf16", 512, 768, 768),
+    ] {
+        let (lhs, result) = (format!("{ty}[{m},{k}]"), format!("{ty}[{m},{n}]"));
+        texts.push(dot(&lhs, &format!("{ty}[{k},{n}]"), &result, PLAIN));
+        texts.push(dot(&lhs, &format!("{ty}[{n},{k}]"), &result, transposed));
+    }
+    let window = "window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f";
+    texts.push(convolution("f32", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
+    texts.push(convolution("bf16", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
+    for (number, text) in texts.iter().enumerate() {
+        let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        let target = Target::cuda("sm_80").expect("a target");
+        let plan = plan::plan(&module, &target).expect("a plan");
+        let schedule = buffers::schedule(&module, &plan);
+        let mut pool = buffers::ConstantsPool::default();
+        let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
+        let program = kernel::lower_device(&module, &plan, &schedule, &assignment, &target).expect("kernels");
+        let image = codegen::compile_kernels(&program, &target, false).expect("PTX");
+        let file = std::env::temp_dir().join(format!("contraction_{}_{number}.ptx", std::process::id()));
+        std::fs::write(&file, &image.bytes).expect("a file");
+        for architecture in ["sm_80", "sm_90"] {
+            let output = std::process::Command::new(&assembler)
+                .args(["-v", &format!("-arch={architecture}"), "-o", "/dev/null"])
+                .arg(&file)
+                .output()
+                .expect("the assembler");
+            let messages = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{messages}\n{text}");
+            for line in messages.lines().filter(|line| line.contains("spill")) {
+                assert!(line.contains("0 bytes spill stores, 0 bytes spill loads"), "{line}\n{text}");
+            }
+        }
+        std::fs::remove_file(&file).expect("the file");
     }
 }

@@ -126,7 +126,7 @@ fn softmax_in_registers_and_in_loops() {
         );
         let before = hlo::parse(&text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let mut module = before.clone();
-        RowFusion::default().run(&mut module).expect("a pass");
+        let _changed = RowFusion::default().run(&mut module).expect("a pass");
         check(&before, &module, Values::Tame, SUMS, words);
     }
 }

@@ -319,10 +319,10 @@ pub enum Expression {
 
 /// The types of a product of matrices that a warp computes.
 ///
-/// `A` has 16 rows, `B` has 8 columns, and there are 16 summands of 2 bytes or 32 of 1 byte. The
-/// first element of a word is in its lowest bits. With `g = thread / 4` and `t = thread % 4` of the
-/// thread's number in its warp, and `s` elements per word, the elements are (PTX ISA, "Matrix
-/// fragments for mma.m16n8k16" and "mma.m16n8k32"):
+/// `A` has 16 rows, `B` has 8 columns, and there are 8 words of summands: 16 summands of 2 bytes,
+/// 32 of 1 byte, or 8 of 4 bytes. The first element of a word is in its lowest bits. With `g =
+/// thread / 4` and `t = thread % 4` of the thread's number in its warp, and `s` elements per word,
+/// the elements are (PTX ISA, "Matrix fragments for mma.m16n8k16", "m16n8k32", and "m16n8k8"):
 ///
 /// | word | of `A`: row, first summand | of `B`: first summand, column | of `C`: row, column |
 /// |---|---|---|---|
@@ -338,13 +338,15 @@ pub enum MatrixKind {
     Bf16,
     /// Products of signed bytes, sums of `I32`, which wrap.
     S8,
+    /// Products of `F32`s, of which the lowest 13 bits do not count, with sums of `F32`.
+    Tf32,
 }
 
 impl MatrixKind {
     /// The type of a sum.
     pub const fn sum(self) -> ScalarType {
         match self {
-            Self::F16 | Self::Bf16 => ScalarType::F32,
+            Self::F16 | Self::Bf16 | Self::Tf32 => ScalarType::F32,
             Self::S8 => ScalarType::I32,
         }
     }
@@ -354,6 +356,7 @@ impl MatrixKind {
         match self {
             Self::F16 | Self::Bf16 => 2,
             Self::S8 => 1,
+            Self::Tf32 => 4,
         }
     }
 }

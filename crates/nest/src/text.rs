@@ -66,6 +66,7 @@ names!(MATRICES: MatrixKind {
     "f16" = F16,
     "bf16" = Bf16,
     "s8" = S8,
+    "tf32" = Tf32,
 });
 
 names!(PREDICATES: Predicate {

@@ -1,10 +1,10 @@
 //! Uniformity: which values are the same in all threads of a workgroup, and the check that all
 //! threads of a workgroup reach each barrier.
 //!
-//! A value is divergent if it is computed from the thread's number, from bytes loaded at a divergent
-//! address, or in a loop or branch that threads leave at different times. Everything else is
-//! uniform. A load at a uniform address is uniform because the language forbids races: between two
-//! barriers, no thread writes bytes that another one reads.
+//! A value is divergent if it is computed from the thread's number, from bytes loaded at a
+//! divergent address, by a product of matrices, or in a loop or branch that threads leave at
+//! different times. Everything else is uniform. A load at a uniform address is uniform because the
+//! language forbids races: between two barriers, no thread writes bytes that another one reads.
 
 use crate::language::*;
 use support::{Error, Id, Result};
@@ -25,6 +25,13 @@ pub(crate) fn check_barriers(function: &Function) -> Result<()> {
 /// True for statements that all threads have to reach together.
 fn joins_threads(statement: &Statement) -> bool {
     matches!(statement, Statement::Barrier | Statement::Let(_, Expression::MatrixMultiplyAdd { .. }))
+}
+
+/// The error of a statement that only some threads reach.
+#[inline(never)]
+fn separated(statement: &Statement) -> Error {
+    let what = if matches!(statement, Statement::Barrier) { "barrier" } else { "product of matrices" };
+    Error::internal(format!("a {what} is in a loop or branch that depends on the thread's number"))
 }
 
 struct Analysis {
@@ -101,16 +108,7 @@ impl Analysis {
     fn barriers(&self, block: &Block, apart: bool) -> Result<()> {
         for statement in &block.statements {
             let apart_inside = match statement {
-                statement if apart && joins_threads(statement) => {
-                    let what = if matches!(statement, Statement::Barrier) {
-                        "barrier"
-                    } else {
-                        "product of matrices"
-                    };
-                    return Err(Error::internal(format!(
-                        "a {what} is in a loop or branch that depends on the thread's number"
-                    )));
-                }
+                statement if apart && joins_threads(statement) => return Err(separated(statement)),
                 Statement::For { begin, end, .. } => self.any([*begin, *end]),
                 Statement::While { condition, .. } => self.any(condition.yields.iter().copied()),
                 Statement::If { condition, .. } => self.is_divergent(*condition),
@@ -182,6 +180,25 @@ mod tests {
             let error = check(body).expect_err(body);
             assert!(error.contains("a barrier is in a loop or branch"), "{error}");
         }
+    }
+
+    #[test]
+    fn all_threads_evaluate_products_of_matrices() {
+        let product = |inside: &str, behind: &str| {
+            format!(
+                "v4: i32x4 = load v1 align 16\n v5: i32x2 = load v1 align 8\n v6: f32x4 = load v1 align 16\n \
+                 v7: i64 = thread\n v8: bool = compare less v7, v3\n {inside}\n \
+                 v9: f32x4 = matrix_multiply_add bf16 v4, v5, v6\n {behind}"
+            )
+        };
+        check(&product("", "")).expect("outside branches");
+        let text = kernel(&product("", ""));
+        let program = parse(&text).expect("a program");
+        assert_eq!(parse(&program.to_string()).expect("printed"), program);
+        let error = check(&product("if v8 {", "} else { }")).expect_err("inside a branch");
+        assert!(error.contains("a product of matrices is in a loop or branch"), "{error}");
+        let error = check(&product("", "").replace("bf16", "s8")).expect_err("sums of floats");
+        assert!(error.contains("i32x4"), "{error}");
     }
 
     #[test]

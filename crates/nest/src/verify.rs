@@ -8,8 +8,8 @@
 //!   Alignments are powers of two. Stack slots are outside loops and have at most 1 GiB.
 //! - Parallel calls: only in the entry. The callee's last three parameters are `I64`.
 //! - Kernels of a device: all parameters are addresses. Thread numbers, workgroup memory, barriers,
-//!   and products of matrices are only in kernels, and all threads of a workgroup reach a barrier or
-//!   a product of matrices ([`uniform`]).
+//!   and products of matrices are only in kernels. All threads of a workgroup reach a barrier or a
+//!   product of matrices ([`uniform`]).
 //! - Regions: the yields have the number and types that the owner expects. At most 256 regions are
 //!   nested.
 

@@ -20,6 +20,8 @@ pub(crate) struct Planner<'a> {
     pub(crate) target: &'a Target,
     /// Winograd transforms that convolutions may use.
     pub(crate) winograd: Winograd,
+    /// True if matrix units of devices may multiply `f32` as TF32.
+    pub(crate) allow_tf32: bool,
     /// The candidate to plan instead of the cost model's choice.
     pub(crate) candidate: Option<Candidate>,
 }

@@ -16,6 +16,7 @@ pub use contraction::{
     Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
 };
 
+use crate::contraction::Planner;
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
@@ -25,7 +26,7 @@ use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
 use std::fmt;
 use support::Result;
-use target::{Gpu, Target};
+use target::Gpu;
 use transpose::TransposePlan;
 use windows::WindowsPlan;
 
@@ -115,9 +116,9 @@ pub(crate) fn plan(
     module: &Module,
     computation: &Computation,
     id: InstructionId,
-    target: &Target,
+    planner: Planner<'_>,
 ) -> Result<Option<KernelPlan<DevicePlan>>> {
-    let Some(gpu) = target.gpu else { return Ok(None) };
+    let Some(gpu) = planner.target.gpu else { return Ok(None) };
     let has_no_kernel = matches!(
         computation[id].op(),
         Op::Parameter { .. }
@@ -137,10 +138,15 @@ pub(crate) fn plan(
         return Ok(None);
     }
     let fusion = Fusion::of(module, computation, id)?;
-    plan_fusion(&fusion, gpu, target)
+    plan_fusion(&fusion, gpu, planner)
 }
 
-fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<KernelPlan<DevicePlan>>> {
+fn plan_fusion(
+    fusion: &Fusion<'_>,
+    gpu: Gpu,
+    planner: Planner<'_>,
+) -> Result<Option<KernelPlan<DevicePlan>>> {
+    let target = planner.target;
     if let Op::Concatenate { .. } = fusion.caller[fusion.instruction].op() {
         return Ok(movement::concatenation(fusion).map(|plan| plan.map(DevicePlan::Copy)));
     }
@@ -156,7 +162,8 @@ fn plan_fusion(fusion: &Fusion<'_>, gpu: Gpu, target: &Target) -> Result<Option<
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
         FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
-            contraction::plan(fusion, hero, gpu)?.map(|plan| plan.map(DevicePlan::Contraction))
+            contraction::plan(fusion, hero, gpu, planner.allow_tf32)?
+                .map(|plan| plan.map(DevicePlan::Contraction))
         }
         _ => None,
     })

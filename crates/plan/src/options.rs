@@ -9,6 +9,8 @@ use std::sync::Arc;
 pub struct Options {
     /// Winograd transforms that convolutions may use. They change how results are rounded.
     pub winograd: Winograd,
+    /// True if matrix units of devices may multiply `f32` as TF32, with 10 bits of fraction.
+    pub allow_tf32: bool,
     /// Measured choices. The cost models decide for kernels without one.
     pub choices: Arc<Choices>,
 }

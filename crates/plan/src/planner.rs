@@ -37,7 +37,8 @@ pub fn plan_with(module: &Module, target: &Target, options: &Options) -> Result<
                 ignored.insert(kernel);
                 None
             });
-            let planner = Planner { target, winograd: options.winograd, candidate };
+            let Options { winograd, allow_tf32, .. } = *options;
+            let planner = Planner { target, winograd, allow_tf32, candidate };
             match plan_instruction(module, computation, instruction, planner) {
                 Ok(mut plan) => {
                     plan.work = work(module, computation, instruction, &plan)?;
@@ -119,7 +120,7 @@ fn plan_instruction(
     if overwritten::is_overwritten(module, computation, id) {
         return Ok(InstructionPlan::new(Strategy::Undefined));
     }
-    if let Some(plan) = device::plan(module, computation, id, target)? {
+    if let Some(plan) = device::plan(module, computation, id, planner)? {
         return Ok(plan.map(|plan| Strategy::Device(Box::new(plan))));
     }
     let strategy = match instruction.op() {

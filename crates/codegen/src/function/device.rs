@@ -89,8 +89,8 @@ impl<'c> FunctionTranslator<'_, 'c> {
         Ok(())
     }
 
-    /// Emits a product of matrices of a warp, whose intrinsics take and return one element or word at
-    /// a time.
+    /// Emits a product of matrices of a warp, whose intrinsics take and return one element or word
+    /// at a time.
     pub(crate) fn matrix_multiply_add(
         &self,
         kind: MatrixKind,
@@ -102,6 +102,7 @@ impl<'c> FunctionTranslator<'_, 'c> {
             MatrixKind::F16 => "llvm.nvvm.mma.m16n8k16.row.col.f32.f32",
             MatrixKind::Bf16 => "llvm.nvvm.mma.m16n8k16.row.col.bf16",
             MatrixKind::S8 => "llvm.nvvm.mma.m16n8k32.row.col.s8",
+            MatrixKind::Tf32 => "llvm.nvvm.mma.m16n8k8.row.col.tf32",
         };
         let halves = self.module.context.f16_type().vec_type(2);
         let mut operands: Vec<BasicMetadataValueEnum<'c>> = Vec::with_capacity(10);

@@ -12,7 +12,7 @@ use crate::context::KernelContext;
 use crate::contraction::tile::{self, scalar_type};
 use crate::element::Element;
 use crate::index::{Facts, Index, Position};
-use nest::{Type, ValueId};
+use nest::{Predicate, Type, ValueId};
 use operand::{Coordinates, Operand};
 use plan::{ContractionPlan, Method, Role, Step};
 use support::{Error, Result};
@@ -120,6 +120,22 @@ fn when_below(
             })
         }
     }
+}
+
+/// Same as [`when_below`], but tests every index. The branches keep the work on different rows
+/// apart, so that its values are not in registers at the same time.
+fn tested_below(
+    cx: &mut KernelContext<'_>,
+    index: &Index,
+    limit: i64,
+    body: impl FnOnce(&mut KernelContext<'_>, Index) -> Result<()>,
+) -> Result<()> {
+    let (value, end) = (cx.scalar_value(index)?, cx.index(limit));
+    let is_below = cx.compare(Predicate::Less, value, end);
+    cx.when(is_below, |cx| {
+        cx.learn(value, Facts::range(0, limit - 1));
+        body(cx, Index::scalar(value))
+    })
 }
 
 /// Returns the numbers of the running thread and its workgroup.

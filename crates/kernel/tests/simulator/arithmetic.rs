@@ -26,8 +26,8 @@ fn float(scalar: ScalarType, bits: u64) -> f64 {
     }
 }
 
-/// The bits of a number that is rounded once. The result of one operation on `f32` in `f64`, rounded
-/// to `f32`, is the correctly rounded one.
+/// The bits of a number that is rounded once. The result of one operation on `f32` in `f64`,
+/// rounded to `f32`, is the correctly rounded one.
 fn rounded(scalar: ScalarType, value: f64) -> u64 {
     match scalar {
         ScalarType::F32 => (value as f32).to_bits().into(),

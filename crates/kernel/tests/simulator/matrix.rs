@@ -1,5 +1,6 @@
 //! Products of matrices of a warp, from the tables of the PTX ISA ("Matrix fragments for
-//! mma.m16n8k16 with floating point type" and "for mma.m16n8k32"), element by element.
+//! mma.m16n8k16 with floating point type", "for mma.m16n8k32", and "for mma.m16n8k8"), element by
+//! element.
 
 use nest::MatrixKind;
 
@@ -15,6 +16,10 @@ fn place_of_a(kind: MatrixKind, lane: usize, i: usize) -> (usize, usize) {
             let column = if i < 4 { thread * 2 + (i & 1) } else { thread * 2 + (i & 1) + 8 };
             (row, column)
         }
+        MatrixKind::Tf32 => {
+            let row = if i == 0 || i == 2 { group } else { group + 8 };
+            (row, if i < 2 { thread } else { thread + 4 })
+        }
         MatrixKind::S8 => {
             let row = if i < 4 || (8..12).contains(&i) { group } else { group + 8 };
             let column = if i < 8 { thread * 4 + (i & 3) } else { thread * 4 + (i & 3) + 16 };
@@ -29,6 +34,7 @@ fn place_of_b(kind: MatrixKind, lane: usize, i: usize) -> (usize, usize) {
     let row = match kind {
         MatrixKind::F16 | MatrixKind::Bf16 => thread * 2 + (i & 1) + if i < 2 { 0 } else { 8 },
         MatrixKind::S8 => thread * 4 + (i & 3) + if i < 4 { 0 } else { 16 },
+        MatrixKind::Tf32 => thread + if i == 0 { 0 } else { 4 },
     };
     (row, group)
 }
@@ -44,6 +50,7 @@ fn number(kind: MatrixKind, word: u64, i: usize) -> f64 {
         MatrixKind::F16 => half((word >> (16 * i)) as u16),
         MatrixKind::Bf16 => f32::from_bits(((word >> (16 * i)) as u32 & 0xFFFF) << 16).into(),
         MatrixKind::S8 => f64::from((word >> (8 * i)) as i8),
+        MatrixKind::Tf32 => f32::from_bits(word as u32 & !0x1FFF).into(),
     }
 }
 

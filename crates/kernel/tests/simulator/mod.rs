@@ -144,6 +144,7 @@ impl<'p, 'm> Group<'p, 'm> {
                     }
                 }
             }
+            Statement::Let(id, expression) if self.lane_by_lane(*id, expression, active) => {}
             Statement::Let(id, expression) => {
                 for &thread in active {
                     let lanes = self.expression(*id, expression, thread);
@@ -207,6 +208,41 @@ impl<'p, 'm> Group<'p, 'm> {
             Statement::Prefetch { .. } => {}
             other => panic!("no {other:?} in tests"),
         }
+    }
+
+    /// Evaluates the expressions that make up most of a kernel without a list for each thread.
+    fn lane_by_lane(&mut self, id: ValueId, expression: &Expression, active: &[usize]) -> bool {
+        let ty = self.ty(id);
+        let lanes = ty.lanes as usize;
+        let mut result = std::mem::take(&mut self.values[id.index()]);
+        let values = |id: ValueId| &self.values[id.index()][..];
+        let places = active.iter().flat_map(|&thread| thread * lanes..(thread + 1) * lanes);
+        match expression {
+            Expression::MultiplyAdd(a, b, c) => {
+                let (a, b, c) = (values(*a), values(*b), values(*c));
+                places.for_each(|k| result[k] = multiply_add(ty.scalar, a[k], b[k], c[k]));
+            }
+            Expression::Binary(op, a, b) => {
+                let (a, b) = (values(*a), values(*b));
+                places.for_each(|k| result[k] = binary(*op, ty.scalar, a[k], b[k]));
+            }
+            Expression::Extract(vector, lane) => {
+                let (vector, lane) = (*vector, *lane as usize);
+                let count = self.ty(vector).lanes as usize;
+                active.iter().for_each(|&thread| result[thread] = values(vector)[thread * count + lane]);
+            }
+            Expression::Offset { pointer, index, scale } => {
+                let (pointer, index) = (values(*pointer), values(*index));
+                let scale = *scale as u64;
+                places.for_each(|k| result[k] = pointer[k].wrapping_add(index[k].wrapping_mul(scale)));
+            }
+            _ => {
+                self.values[id.index()] = result;
+                return false;
+            }
+        }
+        self.values[id.index()] = result;
+        true
     }
 
     /// Sets the carried values of the next iteration, all at once.

@@ -47,7 +47,7 @@ const MAX_SCRATCH: u64 = 64 << 20;
 
 /// Plans a body of several convolutions, each of which reads the epilogue of the previous one.
 pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<ChainPlan>> {
-    let planner = Planner { target, winograd: Winograd::default(), candidate: None };
+    let planner = Planner { target, winograd: Winograd::default(), allow_tf32: false, candidate: None };
     let links = links(fusion)?;
     let views: Vec<Fusion<'_>> = links.iter().map(|link| fusion.up_to(link.root)).collect();
     let stages = views.iter().zip(&links).map(|(view, link)| stage(view, link.hero));

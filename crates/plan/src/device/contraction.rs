@@ -1,7 +1,7 @@
 //! Contractions on a device: dots, convolutions, and gradients of kernels as products of matrices.
 //!
-//! All of them have the same plan. A [`ContractionView`] says where the elements of the matrices lie
-//! in memory, and a [`Method`] who computes which elements of the result.
+//! All of them have the same plan. A [`ContractionView`] says where the elements of the matrices
+//! lie in memory, and a [`Method`] who computes which elements of the result.
 
 mod cost;
 mod view;
@@ -34,7 +34,7 @@ pub struct ContractionPlan {
     pub lhs_operand: usize,
     /// Index of the fusion's operand that is the right one.
     pub rhs_operand: usize,
-    /// Who computes what.
+    /// Division of the work among workgroups and threads.
     pub method: Method,
     /// Number of parts into which the summands are divided. Each part's sums are kept in scratch,
     /// and another kernel adds them up in order.
@@ -45,7 +45,7 @@ pub struct ContractionPlan {
     pub around: Option<i64>,
 }
 
-/// Who computes which elements.
+/// Division of a contraction's work among workgroups and threads.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Method {
     /// A workgroup computes a tile from tiles of the operands in workgroup memory.
@@ -90,15 +90,15 @@ impl GroupTile {
     }
 }
 
-/// A tile that the matrix units of a multiprocessor compute. Each of the four warps of the workgroup
-/// computes a quarter.
+/// A tile that the matrix units of a multiprocessor compute. Each of the four warps of the
+/// workgroup computes a quarter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MatrixTile {
     /// Rows of the tile: a multiple of 32.
     pub rows: i64,
     /// Columns of the tile: a multiple of 32.
     pub columns: i64,
-    /// The type of both operands: `f16`, `bf16`, or `s8`.
+    /// The type of both operands: `f16`, `bf16`, `s8`, or `f32`, which is multiplied as TF32.
     pub element_type: PrimitiveType,
 }
 
@@ -153,7 +153,7 @@ impl ContractionPlan {
         1 + usize::from(self.splits > 1) + usize::from(self.around.is_some())
     }
 
-    /// What a step does.
+    /// The kernel of a step.
     pub fn step(&self, number: usize) -> Step {
         match (self.around.is_some(), number) {
             (true, 0) => Step::CopyAround,
@@ -242,6 +242,7 @@ pub(super) fn plan(
     fusion: &Fusion<'_>,
     hero: InstructionId,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Result<Option<KernelPlan<ContractionPlan>>> {
     let operands = fusion.body[hero].operands();
     let shape = |k: usize| fusion.body[operands[k]].shape().expect_array();
@@ -265,7 +266,7 @@ pub(super) fn plan(
         }
     };
     let accumulator = accumulator(result.element_type);
-    let choice = cost::choose(&view, [lhs.element_type, rhs.element_type], accumulator, gpu);
+    let choice = cost::choose(&view, [lhs.element_type, rhs.element_type], accumulator, gpu, allow_tf32);
     let root = fusion.shape().as_array().map_or(0, shape::ArrayShape::element_count);
     let is_slice = fusion.computed() != fusion.root;
     let slice = fusion.row_slice();

@@ -1,25 +1,25 @@
 //! Tiles that the matrix units compute.
 //!
-//! Workgroup memory holds 64 bytes of summands of each row of the left operand and of each column of
-//! the right one. A thread of a warp reads 16 of them at once, the words of two products: since the
-//! order of the summands does not matter as long as it is the same for both operands, the words of a
-//! thread are neighbors, unlike those of [`MatrixKind`]. In the same way, neighboring columns of the
-//! result are given to the same thread: column `2 * t + c` of product `j` of a pair is column
-//! `4 * t + 2 * j + c` of the pair's 16 columns.
+//! Workgroup memory holds 64 bytes of summands of each row of the left operand and of each column
+//! of the right one. A thread of a warp reads 16 of them at once, the words of two products. The
+//! order of the summands does not matter as long as it is the same for both operands, so the words
+//! of a thread are neighbors, unlike those of [`MatrixKind`]. In the same way, neighboring columns
+//! of the result are given to the same thread: column `2 * t + c` of product `j` of a pair is
+//! column `4 * t + 2 * j + c` of the pair's 16 columns.
 
 use super::operand::{along, along_block};
 use super::tiles::{Tiling, next_step, vector};
-use super::{Coordinates, Operand, Place, columns_together, finish, operands, when_below};
+use super::{Coordinates, Operand, Place, columns_together, finish, operands, tested_below, when_below};
 use crate::context::KernelContext;
 use crate::contraction::tile::{scalar_type, zero};
 use crate::element::{Element, memory_type};
 use crate::index::Index;
-use nest::{MatrixKind, ScalarType, Type, ValueId};
+use nest::{MatrixKind, Predicate, ScalarType, Type, ValueId};
 use plan::{ContractionPlan, MatrixTile, Role};
 use shape::PrimitiveType;
 use support::{Error, Result};
 
-/// Bytes of a row in workgroup memory, as a signed number.
+/// Bytes of a row in workgroup memory.
 const ROW: i64 = MatrixTile::ROW_BYTES;
 
 /// Words of a row.
@@ -155,8 +155,8 @@ impl<'p> Loads<'p> {
         self.extent * ROW
     }
 
-    /// Loads the thread's elements of the tile that begins at a summand: one vector of each slot, or
-    /// one for each summand of a word.
+    /// Loads the thread's elements of the tile that begins at a summand: one vector of each slot,
+    /// or one for each summand of a word.
     fn load(&self, cx: &mut KernelContext<'_>, summand: &Index) -> Result<Vec<Vec<ValueId>>> {
         let view = &self.plan.view;
         let axes = &view.axes[Role::Summand as usize];
@@ -175,7 +175,8 @@ impl<'p> Loads<'p> {
                 let is_summand = cx.contains(&summand.plus(&within), 0, view.extent(Role::Summand))?;
                 spot.inside = spot.inside.and(cx, is_outer);
                 spot.inside = spot.inside.and(cx, is_summand);
-                values.push(self.operand.load_raw(cx, &spot, self.lanes as u32)?.real());
+                let value = self.operand.load_raw(cx, &spot, self.lanes as u32)?.real();
+                values.push(if self.scalar == ScalarType::F32 { rounded(cx, value) } else { value });
             }
             all.push(values);
         }
@@ -193,7 +194,7 @@ impl<'p> Loads<'p> {
                 continue;
             }
             let lanes = self.lanes as u32;
-            let mixed = interleaved(cx, values, lanes);
+            let mixed = if values.len() == 1 { values[0] } else { interleaved(cx, values, lanes) };
             let words = cx.bitcast(mixed, Type::vector(ScalarType::I32, lanes));
             for lane in 0..lanes {
                 let pointer = cx.offset_bytes(pointer, i64::from(lane) * ROW);
@@ -204,6 +205,19 @@ impl<'p> Loads<'p> {
         debug_assert_eq!(size, self.scalar.byte_size() as i64, "the operand has the type of the tile");
         Ok(())
     }
+}
+
+/// Rounds `F32`s to the 10 bits of fraction of TF32, with ties away from zero. NaNs stay as they
+/// are.
+fn rounded(cx: &mut KernelContext<'_>, value: ValueId) -> ValueId {
+    const DROPPED: i64 = (1 << 13) - 1;
+    let ty = cx.ty(value).with_scalar(ScalarType::I32);
+    let bits = cx.bitcast(value, ty);
+    let (half, kept) = (cx.integer(ty, (DROPPED + 1) / 2), cx.integer(ty, !DROPPED));
+    let sum = cx.add(bits, half);
+    let near = cx.and(sum, kept);
+    let is_nan = cx.compare(Predicate::NotEqual, value, value);
+    cx.select(is_nan, bits, near)
 }
 
 /// Returns lane 0 of all values, then lane 1 of all values, and so on.
@@ -241,6 +255,7 @@ impl Threads {
             PrimitiveType::F16 => MatrixKind::F16,
             PrimitiveType::Bf16 => MatrixKind::Bf16,
             PrimitiveType::S8 => MatrixKind::S8,
+            PrimitiveType::F32 => MatrixKind::Tf32,
             other => return Err(Error::internal(format!("matrix units for {other}"))),
         };
         let (warp, lane) = cx.div_rem(local, 32)?;
@@ -313,7 +328,7 @@ impl Threads {
             for half in 0..2 {
                 let within = number as i64 * 16 + i64::from(half) * 8;
                 let row = tiling.row.plus(&self.row).plus(&self.group).plus_constant(within);
-                when_below(cx, &row, rows, 1, |cx, row| {
+                tested_below(cx, &row, rows, |cx, row| {
                     for (pair, sums) in sums.chunks(2).enumerate() {
                         let values: Vec<ValueId> = sums
                             .iter()

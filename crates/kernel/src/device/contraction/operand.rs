@@ -25,13 +25,13 @@ pub(super) struct Operand<'p> {
     accumulator: PrimitiveType,
 }
 
-/// The place of an element: its number in the array, and whether it is inside.
+/// The place of an element: its number in the array, and the condition for being inside.
 pub(super) struct Spot {
     pub(super) number: Index,
     pub(super) inside: Inside,
 }
 
-/// Whether an element is inside the array.
+/// The relation of an element to the array.
 #[derive(Clone, Copy)]
 pub(super) enum Inside {
     Always,

@@ -229,7 +229,8 @@ impl<'p> Loads<'p> {
             let at = cx.scalar_value(&at)?;
             let pointer = cx.offset(buffer, at, 1);
             if !self.along_summands {
-                cx.store(value, pointer, (size * self.lanes).min(16) as u32);
+                let together = self.lanes.min(GroupTile::PADDING);
+                cx.store(value, pointer, (size * together).min(16) as u32);
                 continue;
             }
             for lane in 0..self.lanes {

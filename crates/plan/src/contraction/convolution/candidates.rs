@@ -32,7 +32,7 @@ pub(crate) fn candidates(
     winograd: Winograd,
 ) -> Vec<Candidate> {
     let stage = Stage { fusion, hero, input: None, bands: None };
-    let planner = Planner { target, winograd, candidate: None };
+    let planner = Planner { target, winograd, allow_tf32: false, candidate: None };
     let Ok((chosen, constant)) = stage.loops(planner) else { return Vec::new() };
     let is_constant = constant.is_some();
     let ConvolutionPlan { dims, kind, accumulator, .. } = &chosen;

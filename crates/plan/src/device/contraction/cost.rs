@@ -68,6 +68,12 @@ const KERNEL: i64 = 4000;
 /// Bytes per cycle of all multiprocessors together from the second-level cache.
 const BYTES: i64 = 1000;
 
+/// Elements of a result from which on a thread for each of them keeps a device busy.
+const MANY_ELEMENTS: i64 = 1 << 16;
+
+/// Fewest summands of a part.
+const LEAST_PART: i64 = 64;
+
 /// Most parts of the summands.
 const MOST_SPLITS: i64 = 32;
 
@@ -76,6 +82,7 @@ pub(super) fn choose(
     types: [PrimitiveType; 2],
     accumulator: PrimitiveType,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Choice {
     let k = view.extent(Role::Summand);
     let direct = Choice { method: Method::Direct, splits: 1, part: k };
@@ -86,13 +93,14 @@ pub(super) fn choose(
     if let Some(choice) = few(view, types, gpu) {
         return choice;
     }
-    // A product of few columns and summands per group, such as a depthwise convolution, or one that
-    // is too small for tiles.
-    let is_narrow = m.min(n) < 8 && k < 256;
+    // A product of few columns per group, such as a depthwise convolution, or one that is too small
+    // for tiles.
+    let elements = batch.saturating_mul(m).saturating_mul(n);
+    let is_narrow = m.min(n) < 8 && (k < 256 || elements >= MANY_ELEMENTS);
     if is_narrow || m.saturating_mul(n).saturating_mul(k) < 4096 && batch == 1 {
         return direct;
     }
-    if let Some(choice) = matrix([batch, m, n, k], types, accumulator, gpu) {
+    if let Some(choice) = matrix([batch, m, n, k], types, accumulator, gpu, allow_tf32) {
         return choice;
     }
     let size = accumulator.byte_size() as i64;
@@ -103,7 +111,7 @@ pub(super) fn choose(
             continue;
         }
         let mut splits = 1;
-        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 8 * tile.depth) {
+        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= LEAST_PART) {
             let part = div_ceil(div_ceil(k, splits), tile.depth) * tile.depth;
             if div_ceil(k, part) == splits {
                 let shape = Shape {
@@ -111,7 +119,7 @@ pub(super) fn choose(
                     columns: tile.columns,
                     depth: tile.depth,
                     threads: tile.threads().into(),
-                    rate: RATE * efficiency / 100,
+                    rate: RATE * 4 / size.max(4) * efficiency / 100,
                 };
                 let cost = cost([batch, m, n], shape, splits, part, size, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -130,11 +138,13 @@ fn matrix(
     types: [PrimitiveType; 2],
     accumulator: PrimitiveType,
     gpu: Gpu,
+    allow_tf32: bool,
 ) -> Option<Choice> {
     let [element_type, other] = types;
     let is_supported = match element_type {
         PrimitiveType::F16 | PrimitiveType::Bf16 => accumulator == PrimitiveType::F32,
         PrimitiveType::S8 => accumulator == PrimitiveType::S32,
+        PrimitiveType::F32 => accumulator == PrimitiveType::F32 && allow_tf32,
         _ => false,
     };
     if !gpu.has_matrix_units || !is_supported || element_type != other || k < 16 {
@@ -144,7 +154,7 @@ fn matrix(
     for (rows, columns, efficiency) in MATRIX_TILES {
         let tile = MatrixTile { rows, columns, element_type };
         let mut splits = 1;
-        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 4 * tile.depth()) {
+        while splits <= MOST_SPLITS && (splits == 1 || k / splits >= 2 * LEAST_PART) {
             let part = div_ceil(div_ceil(k, splits), tile.depth()) * tile.depth();
             if div_ceil(k, part) == splits {
                 let shape = Shape {
@@ -152,7 +162,7 @@ fn matrix(
                     columns,
                     depth: tile.depth(),
                     threads: MatrixTile::THREADS.into(),
-                    rate: MATRIX_RATE * efficiency / 100,
+                    rate: MATRIX_RATE * 2 / element_type.byte_size() as i64 * efficiency / 100,
                 };
                 let cost = cost([batch, m, n], shape, splits, part, 4, gpu);
                 if best.as_ref().is_none_or(|(least, _)| cost < *least) {
@@ -214,6 +224,9 @@ fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Ch
     let run = view.rhs.run(&view, Role::Summand, most);
     let column_run = view.rhs.run(&view, Role::Column, most);
     // Neighboring threads read neighboring elements.
+    if view.rhs.fastest(Role::Column) != 1 && view.rhs.fastest(Role::Summand) != 1 {
+        return None;
+    }
     let along_columns = view.rhs.fastest(Role::Column) == 1 && view.rhs.fastest(Role::Summand) != 1;
     let wanted = 2 * i64::from(gpu.processors);
     if along_columns && n >= 16 {
@@ -243,4 +256,56 @@ fn few(view: &ContractionView, types: [PrimitiveType; 2], gpu: Gpu) -> Option<Ch
 
 fn prev_power_of_two(x: i64) -> i64 {
     1 << (x.max(1) as u64).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::DotDimensionNumbers;
+    use shape::ArrayShape;
+    use target::Target;
+
+    fn chosen(ty: PrimitiveType, [m, n, k]: [i64; 3], architecture: &str) -> String {
+        let gpu = Target::cuda(architecture).expect("a target").gpu.expect("a GPU");
+        let numbers = DotDimensionNumbers {
+            lhs_contracting_dims: vec![1],
+            rhs_contracting_dims: vec![0],
+            ..Default::default()
+        };
+        let view =
+            ContractionView::of_dot(&ArrayShape::new(ty, &[m, k]), &ArrayShape::new(ty, &[k, n]), &numbers);
+        let accumulator = crate::contraction::tile::accumulator(ty);
+        let choice = choose(&view, [ty; 2], accumulator, gpu, false);
+        let method = match choice.method {
+            Method::Tiles(tile) => format!("{}x{}", tile.rows, tile.columns),
+            Method::Matrix(tile) => format!("units {}x{}", tile.rows, tile.columns),
+            Method::Few(few) if few.is_swapped => "few columns".to_owned(),
+            Method::Few(_) => "few rows".to_owned(),
+            Method::Direct => "direct".to_owned(),
+        };
+        format!("{method} / {}", choice.splits)
+    }
+
+    #[test]
+    fn large_products_have_large_tiles_and_small_ones_many_workgroups() {
+        use PrimitiveType::{Bf16, C64, F32, F64};
+        let table = [
+            (F32, [4096, 4096, 4096], "128x64 / 1"),
+            (F32, [100_352, 64, 576], "128x64 / 1"),
+            (F32, [65_536, 32, 512], "128x32 / 1"),
+            (F32, [32, 65_536, 512], "32x128 / 1"),
+            (F32, [32, 32, 4096], "64x32 / 32"),
+            (F32, [1, 4096, 4096], "few rows / 8"),
+            (F32, [4096, 1, 4096], "few columns / 1"),
+            (F32, [4, 4, 4], "direct / 1"),
+            (F64, [4096, 4096, 4096], "64x64 / 1"),
+            (C64, [512, 512, 512], "direct / 1"),
+            (Bf16, [4096, 4096, 4096], "units 128x128 / 1"),
+            (Bf16, [8, 4096, 4096], "few rows / 8"),
+        ];
+        for (ty, extents, expected) in table {
+            assert_eq!(chosen(ty, extents, "sm_80"), expected, "{ty} {extents:?}");
+        }
+        assert_eq!(chosen(Bf16, [4096; 3], "sm_70"), "128x64 / 1");
+    }
 }

@@ -23,7 +23,7 @@ pub enum Role {
 /// All roles, in the order of their numbers.
 const ROLES: [Role; 4] = [Role::Batch, Role::Row, Role::Column, Role::Summand];
 
-/// How the elements of a contraction's matrices lie in memory.
+/// Places of the elements of a contraction's matrices in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractionView {
     /// Sizes of the axes of each role, slowest first. A number in a role is row-major over them.
@@ -276,4 +276,80 @@ impl Draft {
 
 fn gcd(a: i64, b: i64) -> i64 {
     if b == 0 { a.abs() } else { gcd(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hlo::Op;
+    use shape::PrimitiveType::F32;
+
+    fn view(shapes: [&[i64]; 3], attributes: &str) -> ContractionView {
+        let text = |sizes: &[i64]| {
+            let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            format!("f32[{}]", sizes.join(","))
+        };
+        let [lhs, rhs, result] = shapes.map(text);
+        let name = if attributes.contains("window") { "convolution" } else { "dot" };
+        let module = hlo::parse(&format!(
+            "HloModule m\nENTRY main {{\n  x = {lhs} parameter(0)\n  k = {rhs} parameter(1)\n  \
+             ROOT y = {result} {name}(x, k), {attributes}\n}}\n"
+        ));
+        let module = module.expect("a module");
+        let entry = module.entry_computation();
+        let op = entry[entry.root()].op();
+        let [lhs, rhs, result] = shapes.map(|sizes| ArrayShape::new(F32, sizes));
+        match op {
+            Op::Dot { dot_dimension_numbers: numbers } => ContractionView::of_dot(&lhs, &rhs, numbers),
+            _ => {
+                let (form, dims) = ConvolutionDims::of(op, &lhs, &rhs, &result).expect("a form");
+                ContractionView::of_convolution(form, &dims, &lhs, &rhs)
+            }
+        }
+    }
+
+    #[test]
+    fn axes_of_dots_merge_where_both_operands_allow() {
+        let v = view(
+            [&[8, 16, 32, 4], &[32, 4, 10], &[8, 16, 10]],
+            "lhs_contracting_dims={2,3}, rhs_contracting_dims={0,1}",
+        );
+        assert_eq!(v.axes, [vec![], vec![128], vec![10], vec![128]]);
+        assert_eq!(v.lhs.strides, [vec![], vec![128], vec![0], vec![1]]);
+        assert_eq!(v.rhs.strides, [vec![], vec![0], vec![1], vec![10]]);
+        assert_eq!(v.result, [1280, 10, 1]);
+        assert_eq!(v.lhs.run(&v, Role::Summand, 4), 4);
+        assert_eq!(v.rhs.run(&v, Role::Column, 4), 2);
+        assert_eq!(v.rhs.run(&v, Role::Summand, 4), 1);
+    }
+
+    #[test]
+    fn windows_without_padding_need_no_checks() {
+        let labels = "dim_labels=b01f_01io->b01f";
+        let v =
+            view([&[2, 8, 8, 4], &[3, 3, 4, 6], &[2, 6, 6, 6]], &format!("window={{size=3x3}}, {labels}"));
+        assert_eq!(v.axes, [vec![], vec![2, 6, 6], vec![6], vec![3, 12]]);
+        assert_eq!(v.lhs.strides[1], [256, 32, 4]);
+        assert!(v.lhs.checks.is_empty());
+        let v = view(
+            [&[2, 8, 8, 4], &[3, 3, 4, 6], &[2, 8, 8, 6]],
+            &format!("window={{size=3x3 pad=1_1x1_1}}, {labels}"),
+        );
+        assert_eq!(v.axes[3], [3, 3, 4]);
+        assert_eq!((v.lhs.offset, v.lhs.checks.len()), (-36, 2));
+        let terms = vec![(Role::Row, 1, 1), (Role::Summand, 0, 1)];
+        assert_eq!(v.lhs.checks[0], Check { terms, offset: -1, dilation: 1, size: 8, stride: 0 });
+        assert_eq!(v.lhs.run(&v, Role::Summand, 8), 4);
+    }
+
+    #[test]
+    fn summands_of_a_gradient_are_pixels() {
+        let v = view(
+            [&[2, 8, 8, 4], &[2, 6, 6, 5], &[3, 3, 4, 5]],
+            "window={size=6x6}, dim_labels=f01b_i01o->01bf",
+        );
+        assert_eq!(v.axes, [vec![], vec![3, 12], vec![5], vec![2, 6, 6]]);
+        assert_eq!(v.lhs.strides[3], [256, 32, 4]);
+        assert_eq!(v.rhs.strides[3], [180, 30, 5]);
+    }
 }
