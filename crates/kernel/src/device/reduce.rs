@@ -12,7 +12,7 @@ use crate::index::{Facts, Index, Position};
 use crate::reduction::reduce::blocks::{Carried, range_in_blocks};
 use crate::reduction::reduce::operation::Operation;
 use hlo::{InstructionId, Op};
-use nest::{Predicate, Type, ValueId};
+use nest::{Predicate, ScalarType, Type, ValueId};
 use plan::{TeamReducePlan, Teams};
 use support::{Error, Result};
 
@@ -248,6 +248,15 @@ pub(super) fn across_lanes(
 ) -> Result<ValueId> {
     if lanes == 1 {
         return Ok(sum);
+    }
+    if cx.ty(sum).scalar == ScalarType::Bool {
+        // Truth values of a device are no bits that could be shuffled.
+        let mut total = cx.extract(sum, 0);
+        for lane in 1..lanes {
+            let next = cx.extract(sum, lane);
+            total = operation.combine(cx, total, next)?;
+        }
+        return Ok(total);
     }
     while lanes > 1 {
         lanes /= 2;

@@ -344,6 +344,11 @@ impl<'s> Lanes<'s> {
         if lanes == 1 {
             return self;
         }
+        if self.scope.target.gpu.is_some() {
+            // Truth values of a device are no bits of an integer.
+            let lane = |lane| self.make(|b| b.extract(self.id, lane));
+            return (1..lanes).map(lane).fold(lane(0), |any, lane| any | lane);
+        }
         let zeros = self.make(|b| b.integer(Type::vector(ScalarType::Bool, lanes), 0));
         (0..lanes.div_ceil(64))
             .map(|part| self.any_of_64(zeros, 64 * part))
