@@ -136,7 +136,8 @@ fn plan_fusion(
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
         FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
-            contraction::plan(fusion, hero, gpu, planner.allow_tf32)?.map(|plan| plan.map(DevicePlan::Contraction))
+            contraction::plan(fusion, hero, gpu, planner.allow_tf32)?
+                .map(|plan| plan.map(DevicePlan::Contraction))
         }
         _ => None,
     })

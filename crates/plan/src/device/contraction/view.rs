@@ -326,7 +326,8 @@ mod tests {
     #[test]
     fn windows_without_padding_need_no_checks() {
         let labels = "dim_labels=b01f_01io->b01f";
-        let v = view([&[2, 8, 8, 4], &[3, 3, 4, 6], &[2, 6, 6, 6]], &format!("window={{size=3x3}}, {labels}"));
+        let v =
+            view([&[2, 8, 8, 4], &[3, 3, 4, 6], &[2, 6, 6, 6]], &format!("window={{size=3x3}}, {labels}"));
         assert_eq!(v.axes, [vec![], vec![2, 6, 6], vec![6], vec![3, 12]]);
         assert_eq!(v.lhs.strides[1], [256, 32, 4]);
         assert!(v.lhs.checks.is_empty());
