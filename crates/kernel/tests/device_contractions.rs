@@ -58,10 +58,10 @@ fn check_with(
     }
     let mut found = Vec::new();
     for plan in plan.computations.values().flat_map(|c| c.instructions.values()) {
-        if let Strategy::Device(device) = &plan.strategy {
-            if let DevicePlan::Contraction(plan) = &**device {
-                found.push(plan.clone());
-            }
+        if let Strategy::Device(device) = &plan.strategy
+            && let DevicePlan::Contraction(plan) = &**device
+        {
+            found.push((**plan).clone());
         }
     }
     let is_contraction = |op: &Op| matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Fusion { .. });

@@ -46,7 +46,7 @@ pub enum DevicePlan {
     /// A slice update.
     Update(UpdatePlan),
     /// A dot or a convolution with its epilogue.
-    Contraction(ContractionPlan),
+    Contraction(Box<ContractionPlan>),
 }
 
 impl fmt::Display for DevicePlan {
@@ -137,7 +137,7 @@ fn plan_fusion(
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
         FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
             contraction::plan(fusion, hero, gpu, planner.allow_tf32)?
-                .map(|plan| plan.map(DevicePlan::Contraction))
+                .map(|plan| plan.map(|plan| DevicePlan::Contraction(Box::new(plan))))
         }
         _ => None,
     })
