@@ -10,6 +10,11 @@ if [ -z "$wheel" ]; then
   wheel=$(ls -t "${CARGO_TARGET_DIR:-target}"/wheels/tfcompile-*.whl | head -n 1)
 fi
 tests=$PWD/python/tests
+# Tests of devices run if the OpenCL driver for processors is installed, and always in CI.
+if [ "${CI:-}" = true ] || [ -e "${XDG_CACHE_HOME:-$HOME/.cache}/tfcompile/opencl-venv/.packages" ]; then
+  eval "$(scripts/setup_gpu.sh opencl)"
+  export OCL_ICD_VENDORS LD_LIBRARY_PATH
+fi
 site=$(mktemp -d)
 trap 'rm -rf "$site"' EXIT
 for beside in "tensorflow-cpu==2.15.1 numpy==1.26.4" "jax==0.10.2"; do

@@ -22,8 +22,11 @@ _TRIPLES = {
 }
 
 def _target_flag(flags):
-    """Returns the triple of the target platform, unless the flags contain one."""
-    for flag in ["--target_triple", "--target-triple", "--target="]:
+    """Returns the triple of the target platform, unless the flags contain one. The platform is the host of a GPU."""
+    names = ["--target_triple", "--target-triple"]
+    if "--target=cuda" not in flags and "--target=opencl" not in flags:
+        names.append("--target=")
+    for flag in names:
         if flag in flags:
             return ""
     choices = {

@@ -30,7 +30,7 @@ set(TFCOMPILE_EXECUTABLE "${TFCOMPILE_EXECUTABLE}" CACHE FILEPATH "the tfcompile
 if(NOT TARGET tfcompile::runtime)
   add_library(tfcompile::runtime INTERFACE IMPORTED)
   set_target_properties(tfcompile::runtime PROPERTIES INTERFACE_INCLUDE_DIRECTORIES "${_tfcompile_prefix}/include")
-  target_link_libraries(tfcompile::runtime INTERFACE Threads::Threads)
+  target_link_libraries(tfcompile::runtime INTERFACE Threads::Threads ${CMAKE_DL_LIBS})
   if(CMAKE_CXX_COMPILER_LOADED)
     target_compile_features(tfcompile::runtime INTERFACE cxx_std_17)
   endif()

@@ -1,8 +1,8 @@
 //! Compiles the C runtime of GPUs for the feature `device`, with the C compiler in `CC` or the
 //! system's. Other features need no C compiler.
 //!
-//! The runtime's headers are in `$TFCOMPILE_INCLUDE`, in the folder `include` of this crate (written
-//! by `tfcompile headers include`), or in the repository.
+//! The runtime's headers are in `$TFCOMPILE_INCLUDE`, in the folder `include` of this crate
+//! (written by `tfcompile headers --output include`), or in the repository.
 
 use std::env::var;
 use std::path::{Path, PathBuf};
@@ -72,7 +72,7 @@ fn include() -> Result<PathBuf, String> {
     let places = named.into_iter().chain(["include", "../../runtime/include"].map(PathBuf::from));
     let mut places = places.filter(|place| place.join("tfcompile/device_state.h").exists());
     places.next().ok_or_else(|| {
-        "the C headers of the runtime are missing: run `tfcompile headers include` in the folder of the crate, or set \
+        "the C headers of the runtime are missing: run `tfcompile headers --output include` in the folder of the crate, or set \
          TFCOMPILE_INCLUDE to a folder with them"
             .to_owned()
     })

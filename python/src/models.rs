@@ -111,13 +111,20 @@ impl ModelOptions {
         .coded(Code::NotInferred))
     }
 
+    /// Returns the GPUs that the target names; none for a processor.
+    fn devices(&self) -> Result<Vec<Target>> {
+        let devices = self.target.as_deref().map(target::parse_devices).transpose()?;
+        Ok(devices.flatten().unwrap_or_default())
+    }
+
     /// Returns the processors of the versions: the first one and the others. The default is three
     /// levels of x86-64.
     fn targets(&self) -> Result<(Target, Vec<Target>)> {
+        let is_for_gpu = !self.devices()?.is_empty();
         let target = match (&self.target, self.cpu.as_deref()) {
-            (Some(name), _) => target::named(name)?,
-            (None, Some("native")) if self.triple.is_none() => compiler::host("native")?,
-            (None, cpu) => {
+            (Some(name), _) if !is_for_gpu => target::named(name)?,
+            (_, Some("native")) if self.triple.is_none() => compiler::host("native")?,
+            (_, cpu) => {
                 let triple = self.triple.clone().unwrap_or_else(codegen::host_triple);
                 Target::new(&triple, cpu.unwrap_or(""), self.features.as_deref().unwrap_or(""))?
             }
@@ -145,7 +152,8 @@ pub(crate) fn build<'py>(
         guarded(|| {
             let model = options.read_whole()?;
             let (target, variants) = options.targets()?;
-            let back = BackOptions { variants, ..BackOptions::new(target, name) };
+            let devices = options.devices()?;
+            let back = BackOptions { variants, devices, ..BackOptions::new(target, name) };
             let options = AotOptions {
                 constants: aot::ConstantsMode::File,
                 describe_object: true,

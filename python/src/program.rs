@@ -2,7 +2,10 @@
 
 use crate::failure::failed;
 use hlo::{Argument, Identifier, Output, Role};
-use jit::{AlignedBytes, Call, Executable, Memory, Operand, Workers};
+use jit::{
+    AlignedBytes, Call, Device, DeviceInstance, DeviceKind, DeviceOptions, Executable, Memory, Operand,
+    Workers,
+};
 use memmap2::Mmap;
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
@@ -20,13 +23,15 @@ struct State {
     temps: AlignedBytes,
     scratch: AlignedBytes,
     workers: Option<Arc<dyn Workers>>,
+    /// The program on a device, if it runs on one. Dropped before the code.
+    device: Option<DeviceInstance>,
 }
 
 /// An artifact's loaded code, with its constants mapped from their file.
 #[pyclass(frozen, module = "tfcompile._native")]
 pub(crate) struct Program {
-    code: Executable,
     state: Mutex<State>,
+    code: Executable,
 }
 
 /// Block of constants of a mapped file. Processes that map the same file share its memory.
@@ -62,10 +67,12 @@ impl Mapped {
 #[pymethods]
 impl Program {
     /// Loads an object that `build` wrote for this machine, and maps its constants. The object is
-    /// code, so it is trusted.
+    /// code, so it is trusted. `device` names the GPU of a program for GPUs, such as `cuda:0`; the
+    /// default is the first one.
     #[new]
-    fn new(py: Python<'_>, object: &[u8], constants: PathBuf) -> PyResult<Self> {
-        py.detach(|| Self::load(object, &constants)).map_err(failed)
+    #[pyo3(signature = (object, constants, device = None))]
+    fn new(py: Python<'_>, object: &[u8], constants: PathBuf, device: Option<&str>) -> PyResult<Self> {
+        py.detach(|| Self::load(object, &constants, device)).map_err(failed)
     }
 
     /// Feeds, then variables.
@@ -121,28 +128,40 @@ impl Program {
 }
 
 impl Program {
-    fn load(object: &[u8], constants: &Path) -> Result<Self> {
+    fn load(object: &[u8], constants: &Path, device: Option<&str>) -> Result<Self> {
         let found = aot::read_metadata(object)?;
         let metadata = &found.first().ok_or_else(|| Error::invalid("the object has no metadata"))?.metadata;
         let damaged = || Error::invalid("the object's metadata is damaged");
         let text = |key: &str| metadata[key].as_str().ok_or_else(damaged);
         let number = |key: &str| metadata["memory"][key].as_u64().map(|n| n as usize).ok_or_else(damaged);
         let interface = aot::read_interface(metadata)?;
-        let memory = Memory {
-            temps_bytes: number("temps")?,
-            scratch_bytes: number("scratch_per_worker")?,
-            profile_counters: 0,
-        };
-        let state = State {
-            temps: AlignedBytes::zeroed(memory.temps_bytes)?,
-            scratch: AlignedBytes::zeroed(memory.scratch_bytes)?,
-            workers: None,
+        let driver = metadata["device"]["driver"].as_str();
+        let memory = match driver {
+            None => Memory {
+                temps_bytes: number("temps")?,
+                scratch_bytes: number("scratch_per_worker")?,
+                profile_counters: 0,
+            },
+            Some(_) => Memory::default(),
         };
         let layout = metadata["memory"]["constants_file"].as_str().ok_or_else(damaged)?;
         let constants = Mapped::open(constants, layout)?;
         let entry_point = text("entry_point")?;
-        let code = Executable::load_with(object, entry_point, interface, memory, Some(Box::new(constants)))?;
-        Ok(Self { code, state: Mutex::new(state) })
+        let mut code =
+            Executable::load_with(object, entry_point, interface, memory, Some(Box::new(constants)))?;
+        if let Some(options) = device_options(driver, device)? {
+            code = code.on_device(Device::open(&options)?);
+        }
+        // SAFETY: the state is dropped before the code, and nothing moves it out of the program.
+        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        let device = unsafe { code.device_instance() }?;
+        let state = State {
+            temps: AlignedBytes::zeroed(memory.temps_bytes)?,
+            scratch: AlignedBytes::zeroed(memory.scratch_bytes)?,
+            workers: None,
+            device,
+        };
+        Ok(Self { state: Mutex::new(state), code })
     }
 
     fn call(&self, arguments: &[PyBuffer<u8>], results: &[PyBuffer<u8>]) -> Result<Vec<i64>> {
@@ -176,8 +195,8 @@ impl Program {
         let mut sizes = vec![0; interface.size_count()];
         let mut ticks = vec![0; self.code.memory().profile_counters];
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State { temps, scratch, workers } = &mut *state;
-        self.code.run(&mut Call {
+        let State { temps, scratch, workers, device } = &mut *state;
+        let mut call = Call {
             arguments: &mut operands,
             results: &mut outputs,
             temps,
@@ -185,8 +204,31 @@ impl Program {
             workers: workers.as_ref(),
             dynamic_sizes: &mut sizes,
             profile_counters: &mut ticks,
-        })?;
+        };
+        self.code.run_with(&mut call, device.as_mut())?;
         Ok(sizes)
+    }
+}
+
+/// Returns how to open the device that the caller names, or the first one of the program's driver.
+/// `None` if the program runs on the processor.
+fn device_options(driver: Option<&str>, name: Option<&str>) -> Result<Option<DeviceOptions>> {
+    let kind = match (driver, name) {
+        (None, None) => return Ok(None),
+        (None, Some(name)) => {
+            return Err(Error::invalid(format!(
+                "device '{name}': the program runs on the processor; compile it with target='cuda' or 'opencl'"
+            )));
+        }
+        (Some("cuda"), _) => DeviceKind::Cuda,
+        (Some("opencl"), _) => DeviceKind::OpenCl,
+        (Some(_), _) => return Err(Error::invalid("the object's metadata is damaged: unknown driver")),
+    };
+    let Some(name) = name else { return Ok(Some(DeviceOptions::new(kind, 0))) };
+    let (own, number) = name.split_once(':').unwrap_or((name, "0"));
+    match number.parse() {
+        Ok(ordinal) if own == kind.name() => Ok(Some(DeviceOptions::new(kind, ordinal))),
+        _ => Err(Error::invalid(format!("device '{name}': expected a name such as '{}:0'", kind.name()))),
     }
 }
 

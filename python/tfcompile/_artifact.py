@@ -56,9 +56,12 @@ class Artifact:
         (directory / f"{self.name}.h").write_text(self.header)
         (directory / f"{self.name}.constants").write_bytes(self.constants)
 
-    def load(self, threads: int = 1) -> "Model":
-        """Loads the model into this process."""
-        return Model(self, threads)
+    def load(self, threads: int = 1, device: str | None = None) -> "Model":
+        """Loads the model into this process.
+
+        A model for GPUs runs on `device`, such as `cuda:0` or `opencl:1`; by default, on the first one of its kind.
+        """
+        return Model(self, threads, device)
 
     def __reduce__(self):
         return _unpickle, (self.object, self.header, self.name, self.constants, self._digest, self.notes)
@@ -90,7 +93,8 @@ def compile(model: Any, *, inputs: Any = None, name: str | None = None, class_na
     `model` is a path (SavedModel, GraphDef, MetaGraph, StableHLO, HLO), the bytes of one, a graph of TensorFlow's, a Keras model, a
     `tf.function`, or a function for JAX; `inputs` are examples of a function's arguments. Options: `config` (a `Config`, a file, a
     proto), `signature`, `tags`, `checkpoint`, `variables_to_feed`, `function`, `fetches`, `shapes`, `dims`, `batch`, `loop_bounds`, and
-    for the machine `target`, `triple`, `cpu` (`native` for this one's), `features`; they mean what the flags of `tfcompile build` mean.
+    for the machine `target` (also a GPU: `cuda`, `cuda:sm_80`, `opencl`), `triple`, `cpu` (`native` for this one's), `features`; they
+    mean what the flags of `tfcompile build` mean.
 
     A `ValueError` says what is wrong with the model, a `NotImplementedError` what cannot be compiled.
     """
@@ -124,8 +128,8 @@ class Model:
     layout are the model's, and copied otherwise. Variables live in `variables`, from call to call. One call runs at a time.
     """
 
-    def __init__(self, artifact: Artifact, threads: int = 1):
-        self._program = _native.Program(artifact.object, artifact._constants)
+    def __init__(self, artifact: Artifact, threads: int = 1, device: str | None = None):
+        self._program = _native.Program(artifact.object, artifact._constants, device)
         if threads != 1:
             self._program.set_threads(threads)
         entries = [_Entry(*told) for told in self._program.arguments]

@@ -100,6 +100,14 @@ static int same_results(const tfcompile_program_state* one, const tfcompile_prog
   return 1;
 }
 
+#ifdef PROGRAM_DEVICE
+// True if a run failed because of the device or its driver, not because of an assertion.
+static int is_device_failure(const tfcompile_program_state* state) {
+  if (state->frame.device == NULL) return 1;
+  return tfcompile_device_instance_error(state->frame.device)->status != TFCOMPILE_DEVICE_CHECK_FAILED;
+}
+#endif
+
 // Runs on one input. Returns 1 on success.
 static int check(uint64_t seed, const struct constants* constants) {
   tfcompile_program_state* states[SETTINGS];
@@ -124,6 +132,12 @@ static int check(uint64_t seed, const struct constants* constants) {
       printf("FAIL: an assertion of the graph failed: %s\n", error);
       return 0;
     }
+#ifdef PROGRAM_DEVICE
+    if (status[0] != 0 && is_device_failure(states[0])) {
+      printf("FAIL: %s\n", error);
+      return 0;
+    }
+#endif
     for (s = 1; s < SETTINGS; ++s) {
       const char* const other = tfcompile_program_error(states[s]);
       if (status[s] != status[0] || strcmp(error, other) != 0) {

@@ -4,6 +4,7 @@
 //! The header includes only `<stddef.h>` and `<stdint.h>` and calls only the object's entry, so
 //! freestanding programs can use it too. All its names begin with a prefix that the caller chooses.
 
+mod constants;
 mod device;
 mod functions;
 mod interface;

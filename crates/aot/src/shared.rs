@@ -8,8 +8,11 @@ use support::Result;
 pub struct SharedLibrary<'a> {
     /// LLVM triple of the objects.
     pub triple: &'a str,
-    /// Entry point of the program. The library exports only this symbol and its constants.
+    /// Entry point of the program. The library exports only this symbol, its constants, and its
+    /// device program.
     pub entry_point: &'a str,
+    /// True if the program runs on a GPU.
+    pub has_device: bool,
     /// Name of the library, without `lib` and suffix.
     pub name: &'a str,
 }
@@ -29,11 +32,14 @@ impl SharedLibrary<'_> {
     /// Returns the contents of the file that lists the exported symbols.
     pub fn exports(&self) -> Result<String> {
         let entry = self.entry_point;
-        let symbols = [entry.to_owned(), format!("{entry}_constants"), format!("{entry}_constants_pointer")];
+        let mut symbols =
+            vec![entry.to_owned(), format!("{entry}_constants"), format!("{entry}_constants_pointer")];
+        symbols.extend(self.has_device.then(|| format!("{entry}_device")));
+        let device = if self.has_device { format!("  {entry}_device DATA\n") } else { String::new() };
         Ok(match object_file::format(self.triple)? {
             Format::Elf => format!("{{ global: {}; local: *; }};\n", symbols.join("; ")),
             Format::MachO => symbols.iter().map(|symbol| format!("_{symbol}\n")).collect(),
-            Format::Coff => format!("EXPORTS\n  {entry}\n  {entry}_constants DATA\n"),
+            Format::Coff => format!("EXPORTS\n  {entry}\n  {entry}_constants DATA\n{device}"),
         })
     }
 
@@ -67,10 +73,12 @@ mod tests {
 
     #[test]
     fn names_and_exports_are_those_of_the_system() {
-        let library = |triple| SharedLibrary { triple, entry_point: "f", name: "m" };
+        let library = |triple| SharedLibrary { triple, entry_point: "f", name: "m", has_device: false };
         let elf = library("x86_64-pc-linux-gnu");
         assert_eq!(elf.file_name().unwrap(), "libm.so");
         assert_eq!(elf.exports().unwrap(), "{ global: f; f_constants; f_constants_pointer; local: *; };\n");
+        let gpu = SharedLibrary { has_device: true, ..elf };
+        assert!(gpu.exports().unwrap().contains("; f_device; local"));
         let arguments = elf.link_arguments(&["a.o"], "exports", "out").unwrap();
         assert!(arguments.contains(&"-Wl,--version-script=exports".to_owned()), "{arguments:?}");
         assert_eq!(library("aarch64-apple-macos").file_name().unwrap(), "libm.dylib");

@@ -5,4 +5,5 @@ pub(crate) mod hlo_formats;
 pub(crate) mod kernel_cache;
 pub(crate) mod linker;
 pub(crate) mod outputs;
+pub(crate) mod ptxas;
 pub(crate) mod state;

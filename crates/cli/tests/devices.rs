@@ -80,6 +80,15 @@ fn a_class_runs_on_opencl_in_host_and_device_memory() {
 }
 
 #[test]
+fn objects_move_between_translation_units() {
+    let other = root().join("tests/device/programs/other_unit.cc");
+    let other = other.to_str().expect("a path in UTF-8");
+    for optimization in ["-O0", "-O2"] {
+        run_on_opencl(&[], "units.cc", &[other, "layer.o"], &[&["g++", "-std=c++17", optimization]]);
+    }
+}
+
+#[test]
 fn a_c_header_runs_on_opencl_in_host_and_device_memory() {
     run_on_opencl(
         &["--emit=obj,c-header"],
@@ -103,7 +112,10 @@ fn the_test_and_the_benchmark_run_on_opencl() {
         succeed(command.args(["-pthread", "-ldl", "-o", "program"]));
         if let Some(variables) = &variables {
             let mut program = Command::new(out.path().join("program"));
-            succeed(program.args(flags).current_dir(out.path()).envs(variables.iter().cloned()));
+            program.args(flags).current_dir(out.path()).envs(variables.iter().cloned());
+            succeed(&mut program);
+            let output = program.arg("--device=1000").output().expect("started");
+            assert_eq!(output.status.code(), Some(1), "{source}: no such device");
         }
     }
 }
@@ -148,6 +160,46 @@ fn a_rust_program_runs_on_opencl() {
         let y = "[[5.0, 0.0, 3.0], [0.0, 0.0, 0.0]]";
         let text = String::from_utf8(output.stdout).expect("UTF-8");
         assert_eq!(text, format!("inside {y}\noutside {y}\noutside {y}\n"));
+    }
+}
+
+#[test]
+fn a_failed_assertion_is_an_error_of_the_run_or_ends_the_process() {
+    let out = directory();
+    let asserts = root().join("tests/consumer/asserts");
+    for (name, class, effect) in [("reported", "Reported", "report"), ("aborting", "Aborting", "abort")] {
+        let mut command = tfcompile(out.path());
+        command.arg("build").arg(asserts.join("graph.pbtxt"));
+        command.arg("--config").arg(asserts.join("graph.config.pbtxt"));
+        command.args(["--target=opencl", "--assert", effect, "-q", "-o", "."]);
+        succeed(command.args(["--name", name, "--class", class]));
+    }
+    compile(out.path(), &["g++", "-std=c++17"], "asserts.cc", &["reported.o", "aborting.o"]);
+    let Some(variables) = opencl() else { return };
+    let program = || {
+        let mut program = Command::new(out.path().join("program"));
+        program.current_dir(out.path()).envs(variables.iter().cloned());
+        program
+    };
+    succeed(&mut program());
+    for kind in ["run", "async"] {
+        let output = program().arg(kind).output().expect("started");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), None, "{kind}: ends by a signal: {text}");
+        assert!(text.contains("assertion failed: [x must be positive]"), "{kind}: {text}");
+    }
+}
+
+#[test]
+fn a_shared_library_and_weights_in_a_file_serve_on_opencl() {
+    let out = directory();
+    build(out.path(), "opencl", &["--emit=obj,shared,header", "--constants=file"]);
+    let libraries = ["liblayer.so", "libtrain.so", "-Wl,-rpath,$ORIGIN"];
+    let compiler = ["g++", "-std=c++17", "-O1"];
+    compile(out.path(), &compiler, "constants_file.cc", &libraries);
+    if let Some(variables) = opencl() {
+        let program = out.path().join("program");
+        succeed(Command::new(program).current_dir(out.path()).envs(variables));
     }
 }
 

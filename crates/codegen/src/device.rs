@@ -2,6 +2,7 @@
 
 mod bundle;
 mod entry;
+mod spirv;
 
 pub use bundle::{DeviceMemory, bundle};
 pub use entry::compile_device_entry;
@@ -12,6 +13,7 @@ use inkwell::module::Module;
 use inkwell::passes::PassBuilderOptions;
 use inkwell::targets::{CodeModel, FileType, RelocMode, TargetMachine, TargetTriple};
 use nest::launch::DeviceProgram;
+use std::sync::{Mutex, PoisonError};
 use support::{Error, Id, Result};
 use target::{Architecture, Target};
 
@@ -62,11 +64,14 @@ pub fn kernel_symbol(number: usize, name: &str) -> String {
 /// back end refuses; `internal` for a program that the verifier rejects.
 pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) -> Result<DeviceImage> {
     nest::verify(&program.kernels)?;
-    let machine = device_machine(target)?;
+    // LLVM's back end for SPIR-V has static state, so one thread uses it at a time.
+    static SPIRV: Mutex<()> = Mutex::new(());
+    let is_spirv = target.triple.architecture == Architecture::Spirv64;
+    let _guard = is_spirv.then(|| SPIRV.lock().unwrap_or_else(PoisonError::into_inner));
     let context = Context::create();
     let diagnostics = llvm::Diagnostics::listen(&context);
     let options = CodegenOptions::new("device");
-    let mut module = ModuleTranslator::new(&context, &machine, target, &options);
+    let mut module = ModuleTranslator::new(&context, &device_machine(target)?, target, &options);
     module.begin_program(target, program.kernels.functions.len());
     for (id, function) in program.kernels.functions.iter() {
         let symbol = kernel_symbol(id.index(), &function.name);
@@ -78,6 +83,9 @@ pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) 
             .map_err(|e| e.context(format_args!("function {:?}", function.name)))?;
     }
     let module = module.module;
+    // LLVM's back end for SPIR-V keeps references to values in the machine, so the machine must be
+    // freed before the module: it is declared after it.
+    let machine = device_machine(target)?;
     if cfg!(debug_assertions) {
         verify(&module)?;
     }
@@ -85,10 +93,11 @@ pub fn compile_kernels(program: &DeviceProgram, target: &Target, llvm_ir: bool) 
         .run_passes(PASSES, &machine, PassBuilderOptions::create())
         .map_err(|e| Error::internal(format!("LLVM's passes: {e}")))?;
     let llvm_ir = llvm_ir.then(|| module.print_to_string().to_string());
-    let is_cuda = target.triple.architecture == Architecture::Nvptx64;
-    let (kind, file) =
-        if is_cuda { (ImageKind::Ptx, FileType::Assembly) } else { (ImageKind::Spirv, FileType::Object) };
-    let bytes = emit(&machine, &module, file)?;
+    let (kind, bytes) = if is_spirv {
+        (ImageKind::Spirv, spirv::emit_spirv(&module, || device_machine(target))?)
+    } else {
+        (ImageKind::Ptx, emit(&machine, &module, FileType::Assembly)?)
+    };
     if let Some(error) = diagnostics.first_error() {
         return Err(Error::unsupported(format!("LLVM cannot generate code for the device: {error}")));
     }

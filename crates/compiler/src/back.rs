@@ -10,10 +10,15 @@ use kernel::{Counter, EntryOptions};
 use nest::Program;
 use nest::launch::DeviceProgram;
 use plan::ModulePlan;
-use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Code, Coded as _, Error, Result};
 use target::Target;
+
+/// Assembler of a GPU's machine code.
+pub trait Assembler: std::fmt::Debug + Send + Sync {
+    /// Returns the machine code for an architecture, such as `sm_80`.
+    fn assemble(&self, ptx: &[u8], architecture: &str) -> Result<Vec<u8>>;
+}
 
 /// Options of code generation.
 #[derive(Clone, Debug)]
@@ -30,7 +35,7 @@ pub struct BackOptions {
     pub open_device: Option<Device>,
     /// NVIDIA's assembler. If it is given, the object has machine code for each architecture of
     /// `devices`, and PTX only for the first one.
-    pub ptxas: Option<PathBuf>,
+    pub assembler: Option<Arc<dyn Assembler>>,
     /// Symbol of the entry function.
     pub entry_point: String,
     /// Names of passes to skip (`--xla_disable_hlo_passes`).
@@ -65,7 +70,7 @@ impl BackOptions {
             variants: Vec::new(),
             devices: Vec::new(),
             open_device: None,
-            ptxas: None,
+            assembler: None,
             entry_point: entry_point.into(),
             disabled_passes: Vec::new(),
             plan: plan::Options::default(),

@@ -1,7 +1,7 @@
 //! Compilation for GPUs: one plan, an image for each architecture, and the host's object.
 
-use crate::back::{DeviceCode, MachineCode};
-use crate::{BackOptions, Observer, ptxas};
+use crate::back::{Assembler, DeviceCode, MachineCode};
+use crate::{BackOptions, Observer};
 use buffers::{ConstantsBlock, ConstantsPool};
 use codegen::{CodegenOptions, DeviceImage, DeviceMemory};
 use hlo::{Interface, Module};
@@ -41,8 +41,8 @@ pub(crate) fn compile(
         let llvm_ir = images.iter().filter_map(|image| image.llvm_ir.clone()).collect::<Vec<_>>().concat();
         observer.code(options.llvm_ir.then_some(llvm_ir.as_str()), assembly.as_deref());
     }
-    let images = match &options.ptxas {
-        Some(ptxas) => ptxas::assemble(images, ptxas)?,
+    let images = match &options.assembler {
+        Some(assembler) => assembled(images, &**assembler)?,
         None => images,
     };
     let constants = pool.finish();
@@ -81,6 +81,18 @@ fn check_options(options: &BackOptions) -> Result<()> {
         Some((_, what)) => Err(Error::invalid(format!("a program of a device does not support {what}"))),
         None => Ok(()),
     }
+}
+
+/// Returns the machine code of all images, and the PTX of the first one for later GPUs.
+fn assembled(images: Vec<DeviceImage>, assembler: &dyn Assembler) -> Result<Vec<DeviceImage>> {
+    let assemble = |image: &DeviceImage| {
+        let bytes = assembler.assemble(&image.bytes, &image.architecture)?;
+        let architecture = image.architecture.clone();
+        Ok(DeviceImage { kind: codegen::ImageKind::Cubin, architecture, bytes, llvm_ir: None })
+    };
+    let mut all = images.iter().map(assemble).collect::<Result<Vec<_>>>()?;
+    all.extend(images.into_iter().next());
+    Ok(all)
 }
 
 /// Returns the text of all images that have one.
@@ -135,4 +147,39 @@ fn cuda_architecture(capability: u32) -> String {
 /// Returns the kernels that run as one thread although they have much work.
 pub fn serial_kernels(program: &DeviceProgram) -> Vec<&str> {
     program.facts.iter().filter(|facts| facts.is_serial).map(|facts| facts.label.as_str()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codegen::ImageKind;
+
+    #[derive(Debug)]
+    struct Fake;
+
+    impl Assembler for Fake {
+        fn assemble(&self, ptx: &[u8], architecture: &str) -> Result<Vec<u8>> {
+            Ok([architecture.as_bytes(), ptx].concat())
+        }
+    }
+
+    #[test]
+    fn machine_code_precedes_the_first_ptx() {
+        let image = |architecture: &str| DeviceImage {
+            kind: ImageKind::Ptx,
+            architecture: architecture.to_owned(),
+            bytes: b" code".to_vec(),
+            llvm_ir: None,
+        };
+        let images = assembled(vec![image("sm_80"), image("sm_90a")], &Fake).expect("images");
+        let facts: Vec<_> = images.iter().map(|i| (i.kind, i.architecture.as_str(), &i.bytes[..])).collect();
+        assert_eq!(
+            facts,
+            [
+                (ImageKind::Cubin, "sm_80", &b"sm_80 code"[..]),
+                (ImageKind::Cubin, "sm_90a", b"sm_90a code"),
+                (ImageKind::Ptx, "sm_80", b" code"),
+            ]
+        );
+    }
 }

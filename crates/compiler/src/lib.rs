@@ -17,13 +17,14 @@ mod loadable;
 mod pipeline;
 mod profile;
 mod program_file;
-mod ptxas;
 mod stage;
 pub mod tuning;
 
 pub use aot::ProfileCounter;
 pub use aot_build::{AotOptions, ConstantsFile, Outputs, build};
-pub use back::{BackOptions, Compiled, DeviceCode, MachineCode, compile_module, compile_optimized, optimize};
+pub use back::{
+    Assembler, BackOptions, Compiled, DeviceCode, MachineCode, compile_module, compile_optimized, optimize,
+};
 pub use check::{Checked, MAX_PROBLEMS, check, check_program};
 pub use codegen::UnitCache;
 pub use device::{device_kind, device_target, serial_kernels};

@@ -98,10 +98,14 @@ impl Loadable {
             constants: loaded(&compiled.constants)?,
             interface: Interface::of_module(&compiled.module)?,
             counters: compiled.code.counters.clone(),
-            memory: Memory {
-                temps_bytes: compiled.code.assignment.temps_size as usize,
-                scratch_bytes: compiled.code.assignment.worker_scratch_size as usize,
-                profile_counters: compiled.code.counters.len(),
+            memory: match compiled.code.device {
+                None => Memory {
+                    temps_bytes: compiled.code.assignment.temps_size as usize,
+                    scratch_bytes: compiled.code.assignment.worker_scratch_size as usize,
+                    profile_counters: compiled.code.counters.len(),
+                },
+                // The temporaries are on the device.
+                Some(_) => Memory::default(),
             },
             persistent_bytes: compiled.code.assignment.persistent_size,
             cost: instructions.map(|(id, _)| Cost::of_instruction(&compiled.module, root, id)).sum(),

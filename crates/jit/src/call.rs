@@ -2,6 +2,7 @@
 
 use crate::instance::{Executable, alignment, bytes};
 use crate::{ALIGNMENT, Frame, Workers};
+use device::Instance as DeviceInstance;
 use std::ffi::c_void;
 use std::sync::Arc;
 use support::{Error, Result};
@@ -63,6 +64,15 @@ impl Executable {
     /// Fails if there are too few buffers, if a buffer is too small or misaligned, or with the
     /// code's own message.
     pub fn run(&self, call: &mut Call<'_, '_>) -> Result<()> {
+        self.run_with(call, None)
+    }
+
+    /// Like [`Executable::run`], for code with a device program, loaded by
+    /// [`Executable::device_instance`] of the same executable. Only one call may use it at a time.
+    ///
+    /// # Errors
+    /// As for [`Executable::run`], or with the driver's message.
+    pub fn run_with(&self, call: &mut Call<'_, '_>, device: Option<&mut DeviceInstance>) -> Result<()> {
         let (interface, memory) = (self.interface(), self.memory());
         let workers = call.workers.map_or(1, |workers| workers.count().max(1));
         let fits = call.arguments.len() == interface.arguments().len()
@@ -117,6 +127,7 @@ impl Executable {
             scratch: call.scratch.as_mut_ptr().cast(),
             dynamic_sizes: call.dynamic_sizes.as_mut_ptr(),
             profile_counters: call.profile_counters.as_mut_ptr(),
+            device: device.as_ref().map_or(std::ptr::null_mut(), |device| device.address()),
             ..Frame::empty()
         };
         // SAFETY: sizes and alignments were checked against the interface above. Written memory is
@@ -124,8 +135,12 @@ impl Executable {
         // to aliased arguments, results, temporaries, scratch memory, sizes, and counters. The
         // workers' `Arc` outlives the call.
         #[expect(unsafe_code, reason = "generated code follows raw addresses")]
-        unsafe {
-            self.enter(&mut frame)
+        let result = unsafe { self.enter(&mut frame) };
+        match device {
+            Some(device) if device.has_driver_error() => {
+                result.map_err(|error| device::run_error(error.message().to_owned()))
+            }
+            _ => result,
         }
     }
 }

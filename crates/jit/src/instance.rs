@@ -111,16 +111,18 @@ impl Executable {
     }
 
     /// Loads the device program, if there is one.
-    pub(crate) fn device_instance(&self) -> Result<Option<DeviceInstance>> {
+    ///
+    /// # Safety
+    /// The result must not outlive `self`, which owns the program and its constants.
+    #[expect(unsafe_code, reason = "addresses in the loaded object")]
+    pub unsafe fn device_instance(&self) -> Result<Option<DeviceInstance>> {
         let Some(program) = self.object.device_address() else { return Ok(None) };
         let device = self
             .device
             .as_ref()
             .ok_or_else(|| Error::internal("the code runs on a device, but none was opened for it"))?;
         let constants = self.constants_address();
-        // SAFETY: the program and its constants come from the compiler, and live as long as `self`,
-        // which instances borrow.
-        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        // SAFETY: the program and its constants come from the compiler. The caller keeps `self`.
         let instance = unsafe { DeviceInstance::create(device, program.as_ptr().cast(), constants) }?;
         Ok(Some(instance))
     }
@@ -141,6 +143,9 @@ impl Executable {
             Some(_) => AlignedBytes::zeroed(0),
             None => AlignedBytes::zeroed(bytes(&result.shape)),
         };
+        // SAFETY: the instance borrows `self`.
+        #[expect(unsafe_code, reason = "addresses in the loaded object")]
+        let device = unsafe { self.device_instance() }?;
         Ok(Instance {
             executable: self,
             results: self.interface.results().iter().map(buffer).collect::<Result<_>>()?,
@@ -149,7 +154,7 @@ impl Executable {
             workers: None,
             profile_counters: vec![0; self.memory.profile_counters],
             dynamic_sizes: vec![0; self.interface.size_count()],
-            device: self.device_instance()?,
+            device,
         })
     }
 

@@ -10,20 +10,24 @@ mod control;
 mod grid;
 mod host;
 mod movement;
+mod outputs;
 mod reduce;
 mod rows;
+mod scan;
 mod team;
+mod transpose;
 
 pub(crate) use control::thread;
 pub(crate) use grid::Grid;
 
 use crate::context::KernelContext;
 use crate::lower::{Kernel, Names, check_count, kernel_name, parts};
+use crate::reduction::reduce_window;
 use buffers::{BufferAssignment, Schedule, Slice};
 use hlo::{ComputationId, InstructionId, Module};
 use nest::launch::{DeviceProgram, KernelFacts};
 use nest::{FunctionId, Linkage};
-use plan::{DevicePlan, ModulePlan};
+use plan::{DevicePlan, ModulePlan, WindowsPlan};
 use std::collections::BTreeMap;
 use support::{Id as _, Result};
 use target::Target;
@@ -49,6 +53,10 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &DevicePlan, step: usize) -
     match plan {
         DevicePlan::Reduce(plan) => reduce::emit(cx, plan, step),
         DevicePlan::Rows(plan) => rows::emit(cx, plan),
+        DevicePlan::Outputs(outputs) => outputs::emit(cx, outputs, step, plan.grid(step)),
+        DevicePlan::Windows(WindowsPlan::Each(plan, _)) => reduce_window::emit_each(cx, plan),
+        DevicePlan::Windows(WindowsPlan::Scan(plan)) => scan::emit(cx, plan),
+        DevicePlan::Transpose(plan) => transpose::emit(cx, plan),
         DevicePlan::Copy(copy) => movement::concatenate(cx, copy, step, plan.grid(step)),
         DevicePlan::Update(update) => movement::update(cx, update, step, plan.grid(step)),
         DevicePlan::Contraction(plan) => contraction::emit(cx, plan, step),

@@ -30,9 +30,18 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &MultiOutputPlan) -> Result
     if plan.reduces() {
         return columns(cx, plan, &placed);
     }
+    emit_elements(cx, plan, &placed)
+}
+
+/// Computes and stores the elements of all outputs, none of which is reduced.
+pub(crate) fn emit_elements(
+    cx: &mut KernelContext<'_>,
+    plan: &MultiOutputPlan,
+    placed: &[Placed],
+) -> Result<()> {
     loops::for_each(cx, &plan.nest, plan.sizes.len(), &mut |cx, indices| {
         let mut values = Vec::with_capacity(placed.len());
-        for output in &placed {
+        for output in placed {
             values.push(output.element(cx, indices)?);
         }
         for (output, value) in placed.iter().zip(values) {
@@ -54,13 +63,13 @@ fn copy_operand(cx: &mut KernelContext<'_>, leaf: usize, number: usize) -> Resul
 }
 
 /// An output whose placement steps are indices.
-struct Placed {
+pub(crate) struct Placed {
     value: InstructionId,
-    leaf: usize,
+    pub(crate) leaf: usize,
     /// Sizes of the value. Those other than 1 match the dimensions of the space, in order.
     sizes: Vec<i64>,
     steps: Vec<Step>,
-    reduction: Option<OutputReduction>,
+    pub(crate) reduction: Option<OutputReduction>,
 }
 
 /// A step from the value's indices to those of the result.
@@ -72,7 +81,7 @@ enum Step {
 }
 
 impl Placed {
-    fn new(cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
+    pub(crate) fn new(cx: &mut KernelContext<'_>, output: &Output) -> Result<Self> {
         let body = cx.fusion().body;
         let mut steps = Vec::with_capacity(output.path.len());
         let mut at = cx.shape(output.value)?.sizes();
@@ -118,11 +127,11 @@ impl Placed {
         self.sizes.iter().map(&mut index).collect()
     }
 
-    fn element(&self, cx: &mut KernelContext<'_>, space: &[Index]) -> Result<Element> {
+    pub(crate) fn element(&self, cx: &mut KernelContext<'_>, space: &[Index]) -> Result<Element> {
         cx.element(self.value, &Position::Multi(self.indices(space)))
     }
 
-    fn store(&self, cx: &mut KernelContext<'_>, space: &[Index], value: Element) -> Result<()> {
+    pub(crate) fn store(&self, cx: &mut KernelContext<'_>, space: &[Index], value: Element) -> Result<()> {
         let mut position = Position::Multi(self.indices(space));
         for step in &self.steps {
             position = match (step, position) {
@@ -139,6 +148,19 @@ impl Placed {
         }
         let result = cx.results()[self.leaf].clone();
         cx.store_at(&result, &position, value)
+    }
+
+    /// Returns the position of a column in the result: its indices in the kept dimensions.
+    pub(crate) fn column(&self, cx: &KernelContext<'_>, space: &[Index]) -> Result<Position> {
+        let Some(OutputReduction { instruction, .. }) = self.reduction else {
+            return Err(Error::internal("expected an output with a reduction, got one without"));
+        };
+        let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
+            return Err(Error::internal("expected a reduce instruction as the reduction of an output"));
+        };
+        let own = self.indices(space);
+        let kept = own.into_iter().enumerate().filter(|(d, _)| !dimensions.contains(d));
+        Ok(Position::Multi(kept.map(|(_, index)| index).collect()))
     }
 }
 
@@ -263,7 +285,7 @@ impl Blocks<'_> {
                     indices[dimension] = column(k);
                     let sum = sums[number * count as usize + k as usize];
                     let value = normalize(cx, result.shape.element_type, sum);
-                    let position = self.result_position(cx, reduced.output, indices)?;
+                    let position = reduced.output.column(cx, indices)?;
                     cx.store_at(&result, &position, Element::Real(value))?;
                 }
             }
@@ -298,23 +320,5 @@ impl Blocks<'_> {
             output.store(cx, indices, element)?;
         }
         Ok(())
-    }
-
-    /// Returns the position of a column in the result: its indices in the kept dimensions.
-    fn result_position(
-        &self,
-        cx: &KernelContext<'_>,
-        output: &Placed,
-        indices: &[Index],
-    ) -> Result<Position> {
-        let Some(OutputReduction { instruction, .. }) = output.reduction else {
-            return Err(Error::internal("expected an output with a reduction, got one without"));
-        };
-        let Op::Reduce { dimensions, .. } = cx.fusion().body[instruction].op() else {
-            return Err(Error::internal("expected a reduce instruction as the reduction of an output"));
-        };
-        let own = output.indices(indices);
-        let kept = own.into_iter().enumerate().filter(|(d, _)| !dimensions.contains(d));
-        Ok(Position::Multi(kept.map(|(_, index)| index).collect()))
     }
 }

@@ -9,6 +9,7 @@ mod convolution_chains;
 mod convolutions;
 mod destinations;
 mod device_contractions;
+mod device_reductions;
 mod elementwise;
 mod ffts;
 mod functions;

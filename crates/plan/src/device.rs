@@ -4,11 +4,13 @@
 //! that no device plan covers has the strategy of a processor, with a thread for each task.
 
 mod contraction;
-pub(crate) mod loops;
 pub(crate) mod movement;
+pub(crate) mod outputs;
 pub(crate) mod reduce;
 pub(crate) mod rows;
 pub(crate) mod teams;
+pub(crate) mod transpose;
+pub(crate) mod windows;
 
 pub use contraction::{
     Check, ContractionPlan, ContractionView, FewRows, GroupTile, MatrixTile, Method, OperandView, Role, Step,
@@ -19,11 +21,14 @@ use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
 use hlo::{Computation, FusionKind, InstructionId, Module, Op};
 use movement::{CopyPlan, UpdatePlan};
+use outputs::OutputsPlan;
 use reduce::TeamReducePlan;
 use rows::TeamRowsPlan;
 use std::fmt;
 use support::Result;
 use target::Gpu;
+use transpose::TransposePlan;
+use windows::WindowsPlan;
 
 /// Workgroups of a kernel and their size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +50,12 @@ pub enum DevicePlan {
     Copy(CopyPlan),
     /// A slice update.
     Update(UpdatePlan),
+    /// A loop nest whose operands are transposed.
+    Transpose(TransposePlan),
+    /// A windowed reduction.
+    Windows(WindowsPlan),
+    /// Several results.
+    Outputs(OutputsPlan),
     /// A dot or a convolution with its epilogue.
     Contraction(Box<ContractionPlan>),
 }
@@ -55,6 +66,9 @@ impl fmt::Display for DevicePlan {
             Self::Reduce(plan) => plan.fmt(f),
             Self::Rows(plan) => plan.fmt(f),
             Self::Copy(plan) => plan.fmt(f),
+            Self::Transpose(plan) => plan.fmt(f),
+            Self::Windows(plan) => plan.fmt(f),
+            Self::Outputs(plan) => plan.fmt(f),
             Self::Update(plan) => plan.fmt(f),
             Self::Contraction(plan) => plan.fmt(f),
         }
@@ -66,8 +80,9 @@ impl DevicePlan {
     pub fn steps(&self) -> usize {
         match self {
             Self::Reduce(plan) => plan.steps(),
-            Self::Rows(_) | Self::Copy(_) => 1,
+            Self::Rows(_) | Self::Copy(_) | Self::Transpose(_) | Self::Windows(_) => 1,
             Self::Update(_) => 2,
+            Self::Outputs(plan) => plan.steps(),
             Self::Contraction(plan) => plan.steps(),
         }
     }
@@ -78,6 +93,9 @@ impl DevicePlan {
             Self::Reduce(plan) => plan.grid(step),
             Self::Rows(plan) => plan.grid(),
             Self::Copy(plan) => plan.grid(step),
+            Self::Transpose(plan) => plan.grid(),
+            Self::Windows(plan) => plan.grid(),
+            Self::Outputs(plan) => plan.grid(step),
             Self::Update(plan) => plan.grid(step),
             Self::Contraction(plan) => plan.grid(step),
         }
@@ -86,8 +104,9 @@ impl DevicePlan {
     /// True if operands are read only element by element, so that an immediate can replace them.
     pub fn reads_elements(&self) -> bool {
         match self {
-            Self::Reduce(_) | Self::Rows(_) => true,
+            Self::Reduce(_) | Self::Rows(_) | Self::Transpose(_) | Self::Windows(_) => true,
             Self::Copy(_) | Self::Update(_) | Self::Contraction(_) => false,
+            Self::Outputs(plan) => plan.body.updates.is_empty(),
         }
     }
 }
@@ -132,6 +151,13 @@ fn plan_fusion(
         return Ok(movement::concatenation(fusion).map(|plan| plan.map(DevicePlan::Copy)));
     }
     Ok(match fusion.kind() {
+        FusionKind::Loop => transpose::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Transpose)),
+        FusionKind::ReduceWindow => {
+            windows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Windows))
+        }
+        FusionKind::MultiOutput => {
+            outputs::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Outputs))
+        }
         FusionKind::Update => movement::update(fusion)?.map(|plan| plan.map(DevicePlan::Update)),
         FusionKind::Reduce => reduce::plan(fusion, gpu)?.map(|plan| plan.map(DevicePlan::Reduce)),
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),

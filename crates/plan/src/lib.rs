@@ -71,9 +71,12 @@ pub use contraction::extents::DotShape;
 pub use contraction::panels::PanelLayout;
 pub use contraction::tile::{Tile, most_together};
 pub use device::movement::{CopyPlan, MAX_CONCATENATED, UpdatePlan};
+pub use device::outputs::{ColumnsPlan, OutputsPlan};
 pub use device::reduce::TeamReducePlan;
 pub use device::rows::TeamRowsPlan;
 pub use device::teams::Teams;
+pub use device::transpose::{TILE, TILE_ROWS, TransposePlan};
+pub use device::windows::{ScanPlan, WindowsPlan};
 pub use device::{
     Check, ContractionPlan, ContractionView, DevicePlan, FewRows, GroupGrid, GroupTile, MatrixTile, Method,
     OperandView, Role, Step,

@@ -1,5 +1,7 @@
 //! Loop nests over a result.
 
+pub(crate) mod device;
+
 use crate::collapse::{self, Loop};
 use crate::fusion::Fusion;
 use crate::in_place::overwritable;
@@ -64,7 +66,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, target: &Target) -> Result<KernelPlan<Lo
     let sizes = result.sizes();
     let nest = collapse::nest(fusion, &[fusion.root], &sizes, &vec![false; sizes.len()])?;
     let lanes = match target.gpu {
-        Some(_) => crate::device::loops::lanes(fusion, &nest, result.element_count()),
+        Some(_) => device::lanes(fusion, &nest, result.element_count()),
         None => lanes(fusion, target).max(lanes_of_parts(fusion, target)),
     };
     let lanes = largest_fitting(lanes, nest.loops.last().map_or(1, |l| l.extent));

@@ -28,8 +28,8 @@ pub(crate) fn find() -> Result<PathBuf, Error> {
     found.ok_or_else(|| Error(format!("cannot find tfcompile in PATH: {HOW_TO_FIX}")))
 }
 
-/// Returns the flags that select a Rust target, unless the user's arguments select one. A GPU is not
-/// one: the target is its host.
+/// Returns the flags that select a Rust target, unless the user's arguments select one. A GPU is
+/// not one: the target is its host.
 pub(crate) fn target_flags(target: &str, arguments: &[OsString]) -> Vec<String> {
     let is_gpu = |flag: &str| ["--target=cuda", "--target=opencl"].iter().any(|gpu| flag.starts_with(gpu));
     let chosen = arguments.iter().any(|argument| {

@@ -100,7 +100,8 @@ pub(crate) fn failure(frame: &Frame, status: i32) -> Error {
     if frame.error.is_null() {
         return Error::new("the compiled function failed");
     }
-    // SAFETY: the runtime sets `error` to a message that ends in NUL and lives as long as the device.
+    // SAFETY: the runtime sets `error` to a message that ends in NUL and lives as long as the
+    // device.
     #[expect(unsafe_code, reason = "the C runtime")]
     let message = unsafe { CStr::from_ptr(frame.error) };
     ended(Error::interned(&message.to_string_lossy()), status)

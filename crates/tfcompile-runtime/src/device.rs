@@ -96,9 +96,9 @@ impl Device {
     /// Returns the driver's error, or that of the program.
     ///
     /// # Safety
-    /// As for [`enter`](crate::enter()). `program` must be the device program of the same object. The
-    /// frame's constants must stay valid and unchanged until [`Device::close`], or until the device
-    /// is dropped.
+    /// As for [`enter`](crate::enter()). `program` must be the device program of the same object.
+    /// The frame's constants must stay valid and unchanged until [`Device::close`], or until the
+    /// device is dropped.
     #[expect(unsafe_code, reason = "generated code follows raw addresses")]
     pub unsafe fn enter(
         &mut self,

@@ -126,8 +126,8 @@ class DeviceFunction : public Base {
   }
 
   // Copies between host memory and the device memory of an argument or result. With a stream, the
-  // copies are in its order, and the host memory must stay valid until they are done. Otherwise they
-  // are done on return.
+  // copies are in its order, and the host memory must stay valid until they are done. Otherwise
+  // they are done on return.
   bool CopyToArg(::std::size_t index, const void* from, void* stream = nullptr) {
     void* const to = arg_device_data(index);
     if (to == nullptr) return this->frame().error == nullptr;

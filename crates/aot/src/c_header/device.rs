@@ -1,6 +1,6 @@
 //! Parts of the C header of a program that runs on a GPU.
 
-use super::{Access, Buffer, Source};
+use super::{Access, Buffer, Source, constants};
 use crate::header::Text;
 use crate::{Artifact, DeviceTarget};
 use std::collections::BTreeSet;
@@ -92,13 +92,6 @@ pub(super) fn destroy(source: &Source<'_>) -> String {
     }
 }
 
-/// Writes the statement that makes the next run load the program with new constants.
-pub(super) fn forget_constants(out: &mut Text, source: &Source<'_>) {
-    if source.artifact.device.is_some() {
-        out.line("  state->device.constants = NULL;");
-    }
-}
-
 /// Writes the functions for a device.
 pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
     if source.artifact.device.is_none() {
@@ -147,7 +140,7 @@ pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("static inline int32_t {prefix}_run_async({prefix}_state* state, void* stream) {{"));
     out.line("  int32_t status;");
     out.line("  state->frame.error = NULL;");
-    super::functions::check_constants(out, source, "run_async");
+    constants::check(out, source, "run_async");
     load(out, source);
     out.line(
         "  return tfcompile_device_state_enqueue(&state->device, &state->frame, state->bound, state->chosen,",

@@ -1,6 +1,6 @@
 //! Functions of the C header, all of them `static inline`.
 
-use super::{Access, Buffer, Source};
+use super::{Access, Buffer, Source, constants};
 use crate::header::{ALIGNMENT, Constants, Text, literal};
 
 pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
@@ -8,7 +8,7 @@ pub(super) fn functions(out: &mut Text, source: &Source<'_>) {
     source.arguments.iter().for_each(|buffer| argument(out, source, buffer));
     source.results.iter().for_each(|buffer| result(out, source, buffer));
     if source.artifact.constants_file.is_some() {
-        set_constants(out, source);
+        constants::set(out, source);
     }
     set_parallel_for(out, source);
     run(out, source);
@@ -137,29 +137,6 @@ fn result(out: &mut Text, source: &Source<'_>, buffer: &Buffer<'_>) {
     out.blank();
 }
 
-fn set_constants(out: &mut Text, source: &Source<'_>) {
-    let prefix = source.prefix;
-    out.paragraph(
-        "Sets the constants of the state to the contents of a constants file. The memory must be aligned to \
-         64 bytes and stay unchanged while in use. Call this before the first run, and between runs to \
-         replace the constants. Returns null on success. Otherwise returns an error message and changes \
-         nothing.",
-    );
-    out.line(&format!(
-        "static inline const char* {prefix}_set_constants({prefix}_state* state, const void* file, size_t size) {{"
-    ));
-    out.line(&format!(
-        "  const char* const error = tfcompile_check_constants(file, size, {prefix}_layout_hash);"
-    ));
-    out.line("  if (error != NULL) return error;");
-    out.line("  if ((uintptr_t)file % 64u != 0) return \"the constants are not aligned to 64 bytes\";");
-    out.line("  state->frame.constants = (const unsigned char*)file + TFCOMPILE_CONSTANTS_HEADER_BYTES;");
-    super::device::forget_constants(out, source);
-    out.line("  return NULL;");
-    out.line("}");
-    out.blank();
-}
-
 fn set_parallel_for(out: &mut Text, source: &Source<'_>) {
     let (prefix, capitals, scratch) =
         (source.prefix, &source.capitals, source.artifact.host_memory().scratch);
@@ -195,7 +172,7 @@ fn run(out: &mut Text, source: &Source<'_>) {
     out.line(&format!("static inline int32_t {prefix}_run({prefix}_state* state) {{"));
     out.line("  int32_t status;");
     out.line("  state->frame.error = NULL;");
-    check_constants(out, source, "run");
+    constants::check(out, source, "run");
     super::device::load(out, source);
     out.line(&format!("  status = {entry}(&state->frame);"));
     out.line("  if (status != 0 && state->frame.error == NULL) state->frame.error = \"the compiled function failed\";");
@@ -215,19 +192,6 @@ fn run(out: &mut Text, source: &Source<'_>) {
         out.line("  return state->frame.profile_counters;");
         out.line("}");
         out.blank();
-    }
-}
-
-/// Writes the statements that fail if the program needs a constants file that is not set.
-pub(super) fn check_constants(out: &mut Text, source: &Source<'_>, function: &str) {
-    if source.artifact.constants_file.is_some() {
-        let prefix = source.prefix;
-        out.line("  if (state->frame.constants == NULL) {");
-        out.line(&format!(
-            "    state->frame.error = \"the constants are not loaded: call {prefix}_set_constants before {prefix}_{function}\";"
-        ));
-        out.line("    return 1;");
-        out.line("  }");
     }
 }
 

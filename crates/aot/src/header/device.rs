@@ -88,8 +88,8 @@ pub(super) fn accessors(out: &mut Text, artifact: &Artifact, names: &CppNames) {
     out.blank();
 }
 
-/// Returns the names of the element accessors. A feed `x_device` has an accessor `arg_x_device_data`
-/// that excludes the one for the device memory of a feed `x`.
+/// Returns the names of the element accessors. A feed `x_device` has an accessor
+/// `arg_x_device_data`, which excludes the one for the device memory of a feed `x`.
 fn host_accessors(names: &CppNames) -> BTreeSet<String> {
     let group = |prefix: &'static str, names: &[Option<String>]| {
         names.iter().flatten().map(|name| format!("{prefix}_{name}")).collect::<Vec<_>>()

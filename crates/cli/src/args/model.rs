@@ -154,8 +154,8 @@ impl ModelArgs {
         Ok(devices.flatten().unwrap_or_default())
     }
 
-    /// Returns the machine that the flags name, or the host's of a GPU, with `default_cpu` (which
-    /// may be `native`) if they name no processor.
+    /// Returns the machine that the flags name, or the host of a GPU, with `default_cpu` (which may
+    /// be `native`) if they name no processor.
     pub(crate) fn target(&self, default_cpu: &str) -> Result<Target> {
         if let Some(name) = &self.target
             && self.devices()?.is_empty()

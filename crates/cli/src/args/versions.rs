@@ -3,9 +3,10 @@
 
 use crate::args::model::ModelArgs;
 use crate::files::kernel_cache::KernelCache;
+use crate::files::ptxas::Ptxas;
 use clap::Args;
 use codegen::{Sanitizer, UnitCache};
-use compiler::BackOptions;
+use compiler::{Assembler, BackOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
 use support::{Error, Result};
@@ -91,8 +92,8 @@ impl BackArgs {
         Ok((targets.remove(0), rest))
     }
 
-    /// Path of NVIDIA's assembler, if the devices are NVIDIA's.
-    pub(crate) fn assembler(&self, devices: &[Target]) -> Result<Option<PathBuf>> {
+    /// NVIDIA's assembler, if the user names it. The devices must be NVIDIA's.
+    pub(crate) fn assembler(&self, devices: &[Target]) -> Result<Option<Arc<dyn Assembler>>> {
         let is_cuda = devices.iter().any(|device| device.gpu.is_some_and(|gpu| gpu.capability > 0));
         if let Some(path) = self.ptxas.as_ref().filter(|_| !is_cuda) {
             return Err(Error::invalid(format!(
@@ -100,7 +101,7 @@ impl BackArgs {
                 path.display()
             )));
         }
-        Ok(self.ptxas.clone())
+        Ok(self.ptxas.clone().map(|path| Arc::new(Ptxas(path)) as Arc<dyn Assembler>))
     }
 
     /// Adds the settings of these flags to the options of code generation.

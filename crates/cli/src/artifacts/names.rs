@@ -16,13 +16,13 @@ pub(crate) struct FileNames {
 impl FileNames {
     /// Names of the files of the program `name`. An error for a target without libraries.
     pub(crate) fn new(name: &str, triple: &str) -> Result<Self> {
-        let shared = SharedLibrary { triple, entry_point: name, name }.file_name()?;
+        let shared = SharedLibrary { triple, entry_point: name, name, has_device: false }.file_name()?;
         Ok(Self { name: name.to_owned(), triple: triple.to_owned(), shared })
     }
 
     /// Shared library of the program.
-    pub(crate) fn library(&self) -> SharedLibrary<'_> {
-        SharedLibrary { triple: &self.triple, entry_point: &self.name, name: &self.name }
+    pub(crate) fn library(&self, has_device: bool) -> SharedLibrary<'_> {
+        SharedLibrary { triple: &self.triple, entry_point: &self.name, name: &self.name, has_device }
     }
 
     /// Triple of the target.

@@ -106,8 +106,9 @@ impl Request {
     fn emissions(&self, build: Outputs, texts: Vec<(Kind, Vec<u8>)>) -> Result<Vec<Emission>> {
         let shared = match &self.linker {
             Some(linker) => {
-                let library =
-                    linker.link(&self.names()?.library(), &build.function_object, &build.metadata_object);
+                let names = self.names()?;
+                let library = names.library(!self.options.back.devices.is_empty());
+                let library = linker.link(&library, &build.function_object, &build.metadata_object);
                 Some(library.coded(Code::WriteFile)?)
             }
             None => None,

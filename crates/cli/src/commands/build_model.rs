@@ -102,7 +102,8 @@ pub(crate) fn run(arguments: &Build, xla: &XlaFlags) -> Result<()> {
     }
     let listed = files.len();
     if needs_headers(arguments) {
-        files.extend(outputs::runtime_headers(&arguments.output.join("include")));
+        let has_gpu = !arguments.model.devices()?.is_empty();
+        files.extend(outputs::runtime_headers(&arguments.output.join("include"), has_gpu));
     }
     outputs::create_directories(&files)?;
     if arguments.keep_unchanged {
@@ -123,7 +124,7 @@ fn request(arguments: &Build, name: &str, xla: &XlaFlags) -> Result<Request> {
     let (target, versions) = arguments.back.targets(&arguments.model)?;
     let devices = arguments.model.devices()?;
     let back = xla.options(BackOptions {
-        ptxas: arguments.back.assembler(&devices)?,
+        assembler: arguments.back.assembler(&devices)?,
         devices,
         freestanding: arguments.freestanding,
         plan: arguments.model.plan_options()?,

@@ -16,7 +16,7 @@ pub(crate) struct Headers {
 
 /// Writes the C++ headers that are embedded in the tool.
 pub(crate) fn run(arguments: &Headers) -> Result<()> {
-    let files = outputs::runtime_headers(&arguments.output);
+    let files = outputs::runtime_headers(&arguments.output, true);
     outputs::create_directories(&files)?;
     outputs::write(&files)
 }

@@ -30,13 +30,14 @@ pub(crate) fn write_all(files: &[(&Path, &[u8])]) -> Result<()> {
     write(&files.iter().map(output).collect::<Vec<_>>())
 }
 
-/// C++ headers that generated headers include, with paths in a directory.
-pub(crate) fn runtime_headers(directory: &Path) -> Vec<Output<'static>> {
+/// Headers that generated headers include, with paths in a directory: all, or those for processors.
+pub(crate) fn runtime_headers(directory: &Path, with_gpus: bool) -> Vec<Output<'static>> {
     let output = |(path, contents): &(&str, &'static str)| Output {
         path: directory.join(path),
         parts: vec![Cow::Borrowed(contents.as_bytes())],
     };
-    aot::runtime_headers().iter().map(output).collect()
+    let headers = aot::runtime_headers().iter();
+    headers.filter(|(path, _)| with_gpus || !path.starts_with("tfcompile/device")).map(output).collect()
 }
 
 /// Creates the directories of files.

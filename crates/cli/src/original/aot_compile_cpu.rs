@@ -107,7 +107,7 @@ pub(crate) fn run(flags: &AotCompileCpu, xla: &XlaFlags) -> Result<()> {
         })
     })?;
     files.push(Output { path: at("_makefile.inc"), parts: vec![makefile(prefix).into_bytes().into()] });
-    files.extend(outputs::runtime_headers(&at("_include")));
+    files.extend(outputs::runtime_headers(&at("_include"), false));
     outputs::create_directories(&files)?;
     outputs::write(&files)
 }

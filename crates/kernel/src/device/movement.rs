@@ -2,6 +2,7 @@
 
 use super::thread;
 use crate::context::KernelContext;
+use crate::context::parameters::Memory;
 use crate::index::{Facts, Index};
 use crate::loops;
 use crate::movement::update::{number_of, starts};
@@ -109,11 +110,21 @@ pub(super) fn update(
     }
     let memory = cx.operand(number_of(cx, operands[0])?)?.clone();
     let result = cx.results()[0].clone();
-    if cx.is_same_memory(memory.pointer, result.pointer) {
+    copy_all(cx, &memory, &result, plan.bytes, grid)
+}
+
+/// Copies an array, unless both have the same memory.
+pub(super) fn copy_all(
+    cx: &mut KernelContext<'_>,
+    from: &Memory,
+    to: &Memory,
+    (bytes, unit): (i64, i64),
+    grid: GroupGrid,
+) -> Result<()> {
+    if cx.is_same_memory(from.pointer, to.pointer) {
         return Ok(());
     }
-    let (bytes, unit) = plan.bytes;
     for_unit(cx, grid, bytes / unit, |cx, number| {
-        copy(cx, unit, (memory.pointer, memory.alignment, number), (result.pointer, result.alignment, number))
+        copy(cx, unit, (from.pointer, from.alignment, number), (to.pointer, to.alignment, number))
     })
 }

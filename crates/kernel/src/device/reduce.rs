@@ -17,20 +17,24 @@ use plan::{TeamReducePlan, Teams};
 use support::{Error, Result};
 
 /// The elements that a team reduces.
-struct Elements<'a, 'f> {
-    teams: Teams,
+pub(super) struct Elements<'a, 'f> {
+    pub(super) teams: Teams,
     /// Number of elements.
-    length: i64,
-    lanes: u32,
-    unroll: i64,
+    pub(super) length: i64,
+    pub(super) lanes: u32,
+    pub(super) unroll: i64,
     /// Number of parts, and elements of a part.
-    parts: (i64, i64),
+    pub(super) parts: (i64, i64),
     /// The workgroup's part.
-    part: Index,
-    reducer: &'f Reducer<'a>,
-    /// Returns the elements with a number: one for each accumulator.
-    element: &'f mut dyn FnMut(&mut KernelContext<'_>, &Index) -> Result<Vec<ValueId>>,
+    pub(super) part: Index,
+    pub(super) reducer: &'f Reducer<'a>,
+    pub(super) element: &'f mut ElementOf<'f>,
 }
+
+/// Returns the elements with a number, one for each accumulator, given a condition for them to
+/// count.
+pub(super) type ElementOf<'f> =
+    dyn FnMut(&mut KernelContext<'_>, &Index, Option<ValueId>) -> Result<Vec<ValueId>> + 'f;
 
 /// Writes the result of a reduction, or the results of its parts.
 pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TeamReducePlan, step: usize) -> Result<()> {
@@ -66,8 +70,9 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TeamReducePlan, step: usiz
     let at = Position::Multi(kept.iter().map(|&d| indices[d].clone()).collect());
     let partial = Partial { types: &types, count: teams.count, parts: plan.parts };
     let total = if step == 0 {
-        let mut element =
-            |cx: &mut KernelContext<'_>, number: &Index| input(cx, plan, inputs, &mut indices, number);
+        let mut element = |cx: &mut KernelContext<'_>, number: &Index, _: Option<ValueId>| {
+            input(cx, plan, inputs, &mut indices, number)
+        };
         let elements = Elements {
             teams,
             length: plan.length(),
@@ -80,17 +85,9 @@ pub(super) fn emit(cx: &mut KernelContext<'_>, plan: &TeamReducePlan, step: usiz
         };
         elements.accumulate(cx, &team)?
     } else {
-        let mut element = |cx: &mut KernelContext<'_>, part: &Index| partial.load(cx, part, &number);
-        let elements = Elements {
-            teams,
-            length: plan.parts,
-            lanes: 1,
-            unroll: 1,
-            parts: (1, plan.parts),
-            part: Index::default(),
-            reducer: &reducer,
-            element: &mut element,
-        };
+        let mut element =
+            |cx: &mut KernelContext<'_>, part: &Index, _: Option<ValueId>| partial.load(cx, part, &number);
+        let elements = Elements::of_partial(teams, plan.parts, &reducer, &mut element);
         elements.accumulate(cx, &team)?
     };
     let total = team.reduce(cx, total, &reducer)?;
@@ -135,12 +132,23 @@ fn input(
     })
 }
 
-impl Elements<'_, '_> {
+impl<'a, 'f> Elements<'a, 'f> {
+    /// The accumulators of `parts` parts.
+    pub(super) fn of_partial(
+        teams: Teams,
+        parts: i64,
+        reducer: &'f Reducer<'a>,
+        element: &'f mut ElementOf<'f>,
+    ) -> Self {
+        let (parts, part) = ((1, parts), Index::default());
+        Self { teams, length: parts.1, lanes: 1, unroll: 1, parts, part, reducer, element }
+    }
+
     /// Returns the thread's accumulators.
-    fn accumulate(self, cx: &mut KernelContext<'_>, team: &Team) -> Result<Vec<ValueId>> {
+    pub(super) fn accumulate(self, cx: &mut KernelContext<'_>, team: &Team) -> Result<Vec<ValueId>> {
         match self.reducer {
-            Reducer::Operations(operations) => self.in_any_order(cx, team, &operations[0].clone()),
-            Reducer::Computation(..) => self.in_order(cx, team),
+            Reducer::Operations(operations) => self.in_any_order(cx, team, operations),
+            Reducer::Sum | Reducer::Computation(..) => self.in_order(cx, team),
         }
     }
 
@@ -148,53 +156,56 @@ impl Elements<'_, '_> {
         self,
         cx: &mut KernelContext<'_>,
         team: &Team,
-        operation: &Operation<'_>,
+        operations: &[Operation<'a>],
     ) -> Result<Vec<ValueId>> {
         let lanes = self.lanes;
         let across = self.teams.size * i64::from(lanes);
         let round = across * self.unroll;
         let (parts, part) = self.parts;
-        let neutral = operation.neutral(cx, lanes)?;
-        let start = vec![neutral; self.unroll as usize];
-        let operations = vec![*operation; self.unroll as usize];
-        let carried = Carried { operations: &operations, lanes, inside: 1 };
+        let mut neutral = Vec::with_capacity(operations.len());
+        for operation in operations {
+            neutral.push(operation.neutral(cx, lanes)?);
+        }
+        let start = neutral.repeat(self.unroll as usize);
+        let repeated = operations.repeat(self.unroll as usize);
+        let carried = Carried { operations: &repeated, lanes, inside: 1 };
         let first = self.part.times(part).plus(&team.rank.times(i64::from(lanes)));
-        let element = self.element;
-        let length = self.length;
-        let mut add = |cx: &mut KernelContext<'_>, sum: ValueId, number: &Index| -> Result<ValueId> {
-            match cx.contains(number, 0, length)? {
-                Containment::Never => Ok(sum),
-                Containment::Always => {
-                    let value = element(cx, number)?[0];
-                    operation.combine(cx, sum, value)
-                }
-                Containment::When(is_in) => {
-                    let inside = team::within(cx, number, length, lanes)?;
-                    let value = element(cx, &inside)?[0];
-                    let next = operation.combine(cx, sum, value)?;
-                    Ok(cx.select(is_in, next, sum))
-                }
+        let (element, reducer, length) = (self.element, self.reducer, self.length);
+        let mut add = |cx: &mut KernelContext<'_>, sums: &[ValueId], number: &Index| match cx
+            .contains(number, 0, length)?
+        {
+            Containment::Never => Ok(sums.to_vec()),
+            Containment::Always => {
+                let values = element(cx, number, None)?;
+                reducer.combine(cx, sums, &values)
+            }
+            Containment::When(is_in) => {
+                let inside = team::within(cx, number, length, lanes)?;
+                let values = element(cx, &inside, Some(is_in))?;
+                let next = reducer.combine(cx, sums, &values)?;
+                Ok(next.into_iter().zip(sums).map(|(next, &sum)| cx.select(is_in, next, sum)).collect())
             }
         };
+        let width = operations.len();
         // Parts are whole rounds, of which the last part may lack some.
         let whole = if parts > 1 { part } else { part / round * round };
         let mut sums = range_in_blocks(cx, whole, round, &carried, &start, &mut |cx, index, sums| {
             let mut next = Vec::with_capacity(sums.len());
-            for (k, &sum) in sums.iter().enumerate() {
-                next.push(add(cx, sum, &first.plus(&index).plus_constant(k as i64 * across))?);
+            for (k, sums) in sums.chunks(width).enumerate() {
+                next.extend(add(cx, sums, &first.plus(&index).plus_constant(k as i64 * across))?);
             }
             Ok(next)
         })?;
-        for (k, sum) in sums.iter_mut().enumerate() {
+        for (k, sums) in sums.chunks_mut(width).enumerate() {
             let begin = whole + k as i64 * across;
             if begin < part {
-                *sum = add(cx, *sum, &first.plus_constant(begin))?;
+                let next = add(cx, sums, &first.plus_constant(begin))?;
+                sums.copy_from_slice(&next);
             }
         }
-        let lists = sums.into_iter().map(|sum| vec![sum]).collect();
-        let reducer = Reducer::Operations(vec![*operation]);
-        let sum = team::tree(cx, lists, &reducer)?[0];
-        Ok(vec![across_lanes(cx, operation, sum, lanes)?])
+        let lists = sums.chunks(width).map(<[ValueId]>::to_vec).collect();
+        let sums = team::tree(cx, lists, reducer)?;
+        operations.iter().zip(sums).map(|(operation, sum)| across_lanes(cx, operation, sum, lanes)).collect()
     }
 
     /// Each thread reduces neighbors, at least one. The first threads reduce one more.
@@ -215,14 +226,14 @@ impl Elements<'_, '_> {
             is_longer = Some(condition);
         }
         let (element, reducer) = (self.element, self.reducer);
-        let start = element(cx, &first)?;
+        let start = element(cx, &first, None)?;
         let sums = cx.for_range_carrying(1, each, 1, &start, |cx, index, sums| {
-            let next = element(cx, &first.plus(&index))?;
+            let next = element(cx, &first.plus(&index), None)?;
             reducer.combine(cx, sums, &next)
         })?;
         let Some(is_longer) = is_longer else { return Ok(sums) };
         let last = cx.clamp(&first.plus_constant(each), 0, self.length - 1)?;
-        let value = element(cx, &last)?;
+        let value = element(cx, &last, Some(is_longer))?;
         let next = reducer.combine(cx, &sums, &value)?;
         Ok(next.into_iter().zip(sums).map(|(next, sum)| cx.select(is_longer, next, sum)).collect())
     }
@@ -248,10 +259,11 @@ pub(super) fn across_lanes(
 }
 
 /// The accumulators of all parts, in scratch.
-struct Partial<'a> {
-    types: &'a [Type],
-    count: i64,
-    parts: i64,
+pub(super) struct Partial<'a> {
+    pub(super) types: &'a [Type],
+    /// Number of teams.
+    pub(super) count: i64,
+    pub(super) parts: i64,
 }
 
 impl Partial<'_> {
@@ -272,7 +284,7 @@ impl Partial<'_> {
         Ok(cx.offset(first, number, size(self.types[value])))
     }
 
-    fn store(
+    pub(super) fn store(
         &self,
         cx: &mut KernelContext<'_>,
         part: &Index,
@@ -288,7 +300,12 @@ impl Partial<'_> {
         Ok(())
     }
 
-    fn load(&self, cx: &mut KernelContext<'_>, part: &Index, team: &Index) -> Result<Vec<ValueId>> {
+    pub(super) fn load(
+        &self,
+        cx: &mut KernelContext<'_>,
+        part: &Index,
+        team: &Index,
+    ) -> Result<Vec<ValueId>> {
         let mut values = Vec::with_capacity(self.types.len());
         for (k, &ty) in self.types.iter().enumerate() {
             let address = self.address(cx, k, part, team)?;

@@ -5,6 +5,7 @@ use crate::context::KernelContext;
 use crate::element::Element;
 use crate::index::{Facts, Index};
 use crate::reduction::reduce::operation::Operation;
+use crate::reduction::reduce_window::running::with_errors;
 use hlo::ComputationId;
 use nest::{BinaryOp, ConvertOp, Predicate, ScalarType, ThreadIndex, Type, ValueId};
 use plan::{Loop, Teams};
@@ -18,13 +19,15 @@ const RADIX: i64 = 8;
 pub(super) enum Reducer<'a> {
     /// One operation for each accumulator, in any order.
     Operations(Vec<Operation<'a>>),
+    /// A sum that rounds, followed by the sum of its errors. The order of the elements is kept.
+    Sum,
     /// A computation that combines all accumulators. The order of the elements is kept.
     Computation(ComputationId, Vec<Element>),
 }
 
 impl Reducer<'_> {
     pub(super) fn is_ordered(&self) -> bool {
-        matches!(self, Self::Computation(..))
+        !matches!(self, Self::Operations(..))
     }
 
     pub(super) fn combine(
@@ -37,6 +40,11 @@ impl Reducer<'_> {
             Self::Operations(operations) => {
                 let pairs = operations.iter().zip(x.iter().zip(y));
                 pairs.map(|(operation, (&x, &y))| operation.combine(cx, x, y)).collect()
+            }
+            Self::Sum => {
+                let sums = with_errors(cx, &x[..1], &y[..1]);
+                let errors = cx.add(x[1], y[1]);
+                Ok(vec![sums[0], cx.add(errors, sums[1])])
             }
             Self::Computation(computation, like) => {
                 let mut arguments = elements(like, x);
@@ -159,6 +167,46 @@ impl Team {
         let from = self.turn;
         self.turn ^= 1;
         self.combine_all(cx, &types, from, members, reducer)
+    }
+
+    /// Returns the combined accumulators of the threads before this one, in order. Those of the
+    /// first thread are undefined. All threads of the workgroup must call this together.
+    pub(super) fn before(
+        &mut self,
+        cx: &mut KernelContext<'_>,
+        mut values: Vec<ValueId>,
+        reducer: &Reducer<'_>,
+    ) -> Result<Vec<ValueId>> {
+        let members = self.teams.size;
+        let types: Vec<Type> = values.iter().map(|&v| cx.ty(v)).collect();
+        let rank = cx.scalar_value(&self.rank)?;
+        let mut distance = 1;
+        while distance < members {
+            let earlier = self.exchange(cx, &types, &values, distance)?;
+            let combined = reducer.combine(cx, &earlier, &values)?;
+            let limit = cx.index(distance);
+            let has_earlier = cx.compare(Predicate::GreaterEqual, rank, limit);
+            let pairs = combined.into_iter().zip(values);
+            values = pairs.map(|(new, old)| cx.select(has_earlier, new, old)).collect();
+            distance *= 2;
+        }
+        self.exchange(cx, &types, &values, 1)
+    }
+
+    /// Returns the accumulators of the thread at a distance before this one, or of the first one.
+    fn exchange(
+        &mut self,
+        cx: &mut KernelContext<'_>,
+        types: &[Type],
+        values: &[ValueId],
+        distance: i64,
+    ) -> Result<Vec<ValueId>> {
+        self.store(cx, values, self.teams.size)?;
+        cx.barrier();
+        let region = self.turn;
+        self.turn ^= 1;
+        let earlier = cx.clamp(&self.rank.plus_constant(-distance), 0, self.teams.size - 1)?;
+        self.load(cx, types, region, self.teams.size, &earlier)
     }
 
     /// Combines `radix` of the members' accumulators for the member of the next round with the

@@ -6,7 +6,7 @@
 
 mod block;
 mod prefix;
-mod running;
+pub(crate) mod running;
 
 use crate::context::KernelContext;
 use crate::element::Element;
@@ -63,12 +63,38 @@ struct Place {
 
 /// Writes the result of a windowed reduction.
 pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Result<()> {
+    let Some((windows, mut place)) = start(cx, plan)? else { return Ok(()) };
+    // The running dimension is the innermost loop, regardless of its place in memory.
+    let order: Vec<usize> = (0..windows.counts.len()).filter(|&d| !windows.is_running(d)).collect();
+    cx.for_tasks(|cx, task| windows.nest(cx, &order, &task, &mut place))
+}
+
+/// Like [`emit`], with a task for each result. No dimension has a running total or several
+/// segments.
+pub(crate) fn emit_each(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Result<()> {
+    let Some((windows, mut place)) = start(cx, plan)? else { return Ok(()) };
+    cx.for_tasks(|cx, task| {
+        let indices = cx.indices(&Position::Linear(task), &windows.counts)?;
+        let innermost = indices.last().cloned().unwrap_or_default();
+        for (d, index) in indices.into_iter().enumerate() {
+            let taps = windows.segments(d).first().and_then(|segment| segment.taps);
+            windows.enter(cx, d, index, taps, &mut place)?;
+        }
+        windows.block(cx, &innermost, 1, 1, &mut place)
+    })
+}
+
+/// Returns the emitter and the first place, or `None` if there are no results.
+fn start<'p, 'a: 'p>(
+    cx: &mut KernelContext<'a>,
+    plan: &'p ReduceWindowPlan,
+) -> Result<Option<(Windows<'p>, Place)>> {
     let Op::ReduceWindow { window, to_apply } = cx.fusion().root_op() else {
         return Err(Error::internal("expected a windowed reduction as the root"));
     };
     let counts = cx.results()[0].shape.sizes();
     if counts.contains(&0) {
-        return Ok(());
+        return Ok(None);
     }
     let body = cx.fusion().body;
     let (inputs, initial) = body[cx.fusion().root].operands().split_at(cx.results().len());
@@ -82,10 +108,8 @@ pub(crate) fn emit(cx: &mut KernelContext<'_>, plan: &ReduceWindowPlan) -> Resul
     let sizes = cx.shape(inputs[0])?.sizes();
     let windows = Windows { plan, window, inputs, initial, reducer, sizes, counts };
     let rank = windows.counts.len();
-    let mut place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
-    // The running dimension is the innermost loop, regardless of its place in memory.
-    let order: Vec<usize> = (0..rank).filter(|&d| !windows.is_running(d)).collect();
-    cx.for_tasks(|cx, task| windows.nest(cx, &order, &task, &mut place))
+    let place = Place { result: vec![Index::default(); rank], taps: vec![Taps::Known(0, 1); rank] };
+    Ok(Some((windows, place)))
 }
 
 impl Windows<'_> {

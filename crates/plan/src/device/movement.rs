@@ -67,6 +67,8 @@ impl UpdatePlan {
     pub(crate) fn grid(&self, step: usize) -> GroupGrid {
         match step {
             0 => units_grid(self.bytes.0 / self.bytes.1),
+            // A single task is not divided.
+            _ if tasks::count(&self.nest.cuts) == 1 => GroupGrid { groups: 1, threads: 1 },
             _ => units_grid(tasks::count(&self.nest.cuts).min(MAX_TASKS)),
         }
     }
@@ -79,12 +81,12 @@ impl fmt::Display for UpdatePlan {
 }
 
 /// A grid with a thread for each unit.
-fn units_grid(units: i64) -> GroupGrid {
+pub(super) fn units_grid(units: i64) -> GroupGrid {
     GroupGrid { groups: units.max(1).unsigned_abs().div_ceil(THREADS.into()), threads: THREADS }
 }
 
 /// The largest unit of which all these sizes are multiples.
-fn unit(sizes: impl IntoIterator<Item = i64>) -> i64 {
+pub(super) fn unit(sizes: impl IntoIterator<Item = i64>) -> i64 {
     let mut unit = MAX_UNIT;
     for size in sizes {
         while size % unit != 0 {

@@ -13,9 +13,6 @@ use std::fmt;
 use support::Result;
 use target::Gpu;
 
-/// Bytes that a thread loads at once.
-const LOAD_BYTES: i64 = 16;
-
 /// Fewer elements than this are not divided into parts.
 const MIN_ELEMENTS: i64 = 1 << 15;
 
@@ -104,7 +101,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     let is_operation = fusion.shape().as_array().is_some_and(|s| !s.element_type.is_complex())
         && is_associative(&fusion.module[*to_apply]);
     let innermost = if is_row { reduced.last().map_or(1, |l| l.extent) } else { 1 };
-    let lanes = if is_operation { lanes(fusion, innermost) } else { 1 };
+    let lanes = if is_operation { loops::device::load_lanes(fusion, innermost) } else { 1 };
     let processors = i64::from(gpu.processors);
     let teams = if is_row {
         Teams::of_rows(count, length / lanes, processors)
@@ -116,15 +113,7 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     let each = length / lanes / teams.size;
     let unroll = if is_operation { each.clamp(1, if lanes > 4 { 2 } else { 4 }) } else { 1 };
     let (parts, part) = parts(&teams, length, teams.size * lanes * unroll, processors);
-    let second = {
-        let per_group = power_of_two_from(count).min(32);
-        Teams {
-            count,
-            per_group,
-            size: power_of_two_from((parts + 3) / 4).min(256 / per_group),
-            is_across: true,
-        }
-    };
+    let second = combining_teams(count, parts);
     let bytes: i64 = leaves.iter().map(|(_, leaf)| accumulator_bytes(leaf)).sum();
     let scratch_bytes = if parts > 1 { (bytes * count * parts) as u64 + 32 * leaves.len() as u64 } else { 0 };
     let plan = TeamReducePlan {
@@ -141,9 +130,15 @@ pub(crate) fn plan(fusion: &Fusion<'_>, gpu: Gpu) -> Result<Option<KernelPlan<Te
     Ok(Some(KernelPlan { scratch_bytes, ..KernelPlan::new(plan) }))
 }
 
+/// The teams that combine `parts` parts of each of `count` results.
+pub(super) fn combining_teams(count: i64, parts: i64) -> Teams {
+    let per_group = power_of_two_from(count).min(32);
+    Teams { count, per_group, size: power_of_two_from((parts + 3) / 4).min(256 / per_group), is_across: true }
+}
+
 /// Number of parts into which a team's `length` elements are divided, in units of `round` elements,
 /// and the size of a part.
-fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) {
+pub(super) fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) {
     let groups = teams.groups();
     if groups >= 2 * processors || teams.count.saturating_mul(length) < MIN_ELEMENTS {
         return (1, length);
@@ -158,23 +153,23 @@ fn parts(teams: &Teams, length: i64, round: i64, processors: i64) -> (i64, i64) 
     ((length + part - 1) / part, part)
 }
 
-/// Elements that a thread loads at once from rows of this length: all elements of the body fit into
-/// one load, and rows consist of whole loads.
-pub(super) fn lanes(fusion: &Fusion<'_>, innermost: i64) -> i64 {
-    let mut bytes = 2;
-    for id in fusion.instructions() {
-        for shape in std::iter::once(id).chain(fusion.body[id].operands().iter().copied()) {
-            for (_, leaf) in fusion.body[shape].shape().leaves() {
-                if leaf.element_type.is_complex() {
-                    return 1;
-                }
-                bytes = bytes.max(leaf.element_type.byte_size() as i64);
-            }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_reductions_to_few_results_are_divided() {
+        let teams = |count, size| Teams { count, per_group: 1, size, is_across: false };
+        // Results, threads, elements, elements per round; parts and elements of a part.
+        let table = [
+            (1, 512, 1 << 20, 8192, (64, 16384)),
+            (100, 512, 1 << 20, 8192, (5, 212_992)),
+            (1, 256, 20_000, 1024, (1, 20_000)),
+            (1, 512, 40_000, 8192, (2, 24_576)),
+            (1000, 256, 1 << 20, 1024, (1, 1 << 20)),
+        ];
+        for (count, size, length, round, expected) in table {
+            assert_eq!(parts(&teams(count, size), length, round, 108), expected, "{count} of {length}");
         }
     }
-    let mut lanes = LOAD_BYTES / bytes;
-    while lanes > 1 && innermost % lanes != 0 {
-        lanes /= 2;
-    }
-    lanes.max(1)
 }

@@ -2,10 +2,10 @@
 
 use crate::collapse::Loop;
 use crate::device::GroupGrid;
-use crate::device::reduce;
 use crate::device::teams::Teams;
 use crate::fusion::Fusion;
 use crate::kernel_plan::KernelPlan;
+use crate::loops::device::load_lanes;
 use crate::reduction::rows::{self, RowsPlan};
 use crate::tasks::is_transcendental;
 use std::fmt;
@@ -64,8 +64,8 @@ pub(crate) fn plan(
     gpu: Gpu,
     target: &Target,
 ) -> Result<Option<KernelPlan<TeamRowsPlan>>> {
-    let plan = rows::plan(fusion, target)?;
-    let may_overwrite = plan.may_overwrite;
+    let mut plan = rows::plan(fusion, target)?;
+    let mut may_overwrite = std::mem::take(&mut plan.may_overwrite);
     let mut rows = plan.strategy;
     let (count, length) = (extent(&rows.rows), extent(&rows.columns));
     if length <= 1 || count.checked_mul(length).is_none_or(|n| n > 1 << 40) {
@@ -76,7 +76,7 @@ pub(crate) fn plan(
         sweep.loaded.clear();
         sweep.stored.clear();
     }
-    let lanes = reduce::lanes(fusion, rows.columns.last().map_or(1, |l| l.extent));
+    let lanes = load_lanes(fusion, rows.columns.last().map_or(1, |l| l.extent));
     let units = length / lanes;
     let mut teams = Teams::of_rows(count, units, i64::from(gpu.processors));
     let each = |ops: i64, is_costly: bool| if is_costly { 30 * ops } else { ops };
@@ -99,6 +99,10 @@ pub(crate) fn plan(
     let kept = if fits(&teams) { loads } else { 0 };
     let unroll = if operations > 64 { 1 } else { loads.clamp(1, 4 / lanes.min(4)) };
     rows.in_registers = kept > 0;
+    if units % teams.size != 0 || count % teams.per_group != 0 {
+        // Threads without work of their own read other threads' elements.
+        may_overwrite.clear();
+    }
     let plan = TeamRowsPlan { rows, teams, lanes: lanes as u32, kept, unroll };
     Ok(Some(KernelPlan { may_overwrite, ..KernelPlan::new(plan) }))
 }

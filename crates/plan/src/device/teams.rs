@@ -8,7 +8,7 @@ const GROUP_THREADS: i64 = 128;
 /// Largest number of threads in a team.
 const MAX_TEAM: i64 = 512;
 
-/// How the threads of workgroups form teams.
+/// Division of the threads of workgroups into teams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Teams {
     /// Number of teams that have work.

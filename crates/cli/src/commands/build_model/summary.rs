@@ -49,6 +49,7 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     let quoted_path = |file: &str| quoted(&arguments.output.join(file).display().to_string());
     let at = |kind: Kind| quoted_path(&names.of(kind));
     let directory = quoted(&arguments.output.display().to_string());
+    let is_for_gpu = arguments.model.devices().is_ok_and(|devices| !devices.is_empty());
     let mut linked = if emits(Kind::Obj) {
         at(Kind::Obj)
     } else if emits(Kind::Archive) {
@@ -61,8 +62,9 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
         return String::new();
     };
     if emits(Kind::Rust) && !emits(Kind::Header) && !emits(Kind::CHeader) {
+        let feature = if is_for_gpu { " with the feature `device`" } else { "" };
         return format!(
-            "link: in a crate that depends on tfcompile-runtime, include {} and link {linked}\n",
+            "link: in a crate that depends on tfcompile-runtime{feature}, include {} and link {linked}\n",
             at(Kind::Rust)
         );
     }
@@ -79,7 +81,6 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
         );
     }
     let sanitizer = arguments.back.sanitizer().map(|word| format!(" -fsanitize={word}")).unwrap_or_default();
-    let is_for_gpu = arguments.model.devices().is_ok_and(|devices| !devices.is_empty());
     if is_for_gpu && names.triple().contains("linux") {
         // The driver is opened at run time. Libraries before glibc 2.34 need this.
         linked += " -ldl";
@@ -87,7 +88,8 @@ fn link_line(arguments: &Build, names: &FileNames) -> String {
     let bare = if arguments.freestanding {
         " -ffreestanding"
     } else if (emits(Kind::Header) || is_for_gpu) && names.triple().contains("linux") {
-        // The thread pool of the C++ headers and the runtime of GPUs need this flag with libraries before glibc 2.34.
+        // The thread pool of the C++ headers and the runtime of GPUs need this flag with libraries
+        // before glibc 2.34.
         " -pthread"
     } else {
         ""

@@ -199,7 +199,7 @@ impl Windows<'_> {
 /// Adds the sums of a block to the totals. Returns the new totals, followed by the errors of these
 /// additions (Knuth), which are the initial sums of the next block. The error is 0 if the new total
 /// is infinite.
-pub(super) fn with_errors(b: &mut FunctionBuilder, totals: &[ValueId], sums: &[ValueId]) -> Vec<ValueId> {
+pub(crate) fn with_errors(b: &mut FunctionBuilder, totals: &[ValueId], sums: &[ValueId]) -> Vec<ValueId> {
     let (mut next, mut errors) = (Vec::with_capacity(2 * totals.len()), Vec::with_capacity(totals.len()));
     for (&total, &sum) in totals.iter().zip(sums) {
         let new = b.add(total, sum);

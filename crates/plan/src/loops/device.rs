@@ -2,9 +2,11 @@
 //! memory.
 
 use crate::collapse::Nest;
-use crate::device::reduce;
 use crate::fusion::Fusion;
 use hlo::Op;
+
+/// Bytes that a thread loads at once.
+const LOAD_BYTES: i64 = 16;
 
 /// Fewer threads than this leave parts of a device idle, so they compute single elements.
 const MIN_THREADS: i64 = 1 << 14;
@@ -15,7 +17,7 @@ pub(crate) fn lanes(fusion: &Fusion<'_>, nest: &Nest, elements: i64) -> u32 {
     // The last vector of a single loop may overlap the one before. Rows must be whole vectors, or
     // all but the first would begin between aligned addresses.
     let is_single = nest.loops.len() == 1;
-    let mut lanes = reduce::lanes(fusion, if is_single { 0 } else { innermost });
+    let mut lanes = load_lanes(fusion, if is_single { 0 } else { innermost });
     while lanes > 1 && elements / lanes < MIN_THREADS {
         lanes /= 2;
     }
@@ -33,4 +35,25 @@ pub(crate) fn lanes(fusion: &Fusion<'_>, nest: &Nest, elements: i64) -> u32 {
             op => op.is_elementwise(),
         });
     if is_plain { lanes as u32 } else { 1 }
+}
+
+/// Elements that a thread loads at once from rows of this length: all elements of the body fit into
+/// one load, and rows consist of whole loads.
+pub(crate) fn load_lanes(fusion: &Fusion<'_>, innermost: i64) -> i64 {
+    let mut bytes = 2;
+    for id in fusion.instructions() {
+        for shape in std::iter::once(id).chain(fusion.body[id].operands().iter().copied()) {
+            for (_, leaf) in fusion.body[shape].shape().leaves() {
+                if leaf.element_type.is_complex() {
+                    return 1;
+                }
+                bytes = bytes.max(leaf.element_type.byte_size() as i64);
+            }
+        }
+    }
+    let mut lanes = LOAD_BYTES / bytes;
+    while lanes > 1 && innermost % lanes != 0 {
+        lanes /= 2;
+    }
+    lanes.max(1)
 }
