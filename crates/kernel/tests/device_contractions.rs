@@ -58,9 +58,10 @@ fn check_with(
     }
     let mut found = Vec::new();
     for plan in plan.computations.values().flat_map(|c| c.instructions.values()) {
-        if let Strategy::Device(device) = &plan.strategy {
-            let DevicePlan::Contraction(plan) = &**device else { continue };
-            found.push(plan.clone());
+        if let Strategy::Device(device) = &plan.strategy
+            && let DevicePlan::Contraction(plan) = &**device
+        {
+            found.push((**plan).clone());
         }
     }
     let is_contraction = |op: &Op| matches!(op, Op::Dot { .. } | Op::Convolution { .. } | Op::Fusion { .. });
@@ -292,6 +293,34 @@ fn methods_follow_from_extents() {
     }
 }
 
+/// Returns the PTX of a module.
+fn assembly(text: &str, target: &Target, options: &plan::Options) -> Vec<u8> {
+    let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
+    let plan = plan::plan_with(&module, target, options).expect("a plan");
+    let schedule = buffers::schedule(&module, &plan);
+    let mut pool = buffers::ConstantsPool::default();
+    let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
+    let program = kernel::lower_device(&module, &plan, &schedule, &assignment, target).expect("kernels");
+    codegen::compile_kernels(&program, target, false).expect("PTX").bytes
+}
+
+#[test]
+fn products_of_matrices_are_single_instructions() {
+    let target = Target::cuda("sm_80").expect("a target");
+    let options = plan::Options { allow_tf32: true, ..plan::Options::default() };
+    for (ty, sum, instruction) in [
+        ("f16", "f16", "m16n8k16.row.col.f32.f16.f16.f32"),
+        ("bf16", "bf16", "m16n8k16.row.col.f32.bf16.bf16.f32"),
+        ("s8", "s32", "m16n8k32.row.col.s32.s8.s8.s32"),
+        ("f32", "f32", "m16n8k8.row.col.f32.tf32.tf32.f32"),
+    ] {
+        let square = |ty: &str| format!("{ty}[64,64]");
+        let text = dot(&square(ty), &square(ty), &square(sum), PLAIN);
+        let code = String::from_utf8(assembly(&text, &target, &options)).expect("text");
+        assert!(code.contains(&format!("mma.sync.aligned.{instruction}")), "{ty}:\n{code}");
+    }
+}
+
 /// Runs NVIDIA's assembler where `TFCOMPILE_PTXAS` names it.
 #[test]
 fn main_tiles_stay_in_registers() {
@@ -315,16 +344,10 @@ fn main_tiles_stay_in_registers() {
     texts.push(convolution("f32", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
     texts.push(convolution("bf16", ["[32,56,56,64]", "[3,3,64,64]", "[32,56,56,64]"], window));
     for (number, text) in texts.iter().enumerate() {
-        let module = hlo::parse(text).unwrap_or_else(|e| panic!("{e}\n{text}"));
         let target = Target::cuda("sm_80").expect("a target");
-        let plan = plan::plan(&module, &target).expect("a plan");
-        let schedule = buffers::schedule(&module, &plan);
-        let mut pool = buffers::ConstantsPool::default();
-        let assignment = buffers::assign(&module, &plan, &schedule, &mut pool).expect("an assignment");
-        let program = kernel::lower_device(&module, &plan, &schedule, &assignment, &target).expect("kernels");
-        let image = codegen::compile_kernels(&program, &target, false).expect("PTX");
+        let code = assembly(text, &target, &plan::Options::default());
         let file = std::env::temp_dir().join(format!("contraction_{}_{number}.ptx", std::process::id()));
-        std::fs::write(&file, &image.bytes).expect("a file");
+        std::fs::write(&file, &code).expect("a file");
         for architecture in ["sm_80", "sm_90"] {
             let output = std::process::Command::new(&assembler)
                 .args(["-v", &format!("-arch={architecture}"), "-o", "/dev/null"])

@@ -57,7 +57,7 @@ pub enum DevicePlan {
     /// Several results.
     Outputs(OutputsPlan),
     /// A dot or a convolution with its epilogue.
-    Contraction(ContractionPlan),
+    Contraction(Box<ContractionPlan>),
 }
 
 impl fmt::Display for DevicePlan {
@@ -163,7 +163,7 @@ fn plan_fusion(
         FusionKind::Rows => rows::plan(fusion, gpu, target)?.map(|plan| plan.map(DevicePlan::Rows)),
         FusionKind::Dot { dot: hero } | FusionKind::Convolution { convolution: hero } => {
             contraction::plan(fusion, hero, gpu, planner.allow_tf32)?
-                .map(|plan| plan.map(DevicePlan::Contraction))
+                .map(|plan| plan.map(|plan| DevicePlan::Contraction(Box::new(plan))))
         }
         _ => None,
     })

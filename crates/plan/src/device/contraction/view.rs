@@ -72,14 +72,14 @@ impl ContractionView {
         for (&l, &r) in numbers.lhs_batch_dims.iter().zip(&numbers.rhs_batch_dims) {
             draft.axis(Role::Batch, lhs.size(l), lhs_strides[l], rhs_strides[r]);
         }
-        for d in 0..lhs.rank() {
+        for (d, &stride) in lhs_strides.iter().enumerate() {
             if !numbers.lhs_batch_dims.contains(&d) && !numbers.lhs_contracting_dims.contains(&d) {
-                draft.axis(Role::Row, lhs.size(d), lhs_strides[d], 0);
+                draft.axis(Role::Row, lhs.size(d), stride, 0);
             }
         }
-        for d in 0..rhs.rank() {
+        for (d, &stride) in rhs_strides.iter().enumerate() {
             if !numbers.rhs_batch_dims.contains(&d) && !numbers.rhs_contracting_dims.contains(&d) {
-                draft.axis(Role::Column, rhs.size(d), 0, rhs_strides[d]);
+                draft.axis(Role::Column, rhs.size(d), 0, stride);
             }
         }
         for (&l, &r) in numbers.lhs_contracting_dims.iter().zip(&numbers.rhs_contracting_dims) {
