@@ -76,7 +76,7 @@ mnist: build ## train on digits in a session with and without just-in-time compi
 .PHONY: test
 # Incremental compilation slows down a clean build and speeds up only later builds.
 test: export CARGO_INCREMENTAL = 0
-test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
+test: setup-test lint unit tools oracle experiments conformance test-small-models test-aarch64 test-sanitizers test-device-runtime test-pictures test-xla-sample test-docs test-small-builds ## run every test that must pass: at most 35 minutes on 2 cores
 	@echo "make test: all passed"
 
 .PHONY: test-all
@@ -151,6 +151,10 @@ test-cross: tools ## run programs and all models (reduced) in emulators: aarch64
 .PHONY: test-sanitizers
 test-sanitizers: tools ## run the small models with address and thread sanitizers
 	scripts/test_sanitizers.sh
+
+.PHONY: test-device-runtime
+test-device-runtime: ## test the runtime of GPU programs without a GPU: a stand-in for CUDA's driver, and OpenCL on processors (INSTALL=1: install that)
+	scripts/test_device_runtime.sh
 
 .PHONY: test-pictures
 test-pictures: tools ## render graph and profile pages in a headless browser: target/pictures
